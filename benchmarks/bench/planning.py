@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.bench.figures import Figures, Meter, told
+from pulsar_steward.facts.load_manager import LoadManager
 from pulsar_steward.model.bundles import FULL_RANGE, TC_NAMESPACE, BundleRange, position_of, ranges_of, tc_topic
 from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.finding import Finding, Severity
@@ -77,6 +78,7 @@ def _cluster_with(findings: tuple[Finding, ...], policy: Policy, **facts: Any) -
         taken_at=NOW,
         brokers=tuple(BrokerFact(broker=f"broker-{number:02d}:8080", read=True) for number in range(BROKERS)),
         versions=("4.0.7",),
+        load_manager=LoadManager(name="ModularLoadManagerImpl"),
         findings=findings,
         policy=policy,
         **facts,
@@ -87,7 +89,10 @@ def _planned(scene: PlanningFacts, what: str) -> Figures:
     """Figures of one plan, by its steps."""
     meter = Meter()
     plan = make_plan(scene)
-    return meter.figures(what, sum(len(batch.steps) for batch in plan.batches))
+    figures = meter.figures(what, sum(len(batch.steps) for batch in plan.batches))
+    if not figures.count:
+        raise SystemExit(f"nothing was planned, so that nothing was measured: {'; '.join(plan.notes)}")
+    return figures
 
 
 def _crowd(namespace: str, ranges: Sequence[BundleRange]) -> CrowdedNamespace:

@@ -266,6 +266,29 @@ def internal_document(topic: Topic, now_ms: int) -> Document:
     }
 
 
+def stored_document(topic: Topic, now_ms: int) -> Document:
+    """``/internal-info`` of one topic or partition: all that it stores in a closed ledger, and an open one."""
+    entries = topic.spec.storage // topic.spec.message_bytes
+    closed = {"ledgerId": 1, "entries": entries, "size": topic.spec.storage, "timestamp": now_ms, "isOffloaded": False}
+    last = {"ledgerId": 2, "timestamp": now_ms, "isOffloaded": False}
+    return {
+        "version": 1,
+        "creationDate": CONNECTED,
+        "modificationDate": CONNECTED,
+        "ledgers": [closed, last] if entries else [last],
+        "cursors": {
+            each.name: {
+                "version": 1,
+                "creationDate": CONNECTED,
+                "modificationDate": CONNECTED,
+                "cursorsLedgerId": -1,
+                "markDelete": {"ledgerId": 1, "entryId": entries - each.backlog - each.ack_holes - 1},
+            }
+            for each in topic.spec.subscriptions
+        },
+    }
+
+
 def _cursor(spec: SubscriptionSpec, entries: int) -> Document:
     """A cursor whose holes are every other message after the mark-delete position."""
     first = entries - spec.backlog - spec.ack_holes

@@ -132,6 +132,15 @@ async def internal_stats(request: Request) -> Response:
     return replies.document(stats.internal_document(found, here(request).state.now_ms))
 
 
+async def internal_info(request: Request) -> Response:
+    """The ledgers and cursors of one topic as the metadata store has them, by any broker: nothing is loaded for it."""
+    name, namespace = topic_of(request), known_namespace(request, NOT_FOUND).name
+    found = here(request).state.topics[namespace].by_name.get(name)
+    if found is None:
+        return replies.jetty_page(request, 500, "Request failed.")
+    return replies.document(stats.stored_document(found, here(request).state.now_ms))
+
+
 async def partitioned_stats(request: Request) -> Response:
     """The figures of all partitions, each of which is loaded for it."""
     me, name, namespace = here(request), topic_of(request), known_namespace(request, NOT_FOUND)
@@ -158,6 +167,7 @@ ROUTES = [
     Route(f"{NAMESPACE}/{{topic}}/partitions", partitions, methods=["GET", "PUT"]),
     Route(f"{NAMESPACE}/{{topic}}/stats", topic_stats),
     Route(f"{NAMESPACE}/{{topic}}/internalStats", internal_stats),
+    Route(f"{NAMESPACE}/{{topic}}/internal-info", internal_info),
     Route(f"{NAMESPACE}/{{topic}}/partitioned-stats", partitioned_stats),
     Route(f"{NAMESPACE}/{{topic}}/subscription/{{subscription:path}}", subscription, methods=["PUT", "DELETE"]),
     Route(f"{NAMESPACE}/{{topic}}", topic, methods=["PUT", "DELETE"]),

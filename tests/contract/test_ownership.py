@@ -29,6 +29,7 @@ UNLOADED_WITHIN_S = 40
         ("/lookup/v2/topic/persistent/{namespace}/topic-partition-0/bundle", False),
         ("/lookup/v2/topic/persistent/{namespace}/topic-partition-0", True),
         (f"{PARTITION}/stats", True),
+        (f"{PARTITION}/internal-info", False),
         (f"{PARTITION}/internalStats", True),
         (f"{TOPIC}/partitioned-stats", True),
     ],

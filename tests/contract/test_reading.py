@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pulsar_steward.admin.reader import Reader
+from pulsar_steward.errors import AdminError
 from tests.contract.api import Api
 
 NAMESPACES = "/admin/v2/namespaces"
@@ -69,6 +70,27 @@ def test_positions_in_a_namespace_that_is_not_there_are_refused(api: Api) -> Non
         "4.2.4": (412, f"Invalid upper boundary for bundle {bundle}. Expected upper boundary of {whole}"),
     }.get(api.version, (404, "Namespace does not exist"))
     assert (answer.status_code, answer.json()["reason"]) == refused
+
+
+def test_the_metadata_store_tells_of_a_topic_that_nobody_loaded(api: Api, namespace: str) -> None:
+    """By any broker, to the reader too; of its last ledger neither size nor entries."""
+    topic = f"{api.new_partitioned(namespace, 1)}-partition-0"
+    path = f"/admin/v2/persistent/{topic}/internal-info"
+    answers = [api.call("GET", path, at) for at in range(len(api.ids))]
+    assert [answer.status_code for answer in answers] == [200] * len(api.ids)
+    assert all({"ledgers", "cursors", "creationDate"} <= answer.json().keys() for answer in answers)
+    assert all("size" not in ledger for answer in answers for ledger in answer.json()["ledgers"][-1:])
+
+
+def test_topics_are_listed_whether_or_not_they_are_loaded(api: Api, namespace: str, reader: Reader) -> None:
+    """Partitions by themselves; and one that is not there is no document."""
+    topic = f"persistent://{api.new_partitioned(namespace, 2)}"
+    names = reader.topics(namespace)
+    assert {f"{topic}-partition-0", f"{topic}-partition-1"} <= set(names)
+    stored = reader.stored_topic(f"{topic}-partition-1")
+    assert (stored.subscriptions, stored.least_backlog_bytes) == ((), 0)
+    with pytest.raises(AdminError, match="500"):
+        reader.stored_topic(f"persistent://{namespace}/nothing")
 
 
 @pytest.mark.parametrize("path", ["health", "ready", "version"])

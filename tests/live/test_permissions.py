@@ -62,6 +62,8 @@ LOOKS_AT = {
     f"{TOPIC}/partitions": CLIENT,
     f"{TOPIC}/stats": CLIENT,
     f"{TOPIC}/internalStats": CLIENT,
+    f"{TOPIC}/internal-info": CLIENT,
+    f"/admin/v2/persistent/{NAMESPACE}": CLIENT,
     f"{TOPIC}/backlogQuotaMap": ADMIN,
     f"{TOPIC}/retention": ADMIN,
     f"{TOPIC}/messageTTL": ADMIN,

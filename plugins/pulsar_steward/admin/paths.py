@@ -51,6 +51,12 @@ def topic(full_name: str, prefix: str = "/admin/v2") -> str:
     return "/".join([prefix, segment(domain), segment(tenant), segment(local_namespace), segment(local)])
 
 
+def topics(name: str) -> str:
+    """Path that lists the persistent topics of a namespace (``tenant/ns``)."""
+    tenant, _, local = name.partition("/")
+    return "/".join(["/admin/v2/persistent", segment(tenant), segment(local)])
+
+
 def lookup(full_name: str) -> str:
     """Path that looks a topic up, which loads its bundle."""
     return topic(full_name, prefix="/lookup/v2/topic")

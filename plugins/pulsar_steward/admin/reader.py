@@ -18,6 +18,7 @@ from pulsar_steward.admin import paths, statistics
 from pulsar_steward.admin.closing import Closing
 from pulsar_steward.admin.figures import Boundary, Broker, Count, Position
 from pulsar_steward.admin.own_settings import NamespaceDocument
+from pulsar_steward.admin.stored import StoredTopic
 from pulsar_steward.admin.transport import Transport
 from pulsar_steward.errors import AdminError, ConfigurationError, InvalidName, NotFound, Precondition
 from pulsar_steward.model.cluster import identity_of
@@ -204,6 +205,14 @@ class Reader(Closing):
             return self._transport.read(f"{paths.topic(topic)}/partitions", _Partitioned).partitions
         except NotFound:
             return 0
+
+    def topics(self, namespace: str) -> tuple[str, ...]:
+        """Full names of a namespace's persistent topics, loaded or not, sorted; of a partitioned one its partitions."""
+        return tuple(sorted(self._transport.read(paths.topics(namespace), list[str])))
+
+    def stored_topic(self, topic: str) -> StoredTopic:
+        """Ledgers and cursors of a topic, or of one partition, as the metadata store has them."""
+        return self._transport.read(f"{paths.topic(topic)}/internal-info", StoredTopic)
 
     def topic_statistics(self) -> Body:
         """Topics loaded on the responding broker: namespace → bundle → domain → topic, JSON, up to a minute old."""

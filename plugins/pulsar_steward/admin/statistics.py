@@ -180,6 +180,24 @@ def backlogged(document: Body, namespace: str, broker: str, *, topic: str | None
     return {name: each for name, each in _within(document, namespace, broker, topic) if _waits(name, each)}
 
 
+def loaded_topics(document: Body, namespace: str, broker: str) -> frozenset[str]:
+    """Full names of a namespace's loaded topics in a document of `Reader.topic_statistics`.
+
+    Raises:
+        BrokenAnswer: If the document cannot be read.
+    """
+    try:
+        bundles = _outer.decode(document).get(namespace, {}).values()
+        return frozenset(name for bundle in bundles for names in _names.decode(bundle).values() for name in names)
+    except UNREADABLE as error:
+        raise BrokenAnswer("GET", PATH, broker, f"the answer cannot be read: {error}") from error
+
+
+def is_of_topic(name: str, topic: str) -> bool:
+    """True for the topic itself, or one of its partitions."""
+    return name == topic or (name.startswith(f"{topic}-partition-") and name.rpartition("-")[2].isdigit())
+
+
 def topics_of(document: Body, namespace: str, broker: str, *, topic: str) -> dict[str, TopicStatistics]:
     """Loaded topics by full name, of a topic alone or of its partitions.
 
@@ -200,7 +218,7 @@ def _within(document: Body, namespace: str, broker: str, topic: str | None) -> I
     try:
         for bundle in _outer.decode(document).get(namespace, {}).values():
             for name, each in _topics_of(bundle).items():
-                if topic is None or _is_of(name, topic):
+                if topic is None or is_of_topic(name, topic):
                     yield name, each
     except UNREADABLE as error:
         raise BrokenAnswer("GET", PATH, broker, f"the answer cannot be read: {error}") from error
@@ -209,10 +227,6 @@ def _within(document: Body, namespace: str, broker: str, topic: str | None) -> I
 def _waits(name: str, topic: TopicStatistics) -> bool:
     own = name.rpartition("/")[2].startswith("__")
     return not own and any(each.msg_backlog > 0 for each in topic.subscriptions.values())
-
-
-def _is_of(name: str, topic: str) -> bool:
-    return name == topic or (name.startswith(f"{topic}-partition-") and name.rpartition("-")[2].isdigit())
 
 
 def topics_in(document: Body, namespace: str, wanted: BundleRange, broker: str) -> dict[str, TopicStatistics]:

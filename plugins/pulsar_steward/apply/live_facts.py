@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pulsar_steward.apply import live_topics
+from pulsar_steward.apply import live_topics, unloaded_topics
 from pulsar_steward.apply.live_coordinators import restless_coordinators
 from pulsar_steward.apply.once import once
 from pulsar_steward.changes import kind_of
@@ -27,13 +27,14 @@ from pulsar_steward.facts.protocol import (
 from pulsar_steward.facts.risks import MoveRisks
 from pulsar_steward.ledger.moves import circling_lately, moved_lately, raised_lately
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.setting import BacklogQuota, SettingName
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.step import present_owner
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
+    from pulsar_steward.admin.stored import StoredTopic
     from pulsar_steward.apply.live_reader import LiveReader
     from pulsar_steward.apply.whole_look import WholeLook
     from pulsar_steward.facts.backlogs import BacklogAges
@@ -259,25 +260,41 @@ class LiveFacts(ClusterFacts):
 
     @once
     def largest_backlog(self, change: ChangeSetting) -> int | Unknown:
-        """Largest backlog by the statistics of all owners."""
-        return live_topics.largest_backlog(self._reader, change, self._owners(change.namespace))
+        """Largest backlog by the statistics of all owners, and at least that of a topic that is not loaded."""
+        unloaded = self._unloaded(change)
+        if isinstance(unloaded, Unknown):
+            return unloaded
+        largest = live_topics.largest_backlog(self._reader, change, self._owners(change.namespace))
+        return max(largest, *(each.least_backlog_bytes for each in unloaded.values()), 0)
 
     @once
     def eviction_loss(self, change: ChangeSetting) -> Loss | Unknown:
-        """Loss of all topics that the quota is for."""
+        """Loss of all topics that the quota is for; not known where one of them is not loaded."""
         if not isinstance(change.after, BacklogQuota):
             return loss_unknown(change)
+        unloaded = self._unloaded(change)
+        if isinstance(unloaded, Unknown) or unloaded:
+            return unloaded if isinstance(unloaded, Unknown) else unloaded_topics.loss_unknown(change, unloaded)
         backlogs = live_topics.backlogs(self._reader, change, self._owners(change.namespace))
         return loss_of(backlogs, change.after.limit_bytes)
 
     @once
-    def backlog_ages(self, change: ChangeSetting) -> BacklogAges:
-        """Ages by the clocks of the topics' owners, of no more topics than the policy permits."""
+    def backlog_ages(self, change: ChangeSetting) -> BacklogAges | Unknown:
+        """Ages by the clocks of the topics' owners, of no more topics than the policy permits.
+
+        Of topics that are not loaded: as old as their closed ledgers, at least; not known where the quota evicts.
+        """
+        unloaded = self._unloaded(change)
+        if isinstance(unloaded, Unknown):
+            return unloaded
+        if unloaded and isinstance(change.after, BacklogQuota) and change.after.policy is QuotaPolicy.EVICT:
+            return unloaded_topics.loss_unknown(change, unloaded)
         budget = self._policy.backlog_quota_remedy.most_topics_asked
         owners = self._owners(change.namespace)
         for owner, owned in owners.items():
             self._require_owned(owner, owned)
-        return live_topics.backlog_ages(self._reader, change, owners, budget)
+        least = unloaded_topics.least_ages(unloaded, self._now)
+        return live_topics.backlog_ages(self._reader, change, owners, budget, least)
 
     @once
     def retained_seconds(self, change: ChangeSetting) -> int | None:
@@ -319,6 +336,13 @@ class LiveFacts(ClusterFacts):
     def consumers_beside(self, change: DeleteSubscription) -> int:
         """Consumers on the other partitions by the statistics of all owners (up to a minute old)."""
         return live_topics.consumers_beside(self._reader, change, self._owners(change.namespace))
+
+    @once
+    def _unloaded(self, change: ChangeSetting) -> dict[str, StoredTopic] | Unknown:
+        """Topics with a subscription that no broker has loaded."""
+        budget = self._policy.backlog_quota_remedy.most_topics_asked
+        owners = self._owners(change.namespace)
+        return unloaded_topics.unloaded_topics(self._reader, change, owners, self._now, budget)
 
     @once
     def _owners(self, namespace: str) -> dict[str, frozenset[str]]:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pulsar_steward.admin.owner import TopicDetail
     from pulsar_steward.admin.settings import AdminSettings
     from pulsar_steward.admin.statistics import TopicStatistics
+    from pulsar_steward.admin.stored import StoredTopic
     from pulsar_steward.facts.load_manager import BrokerUsage, LoadManager
     from pulsar_steward.facts.protocol import Unknown
     from pulsar_steward.model.cluster import ClusterIdentity
@@ -250,6 +251,14 @@ class LiveReader(Closing):
         names = ((name.rpartition("/"), count) for name, count in known.items())
         same = ((BundleRange.parse(parts[2]), count) for parts, count in names if parts[0] == namespace)
         return sum(count for other, count in same if other.overlaps(wanted))
+
+    def topic_names(self, namespace: str) -> tuple[str, ...]:
+        """Full names of a namespace's persistent topics, loaded or not."""
+        return self._reader.topics(namespace)
+
+    def stored_topic(self, topic: str) -> StoredTopic:
+        """Ledgers and cursors of a topic as the metadata store has them; nothing is loaded for it."""
+        return self._reader.stored_topic(topic)
 
     def topics(self, broker: str, namespace: str, bundle: str) -> dict[str, TopicStatistics]:
         """The loaded topics of a bundle by full name, by its owner's statistics (up to a minute old)."""

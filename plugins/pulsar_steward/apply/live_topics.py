@@ -113,7 +113,13 @@ def backlogs(reader: LiveReader, change: ChangeSetting, owners: Iterable[str]) -
     ]
 
 
-def backlog_ages(reader: LiveReader, change: ChangeSetting, owners: Iterable[str], budget: int) -> BacklogAges:
+def backlog_ages(
+    reader: LiveReader,
+    change: ChangeSetting,
+    owners: Iterable[str],
+    budget: int,
+    unloaded: Iterable[TopicAge] = (),
+) -> BacklogAges:
     """The ages of the backlogs of all topics that an age quota is for, by their owners' clocks.
 
     Args:
@@ -121,16 +127,17 @@ def backlog_ages(reader: LiveReader, change: ChangeSetting, owners: Iterable[str
         change: The age quota.
         owners: Brokers that own a bundle of the namespace at this instant.
         budget: How many topics may be asked.
+        unloaded: Ages of backlogs of topics that are not loaded, at least.
 
     Raises:
         AdminError: If an owner cannot be read, or a topic went elsewhere meanwhile.
     """
-    ages: dict[str, TopicAge] = {}
-    waiting, unanswered = 0, 0
+    ages: dict[str, TopicAge] = {each.topic: each for each in unloaded}
+    waiting, unanswered, stored = len(ages), 0, len(ages)
     for owner in owners:
         topics = sorted(backlogged(reader.statistics(owner), change.namespace, owner, topic=change.topic))
         waiting += len(topics)
-        asked = topics[: max(budget - len(ages) - unanswered, 0)]
+        asked = topics[: max(budget - (len(ages) - stored) - unanswered, 0)]
         published = reader.oldest_published(owner, asked) if asked else {}
         found = _aged(published, reader.clock_milliseconds(owner) if published else None)
         unanswered += len(published) - len(found)

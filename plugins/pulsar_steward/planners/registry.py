@@ -20,6 +20,7 @@ from pulsar_steward.planners.left_alone import without_left_alone
 from pulsar_steward.planners.settings.delays import PLANNER as DELAYS
 from pulsar_steward.planners.settings.namespaces import PLANNER as NAMESPACE_SETTINGS
 from pulsar_steward.planners.settings.nearly_full import PLANNER as NEARLY_FULL
+from pulsar_steward.planners.settings.nearly_old import PLANNER as NEARLY_OLD
 from pulsar_steward.planners.settings.own_quota import PLANNER as OWN_QUOTAS
 from pulsar_steward.planners.settings.topics import PLANNER as TOPIC_QUOTAS
 from pulsar_steward.planners.subscriptions.abandoned import PLANNER as ABANDONED_SUBSCRIPTIONS
@@ -43,6 +44,7 @@ PLANNERS: tuple[Planner, ...] = (
     TOPIC_QUOTAS,
     OWN_QUOTAS,
     NEARLY_FULL,
+    NEARLY_OLD,
     DELAYS,
     ABANDONED_SUBSCRIPTIONS,
 )

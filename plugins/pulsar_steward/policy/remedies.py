@@ -49,6 +49,11 @@ class BacklogQuotaRemedy(Section):
     raise_headroom_hours: int = Field(
         24, ge=1, description="of growth as it is now, for which a quota that is nearly full is raised"
     )
+    raise_most_hours: int = Field(
+        336,
+        ge=1,
+        description="that an age quota is raised to, or a retention raised for: what is consumed is stored for longer",
+    )
     raise_most_megabytes: int = Field(
         102_400, ge=1, description="of a topic, that a quota is raised to: no forecast asks for more than that"
     )

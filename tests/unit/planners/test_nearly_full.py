@@ -172,6 +172,12 @@ def test_the_most_urgent_namespace_takes_first_from_what_the_cluster_may_store()
     assert changes(proposal) == [(ORDERS, SIZE, raised(19_615)), (CARTS, SIZE, raised(10_240 + 3937))]
 
 
+def test_a_topic_that_is_nearer_to_its_age_quota_is_not_answered() -> None:
+    """The planner of age quotas does, and says why not if it does not."""
+    proposal = proposed(a_namespace(), findings=(found(seconds_percent=95),))
+    assert (proposal.batches, proposal.notes) == ((), ())
+
+
 @pytest.mark.parametrize(
     ("fact", "fields", "words"),
     [
@@ -186,14 +192,13 @@ def test_the_most_urgent_namespace_takes_first_from_what_the_cluster_may_store()
             {"policy": a_policy(backlog_quota_remedy={"raise_cluster_megabytes": 0})},
             "no more than it is",
         ),
-        (a_namespace(), {"findings": (found(seconds_percent=95),)}, "one of age"),
         (a_namespace(), {"findings": (found(limit_bytes=5),)}, "the topic's own"),
         (a_namespace(), {"quotas_are_checked": None}, "quotas_checked"),
         (a_namespace(), {"claimed_settings": frozenset({ORDERS})}, "changes other settings of it first"),
         (a_namespace(), {"unread": ("broker-1:8080",)}, "partial"),
         (a_namespace(CARTS), {}, "settings are not in the snapshot"),
     ],
-    ids=["enough", "topic", "cluster", "age", "own", "guard", "other changes", "partial", "unknown"],
+    ids=["enough", "topic", "cluster", "own", "guard", "other changes", "partial", "unknown"],
 )
 def test_why_it_stays(fact: NamespaceFact, fields: dict[str, Any], words: str) -> None:
     """It is never lowered, and nothing is done that would not help; the note says why."""

@@ -70,7 +70,7 @@ def _over(fact: NamespaceFact, quota: BacklogQuota) -> str:
     many = f"{over:,} or more" if over == MAX_BACKLOGS else f"{over:,}"
     topics = max(look.topics for look in fact.looks)
     last = "snapshot" if len(fact.looks) == 1 else counted(len(fact.looks), "snapshot")
-    words = f"of {counted(topics, 'topic')}, {many} would have been over it in the last {last}"
+    words = f"of {counted(topics, 'loaded topic')}, {many} would have been over it in the last {last}"
     if quota.policy is QuotaPolicy.EVICT:
         return f"{words}, and {bytes_in_words(max(look.evicted(limit) for look in fact.looks))} evicted"
     stopped = "held" if quota.policy is QuotaPolicy.HOLD else "refused"
@@ -80,7 +80,7 @@ def _over(fact: NamespaceFact, quota: BacklogQuota) -> str:
 def _older(fact: NamespaceFact, quota: BacklogQuota) -> str:
     """The ages of backlogs: none is known to be over a proposed quota, and the unknown ones are counted."""
     ages, older = fact.ages, int(fact.ages.oldest_seconds > quota.limit_seconds)
-    words = f"of {counted(fact.looks[0].topics, 'topic')}, {ages.waiting:,} had a backlog in the last snapshot"
+    words = f"of {counted(fact.looks[0].topics, 'loaded topic')}, {ages.waiting:,} had a backlog in the last snapshot"
     if ages.topic is not None:
         known = "estimated, from its size and what came in, at" if ages.estimated else "known to be"
         oldest = f"the oldest, of {ages.topic}, is {known} {seconds_in_words(ages.oldest_seconds)}"

@@ -50,12 +50,25 @@ def propose(planning: PlanningFacts, goal: str, findings: tuple[Finding, ...]) -
 
 
 def batches_of(
-    planning: PlanningFacts, fact: NamespaceFact, decided: TargetSettings, findings: tuple[Finding, ...]
+    planning: PlanningFacts,
+    fact: NamespaceFact,
+    decided: TargetSettings,
+    findings: tuple[Finding, ...],
+    *,
+    together: bool = False,
 ) -> Proposal:
-    """Batches that bring a namespace to the settings that were decided, or a note on which guard is against it."""
+    """Batches that bring a namespace to the settings that were decided, or a note on which guard is against it.
+
+    Args:
+        planning: The snapshot.
+        fact: The namespace.
+        decided: Its settings as they should be.
+        findings: What they answer.
+        together: True for an age quota in one batch with the others, as one that is there already allows it.
+    """
     goal = fact.namespace
     batches: list[Batch] = []
-    for names in (_TOGETHER, _APART):
+    for names in (_TOGETHER | _APART,) if together else (_TOGETHER, _APART):
         changes = _changes(fact, decided, names)
         steps = tuple(_steps(planning, fact, decided, changes))
         # What is left of a batch without one of its steps is not what was worked out: none of it is proposed then.

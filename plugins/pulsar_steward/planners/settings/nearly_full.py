@@ -106,21 +106,19 @@ def _under(
     """The findings about topics that are under a namespace's size quota and near it; notes on the others."""
     retaining = {fact.subject: fact for fact in planning.topics if SettingName.RETENTION in fact.own}
     ours: list[Finding] = []
-    by_age: list[str] = []
     apart: list[str] = []
     short: list[str] = []
     for finding in findings:
         figures, own = _figures(finding), retaining.get(finding.subject)
         if figures.seconds_percent > figures.bytes_percent:
-            by_age.append(finding.subject)
-        elif figures.limit_bytes != limit:
+            continue  # the planner of age quotas answers it
+        if figures.limit_bytes != limit:
             apart.append(finding.subject)
         elif own is None:
             ours.append(finding)
         elif not isinstance(kept := own.own[SettingName.RETENTION], Retention) or not retains_more(own, kept):
             short.append(finding.subject)
     told = (
-        (by_age, "the quota that is nearly full is one of age, and such a one is never changed once it is there"),
         (apart, "the size quota that is nearly full is the topic's own, and is to be raised by hand, if at all"),
         (short, "its own retention leaves no room for a larger size quota: raise that by hand first"),
     )

@@ -116,7 +116,7 @@ def target_settings(
         _add_size_quota(decided, fact, policy)
     if QUOTA_OVER_RETENTION.check_id in checks:
         _part_size_quota_and_retention(decided, fact, policy)
-        _note_on_age_quota(decided)
+        _part_age_quota_and_retention(decided, policy)
     if RETENTION_TOO_LONG.check_id in checks:
         _shorten_retention(decided, fact, policy)
     if TTL_BEFORE_QUOTA.check_id in checks:
@@ -231,16 +231,34 @@ def raise_retained(decided: TargetSettings, quota_bytes: int, policy: Policy) ->
         decided.put(SettingName.RETENTION, msgspec.structs.replace(now, megabytes=size), why)
 
 
-def _note_on_age_quota(decided: TargetSettings) -> None:
+def raise_retained_time(decided: TargetSettings, kept: Retention, quota_seconds: int, policy: Policy) -> None:
+    """Raises a retention that is limited in time as far as an age quota needs it."""
+    margin = policy.backlog_quota_remedy.retention_margin_percent
+    minutes = -(-above(quota_seconds, margin) // 60)
+    why = (
+        f"an age quota of {seconds_in_words(quota_seconds)} has to be below the retention by {margin} %:"
+        f" {seconds_in_words(minutes * 60)} instead of {seconds_in_words(kept.minutes * 60)}; each topic keeps what is"
+        " consumed for as long"
+    )
+    if SettingName.RETENTION in decided.why:
+        why = f"{decided.why[SettingName.RETENTION]}; {why}"
+    decided.put(SettingName.RETENTION, msgspec.structs.replace(kept, minutes=minutes), why)
+
+
+def _part_age_quota_and_retention(decided: TargetSettings, policy: Policy) -> None:
+    """Raises the retention: a lower age quota could act at once, as not every backlog's age is known."""
     quota, kept = decided.target.get(SettingName.AGE_QUOTA), decided.target.get(SettingName.RETENTION)
     if not isinstance(quota, BacklogQuota) or not isinstance(kept, Retention) or kept.minutes <= 0:
         return
     if quota.limit_seconds < kept.minutes * 60:
         return
+    if quota.limit_seconds <= (most := policy.backlog_quota_remedy.raise_most_hours * HOUR):
+        raise_retained_time(decided, kept, quota.limit_seconds, policy)
+        return
     decided.notes.append(
         f"its age quota of {seconds_in_words(quota.limit_seconds)} is not below its retention of"
-        f" {seconds_in_words(kept.minutes * 60)}: raise the retention by hand; a lower age quota could act at once, as"
-        " how old its backlogs are is not known of every topic"
+        f" {seconds_in_words(kept.minutes * 60)}, which is raised by hand where the quota is longer than"
+        f" {seconds_in_words(most)} (backlog_quota_remedy.raise_most_hours); a lower age quota could act at once"
     )
 
 

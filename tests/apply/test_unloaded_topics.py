@@ -1,0 +1,108 @@
+"""Topics that no broker has loaded: a new quota meets their backlog once somebody has them loaded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec, running_simulator
+from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.model.loss import Loss
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Setting, SettingName
+from pulsar_steward.model.step import ChangeSetting, Step
+from tests.apply.worksite import Worksite, quick_policy
+from tests.builders import a_step
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pulsar_steward.policy.schema import Policy
+
+GIB = 1 << 30
+NAMESPACE = "shop/orders"
+SIZE, AGE = SettingName.SIZE_QUOTA, SettingName.AGE_QUOTA
+READ = SubscriptionSpec("reads-all")
+STUCK = SubscriptionSpec("stuck", backlog=20)
+
+
+def limited(policy: QuotaPolicy, **limits: int) -> BacklogQuota:
+    """A quota of that policy."""
+    return BacklogQuota(policy=policy, **limits)
+
+
+def a_quota(name: SettingName, after: Setting, topic: str | None = None) -> Step:
+    """A step that sets it, with a loss that is large enough for whatever is evicted."""
+    change = ChangeSetting(namespace=NAMESPACE, topic=topic, name=name, before=None, after=after)
+    return a_step(change, loss=Loss(messages=10**9, bytes=10**18))
+
+
+def outcome_of(tmp_path: Path, step: Step, *topics: TopicSpec, policy: Policy | None = None) -> tuple[str, str, bool]:
+    """Outcome and reason of a step where these topics are not loaded; and whether nothing was called or loaded."""
+    spec = ClusterSpec(brokers=2, namespaces=(NamespaceSpec(NAMESPACE, bundles=4, topics=topics, loaded=False),))
+    with running_simulator(spec) as simulator:
+        engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+        site = Worksite(simulator, engine, policy or quick_policy())
+        (outcome,) = site.carry_out(site.approved(step))
+        nothing_owned = all(site.owner(bundle, NAMESPACE) is None for bundle in site.tc_bundles)
+        untouched = site.untouched()
+        engine.dispose()
+    assert nothing_owned
+    return outcome.outcome, outcome.reason, untouched
+
+
+def test_a_hidden_backlog_that_would_stop_producers_is_seen(tmp_path: Path) -> None:
+    """By what the metadata store has of its closed ledgers; and looking has loaded nothing."""
+    hidden = TopicSpec("t", storage_bytes=2 * GIB, message_bytes=GIB // 10, subscriptions=(STUCK,))
+    outcome, reason, untouched = outcome_of(tmp_path, a_quota(SIZE, limited(QuotaPolicy.HOLD, limit_bytes=GIB)), hidden)
+
+    assert (outcome, untouched) == ("refused", True)
+    assert "of a topic is 2 GiB" in reason
+
+
+@pytest.mark.parametrize(
+    "topic",
+    [TopicSpec("t", storage_bytes=2 * GIB, subscriptions=(READ,)), TopicSpec("t", storage_bytes=2 * GIB)],
+    ids=["all of it is consumed", "nobody subscribed"],
+)
+def test_what_is_consumed_is_no_backlog(tmp_path: Path, topic: TopicSpec) -> None:
+    """It stands in the way of no quota that makes producers wait."""
+    step = a_quota(SIZE, limited(QuotaPolicy.HOLD, limit_bytes=GIB))
+    assert outcome_of(tmp_path, step, topic)[0] == "done"
+
+
+@pytest.mark.parametrize("name", [SIZE, AGE])
+def test_a_quota_that_evicts_is_not_set_over_them(tmp_path: Path, name: SettingName) -> None:
+    """Nobody can tell what they would lose, as the last ledger of each is not known; the reason names one."""
+    quota = limited(QuotaPolicy.EVICT, **({"limit_bytes": GIB} if name is SIZE else {"limit_seconds": 3600}))
+    topics = (TopicSpec("a", subscriptions=(READ,)), TopicSpec("b", subscriptions=(STUCK,)), TopicSpec("c"))
+    outcome, reason, untouched = outcome_of(tmp_path, a_quota(name, quota), *topics)
+
+    assert (outcome, untouched) == ("refused", True)
+    assert f"what 2 topics of {NAMESPACE} would lose is not known" in reason
+    assert f"(persistent://{NAMESPACE}/a)" in reason
+
+
+def test_more_of_them_than_may_be_asked_are_not_known(tmp_path: Path) -> None:
+    """And the reason names the policy's key."""
+    few = quick_policy(backlog_quota_remedy={"most_topics_asked": 2})
+    topics = tuple(TopicSpec(name, subscriptions=(READ,)) for name in "abc")
+    step = a_quota(SIZE, limited(QuotaPolicy.HOLD, limit_bytes=GIB))
+    outcome, reason, untouched = outcome_of(tmp_path, step, *topics, policy=few)
+
+    assert (outcome, untouched) == ("refused", True)
+    assert "3 topics of shop/orders are not loaded" in reason
+    assert "backlog_quota_remedy.most_topics_asked" in reason
+
+
+def test_of_a_topics_own_quota_only_that_topic_counts(tmp_path: Path) -> None:
+    """Its partitions, and nobody else's backlog."""
+    other = TopicSpec("other", storage_bytes=2 * GIB, message_bytes=GIB // 10, subscriptions=(STUCK,))
+    mine = TopicSpec("mine", partitions=2, subscriptions=(READ,))
+    spec = ClusterSpec(brokers=1, namespaces=(NamespaceSpec(NAMESPACE, bundles=1, topics=(mine, other), loaded=True),))
+    step = a_quota(SIZE, limited(QuotaPolicy.HOLD, limit_bytes=GIB), f"persistent://{NAMESPACE}/mine")
+    with running_simulator(spec) as simulator:
+        engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+        (outcome,) = Worksite(simulator, engine).carry_out(Worksite(simulator, engine).approved(step))
+        engine.dispose()
+    assert outcome.outcome == "done"
