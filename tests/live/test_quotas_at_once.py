@@ -130,6 +130,42 @@ def test_asking_for_the_age_changes_nothing(lab: Lab, hands_with: Callable[..., 
         assert set(here.admin.statistics(here.topic())["subscriptions"]) == {"s", "reads-all"}
 
 
+def test_the_backlog_of_a_topic_that_nobody_loaded_is_seen(lab: Lab, hands_with: Callable[..., Hands]) -> None:
+    """In its closed ledger: what would hold its producers is refused, and so is what may take of it; nothing loads."""
+    hands = hands_with()
+    with plot(lab, "asleep", 1) as here:
+        with filled(here, 0.5) as producer:
+            producer.close()
+        backlog = shown(here).bytes
+        _unloaded(here)
+        here.admin.look_up(here.topic())  # so that the ledger with the backlog is closed, and its size is known
+        here.until(here.topic(), lambda topic: topic["backlogSize"] == backlog, "the backlog is there again")
+        _unloaded(here)
+
+        outcome, reason = hands.refusal_of(_sized(here, backlog, QuotaPolicy.HOLD))
+        assert (outcome, reason.partition(":")[0]) == (Outcome.REFUSED, "quota_room"), reason
+        outcome, reason = hands.refusal_of(_sized(here, backlog * 10, QuotaPolicy.EVICT))
+        assert (outcome, reason.partition(":")[0]) == (Outcome.REFUSED, "loss_as_approved"), reason
+        assert here.topic() in reason
+        assert not _is_owned(here)
+        assert here.admin.policies(here.namespace)["backlog_quota_map"] == {}
+
+
+def _sized(here: Ground, limit: int, policy: QuotaPolicy) -> ChangeSetting:
+    quota = BacklogQuota(limit_bytes=limit, policy=policy)
+    return ChangeSetting(namespace=here.namespace, name=SettingName.SIZE_QUOTA, before=None, after=quota)
+
+
+def _is_owned(here: Ground) -> bool:
+    return any(name.startswith(f"{here.namespace}/") for names in here.lab.owned_bundles().values() for name in names)
+
+
+def _unloaded(here: Ground) -> None:
+    (bundle,) = here.admin.bundles(here.namespace)
+    here.admin.unload(here.namespace, bundle, here.lab.brokers[0].broker_id)
+    wait_until(lambda: not _is_owned(here), "nobody owns its bundle", WITHIN_S, 0.2)
+
+
 def evicting(hands: Hands, here: Ground, limit: int, seen: Backlog) -> Plan:
     """A plan that evicts what was seen to be over a limit."""
     quota = BacklogQuota(limit_bytes=limit, policy=QuotaPolicy.EVICT)
