@@ -1,4 +1,4 @@
-"""What becomes of a new plan's batches, and of the questions that stand."""
+"""Decisions on a new plan's batches, and on the questions that stand."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def decided(
     view: View = View.COMPLETE,
     older: tuple[str, ...] = (),
 ) -> Publication:
-    """What becomes of a plan of these batches."""
+    """Decision on a plan of these batches."""
     return decide(a_new_plan(*batches), view, tuple(standing), tuple(rejections), older)
 
 

@@ -1,4 +1,4 @@
-"""What nobody is asked as somebody snoozed it or never wants it: until its time, until it gets worse, or for good."""
+"""Silent goals, snoozed or never wanted: until their time, until they get worse, or for good."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def silenced(batch: Batch | None, days: int | None = 7, *, until_worse: bool = T
 def decided(
     batches: list[Batch], *silences: SilencedGoal, standing: tuple[AskedBatch, ...] = (), view: View = View.COMPLETE
 ) -> Publication:
-    """What becomes of a plan of these batches."""
+    """Decision on a plan of these batches."""
     return decide(a_new_plan(*batches), view, standing, (), (), silences)
 
 
