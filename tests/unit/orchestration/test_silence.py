@@ -11,7 +11,8 @@ import pytest
 
 from pulsar_steward.model.content import goal_of
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.orchestration.publish import AskedBatch, Publication, SilencedGoal, State, View, decide
+from pulsar_steward.orchestration.publish import Publication, View, decide
+from pulsar_steward.orchestration.standing import AskedBatch, SilencedGoal, State
 from tests.builders import NOW, a_finding
 from tests.unit.orchestration.test_publish import (
     BANK,
