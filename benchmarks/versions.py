@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from datetime import UTC, datetime, timedelta
-from itertools import chain
+from itertools import chain, cycle
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -22,7 +22,8 @@ import msgspec
 from rich.console import Console
 
 from benchmarks.chaos.ground import NAMESPACES, TOPICS, Ground
-from benchmarks.chaos.running import BATCH, RUN, plan_of
+from benchmarks.chaos.plans import BATCH, plan_of
+from benchmarks.chaos.running import RUN
 from benchmarks.processes import ROOT
 from benchmarks.telling import sayer
 from lab.cluster import running_lab
@@ -43,10 +44,9 @@ from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.bundles import BY_TOPIC_COUNT, BundleRange
 from pulsar_steward.model.finding import Outlook
-from pulsar_steward.model.loss import Loss, TopicLoss
 from pulsar_steward.model.pulsar_versions import Operation
 from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, QuotaPolicy, Retention, SettingName, TimeToLive
-from pulsar_steward.model.step import ChangeSetting, DeleteSubscription, RaiseCoordinators, SplitBundle, UnloadBundle
+from pulsar_steward.model.step import ChangeSetting, SplitBundle, UnloadBundle
 from pulsar_steward.model.units import DAY, GIB
 from pulsar_steward.orchestration.approval_response import APPROVE, COMMENT, LOSS, STEPS, Question, interpret
 from pulsar_steward.policy.schema import Policy
@@ -73,8 +73,8 @@ IDLE = "idle"
 SOON = {"statsUpdateFrequencyInSecs": "2", "statsUpdateInitialDelayInSecs": "1"}
 """So that brokers' statistics hold what there is."""
 
-OTHERS = ("move", "coordinators", "split")
-"""Kinds of change that `Ground` makes up by what it sees, each in a namespace of its own."""
+OTHERS = ("move", "coordinators", "split", "raise", "deletion")
+"""Kinds of change that `Ground` makes up by what it sees; those of bundles are each in a namespace of its own."""
 SET = NAMESPACES[-1]
 """The namespace whose settings are changed."""
 VALUES: dict[SettingName, Setting] = {
@@ -208,33 +208,16 @@ def _operations(ground: Ground, home: Path) -> Iterator[tuple[str, str, str]]:
 def _changes(ground: Ground) -> Iterator[Change]:
     """One change of each kind."""
     random = Random(SEED)  # noqa: S311 - the same changes on each version
-    for kind, namespace in zip(OTHERS, NAMESPACES, strict=False):
+    for kind, namespace in zip(OTHERS, cycle(NAMESPACES)):
         try:
             change = ground.change(kind, namespace, random, ground.state())
         except AdminCallError:  # brokers before 2.11 do not tell positions, by which `Ground` splits
             change = _split_in_the_middle(ground, namespace)
         if change:
             yield change
-    now = ground.state().coordinators
-    yield RaiseCoordinators(before=now, after=now + 1)
     for topic in (None, f"persistent://{SET}/t-1"):
         for name, value in VALUES.items():
             yield ChangeSetting(namespace=SET, topic=topic, name=name, before=None, after=value)
-    yield DeleteSubscription(namespace=SET, topic=f"persistent://{SET}/t-2", subscription=IDLE)
-
-
-def _with_loss(plan: Plan) -> Plan:
-    """The plan with what its deletions may lose; of an idle subscription that is nothing."""
-    (batch,) = plan.batches
-    steps = tuple(
-        msgspec.structs.replace(
-            step, loss=Loss(topics=(TopicLoss(topic=change.topic, messages=0, bytes=0),), messages=0)
-        )
-        if isinstance(change := step.change, DeleteSubscription)
-        else step
-        for step in batch.steps
-    )
-    return msgspec.structs.replace(plan, batches=(msgspec.structs.replace(batch, steps=steps),))
 
 
 def _split_in_the_middle(ground: Ground, namespace: str) -> Change:
@@ -263,7 +246,7 @@ def _applied(ground: Ground, engine: Engine, change: Change, name: str) -> tuple
     """A plan of one step, approved, carried out and read back."""
     now, writer, ledger = datetime.now(UTC), LedgerWriter(engine), LedgerReader(engine)
     policy = _policy(ground.lab.state.spec.pulsar_version)
-    plan = _with_loss(plan_of(name, [change], now, ground.identity(), policy))
+    plan = plan_of(name, [change], now, ground.identity(), policy)
     writer.record_plan(plan, now, policy=policy)
     writer.record_request(plan, BATCH, RUN, now, origin=Origin.SCHEDULE, policy=policy)
     writer.record_answer(interpret(_yes(plan, now), _question(plan), policy.approval, now))

@@ -1,4 +1,4 @@
-"""What a test's seconds are compared with: something measured beside them, as machines differ and are busy."""
+"""Yardstick for a test's seconds: a measure taken beside them, as machines differ and are busy."""
 
 from __future__ import annotations
 

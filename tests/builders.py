@@ -446,7 +446,7 @@ Seen = tuple[MadeUpFacts, Policy]
 
 
 def a_look(policy: Policy | None = None, **told: Any) -> Seen:
-    """What a guard is given of a cluster where all is well but what is told; `told` are fields of `Told`."""
+    """Facts for a guard, of a cluster where all is well but what is told; `told` are fields of `Told`."""
     return MadeUpFacts(Told(**told)), policy or Policy()
 
 

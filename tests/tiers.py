@@ -115,7 +115,7 @@ def changed_since(commit: str) -> list[str]:
 
 
 def git(*words: str) -> subprocess.CompletedProcess[str]:
-    """What git says of this project; look at the return code."""
+    """Git's answer about this project; look at the return code."""
     command = ["git", "-C", str(ROOT), *words]
     return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - git's own words
 

@@ -1,4 +1,4 @@
-"""What was written, searched for secrets: files of any kind that Steward writes, and texts."""
+"""Written things, searched for secrets: files of any kind that Steward writes, and texts."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 BROKER_SECONDS = 60.0
+COORDINATORS = "/admin/v3/transactions/transactionCoordinator/replicas"
 RESET = struct.pack("ii", 1, 0)
 """For SO_LINGER: closing sends a reset."""
 
@@ -29,7 +30,7 @@ RESET = struct.pack("ii", 1, 0)
 class Answer:
     """Answers with this status instead of the broker's; nothing reaches it.
 
-    The location may be ``same``, the request's own, or ``elsewhere``: that of another namespace.
+    The location may be ``same``, the request's own, or ``elsewhere``: that of something else.
     """
 
     status: int
@@ -160,10 +161,10 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def elsewhere(url: str) -> str:
-    """The same address for another namespace than it is about."""
-    return re.sub(r"/public/chaos-(\d)", lambda found: f"/public/chaos-{(int(found[1]) + 1) % 4}", url).replace(
-        "/pulsar/system", "/public/chaos-0"
-    )
+    """The same address for another namespace than it is about; of the coordinators' number, a topic's partitions'."""
+    url = re.sub(r"/public/chaos-(\d)", lambda found: f"/public/chaos-{(int(found[1]) + 1) % 4}", url)
+    url = url.replace(COORDINATORS, "/admin/v2/persistent/public/chaos-0/t-2/partitions")
+    return url.replace("/pulsar/system", "/public/chaos-0")
 
 
 def _told(answer: http.client.HTTPResponse) -> dict[str, str | None]:

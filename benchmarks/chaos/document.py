@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from benchmarks.chaos.faults import ANSWERS, FAULTS
+from benchmarks.chaos.ground import MOST_COORDINATORS
+from pulsar_steward.model.pulsar_versions import Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from benchmarks.chaos.judging import Judged
 
@@ -78,7 +80,8 @@ def markdown(chaos: Chaos) -> str:
         "- every changing call that a broker answered has exactly one recorded intent, of a step that was approved;",
         "- no step is tried again after it was done, and none is done twice;",
         "- what was rejected, expired, superseded, tampered with or never asked has no call and no intent;",
-        "- no setting, bundle or owner is other than before unless somebody intended it;",
+        "- no setting, bundle or owner and no number of coordinators is other than before unless somebody intended it;",
+        "- no subscription is gone unless somebody intended it, and those that stay have read nothing;",
         "- what is recorded as done is what the cluster shows;",
         "- the ledger verifies, or, where it was tampered with, says so;",
         "- every worker ends in an outcome or an error of Steward's own, and the next observation works.",
@@ -101,6 +104,15 @@ def markdown(chaos: Chaos) -> str:
         f"| fault | what it is | runs | came to pass | {' | '.join(OUTCOMES)} | violations |",
         f"|---|---|{'---|' * (len(OUTCOMES) + 3)}",
         *(_row(f"{fault.name} | {fault.about}", _of(chaos.runs, fault.name)) for fault in FAULTS),
+        "",
+        "## By change",
+        "",
+        "A deletion loses the entries of a subscription that nobody uses. The number of coordinators is never lowered",
+        f"again: each raise is by one, up to {MOST_COORDINATORS}.",
+        "",
+        f"| change | {' | '.join(OUTCOMES)} |",
+        f"|---|{'---|' * len(OUTCOMES)}",
+        *_by_operation(chaos.runs),
         "",
         "## By answer",
         "",
@@ -127,6 +139,14 @@ def _violations(chaos: Chaos) -> list[str]:
 
 def _of(runs: Sequence[Judged], fault: str) -> list[Judged]:
     return [each for each in runs if each.scenario.fault.name == fault]
+
+
+def _by_operation(runs: Sequence[Judged]) -> Iterator[str]:
+    counts = Counter(step for each in runs for step in each.steps)
+    for operation in Operation:
+        cells = [counts[operation, outcome] for outcome in OUTCOMES]
+        if any(cells):
+            yield f"| {operation} | {' | '.join(map(str, cells))} |"
 
 
 def _row(name: str, runs: Sequence[Judged]) -> str:

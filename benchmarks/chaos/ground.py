@@ -1,4 +1,4 @@
-"""The cluster that chaos is made on: namespaces with bundles to move and settings to change, and what they show."""
+"""The cluster that chaos is made on: bundles, settings, coordinators and subscriptions to change, and their state."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from benchmarks.chaos.subscriptions import ABANDONED, IdleSubscriptions
 from lab.bookie import set_read_only
 from lab.errors import AdminCallError
 from lab.faults.real.operator import operator_of, operators_of
@@ -19,7 +20,7 @@ from pulsar_steward.admin.statistics import bundles_in
 from pulsar_steward.model.bundles import BundleRange, halves_by_topic_count, position_of, tc_topic
 from pulsar_steward.model.cluster import ClusterIdentity, identity_of
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName
-from pulsar_steward.model.step import ChangeSetting, SplitBundle, UnloadBundle
+from pulsar_steward.model.step import ChangeSetting, DeleteSubscription, RaiseCoordinators, SplitBundle, UnloadBundle
 from pulsar_steward.model.units import GIB
 from pulsar_steward.policy.schema import Policy
 
@@ -34,9 +35,13 @@ if TYPE_CHECKING:
 NAMESPACES = tuple(f"public/chaos-{number}" for number in range(4))
 BUNDLES = 4
 TOPICS = 12
-COORDINATORS = 16
+WITH_SUBSCRIPTIONS = 2
+"""Topics of each namespace that have some."""
+MOST_COORDINATORS = 32
+"""Twice as many as at first; each raise is by one, and none is taken back."""
+KINDS = {"move": 10, "setting": 8, "coordinators": 4, "split": 2, "deletion": 5, "raise": 1}
+"""Kinds of change, and how often each is drawn."""
 _TOPICS = [f"persistent://{namespace}/t-{number}" for namespace in NAMESPACES for number in range(TOPICS)]
-_COORDINATORS = [tc_topic(number) for number in range(COORDINATORS)]
 
 
 @dataclass(frozen=True)
@@ -48,12 +53,14 @@ class State:
         ranges: All bundles, owned or not, by the same names.
         settings: Namespaces to what is set on them.
         coordinators: Number of transaction coordinators.
+        entries: Topics and their subscriptions to the entries that these have not read.
     """
 
     owners: Mapping[str, str]
     ranges: frozenset[str]
     settings: Mapping[str, Mapping[SettingName, Setting]]
     coordinators: int
+    entries: Mapping[tuple[str, str], int]
 
     def bundles(self, namespace: str) -> list[str]:
         """A namespace's owned ranges."""
@@ -68,6 +75,7 @@ class Ground:
 
     Attributes:
         logs: What brokers were asked to change from now on.
+        subscriptions: Those of some topics, which nobody uses.
     """
 
     def __init__(self, lab: Lab) -> None:
@@ -77,6 +85,8 @@ class Ground:
             lab.make_topic(f"persistent://{namespace}/t-0", BUNDLES)
             for number in range(1, TOPICS):
                 operator_of(lab).create_topic(f"persistent://{namespace}/t-{number}")
+        named = [f"persistent://{namespace}/t-{n}" for namespace in NAMESPACES for n in range(WITH_SUBSCRIPTIONS)]
+        self.subscriptions = IdleSubscriptions(lab, named)
 
     @property
     def brokers(self) -> list[str]:
@@ -112,8 +122,9 @@ class Ground:
             before = self.lab.owned_bundles()
             self.lab.tc_placement()
             admins = operators_of(self.lab)
-            for number, name in enumerate([*_TOPICS, *_COORDINATORS]):
+            for number, name in enumerate([*_TOPICS, *map(tc_topic, range(admins[0].coordinators()))]):
                 admins[number % len(admins)].look_up(name)
+            self.subscriptions.entries()  # their topics can be read as well
             after = self.lab.owned_bundles()
             return before == after and len(after) == len(self.brokers)
         return False
@@ -130,7 +141,7 @@ class Ground:
             settings = {namespace: reader.own_settings(namespace) for namespace in NAMESPACES}
         admin = operator_of(self.lab)
         ranges = {f"{name}/{bundle}" for name in (*NAMESPACES, SYSTEM_NAMESPACE) for bundle in admin.bundles(name)}
-        return State(owners, frozenset(ranges), settings, admin.coordinators())
+        return State(owners, frozenset(ranges), settings, admin.coordinators(), self.subscriptions.entries())
 
     def identity(self) -> ClusterIdentity:
         """Which cluster it is, by what its brokers say."""
@@ -152,7 +163,7 @@ class Ground:
         made: list[Change] = []
         namespaces = random.sample(NAMESPACES, 3)
         for namespace in namespaces[: random.choice((1, 1, 2, 3))]:
-            kind = random.choices(("move", "setting", "coordinators", "split"), (5, 4, 2, 1))[0]
+            (kind,) = random.choices(list(KINDS), list(KINDS.values()))
             change = self.change(kind, namespace, random, state)
             if change is not None and str(change) not in {str(other) for other in made}:
                 made.append(change)
@@ -167,11 +178,15 @@ class Ground:
                 return self._move(SYSTEM_NAMESPACE, random, state)
             case "split":
                 return self._split(namespace, random, state)
+            case "deletion":
+                return self._deletion(namespace, random, state)
+            case "raise":
+                return self._raise(state)
             case _:
                 return self._setting(namespace, random, state)
 
     def _move(self, namespace: str, random: Random, state: State) -> Change | None:
-        bundles = [bundle for bundle in state.bundles(namespace) if self._topics_in(namespace, bundle)]
+        bundles = [bundle for bundle in state.bundles(namespace) if self._topics_in(namespace, bundle, state)]
         if not bundles:
             return None
         bundle = random.choice(bundles)
@@ -206,10 +221,22 @@ class Ground:
         return ChangeSetting(namespace=namespace, name=name, before=before, after=after)
 
     @staticmethod
-    def _topics_in(namespace: str, bundle: str) -> list[int]:
+    def _deletion(namespace: str, random: Random, state: State) -> DeleteSubscription:
+        inside = f"persistent://{namespace}/"
+        topics = sorted(topic for topic, name in state.entries if name == ABANDONED and topic.startswith(inside))
+        return DeleteSubscription(namespace=namespace, topic=random.choice(topics), subscription=ABANDONED)
+
+    @staticmethod
+    def _raise(state: State) -> RaiseCoordinators | None:
+        if state.coordinators >= MOST_COORDINATORS:
+            return None
+        return RaiseCoordinators(before=state.coordinators, after=state.coordinators + 1)
+
+    @staticmethod
+    def _topics_in(namespace: str, bundle: str, state: State) -> list[int]:
         whole = BundleRange.parse(bundle)
         names = [f"persistent://{namespace}/t-{number}" for number in range(TOPICS)]
         if namespace == SYSTEM_NAMESPACE:
-            names = [tc_topic(number) for number in range(COORDINATORS)]
+            names = [tc_topic(number) for number in range(state.coordinators)]
         positions = (position_of(name) for name in names)
         return sorted(position for position in positions if position in whole)

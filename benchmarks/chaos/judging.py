@@ -37,7 +37,7 @@ class Judged:
     Attributes:
         scenario: What was to happen.
         happened: Whether the fault came to pass.
-        outcomes: What the steps came to, in order.
+        steps: Operations of the steps, and what each came to, in order.
         calls: Changing calls that brokers answered themselves.
         violations: Contracts that did not hold, in words; empty: all held.
         told: What each worker said, for whoever looks into it.
@@ -46,11 +46,16 @@ class Judged:
 
     scenario: Scenario
     happened: bool
-    outcomes: tuple[str, ...]
+    steps: tuple[tuple[str, str], ...]
     calls: tuple[str, ...]
     violations: tuple[str, ...]
     told: tuple[str, ...]
     seconds: float = 0
+
+    @property
+    def outcomes(self) -> tuple[str, ...]:
+        """Outcomes of the steps, in order."""
+        return tuple(outcome for _, outcome in self.steps)
 
 
 def judged(run: ChaosRun, engine: Engine, plan: Plan, before: State, proof: Report | None) -> Judged:
@@ -64,7 +69,7 @@ def judged(run: ChaosRun, engine: Engine, plan: Plan, before: State, proof: Repo
         *_steps(run.scenario, plan, intents, outcomes),
         *_settings(before, after, intents),
         *_bundles(before, after, intents, disturbed=disturbed),
-        *_coordinators(before, after, intents),
+        *unintended(before, after, intents),
         *_shown(after, plan, outcomes, disturbed=disturbed),
         *_ledger(run.scenario, engine),
         *_workers(run.reports, proof),
@@ -73,11 +78,15 @@ def judged(run: ChaosRun, engine: Engine, plan: Plan, before: State, proof: Repo
     return Judged(
         scenario=run.scenario,
         happened=run.happened,
-        outcomes=tuple(row.outcome.value for row in outcomes),
+        steps=tuple((_operation(plan, row), row.outcome.value) for row in outcomes),
         calls=tuple(calls),
         violations=tuple(violations),
         told=tuple(_told(report) for report in [*run.reports, proof]),
     )
+
+
+def _operation(plan: Plan, outcome: StepOutcome) -> str:
+    return str(kind_of(plan.batches[0].step(outcome.step_id).change).operation)
 
 
 def _told(report: Report | None) -> str:
@@ -147,11 +156,23 @@ def _bundles(before: State, after: State, intents: Sequence[Intent], *, disturbe
             yield f"{bundle} is on {owner} now, which nobody intended"
 
 
-def _coordinators(before: State, after: State, intents: Sequence[Intent]) -> Iterator[str]:
-    """The number of coordinators is what it was, or what somebody intended."""
-    intended = {intent.change.after for intent in intents if isinstance(intent.change, RaiseCoordinators)}
-    if after.coordinators not in {before.coordinators, *intended}:
+def unintended(before: State, after: State, intents: Sequence[Intent]) -> Iterator[str]:
+    """Changes without a way back that nobody intended: another number of coordinators, other subscriptions or entries.
+
+    Args:
+        before: State before the run.
+        after: State after it.
+        intents: All of the run.
+    """
+    raised = {intent.change.after for intent in intents if isinstance(intent.change, RaiseCoordinators)}
+    if after.coordinators not in {before.coordinators, *raised}:
         yield f"there are {after.coordinators} coordinators, which nobody intended"
+    deletions = [intent.change for intent in intents if isinstance(intent.change, DeleteSubscription)]
+    intended = {(each.topic, each.subscription) for each in deletions}
+    for topic, name in sorted({*before.entries, *after.entries}):
+        was, is_now = before.entries.get((topic, name)), after.entries.get((topic, name))
+        if was != is_now and not (is_now is None and (topic, name) in intended):
+            yield f"subscription {name} of {topic} has {is_now} entries after {was}, which nobody intended"
 
 
 def _shown(after: State, plan: Plan, outcomes: Sequence[StepOutcome], *, disturbed: bool) -> Iterator[str]:
@@ -168,8 +189,8 @@ def _shown(after: State, plan: Plan, outcomes: Sequence[StepOutcome], *, disturb
                 shown = disturbed or after.owners.get(f"{namespace}/{bundle}") == target
             case RaiseCoordinators(after=number):
                 shown = after.coordinators == number
-            case DeleteSubscription():
-                shown = False  # chaos proposes none
+            case DeleteSubscription(topic=topic, subscription=name):
+                shown = (topic, name) not in after.entries
             case unknown:
                 assert_never(unknown)
         if not shown:

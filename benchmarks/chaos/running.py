@@ -11,16 +11,16 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from sqlalchemy import delete, insert, select, text, update
 
 from benchmarks.chaos import worker
 from benchmarks.chaos.faults import FORBIDDING, ambush, jump, kill_at, outage, stopped_seconds
+from benchmarks.chaos.ground import MOST_COORDINATORS
 from benchmarks.chaos.judging import Judged, judged
+from benchmarks.chaos.plans import BATCH, KIND, plan_of
+from benchmarks.chaos.tampering import tampered_with, with_trigger
 from lab.bookie import set_read_only
 from lab.postgres import create_database
-from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import LedgerTampered
-from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.halts import Halt, say
 from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
 from pulsar_steward.ledger.questions import EndReason
@@ -29,8 +29,6 @@ from pulsar_steward.ledger.rows import Origin
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.content import content_digest, goal_of
-from pulsar_steward.model.plan import Batch, Plan, approval_digest
-from pulsar_steward.model.step import Step, Touched
 from pulsar_steward.orchestration.approval_response import APPROVE, COMMENT, LOSS, REJECT, STEPS, Question, interpret
 from pulsar_steward.policy.schema import Policy
 
@@ -45,7 +43,7 @@ if TYPE_CHECKING:
     from benchmarks.chaos.ground import Ground
     from benchmarks.chaos.worker import Report, Task
     from lab.postgres import Postgres, PostgresProcess
-    from pulsar_steward.model.cluster import ClusterIdentity
+    from pulsar_steward.model.plan import Plan
     from pulsar_steward.model.step import Change
 
 POLICY: dict[str, Any] = {
@@ -58,21 +56,12 @@ POLICY: dict[str, Any] = {
         "intent_valid_seconds": 2,
     },
     "tc_skew": {"cooldown_minutes": 0},
-    "guards": {"circle_minutes": 0},
+    "guards": {"circle_minutes": 0, "most_coordinators": MOST_COORDINATORS},
+    "subscriptions": {"delete_abandoned": True},
     "health": {"return_seconds": 2},
 }
 """As by default, with little patience: what a run waits for is not what is tried here."""
 
-YES = "LANGUAGE plpgsql AS $$ BEGIN NEW.decision := 'approved'; RETURN NEW; END $$"
-TRIGGERS = {
-    "sqlite": ["CREATE TRIGGER yes AFTER INSERT ON answers BEGIN UPDATE answers SET decision = 'approved'; END"],
-    "postgresql": [
-        f"CREATE FUNCTION yes() RETURNS trigger {YES}",
-        "CREATE TRIGGER yes BEFORE INSERT ON answers FOR EACH ROW EXECUTE FUNCTION yes()",
-    ],
-}
-KIND = "bundle_balance"
-BATCH = "b1"
 RUN = "pulsar_remediate/chaos/0"
 OTHER_RUN = "pulsar_remediate/chaos/1"
 OUTLIVED_SECONDS = 20.0
@@ -120,6 +109,7 @@ class ChaosRun:
         """Runs it, heals the cluster, and says what held."""
         began = time.monotonic()
         random = self.scenario.random
+        self.ground.subscriptions.replenish()
         before = self.ground.state()
         self.ground.logs.changing_calls()
         engine = open_ledger(url := self.servers.ledger(self.scenario))
@@ -273,66 +263,3 @@ class ChaosRun:
     @staticmethod
     def _halt(engine: Engine, cluster: str) -> None:
         say(engine, Halt(cluster=cluster, at=datetime.now(UTC), halted=True, said_by="chaos", reason="to see it stop"))
-
-
-def plan_of(cluster: str, changes: list[Change], now: datetime, identity: ClusterIdentity, policy: Policy) -> Plan:
-    """A plan of one batch, as planners make them."""
-    nobody = Touched(producers=0, consumers=0, topics=0, coordinators=0)
-    steps = tuple(
-        Step(
-            step_id=f"{BATCH}.s{number:02d}",
-            change=change,
-            why="made up",
-            effect=str(kind_of(change).call()),
-            touched=nobody,
-            undo_note="made up",
-        )
-        for number, change in enumerate(changes, start=1)
-    )
-    batch = Batch(batch_id=BATCH, kind=KIND, title="chaos", findings=(), steps=steps)
-    snapshot = f"{cluster}-{now:%Y%m%dT%H%M%SZ}"
-    return Plan(
-        cluster=cluster,
-        snapshot_id=snapshot,
-        taken_at=now,
-        pulsar_cluster=identity,
-        policy_digest=policy.digest,
-        batches=(batch,),
-    )
-
-
-def with_trigger(engine: Engine) -> None:
-    """Adds a trigger that turns every answer into an approval, as somebody with the database's password could."""
-    with engine.begin() as connection:
-        for statement in TRIGGERS[engine.dialect.name]:
-            connection.execute(text(statement))
-
-
-def tampered_with(engine: Engine, plan: Plan, how: str, random: Random) -> bool:
-    """Changes the ledger behind Steward's back, as somebody with the database's password could; True."""
-    answers, chain = tables.ANSWERS, tables.CHAIN
-    with engine.begin() as connection:
-        match how:
-            case "plan tampered with":
-                forged = plan.encoded().decode().replace(plan.batches[0].steps[0].why, "forged")
-                connection.execute(update(tables.PLANS).values(document=forged))
-            case "answer tampered with":
-                value = random.choice(
-                    (
-                        {"expires_at": datetime(2999, 1, 1, tzinfo=UTC)},
-                        {"answered_by": "mallory"},
-                        {"comment": "as agreed"},
-                        {"digest": approval_digest(plan, BATCH, [plan.batches[0].steps[0].step_id])[::-1]},
-                    )
-                )
-                connection.execute(update(answers).values(value))
-            case "row removed":
-                gone = random.choice((delete(tables.REQUESTS), delete(chain).where(chain.c.table_name == "batches")))
-                connection.execute(gone)
-            case "row inserted":
-                row = dict(connection.execute(select(answers)).mappings().first() or {})
-                row.pop("answer_id")
-                connection.execute(insert(answers), {**row, "answered_by": "mallory"})
-            case _:
-                raise ValueError(how)
-    return True

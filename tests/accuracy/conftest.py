@@ -1,4 +1,4 @@
-"""What the measured faults need: somebody who looks at them, and one lab after the other."""
+"""Fixtures of the measured faults: somebody who looks at them, and one lab after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What counts as found, missed and false, and whose a finding is."""
+"""Judging of findings: found, missed or false, and whose a finding is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody with access to the ledger's database might do to the rows of one plan; each a way to permit more."""
+"""Forgeries by somebody with access to the ledger's database, in the rows of one plan; each a way to permit more."""
 
 from __future__ import annotations
 

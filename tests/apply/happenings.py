@@ -1,4 +1,4 @@
-"""What people, clocks, brokers and forgers do to a plan and its cluster, each by its name."""
+"""Deeds of people, clocks, brokers and forgers to a plan and its cluster, each by its name."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NO_APPROVALS: dict[str, dict[str, Any]] = {
 
 
 def _as_said(trial: Trial, proposal: Proposal) -> dict[str, Callable[[], object]]:
-    """What people answer, or say otherwise."""
+    """Answers of people, and what else they say."""
     steps, answered = proposal.step_ids, partial(trial.answered, proposal)
     return {
         **{name: partial(answered, RUN_A, steps, permits=False, **said) for name, said in _NO_APPROVALS.items()},
@@ -60,7 +60,7 @@ def _as_said(trial: Trial, proposal: Proposal) -> dict[str, Callable[[], object]
 
 
 def _as_done(trial: Trial, proposal: Proposal) -> dict[str, Callable[[], object]]:
-    """What is done to the cluster, the clock and the ledger."""
+    """Deeds to the cluster, the clock and the ledger."""
     clock, truth, brokers = trial.site.clock, trial.truth, trial.site.brokers
     return {
         **{f"{minutes} minutes pass": partial(clock.advance, minutes=minutes) for minutes in _MINUTES},

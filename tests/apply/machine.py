@@ -1,4 +1,4 @@
-"""What the state machine knows beside the system: who permitted what, and what is true of the cluster.
+"""Knowledge of the state machine beside the system: who permitted what, and what is true of the cluster.
 
 Nothing here asks the code under test what is permitted: it remembers what was answered and what happened since.
 """
@@ -123,7 +123,7 @@ class Truth:
         return self._site.owner(bundle, namespace)
 
     def setting(self, namespace: str, name: SettingName) -> Setting | None:
-        """What a namespace sets."""
+        """Setting of a namespace."""
         policies = self._call(lambda: self._state.namespaces[namespace].policies)
         if name is SettingName.TTL:
             seconds = policies.get(TTL)
@@ -182,7 +182,7 @@ class Truth:
         self._call(setattr, self._state, "coordinators", self.coordinators() + 1)
 
     def clients_come(self, *namespaces: str) -> None:
-        """What nobody owns is loaded, as for a client's lookup."""
+        """Loads what nobody owns, as a client's lookup does."""
         for namespace in namespaces:
             for bundle in self.bundles(namespace):
                 self._call(self._state.load, f"{namespace}/{bundle}")

@@ -1,4 +1,4 @@
-"""What a move would set off is read from the live cluster right before the call, and stops it."""
+"""Risks of a move are read from the live cluster right before the call, and stop it."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ FOREVER, LATER = TimeToLive(seconds=7200), TimeToLive(seconds=0)
 
 
 def never_expires(namespace: str) -> Batch:
-    """What a planner makes of a namespace."""
+    """Batch of a namespace, as a planner makes it."""
     change = ChangeSetting(namespace=namespace, name=SettingName.TTL, before=None, after=LATER)
     return a_batch(a_step(change, undo=change.inverse), kind="retention", title=namespace)
 

@@ -120,7 +120,7 @@ BUNDLE = "0x00000000_0xffffffff"
 
 
 def nobody_comes_back(site: Worksite, seconds: int) -> None:
-    """What is moved to the second broker stays without clients, who have so long to come back."""
+    """Leaves bundles that move to the second broker without clients, who have so long to come back."""
     site.policy = quick_policy(health={"return_seconds": seconds})
     site.simulator.faults.add(Fault(Answer(404), path="/stats", broker_id=site.brokers[1], times=None))
 

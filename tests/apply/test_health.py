@@ -1,4 +1,4 @@
-"""What a change does to what it touches: judged by two looks, and heeded by the batch."""
+"""Effect of a change on what it touches: judged by two looks, and heeded by the batch."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def a_site(folder: Path, brokers: int, namespaces: int = 1) -> Iterator[Worksite
 
 
 def looked_at(site: Worksite, *changes: Change) -> list[RequestRecord]:
-    """What the brokers were asked before the first and between the changes of a batch that is carried out whole."""
+    """Requests to brokers before the first and between the changes of a batch that is carried out whole."""
     requests, windows = site.simulator.requests, [[0]]
 
     def ends(call: Call) -> None:

@@ -1,4 +1,4 @@
-"""What was done before, and how long ago, decides as well: circles, limits, windows, old snapshots; and bookies."""
+"""Past changes, and how long ago they were, decide as well: circles, limits, windows, old snapshots; and bookies."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ SHORTENED = setting(SettingName.TTL, TimeToLive(seconds=600), TimeToLive(seconds
 
 
 def own(site: Worksite, change: ChangeSetting) -> Setting | None:
-    """What the brokers say is set there."""
+    """Value that is set there, by the brokers' word."""
     with site.context() as context:
         return context.reader.own_setting(change)
 

@@ -49,7 +49,7 @@ def setting(name: SettingName, after: Setting | None, before: Setting | None = N
 
 
 def own(site: Worksite, change: ChangeSetting) -> Setting | None:
-    """What the brokers say is set there."""
+    """Value that is set there, by the brokers' word."""
     with site.context() as context:
         return context.reader.own_setting(change)
 

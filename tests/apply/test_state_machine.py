@@ -63,7 +63,7 @@ class Remediation(RuleBasedStateMachine):
 
     @rule(target=proposals, wishes=WISHES, two=st.booleans(), happening=HAPPENINGS)
     def after_the_approval(self, wishes: list[Wish], happening: str, *, two: bool) -> Proposal:
-        """Something happens between an approval and its carrying out."""
+        """Has one thing happen between an approval and its carrying out."""
         proposal = self.approved(wishes, two=two)
         self.trial.happens(proposal, happening)
         self.trial.carried_out(proposal, RUN_A)
@@ -71,7 +71,7 @@ class Remediation(RuleBasedStateMachine):
 
     @rule(target=proposals, wishes=WISHES, midway=HAPPENINGS, two=st.booleans())
     def on_the_way(self, wishes: list[Wish], midway: str, *, two: bool) -> Proposal:
-        """Something happens between two steps, and afterwards the run tries again."""
+        """Has one thing happen between two steps; afterwards the run tries again."""
         proposal = self.approved(wishes, two=two)
         self.trial.carried_out(proposal, RUN_A, midway=midway)
         self.trial.carried_out(proposal, RUN_A)
@@ -123,7 +123,7 @@ class Remediation(RuleBasedStateMachine):
 
     @invariant()
     def nothing_was_done_that_must_not_be(self) -> None:
-        """What the witnesses of all calls saw."""
+        """Holds what the witnesses of all calls saw against what was permitted."""
         assert self.trial.faults == []
 
     @invariant()

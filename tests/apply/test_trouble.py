@@ -27,7 +27,7 @@ UNLOAD = "/unload"
 
 @dataclass(frozen=True)
 class Case:
-    """What happens to the call, and what the step comes to."""
+    """Trouble of the call, and what the step comes to."""
 
     effect: Effect
     outcome: str

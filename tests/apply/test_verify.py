@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def proof_of(site: Worksite, plan: Plan, run: str = RUN) -> Proof:
-    """What a verification says."""
+    """Result of a verification."""
     with site.context(run) as context:
         return verify(context, plan.plan_id, "b1")
 

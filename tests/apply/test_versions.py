@@ -1,4 +1,4 @@
-"""What was not tried on the brokers' version is not called, whatever was approved; each version is asked for once."""
+"""Changes never tried on the brokers' version are not called, whatever was approved; each version is asked for once."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def impatient_policy() -> Policy:
 
 
 class Trial:
-    """What happens, in the system and in what is known beside it, always both.
+    """Events in the system and in what is known beside it, always both.
 
     Attributes:
         known: Every plan, oldest first.
@@ -108,7 +108,7 @@ class Trial:
     def answered(
         self, proposal: Proposal, run: str, steps: Iterable[str], *, permits: bool = True, **fields: Any
     ) -> None:
-        """What one person answers; `fields` are those of `Answer`."""
+        """Records one person's answer; `fields` are those of `Answer`."""
         self._answers(proposal, self.site.approval(proposal.plan, *steps, run=run, **fields), permits=permits)
 
     def approved_but_for_the_first_namespace(self, proposal: Proposal, run: str) -> None:
@@ -162,7 +162,7 @@ class Trial:
     # -- whatever else
 
     def happens(self, proposal: Proposal, name: str) -> None:
-        """Something happens to a plan, or to the cluster."""
+        """Has one thing happen to a plan, or to the cluster."""
         happenings(self, proposal)[name]()
         self.seen[name] += 1
 
@@ -249,7 +249,7 @@ def _parts(steps: Sequence[Step]) -> dict[str, Any]:
 
 
 def _wrong_end(ended: type[BaseException] | None, *, opens: bool, free: bool, calm: bool) -> list[str]:
-    """What is wrong with an end.
+    """Fault of an end, in words.
 
     Args:
         ended: None where outcomes were returned.

@@ -50,7 +50,7 @@ RUN = "pulsar_remediate/manual/0"
 
 
 def permitted() -> None:
-    """What lets every call leave."""
+    """Clearance that lets every call leave."""
 
 
 COORDINATORS = 16
@@ -87,7 +87,7 @@ class Clock:
     ahead: timedelta = timedelta()
 
     def __call__(self) -> datetime:
-        """What the ledger is told, UTC."""
+        """Time that the ledger is told, UTC."""
         return datetime.now(UTC) + self.ahead
 
     def outlive_a_crash(self) -> None:
@@ -131,7 +131,7 @@ class Worksite:
 
     @property
     def ledger(self) -> LedgerReader:
-        """What was written down."""
+        """Reader of the ledger."""
         return LedgerReader(self.engine)
 
     @property
@@ -361,7 +361,7 @@ def a_worksite(folder: Path, spec: ClusterSpec = SKEWED) -> Iterator[Worksite]:
 
 
 def said(outcomes: tuple[StepOutcome, ...]) -> list[str]:
-    """What each step came to, in order."""
+    """Outcomes of the steps, in order."""
     return [row.outcome.value for row in outcomes]
 
 

@@ -1,4 +1,4 @@
-"""What is collected is read, and what is asked for is collected: settings of brokers, and Prometheus series.
+"""Collected things are read, and what is asked for is collected: settings of brokers, and Prometheus series.
 
 A name that is collected and read by nobody costs every broker's snapshot; a check that asks for one that is not
 collected sees nothing, and takes that for health.
@@ -85,7 +85,7 @@ def literals(source: str) -> frozenset[str]:
 
 
 def asked_by(sql: str) -> Names:
-    """What a question compares a key or a series with, and whatever else in it is a setting or looks like a series."""
+    """Texts that a question compares a key or a series with, and all else in it that looks like one of them."""
     settings, series = set[str](), set[str]()
     for column, value, macro, setting in COMPARED.findall(sql):
         (series if column == "series" else settings).update(QUOTED.findall(setting if macro else value))

@@ -1,4 +1,4 @@
-"""What the documents name is there: files of the architecture, and every link."""
+"""Files and links that the documents name are there."""
 
 from __future__ import annotations
 

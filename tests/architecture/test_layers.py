@@ -1,4 +1,4 @@
-"""What a part must never load, seen at run time: dynamic imports escape the linter."""
+"""Modules that a part must never load, seen at run time: dynamic imports escape the linter."""
 
 from __future__ import annotations
 

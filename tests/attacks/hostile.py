@@ -192,7 +192,7 @@ def an_answer_of(name: str) -> RecordedAnswer:
 
 
 def a_story_of(name: str) -> BatchStory:
-    """What came of that batch."""
+    """Story of that batch."""
     plan = a_plan_of(name)
     return BatchStory(
         plan=plan,
@@ -252,7 +252,7 @@ def a_checkup_of(name: str, folder: Path) -> Checkup:
 
 
 def printed(lines: Iterable[Any]) -> str:
-    """What a terminal gets, with Rich's own colours taken away."""
+    """Text as a terminal gets it, with Rich's own colours taken away."""
     console = Console(file=io.StringIO(), force_terminal=True, width=80, highlight=False)
     with console.capture() as capture:
         print_lines(lines, console)

@@ -1,4 +1,4 @@
-"""What Steward keeps is its owner's alone, and no secret stands among a process's arguments."""
+"""Files that Steward keeps are its owner's alone, and no secret stands among a process's arguments."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OTHER = 65534
 
 @pytest.fixture(params=UMASKS, ids=lambda mask: f"umask {mask:03o}")
 def umask(request: pytest.FixtureRequest) -> Iterator[int]:
-    """What this process leaves out when it makes files."""
+    """Permissions that this process leaves out when it makes files."""
     before = os.umask(request.param)
     yield request.param
     os.umask(before)
@@ -47,7 +47,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def mode(path: Path) -> str:
-    """What who may do, as `chmod` takes it."""
+    """Permissions of a file, as `chmod` takes them."""
     return f"{stat.S_IMODE(path.stat().st_mode):o}"
 
 

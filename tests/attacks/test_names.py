@@ -1,4 +1,4 @@
-"""What tenants and brokers name cannot strand a bundle: what may fail for a name does so before anything is called."""
+"""Names by tenants and brokers cannot strand a bundle: what may fail for a name does so before anything is called."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ def test_a_redirected_call_leaves_only_while_its_permission_stands() -> None:
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
-            """Nothing."""
+            """Says nothing."""
 
     def once() -> None:
         asked.append(1)

@@ -67,7 +67,7 @@ def observed(**fields: Any) -> SimpleNamespace:
 
 
 def context(run_type: str, *events: SimpleNamespace, user: str | None = None) -> Context:
-    """What a task knows of its run."""
+    """Context of a task, with what it knows of its run."""
     run = SimpleNamespace(run_type=run_type, triggering_user_name=user)
     given: Any = {"dag_run": run, "triggering_asset_events": {Asset("pulsar_plan"): list(events)}}
     return given  # type: ignore[no-any-return]  # a part of what Airflow gives
@@ -121,7 +121,7 @@ def test_one_of_two_requests_by_the_approver_is_enough_to_refuse(site: Worksite)
 
 
 def answered(user: dict[str, str], policy: ApprovalPolicy, **asked: Any) -> Any:
-    """What an approval by this user comes to."""
+    """Answer recorded for an approval by this user."""
     plan = a_plan()
     event = {
         "chosen_options": [APPROVE],

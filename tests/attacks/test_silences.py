@@ -46,7 +46,7 @@ def a_setting(namespace: str = "shop/orders") -> Plan:
 
 
 def answered(*options: str, plan: Plan | None = None, **form: Any) -> Answer:
-    """What an answer comes to in which everything is ticked that permits something."""
+    """Answer recorded where everything is ticked that permits something."""
     asked = Question(plan=plan or a_setting(), batch_id="b1", run=RUN)
     event = {
         "chosen_options": list(options),

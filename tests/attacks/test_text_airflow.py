@@ -58,7 +58,7 @@ def a_recorded_plan(site: Worksite) -> Plan:
 
 
 def a_context() -> Any:
-    """What Airflow hands a task, as far as ours look at it."""
+    """Context as Airflow hands it to a task, as far as ours look at it."""
     instance = SimpleNamespace(dag_id="dag", run_id="run", map_index=0)
     return {"ti": instance, "dag_run": SimpleNamespace(triggering_user_name=None)}
 
@@ -152,7 +152,7 @@ def deep() -> list[Any]:
 
 
 def answered(option: str = APPROVE, *, name: str = "alice", **form: Any) -> Answer:
-    """What an answer by a person comes to, with these fields of the form."""
+    """Answer recorded for a person's, with these fields of the form."""
     event = {
         "chosen_options": [option],
         "params_input": {"steps": list(IDS), "comment": "", **form},

@@ -117,7 +117,7 @@ def tokens(markdown: str) -> list[Token]:
 
 
 def words_of(made: Iterable[Token]) -> str:
-    """What of a text is read."""
+    """Words of a text as they are read."""
     return " ".join("".join(each.content for each in made if each.type in OWN).split())
 
 
@@ -169,7 +169,7 @@ class Mapped:
     """Stands for the argument of a mapped group, which Airflow asks for its value."""
 
     def resolve(self, _context: Mapping[str, Any]) -> Any:
-        """What the first task of a run hands on of a batch."""
+        """Result of a run's first task for a batch."""
         return msgspec.to_builtins(BatchRef.of(a_plan_of(JINJA), a_batch_of(JINJA)))
 
 
@@ -185,7 +185,7 @@ def test_no_name_becomes_a_template() -> None:
 
 
 class Read(HTMLParser):
-    """What a browser makes of a page."""
+    """Page as a browser takes it."""
 
     def __init__(self, page: str) -> None:
         super().__init__()

@@ -49,7 +49,7 @@ def test_what_cannot_be_seen_is_spelled_out_on_every_page(outlet: str, tmp_path:
 
 
 def every_line(name: str) -> dict[str, str]:
-    """What each outlet of one line makes of a name."""
+    """A name as each outlet of one line shows it."""
     return {outlet: made(name) for outlet, made in ONE_LINE.items()}
 
 

@@ -85,7 +85,7 @@ def renamed(document: Any, path: tuple[Any, ...], name: str) -> bytes:
 
 
 def cases(answer: Response) -> list[tuple[str, Response | AdminError]]:
-    """What may be wrong with one answer, a seeded choice of all."""
+    """Faults of one answer, a seeded choice of all."""
 
     def other(body: bytes, status: int = 200) -> Response:
         return Response(status, None, body, answer.phrase, answer.date)

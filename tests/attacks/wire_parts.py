@@ -1,4 +1,4 @@
-"""What attacks on the wire share: a random token, brokers that speak TLS, certificates, settings towards them."""
+"""Parts of attacks on the wire: a random token, brokers that speak TLS, certificates, settings towards them."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _named(name: str) -> x509.Name:
 
 
 def server_context(files: tuple[Path, Path], clients_of: Path | None = None) -> ssl.SSLContext:
-    """What a server with this certificate and key speaks TLS by; with an authority it takes its clients only."""
+    """TLS context of a server with this certificate and key; with an authority it takes its clients only."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*files)
     if clients_of is not None:

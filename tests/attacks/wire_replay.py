@@ -101,14 +101,14 @@ class Recorded:
 
 
 class Read(NamedTuple):
-    """What came of reading: rows by who they are about, and who was named as unread."""
+    """Result of reading: rows by who they are about, and who was named as unread."""
 
     rows: dict[str, list[Any]]
     unread: set[str]
 
 
 def overview(known: Recorded) -> Read:
-    """What is asked once, and what follows from it: each figure is about itself."""
+    """Facts that are asked once, and what follows from them: each figure is about itself."""
     with Reader(known.settings) as reader:
         found = look_over(reader)
     placement(found.coordinators, [SystemBundle("0x00000000_0xffffffff", None, owner_known=True)])
@@ -155,7 +155,7 @@ def namespaces(known: Recorded, where: Placement | None = None, names: Iterable[
 
 
 def suspects(known: Recorded) -> Read:
-    """What an owner is asked of suspects: rows by topic. What is left out is logged."""
+    """An owner's answers about suspects: rows by topic. What is left out is logged."""
     wanted = (
         DetailRequest(f"acme/orders/{LOWER}", TOPICS[0], internals=True),
         DetailRequest(f"acme/orders/{LOWER}", BASE, policies=True),

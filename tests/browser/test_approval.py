@@ -44,7 +44,7 @@ def owner_of(care: Care, bundle: str) -> str | None:
 
 
 def planned(care: Care) -> Plan:
-    """What planners make of the cluster with all coordinators on one broker, written down."""
+    """Plan of the cluster with all coordinators on one broker, written down."""
     piled = care.lab.pile_up_tcs()
     bundles = hashed_tc_bundles([piled] * SYSTEM_BUNDLES, COORDINATORS)
     brokers = [BrokerFact(broker=broker, read=True) for broker in care.lab.active_brokers()]

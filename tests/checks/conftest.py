@@ -25,7 +25,7 @@ Rows = dict[str, list[dict[str, Any]]]
 
 
 class JudgeRows(Protocol):
-    """What a check says of a snapshot of rows."""
+    """A check's judgement of a snapshot of rows."""
 
     def __call__(
         self, check: Check, rows: Rows, policy: Policy | None = None, earlier: Sequence[Rows] = ()
@@ -75,7 +75,7 @@ def _by_broker(rows: Rows) -> list[Rows]:
 
 @pytest.fixture
 def judge_rows() -> JudgeRows:
-    """What any check says of rows."""
+    """Any check's judgement of rows."""
     from pulsar_steward.checks.registry import VIEWS  # noqa: PLC0415 - checks of a subject may be tried without the others
 
     return judging(VIEWS)

@@ -305,7 +305,7 @@ def sources_of(rows: Rows, shard_of: Callable[[str], int], earlier: Sequence[Row
 
 
 def judged(history: Sequence[Rows], shard_of: Callable[[str], int], policy: Policy) -> Mapping[str, Judgement]:
-    """What every check says."""
+    """Every check's judgement."""
     newest, *earlier = history
     snapshot = sources_of(newest, shard_of, earlier)
     return {each.check.check_id: each.judgement for each in run_checks(snapshot, policy, CHECKS, VIEWS, on_this_thread)}

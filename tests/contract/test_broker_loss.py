@@ -28,7 +28,7 @@ def test_a_killed_broker_is_believed_in_until_its_session_ends(api: Api) -> None
 
 
 def while_its_session_lasts(api: Api, alive: int, dead: int) -> None:
-    """Nothing but its silence tells that a broker is dead."""
+    """A dead broker, of which nothing but its silence tells."""
     positions, unload = paths(api)
     with pytest.raises(httpx.TransportError):
         api.call("GET", "/admin/v2/brokers", dead)

@@ -40,7 +40,7 @@ def test_the_load_report_has_its_figures_in_their_places(api: Api) -> None:
 
 
 def seen_in_broker_stats(api: Api, at: int, found: Callable[[dict[str, Any]], Any]) -> Any:
-    """What ``found`` finds in the document of a broker, which refreshes it at intervals."""
+    """Result of ``found`` for the document of a broker, which refreshes it at intervals."""
     deadline = time.monotonic() + STATS_WITHIN_S
     while True:
         if (hit := found(api.get("/admin/v2/broker-stats/topics", at))) is not None:

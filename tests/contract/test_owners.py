@@ -1,4 +1,4 @@
-"""What only a topic's owner tells, as Steward asks it: right there, never sent on; and what is not there."""
+"""Answers that only a topic's owner gives, as Steward asks: right there, never sent on; and what is not there."""
 
 import httpx
 import pytest

@@ -1,4 +1,4 @@
-"""What a cluster tells when asked: paths, status codes, wordings and shapes of documents."""
+"""A cluster's answers: paths, status codes, wordings and shapes of documents."""
 
 import json
 import zlib

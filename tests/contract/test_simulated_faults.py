@@ -1,4 +1,4 @@
-"""What only the simulator can do: trouble on request, and a log of what it was asked."""
+"""Abilities of the simulator alone: trouble on request, and a log of what it was asked."""
 
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""What a description of a made-up cluster is to its documents and series, which the checks' faults rest on."""
+"""Documents and series of a made-up cluster, by its description, which the checks' faults rest on."""
 
 import re
 from collections.abc import Iterator

@@ -43,7 +43,7 @@ print(json.dumps({{
 
 @pytest.fixture(scope="module")
 def bag(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What Airflow makes of the folder, read in a process of its own."""
+    """The folder as Airflow loads it, read in a process of its own."""
     home = tmp_path_factory.mktemp("airflow-home")
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")},

@@ -1,4 +1,4 @@
-"""What docker-compose.yml promises: the demo's own settings, pinned versions, health checks, no secret."""
+"""Promises of docker-compose.yml: the demo's own settings, pinned versions, health checks, no secret."""
 
 import json
 import re
@@ -106,7 +106,7 @@ def decoded(environment: dict[str, str]) -> dict[str, Any]:
 
 
 def demo_settings() -> dict[str, str]:
-    """What the demo runs its Airflow with."""
+    """Settings that the demo runs its Airflow with."""
     server = "postgresql+psycopg://steward:made-up@127.0.0.1:5432"
     spec = AirflowSpec(home=Path("/demo"), port=8080, database=f"{server}/postgres", ledger=f"{server}/steward")
     whole = environment(spec)

@@ -1,4 +1,4 @@
-"""What deploy/helm promises: keys that the official chart knows, the image's own places, no secret, no open door."""
+"""Promises of deploy/helm: keys that the official chart knows, the image's own places, no secret, no open door."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def leaves(values: dict[str, Any], *above: str) -> Iterator[tuple[tuple[str, ...
 
 
 def accepted(path: tuple[str, ...]) -> dict[str, Any] | None:
-    """What the chart accepts at a path; None: it does not know it."""
+    """Values that the chart accepts at a path; None: it does not know it."""
     for known, schema in KEYS.items():
         parts = known.split(".")
         if len(parts) == len(path) and all(part in ("*", key) for part, key in zip(parts, path, strict=True)):

@@ -1,4 +1,4 @@
-"""What the wheel holds and asks for: all that Airflow and Spark read, and neither of them unless somebody wants it."""
+"""Content and requirements of the wheel: all that Airflow and Spark read, neither of them unless somebody wants it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]
 
 @pytest.fixture(scope="module")
 def metadata(wheel: zipfile.ZipFile) -> Message:
-    """What the wheel says of itself."""
+    """Metadata of the wheel."""
     [name] = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
     return BytesParser().parsebytes(wheel.read(name))
 

@@ -35,7 +35,7 @@ class Environment:
         return self.folder / "bin" / "python"
 
     def variables(self, **more: str) -> dict[str, str]:
-        """What its commands find in their environment: nothing of the repository, of an Airflow or of a Steward."""
+        """Environment of its commands: nothing of the repository, of an Airflow or of a Steward."""
         kept = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
         kept = {name: value for name, value in kept.items() if not name.startswith(("AIRFLOW", "STEWARD", "SPARK"))}
         path = os.pathsep.join([str(self.folder / "bin"), kept["PATH"]])

@@ -1,4 +1,4 @@
-"""What a lab will consist of."""
+"""Parts that a lab will consist of."""
 
 import pytest
 

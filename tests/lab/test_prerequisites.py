@@ -1,4 +1,4 @@
-"""What a lab says when a program that it needs is missing."""
+"""Words of a lab when a program that it needs is missing."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a client changed, read from brokers' request logs: nothing of anybody else's, and nothing twice."""
+"""Changes by a client, read from brokers' request logs: nothing of anybody else's, and nothing twice."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Care:
 
     @property
     def ledger(self) -> LedgerReader:
-        """What the ledger knows."""
+        """Reader of the ledger."""
         return LedgerReader(self.engine)
 
     @property
@@ -99,12 +99,12 @@ class Care:
         return self.airflow.api.trigger("pulsar_remediate", {"cluster": self.cluster, **parameters})
 
     def approvals(self, count: int = 1, run: str | None = None) -> list[dict[str, Any]]:
-        """What waits for an answer about this cluster, once it is so many; by map index within a run, oldest first."""
+        """Questions about this cluster, once they are so many; by map index within a run, oldest first."""
         wait_until(lambda: len(self.waiting(run)) >= count, f"{count} approvals wait", ASKED_WITHIN_S, every_s=0.3)
         return self.waiting(run)
 
     def waiting(self, run: str | None = None) -> list[dict[str, Any]]:
-        """What waits for an answer about this cluster now."""
+        """Questions about this cluster that wait for an answer now."""
         found = [each for each in self.airflow.api.waiting() if each["subject"].startswith(f"{self.cluster}:")]
         mine = [each["task_instance"] | {"detail": each} for each in found]
         chosen = [each for each in mine if run in (None, each["dag_run_id"])]

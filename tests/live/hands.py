@@ -86,7 +86,7 @@ class Hands:
 
     @property
     def ledger(self) -> LedgerReader:
-        """What was written down."""
+        """Reader of the ledger."""
         return LedgerReader(self.engine)
 
     def recorded(self, plan: Plan) -> Plan:
@@ -110,7 +110,7 @@ class Hands:
         return self.recorded(plan)
 
     def approval_text(self, plan: Plan, batch: Batch) -> str:
-        """What a person reads."""
+        """Text that a person reads."""
         return body(plan, batch, self.policy)
 
     def approve(self, plan: Plan, batch: Batch) -> None:
@@ -153,11 +153,11 @@ class Hands:
             assert proof.proved, proof.reason
 
     def refusal_of(self, change: Change) -> tuple[Outcome, str]:
-        """What a change comes to that is not to be made, though it is approved."""
+        """Refusal of a change that is not to be made, though it is approved."""
         return self.refusal(self.plan_of(change))
 
     def refusal(self, plan: Plan) -> tuple[Outcome, str]:
-        """What a plan of one step comes to that is not to be done, though it is approved."""
+        """Refusal of a plan of one step that is not to be done, though it is approved."""
         self.approve(plan, plan.batches[0])
         (outcome,) = self.apply(plan, plan.batches[0])
         assert outcome.outcome is not Outcome.DONE, outcome.reason

@@ -51,7 +51,7 @@ class Healer(Hands):
         )
 
     def plan(self, snapshot: Snapshot) -> Plan:
-        """What the planners propose, written down."""
+        """Plan by the planners, written down."""
         moves = moves_before(self.ledger, self.cluster, snapshot.meta().taken_at, self.policy)
         return self.recorded(make_plan(planning_facts_of(snapshot, self.policy, moves)))
 

@@ -1,4 +1,4 @@
-"""What anybody can see while Spark works, on its machines and its pages; and whether a secret is among it."""
+"""Sights of an onlooker while Spark works, on its machines and its pages; and whether a secret is among them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def shows(secret: str, text: str) -> bool:
 
 @dataclass
 class Seen:
-    """What was seen.
+    """Texts that were seen.
 
     Attributes:
         commands: Command lines of Spark's processes.

@@ -1,4 +1,4 @@
-"""What producers of a topic over its quota meet, seen with Pulsar's own client."""
+"""Producers of a topic over its quota, and what they meet, seen with Pulsar's own client."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def until_cut_off(here: Ground) -> None:
 
 
 def send_by(producer: pulsar.Producer) -> str:
-    """What comes of one more message: `SENT`, or what the client raises."""
+    """Result of one more message: `SENT`, or what the client raises."""
     try:
         producer.send(bytes(MESSAGE_BYTES))
     except pulsar.PulsarException as error:
@@ -60,7 +60,7 @@ def send_by(producer: pulsar.Producer) -> str:
 
 
 def newcomer(here: Ground) -> str:
-    """What comes of one more producer, of a client that is not patient: `CONNECTED`, or what the client raises."""
+    """Result of one more producer, of a client that is not patient: `CONNECTED`, or what the client raises."""
     client = connected(here.lab, operation_timeout_seconds=SEND_WITHIN_S)
     try:
         client.create_producer(here.topic())

@@ -44,7 +44,7 @@ class Checkup:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What the report says of itself."""
+        """The report's part about itself."""
         about: dict[str, Any] = json.loads(self._report.read_text(encoding="utf-8"))["about"]
         return about
 
@@ -54,7 +54,7 @@ class Checkup:
         assert (self.about["complete"], self.about["brokers_read"]) == (True, brokers)
 
     def assert_shut_out(self, words: str) -> None:
-        """Nothing was looked at, and the line says why."""
+        """Asserts that nothing was looked at, and that the line says why."""
         assert (self.ended.returncode, self.ended.stdout) == (2, ""), said_by(self.ended)
         assert words in self.ended.stderr.replace("\n", " ")
 

@@ -1,4 +1,4 @@
-"""What goes wrong in the whole of Airflow, on real brokers: processes that die, two at once, people, stop, tampering.
+"""Faults in the whole of Airflow, on real brokers: processes that die, two at once, people, stop, tampering.
 
 After each of these the brokers' request logs, the ledger and the cluster have to tell the same.
 """

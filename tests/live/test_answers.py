@@ -1,4 +1,4 @@
-"""What is answered is what happens, on real brokers: batches of one run answered apart, and a target that dies."""
+"""Answers are carried out as given, on real brokers: batches of one run answered apart, and a target that dies."""
 
 from __future__ import annotations
 

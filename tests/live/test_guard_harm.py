@@ -1,4 +1,4 @@
-"""What the guards prevent, made for real: Steward refuses, then an operator does it by hand and the harm is there."""
+"""Harm that guards prevent, made for real: Steward refuses, then an operator does it by hand and the harm is there."""
 
 from __future__ import annotations
 

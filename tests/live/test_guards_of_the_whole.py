@@ -1,4 +1,4 @@
-"""What keeps Steward from a cluster as a whole: an old snapshot, a full run, a bookie that takes no writes."""
+"""Reasons to leave a cluster alone as a whole: an old snapshot, a full run, a bookie that takes no writes."""
 
 from __future__ import annotations
 

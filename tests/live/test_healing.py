@@ -32,7 +32,7 @@ Owned = dict[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Story:
-    """What was seen, in this order."""
+    """Observations, in this order."""
 
     piled: list[int]
     owned_before: Owned

@@ -31,7 +31,7 @@ def lab(pulsar: Lab) -> Lab:
 
 
 def health(url: str, token: str | None, timeout_s: float = 10) -> httpx.Response:
-    """What a broker's health check answers to whoever holds that token."""
+    """A broker's health check, as whoever holds that token is answered."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     return httpx.get(f"{url}/admin/v2/brokers/health", headers=headers, timeout=timeout_s, trust_env=False)
 

@@ -167,7 +167,7 @@ def test_events_outlive_their_token(
 
 
 def an_event(cluster: str, reason: str) -> Event:
-    """Something to publish."""
+    """An event to publish."""
     said = {"event": "proof", "result": "proved", "reason": reason, "ledger_head": "0:0"}
     return msgspec.convert({"cluster": cluster, "plan_id": "p", "batch_id": "b1", "run": "r", "at": NOW, **said}, Event)
 

@@ -1,4 +1,4 @@
-"""What `docs/permissions.md` says of roles, by endpoint, held against real brokers with their own authorization."""
+"""Roles of `docs/permissions.md`, by endpoint, held against real brokers with their own authorization."""
 
 from __future__ import annotations
 

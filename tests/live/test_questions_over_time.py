@@ -155,7 +155,7 @@ def lab(labs: LabPool) -> Lab:
 
 @pytest.fixture(scope="module")
 def care(airflow: Airflow, lab: Lab) -> Iterator[Care]:
-    """That lab under a name that Steward has never heard of."""
+    """The lab under a name that Steward has never heard of."""
     with Care.taken(airflow, lab, "overtime") as care:
         yield care
 

@@ -82,7 +82,7 @@ class Transactions(threading.Thread):
 
 @dataclass(frozen=True)
 class Story:
-    """What was seen, in this order."""
+    """Observations, in this order."""
 
     system_before: dict[str, list[str]]
     question: dict[str, Any]

@@ -92,7 +92,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
 
 @pytest.fixture(scope="module")
 def workers_python(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What executors run Python code with."""
+    """Python that executors run code with."""
     return bare_python(tmp_path_factory.mktemp("bare-python"))
 
 

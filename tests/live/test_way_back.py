@@ -28,7 +28,7 @@ POLICY = "backlog_quota_missing: {warning_backlog_bytes: 2000000}\n"
 
 @dataclass(frozen=True)
 class Story:
-    """What was seen, in this order."""
+    """Observations, in this order."""
 
     without: dict[str, Any]
     question: dict[str, Any]

@@ -57,7 +57,7 @@ def asked(care: Care, batches: int = 1) -> Plan:
 
 
 def outcomes_of(care: Care, plan: Plan) -> list[StepOutcome]:
-    """What the steps of a plan came to, oldest first."""
+    """Outcomes of a plan's steps, oldest first."""
     return [row for batch in plan.batches for row in care.ledger.outcomes(plan.plan_id, batch.batch_id)]
 
 

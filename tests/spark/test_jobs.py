@@ -83,5 +83,5 @@ def test_a_retry_needs_no_cluster_any_more(spark: SparkSession, observed: Observ
 
 
 def files_of(folder: SnapshotFolder) -> list[str]:
-    """What was collected."""
+    """Files that were collected."""
     return [file for table in ("topics", "metrics", "brokers") for file in folder.files.names(f"{folder.uri}/{table}")]

@@ -48,7 +48,7 @@ def test_an_error_is_told(map_over: MapOver) -> None:
 
 
 def told(task: ShardTask) -> dict[str, list[str]]:
-    """What a task was given of its shard: the rows of its tables."""
+    """Rows that a task was given of its shard, by table."""
     return {
         name: source["topic"].to_pylist() if isinstance(source, pa.Table) else [f"unread: {each}" for each in source]
         for name, source in task.shard.items()

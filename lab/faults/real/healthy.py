@@ -18,6 +18,17 @@ def well_kept(here: Ground) -> None:
     here.admin.set_policy(here.namespace, "messageTTL", 7 * 24 * 3600)
 
 
+def published_to(here: Ground, topics: int, rate: int) -> None:
+    """Topics with so many messages a second each, all of which are taken; returns once brokers show it."""
+    well_kept(here)
+    names = [here.topic(f"t{number}") for number in range(topics)]
+    for topic in names:
+        here.take(topic)
+        here.flow(topic, rate)
+    for topic in names:
+        here.until(topic, lambda shown: shown["msgRateIn"] > 0, "it is published to")
+
+
 def _busy(topics: int = TOPICS, partitions: int = 0) -> Callable[[Ground], None]:
     """Topics with two subscriptions each, produced to and consumed steadily."""
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from lab.cluster import Lab
 from lab.faults.fault import Expected, Making, RealFault
-from lab.faults.real.ground import Ground, ground
-from lab.faults.real.healthy import well_kept
+from lab.faults.real.ground import ground
+from lab.faults.real.healthy import published_to
 from lab.faults.real.operator import Operator
 from lab.waiting import wait_until
 
@@ -50,16 +50,6 @@ def _debugging(lab: Lab) -> Iterator[_Logging]:
         lab.log_at(broker_id, "INFO")
 
 
-def _publish(here: Ground) -> None:
-    well_kept(here)
-    names = [here.topic(f"t{number}") for number in range(TOPICS)]
-    for topic in names:
-        here.take(topic)
-        here.flow(topic, RATE)
-    for topic in names:
-        here.until(topic, lambda shown: shown["msgRateIn"] > 0, "it is published to")
-
-
 @contextlib.contextmanager
 def _at_debug(lab: Lab) -> Iterator[None]:
     def many() -> bool:
@@ -67,7 +57,7 @@ def _at_debug(lab: Lab) -> Iterator[None]:
         return age_s > OLD_ENOUGH_S and lines > MANY_A_SECOND * age_s
 
     with ground(lab, "broker-at-debug", batched=False) as here, _debugging(lab) as broker:
-        _publish(here)
+        published_to(here, TOPICS, RATE)
         wait_until(many, "its lines at DEBUG are many", SHOWN_WITHIN_S, EVERY_S, instead=broker.seen)
         yield
 
@@ -78,7 +68,7 @@ def _at_debug_for_a_moment(lab: Lab) -> Iterator[None]:
         with _debugging(lab) as broker:
             wait_until(lambda: broker.seen()[0] > 0, "it logs at DEBUG", SHOWN_WITHIN_S)
             time.sleep(MOMENT_S)
-        _publish(here)
+        published_to(here, TOPICS, RATE)
         wait_until(lambda: broker.seen()[1] > OLD_ENOUGH_S, "it has run for a while", SHOWN_WITHIN_S, EVERY_S)
         yield
 

@@ -23,6 +23,9 @@ SIZE: Literal["destination_storage"] = "destination_storage"
 AGE: Literal["message_age"] = "message_age"
 QuotaKind = Literal["destination_storage", "message_age"]
 
+FIRST = {"ledgerId": -1, "entryId": -1, "partitionIndex": -1}
+"""Pulsar's `MessageId.earliest`."""
+
 FRESH_S = 1.0
 METRICS_ATTEMPTS = 6
 SLOW_CALL_S = 60.0
@@ -115,9 +118,9 @@ class Operator(Admin):
         """Makes a partitioned topic, by its full name; loads nothing."""
         self._call("PUT", f"{_path(topic)}/partitions", document=count)
 
-    def create_subscription(self, topic: str, name: str) -> None:
-        """Makes a subscription of a topic, without a consumer."""
-        self._call("PUT", f"{_path(topic)}/subscription/{name}")
+    def create_subscription(self, topic: str, name: str, *, from_first: bool = False) -> None:
+        """Makes a subscription of a topic, without a consumer, that begins at the end or with the first message."""
+        self._call("PUT", f"{_path(topic)}/subscription/{name}", document=FIRST if from_first else None)
 
     def delete_subscription(self, topic: str, name: str) -> None:
         """Deletes a subscription of a topic that nobody is connected to."""

@@ -8,8 +8,8 @@ from typing import Any
 
 from lab.cluster import Lab
 from lab.faults.fault import Expected, Making, RealFault
-from lab.faults.real.ground import Ground, ground
-from lab.faults.real.healthy import well_kept
+from lab.faults.real.ground import ground
+from lab.faults.real.healthy import published_to
 
 TOPICS, RATE = 12, 60
 """Topics on all brokers, and messages a second of each, not batched: enough of them for a single look."""
@@ -49,16 +49,6 @@ def _stop_and_go(stop: Callable[[], None], go: Callable[[], None]) -> Iterator[N
         thread.join()
 
 
-def _publishing(here: Ground) -> None:
-    well_kept(here)
-    names = [here.topic(f"t{number}") for number in range(TOPICS)]
-    for topic in names:
-        here.take(topic)
-        here.flow(topic, RATE)
-    for topic in names:
-        here.until(topic, lambda shown: shown["msgRateIn"] > 0, "it is published to")
-
-
 Parts = Callable[[Lab], tuple[Callable[[], None], Callable[[], None]]]
 """Calls that stop something of a lab, and let it go on."""
 
@@ -69,7 +59,7 @@ def _fault(name: str, about: str, stopped: Parts | None = None, **label: Any) ->
     @contextlib.contextmanager
     def making(lab: Lab) -> Iterator[None]:
         with ground(lab, name, batched=False) as here, contextlib.ExitStack() as stack:
-            _publishing(here)
+            published_to(here, TOPICS, RATE)
             if stopped is not None:
                 stack.enter_context(_stop_and_go(*stopped(lab)))
             time.sleep(SHOWN_PERIODS * PERIOD_S)  # rates are told of a whole period that is over

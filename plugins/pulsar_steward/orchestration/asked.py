@@ -9,7 +9,7 @@ from pulsar_steward.errors import NotInLedger, OutdatedPlan
 from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.model.content import content_digest, goal_of
 from pulsar_steward.model.parts import parts_of
-from pulsar_steward.orchestration.publish import AskedBatch, RejectedBatch, SilencedGoal, State
+from pulsar_steward.orchestration.standing import AskedBatch, RejectedBatch, SilencedGoal, State
 from pulsar_steward.policy.looser import loosened
 
 if TYPE_CHECKING:

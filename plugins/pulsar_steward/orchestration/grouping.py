@@ -19,7 +19,9 @@ from pulsar_steward.model.parts import namespaces_of
 from pulsar_steward.model.setting import SettingName
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.model.units import counted
-from pulsar_steward.orchestration.publish import Contents, State, View, silence_of
+from pulsar_steward.orchestration.contents import Contents, silence_of
+from pulsar_steward.orchestration.publish import View
+from pulsar_steward.orchestration.standing import State
 from pulsar_steward.policy.approval import ALWAYS_ALONE, DecideBy
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.model.plan import Batch, Plan
     from pulsar_steward.model.step import Step
-    from pulsar_steward.orchestration.publish import AskedBatch, RejectedBatch, SilencedGoal
+    from pulsar_steward.orchestration.standing import AskedBatch, RejectedBatch, SilencedGoal
     from pulsar_steward.policy.schema import Policy
 
 

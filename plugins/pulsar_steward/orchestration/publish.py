@@ -7,8 +7,6 @@ ends it. Plans of an earlier Steward, whose batches are no questions, are supers
 
 from __future__ import annotations
 
-from collections import defaultdict
-from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -16,113 +14,19 @@ import msgspec
 
 from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
 from pulsar_steward.ledger.questions import EndReason
-from pulsar_steward.model.content import content_digest, goal_of, goals_in, loses_more, share_goal
-from pulsar_steward.model.parts import parts_of
-from pulsar_steward.model.plan import Batch
-from pulsar_steward.model.units import counted, time_in_words
-from pulsar_steward.orchestration.worse import got_worse
+from pulsar_steward.model.content import content_digest, goal_of, share_goal
+from pulsar_steward.model.units import counted
+from pulsar_steward.orchestration.contents import Contents, is_same_question, silence_of
+from pulsar_steward.orchestration.standing import State
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from pulsar_steward.model.plan import Plan
-
+    from pulsar_steward.model.plan import Batch, Plan
+    from pulsar_steward.orchestration.standing import AskedBatch, RejectedBatch, SilencedGoal
 
 MAX_REASONS = 10
 """Batches of one fate that the reason of a decision names one by one."""
-
-
-class State(StrEnum):
-    """State of a question that has not ended.
-
-    `WAITING` for an answer, or approved and not yet begun; `IN_USE`: its approval is being carried out; `OVER`: it was
-    rejected, snoozed, not answered in time, or refused.
-    """
-
-    WAITING = "waiting"
-    IN_USE = "in use"
-    OVER = "over"
-
-
-class AskedBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A question that has not ended.
-
-    Attributes:
-        content: Digest of its batch's content.
-        batch: The batch; None: an earlier Steward recorded it in a format that this one does not read.
-        answerable: True if an approval of it could still be carried out: not under a policy that is looser by now, and
-            not of a plan that does not record its Pulsar cluster.
-        requested: True if a run asked somebody.
-    """
-
-    question_id: int
-    plan_id: str
-    batch_id: str
-    content: str
-    goal: str
-    batch: Batch | None
-    state: State
-    answerable: bool = True
-    requested: bool = True
-
-    @property
-    def is_answerable(self) -> bool:
-        """True if it waits, and an approval of it could be carried out."""
-        return self.state is State.WAITING and self.answerable
-
-
-class RejectedBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch that a person rejected, in whichever plan; of a group each part is one by itself."""
-
-    plan_id: str
-    content: str
-    batch: Batch
-    at: datetime
-    by: str = ""
-    comment: str = ""
-
-    @property
-    def words(self) -> str:
-        """Who rejected it, when and why."""
-        where = f"at {time_in_words(self.at)}{_by(self.by)} (plan {self.plan_id})"
-        return f"the same was rejected {where}{_said(self.comment)}"
-
-
-class SilencedGoal(msgspec.Struct, frozen=True, kw_only=True):
-    """A goal that nobody is to be asked about, whatever the content: a person snoozed it, or never wants it.
-
-    Attributes:
-        goal: `pulsar_steward.model.content.goal_of` the batch.
-        batch: The batch that was asked about; None: it cannot be read any more.
-        until: The end of a snooze; None: until it is taken back.
-        until_worse: True if it ends as well when it gets worse.
-    """
-
-    plan_id: str
-    goal: str
-    batch: Batch | None
-    at: datetime
-    by: str = ""
-    comment: str = ""
-    until: datetime | None = None
-    until_worse: bool = False
-
-    @property
-    def words(self) -> str:
-        """Who wants not to be asked, since when, until when and why."""
-        where = f"at {time_in_words(self.at)}{_by(self.by)} (plan {self.plan_id})"
-        if self.until is None:
-            return f"never to be asked, said {where}{_said(self.comment)}"
-        worse = ", or until it gets worse" if self.until_worse else ""
-        return f"snoozed {where} until {time_in_words(self.until)}{worse}{_said(self.comment)}"
-
-
-def _by(person: str) -> str:
-    return f" by {person}" if person else ""
-
-
-def _said(comment: str) -> str:
-    return f' "{comment}"' if comment else ""
 
 
 class Publication(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,93 +52,6 @@ class View(StrEnum):
 
     COMPLETE = "complete"
     PARTIAL = "partial"
-
-
-class AskedPart(msgspec.Struct, frozen=True):
-    """A part of a batch, with the digest of its content."""
-
-    content: str
-    batch: Batch
-
-    def asks_as(self, earlier: AskedPart) -> bool:
-        """True if it asks the same as an earlier one, and no more is lost."""
-        return _same(earlier.content, earlier.batch, self.batch, self.content)
-
-
-class Contents:
-    """Contents of the parts of a plan's batches, and of those of questions that are compared with them.
-
-    Attributes:
-        of_plan: Parts of all batches of the plan.
-    """
-
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self._of_batches = {batch.batch_id: self._parts(batch) for batch in plan.batches}
-        self._of_questions: dict[int, tuple[AskedPart, ...]] = {}
-        self._by_goal: defaultdict[str, list[AskedPart]] = defaultdict(list)
-        self.of_plan = [part for parts in self._of_batches.values() for part in parts]
-        for part in self.of_plan:
-            for goal in goals_in(goal_of(part.batch)):
-                self._by_goal[goal].append(part)
-
-    def _parts(self, batch: Batch) -> tuple[AskedPart, ...]:
-        return tuple(AskedPart(content_digest(self._plan, part), part) for part in parts_of(batch))
-
-    def of_batch(self, batch_id: str) -> tuple[AskedPart, ...]:
-        """Parts of a batch of the plan."""
-        return self._of_batches[batch_id]
-
-    def of_question(self, question: AskedBatch) -> tuple[AskedPart, ...]:
-        """Parts of a question; none if it is about another Pulsar cluster, or cannot be read."""
-        if question.question_id not in self._of_questions:
-            batch = question.batch
-            same_cluster = batch is not None and content_digest(self._plan, batch) == question.content
-            self._of_questions[question.question_id] = self._parts(batch) if batch and same_cluster else ()
-        return self._of_questions[question.question_id]
-
-    def covered_by(self, question: AskedBatch) -> frozenset[str]:
-        """Contents of those parts of the plan that a question has unchanged; none if it differs for one of its goals.
-
-        A partial snapshot need not show all parts of a group; what it does not show may still be so.
-        """
-        asked = {part.content: part for part in self.of_question(question)}
-        about = [part for goal in goals_in(question.goal) for part in self._by_goal.get(goal, ())]
-        if all(part.content in asked and part.asks_as(asked[part.content]) for part in about):
-            return frozenset(part.content for part in about)
-        return frozenset()
-
-    @staticmethod
-    def rejection_of(parts: Collection[AskedPart], lately: Collection[RejectedBatch]) -> RejectedBatch | None:
-        """The newest of the rejections that have each of these parts rest; None: not all of them were rejected."""
-        found = [next((each for each in lately if _is_rejected(part, each)), None) for part in parts]
-        known = [each for each in found if each is not None]
-        return max(known, key=lambda each: each.at) if known and len(known) == len(found) else None
-
-
-def silence_of(batch: Batch, silenced: Iterable[SilencedGoal]) -> tuple[SilencedGoal | None, str | None]:
-    """The silence that a batch's goal is under, if any; or else what got worse than when it was snoozed.
-
-    Whoever silenced a group silenced each of its namespaces: a part is compared with the same part of it.
-    """
-    goal, worst = goal_of(batch), None
-    for each in silenced:
-        if not share_goal(goal, each.goal):
-            continue
-        worse = got_worse(batch, _part_about(goal, each.batch)) if each.until_worse else None
-        if worse is None:
-            return each, None
-        worst = worst or worse
-    return None, worst
-
-
-def _part_about(goal: str, batch: Batch | None) -> Batch | None:
-    """The parts of a batch that are about a goal, as one batch."""
-    if batch is None:
-        return None
-    parts = [part for part in parts_of(batch) if share_goal(goal_of(part), goal)]
-    steps = tuple(step for part in parts for step in part.steps)
-    return msgspec.structs.replace(batch, steps=steps, parts=msgspec.UNSET)
 
 
 def decide(
@@ -361,16 +178,8 @@ class _Sorted:
         return any(part.content in asked for part in self.contents.of_batch(batch.batch_id))
 
 
-def _is_rejected(part: AskedPart, rejected: RejectedBatch) -> bool:
-    return _same(rejected.content, rejected.batch, part.batch, part.content)
-
-
 def _asks(question: AskedBatch, batch: Batch, content: str) -> bool:
-    return question.batch is not None and _same(question.content, question.batch, batch, content)
-
-
-def _same(earlier: str, earlier_batch: Batch, batch: Batch, content: str) -> bool:
-    return earlier == content and not loses_more(batch, earlier_batch)
+    return question.batch is not None and is_same_question(question.content, question.batch, batch, content)
 
 
 def _ends(sorted_out: _Sorted, view: View) -> Iterator[Ending]:

@@ -88,11 +88,11 @@ class Scene:
         return self
 
     def judged(self, check: Check, policy: Policy | None = None, earlier: Sequence[Rows] = ()) -> Judgement:
-        """What a check says of it; `earlier` snapshots are the newest first."""
+        """A check's judgement of it; `earlier` snapshots are the newest first."""
         return self._judge_rows(check, self.rows, policy, earlier)
 
     def found(self, check: Check, policy: Policy | None = None) -> dict[str, Severity]:
-        """What a check finds, by subject."""
+        """Findings of a check, by subject."""
         return {each.subject: each.severity for each in self.judged(check, policy).findings}
 
 

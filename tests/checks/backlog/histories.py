@@ -37,7 +37,7 @@ def scenes(judge_rows: JudgeRows, backlogs: Mapping[str, Sequence[int | None]], 
 
 
 def judged(made: Sequence[Scene], policy: Policy | None = None, check: Check = CHECK) -> Judgement:
-    """What is said of the last scene, which knows the earlier ones."""
+    """Judgement of the last scene, which knows the earlier ones."""
     return made[-1].judged(check, policy, [scene.rows for scene in made[-2::-1]])
 
 

@@ -1,4 +1,4 @@
-"""What brokers' series tell of the quotas in force for topics, and of how old their backlogs are."""
+"""Brokers' series of the quotas in force for topics, and of how old their backlogs are."""
 
 from __future__ import annotations
 

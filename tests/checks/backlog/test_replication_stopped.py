@@ -48,7 +48,7 @@ def snapshot(minutes_ago: int, topics: dict[str, dict[str, Any]], **more: Any) -
 
 
 def judged(judge_rows: Any, backlogs: Sequence[int], minutes: int = 15, **changes: Any) -> Judgement:
-    """What is said of one topic whose backlog was so, the newest last, so many minutes apart."""
+    """Judgement of one topic whose backlog was so, the newest last, so many minutes apart."""
     looks = [
         snapshot(number * minutes, {"a": {"backlog_entries": backlog} | changes})
         for number, backlog in enumerate(reversed(backlogs))

@@ -34,7 +34,7 @@ def named(check: Check) -> str:
 
 
 def expected(cases: list[Severity | None], subject: str = "persistent://acme/n{0}/t") -> dict[str, Severity]:
-    """What is found of a table of cases, one a namespace, None: nothing."""
+    """Expected findings of a table of cases, one a namespace, None: nothing."""
     return {subject.format(number): severity for number, severity in enumerate(cases) if severity}
 
 

@@ -43,7 +43,7 @@ def scene(
 
 
 def judged(now: Scene, *earlier: Scene, **policy: int) -> Judgement:
-    """What is said of a scene, with earlier ones, the newest first."""
+    """Judgement of a scene, with earlier ones, the newest first."""
     limits = parse_policy({"ttl_before_read": policy}, name="p") if policy else None
     return now.judged(CHECK, limits, [each.rows for each in earlier])
 

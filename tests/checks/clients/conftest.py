@@ -76,7 +76,7 @@ class Scene:
         return self.add("clients", **row | {"available_permits": 0, "blocked": False} | more)
 
     def drilled(self, name: str, **more: object) -> Scene:
-        """What the topic's own statistics say of its subscription."""
+        """The topic's own statistics of its subscription."""
         return self.add("drilled", **{"topic": full(name), "subscription": "s"} | more)
 
     def measured(self, series: Mapping[str, float], source: str = BROKER, **labels: str) -> Scene:
@@ -98,7 +98,7 @@ class Scene:
         return self
 
     def judged(self, check: Check, policy: Policy | None = None, earlier: Sequence[Scene] = ()) -> Judgement:
-        """What a check says of it; `earlier` scenes are the newest first."""
+        """A check's judgement of it; `earlier` scenes are the newest first."""
         return self._judge(check, self.rows, policy, [each.rows for each in earlier])
 
 
@@ -133,7 +133,7 @@ MINUTES = 15
 
 @pytest.fixture
 def found_over_time(scene_before: Callable[[int], Scene]) -> Callable[..., dict[str, Severity]]:
-    """What is found of subscriptions that were like this, by name: a list of likenesses each, the newest last."""
+    """Findings of subscriptions that were like this, by name: a list of likenesses each, the newest last."""
 
     def judged(check: Check, histories: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Severity]:
         scenes = [

@@ -34,7 +34,7 @@ ONE_OF_THREE = {"consumers": 3, "consumers_stuck": 1, "consumers_without_permits
 
 
 def ago(**time: int) -> int:
-    """That long before the snapshot, in milliseconds since the epoch."""
+    """Time so long before the snapshot, in milliseconds since the epoch."""
     return int((NOW - timedelta(**time)).timestamp() * 1000)
 
 

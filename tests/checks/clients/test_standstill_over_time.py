@@ -38,7 +38,7 @@ def scenes(scene_before: Callable[[int], Any], likes: Sequence[dict[str, Any] | 
 
 
 def backlog(entries: int) -> dict[str, int]:
-    """That many entries."""
+    """Backlog of so many entries."""
     return {"backlog_entries": entries}
 
 

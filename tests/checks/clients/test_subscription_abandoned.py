@@ -42,12 +42,12 @@ def look(hours_ago: float, backlog: int, **changes: Any) -> dict[str, list[dict[
 
 
 def ago(hours: float) -> int:
-    """That many hours before the snapshot, in milliseconds since the epoch."""
+    """Time so many hours before the snapshot, in milliseconds since the epoch."""
     return int((NOW - timedelta(hours=hours)).timestamp() * 1000)
 
 
 def judged(judge_rows: Any, backlogs: Sequence[int], hours: float = 0.5, **changes: Any) -> Judgement:
-    """What is said where the backlog was so, the newest last, so many hours apart."""
+    """Judgement where the backlog was so, the newest last, so many hours apart."""
     looks = [look(number * hours, backlog, **changes) for number, backlog in enumerate(reversed(backlogs))]
     judgement: Judgement = judge_rows(CHECK, looks[0], None, looks[1:])
     return judgement
@@ -90,7 +90,7 @@ def test_severity_follows_from_how_long_nobody_was_there(
 
 
 def going_on(judge_rows: Any, backlogs: Sequence[int], hours: float, **last: Any) -> list[Judgement]:
-    """What is said each time, with the last three snapshots and what was found of them."""
+    """Judgements one after the other, each with the last three snapshots and what was found of them."""
     past: list[dict[str, list[dict[str, Any]]]] = []
     said = []
     for number, backlog in enumerate(backlogs):

@@ -58,7 +58,7 @@ def test_severity_follows_from_what_stands_still(scene: Any, by_name: Callable[.
 
 
 def ago(**time: int) -> int:
-    """That long before the snapshot, in milliseconds since the epoch."""
+    """Time so long before the snapshot, in milliseconds since the epoch."""
     return int((NOW - timedelta(**time)).timestamp() * 1000)
 
 

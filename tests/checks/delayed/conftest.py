@@ -33,7 +33,7 @@ class Cluster:
     judge_rows: JudgeRows
 
     def judged(self, check: Check, policy: Policy | None = None) -> Judgement:
-        """What a check says of it."""
+        """A check's judgement of it."""
         return self.judge_rows(check, self.rows, policy)
 
 

@@ -47,7 +47,7 @@ def sample(series: str, value: float, subscription: str | None = None) -> dict[s
 
 
 def broker_samples(broker: str, topic: str, messages: int, told: float) -> list[dict[str, Any]]:
-    """What a broker tells of its memory, and of the delayed messages of a topic."""
+    """A broker's series of its memory, and of the delayed messages of a topic."""
     base = {"source": broker, "source_kind": "broker"}
     return [
         base | {"series": "jvm_memory_bytes_max", "labels_json": '{"area":"heap"}', "value": 2.4e9},

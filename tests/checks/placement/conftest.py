@@ -20,7 +20,7 @@ ABOUT: Rows = {"snapshot": [{"cluster": "lab", "taken_at": NOW, "unread_brokers"
 
 @pytest.fixture
 def judged(judge_rows: JudgeRows) -> JudgeRows:
-    """What a check says of rows, which need not say what the snapshot is: a whole one, by default."""
+    """A check's judgement of rows, which need not say what the snapshot is: a whole one, by default."""
 
     def judge(check: Check, rows: Rows, policy: Policy | None = None, earlier: Sequence[Rows] = ()) -> Judgement:
         return judge_rows(check, ABOUT | rows, policy, earlier)

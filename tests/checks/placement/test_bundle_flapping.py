@@ -52,7 +52,7 @@ def a_snapshot(bundles: Mapping[str, str | None], steps_ago: int = 0, **started:
 
 
 def over_time(judge_rows: JudgeRows, snapshots: Sequence[Rows], policy: Policy | None = None) -> Judgement:
-    """What is said of the last snapshot, which knows those before it."""
+    """Judgement of the last snapshot, which knows those before it."""
     *earlier, now = snapshots
     return judge_rows(bundle_flapping.CHECK, now, policy, earlier[::-1])
 

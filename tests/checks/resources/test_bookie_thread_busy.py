@@ -48,7 +48,7 @@ def _labels(bounds: str | None) -> str:
 
 
 def bookie_queue(pool: str, thread: int, queued: int) -> dict[str, Any]:
-    """What waits for a thread of bookie k:1."""
+    """Queue of a thread of bookie k:1."""
     labels = json.dumps({"thread": f"{pool}-OrderedExecutor-{thread}-0"})
     return {
         "source": "k:1",

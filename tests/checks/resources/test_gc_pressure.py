@@ -139,7 +139,7 @@ DAYS = 10 * 86_400
 
 
 def over_time(judge_rows: JudgeRows, *histories: Collectors, started: float = DAYS, apart: int = 15) -> Judgement:
-    """What is said of a broker; its counters, the newest first, at snapshots so many minutes apart."""
+    """Judgement of a broker; its counters, the newest first, at snapshots so many minutes apart."""
     snapshots = []
     for number, collectors in enumerate(histories):
         rows = snapshot(process("a:1", collectors, started))

@@ -112,7 +112,7 @@ def test_a_deadlock_is_not_called_indirect(judged: JudgeRows, golden: Golden) ->
 
 
 def over_time(judged: JudgeRows, *values: Mapping[str, float], minutes: int = 15, **settings: str) -> Judgement:
-    """What is said of a broker with these values, the newest first, in snapshots so many minutes apart."""
+    """Judgement of a broker with these values, the newest first, in snapshots so many minutes apart."""
     snapshots = [snapshot(each) for each in values]
     for number, rows in enumerate(snapshots):
         rows["snapshot"][0]["taken_at"] = NOW - number * timedelta(minutes=minutes)

@@ -1,4 +1,4 @@
-"""What goes wrong between Steward and a broker comes out as one of our errors, and says nothing it should not."""
+"""Faults between Steward and a broker come out as one of our errors, and say nothing they should not."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ FAULTS: dict[str, tuple[Reply, type[AdminError]]] = {
 
 
 def fault(transport: Transport) -> AdminError:
-    """What comes of reading a list of names over this transport."""
+    """Error of reading a list of names over this transport."""
     with pytest.raises(AdminError) as caught:
         transport.get(PATH).decoded(list[str])
     return caught.value

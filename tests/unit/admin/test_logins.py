@@ -369,7 +369,7 @@ class _EntryPoint:
         self._call = call
 
     def load(self) -> Any:
-        """What was installed."""
+        """Module that was installed."""
         return self._call
 
 

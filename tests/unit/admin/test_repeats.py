@@ -1,4 +1,4 @@
-"""What is tried again and what never: looking may be repeated, changing may not."""
+"""Repeats: looking may be tried again, and changing may not."""
 
 from __future__ import annotations
 

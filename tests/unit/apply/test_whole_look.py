@@ -41,13 +41,13 @@ class Cluster:
         return self.name
 
     def owned_by_each(self, brokers: Collection[str]) -> dict[str, tuple[str, ...] | AdminError]:
-        """Nothing, or that they are not there."""
+        """No bundles, or that they are not there."""
         self.asked += brokers
         gone = {name: Unreachable("GET", "/ownedNamespaces", name, "gone") for name in brokers if name in self.silent}
         return {name: gone.get(name, ()) for name in brokers}
 
     def asked_since(self) -> list[str]:
-        """What was asked since this was called last, in order of name."""
+        """Requests since this was called last, in order of name."""
         asked, self.asked = sorted(self.asked), []
         return asked
 
@@ -68,7 +68,7 @@ def whole(cluster: Cluster) -> WholeLook:
 
 
 def look(whole: WholeLook) -> tuple[frozenset[str], bool]:
-    """What the guards of a move to broker 1 ask."""
+    """Questions of the guards of a move to broker 1."""
     whole.begin()
     whole.identity()
     return whole.silent(), whole.answers(broker(1))

@@ -43,7 +43,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def lines(ended: Ended) -> dict[str, dict[str, str]]:
-    """What was said, by subject."""
+    """Lines that were printed, by subject."""
     report: dict[str, Any] = json.loads(ended.out)
     assert report["exit_code"] == ended.code
     return {line["subject"]: line for line in report["lines"]}
@@ -329,7 +329,7 @@ def broker() -> Iterator[ScriptedBroker]:
 
 
 def address_line(ended: Ended) -> dict[str, str]:
-    """What was said of the only address."""
+    """Line of the only address."""
     [line] = [line for subject, line in lines(ended).items() if subject.startswith("admin API")]
     assert (ended.code, line["state"]) == (2, "unknown")
     return line

@@ -35,7 +35,7 @@ def cluster() -> Iterator[Simulator]:
 
 @pytest.fixture
 def asked(steward: Steward, cluster: Simulator, tmp_path: Path) -> Callable[..., Ended]:
-    """What is said of the cluster, looked at by a token, and changed as the options say."""
+    """Lines about the cluster, looked at by a token, and changed as the options say."""
 
     def ended(token: str, *options: object, change: str | None = None) -> Ended:
         (tmp_path / "looking").write_text(token, encoding="utf-8")

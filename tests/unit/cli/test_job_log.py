@@ -1,4 +1,4 @@
-"""What a Spark job tells the command line: its log as records, written and read by the two sides as they are."""
+"""Log of a Spark job on the command line: records, written and read by the two sides as they are."""
 
 from __future__ import annotations
 

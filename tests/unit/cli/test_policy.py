@@ -27,7 +27,7 @@ def values(text: str) -> Policy:
 
 
 def line_of(text: str, section: str, key: str) -> str:
-    """What was printed of one key."""
+    """Printed line of one key."""
     return next(line for line in text.partition(f"\n{section}:\n")[2].splitlines() if line.startswith(f"  {key}:"))
 
 

@@ -48,7 +48,7 @@ def url(tmp_path: Path) -> str:
 
 
 def without_digests(text: str) -> str:
-    """What is shown, whatever else a plan may hold one day."""
+    """Printed lines, whatever else a plan may hold one day."""
     for plan, name in ((PLAN, "PLAN"), (NEWER, "NEWER")):
         text = text.replace(plan.plan_id, name).replace(plan.digest, f"DIGEST OF {name}")
     return text

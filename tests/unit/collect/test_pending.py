@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """What the time is, which only the test moves."""
+    """Clock that only the test moves."""
     made = SimpleNamespace(now=100.0)
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: made.now))
     return made

@@ -18,7 +18,7 @@ SPEC = ClusterSpec(namespaces=(NamespaceSpec("acme/orders", topics=(TOPIC,), own
 
 
 def positions(cluster: Simulator, **policy: Any) -> dict[str, list[int]]:
-    """What the bundles of the namespace carry of them, by range; the keywords are those of `CollectPolicy`."""
+    """Positions that the bundles of the namespace carry, by range; the keywords are those of `CollectPolicy`."""
     rows = read_first(cluster, **policy)["bundles"]
     return {row["bundle"]: row["positions"] for row in rows if row["namespace"] == "acme/orders" and row["positions"]}
 

@@ -54,7 +54,7 @@ def rows(pieces: Iterable[TableBatch]) -> dict[str, list[dict[str, Any]]]:
 
 
 def read_first(cluster: Simulator, **policy: Any) -> dict[str, list[dict[str, Any]]]:
-    """What is read of the first broker; the keywords are those of `CollectPolicy`."""
+    """Reading of the first broker; the keywords are those of `CollectPolicy`."""
     broker = cluster.admin_urls[0].partition("//")[2]
     scope = Scope(TAKEN_AT, CollectPolicy(**policy))
     return rows(read_brokers(settings_of(cluster), [BrokerTask(broker, cluster.cluster, leader=True)], scope))

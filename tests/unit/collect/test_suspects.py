@@ -92,7 +92,7 @@ def test_the_largest_backlogs_in_bytes_are_suspects() -> None:
 
 
 def of_broker(*backlogs: tuple[str, int], samples: Sequence[dict[str, Any]] = ()) -> list[TableBatch]:
-    """What comes of one broker, itself last."""
+    """Result of one broker, itself last."""
     return [
         piece(TOPICS, [{"topic": topic(name), "backlog_bytes": size} for name, size in backlogs]),
         piece(METRICS, samples),

@@ -39,7 +39,7 @@ SHARDS: list[Rows] = [{"topics": TOPICS[0::3]}, {"topics": TOPICS[1::3]}, {"topi
 
 @dataclass
 class Asked:
-    """What somebody asks."""
+    """Questions of one who asks."""
 
     shards: Mapping[str, Question] = field(default_factory=dict)
     earlier: Mapping[str, LookBack] = field(default_factory=dict)
@@ -67,7 +67,7 @@ def answered(
     earlier: Sequence[Rows] = (),
     **parts: Any,
 ) -> Answers:
-    """What is answered to one who asks."""
+    """Answers to one who asks."""
     snapshot = sources_of(rows or ROWS, shards, earlier)
     (answers,) = ask(snapshot, [asker(snapshot, asked, **parts)], (), on_this_thread).values()
     assert not isinstance(answers, NoAnswer), answers

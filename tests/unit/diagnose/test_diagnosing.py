@@ -55,7 +55,7 @@ FINE = a_check("fine", Judgement(quiet="All is well."))
 
 
 def verdicts_of(folder: SnapshotFolder) -> dict[str, tuple[str, str]]:
-    """What was written: outlook and reason by check, in order."""
+    """Verdicts that were written: outlook and reason by check, in order."""
     return {row["check_id"]: (row["outlook"], row["reason"]) for row in folder.read(VERDICTS).to_pylist()}
 
 

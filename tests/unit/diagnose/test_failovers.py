@@ -1,4 +1,4 @@
-"""What is kept for whoever plans a restart: the estimate of every broker, whether the check finds it long or not."""
+"""Failover estimates for whoever plans a restart: of every broker, whether the check finds it long or not."""
 
 from __future__ import annotations
 

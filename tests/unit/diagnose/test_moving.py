@@ -43,7 +43,7 @@ class Asked:
 
 
 def told_by(broker: str, bundle: str = LOW, topic: str = TOPIC, producers: int = 0) -> Rows:
-    """What a broker tells of a topic; figures say who told them."""
+    """A broker's statistics of a topic; figures say who told them."""
     mine = {"topic": topic, "namespace": NAMESPACE}
     clients = 1 if broker == "a:1" else 0
     return {

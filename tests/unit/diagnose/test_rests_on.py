@@ -43,7 +43,7 @@ def a_check(name: str, judge: Any, question: Question = FORTY_TWO, rests_on: tup
 
 
 def judged(*checks: Check) -> dict[str, str]:
-    """What each check says, in order."""
+    """Judgements of the checks, in order."""
     sources = SnapshotSources({SNAPSHOT.name: arrow_of(SNAPSHOT, [ABOUT])}, [{}])
     results = run_checks(sources, Policy(), checks, (), on_this_thread)
     return {each.check.check_id: each.judgement.cannot_tell or each.judgement.quiet for each in results}

@@ -1,4 +1,4 @@
-"""What a move of a bundle would set off, from the figures of its topics."""
+"""Risks of moving a bundle, from the figures of its topics."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def age(limit: int, action: QuotaPolicy = QuotaPolicy.REFUSE) -> Surroundings:
 
 
 def seen(around: Surroundings, name: str = TOPIC, **figures: Any) -> MoveRisks:
-    """What a bundle with one topic would set off."""
+    """Risks of a bundle with one topic."""
     figures = {"producers": 2, "backlog_bytes": 0, **figures}
     return move_risks_of([TopicFigures(topic=name, **figures)], around, GuardsPolicy())
 

@@ -1,4 +1,4 @@
-"""What a quota would do at once: nothing by age, and nothing by eviction that was not approved to the message."""
+"""Effects of a quota at once: nothing by age, and nothing by eviction that was not approved to the message."""
 
 from __future__ import annotations
 

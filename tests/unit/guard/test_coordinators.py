@@ -98,7 +98,7 @@ class States:
 
 
 def found(reader: States, owners: dict[str, set[str]]) -> tuple[str, ...]:
-    """What is said of the coordinators."""
+    """Guard result about the coordinators."""
     as_reader: LiveReader = reader  # type: ignore[assignment]  # of which only these two methods are used
     return restless_coordinators(as_reader, owners)
 

@@ -41,7 +41,7 @@ EVERYTHING = [
 
 
 def told(engine: Engine, **chosen: str) -> list[What]:
-    """What happened, newest first."""
+    """Events, newest first."""
     return [event.what for event in history(engine, Filter(**chosen)).events]
 
 

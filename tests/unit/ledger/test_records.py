@@ -1,4 +1,4 @@
-"""What goes into the ledger comes out as it was, once, and in order."""
+"""Records of the ledger come out as they went in, once, and in order."""
 
 from __future__ import annotations
 

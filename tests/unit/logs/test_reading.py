@@ -1,4 +1,4 @@
-"""What is found in logs: messages by the class that writes them, how often and when, and an example without secrets."""
+"""Findings in logs: messages by the class that writes them, how often and when, and an example without secrets."""
 
 from __future__ import annotations
 

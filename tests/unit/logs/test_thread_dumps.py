@@ -20,7 +20,7 @@ IO, WORKER = "pulsar-io-4-1", "bookkeeper-ml-workers-OrderedExecutor-3-0"
 
 
 def findings(folder: Path, *dumps: str) -> tuple[Finding, ...]:
-    """What is found in files of one dump each."""
+    """Findings in files of one dump each."""
     paths = [folder / f"dump-{number}.txt" for number in range(len(dumps))]
     for path, dump in zip(paths, dumps, strict=True):
         path.write_text(dump, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What brokers do where nothing is set: one reading for the planners, the guards and the check-up."""
+"""Brokers' defaults where nothing is set: one reading for the planners, the guards and the check-up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes two batches the same question, and what does not."""
+"""Content of batches: differences that make another question, and those that do not."""
 
 from __future__ import annotations
 

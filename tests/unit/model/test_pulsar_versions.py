@@ -1,4 +1,4 @@
-"""What was tried on which version of Pulsar, and what is said of all others; docs/versions.md shows the same."""
+"""Operations tried on each version of Pulsar, and the answer for all others; docs/versions.md shows the same."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class _Post(BaseHTTPRequestHandler):
     do_GET = do_POST  # noqa: N815 - http.server's name
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - http.server's name
-        """Nothing: tests look at what was posted."""
+        """Says nothing: tests look at what was posted."""
 
 
 class SmtpSink(socketserver.ThreadingTCPServer):

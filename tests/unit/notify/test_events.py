@@ -1,4 +1,4 @@
-"""What people are told of, word by word, and that the same event has the same key however often it is looked for."""
+"""Notices to people, word by word, and that the same event has the same key however often it is looked for."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def texts(notices: Iterable[Notice]) -> str:
 
 
 def occasions(notices: Iterable[Notice]) -> list[str]:
-    """What notices are about."""
+    """Occasions of notices."""
     return [each.occasion.value for each in notices]
 
 

@@ -56,5 +56,5 @@ def ticked(*steps: Any) -> dict[str, Any]:
 
 
 def answer_to(given_event: Any) -> Answer:
-    """What it comes to."""
+    """Answer recorded for it."""
     return interpret(given_event, ASKED, POLICY, NOW)

@@ -238,7 +238,7 @@ def test_home_holds_secrets_too(admin: Any, tmp_path: Path, monkeypatch: pytest.
 
 
 class Client:
-    """What Pulsar's client is made with."""
+    """Options that Pulsar's client is made with."""
 
     def __init__(self, service_url: str, **options: Any) -> None:
         self.service_url, self.options = service_url, options

@@ -38,7 +38,7 @@ ABOUT_GROUP = Question(plan=GROUP, batch_id="b1", run=RUN)
 
 
 def group_answer(asked: Question = ABOUT_GROUP, /, **fields: Any) -> Answer:
-    """What an approval comes to, with every step ticked and these fields of its form."""
+    """Answer recorded for an approval, with every step ticked and these fields of its form."""
     form = {"steps": [step.step_id for step in asked.steps], "comment": "", LEFT_OUT: [], **fields}
     given_event = event(params_input={name: value for name, value in form.items() if value is not GONE})
     return interpret(given_event, asked, POLICY, NOW)

@@ -17,7 +17,8 @@ from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.plan import ROLLBACK, approval_digest
 from pulsar_steward.orchestration.asked import QuestionBook
-from pulsar_steward.orchestration.publish import State, View, decide
+from pulsar_steward.orchestration.publish import View, decide
+from pulsar_steward.orchestration.standing import State
 from pulsar_steward.policy.approval import ApprovalPolicy
 from pulsar_steward.policy.schema import ApplyPolicy, Policy
 from tests.builders import (

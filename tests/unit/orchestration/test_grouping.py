@@ -19,7 +19,8 @@ from pulsar_steward.model.plan import ROLLBACK
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.orchestration.grouping import grouped
-from pulsar_steward.orchestration.publish import AskedBatch, RejectedBatch, SilencedGoal, State, View, decide
+from pulsar_steward.orchestration.publish import View, decide
+from pulsar_steward.orchestration.standing import AskedBatch, RejectedBatch, SilencedGoal, State
 from tests.builders import IDENTITY, NOW, a_batch, a_finding, a_move, a_plan, a_policy, a_split, a_step
 
 if TYPE_CHECKING:

@@ -49,7 +49,7 @@ def variables(monkeypatch: pytest.MonkeyPatch) -> Variables:
 
 
 def seen(minutes: int) -> Mapping[str, tuple[bool, int]]:
-    """What was seen of two clusters, so many minutes from now: whether it halts, and since which minute."""
+    """State of two clusters, so many minutes from now: whether it halts, and since which minute."""
     found = halts_seen([CLUSTER, "north"], NOW + timedelta(minutes=minutes))
     return {name: (each.halted, (each.at - NOW) // timedelta(minutes=1)) for name, each in found.items()}
 

@@ -1,4 +1,4 @@
-"""What a run is about: the publications that started it, or its own parameters."""
+"""Subject of a run: the publications that started it, or its own parameters."""
 
 from __future__ import annotations
 

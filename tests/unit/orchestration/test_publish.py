@@ -1,4 +1,4 @@
-"""What becomes of a new plan's batches, and of the questions that stand."""
+"""Decisions on a new plan's batches, and on the questions that stand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.numbering import renumbered
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.orchestration.publish import AskedBatch, Publication, RejectedBatch, State, View, decide
+from pulsar_steward.orchestration.publish import Publication, View, decide
+from pulsar_steward.orchestration.standing import AskedBatch, RejectedBatch, State
 from pulsar_steward.policy.approval import ApprovalPolicy
 from tests.builders import IDENTITY, NOW, a_batch, a_move, a_plan, a_step, broker
 
@@ -77,7 +78,7 @@ def decided(
     view: View = View.COMPLETE,
     older: tuple[str, ...] = (),
 ) -> Publication:
-    """What becomes of a plan of these batches."""
+    """Decision on a plan of these batches."""
     return decide(a_new_plan(*batches), view, tuple(standing), tuple(rejections), older)
 
 

@@ -68,7 +68,7 @@ def a_trigger(**fields: Any) -> QuestionTrigger:
 
 
 def fired(trigger: QuestionTrigger) -> list[Any]:
-    """What the trigger comes to, in at most some seconds."""
+    """Event of the trigger, in at most some seconds."""
 
     async def events() -> list[Any]:
         return [event.payload async for event in trigger.run()]
@@ -219,7 +219,7 @@ def test_only_the_triggers_own_event_is_an_end(event: object) -> None:
 
 
 def a_context() -> Any:
-    """What Airflow hands a task, as far as ours look at it; its run is the worksite's."""
+    """Context as Airflow hands it to a task, as far as ours look at it; its run is the worksite's."""
     dag_id, run_id, map_index = RUN.split("/")
     instance = SimpleNamespace(id=uuid4(), dag_id=dag_id, run_id=run_id, map_index=int(map_index))
     run = SimpleNamespace(triggering_user_name=None, run_type="scheduled")

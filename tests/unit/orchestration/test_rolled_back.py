@@ -1,4 +1,4 @@
-"""What was taken back lately is left out of new plans, for as long as a rejection holds."""
+"""Changes taken back lately are left out of new plans, for as long as a rejection holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the first task of a way back does: which batch is meant, and the plan that is asked about."""
+"""First task of a way back: which batch is meant, and the plan that is asked about."""
 
 from __future__ import annotations
 

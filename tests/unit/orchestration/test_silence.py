@@ -1,4 +1,4 @@
-"""What nobody is asked as somebody snoozed it or never wants it: until its time, until it gets worse, or for good."""
+"""Silent goals, snoozed or never wanted: until their time, until they get worse, or for good."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 
 from pulsar_steward.model.content import goal_of
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.orchestration.publish import AskedBatch, Publication, SilencedGoal, State, View, decide
+from pulsar_steward.orchestration.publish import Publication, View, decide
+from pulsar_steward.orchestration.standing import AskedBatch, SilencedGoal, State
 from tests.builders import NOW, a_finding
 from tests.unit.orchestration.test_publish import (
     BANK,
@@ -48,7 +49,7 @@ def silenced(batch: Batch | None, days: int | None = 7, *, until_worse: bool = T
 def decided(
     batches: list[Batch], *silences: SilencedGoal, standing: tuple[AskedBatch, ...] = (), view: View = View.COMPLETE
 ) -> Publication:
-    """What becomes of a plan of these batches."""
+    """Decision on a plan of these batches."""
     return decide(a_new_plan(*batches), view, standing, (), (), silences)
 
 

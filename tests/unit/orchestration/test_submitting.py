@@ -1,4 +1,4 @@
-"""What a Spark task submits, and where it refuses to: the real operator, and a program in place of spark-submit."""
+"""Submissions of a Spark task, and its refusals: the real operator, and a program in place of spark-submit."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ SETTINGS = {"installed": {"STEWARD_PY_FILES": ""}, "absent": {"PATH": "/nowhere"
 
 @pytest.fixture(scope="module")
 def submitted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """What came of each connection, in a process of its own: Airflow reads its settings once."""
+    """Result of each connection, in a process of its own: Airflow reads its settings once."""
     home = tmp_path_factory.mktemp("submitting")
     program = home / "bin" / "spark-submit"
     program.parent.mkdir()

@@ -51,7 +51,7 @@ def a_task(plan: Plan) -> ApplyBatch:
 
 
 def a_context() -> Any:
-    """What Airflow hands a task, as far as ours look at it; its run is the worksite's."""
+    """Context as Airflow hands it to a task, as far as ours look at it; its run is the worksite's."""
     dag_id, run_id, map_index = RUN.split("/")
     return {"ti": SimpleNamespace(dag_id=dag_id, run_id=run_id, map_index=int(map_index))}
 
@@ -116,7 +116,7 @@ def a_trigger(opens_at: datetime) -> WindowTrigger:
 
 
 def fired(trigger: WindowTrigger) -> list[Any]:
-    """What the trigger comes to, in at most some seconds."""
+    """Event of the trigger, in at most some seconds."""
 
     async def events() -> list[Any]:
         return [event.payload async for event in trigger.run()]

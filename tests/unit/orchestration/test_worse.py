@@ -1,4 +1,4 @@
-"""What makes a proposal worse than the one that was snoozed, and what does not."""
+"""Differences that make a proposal worse than the one that was snoozed, and those that do not."""
 
 from __future__ import annotations
 

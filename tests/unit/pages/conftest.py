@@ -59,5 +59,5 @@ def plans(shown_folder: Path) -> dict[str, Plan]:
 
 @pytest.fixture
 def client(shown_folder: Path, plans: dict[str, Plan]) -> Client:
-    """Whoever asks may look."""
+    """A client without a login; whoever asks may look."""
     return Client(make_app(sources_of(shown_folder), lambda: None))

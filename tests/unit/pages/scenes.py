@@ -398,6 +398,6 @@ def told(url: str) -> dict[str, Plan]:
 
 
 def sources_of(folder: Path, noted: Sequence[Head] = ()) -> Sources:
-    """What pages read of a folder with ``ledger.db`` and ``snapshots``."""
+    """Sources of pages in a folder with ``ledger.db`` and ``snapshots``."""
     url = make_url(f"sqlite:///{folder / 'ledger.db'}")
     return Sources(lambda: open_to_read(url), str(folder / "snapshots"), lambda: NOW, lambda: noted)

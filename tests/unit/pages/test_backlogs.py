@@ -42,7 +42,7 @@ def full(check: str, severity: str = "warning", subject: str = TOPIC, **figures:
 
 
 def read(folder: Path, **tables: Any) -> Backlogs:
-    """What the page shows of a snapshot with these tables, where brokers set what is usual."""
+    """The page's content for a snapshot with these tables, where brokers set what is usual."""
     configuration = [{"broker": broker(0), "key": key, "value": value} for key, value in USUAL.items()]
     observed(folder / "snapshots", "east", NOW, **{"configuration": configuration, "namespaces": [], **tables})
     sources = sources_of(folder)

@@ -37,7 +37,7 @@ LINK = re.compile(r'href="(/[^"#]*)')
 
 
 def words(client: Client, path: str) -> str:
-    """What a person reads on a page."""
+    """Words that a person reads on a page."""
     answer = client.get(path)
     assert answer.status_code == 200, answer.text
     return " ".join(re.sub(r"<[^>]*>", " ", answer.text).split())

@@ -1,4 +1,4 @@
-"""What a request reads: never a table that grows with topics, and of a snapshot that it knows nothing at all."""
+"""Reads of a request: never a table that grows with topics, and of a snapshot that it knows nothing at all."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def found(evidence: str, stood: int = 2, **fields: Any) -> Finding:
 
 
 def notes(planner: Planner, *findings: Finding, **fields: Any) -> tuple[str, ...]:
-    """What a planner says of findings, where two snapshots are asked for."""
+    """A planner's notes on findings, where two snapshots are asked for."""
     return planner.proposal(planning_facts_with(3, **{"findings": findings, "policy": TWO, **fields})).notes
 
 

@@ -33,7 +33,7 @@ def days(count: int) -> DelayedDelivery:
 
 
 def proposed(longest_s: int = 0, *, ttl_s: int = HOUR, oldest_s: int = 0, **fields: Any) -> Proposal:
-    """What is proposed for a namespace with delayed messages; `fields` are of `NamespaceFact` or `PlanningFacts`."""
+    """Proposal for a namespace with delayed messages; `fields` are of `NamespaceFact` or `PlanningFacts`."""
     finding = Finding(
         check_id="delayed-past-ttl",
         severity=Severity.WARNING,
@@ -62,7 +62,7 @@ def steps(proposal: Proposal) -> list[Step]:
 
 
 def changes(proposal: Proposal) -> list[tuple[SettingName, Setting | None]]:
-    """What is set, in order."""
+    """Values that are set, in order."""
     found = [step.change for step in steps(proposal)]
     return [(change.name, change.after) for change in found if isinstance(change, ChangeSetting)]
 

@@ -60,7 +60,7 @@ def a_sample(peak: int) -> BacklogSample:
 
 
 def proposed(*namespaces: NamespaceFact, findings: tuple[Finding, ...] = (found(),), **fields: Any) -> Proposal:
-    """What the planner proposes; `fields` are those of `PlanningFacts`."""
+    """The planner's proposal; `fields` are those of `PlanningFacts`."""
     known = {"quotas_are_checked": True, "clocks_differ_milliseconds": 0}
     return PLANNER.proposal(
         planning_facts_with(3, **{"findings": findings, "namespaces": namespaces, **known, **fields})
@@ -68,7 +68,7 @@ def proposed(*namespaces: NamespaceFact, findings: tuple[Finding, ...] = (found(
 
 
 def changes(proposal: Proposal) -> list[tuple[str, SettingName, Setting | None]]:
-    """What is set where, in order."""
+    """Values that are set, with where, in order."""
     steps = [step.change for batch in proposal.batches for step in batch.steps]
     return [(change.holder, change.name, change.after) for change in steps if isinstance(change, ChangeSetting)]
 

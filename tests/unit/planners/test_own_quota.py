@@ -23,7 +23,7 @@ NEAR = "backlog-near-quota"
 
 
 def found(check: str = NEAR, subject: str = TOPIC, severity: Severity = Severity.CRITICAL) -> Finding:
-    """Something that was found of a topic."""
+    """A finding of a topic."""
     return Finding(check_id=check, severity=severity, subject=subject, evidence="made up", figures={})
 
 
@@ -36,7 +36,7 @@ def proposed(
     fact: dict[str, Any] | None = None,
     **fields: Any,
 ) -> Proposal:
-    """What is proposed for a topic under a quota of 10 GiB of its namespace."""
+    """Proposal for a topic under a quota of 10 GiB of its namespace."""
     common = {SettingName.SIZE_QUOTA: quota or size(10 * GIB), SettingName.RETENTION: retains}
     about: dict[str, Any] = {
         "own": {} if own is None else {SettingName.RETENTION: own},

@@ -30,7 +30,7 @@ OF_NAMESPACE = ("age_quota_delay_seconds", "ages", "backlogs", "consumed_bytes",
 
 
 def of_settings(planning: PlanningFacts) -> Proposal:
-    """What the planners of settings propose, one after the other."""
+    """Proposals of the planners of settings, one after the other."""
     return joined(proposals_of([each for each in PLANNERS if "backlog_quota" in each.kinds], planning))
 
 
@@ -47,7 +47,7 @@ def proposed(
     outgrown: tuple[int, int] = (0, 0),
     **fields: Any,
 ) -> Proposal:
-    """What is proposed for a namespace that checks found something in; `fields` are of `Scene` or `NamespaceFact`."""
+    """Proposal for a namespace that checks found something in; `fields` are of `Scene` or `NamespaceFact`."""
     findings = tuple(
         Finding(check_id=check, severity=Severity.WARNING, subject=NAMESPACE, evidence="made up", figures={})
         for check in checks
@@ -68,7 +68,7 @@ def proposed(
 
 
 def changes(proposal: Proposal) -> list[tuple[SettingName, Setting | None]]:
-    """What is set, in order."""
+    """Values that are set, in order."""
     steps = [step.change for batch in proposal.batches for step in batch.steps]
     return [(change.name, change.after) for change in steps if isinstance(change, ChangeSetting)]
 
@@ -231,7 +231,7 @@ TOPIC = f"persistent://{NAMESPACE}/basket"
 
 
 def proposed_for_topic(peak: int = 0, quota: Setting | None = None, **fields: Any) -> Proposal:
-    """What is proposed for a topic whose own quota of 200 MiB is over the 100 MiB that its namespace retains."""
+    """Proposal for a topic whose own quota of 200 MiB is over the 100 MiB that its namespace retains."""
     own: dict[SettingName, Setting] = {SettingName.SIZE_QUOTA: size(200 * MIB) if quota is None else quota}
     fact = TopicFact(
         subject=f"{TOPIC}-partition-3",

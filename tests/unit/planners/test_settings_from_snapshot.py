@@ -1,4 +1,4 @@
-"""What the planner of settings reads from a snapshot: ages and backlogs, and the topics that retain more themselves."""
+"""Facts for planners of settings, of a snapshot: ages and backlogs, and the topics that retain more themselves."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def kept(minutes: int, megabytes: int) -> Retention:
 
 
 def with_quotas(retention: Retention, gibibytes: int = 0, hours: int = 0) -> dict[SettingName, Setting]:
-    """What a namespace sets itself."""
+    """A namespace's own settings."""
     own: dict[SettingName, Setting] = {SettingName.RETENTION: retention}
     if gibibytes:
         own[SettingName.SIZE_QUOTA] = size(gibibytes * GIB)

@@ -60,7 +60,7 @@ def a_fact(name: str = "events", namespace: str = "shop/events", days: float = 4
 
 
 def found(fact: SubscriptionFact, severity: Severity = Severity.WARNING) -> Finding:
-    """What the check says of it."""
+    """The check's finding of it."""
     return Finding(
         check_id=CHECK.check_id, severity=severity, subject=fact.subject, evidence="Nobody comes.", figures={}
     )
@@ -75,7 +75,7 @@ def planning(*facts: SubscriptionFact, limits: dict[str, Any] | None = None, **f
 
 
 def proposed(*facts: SubscriptionFact, **more: Any) -> Proposal:
-    """What is proposed for these."""
+    """Proposal for these."""
     return PLANNER.proposal(planning(*facts, **more))
 
 

@@ -42,7 +42,7 @@ def after(planning: PlanningFacts) -> list[int]:
 
 
 def changes(proposal: Proposal) -> list[Change]:
-    """What is called, step by step."""
+    """Calls, step by step."""
     return [step.change for batch in proposal.batches for step in batch.steps]
 
 

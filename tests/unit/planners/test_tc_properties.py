@@ -1,4 +1,4 @@
-"""What holds of every balance of transaction coordinators, whatever the cluster looks like."""
+"""Properties of every balance of transaction coordinators, whatever the cluster looks like."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def fanned(**more: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def lines(tmp_path: Path) -> Callable[[str], list[str]]:
-    """What is wrong with a file, each with line and column."""
+    """Faults of a file, each with line and column."""
 
     def told(text: str) -> list[str]:
         file = tmp_path / "p.yaml"

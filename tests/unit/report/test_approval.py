@@ -1,4 +1,4 @@
-"""What a person reads before agreeing holds all that they agree to."""
+"""The text that a person reads before agreeing holds all that they agree to."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ BODY = body(PLAN, BATCH, POLICY)
 
 
 def without_digest(plan: Plan, words: str) -> str:
-    """What is asked, whatever else a plan may hold one day."""
+    """The question, whatever else a plan may hold one day."""
     return words.replace(plan.digest, "DIGEST").replace(plan.digest[:12], "DIGEST")
 
 
@@ -140,7 +140,7 @@ def test_a_way_back_of_everything_mentions_nothing_that_stays() -> None:
 
 
 def asked(name: SettingName, after: Setting | None, before: Setting | None = None, **fields: Any) -> str:
-    """What is read of a step that changes a setting, without Markdown's backslashes."""
+    """Text about a step that changes a setting, without Markdown's backslashes."""
     change = ChangeSetting(namespace="shop/orders", name=name, before=before, after=after)
     batch = a_batch(a_step(change, undo=change.inverse, **fields))
     plan = a_plan(batch)

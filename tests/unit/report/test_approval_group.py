@@ -1,4 +1,4 @@
-"""What a person reads of hundreds of steps in many namespaces: sums, largest effects first, and where all of it is."""
+"""Text about hundreds of steps in many namespaces: sums, largest effects first, and where all of it is."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def held(gibibytes: int) -> BacklogQuota:
 
 
 def settings_of(number: int) -> tuple[tuple[SettingName, Setting, Setting], ...]:
-    """What is set in a namespace; every third one had another retention before."""
+    """Settings of a namespace; every third one had another retention before."""
     return (
         (SettingName.RETENTION, kept(10_080 + number % 3), kept(1440)),
         (SettingName.SIZE_QUOTA, held(9), held(4)),
@@ -92,7 +92,7 @@ def a_group(namespaces: int) -> Batch:
 
 
 def words_of(batch: Batch, **fields: Any) -> str:
-    """What is asked of it."""
+    """Text of the question."""
     plan = a_plan(batch)
     words = body(plan, batch, Policy(), **{"page": PAGE, **fields})
     return words.replace(plan.digest, "DIGEST").replace(plan.digest[:12], "DIGEST")

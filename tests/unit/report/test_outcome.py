@@ -1,4 +1,4 @@
-"""What came of a run, and what an operator has to look at."""
+"""Report of a run's outcome, and of what an operator has to look at."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def an_answer(decision: Decision = Decision.APPROVED, **fields: Any) -> Recorded
 
 
 def a_proof(*, proved: bool = True, **shown: Any) -> Proof:
-    """What was read back."""
+    """A proof, as read back."""
     return Proof(plan_id=PLAN.plan_id, batch_id="b1", run=RUN, at=NOW, proved=proved, reason="as seen", shown=shown)
 
 

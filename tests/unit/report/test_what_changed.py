@@ -1,4 +1,4 @@
-"""What a person reads of the difference to the question that was asked before."""
+"""Text about the difference to the question that was asked before."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def former(*steps: Step, reason: EndReason = EndReason.CHANGED) -> Former:
 
 
 def differences(*steps: Step) -> tuple[str, ...]:
-    """What is said of the steps."""
+    """Lines about the steps."""
     return what_changed(BATCH, former(*steps))[1:]
 
 

@@ -1,4 +1,4 @@
-"""What a batch is worth, when it would begin and how long it would take, as a person reads it."""
+"""Worth of a batch, when it would begin and how long it would take, as a person reads it."""
 
 from __future__ import annotations
 

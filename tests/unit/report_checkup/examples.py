@@ -49,7 +49,7 @@ NOT_TOLD = "No bookie and no ZooKeeper was named whose metrics could be read (co
 
 
 def healthy() -> Checkup:
-    """Nothing found, one check without its data."""
+    """A check-up without a finding, one check without its data."""
     verdicts = (
         Verdict(check_id="ack-holes", outlook=Outlook.CLEAR, reason="No subscription has 80 % of what is persisted."),
         Verdict(check_id="tc-skew", outlook=Outlook.CLEAR, reason=EVEN),
@@ -59,7 +59,7 @@ def healthy() -> Checkup:
 
 
 def troubled() -> Checkup:
-    """Something of each severity, one with a remedy, one of them old, one with more than is listed."""
+    """A check-up of each severity, one with a remedy, one of them old, one with more than is listed."""
     holed = [_finding(HOLES, Severity.WARNING, f"{LONG} subscription s{number}", number) for number in range(7)]
     skewed = _finding(SKEW, Severity.CRITICAL, "east", 4, evidence=UNEVEN)
     info = _finding(LATENCY, Severity.INFO, "broker-01:8080", 0, evidence="A read took 120 ms on average.")

@@ -72,7 +72,7 @@ def meta(**fields: Any) -> Rows:
 
 
 def skewed() -> dict[str, Rows]:
-    """What `diagnose` says of coordinators that are piled up."""
+    """Diagnosis of coordinators that are piled up."""
     verdicts = [a_verdict("tc-skew", "found", a_finding()["evidence"]), a_verdict("bundle-topic-skew", "clear")]
     return {"findings": [a_finding()], "verdicts": verdicts}
 

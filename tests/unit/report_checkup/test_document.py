@@ -1,4 +1,4 @@
-"""What a check-up says as a whole."""
+"""A check-up as a whole."""
 
 from __future__ import annotations
 

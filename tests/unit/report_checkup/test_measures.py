@@ -1,4 +1,4 @@
-"""What the charts show, read of a snapshot's tables."""
+"""Content of the charts, read of a snapshot's tables."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def a_topic(name: str, backlog: int, namespace: str = "acme/orders") -> dict[str
 
 
 def settings(**values: str) -> list[dict[str, Any]]:
-    """What a broker is set to."""
+    """Settings of a broker."""
     return [{"broker": "broker-00:8080", "key": key, "value": value} for key, value in values.items()]
 
 

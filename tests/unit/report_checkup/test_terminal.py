@@ -40,7 +40,7 @@ def shown(checkup: Checkup, width: int = 80, *, verbose: bool = False) -> str:
 
 
 def part(text: str, title: str) -> str:
-    """What stands below a title that begins so, up to the next one."""
+    """Lines below a title that begins so, up to the next one."""
     titles = ("What was found", "What to do", "What Steward", "Could not be judged", "Clear (")
     below = text.split(f"\n{title}", 1)[1].lstrip(" ")
     return min((below.split(f"\n{other}", 1)[0] for other in titles), key=len)

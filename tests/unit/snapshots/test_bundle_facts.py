@@ -1,4 +1,4 @@
-"""What planners of business bundles are given of a snapshot and those before it."""
+"""Facts for planners of business bundles, of a snapshot and those before it."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def put(folder: Path, minutes_before: int = 0, **rows: list[dict[str, Any]]) -> 
 
 
 def planning(place: Path, policy: Policy = SMALL) -> PlanningFacts:
-    """What is read of it."""
+    """Facts that are read of it."""
     return planning_facts_of(open_snapshot(str(place)), policy, Moves())
 
 

@@ -1,4 +1,4 @@
-"""What planners are given of a snapshot."""
+"""Facts for planners, of a snapshot."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ NAMESPACE = "shop/orders"
 def finding(
     check_id: str, subject: str, severity: Severity = Severity.WARNING, *, snapshots_in_a_row: int = 1
 ) -> Finding:
-    """Something that was found."""
+    """A finding of any kind."""
     return Finding(
         check_id=check_id,
         severity=severity,
@@ -155,7 +155,7 @@ def a_stay(owner: int, number: int, load: Load | None = None, **fields: Any) -> 
 
 
 def summed(loads: Iterable[Load]) -> Load:
-    """What loads come to in all."""
+    """Sum of loads."""
     fields = ("topics", "bytes", "messages", "producers", "consumers")
     every = list(loads)
     return Load(**{field: sum(getattr(load, field) for load in every) for field in fields})

@@ -1,0 +1,115 @@
+"""Comparison of a plan's batches, part by part, with questions that stand and with what people said no to."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.model.content import content_digest, goal_of, goals_in, loses_more, share_goal
+from pulsar_steward.model.parts import parts_of
+from pulsar_steward.model.plan import Batch
+from pulsar_steward.orchestration.worse import got_worse
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from pulsar_steward.model.plan import Plan
+    from pulsar_steward.orchestration.standing import AskedBatch, RejectedBatch, SilencedGoal
+
+
+class AskedPart(msgspec.Struct, frozen=True):
+    """A part of a batch, with the digest of its content."""
+
+    content: str
+    batch: Batch
+
+    def asks_as(self, earlier: AskedPart) -> bool:
+        """True if it asks the same as an earlier one, and no more is lost."""
+        return is_same_question(earlier.content, earlier.batch, self.batch, self.content)
+
+
+class Contents:
+    """Contents of the parts of a plan's batches, and of those of questions that are compared with them.
+
+    Attributes:
+        of_plan: Parts of all batches of the plan.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._of_batches = {batch.batch_id: self._parts(batch) for batch in plan.batches}
+        self._of_questions: dict[int, tuple[AskedPart, ...]] = {}
+        self._by_goal: defaultdict[str, list[AskedPart]] = defaultdict(list)
+        self.of_plan = [part for parts in self._of_batches.values() for part in parts]
+        for part in self.of_plan:
+            for goal in goals_in(goal_of(part.batch)):
+                self._by_goal[goal].append(part)
+
+    def _parts(self, batch: Batch) -> tuple[AskedPart, ...]:
+        return tuple(AskedPart(content_digest(self._plan, part), part) for part in parts_of(batch))
+
+    def of_batch(self, batch_id: str) -> tuple[AskedPart, ...]:
+        """Parts of a batch of the plan."""
+        return self._of_batches[batch_id]
+
+    def of_question(self, question: AskedBatch) -> tuple[AskedPart, ...]:
+        """Parts of a question; none if it is about another Pulsar cluster, or cannot be read."""
+        if question.question_id not in self._of_questions:
+            batch = question.batch
+            same_cluster = batch is not None and content_digest(self._plan, batch) == question.content
+            self._of_questions[question.question_id] = self._parts(batch) if batch and same_cluster else ()
+        return self._of_questions[question.question_id]
+
+    def covered_by(self, question: AskedBatch) -> frozenset[str]:
+        """Contents of those parts of the plan that a question has unchanged; none if it differs for one of its goals.
+
+        A partial snapshot need not show all parts of a group; what it does not show may still be so.
+        """
+        asked = {part.content: part for part in self.of_question(question)}
+        about = [part for goal in goals_in(question.goal) for part in self._by_goal.get(goal, ())]
+        if all(part.content in asked and part.asks_as(asked[part.content]) for part in about):
+            return frozenset(part.content for part in about)
+        return frozenset()
+
+    @staticmethod
+    def rejection_of(parts: Collection[AskedPart], lately: Collection[RejectedBatch]) -> RejectedBatch | None:
+        """The newest of the rejections that have each of these parts rest; None: not all of them were rejected."""
+        found = [next((each for each in lately if _is_rejected(part, each)), None) for part in parts]
+        known = [each for each in found if each is not None]
+        return max(known, key=lambda each: each.at) if known and len(known) == len(found) else None
+
+
+def silence_of(batch: Batch, silenced: Iterable[SilencedGoal]) -> tuple[SilencedGoal | None, str | None]:
+    """The silence that a batch's goal is under, if any; or else what got worse than when it was snoozed.
+
+    Whoever silenced a group silenced each of its namespaces: a part is compared with the same part of it.
+    """
+    goal, worst = goal_of(batch), None
+    for each in silenced:
+        if not share_goal(goal, each.goal):
+            continue
+        worse = got_worse(batch, _part_about(goal, each.batch)) if each.until_worse else None
+        if worse is None:
+            return each, None
+        worst = worst or worse
+    return None, worst
+
+
+def _part_about(goal: str, batch: Batch | None) -> Batch | None:
+    """The parts of a batch that are about a goal, as one batch."""
+    if batch is None:
+        return None
+    parts = [part for part in parts_of(batch) if share_goal(goal_of(part), goal)]
+    steps = tuple(step for part in parts for step in part.steps)
+    return msgspec.structs.replace(batch, steps=steps, parts=msgspec.UNSET)
+
+
+def _is_rejected(part: AskedPart, rejected: RejectedBatch) -> bool:
+    return is_same_question(rejected.content, rejected.batch, part.batch, part.content)
+
+
+def is_same_question(earlier: str, earlier_batch: Batch, batch: Batch, content: str) -> bool:
+    """True if a batch asks the same as an earlier one, and no more is lost."""
+    return earlier == content and not loses_more(batch, earlier_batch)

@@ -1,0 +1,90 @@
+"""The judge of ``make chaos`` on subscriptions and the number of coordinators, and where its detour redirects to."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from benchmarks.chaos.detour import elsewhere
+from benchmarks.chaos.ground import State
+from benchmarks.chaos.judging import unintended
+from pulsar_steward.ledger.rows import Intent
+from pulsar_steward.model.step import DeleteSubscription, RaiseCoordinators
+
+if TYPE_CHECKING:
+    from pulsar_steward.model.step import Change
+
+NAMESPACE = "public/chaos-1"
+TOPIC = f"persistent://{NAMESPACE}/t-0"
+GONE, STAYS = (TOPIC, "abandoned"), (TOPIC, "kept")
+DELETION = DeleteSubscription(namespace=NAMESPACE, topic=TOPIC, subscription="abandoned")
+RAISE = RaiseCoordinators(before=16, after=17)
+
+
+def a_state(*, coordinators: int = 16, **entries: int) -> State:
+    """A cluster with so many coordinators and these subscriptions of one topic."""
+    held = {(TOPIC, name): count for name, count in entries.items()}
+    return State({}, frozenset(), {}, coordinators, held)
+
+
+BEFORE = a_state(abandoned=5, kept=5)
+
+
+def intents(*changes: Change) -> list[Intent]:
+    """An intent of each."""
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    return [
+        Intent(intent_id=n, answer_id=1, step_id=f"b1.s{n:02d}", attempt=1, at=at, change=change, before={})
+        for n, change in enumerate(changes, start=1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("after", "intended"),
+    [
+        (BEFORE, ()),
+        (BEFORE, (DELETION, RAISE)),
+        (a_state(kept=5), (DELETION,)),
+        (a_state(abandoned=5, kept=5, coordinators=17), (RAISE,)),
+    ],
+    ids=["nothing", "intended and not done", "deleted", "raised"],
+)
+def test_what_was_intended_is_no_violation(after: State, intended: tuple[Change, ...]) -> None:
+    """Whether it came to pass or not."""
+    assert list(unintended(BEFORE, after, intents(*intended))) == []
+
+
+@pytest.mark.parametrize(
+    ("after", "intended"),
+    [
+        (a_state(kept=5), (RAISE,)),
+        (a_state(abandoned=5), (DELETION,)),
+        (a_state(kept=4), (DELETION,)),
+        (a_state(abandoned=4, kept=5), (DELETION,)),
+        (a_state(abandoned=5, kept=5, other=0), (DELETION,)),
+        (a_state(abandoned=5, kept=5, coordinators=17), (DELETION,)),
+        (a_state(abandoned=5, kept=5, coordinators=18), (RAISE,)),
+    ],
+    ids=["deleted", "another deleted", "another read", "read", "made", "raised", "raised further"],
+)
+def test_whatever_else_changed_is_one(after: State, intended: tuple[Change, ...]) -> None:
+    """A single one, as a single thing changed beyond what was intended."""
+    assert len(list(unintended(BEFORE, after, intents(*intended)))) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "other"),
+    [
+        (f"/admin/v2/persistent/{NAMESPACE}/t-0/subscription/abandoned", "public/chaos-2/t-0/subscription/abandoned"),
+        (
+            "/admin/v3/transactions/transactionCoordinator/replicas",
+            "/admin/v2/persistent/public/chaos-0/t-2/partitions",
+        ),
+    ],
+)
+def test_a_redirect_elsewhere_leads_to_another_thing(path: str, other: str) -> None:
+    """Each kind of call meets it."""
+    assert elsewhere(path) != path
+    assert elsewhere(path).endswith(other)
