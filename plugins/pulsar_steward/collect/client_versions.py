@@ -60,21 +60,24 @@ class ClientVersions:
     def add(self, namespace: str, topics: Mapping[str, TopicStatistics]) -> None:
         """Adds clients of topics, by their full names; those of a namespace's own topics are the brokers' own."""
         versions = self._namespaces.setdefault(namespace, {})
-        for name, topic in topics.items():
-            if not name.rpartition("/")[2].startswith("__"):
-                for producer in topic.publishers:
-                    version = producer.client_version or NONE
-                    seen = versions.get(version) or self._of(versions, version)
-                    seen.producers += 1
-                    if seen.suspicious:
-                        seen.name(producer.address or "", producer.producer_name or "", name)
-                for subscription in topic.subscriptions.values():
-                    for consumer in subscription.consumers:
-                        version = consumer.client_version
-                        seen = versions.get(version) or self._of(versions, version)
-                        seen.consumers += 1
-                        if seen.suspicious:
-                            seen.name(consumer.address, consumer.consumer_name, name)
+        users = {name: topic for name, topic in topics.items() if "/__" not in name or not _is_own(name)}
+        # Counted without a call for each client, of which there are more than of anything else.
+        producers = Counter([each.client_version or NONE for topic in users.values() for each in topic.publishers])
+        consumers = Counter(
+            [
+                each.client_version
+                for topic in users.values()
+                for subscription in topic.subscriptions.values()
+                for each in subscription.consumers
+            ]
+        )
+        for version, count in producers.items():
+            self._of(versions, version).producers += count
+        for version, count in consumers.items():
+            self._of(versions, version).consumers += count
+        suspicious = {each for each in (*producers, *consumers) if self._of(versions, each).suspicious}
+        if suspicious:
+            self._name(versions, suspicious, users)
 
     def rows(self) -> Iterator[TableBatch]:
         """Yields the rows."""
@@ -97,9 +100,27 @@ class ClientVersions:
                 rows.add(*([value] for value in row))
         yield from rows.rest()
 
+    def _name(
+        self, versions: dict[str, _OfVersion], suspicious: set[str], topics: Mapping[str, TopicStatistics]
+    ) -> None:
+        """Counts hosts of clients of suspicious versions, and keeps an example of each."""
+        for name, topic in topics.items():
+            for producer in topic.publishers:
+                if (version := producer.client_version or NONE) in suspicious:
+                    self._of(versions, version).name(producer.address or "", producer.producer_name or "", name)
+            for subscription in topic.subscriptions.values():
+                for consumer in subscription.consumers:
+                    if consumer.client_version in suspicious:
+                        self._of(versions, consumer.client_version).name(consumer.address, consumer.consumer_name, name)
+
     @staticmethod
     def _of(versions: dict[str, _OfVersion], told: str) -> _OfVersion:
         version = told[:MAX_VERSION_LENGTH]
         if version not in versions and len(versions) >= MAX_VERSIONS:
             version = OTHER
         return versions.setdefault(version, _OfVersion(version))
+
+
+def _is_own(topic: str) -> bool:
+    """True for one of a namespace's own topics, by its full name."""
+    return topic.rpartition("/")[2].startswith("__")
