@@ -52,11 +52,6 @@ TITLES: dict[Kind, str] = {
     "zookeeper": "ZooKeeper",
     "autorecovery": "Auto recovery",
 }
-    "broker": "Brokers",
-    "bookie": "Bookies",
-    "zookeeper": "ZooKeeper",
-    "autorecovery": "Auto recovery",
-}
 """How the page calls who is asked."""
 
 ALL_SERIES = frozenset(name for series in SERIES.values() for name in series)

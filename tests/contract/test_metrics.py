@@ -105,8 +105,8 @@ def test_every_sample_has_the_labels_of_its_series(samples: list[Told]) -> None:
         ("jvm_gc_collection_seconds_sum", "gc", {"Copy", "MarkSweepCompact"}),
         ("jvm_memory_bytes_max", "area", {"heap", "nonheap"}),
         ("jvm_memory_bytes_used", "area", {"heap", "nonheap"}),
-        ("jvm_memory_pool_collection_bytes_max", "pool", {"Eden Space", "Survivor Space", "Tenured Gen"}),
-        ("jvm_memory_pool_collection_bytes_used", "pool", {"Eden Space", "Survivor Space", "Tenured Gen"}),
+        ("jvm_memory_pool_collection_max_bytes", "pool", {"Eden Space", "Survivor Space", "Tenured Gen"}),
+        ("jvm_memory_pool_collection_used_bytes", "pool", {"Eden Space", "Survivor Space", "Tenured Gen"}),
         (
             "jvm_threads_state",
             "state",

@@ -45,7 +45,7 @@ def _memory(labels: Mapping[str, str], load: ProcessSpec) -> Iterator[str]:
         for area, values in areas.items():
             yield sample(f"jvm_memory_bytes_{end}", {**labels, "area": area}, values[index])
     for end, old in (("used", load.left_mb), ("max", load.heap_limit_mb * OLD_SHARE)):
-        series = f"jvm_memory_pool_collection_bytes_{end}"
+        series = f"jvm_memory_pool_collection_{end}_bytes"
         yield family(series, "gauge")
         for pool, megabytes in {"Eden Space": 0.0, "Survivor Space": 0.0, "Tenured Gen": old}.items():
             yield sample(series, {**labels, "pool": pool}, megabytes * MB)

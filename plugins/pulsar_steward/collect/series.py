@@ -9,8 +9,8 @@ is exported at all: a million healthy topics make no rows. Of topics, only what 
 is stored.
 
 Names of brokers' series are those of real 4.0.7 brokers, and ZooKeeper's those of a real 3.9.3 server. Bookies' are
-those of Pulsar's metrics reference, and those of auto recovery are of BookKeeper 4.17.2's sources; a series that a
-server does not export has no rows.
+those of Pulsar's metrics reference, and those of auto recovery are of a real bookie of 4.0.7; a series that a server
+does not export has no rows.
 """
 
 from __future__ import annotations
@@ -31,21 +31,16 @@ from pulsar_steward.model.series import (
 
 Kind = Literal["broker", "bookie", "zookeeper", "autorecovery"]
 
-LATER_NAMES = (
-    "jvm_memory_max_bytes",
-    "jvm_memory_pool_collection_max_bytes",
-    "jvm_memory_pool_collection_used_bytes",
-    "jvm_memory_used_bytes",
-)
-"""Names that later versions of Prometheus's Java library give what 4.0.7 calls ``jvm_memory_bytes_max`` and so on."""
+LATER_NAMES = ("jvm_memory_max_bytes", "jvm_memory_used_bytes")
+"""Names in later versions of Prometheus's Java library of ``jvm_memory_bytes_max`` and ``..._used``."""
 
 _OF_PROCESS = (
     "jvm_gc_collection_seconds_count",
     "jvm_gc_collection_seconds_sum",
     "jvm_memory_bytes_max",
     "jvm_memory_bytes_used",
-    "jvm_memory_pool_collection_bytes_max",
-    "jvm_memory_pool_collection_bytes_used",
+    "jvm_memory_pool_collection_max_bytes",
+    "jvm_memory_pool_collection_used_bytes",
     "log4j2_appender_total",
     "process_cpu_seconds_total",
     "process_start_time_seconds",

@@ -40,9 +40,9 @@ def heap(
         ("jvm_memory_bytes_used", {"area": "nonheap"}, 5000),
         ("jvm_memory_bytes_max", {"area": "heap"}, 1000),
         ("jvm_memory_bytes_max", {"area": "nonheap"}, -1),
-        ("jvm_memory_pool_collection_bytes_used", {"pool": "Eden Space"}, 0),
-        ("jvm_memory_pool_collection_bytes_used", old, left),
-        ("jvm_memory_pool_collection_bytes_max", old, 800),
+        ("jvm_memory_pool_collection_used_bytes", {"pool": "Eden Space"}, 0),
+        ("jvm_memory_pool_collection_used_bytes", old, left),
+        ("jvm_memory_pool_collection_max_bytes", old, 800),
     ]
     rows = [(_later(name) if later_names else name, labels, value * MIB) for name, labels, value in values]
     return [

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 USED = "'jvm_memory_bytes_used', 'jvm_memory_used_bytes'"
 LIMIT = "'jvm_memory_bytes_max', 'jvm_memory_max_bytes'"
-LEFT = "'jvm_memory_pool_collection_bytes_used', 'jvm_memory_pool_collection_used_bytes'"
-LEFT_LIMIT = "'jvm_memory_pool_collection_bytes_max', 'jvm_memory_pool_collection_max_bytes'"
-"""Series of the heap and of its pools after their last collection: earlier and later names of the same."""
+LEFT = "jvm_memory_pool_collection_used_bytes"
+LEFT_LIMIT = "jvm_memory_pool_collection_max_bytes"
+"""Series of the heap, by earlier and later names of the same, and of its pools right after their last collection."""
 
 OLD = "(Tenured|Old) Gen|^ZHeap$|^Shenandoah$"
 """Pools in which objects stay, by the collectors' names for them."""
@@ -60,12 +60,12 @@ def heaps_in(samples: str) -> str:
         select *, labels_json->>'area' = 'heap' as heap, coalesce(labels_json->>'pool', '') as pool,
             regexp_matches(pool, '{OLD}') as old
         from {samples}
-        where isfinite(value) and series in ('{STARTED}', {USED}, {LIMIT}, {LEFT}, {LEFT_LIMIT}))
+        where isfinite(value) and series in ('{STARTED}', {USED}, {LIMIT}, '{LEFT}', '{LEFT_LIMIT}'))
     select source, source_kind, max(value) filter (series = '{STARTED}') as started,
         max(value) filter (series in ({USED}) and heap) as used_bytes,
         max(value) filter (series in ({LIMIT}) and heap) as limit_bytes,
-        max(value) filter (series in ({LEFT}) and old) as left_bytes,
-        max(value) filter (series in ({LEFT_LIMIT}) and old and value > 0) as left_limit_bytes,
+        max(value) filter (series = '{LEFT}' and old) as left_bytes,
+        max(value) filter (series = '{LEFT_LIMIT}' and old and value > 0) as left_limit_bytes,
         coalesce(bool_or(old and regexp_matches(pool, '{BIT_BY_BIT}')), false) as bit_by_bit
     from told group by source, source_kind
     having limit_bytes > 0 and used_bytes is not null
@@ -115,7 +115,7 @@ def _missing(answers: Answers, limits: HeapPressurePolicy) -> str | None:
         return f"The snapshot has no figures of the heap of {named(silent)}."
     if undecided := [row["source"] for row in answers["undecided"].rows]:
         return (
-            f"Full now, and seen in fewer than {limits.minimum_snapshots} snapshots over"
+            f"Full now, and seen in fewer than {counted(limits.minimum_snapshots, 'snapshot')} over"
             f" {counted(limits.minimum_minutes, 'minute')}: {named(undecided)}."
         )
     return None if answers["kept"].rows else "The snapshot has no figures of any heap."
@@ -160,8 +160,8 @@ def _sentences(row: Row) -> list[str]:
         )
     if row["lowest_percent"] is not None and row["lowest_percent"] == row["percent"]:
         sentences.append(
-            f"In {row['snapshots']:,} snapshots over {seconds_in_words(row['over_seconds'], rounded=True)}, {who} never"
-            f" used less than {row['lowest_percent']:.0f} % of its heap."
+            f"In {counted(row['snapshots'], 'snapshot')} over {seconds_in_words(row['over_seconds'], rounded=True)},"
+            f" {who} never used less than {row['lowest_percent']:.0f} % of its heap."
         )
     return [*sentences, f"Of its heap, {now}."]
 
