@@ -117,7 +117,11 @@ def test_the_evidence_can_be_checked_by_hand(
 
 def test_what_was_looked_at_is_told(judged: JudgeRows, golden: Golden) -> None:
     """Where all is well, where nobody told, and where a process is too young."""
-    snapshots = (rows(used(5_000)), {"brokers": [], "metrics": []}, rows(used(900, started=NOW.timestamp() - 100)))
+    snapshots: tuple[Rows, ...] = (
+        rows(used(5_000)),
+        {"brokers": [], "metrics": []},
+        rows(used(900, started=NOW.timestamp() - 100)),
+    )
 
     golden(
         "\n".join(f"{each.quiet} | {each.cannot_tell}" for each in (judged(CHECK, one, OF_FOUR) for one in snapshots))

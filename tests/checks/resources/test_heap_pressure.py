@@ -58,9 +58,9 @@ def heap(
 
 
 def _later(name: str) -> str:
-    """The name in later versions of Prometheus's Java library: the unit comes last."""
-    kept, _, end = name.partition("_bytes_")
-    return f"{kept}_{end}_bytes"
+    """The name in later versions of Prometheus's Java library: the unit comes last, as pools' names have it already."""
+    kept, unit, end = name.partition("_bytes_")
+    return f"{kept}_{end}_bytes" if unit else name
 
 
 def rows(*heaps: list[dict[str, Any]]) -> Rows:
