@@ -1,8 +1,8 @@
 """Ledgers with fewer copies than they should have, by the metrics of BookKeeper's auditor and of those who copy anew.
 
-The auditor's gauge of under-replicated ledgers is set by nobody (BookKeeper 4.16 and 4.17): it is always 0, and not
-read. Judged is how many ledgers it found since some snapshot, less those that have all copies again, and what its
-periodic checks found, where somebody has turned them on.
+No gauge tells how many there are: BookKeeper 4.16 and 4.17 have a variable for it that nothing sets. Judged is how many
+ledgers the auditor found since some snapshot, less those that have all copies again, and what its periodic checks
+found, where somebody has turned them on.
 """
 
 from __future__ import annotations
