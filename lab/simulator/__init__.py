@@ -10,10 +10,11 @@ from lab.simulator.faults import Answer, BrokenJson, Delay, Drop, Fault
 from lab.simulator.load import LatencySpec, LoadSpec
 from lab.simulator.model import RequestRecord
 from lab.simulator.spec import ClusterSpec, CoordinatorSpec, NamespaceSpec, ReplicatorSpec, SubscriptionSpec, TopicSpec
-from lab.simulator.storage import BookieSpec, ServerSpec, ZooKeeperSpec, running_servers
+from lab.simulator.storage import AuditorSpec, BookieSpec, ServerSpec, ZooKeeperSpec, running_servers
 
 __all__ = [
     "Answer",
+    "AuditorSpec",
     "BookieSpec",
     "BrokenJson",
     "ClusterSpec",

@@ -25,6 +25,8 @@ class ProcessSpec:
     """A Java process of any kind of server: limits as in the lab, 512 MB heap and 256 MB direct memory.
 
     Attributes:
+        left_mb: Of the old generation, what its last full collection left in use; 0: there was none.
+        cpu_seconds: Processor time since the start; None: that of an idle process.
         uptime_s: Since its start, when it was made up; a broker that comes later has only just started.
         gc_seconds: Spent in collections of the young generation since the start, in ``gc_count`` of them.
         full_gc_seconds: The same of full collections, in ``full_gc_count``.
@@ -38,6 +40,8 @@ class ProcessSpec:
     heap_limit_mb: float = 512.0
     direct_mb: float = 16.0
     direct_limit_mb: float = 256.0
+    left_mb: float = 24.0
+    cpu_seconds: float | None = None
     uptime_s: float = 86_400.0
     gc_seconds: float = 30.0
     gc_count: int = 3_000

@@ -17,6 +17,43 @@ from lab.simulator.metrics.text import counted, family, gauge, sample
 
 NO_LABELS: dict[str, str] = {}
 FULL_PERCENT = 95
+AUDITOR = "replication_auditor"
+COPYING = "replication_replication_worker_rereplicate"
+COPY_MS = 200.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditorSpec:
+    """What the one bookie tells that was elected as the auditor, since its start.
+
+    Attributes:
+        found: Ledgers that it found to have too few copies.
+        no_copy: Ledgers without any copy of an entry, by its last periodic check.
+        below_ack_quorum: Ledgers with fewer copies of an entry than the ack quorum, by the same.
+        below_write_quorum: Ledgers with fewer than the write quorum.
+        overdue: Ledgers that have waited longer than the grace period.
+    """
+
+    found: int = 0
+    no_copy: int = 0
+    below_ack_quorum: int = 0
+    below_write_quorum: int = 0
+    overdue: int = 0
+
+    def lines(self) -> Iterator[str]:
+        """Yields the auditor's series."""
+        name = f"{AUDITOR}_NUM_UNDER_REPLICATED_LEDGERS"
+        yield family(name, "summary")
+        for success, found in ((False, 0), (True, self.found)):
+            yield from counted(name, {"success": str(success).lower()}, min(found, 1), found)
+        gauges = {
+            "NUM_LEDGERS_HAVING_NO_REPLICA_OF_AN_ENTRY": self.no_copy,
+            "NUM_LEDGERS_HAVING_LESS_THAN_AQ_REPLICAS_OF_AN_ENTRY": self.below_ack_quorum,
+            "NUM_LEDGERS_HAVING_LESS_THAN_WQ_REPLICAS_OF_AN_ENTRY": self.below_write_quorum,
+            "NUM_UNDERREPLICATED_LEDGERS_ELAPSED_RECOVERY_GRACE_PERIOD": self.overdue,
+        }
+        for series, value in gauges.items():
+            yield from gauge(f"{AUDITOR}_{series}", NO_LABELS, value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,12 +64,18 @@ class BookieSpec(ProcessSpec):
         writable: False: it is read-only.
         queues: Tasks that wait for each thread that writes entries.
         disks_percent: In use, of the disk of each ledger directory.
+        auditor: Its figures as the auditor; None: another one is.
+        copied: Ledgers of which it made the copies that were missing, since its start.
+        copies_failed: Tries after which a ledger still had too few.
     """
 
     kind: ClassVar[Literal["bookie"]] = "bookie"
     writable: bool = True
     queues: tuple[int, ...] = (0, 0)
     disks_percent: tuple[float, ...] = (40.0,)
+    auditor: AuditorSpec | None = None
+    copied: int = 0
+    copies_failed: int = 0
 
     def lines(self) -> Iterator[str]:
         """Yields the series that only bookies have."""
@@ -46,6 +89,11 @@ class BookieSpec(ProcessSpec):
         for number, queued in enumerate(self.queues):
             thread = {"thread": f"BookieWriteThreadPool-OrderedExecutor-{number}-0"}
             yield sample("bookkeeper_server_thread_executor_queue", thread, queued)
+        if self.auditor is not None:
+            yield from self.auditor.lines()
+        yield family(COPYING, "summary")
+        for success, count in ((False, self.copies_failed), (True, self.copied)):
+            yield from counted(COPYING, {"success": str(success).lower()}, count, count * COPY_MS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,7 +46,12 @@ READERS = (
 )
 """What reads snapshots' settings and series besides checks, or takes apart what was read; folders or modules."""
 
-TITLES: dict[Kind, str] = {"broker": "Brokers", "bookie": "Bookies", "zookeeper": "ZooKeeper"}
+TITLES: dict[Kind, str] = {
+    "broker": "Brokers",
+    "bookie": "Bookies",
+    "zookeeper": "ZooKeeper",
+    "autorecovery": "Auto recovery",
+}
 """How the page calls who is asked."""
 
 ALL_SERIES = frozenset(name for series in SERIES.values() for name in series)

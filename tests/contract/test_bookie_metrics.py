@@ -1,4 +1,7 @@
-"""A bookie's own metrics: a real one tells its disks and whether it takes writes, and the simulator tells the same."""
+"""A bookie's own metrics: a real one tells its disks, whether it takes writes, its process, and auto recovery in it.
+
+The simulator tells the same.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,12 @@ import pytest
 
 from lab.bookie import METRICS, set_read_only, url_of, with_admin_api
 from lab.cluster import running_lab
-from lab.simulator import BookieSpec, running_servers
+from lab.simulator import AuditorSpec, BookieSpec, running_servers
 from lab.testing import need_lab
 from lab.waiting import wait_until
-from pulsar_steward.admin.metrics import Exposition
+from pulsar_steward.admin.metrics import Exposition, Sample
+from pulsar_steward.checks.resources import cpu_busy, heap_pressure
+from pulsar_steward.checks.resources import ledgers_under_replicated as copies
 from pulsar_steward.checks.resources.bookie_disk import DIRECTORY, WRITABLE
 from pulsar_steward.checks.resources.publishing import STATUS
 from pulsar_steward.collect.series import ENDINGS, SERIES
@@ -25,13 +30,31 @@ if TYPE_CHECKING:
     from lab.cluster import Lab
 
 TOLD_WITHIN_S = 30
+AUTO_RECOVERY = {
+    "autoRecoveryDaemonEnabled": "true",
+    "auditorReplicasCheckInterval": "3600",
+    "auditorPeriodicPlacementPolicyCheckInterval": "3600",
+}
+OF_PROCESS = {
+    "jvm_memory_bytes_used",
+    "jvm_memory_bytes_max",
+    heap_pressure.LEFT,
+    heap_pressure.LEFT_LIMIT,
+    cpu_busy.SECONDS,
+}
+OF_AUDITOR = {copies.FOUND, copies.NO_COPY, copies.BELOW_ACK_QUORUM, copies.BELOW_WRITE_QUORUM, copies.OVERDUE}
+"""Series of auto recovery; `copies.DELETED` is told only once a ledger was deleted before it was copied."""
+
+
+def samples_of(url: str) -> list[Sample]:
+    """Samples of the series that are read of a bookie."""
+    body = httpx.get(url, trust_env=False).content
+    return list(Exposition(iter([body]), len(body) + 1).samples(SERIES["bookie"], ENDINGS["bookie"]))
 
 
 def told(url: str) -> dict[str, float]:
     """Values of what the check of disks reads, by series."""
-    body = httpx.get(url, trust_env=False).content
-    samples = list(Exposition(iter([body]), len(body) + 1).samples(SERIES["bookie"], ENDINGS["bookie"]))
-    values = {sample.series: sample.value for sample in samples}
+    values = {sample.series: sample.value for sample in samples_of(url)}
     return {name: value for name, value in values.items() if name in {STATUS, WRITABLE} or re.match(DIRECTORY, name)}
 
 
@@ -40,7 +63,8 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A lab whose bookie answers for itself."""
     need_lab()
     home = tmp_path_factory.mktemp("bookie-metrics")
-    with running_lab("bookie-metrics", home=home, brokers=1, bookie_settings={**with_admin_api(), **METRICS}) as lab:
+    settings = {**with_admin_api(), **METRICS, **AUTO_RECOVERY}
+    with running_lab("bookie-metrics", home=home, brokers=1, bookie_settings=settings) as lab:
         yield lab
 
 
@@ -65,6 +89,24 @@ def test_a_real_bookie_tells_that_it_is_read_only(real: Lab) -> None:
     finally:
         set_read_only(real, on=False)
     assert (values[STATUS], values[WRITABLE]) == (0, 1)
+
+
+@pytest.mark.live
+def test_a_real_bookie_tells_its_process_and_its_auto_recovery(real: Lab) -> None:
+    """As the only one it is the auditor, and tells what it found from the start, with success and without."""
+    url = f"{url_of(real)}/metrics"
+    wanted = OF_PROCESS | OF_AUDITOR | {copies.COPIED}
+    wait_until(lambda: wanted <= {sample.series for sample in samples_of(url)}, "it is the auditor", TOLD_WITHIN_S)
+    labels = [sample.labels for sample in samples_of(url) if sample.series in (copies.FOUND, copies.COPIED)]
+    assert sorted(each["success"] for each in labels) == ["false", "false", "true", "true"]
+
+
+def test_the_simulator_tells_its_process_and_its_auto_recovery() -> None:
+    """Of the auditor and of another bookie."""
+    with running_servers(BookieSpec(auditor=AuditorSpec()), BookieSpec()) as servers:
+        first, second = ({each.series for each in samples_of(url.partition("=")[2])} for url in servers.metrics_urls)
+    assert first >= OF_PROCESS | OF_AUDITOR | {copies.COPIED}
+    assert first - second == OF_AUDITOR
 
 
 def test_the_simulator_tells_the_same() -> None:

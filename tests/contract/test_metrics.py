@@ -9,7 +9,7 @@ import pytest
 from pulsar_steward.admin.metrics import Exposition
 from pulsar_steward.apply.health import LATENCY
 from pulsar_steward.checks.resources.logging_debug import LINES
-from pulsar_steward.collect.series import SERIES
+from pulsar_steward.collect.series import LATER_NAMES, SERIES
 from tests.contract.api import Api
 
 STATS_WITHIN_S = 60
@@ -23,7 +23,7 @@ BATCHES, OPERATIONS = CLUSTER | {"name"}, CLUSTER | {"name", "type", "status"}
 CONNECTIONS = LOAD = CLUSTER | {"broker", "metric"}
 
 ABSENT = {
-    "jvm_memory_max_bytes",  # so a later Java library of Prometheus calls what 4.0.7 calls `jvm_memory_bytes_max`
+    *LATER_NAMES,
     "pulsar_lb_resource_usage",  # of ExtensibleLoadManagerImpl
     *(name for name in READ if name.startswith("pulsar_txn_")),  # told once a client uses transactions
     "pulsar_delayed_message_index_bucket_total",  # told once a message is delayed; the API of these tests sends none
@@ -33,7 +33,8 @@ ABSENT = {
 LABELS = {
     **dict.fromkeys(READ, CLUSTER),
     **{name: CLUSTER | {"gc"} for name in READ if name.startswith("jvm_gc_")},
-    "jvm_memory_bytes_max": CLUSTER | {"area"},
+    **dict.fromkeys(("jvm_memory_bytes_max", "jvm_memory_bytes_used"), CLUSTER | {"area"}),
+    **{name: CLUSTER | {"pool"} for name in READ if name.startswith("jvm_memory_pool_")},
     "jvm_threads_state": CLUSTER | {"state"},
     **{name: BATCHES for name in READ if name.startswith("pulsar_batch_metadata_store_")},
     **{name: OPERATIONS for name in READ if name.startswith("pulsar_metadata_store_ops_")},
@@ -103,6 +104,9 @@ def test_every_sample_has_the_labels_of_its_series(samples: list[Told]) -> None:
     [
         ("jvm_gc_collection_seconds_sum", "gc", {"Copy", "MarkSweepCompact"}),
         ("jvm_memory_bytes_max", "area", {"heap", "nonheap"}),
+        ("jvm_memory_bytes_used", "area", {"heap", "nonheap"}),
+        ("jvm_memory_pool_collection_max_bytes", "pool", {"Eden Space", "Survivor Space", "Tenured Gen"}),
+        ("jvm_memory_pool_collection_used_bytes", "pool", {"Eden Space", "Survivor Space", "Tenured Gen"}),
         (
             "jvm_threads_state",
             "state",

@@ -10,6 +10,7 @@ from lab.faults.simulated import (
     delayed,
     healthy,
     placement,
+    processes,
     publishing,
     replication,
     resources,
@@ -18,6 +19,7 @@ from lab.faults.simulated import (
 
 FAULTS = (
     *resources.FAULTS,
+    *processes.FAULTS,
     *brokers.FAULTS,
     *bookies.FAULTS,
     *backlog.FAULTS,

@@ -1,9 +1,10 @@
-"""Bookies whose disks fill up, and such as are read-only."""
+"""Bookies whose disks fill up, such as are read-only, and ledgers that lost copies."""
 
 from lab.faults.fault import Expected, SimulatedFault
 from lab.faults.simulated._clusters import cluster, server
-from lab.simulator import BookieSpec
+from lab.simulator import AuditorSpec, BookieSpec
 
+ONE_BOOKIE = "a lab has one bookie, and so one copy of each ledger"
 NO_DISK = "a lab's bookie is on the disk of the whole machine, which nothing here may fill"
 
 FAULTS = (
@@ -43,5 +44,46 @@ FAULTS = (
         minutes_apart=30,
         why=NO_DISK,
         twin_of=("bookie-disk-fills", "bookie-disk-full", "bookie-read-only"),
+    ),
+    SimulatedFault(
+        name="ledgers-wait-for-copies",
+        about="The auditor finds 400 ledgers with too few copies; half an hour later 40 of them have all again.",
+        expected=(Expected("ledgers-under-replicated", server(0), "at most 360 wait; 25 tries"),),
+        specs=(cluster(),),
+        servers=(
+            (BookieSpec(auditor=AuditorSpec()), BookieSpec(), BookieSpec()),
+            (BookieSpec(auditor=AuditorSpec(found=400)), BookieSpec(), BookieSpec()),
+            (BookieSpec(auditor=AuditorSpec(found=400)), BookieSpec(copied=40, copies_failed=25), BookieSpec()),
+        ),
+        observations=3,
+        minutes_apart=30,
+        why=ONE_BOOKIE,
+        quick=True,
+    ),
+    SimulatedFault(
+        name="entries-without-a-copy",
+        about="The auditor's periodic check finds three ledgers with an entry of which no copy is left.",
+        expected=(Expected("ledgers-under-replicated", server(1), "3 ledgers without any copy of an entry"),),
+        specs=(cluster(),),
+        servers=((BookieSpec(), BookieSpec(auditor=AuditorSpec(no_copy=3))),),
+        why=ONE_BOOKIE,
+    ),
+    SimulatedFault(
+        name="ledgers-have-their-copies-again",
+        about="Healthy again: of 400 ledgers that lost a copy, all have been copied since; one try failed.",
+        specs=(cluster(),),
+        servers=(
+            (BookieSpec(auditor=AuditorSpec(found=70)), BookieSpec(copied=60), BookieSpec(copied=10)),
+            (BookieSpec(auditor=AuditorSpec(found=470)), BookieSpec(copied=60), BookieSpec(copied=10)),
+            (
+                BookieSpec(auditor=AuditorSpec(found=470)),
+                BookieSpec(copied=290, copies_failed=1),
+                BookieSpec(copied=180),
+            ),
+        ),
+        observations=3,
+        minutes_apart=30,
+        why=ONE_BOOKIE,
+        twin_of=("ledgers-wait-for-copies", "entries-without-a-copy"),
     ),
 )

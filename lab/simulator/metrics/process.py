@@ -9,7 +9,11 @@ MB = 1024 * 1024
 WAITING_THREADS = 35
 TIMED_WAITING_THREADS = 27
 RUNNABLE_THREADS = 10
+IDLE_PROCESSORS = 0.05
 NO_LIMIT = -1.0
+OLD_SHARE = 2 / 3
+"""The old generation's part of a heap, as the serial collector divides it."""
+
 LOG_LINES = {"trace": 0, "info": 20_000, "warn": 300, "error": 4, "fatal": 0}
 
 
@@ -24,6 +28,9 @@ def lines(labels: Mapping[str, str], load: ProcessSpec, started_s: float) -> Ite
     yield from _memory(labels, load)
     yield from _collections(labels, load)
     yield from _threads(labels, load)
+    yield family("process_cpu_seconds", "counter")
+    idle = load.uptime_s * IDLE_PROCESSORS
+    yield sample("process_cpu_seconds_total", labels, idle if load.cpu_seconds is None else load.cpu_seconds)
     yield from gauge("process_start_time_seconds", labels, started_s)
     yield from gauge("process_open_fds", labels, load.open_files)
     yield from gauge("process_max_fds", labels, load.most_files)
@@ -37,6 +44,11 @@ def _memory(labels: Mapping[str, str], load: ProcessSpec) -> Iterator[str]:
         yield family(f"jvm_memory_bytes_{end}", "gauge")
         for area, values in areas.items():
             yield sample(f"jvm_memory_bytes_{end}", {**labels, "area": area}, values[index])
+    for end, old in (("used", load.left_mb), ("max", load.heap_limit_mb * OLD_SHARE)):
+        series = f"jvm_memory_pool_collection_{end}_bytes"
+        yield family(series, "gauge")
+        for pool, megabytes in {"Eden Space": 0.0, "Survivor Space": 0.0, "Tenured Gen": old}.items():
+            yield sample(series, {**labels, "pool": pool}, megabytes * MB)
     yield from gauge("jvm_memory_direct_bytes_used", labels, load.direct_mb * MB)
     yield from gauge("jvm_memory_direct_bytes_max", labels, load.direct_limit_mb * MB)
 

@@ -9,7 +9,8 @@ is exported at all: a million healthy topics make no rows. Of topics, only what 
 is stored.
 
 Names of brokers' series are those of real 4.0.7 brokers, and ZooKeeper's those of a real 3.9.3 server. Bookies' are
-those of Pulsar's metrics reference; a series that a bookie or ZooKeeper does not export has no rows.
+those of Pulsar's metrics reference, and those of auto recovery are of a real bookie of 4.0.7; a series that a server
+does not export has no rows.
 """
 
 from __future__ import annotations
@@ -28,20 +29,27 @@ from pulsar_steward.model.series import (
     WRITES_UNDER_A_SECOND,
 )
 
-Kind = Literal["broker", "bookie", "zookeeper"]
+Kind = Literal["broker", "bookie", "zookeeper", "autorecovery"]
+
+LATER_NAMES = ("jvm_memory_max_bytes", "jvm_memory_used_bytes")
+"""Names in later versions of Prometheus's Java library of ``jvm_memory_bytes_max`` and ``..._used``."""
 
 _OF_PROCESS = (
     "jvm_gc_collection_seconds_count",
     "jvm_gc_collection_seconds_sum",
+    "jvm_memory_bytes_max",
+    "jvm_memory_bytes_used",
+    "jvm_memory_pool_collection_max_bytes",
+    "jvm_memory_pool_collection_used_bytes",
     "log4j2_appender_total",
+    "process_cpu_seconds_total",
     "process_start_time_seconds",
+    *LATER_NAMES,
 )
 
 _DIRECT_MEMORY = ("jvm_memory_direct_bytes_max", "jvm_memory_direct_bytes_used")
 
 _OF_BROKER = (
-    "jvm_memory_bytes_max",
-    "jvm_memory_max_bytes",  # its name in later versions of Prometheus's Java library
     "jvm_threads_deadlocked",
     "jvm_threads_state",
     "process_max_fds",
@@ -87,6 +95,17 @@ _OF_TOPIC: dict[str, float | None] = {
 
 _OF_BOOKIE = ("bookie_SERVER_STATUS", "bookie_ledger_writable_dirs", "bookkeeper_server_thread_executor_queue")
 
+_OF_AUTO_RECOVERY = (
+    "replication_auditor_NUM_LEDGERS_HAVING_LESS_THAN_AQ_REPLICAS_OF_AN_ENTRY",
+    "replication_auditor_NUM_LEDGERS_HAVING_LESS_THAN_WQ_REPLICAS_OF_AN_ENTRY",
+    "replication_auditor_NUM_LEDGERS_HAVING_NO_REPLICA_OF_AN_ENTRY",
+    "replication_auditor_NUM_UNDERREPLICATED_LEDGERS_ELAPSED_RECOVERY_GRACE_PERIOD",
+    "replication_auditor_NUM_UNDER_REPLICATED_LEDGERS_sum",
+    "replication_replication_worker_exceptions_BKNoSuchLedgerExistsOnMetadataServerException",
+    "replication_replication_worker_rereplicate_count",
+)
+"""Of the auditor and of those who make copies anew, within a bookie or in a process of its own."""
+
 _OF_ZOOKEEPER = (
     "fsynctime_count",
     "fsynctime_sum",
@@ -104,12 +123,18 @@ SERIES: dict[Kind, dict[str, float | None]] = {
         **dict.fromkeys(_OF_NAMESPACE, 0.0),
         **_OF_TOPIC,
     },
-    "bookie": dict.fromkeys((*_OF_PROCESS, *_DIRECT_MEMORY, *_OF_BOOKIE)),
+    "bookie": dict.fromkeys((*_OF_PROCESS, *_DIRECT_MEMORY, *_OF_BOOKIE, *_OF_AUTO_RECOVERY)),
     "zookeeper": dict.fromkeys((*_OF_PROCESS, *_OF_ZOOKEEPER)),
+    "autorecovery": dict.fromkeys((*_OF_PROCESS, *_DIRECT_MEMORY, *_OF_AUTO_RECOVERY)),
 }
 """Series with their resting values, by kind of server."""
 
-ENDINGS: dict[Kind, tuple[str, ...]] = {"broker": ("_thread_executor_queue",), "bookie": ("_usage",), "zookeeper": ()}
+ENDINGS: dict[Kind, tuple[str, ...]] = {
+    "broker": ("_thread_executor_queue",),
+    "bookie": ("_usage",),
+    "zookeeper": (),
+    "autorecovery": (),
+}
 """Suffixes of series whose names contain a thread's name, or a directory's path. All of their samples are stored.
 
 ``pulsar_managedLedger_client_thread_<thread>_thread_executor_queue`` is exported by a broker that has

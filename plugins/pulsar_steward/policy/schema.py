@@ -95,8 +95,11 @@ class TrendsPolicy(Section):
     most_snapshots: int = Field(96, ge=2, le=1000, description="a day of them, at one every 15 minutes")
 
 
-MetricsUrl = Annotated[str, Field(pattern=r"^(bookie|zookeeper)=https?://[^\s/@?#]+(/[^\s@?#]*)?$")]
-"""Address of a server's metrics: ``bookie=http://host:8000/metrics`` or ``zookeeper=http://host:7000/metrics``."""
+MetricsUrl = Annotated[str, Field(pattern=r"^(bookie|zookeeper|autorecovery)=https?://[^\s/@?#]+(/[^\s@?#]*)?$")]
+"""Address of a server's metrics: ``bookie=http://host:8000/metrics`` or ``zookeeper=http://host:7000/metrics``.
+
+``autorecovery=...`` is a process that runs BookKeeper's auto recovery and no bookie.
+"""
 
 
 class CollectPolicy(Section):
@@ -120,7 +123,8 @@ class CollectPolicy(Section):
     positions_from_megabytes: int = Field(10, ge=1, description="bytes in and out, 10^6 a second; the same")
     metrics_megabytes: int = Field(200, ge=1, le=4096, description="of one broker's Prometheus text, read at most")
     metrics_urls: tuple[MetricsUrl, ...] = Field(
-        (), description="of bookies and ZooKeeper, `bookie=http://host:8000/metrics`; asked without any token"
+        (),
+        description="of bookies, ZooKeeper and autorecovery: `bookie=http://host:8000/metrics`; without a token",
     )
 
 

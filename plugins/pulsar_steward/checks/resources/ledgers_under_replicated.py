@@ -1,0 +1,239 @@
+"""Ledgers with fewer copies than they should have, by the metrics of BookKeeper's auditor and of those who copy anew.
+
+No gauge tells how many there are: BookKeeper 4.16 and 4.17 have a variable for it that nothing sets. Judged is how many
+ledgers the auditor found since some snapshot, less those that have all copies again, and what its periodic checks
+found, where somebody has turned them on.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.earlier import looking_back
+from pulsar_steward.checks.views import STARTED
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import counted, time_in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from pulsar_steward.checks.check import Answers, CheckContext, Row
+
+FOUND = "replication_auditor_NUM_UNDER_REPLICATED_LEDGERS_sum"
+COPIED = "replication_replication_worker_rereplicate_count"
+DELETED = "replication_replication_worker_exceptions_BKNoSuchLedgerExistsOnMetadataServerException"
+NO_COPY = "replication_auditor_NUM_LEDGERS_HAVING_NO_REPLICA_OF_AN_ENTRY"
+BELOW_ACK_QUORUM = "replication_auditor_NUM_LEDGERS_HAVING_LESS_THAN_AQ_REPLICAS_OF_AN_ENTRY"
+BELOW_WRITE_QUORUM = "replication_auditor_NUM_LEDGERS_HAVING_LESS_THAN_WQ_REPLICAS_OF_AN_ENTRY"
+OVERDUE = "replication_auditor_NUM_UNDERREPLICATED_LEDGERS_ELAPSED_RECOVERY_GRACE_PERIOD"
+
+GAUGES = {
+    "no_copy": "without any copy of an entry",
+    "below_ack_quorum": "with fewer copies of an entry than the ack quorum",
+    "below_write_quorum": "with fewer copies of an entry than the write quorum",
+    "overdue": "longer without a copy than the recovery's grace period",
+}
+"""Findings of the auditor's periodic checks, the worst first."""
+
+CRITICAL = ("no_copy", "below_ack_quorum")
+COUNTERS = ("found", "copied", "failed", "deleted")
+
+
+class LedgersUnderReplicatedPolicy(Section):
+    """Thresholds for ledgers with too few copies."""
+
+    UNORDERED = frozenset({"ledgers"})
+
+    window_minutes: int = Field(
+        1440, ge=1, description="earlier snapshots from which is told what was found and what was copied since"
+    )
+    warning_ledgers: int = Field(1, ge=1, description="that wait for a copy, or that a periodic check found")
+    critical_ledgers: int = Field(
+        1, ge=1, description="without any copy of an entry, or with fewer than the ack quorum"
+    )
+
+
+def figures_in(samples: str) -> str:
+    """SQL for what each process of auto recovery tells: counts since its start, and what periodic checks found last.
+
+    Args:
+        samples: Table to read: `process_samples`, or `metrics`, which needs no preparation.
+    """
+    columns = {
+        "started": f"series = '{STARTED}'",
+        "found": f"series = '{FOUND}' and success",
+        "copied": f"series = '{COPIED}' and success",
+        "failed": f"series = '{COPIED}' and not success",
+        "deleted": f"series = '{DELETED}'",
+        "no_copy": f"series = '{NO_COPY}'",
+        "below_ack_quorum": f"series = '{BELOW_ACK_QUORUM}'",
+        "below_write_quorum": f"series = '{BELOW_WRITE_QUORUM}'",
+        "overdue": f"series = '{OVERDUE}'",
+    }
+    figures = ", ".join(f"max(value) filter ({condition}) as {name}" for name, condition in columns.items())
+    return f"""
+    with told as (select *, labels_json->>'success' is distinct from 'false' as success from {samples}
+        where source_kind in ('bookie', 'autorecovery') and isfinite(value))
+    select source, {figures} from told group by source
+    having found is not null or copied is not null
+    """
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """Work of auto recovery in the window, over all processes that tell it.
+
+    Attributes:
+        found: Ledgers that the auditor found to have too few copies.
+        copied: Ledgers that have all copies again.
+        failed: Tries after which a ledger still had too few.
+        deleted: Ledgers that were deleted before they had.
+        auditor: Process that found the last of them; None: none was found.
+        since: Time of the last snapshot before the first of them were found; None: all snapshots show some.
+    """
+
+    found: int
+    copied: int
+    failed: int
+    deleted: int
+    auditor: str | None
+    since: datetime | None
+
+    @property
+    def waiting(self) -> int:
+        """Ledgers that still wait, at most: one that lost two copies was found twice."""
+        return max(0, self.found - self.copied - self.deleted)
+
+    @classmethod
+    def of(cls, answers: Answers, context: CheckContext[LedgersUnderReplicatedPolicy]) -> Recovery:
+        """Adds up the growth of each process's counters from snapshot to snapshot."""
+        taken_at = context.about.taken_at
+        looks = sorted([*(each.taken_at for each in context.about.earlier), taken_at])
+        told: dict[str, list[tuple[datetime, Row]]] = defaultdict(list)
+        for row in answers["figures_before"].rows:
+            told[row["source"]].append((row["taken_at"], row))
+        for row in answers["figures"].rows:
+            told[row["source"]].append((taken_at, row))
+        sums = dict.fromkeys(COUNTERS, 0.0)
+        finds: list[tuple[datetime, str]] = []
+        first_look = min(moment for rows in told.values() for moment, _ in rows).timestamp() if told else 0.0
+        for source, rows in sorted(told.items()):
+            rows.sort(key=lambda each: each[0])
+            for moment, grown in _growth(rows, first_look):
+                for name, value in grown.items():
+                    sums[name] += value
+                if grown["found"] > 0:
+                    finds.append((moment, source))
+        first = min(finds)[0] if finds else None
+        before = [each for each in looks if first is not None and each < first]
+        return cls(
+            **{name: int(value) for name, value in sums.items()},
+            auditor=max(finds)[1] if finds else None,
+            since=before[-1] if before else None,
+        )
+
+
+def _growth(rows: Sequence[tuple[datetime, Row]], first_look: float) -> Iterator[tuple[datetime, dict[str, float]]]:
+    """Yields by how much the counters of a process grew before each snapshot.
+
+    What it counted before it was first seen is left out, unless it started after the first look: others that copied
+    what an auditor found may have been started anew since.
+    """
+    before: Row | None = None
+    for moment, row in rows:
+        if before is not None and before["started"] == row["started"]:
+            yield moment, {name: max(0.0, (row[name] or 0) - (before[name] or 0)) for name in COUNTERS}
+        elif row["started"] is not None and row["started"] >= first_look:
+            yield moment, {name: row[name] or 0.0 for name in COUNTERS}
+        before = row
+
+
+def judge(answers: Answers, context: CheckContext[LedgersUnderReplicatedPolicy]) -> Judgement:
+    """One finding for the cluster: what waits for copies, and what periodic checks found."""
+    rows = answers["figures"].rows
+    gauges = {name: int(max((row[name] or 0 for row in rows), default=0)) for name in GAUGES}
+    recovery = Recovery.of(answers, context)
+    limits = context.limits
+    critical = any(gauges[name] >= limits.critical_ledgers for name in CRITICAL)
+    if critical or max(recovery.waiting, *gauges.values()) >= limits.warning_ledgers:
+        return Judgement(findings=(_finding(rows, gauges, recovery, critical=critical),))
+    missing = _missing(answers)
+    return Judgement(quiet="Nothing was judged." if missing else _quiet(recovery), cannot_tell=missing)
+
+
+def _missing(answers: Answers) -> str | None:
+    rows = answers["figures"].rows
+    if not rows:
+        return (
+            "No process of auto recovery was read: collect.metrics_urls has to name the bookies that run it, or"
+            " autorecovery=http://HOST:PORT/metrics."
+        )
+    if all(row["found"] is None for row in rows):
+        return "None of the processes that were read is the auditor: collect.metrics_urls has to name all of them."
+    if not answers["figures_before"].rows:
+        return "Needs an earlier snapshot with the same metrics: what was found is compared with what was copied since."
+    return None
+
+
+def _quiet(recovery: Recovery) -> str:
+    if not recovery.found:
+        return "The auditor found no ledger with too few copies."
+    found = counted(recovery.found, "ledger")
+    return f"The auditor found {found} with too few copies, and none of them waits any longer."
+
+
+def _finding(rows: Sequence[Row], gauges: Mapping[str, int], recovery: Recovery, *, critical: bool) -> Finding:
+    auditors = sorted(str(row["source"]) for row in rows if any(row[name] for name in GAUGES))
+    auditor = recovery.auditor or next(iter(auditors), str(rows[0]["source"]))
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=Severity.CRITICAL if critical else Severity.WARNING,
+        subject=auditor,
+        evidence=" ".join(_sentences(auditor, gauges, recovery)),
+        figures={
+            **gauges,
+            "ledgers_copied": recovery.copied,
+            "ledgers_found": recovery.found,
+            "ledgers_waiting": recovery.waiting,
+            "tries_failed": recovery.failed,
+        },
+    )
+
+
+def _sentences(auditor: str, gauges: Mapping[str, int], recovery: Recovery) -> Iterator[str]:
+    told = [f"{counted(gauges[name], 'ledger')} {words}" for name, words in GAUGES.items() if gauges[name]]
+    if told:
+        yield f"The last periodic check of the auditor in {auditor} found {', '.join(told)}."
+    if recovery.waiting:
+        since = "" if recovery.since is None else f" since the snapshot of {time_in_words(recovery.since)}"
+        failed = f"; {counted(recovery.failed, 'try', 'tries')} did not complete a ledger" if recovery.failed else ""
+        yield (
+            f"The auditor in {auditor} found {counted(recovery.found, 'ledger')} with too few copies{since}, of which"
+            f" {recovery.copied:,} have all of them again: at most {recovery.waiting:,} wait{failed}."
+        )
+
+
+CHECK = Check(
+    check_id="ledgers-under-replicated",
+    order=48,
+    title="Ledgers have fewer copies than they should",
+    advice=(
+        "List them: `bookkeeper shell listunderreplicated`; and the bookies that are there: `listbookies -rw`, `-ro`.",
+        "Bring the bookie that is gone back, with its disks: what it holds counts again.",
+        "Look whether enough writable bookies are left to copy to: as many as an ensemble, in as many racks.",
+        "Look whether auto recovery runs and is not turned off: `bookkeeper shell autorecovery -status`.",
+        "Take no other bookie down before all are copied: the next one may hold the last copy.",
+    ),
+    source="docs/knowledge.md C, step 1: resources",
+    policy=LedgersUnderReplicatedPolicy,
+    shards={"figures": Question(figures_in("process_samples"))},
+    earlier={"figures_before": looking_back(figures_in("metrics"))},
+    judge=judge,
+)

@@ -1,0 +1,168 @@
+"""Heaps that stay full: what collections leave, and the lowest use in several snapshots."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.checks.resources.heap_pressure import CHECK
+from pulsar_steward.checks.views import STARTED
+from pulsar_steward.model.finding import Severity
+from tests.builders import NOW
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tests.checks.conftest import JudgeRows, Rows
+    from tests.golden import Golden
+
+MIB = 1 << 20
+START = NOW.timestamp() - 86_400
+WARNING, CRITICAL = Severity.WARNING, Severity.CRITICAL
+SERIAL, G1, ZGC = "Tenured Gen", "G1 Old Gen", "ZGC Old Generation"
+
+
+def heap(
+    used: float,
+    left: float = 0,
+    *,
+    pool: str = SERIAL,
+    source: str = "a:1",
+    kind: str = "broker",
+    started: float = START,
+    later_names: bool = False,
+) -> list[dict[str, Any]]:
+    """Samples of a heap of 1,000 MiB, of which the old generation may take 800; in MiB."""
+    old = {"pool": pool}
+    values = [
+        ("jvm_memory_bytes_used", {"area": "heap"}, used),
+        ("jvm_memory_bytes_used", {"area": "nonheap"}, 5000),
+        ("jvm_memory_bytes_max", {"area": "heap"}, 1000),
+        ("jvm_memory_bytes_max", {"area": "nonheap"}, -1),
+        ("jvm_memory_pool_collection_used_bytes", {"pool": "Eden Space"}, 0),
+        ("jvm_memory_pool_collection_used_bytes", old, left),
+        ("jvm_memory_pool_collection_max_bytes", old, 800),
+    ]
+    rows = [(_later(name) if later_names else name, labels, value * MIB) for name, labels, value in values]
+    return [
+        {
+            "source": source,
+            "source_kind": kind,
+            "series": series,
+            "labels_json": "{" + ",".join(f'"{name}":"{text}"' for name, text in labels.items()) + "}",
+            "value": float(value),
+        }
+        for series, labels, value in [*rows, (STARTED, {}, started)]
+    ]
+
+
+def _later(name: str) -> str:
+    """The name in later versions of Prometheus's Java library: the unit comes last, as pools' names have it already."""
+    kept, unit, end = name.partition("_bytes_")
+    return f"{kept}_{end}_bytes" if unit else name
+
+
+def rows(*heaps: list[dict[str, Any]]) -> Rows:
+    """A snapshot of these processes."""
+    return {"brokers": [{"broker": "a:1", "read": True}], "metrics": [row for each in heaps for row in each]}
+
+
+CASES: dict[str, tuple[Rows, Severity | None, bool]] = {
+    "half full": (rows(heap(500, 300)), None, False),
+    "full of garbage": (rows(heap(990, 300)), None, False),
+    "never fully collected": (rows(heap(990)), None, False),
+    "just below": (rows(heap(990, 679)), None, False),
+    "85 % of the old generation are left": (rows(heap(990, 680)), WARNING, False),
+    "95 %": (rows(heap(990, 760)), CRITICAL, False),
+    "less is in use now than was left": (rows(heap(600, 760)), None, False),
+    "by the series' later names": (rows(heap(990, 760, later_names=True)), CRITICAL, False),
+    "of ZGC, after each cycle": (rows(heap(990, 760, pool=ZGC)), CRITICAL, False),
+    "of a bookie": (rows(heap(500, 300), heap(990, 700, source="b:1", kind="bookie")), WARNING, False),
+    "G1 that is full now": (rows(heap(990, pool=G1)), None, True),
+    "G1 that is not": (rows(heap(849, pool=G1)), None, False),
+    "a broker without figures": (rows(heap(990, 300, source="b:1", kind="bookie")), None, True),
+    "nobody told": ({"brokers": [], "metrics": []}, None, True),
+}
+
+
+@pytest.mark.parametrize(("snapshot", "severity", "unknown"), CASES.values(), ids=CASES)
+def test_what_collections_leave_is_judged(
+    judged: JudgeRows, snapshot: Rows, severity: Severity | None, unknown: bool
+) -> None:
+    """In a single look by what the last collection of the old generation left; a low use clears."""
+    judgement = judged(CHECK, snapshot)
+
+    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
+    assert (judgement.cannot_tell is not None) is unknown
+
+
+HISTORIES: dict[str, tuple[str, Sequence[float], float, Severity | None, bool]] = {
+    "full in each of four snapshots": (G1, (990, 900, 880, 850), 15, WARNING, False),
+    "very full": (G1, (990, 980, 970, 950), 15, CRITICAL, False),
+    "once less": (G1, (990, 900, 849, 900), 15, None, False),
+    "in too few": (G1, (990, 980, 970), 15, None, True),
+    "within too short a time": (G1, (990, 980, 970, 960), 9, None, True),
+    "of a collector that waits until it is full": (SERIAL, (990, 980, 970, 950), 15, None, False),
+}
+
+
+@pytest.mark.parametrize(("pool", "uses", "apart", "severity", "unknown"), HISTORIES.values(), ids=HISTORIES)
+def test_the_lowest_use_counts_where_it_is_collected_bit_by_bit(
+    judged: JudgeRows,
+    minutes_ago: Callable[[float, Rows], Rows],
+    pool: str,
+    uses: Sequence[float],
+    apart: float,
+    severity: Severity | None,
+    unknown: bool,
+) -> None:
+    """Uses of the heap, the newest first, so many minutes apart."""
+    now, *before = [rows(heap(use, pool=pool)) for use in uses]
+    earlier = [minutes_ago(apart * (number + 1), each) for number, each in enumerate(before)]
+
+    judgement = judged(CHECK, now, earlier=earlier)
+
+    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
+    assert (judgement.cannot_tell is not None) is unknown
+
+
+def test_a_restart_begins_anew(judged: JudgeRows, minutes_ago: Callable[[float, Rows], Rows]) -> None:
+    """Snapshots of the process before are none of this one's."""
+    before = [minutes_ago(15 * number, rows(heap(990, pool=G1, started=START - 5))) for number in (1, 2, 3)]
+
+    assert judged(CHECK, rows(heap(990, pool=G1)), earlier=before).findings == ()
+
+
+def test_the_evidence_can_be_checked_by_hand(
+    judged: JudgeRows, minutes_ago: Callable[[float, Rows], Rows], golden: Golden
+) -> None:
+    """What was left, or what was never freed, and what is in use now; the fullest first."""
+    now = rows(heap(990, 760), heap(960, pool=G1, source="b:1", kind="bookie"))
+    earlier = [
+        minutes_ago(15 * number, rows(heap(900 + number, pool=G1, source="b:1", kind="bookie"))) for number in (1, 2, 3)
+    ]
+
+    findings = judged(CHECK, now, earlier=earlier).findings
+
+    assert [finding.subject for finding in findings] == ["a:1", "b:1"]
+    golden("\n".join(finding.evidence for finding in findings))
+    assert findings[1].figures == {
+        "limit_bytes": 1000 * MIB,
+        "lowest_percent": 90,
+        "percent": 90,
+        "snapshots": 4,
+        "used_bytes": 960 * MIB,
+    }
+
+
+def test_what_was_looked_at_is_told(judged: JudgeRows, golden: Golden) -> None:
+    """Where all is well, where a process was not seen often enough, and where nothing was told."""
+    snapshots = (
+        rows(heap(400, 300)),
+        rows(heap(990, 300), heap(500, pool=G1, source="b:1", kind="bookie")),
+        rows(heap(990, pool=G1)),
+        rows(),
+    )
+
+    golden("\n".join(f"{each.quiet} | {each.cannot_tell}" for each in (judged(CHECK, rows) for rows in snapshots)))
