@@ -183,10 +183,11 @@ def test_what_no_broker_may_have_is_told_for_longer_than_snapshots_reach(
 ) -> None:
     """It goes on from what was found before; what may be loaded since is told while snapshots show who used it."""
     figures = '{"bundles":2,"clients":13,"since_epoch_seconds":1700000000,"topics":5}'
-    before = a_snapshot({"x": NOBODYS}, 1, allowed=[])
+    bundles = dict.fromkeys("xyz", NOBODYS)
+    before = a_snapshot(bundles, 1, allowed=[])
     before["findings"] = [{"check_id": "bundle-without-owner", "subject": ORDERS, "figures_json": figures}]
 
-    judgement = judge_rows(bundle_without_owner.CHECK, a_snapshot({"x": NOBODYS}, allowed=allowed), None, [before])
+    judgement = judge_rows(bundle_without_owner.CHECK, a_snapshot(bundles, allowed=allowed), None, [before])
 
     assert found_of(judgement) == ([(ORDERS, Severity.CRITICAL)] if found else [])
     for finding in judgement.findings:
@@ -208,7 +209,7 @@ def test_more_than_are_looked_up_leave_it_open(judge_rows: JudgeRows, monkeypatc
     assert question.most == lost_bundles.MAX_BUNDLES
     monkeypatch.setattr(bundle_without_owner, "MAX_BUNDLES", 2)
     monkeypatch.setitem(
-        bundle_without_owner.CHECK.shards,  # type: ignore[arg-type]  # a dict
+        bundle_without_owner.CHECK.shards,
         "without_owner",
         replace(question, most=2),
     )

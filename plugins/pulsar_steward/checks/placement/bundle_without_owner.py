@@ -98,8 +98,8 @@ def _finding(found: LostBundles, listed: frozenset[str]) -> Finding:
 def _sentences(found: LostBundles, listed: frozenset[str]) -> Iterator[str]:
     worst, have, them = found.worst, *(("has", "it") if found.bundles == 1 else ("have", "them"))
     yield (
-        f"{found.bundles:,} of {counted(found.row['bundles_of_namespace'], 'bundle')} {have} no owner, in no snapshot"
-        f" since {time_in_words(found.since)}; before, {counted(found.clients, 'client')} used"
+        f"{found.bundles:,} of {counted(found.row['bundles_of_namespace'], 'bundle')} {have} had no owner in any"
+        f" snapshot since {time_in_words(found.since)}; before, {counted(found.clients, 'client')} used"
         f" {counted(found.topics, 'topic')} in {them}."
     )
     if worst is not None:
