@@ -218,6 +218,9 @@ def test_more_than_are_looked_up_leave_it_open(judge_rows: JudgeRows, monkeypatc
     judgement = judge_rows(bundle_without_owner.CHECK, a_snapshot(bundles), None, [a_snapshot(bundles, 1)])
 
     assert judgement.cannot_tell == "3 bundles have no owner; 2 of them were looked up, and no client used these."
+    earlier = [a_snapshot(bundles, 1), a_snapshot(dict.fromkeys("xyz", USED), 2)]
+    judgement = judge_rows(bundle_without_owner.CHECK, a_snapshot(bundles), None, earlier)
+    assert judgement.findings[0].evidence.startswith("At least 2 of 3 bundles have had no owner")
 
 
 def test_the_most_clients_come_first_and_the_rest_is_counted(judge_rows: JudgeRows) -> None:

@@ -60,7 +60,8 @@ def judge(answers: Answers, context: CheckContext[BundleWithoutOwnerPolicy]) -> 
     found.sort(key=lambda each: (not each.nowhere, -each.clients, each.namespace))
     if found:
         listed = frozenset(row["broker"] for row in answers["listed"].rows)
-        findings = tuple(_finding(each, listed) for each in found[:MAX_FINDINGS])
+        least = "At least " if answers["without_owner"].more else ""
+        findings = tuple(_finding(each, listed, least) for each in found[:MAX_FINDINGS])
         return Judgement(findings=findings, more=max(0, len(found) - MAX_FINDINGS))
     return Judgement(
         quiet="No bundle is without an owner that had clients when it last had one.",
@@ -79,12 +80,12 @@ def _missing(answers: Answers, context: CheckContext[BundleWithoutOwnerPolicy]) 
     return None
 
 
-def _finding(found: LostBundles, listed: frozenset[str]) -> Finding:
+def _finding(found: LostBundles, listed: frozenset[str], least: str) -> Finding:
     return Finding(
         check_id=CHECK.check_id,
         severity=Severity.CRITICAL if found.nowhere else Severity.WARNING,
         subject=found.namespace,
-        evidence=" ".join(_sentences(found, listed)),
+        evidence=least + " ".join(_sentences(found, listed)),
         figures={
             "bundles": found.bundles,
             "bundles_of_namespace": found.row["bundles_of_namespace"],
