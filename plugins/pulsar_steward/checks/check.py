@@ -42,12 +42,14 @@ class Question:
             all are counted. None: all rows are kept, which must be few.
         most: Number of rows that are kept.
         detail: A SELECT over ``worst``, the rows that are kept, for expensive lookups; at most one row each.
+        small: True if it uses small tables only: as a question to shards it is asked once, for what `earlier` looks up.
     """
 
     sql: str
     worst_first: str | None = None
     most: int = MAX_FINDINGS
     detail: str | None = None
+    small: bool = False
 
 
 @dataclass(frozen=True)

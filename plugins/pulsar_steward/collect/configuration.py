@@ -31,6 +31,7 @@ KEPT = frozenset(
         "delayedDeliveryMaxNumBuckets",
         "delayedDeliveryTrackerFactoryClassName",
         "entryFilterNames",
+        "exposePreciseBacklogInPrometheus",
         "loadBalancerBrokerMaxTopics",
         "loadBalancerNamespaceBundleMaxBandwidthMbytes",
         "loadBalancerNamespaceBundleMaxMsgRate",

@@ -76,15 +76,28 @@ def ask(
         map_over: Runs the questions to shards.
         threads: Threads of one shard's database.
     """
-    asked = [prepared(each, name, question) for each in askers for name, question in each.questions.shards.items()]
+    once, of_each = _of_shards(askers)
     now, *before = _with_moves(snapshot, askers, map_over, threads)
-    of_shards = map_over(answers_of_shard, [replace(each, questions=tuple(asked), views=tuple(views)) for each in now])
-    answers = all_together(asked, {each.key: [answer[each.key] for answer in of_shards] for each in asked})
+    tasks = [replace(each, questions=of_each, views=tuple(views)) for each in now]
+    tasks[0] = replace(tasks[0], questions=(*once, *of_each))
+    told = map_over(answers_of_shard, tasks)
+    asked = (*once, *of_each)
+    answers = all_together(asked, {each.key: [part[each.key] for part in told if each.key in part] for each in asked})
     answers |= looked_back(before, askers, tuple(views), answers, map_over)
     with connect(threads) as connection:
         last = [text_of(question) for each in askers for question in each.questions.cluster.values()]
         prepare(connection, ShardTask(snapshot.small, {}, (), tuple(views), threads), last)
         return {each.name: _concluded(connection, each, answers) for each in askers}
+
+
+def _of_shards(askers: Sequence[Asker]) -> tuple[tuple[PreparedQuestion, ...], tuple[PreparedQuestion, ...]]:
+    """Questions to shards, ready to run: those that use small tables only, and those to each shard."""
+    asked = [
+        (question.small, prepared(each, name, question))
+        for each in askers
+        for name, question in each.questions.shards.items()
+    ]
+    return tuple(each for small, each in asked if small), tuple(each for small, each in asked if not small)
 
 
 def about_of(snapshot: SnapshotSources) -> About:

@@ -154,6 +154,15 @@ _BY_MESSAGE = (
         ),
     ),
     _check(
+        "log-bundles-not-loaded",
+        "Clients ask for topics of bundles that no broker may load (log)",
+        (
+            "See which brokers may have the namespace: `pulsar-admin ns-isolation-policy list CLUSTER`.",
+            "Start the brokers of its group, or take a mistaken policy back: clients come back by themselves.",
+        ),
+        _pattern("lookups that found no broker", "NamespaceService", r"^No broker is available for \S+/0x", least=10),
+    ),
+    _check(
         "log-slow-tasks",
         "A task held a thread that many topics share for over a second (log)",
         (

@@ -246,6 +246,24 @@ def test_a_look_back_knows_what_was_answered_and_ends_where_it_is_told() -> None
     assert answers["newest"].one == {"at": NOW - timedelta(minutes=10), "n": 2}
 
 
+def test_a_question_to_small_tables_is_asked_once_and_known_to_those_that_look_back() -> None:
+    """However many shards there are: of each shard it would be answered, and counted, again."""
+    brokers = [{"broker": "a:1"}, {"broker": "b:1"}]
+    asked = Asked(
+        shards={
+            "listed": Question("select broker from brokers", worst_first="broker desc", most=1, small=True),
+            "topics_told": Question("select count(*) as n from topics"),
+        },
+        earlier={"before": LookBack(lambda _: 20, "select broker from brokers semi join listed using (broker)")},
+    )
+    before = earlier(10) | {"brokers": brokers}
+    answers = answered(asked, ROWS | {"brokers": brokers}, shards=SHARDS, earlier=[before])
+
+    assert (answers["listed"].rows, answers["listed"].count) == (({"broker": "b:1"},), 2)
+    assert len(answers["topics_told"].rows) == len(SHARDS)
+    assert column(answers, "before", "broker") == ["b:1"]
+
+
 @pytest.mark.parametrize("before", [[], [earlier(30)]], ids=["none", "too old"])
 def test_a_look_back_without_a_snapshot_is_a_table_without_rows(before: list[Rows]) -> None:
     """With its columns: questions that select from it are not broken, and a count of nothing is none either."""

@@ -13,6 +13,10 @@ SEEN = [
         "14:10:59.242 WARN OrderedExecutor Runnable class java.util.concurrent.CompletableFuture$UniAccept took too long 1534140 micros to execute.",
     ),
     (
+        "log-bundles-not-loaded",
+        "19:25:55.840 WARN NamespaceService No broker is available for public/kept-from-all-brokers/0xc0000000_0xffffffff",
+    ),
+    (
         "log-bookies",
         "14:13:26.968 INFO BookieStateManager Transitioning Bookie to ReadOnly mode, and will serve only read requests from clients!",
     ),

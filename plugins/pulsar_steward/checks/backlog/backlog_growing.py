@@ -13,6 +13,7 @@ from pulsar_steward.checks.backlog.defaults import DEFAULTS
 from pulsar_steward.checks.backlog.growing_sums import SUMS, SUMS_BEFORE, sums_of
 from pulsar_steward.checks.backlog.growing_topics import BACKLOGS, MAX_POSSIBLE, POSSIBLE, Part, worst_first
 from pulsar_steward.checks.backlog.growing_words import evidence, figures
+from pulsar_steward.checks.backlog.precision import PRECISION, told_once
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question, Scope
 from pulsar_steward.checks.earlier import looking_back
 from pulsar_steward.model.finding import Finding, Severity
@@ -70,9 +71,8 @@ def judge(answers: Answers, context: CheckContext[BacklogGrowingPolicy]) -> Judg
     growing = [each for part in parts.values() for each in (*part.growing, *part.together)]
     if growing:
         growing.sort(key=lambda each: (not each.critical, *worst_first(each.row, each.rate)))
-        return Judgement(
-            findings=tuple(map(_finding, growing[:MAX_FINDINGS])), more=max(0, len(growing) - MAX_FINDINGS)
-        )
+        findings = told_once(tuple(map(_finding, growing[:MAX_FINDINGS])), answers["precision"])
+        return Judgement(findings=findings, more=max(0, len(growing) - MAX_FINDINGS))
     missing = {limits: why for limits, part in parts.items() if (why := part.missing(answers))}
     open_parts = tuple(each for each in named_parts if each[0] in missing)
     return Judgement(
@@ -135,6 +135,6 @@ CHECK = Check(
         "sums": Question(SUMS),
     },
     earlier={"backlogs": looking_back(BACKLOGS), "sums_before": looking_back(SUMS_BEFORE)},
-    cluster={"defaults": DEFAULTS},
+    cluster={"defaults": DEFAULTS, "precision": PRECISION},
     judge=judge,
 )

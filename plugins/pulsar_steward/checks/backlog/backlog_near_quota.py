@@ -8,6 +8,7 @@ from pydantic import Field
 
 from pulsar_steward.checks.backlog.culprits import CULPRITS, slowest_words
 from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
+from pulsar_steward.checks.backlog.precision import PRECISION, told_once
 from pulsar_steward.checks.backlog.quota_words import (
     age_quota,
     capitalised,
@@ -45,7 +46,8 @@ def judge(answers: Answers, _context: CheckContext[BacklogNearQuotaPolicy]) -> J
     """Judges by the fuller of the two quotas, whatever the policy."""
     found = answers["found"]
     if found.rows:
-        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
+        findings = told_once(tuple(map(_finding, found.rows)), answers["precision"])
+        return Judgement(findings=findings, more=found.more)
     defaults = Defaults.of(answers["defaults"])
     return Judgement(
         quiet="No topic's backlog is close to its quota.",
@@ -87,6 +89,6 @@ CHECK = Check(
         "found": Question(FOUND, worst_first="critical desc, percent desc, backlog_bytes desc, topic", detail=CULPRITS),
         "ages_unread": ages_not_read(),
     },
-    cluster={"defaults": DEFAULTS},
+    cluster={"defaults": DEFAULTS, "precision": PRECISION},
     judge=judge,
 )

@@ -1,0 +1,243 @@
+"""Bundles that nobody owns though clients used them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.checks.placement import bundle_without_owner, lost_bundles
+from pulsar_steward.model.finding import Severity
+from tests.builders import NOW, a_policy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pulsar_steward.checks.check import Judgement
+    from pulsar_steward.policy.schema import Policy
+    from tests.checks.conftest import JudgeRows, Rows
+    from tests.golden import Golden
+
+STEP = timedelta(minutes=15)
+ORDERS = "acme/orders"
+WARNING = [(ORDERS, Severity.WARNING)]
+
+
+def a_bundle(owner: str | None, clients: int = 0, **more: Any) -> dict[str, Any]:
+    """A bundle at an owner, or at none, with the clients of its topics."""
+    return {"owner": owner, "owner_known": True, "clients": clients} | more
+
+
+def a_snapshot(
+    bundles: Mapping[str, dict[str, Any]],
+    steps_ago: float = 0,
+    *,
+    allowed: list[str] | None = None,
+    namespace: str = ORDERS,
+    unread: Sequence[str] = (),
+    brokers: Sequence[str] = ("a:1", "b:1"),
+) -> Rows:
+    """A namespace with these bundles, each with a topic where it has an owner."""
+    taken_at = NOW - steps_ago * STEP
+    owned = {name: each for name, each in bundles.items() if each["owner"] is not None}
+    return {
+        "snapshot": [{"cluster": "east", "taken_at": taken_at, "unread_brokers": unread, "unread_namespaces": []}],
+        "brokers": [{"broker": name, "read": name not in unread} for name in brokers],
+        "namespaces": [{"namespace": namespace, "bundles": len(bundles), "allowed_brokers": allowed}],
+        "bundles": [
+            {"namespace": namespace, "bundle": name, "owner": each["owner"], "owner_known": each["owner_known"]}
+            for name, each in bundles.items()
+        ],
+        "topics": [
+            {
+                "topic": f"persistent://{namespace}/{each.get('topic', f'in-{name}')}",
+                "namespace": namespace,
+                "bundle": name,
+                "broker": each["owner"],
+                "producers": each["clients"] // 2,
+                "consumers": each["clients"] - each["clients"] // 2,
+            }
+            for name, each in owned.items()
+        ],
+    }
+
+
+USED, IDLE, NOBODYS = a_bundle("a:1", 3), a_bundle("a:1"), a_bundle(None)
+UNKNOWN = a_bundle(None, owner_known=False)
+
+
+def judged(
+    judge_rows: JudgeRows, *bundles: dict[str, Any] | None, policy: Policy | None = None, step: float = 1, **now: Any
+) -> Judgement:
+    """What is said of a bundle that was like this in snapshots, the last one this; None: it was not there."""
+    last = len(bundles) - 1
+    there = [{} if each is None else {"0x0_0x8": each} for each in bundles]
+    earlier = [a_snapshot(each, (last - number) * step) for number, each in enumerate(there[:-1])]
+    return judge_rows(bundle_without_owner.CHECK, a_snapshot(there[-1], **now), policy, earlier[::-1])
+
+
+def found_of(judgement: Judgement) -> list[tuple[str, Severity]]:
+    """Subjects and severities."""
+    return [(each.subject, each.severity) for each in judgement.findings]
+
+
+@pytest.mark.parametrize(
+    ("seen", "found"),
+    [
+        ((USED, NOBODYS, NOBODYS), True),
+        ((USED, NOBODYS, UNKNOWN, NOBODYS), True),
+        ((USED, UNKNOWN, NOBODYS, NOBODYS), True),
+        ((USED, NOBODYS), False),
+        ((USED, UNKNOWN, NOBODYS), False),
+        ((USED, NOBODYS, NOBODYS, USED), False),
+        ((USED, IDLE, NOBODYS, NOBODYS), False),
+        ((USED, NOBODYS, UNKNOWN), False),
+        ((NOBODYS, NOBODYS, NOBODYS), False),
+        ((USED, None, NOBODYS, NOBODYS), False),
+        ((USED, NOBODYS, None), False),
+        ((a_bundle("a:1", 3, topic="__change_events"), NOBODYS, NOBODYS), False),
+    ],
+    ids=[
+        "does not load",
+        "and nobody knows of one snapshot",
+        "and nobody knows of the first",
+        "a move that is under way",
+        "nobody knows before",
+        "loaded again",
+        "clients left first",
+        "may have an owner",
+        "never used",
+        "split or made anew",
+        "gone with its namespace, or split",
+        "brokers' own readers",
+    ],
+)
+def test_what_clients_used_and_nobody_owns_now_and_before(
+    judge_rows: JudgeRows, seen: tuple[dict[str, Any] | None, ...], found: bool
+) -> None:
+    """A warning, as clients may have left together with the owner."""
+    assert found_of(judged(judge_rows, *seen)) == (WARNING if found else [])
+
+
+def test_what_nobody_asks_for_is_told_apart_by_its_past(judge_rows: JudgeRows) -> None:
+    """Quiet where the past shows no clients; without a past it cannot tell."""
+    quiet = judged(judge_rows, NOBODYS, NOBODYS)
+    assert (quiet.findings, quiet.cannot_tell) == ((), None)
+    alone = judged(judge_rows, NOBODYS)
+    assert alone.cannot_tell == "1 bundle has no owner, and no earlier snapshot shows whether clients used them."
+    assert judged(judge_rows, USED).cannot_tell is None
+
+
+@pytest.mark.parametrize(("minutes", "found"), [(1.9, False), (2.1, True)])
+def test_a_dead_brokers_session_is_waited_for(judge_rows: JudgeRows, minutes: float, found: bool) -> None:
+    """Two snapshots may be seconds apart."""
+    judgement = judged(judge_rows, USED, NOBODYS, NOBODYS, step=minutes / 15)
+    assert found_of(judgement) == (WARNING if found else [])
+
+
+def test_the_evidence_names_the_bundle_its_owner_and_what_was_in_it(judge_rows: JudgeRows, golden: Golden) -> None:
+    """The bundle with most clients, and how many there are; where it may be matters."""
+    many = {"0x0_0x4": USED, "0x4_0x8": a_bundle("b:1", 10), "0x8_0xc": IDLE, "0xc_0xf": USED}
+    none = dict.fromkeys(many, NOBODYS) | {"0xc_0xf": USED}
+    earlier = [a_snapshot(none, 1), a_snapshot(many, 2)]
+
+    judgement = judge_rows(bundle_without_owner.CHECK, a_snapshot(none, allowed=["b:1", "a:1"]), None, earlier)
+
+    (finding,) = judgement.findings
+    golden(finding.evidence)
+    assert finding.figures == {
+        "bundles": 2,
+        "bundles_of_namespace": 4,
+        "clients": 13,
+        "since_epoch_seconds": int((NOW - STEP).timestamp()),
+        "topics": 2,
+    }
+
+
+@pytest.mark.parametrize(
+    ("allowed_then", "brokers"),
+    [(None, ("a:1",)), (["b:1"], ("a:1",)), (["b:1"], ("a:1", "b:1"))],
+    ids=["any broker before", "its brokers are gone", "its policy was changed"],
+)
+def test_a_namespace_that_no_broker_may_have_is_critical(
+    judge_rows: JudgeRows, golden: Golden, allowed_then: list[str] | None, brokers: tuple[str, ...]
+) -> None:
+    """There is no doubt, whatever its clients do."""
+    earlier = [
+        a_snapshot({"x": NOBODYS}, 1, allowed=[]),
+        a_snapshot({"x": a_bundle("b:1", 1)}, 2, allowed=allowed_then),
+    ]
+    now = a_snapshot({"x": NOBODYS}, allowed=[], brokers=brokers)
+
+    judgement = judge_rows(bundle_without_owner.CHECK, now, None, earlier)
+
+    assert found_of(judgement) == [(ORDERS, Severity.CRITICAL)]
+    golden(judgement.findings[0].evidence)
+
+
+@pytest.mark.parametrize(("allowed", "found"), [([], True), (["a:1"], False), (None, False)])
+def test_what_no_broker_may_have_is_told_for_longer_than_snapshots_reach(
+    judge_rows: JudgeRows, golden: Golden, allowed: list[str] | None, found: bool
+) -> None:
+    """It goes on from what was found before; what may be loaded since is told while snapshots show who used it."""
+    figures = '{"bundles":2,"clients":13,"since_epoch_seconds":1700000000,"topics":5}'
+    bundles = dict.fromkeys("xyz", NOBODYS)
+    before = a_snapshot(bundles, 1, allowed=[])
+    before["findings"] = [{"check_id": "bundle-without-owner", "subject": ORDERS, "figures_json": figures}]
+
+    judgement = judge_rows(bundle_without_owner.CHECK, a_snapshot(bundles, allowed=allowed), None, [before])
+
+    assert found_of(judgement) == ([(ORDERS, Severity.CRITICAL)] if found else [])
+    for finding in judgement.findings:
+        golden(finding.evidence)
+        assert (finding.figures["clients"], finding.figures["since_epoch_seconds"]) == (13, 1_700_000_000)
+
+
+def test_a_namespace_may_have_its_own_thresholds(judge_rows: JudgeRows) -> None:
+    """Of clients, and of how far back they count."""
+    clients = a_policy(namespaces={ORDERS: {"bundle_without_owner": {"warning_clients": 4}}})
+    assert found_of(judged(judge_rows, USED, NOBODYS, NOBODYS, policy=clients)) == []
+    window = a_policy(namespaces={ORDERS: {"bundle_without_owner": {"window_minutes": 20}}})
+    assert found_of(judged(judge_rows, USED, NOBODYS, NOBODYS, policy=window)) == []
+
+
+def test_more_than_are_looked_up_leave_it_open(judge_rows: JudgeRows, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each namespace has its turn; the number of all is told."""
+    question = bundle_without_owner.CHECK.shards["without_owner"]
+    assert question.most == lost_bundles.MAX_BUNDLES
+    monkeypatch.setattr(bundle_without_owner, "MAX_BUNDLES", 2)
+    monkeypatch.setitem(
+        bundle_without_owner.CHECK.shards,
+        "without_owner",
+        replace(question, most=2),
+    )
+    bundles = dict.fromkeys("xyz", NOBODYS)
+
+    judgement = judge_rows(bundle_without_owner.CHECK, a_snapshot(bundles), None, [a_snapshot(bundles, 1)])
+
+    assert judgement.cannot_tell == "3 bundles have no owner; 2 of them were looked up, and no client used these."
+    earlier = [a_snapshot(bundles, 1), a_snapshot(dict.fromkeys("xyz", USED), 2)]
+    judgement = judge_rows(bundle_without_owner.CHECK, a_snapshot(bundles), None, earlier)
+    assert judgement.findings[0].evidence.startswith("At least 2 of 3 bundles have had no owner")
+
+
+def test_the_most_clients_come_first_and_the_rest_is_counted(judge_rows: JudgeRows) -> None:
+    """A thousand bundles of a hundred and one namespaces are a hundred findings."""
+
+    def cluster(steps_ago: int, *, owned: bool) -> Rows:
+        whole = a_snapshot({}, steps_ago)
+        for number in range(101):
+            bundles = {f"{part}": a_bundle("a:1", number + 1) if owned else NOBODYS for part in range(10)}
+            part = a_snapshot(bundles, steps_ago, namespace=f"acme/n{number:03}")
+            for table in ("namespaces", "bundles", "topics"):
+                whole[table] = [*whole[table], *part[table]]
+        return whole
+
+    earlier = [cluster(1, owned=False), cluster(2, owned=True)]
+    judgement = judge_rows(bundle_without_owner.CHECK, cluster(0, owned=False), None, earlier)
+
+    assert [each.subject for each in judgement.findings[:2]] == ["acme/n100", "acme/n099"]
+    assert (len(judgement.findings), judgement.more) == (100, 1)
+    assert judgement.findings[0].figures["clients"] == 1010
