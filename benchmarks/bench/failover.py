@@ -68,7 +68,7 @@ class Failover:
         estimate: What the check estimates for its loss, with the default rates; of an orderly end without the session,
             for which nobody waits.
         learned: What the snapshots before and after it tell of it.
-        with_learned: The estimate with what was learned from the loss before; None: it is the first one, or nothing was.
+        with_learned: The estimate with what was learned from the loss before; None: nothing was.
     """
 
     how: str
@@ -184,8 +184,7 @@ def table(measured: Sequence[Failover]) -> list[str]:
         "before and after a loss tell of it, by when clients were connected again; the last two columns are the",
         "estimate with what was learned from the loss in the row above.",
         "",
-        "| topics | the broker is | not listed after | all topics served after | estimate | error | learned"
-        " | estimate with what was learned before | error |",
+        "| topics | broker | not listed after | all served after | estimate | error | learned | estimate | error |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     return [
@@ -199,11 +198,11 @@ def table(measured: Sequence[Failover]) -> list[str]:
 
 
 def _with_error(each: Failover, estimate: Estimate | None) -> str:
-    return f"{estimate.seconds} s | {each.error_percent(estimate):+.0f} %" if estimate else "– | –"
+    return f"{estimate.seconds} s | {each.error_percent(estimate):+.0f} %" if estimate else "none | none"
 
 
 def _rate(learned: Learned | None) -> str:
-    return f"{learned.topics:,} in {learned.seconds:,} s, {learned.per_second:,.0f} a second" if learned else "–"
+    return f"{learned.topics:,} in {learned.seconds:,} s, {learned.per_second:,.0f} a second" if learned else "nothing"
 
 
 def main() -> None:

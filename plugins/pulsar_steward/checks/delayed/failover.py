@@ -89,8 +89,8 @@ class Estimate:
 
     @property
     def times_out(self) -> bool:
-        """True if topics wait longer for their turn than a load may take."""
-        return self.loading > self.takers.load_timeout_seconds
+        """True if topics wait longer for their turn than a load may take; what was learned tells nothing of that."""
+        return self.learned is None and self.loading > self.takers.load_timeout_seconds
 
 
 def rate_of_one(takers: RemainingBrokers, policy: FailoverTimePolicy) -> int:
