@@ -82,7 +82,7 @@ QUICKLY = ((0.0, 4.0),) * 4
 def test_a_slow_failover_is_learned(judge_rows: JudgeRows, golden: Golden) -> None:
     """The next one would be as slow, which the policy's rates do not say: 900 topics in a minute by two brokers."""
     after = told(NOW, "bbcc", *SLOWLY, started=LOST_AT + timedelta(seconds=30))
-    policy = Policy.model_validate({"failover_time": {"warning_seconds": 100}})
+    policy = Policy.model_validate({"failover_time": {"warning_seconds": 90}})
 
     found = judge_rows(failover_time.CHECK, after, policy, [OWNED]).findings
 
@@ -198,14 +198,15 @@ SEEN_ONCE = Learned(lost="a", at=NOW, topics=1_000, seconds=20, brokers=2)  # 25
     [
         (1_000, 2, 0, (0, 20, 0)),
         (1_000, 4, 0, (0, 10, 0)),
-        (1_000, 2, 30, (30, 20, 30)),
-        (9_999, 100, 90, (90, 9.999, 60)),
+        (1_000, 2, 30, (30, 20, 10)),
+        (2_000, 2, 30, (30, 40, 0)),
+        (9_000, 100, 90, (90, 9, 51)),
     ],
 )
 def test_what_was_learned_takes_the_place_of_what_is_assumed(
     topics: int, others: int, session: int, parts: tuple[float, float, float]
 ) -> None:
-    """Clients' waiting after the session was in what was seen; that until then was not. A hundred share one store."""
+    """Clients wait while topics are loaded, so the longer of the two counts. A hundred brokers share one store."""
     load, takers = Load("a", 50, topics, 0, 0), RemainingBrokers(others, 1)
     estimate = estimated(load, takers, session, FailoverTimePolicy(), SEEN_ONCE)
     assert (estimate.session, estimate.loading, estimate.backing_off) == parts

@@ -131,21 +131,23 @@ def estimated(
         session_seconds: Time until the broker's metadata session ends; 0: the broker ends orderly.
         policy: The rates.
         learned: What was seen when a broker went away, which takes the place of the policy's rates for bundles and
-            topics, and of clients' waiting once the session has ended: it was in what was seen. None: nothing was, or
-            of too few topics for this load.
+            topics, and of clients' waiting, which was in what was seen. None: nothing was, or of too few topics for
+            this load.
     """
     rate = policy.delayed_messages_read_per_second
     seen = learned if learned and learned.serves_for(load.topics) else None
     loading = load.topics / loaded_per_second(takers, policy, seen)
     assigning = 0.0 if seen else load.bundles / policy.bundles_assigned_per_second
-    waited = session_seconds if seen else session_seconds + assigning + loading
+    # Clients ask for topics again while others are loaded: of a rate that was seen, only waiting beyond that is added.
+    gone = session_seconds if seen else session_seconds + assigning + loading
+    waiting = min(gone, policy.client_backoff_seconds)
     return Estimate(
         load=load,
         takers=takers,
         session=session_seconds,
         assigning=assigning,
         loading=loading,
-        backing_off=min(waited, policy.client_backoff_seconds),
+        backing_off=max(waiting - loading, 0.0) if seen else waiting,
         reading=max(load.delayed / (rate * takers.brokers), load.most_delayed / rate),
         learned=seen,
     )
