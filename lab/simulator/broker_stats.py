@@ -44,7 +44,7 @@ def _bundle_text(bundle: str, held: list[Topic], just_now: str) -> str:
 
 
 def _text(spec: TopicSpec, just_now: str) -> str:
-    return _topic_text(spec, just_now if stats.has_new_clients(spec) else "")
+    return _topic_text(spec, stats.new_since(spec, just_now))
 
 
 @lru_cache(maxsize=4096)

@@ -124,6 +124,7 @@ class TopicSpec:
         slow_entries: Entries of each partition that took from 200 ms to a second to publish, in the last minute.
         stalled_entries: The same, over a second.
         new_producers: Of the producers, those that connected within the last minute.
+        new_clients_ago_s: Seconds by which its new clients connected earlier than that.
         client_version: What the producers say; empty: brokers know none.
         replicators: To which clusters it is replicated.
     """
@@ -140,6 +141,7 @@ class TopicSpec:
     slow_entries: int = 0
     stalled_entries: int = 0
     new_producers: int = 0
+    new_clients_ago_s: int = 0
     client_version: str = CLIENT
     replicators: tuple[ReplicatorSpec, ...] = ()
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -70,7 +71,7 @@ def topic_document(topic: Topic, owner: str, limits: tuple[int, int], just_now: 
         just_now: When new clients connected.
     """
     own = {"backlogQuotaLimitSize": limits[0], "backlogQuotaLimitTime": limits[1], "ownerBroker": owner}
-    return {**_shape(topic.spec, just_now if has_new_clients(topic.spec) else ""), **own}
+    return {**_shape(topic.spec, new_since(topic.spec, just_now)), **own}
 
 
 def with_publish_times(document: Document, spec: TopicSpec, now_ms: int) -> Document:
@@ -103,9 +104,14 @@ def replicator(spec: ReplicatorSpec) -> Document:
     }
 
 
-def has_new_clients(spec: TopicSpec) -> bool:
-    """True if any client of the topic connected within the last minute: else its documents are the same for ever."""
-    return bool(spec.new_producers or any(each.new_consumers for each in spec.subscriptions))
+def new_since(spec: TopicSpec, just_now: str) -> str:
+    """When the topic's new clients connected; empty where it has none, as its documents are the same for ever then."""
+    if not (spec.new_producers or any(each.new_consumers for each in spec.subscriptions)):
+        return ""
+    if not spec.new_clients_ago_s:
+        return just_now
+    since = datetime.fromisoformat(just_now) - timedelta(seconds=spec.new_clients_ago_s)
+    return since.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @lru_cache(maxsize=4096)

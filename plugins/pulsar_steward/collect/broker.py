@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pulsar_steward.admin.settings import AdminSettings
     from pulsar_steward.collect.arrow import TableBatch
     from pulsar_steward.collect.broker_responses import Answers
+    from pulsar_steward.collect.first_clients import FirstClients
     from pulsar_steward.collect.interleave import Task
     from pulsar_steward.collect.ownership import Owned
     from pulsar_steward.collect.positions import Positions
@@ -113,7 +114,7 @@ def _read(settings: AdminSettings, task: BrokerTask, scope: Scope, waiting: Pend
         positions = answers.positions | (yield ask_positions)
         # Made here, before any row is handed out: until then the broker may still turn out to be unreadable.
         others = [
-            *_bundles(task, rows.sums, positions),
+            *_bundles(task, rows, positions),
             *rows.client_versions(),
             *_configuration(task, answers),
             *answers.metrics.rows(task.broker, "broker"),
@@ -144,6 +145,11 @@ class _TopicRows:
     def sums(self) -> Sums:
         """Sum of each bundle that the broker owns."""
         return self._topics.sums
+
+    @property
+    def first_clients(self) -> FirstClients:
+        """Since when each bundle's topics have a client."""
+        return self._topics.first_clients
 
     def add(self, document: Body, owned: Owned) -> None:
         """Converts a broker's topic statistics to rows.
@@ -176,12 +182,13 @@ def _more_positions(settings: AdminSettings, task: BrokerTask, scope: Scope, sum
         return worst_positions(reader, sums, scope.policy)
 
 
-def _bundles(task: BrokerTask, sums: Sums, positions: Positions) -> Iterator[TableBatch]:
+def _bundles(task: BrokerTask, read: _TopicRows, positions: Positions) -> Iterator[TableBatch]:
     rows = Rows(BUNDLES)
-    for (namespace, bundle), total in sums.items():
+    for (namespace, bundle), total in read.sums.items():
         clients = (total.topics, total.producers, total.consumers)
         known = positions.get((namespace, bundle))
-        row = (namespace, bundle, task.broker, True, *clients, *total.rates, total.backlog, known)
+        first = read.first_clients.of((namespace, bundle))
+        row = (namespace, bundle, task.broker, True, *clients, *total.rates, total.backlog, known, *first)
         rows.add(*([value] for value in row))
         yield from rows.full()
     yield from rows.rest()

@@ -9,9 +9,10 @@ from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.tables import BUNDLES
 from pulsar_steward.snapshots.arrow import schema_of
 
-_FIGURES = tuple(
-    name for name in BUNDLES.names if name not in {"namespace", "bundle", "owner", "owner_known", "positions"}
-)
+_TOLD = ("positions", "connected_topics", "first_connected", "most_connected")
+"""Columns of which only a bundle's owner knows anything: null where there is none."""
+
+_FIGURES = tuple(name for name in BUNDLES.names if name not in {"namespace", "bundle", "owner", "owner_known", *_TOLD})
 
 _ALL = f"""
 with divided as (
@@ -21,13 +22,14 @@ with divided as (
 -- A bundle that two brokers reported, as it moved while they were read, has no known owner.
 settled as (
     select namespace, bundle, case when count(*) = 1 then max(owner) end as owner, count(*) = 1 as told_once,
-        {", ".join(f"max({name}) as {name}" for name in _FIGURES)}, max(positions) as positions
+        {", ".join(f"max({name}) as {name}" for name in (*_FIGURES, *_TOLD))}
     from owned group by namespace, bundle),
 joined as (
     select *, coalesce(told_once, not $partial) as owner_known
     from divided full join settled using (namespace, bundle))
 select namespace, bundle, owner, owner_known,
-    {", ".join(f"coalesce({name}, case when owner_known then 0 end) as {name}" for name in _FIGURES)}, positions
+    {", ".join(f"coalesce({name}, case when owner_known then 0 end) as {name}" for name in _FIGURES)},
+    {", ".join(_TOLD)}
 from joined order by namespace, bundle
 """  # noqa: S608 - names of columns
 

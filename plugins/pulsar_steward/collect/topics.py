@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.collect.client_versions import ClientVersions
+from pulsar_steward.collect.first_clients import FirstClients
 from pulsar_steward.collect.rows import Rows
 from pulsar_steward.collect.sums import BundleSum
 from pulsar_steward.model.tables import CLIENTS, SUBSCRIPTIONS, TOPICS
@@ -43,6 +44,7 @@ class TopicRows:
         self._subscriptions = Rows(SUBSCRIPTIONS)
         self._clients = Rows(CLIENTS)
         self.versions = ClientVersions(broker)
+        self.first_clients = FirstClients()
         self.sums: dict[tuple[str, str], BundleSum] = {}
 
     def add(self, namespace: str, bundle: str, topics: dict[str, TopicStatistics]) -> None:
@@ -76,6 +78,7 @@ class TopicRows:
             [_replication(topic.replication) if topic.replication else None for topic in values],
         )
         self.sums.setdefault((namespace, bundle), BundleSum()).add(count, producers, consumers, *rates, backlog)
+        self.first_clients.add((namespace, bundle), values)
         self._add_subscriptions(namespace, topics)
         self.versions.add(namespace, topics)
 

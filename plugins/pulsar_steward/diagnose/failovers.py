@@ -35,7 +35,9 @@ def failovers(askers: Sequence[Asker], answers: Mapping[str, Answers | NoAnswer]
 
 def _row(lost: Estimate, policy: FailoverTimePolicy) -> dict[str, object]:
     load = lost.load
-    ended = estimated(load, lost.takers, 0.0, policy)  # nobody waits for the session of a broker that ends orderly
+    ended = estimated(
+        load, lost.takers, 0.0, policy, lost.learned
+    )  # nobody waits for the session of a broker that ends orderly
     return {
         "broker": load.lost,
         "others": lost.takers.others,

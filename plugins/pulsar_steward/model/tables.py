@@ -120,6 +120,9 @@ BUNDLES = Table(
             Kind.LONGS,
             "hash positions of its topics, sorted; of `pulsar/system` and large bundles, or null",
         ),
+        Column("connected_topics", Kind.LONG, "of its topics, those with a client; null where not known"),
+        Column("first_connected", Kind.TIMESTAMP, "since when the first of them has one, by the owner's clock"),
+        Column("most_connected", Kind.TIMESTAMP, "since when nine in ten of them have one, by the owner's clock"),
     ),
 )
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from pulsar_steward.checks.delayed.failover import Load, RemainingBrokers, estimated
 from pulsar_steward.guard.window_times import closing, next_opening, windows_for
-from pulsar_steward.model.units import seconds_in_words, time_in_words
+from pulsar_steward.model.step import UnloadBundle
+from pulsar_steward.model.units import counted, seconds_in_words, time_in_words
 from pulsar_steward.policy.pace import Pace
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ def when(batch: Batch, policy: Policy, valid_minutes: int, now: datetime) -> Ite
         )
         return
     yield _takes(takes, begins, closes, begins + timedelta(minutes=valid_minutes))
+    yield from gone_for(batch, policy)
 
 
 def _takes(takes: timedelta, begins: datetime, closes: datetime | None, counts_until: datetime) -> str:
@@ -60,3 +63,21 @@ def _takes(takes: timedelta, begins: datetime, closes: datetime | None, counts_u
             f"{words}, and your approval counts until {time_in_words(counts_until)}: what is left by then is refused."
         )
     return f"{words}."
+
+
+def gone_for(batch: Batch, policy: Policy) -> Iterator[str]:
+    """Sentence on how long moved topics are gone, by the formula and the rates of the check `failover-time`.
+
+    A move is the orderly end of one bundle at its owner: nobody waits for a session, and one broker takes it over.
+    """
+    moved = [step.touched.topics for step in batch.steps if isinstance(step.change, UnloadBundle)]
+    if not any(moved):
+        return
+    most = max(moved)
+    load = Load(lost="", bundles=1, topics=most, delayed=0, most_delayed=0)
+    seconds = estimated(load, RemainingBrokers(1), 0.0, policy.failover_time).seconds
+    yield (
+        f"It moves {counted(sum(moved), 'topic')}, one bundle after the other; those of the fullest,"
+        f" {counted(most, 'topic')}, are gone for about {seconds_in_words(seconds, rounded=True)}, an estimate by the"
+        " rates of the policy's section failover_time, without delayed messages that are read again."
+    )

@@ -13,9 +13,9 @@ from pulsar_steward.model.plan import ROLLBACK, Placement
 from pulsar_steward.model.step import Touched
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.approval import body
-from pulsar_steward.report.when import least_time, when
+from pulsar_steward.report.when import gone_for, least_time, when
 from pulsar_steward.report.worth import worth_in_brief, worth_in_words
-from tests.builders import NOW, a_batch, a_finding, a_plan, a_policy, a_step, broker
+from tests.builders import NOW, a_batch, a_finding, a_plan, a_policy, a_split, a_step, broker
 
 if TYPE_CHECKING:
     from pulsar_steward.model.plan import Batch
@@ -59,6 +59,17 @@ def test_how_long_it_takes_is_what_the_pace_makes_of_it() -> None:
     assert least_time(a_batch_of(30), policy) == timedelta(minutes=2)
     assert least_time(a_batch_of(30, clients=100), policy) == timedelta(minutes=2)
     assert least_time(a_batch_of(30, clients=200), policy) == timedelta(minutes=5)
+
+
+def test_how_long_moved_topics_are_gone_is_estimated(golden: Golden) -> None:
+    """By the fullest bundle and the policy's rates; nothing is said where nothing moves, or no topic is in it."""
+    full, small, empty = (
+        a_step(touched=Touched(producers=1, consumers=1, topics=topics, coordinators=0)) for topics in (1_000, 20, 0)
+    )
+    slow = a_policy(failover_time={"topics_loaded_per_second_per_broker": 10})
+    golden("\n".join(line for policy in (Policy(), slow) for line in gone_for(a_batch(small, full), policy)))
+    assert list(gone_for(a_batch(empty), Policy())) == []
+    assert list(gone_for(a_batch(a_step(a_split())), Policy())) == []
 
 
 def test_what_it_is_worth(golden: Golden) -> None:

@@ -9,6 +9,7 @@ from pulsar_steward.model.units import counted, seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.delayed.failover_time import FailoverTimePolicy
+    from pulsar_steward.checks.delayed.learned import Learned
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class Estimate:
         loading: Until all topics are loaded.
         backing_off: Until clients that tried in vain meanwhile try again.
         reading: Until the delayed backlog is read.
+        learned: What the rate of loading was learned from; None: it is the policy's.
     """
 
     load: Load
@@ -78,6 +80,7 @@ class Estimate:
     loading: float
     backing_off: float
     reading: float
+    learned: Learned | None = None
 
     @property
     def seconds(self) -> int:
@@ -86,8 +89,8 @@ class Estimate:
 
     @property
     def times_out(self) -> bool:
-        """True if topics wait longer for their turn than a load may take."""
-        return self.loading > self.takers.load_timeout_seconds
+        """True if topics wait longer for their turn than a load may take; what was learned tells nothing of that."""
+        return self.learned is None and self.loading > self.takers.load_timeout_seconds
 
 
 def rate_of_one(takers: RemainingBrokers, policy: FailoverTimePolicy) -> int:
@@ -98,7 +101,23 @@ def rate_of_one(takers: RemainingBrokers, policy: FailoverTimePolicy) -> int:
     return min(rate, max(takers.loads_at_once * 1000 // policy.milliseconds_per_topic_load, 1))
 
 
-def estimated(load: Load, takers: RemainingBrokers, session_seconds: float, policy: FailoverTimePolicy) -> Estimate:
+def loaded_per_second(takers: RemainingBrokers, policy: FailoverTimePolicy, learned: Learned | None) -> float:
+    """Topics that all brokers that take over load per second.
+
+    Of more brokers than were seen the policy's limit of all together holds, unless more than that was seen.
+    """
+    if learned is None:
+        return min(rate_of_one(takers, policy) * takers.brokers, policy.topics_loaded_per_second_in_all)
+    return min(learned.of_one * takers.brokers, max(policy.topics_loaded_per_second_in_all, learned.per_second))
+
+
+def estimated(
+    load: Load,
+    takers: RemainingBrokers,
+    session_seconds: float,
+    policy: FailoverTimePolicy,
+    learned: Learned | None = None,
+) -> Estimate:
     """Estimates the time that the loss takes.
 
     The session ends; the leader assigns the bundles one after the other; the other brokers load the topics, each its
@@ -111,18 +130,26 @@ def estimated(load: Load, takers: RemainingBrokers, session_seconds: float, poli
         takers: The brokers that take over.
         session_seconds: Time until the broker's metadata session ends; 0: the broker ends orderly.
         policy: The rates.
+        learned: What was seen when a broker went away, which takes the place of the policy's rates for bundles and
+            topics, and of clients' waiting, which was in what was seen. None: nothing was, or of too few topics for
+            this load.
     """
     rate = policy.delayed_messages_read_per_second
-    loaded = min(rate_of_one(takers, policy) * takers.brokers, policy.topics_loaded_per_second_in_all)
-    assigning, loading = load.bundles / policy.bundles_assigned_per_second, load.topics / loaded
+    seen = learned if learned and learned.serves_for(load.topics) else None
+    loading = load.topics / loaded_per_second(takers, policy, seen)
+    assigning = 0.0 if seen else load.bundles / policy.bundles_assigned_per_second
+    # Clients ask for topics again while others are loaded: of a rate that was seen, only waiting beyond that is added.
+    gone = session_seconds if seen else session_seconds + assigning + loading
+    waiting = min(gone, policy.client_backoff_seconds)
     return Estimate(
         load=load,
         takers=takers,
         session=session_seconds,
         assigning=assigning,
         loading=loading,
-        backing_off=min(session_seconds + assigning + loading, policy.client_backoff_seconds),
+        backing_off=max(waiting - loading, 0.0) if seen else waiting,
         reading=max(load.delayed / (rate * takers.brokers), load.most_delayed / rate),
+        learned=seen,
     )
 
 
@@ -136,10 +163,16 @@ def sentence(estimate: Estimate, policy: FailoverTimePolicy) -> str:
         reading = f"{counted(load.delayed, 'delayed message')} / ({rate:,} per s x {takers.brokers})"
     words = (
         f"Losing {load.words} would stop its last topic for about {seconds_in_words(estimate.seconds, rounded=True)},"
-        f" an estimate: {estimate.session:,.0f} s session + {counted(load.bundles, 'bundle')} /"
-        f" {policy.bundles_assigned_per_second:,} per s + {counted(load.topics, 'topic')} / {_loading(takers, policy)}"
+        f" an estimate: {estimate.session:,.0f} s session + {_assigning(estimate, policy)}"
+        f"{counted(load.topics, 'topic')} / {_loading(estimate, policy)}"
         f" + {estimate.backing_off:,.0f} s until clients try again + {reading}."
     )
+    if estimate.learned:
+        assumed = estimated(load, takers, estimate.session, policy)
+        words += (
+            f" {estimate.learned.words} By the policy's rates it would be about"
+            f" {seconds_in_words(assumed.seconds, rounded=True)}."
+        )
     if estimate.times_out:
         words += (
             f" Topics wait up to {estimate.loading:,.0f} s for their turn, though a load fails after"
@@ -148,8 +181,21 @@ def sentence(estimate: Estimate, policy: FailoverTimePolicy) -> str:
     return words
 
 
-def _loading(takers: RemainingBrokers, policy: FailoverTimePolicy) -> str:
+def _assigning(estimate: Estimate, policy: FailoverTimePolicy) -> str:
+    """Text about the rate at which bundles are assigned; empty where that is in what was learned."""
+    if estimate.learned:
+        return ""
+    return f"{counted(estimate.load.bundles, 'bundle')} / {policy.bundles_assigned_per_second:,} per s + "
+
+
+def _loading(estimate: Estimate, policy: FailoverTimePolicy) -> str:
     """Text about the rate at which topics are loaded."""
+    takers = estimate.takers
+    if learned := estimate.learned:
+        in_all = loaded_per_second(takers, policy, learned)
+        if learned.of_one * takers.brokers > in_all:
+            return f"{in_all:,.0f} per s of all {counted(takers.brokers, 'broker')} together"
+        return f"({learned.of_one:,.1f} per s x {counted(takers.brokers, 'broker')}, learned)"
     rate, in_all = rate_of_one(takers, policy), policy.topics_loaded_per_second_in_all
     if rate * takers.brokers > in_all:
         return f"{in_all:,} per s of all {counted(takers.brokers, 'broker')} together"

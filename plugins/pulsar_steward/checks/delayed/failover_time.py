@@ -9,8 +9,11 @@ from pydantic import Field
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
 from pulsar_steward.checks.delayed.failover import Load, RemainingBrokers, estimated, sentence
 from pulsar_steward.checks.delayed.hosts import NOTHING_LOADED, all_on_one_host, brokers_by_host, host_of
+from pulsar_steward.checks.delayed.learned import OWNED, TAKEN_OVER, learned_from
 from pulsar_steward.checks.delayed.trackers import BUCKET_TRACKER, TRACKER
 from pulsar_steward.checks.delayed.waiting import BY_BROKER, GAP_CLUSTER, GAP_SHARDS, gap
+from pulsar_steward.checks.earlier import looking_back
+from pulsar_steward.checks.placement.moves import STARTS
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.checks.check import Answers, CheckContext, Row
     from pulsar_steward.checks.delayed.failover import Estimate
+    from pulsar_steward.checks.delayed.learned import Learned
 
 
 class FailoverTimePolicy(Section):
@@ -63,6 +67,14 @@ class FailoverTimePolicy(Section):
     delayed_messages_read_per_second: int = Field(
         50_000, ge=1, description="of a delayed backlog, by one broker or reader; assumed: measure it on yours"
     )
+    window_minutes: int = Field(
+        1440, ge=1, description="earlier snapshots from which rates are learned, twelve at most"
+    )
+    learned_from_topics: int = Field(
+        200,
+        ge=1,
+        description="topics that came back after a broker had gone: of fewer, clients' waiting is most of the time",
+    )
 
 
 # The bucket tracker does not read the delayed backlog again.
@@ -96,7 +108,7 @@ def judge(answers: Answers, context: CheckContext[FailoverTimePolicy]) -> Judgem
     if not rows:
         return Judgement(cannot_tell="No broker told what it has loaded.")
     estimates = estimates_by_broker(answers, limits)
-    over = [*(each for each in estimates if _severity(each, limits)), *_of_hosts(rows, estimates, limits)]
+    over = [*(each for each in estimates if _severity(each, limits)), *_of_hosts(answers, estimates, limits)]
     if over:
         over.sort(key=lambda estimate: (-estimate.seconds, estimate.load.lost))
         return Judgement(
@@ -115,11 +127,13 @@ def judge(answers: Answers, context: CheckContext[FailoverTimePolicy]) -> Judgem
 
 def estimates_by_broker(answers: Answers, policy: FailoverTimePolicy) -> list[Estimate]:
     """Estimates for the loss of each broker by itself, of all that told their load."""
-    rows = answers["loads"].rows
-    return [_estimate([row], rows, policy) for row in rows]
+    rows, learned = answers["loads"].rows, learned_from(answers, policy)
+    return [_estimate([row], rows, policy, learned) for row in rows]
 
 
-def _estimate(lost: Sequence[Row], rows: Sequence[Row], policy: FailoverTimePolicy) -> Estimate:
+def _estimate(
+    lost: Sequence[Row], rows: Sequence[Row], policy: FailoverTimePolicy, learned: Learned | None
+) -> Estimate:
     """Estimate for the loss of some brokers, whose load the others take over."""
     names = {row["broker"] for row in lost}
     left = [row for row in rows if row["broker"] not in names] or lost
@@ -139,15 +153,16 @@ def _estimate(lost: Sequence[Row], rows: Sequence[Row], policy: FailoverTimePoli
             default=policy.topic_load_timeout_seconds,
         ),
     )
-    return estimated(load, takers, max(_session(row, policy) for row in lost), policy)
+    return estimated(load, takers, max(_session(row, policy) for row in lost), policy, learned)
 
 
-def _of_hosts(rows: Sequence[Row], estimates: Sequence[Estimate], policy: FailoverTimePolicy) -> Iterator[Estimate]:
+def _of_hosts(answers: Answers, estimates: Sequence[Estimate], policy: FailoverTimePolicy) -> Iterator[Estimate]:
     """Hosts with several brokers, but not all, whose loss is worse than that of any single one of these."""
+    rows, learned = answers["loads"].rows, learned_from(answers, policy)
     worst = {estimate.load.lost: _severity(estimate, policy) for estimate in estimates}
     for names in brokers_by_host([row["broker"] for row in rows]).values():
         if 1 < len(names) < len(rows):
-            estimate = _estimate([row for row in rows if row["broker"] in names], rows, policy)
+            estimate = _estimate([row for row in rows if row["broker"] in names], rows, policy, learned)
             severity = _severity(estimate, policy)
             if severity and severity.rank > max(each.rank if (each := worst[name]) else -1 for name in names):
                 yield estimate
@@ -165,7 +180,8 @@ def _severity(estimate: Estimate, policy: FailoverTimePolicy) -> Severity | None
 
 
 def _finding(estimate: Estimate, policy: FailoverTimePolicy) -> Finding:
-    load = estimate.load
+    load, learned = estimate.load, estimate.learned
+    seen = {"learned_from_topics": learned.topics, "learned_in_seconds": learned.seconds} if learned else {}
     return Finding(
         check_id=CHECK.check_id,
         severity=_severity(estimate, policy) or Severity.WARNING,
@@ -179,6 +195,7 @@ def _finding(estimate: Estimate, policy: FailoverTimePolicy) -> Finding:
             "most_delayed_messages": load.most_delayed,
             "other_brokers": estimate.takers.others,
             "topics": load.topics,
+            **seen,
         },
     )
 
@@ -193,11 +210,13 @@ CHECK = Check(
         "Loading slower than brokers could: raise maxConcurrentTopicLoadRequest, as far as the metadata store follows.",
         "A host with several brokers: spread them over hosts, or size the others for its loss.",
         "Delayed backlog: use the bucket tracker, which does not read it again.",
-        "Measure the rates on your cluster (restart one broker at a quiet time) and set them in the policy.",
+        "Restart one broker at a quiet time, and look soon after: the rates of your cluster are learned from that.",
+        "Set the rates in the policy as they were learned: that is forgotten with the snapshots of its window.",
     ),
     source="docs/checks/failover-time.md; docs/knowledge.md D and E",
     policy=FailoverTimePolicy,
-    shards={"delayed": BY_BROKER, **GAP_SHARDS},
-    cluster={"loads": Question(LOADS), **GAP_CLUSTER},
+    shards={"delayed": BY_BROKER, "starts": Question(STARTS), **GAP_SHARDS},
+    earlier={"owned_before": looking_back(OWNED, small=True)},
+    cluster={"loads": Question(LOADS), "owned": Question(OWNED), "taken_over": Question(TAKEN_OVER), **GAP_CLUSTER},
     judge=judge,
 )
