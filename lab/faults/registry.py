@@ -22,6 +22,7 @@ from lab.faults.real import (
     replication,
     retention,
     subscriptions,
+    transactions,
     trends,
 )
 from lab.faults.simulated import FAULTS as SIMULATED
@@ -50,6 +51,7 @@ REAL = (
     *publishing.FAULTS,
     *logs.FAULTS,
     *replication.FAULTS,
+    *transactions.FAULTS,
 )
 
 FAULTS: tuple[AnyFault, ...] = (*REAL, *SIMULATED)
