@@ -121,7 +121,11 @@ def test_a_namespace_has_its_own_thresholds(cluster: Callable[..., Cluster]) -> 
     own = {"namespaces": {"t/n": {"delayed_bucket_failing": {"minimum_failed_operations": 9}}}}
     metrics = operations("create", failed=5) + operations("create", failed=5, topic="persistent://t/other/x")
 
-    findings = cluster(settings=IN_BUCKETS, namespaces=KNOWN, metrics=metrics).judged(CHECK, Policy.model_validate(own)).findings
+    findings = (
+        cluster(settings=IN_BUCKETS, namespaces=KNOWN, metrics=metrics)
+        .judged(CHECK, Policy.model_validate(own))
+        .findings
+    )
 
     assert [finding.subject for finding in findings] == ["t/other"]
 

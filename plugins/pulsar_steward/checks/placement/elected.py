@@ -1,8 +1,8 @@
 """Advice where bundles do not place transaction coordinators.
 
 From Pulsar 5 on those of scalable topics are led by whichever broker is elected in the metadata store (PIP-473,
-apache/pulsar#25929). Every broker stands for each of them, and none gives one up while it runs. Read in Pulsar's source:
-no such release could be tried (docs/pulsar-behaviour.md).
+apache/pulsar#25929). Every broker stands for each of them, and none gives one up while it runs. Read in Pulsar's
+source: no such release could be tried (docs/pulsar-behaviour.md).
 """
 
 from __future__ import annotations
