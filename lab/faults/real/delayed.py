@@ -1,5 +1,6 @@
 """Messages that are to be delivered later, on both of the brokers' trackers."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from lab.waiting import wait_until
 INDEXED_WITHIN_S = 120.0
 MESSAGES = 50_000
 HOUR_S = 3600
-UNSEALED, ENOUGH = 6_500, 3
+UNSEALED, ENOUGH = 6_500, 5
 """Messages that are indexed by a thousand, and the buckets of which it has to be known what became of them."""
 
 DELAYED = "delayed"
@@ -175,8 +176,8 @@ def _met_by_a_bookie(*, read_only: bool) -> Callable[[Ground], None]:
             set_read_only(here.lab, on=True)
         try:
             here.shared(topic, receiver_queue_size=10)
-            words = "Failed to create bucket snapshot" if read_only else "Create bucket snapshot finish"
-            wait_until(lambda: _logged(here, words) >= ENOUGH, f"{ENOUGH} times: {words}", INDEXED_WITHIN_S)
+            end = "Failed to create bucket snapshot" if read_only else "Create bucket snapshot finish"
+            wait_until(lambda: _logged(here, end) >= ENOUGH, f"{ENOUGH} buckets: {end}", INDEXED_WITHIN_S)
         finally:
             if read_only:
                 set_read_only(here.lab, on=False)
@@ -184,10 +185,10 @@ def _met_by_a_bookie(*, read_only: bool) -> Callable[[Ground], None]:
     return arrange
 
 
-def _logged(here: Ground, words: str) -> int:
-    """Lines of the brokers' logs with these words."""
-    logs = (here.lab.log(broker.name) for broker in here.lab.brokers)
-    return sum(log.read_text(encoding="utf-8").count(words) for log in logs)
+def _logged(here: Ground, end: str) -> int:
+    """Buckets that came to this end, by the brokers' logs: the tracker's word, once each was tried four times."""
+    logs = (here.lab.log(broker.name).read_text(encoding="utf-8") for broker in here.lab.brokers)
+    return sum(len(re.findall(rf"BucketDelayedDeliveryTracker \[[^\]]*\] {end}", log)) for log in logs)
 
 
 OF_ITS_OWN: dict[str, Any] = {"settings": SMALL_BUCKETS, "own_lab": True, "bookie_api": True}
