@@ -18,6 +18,10 @@ SOONER = "The half hour that they have to stay open is lowered to a minute, as a
 
 OPEN, OPENED = "pulsar_txn_active_count", "pulsar_txn_created_total"
 CHECK = "transactions-open"
+AS_IT_HAPPENS: dict[str, str] = {
+    "tc-skew": "coordinators are where the brokers happened to place them as the client asked for all of them at once"
+}
+"""Seen with 7, 5 and 4 of them on a busy machine."""
 
 
 def _sum(here: Ground, series: str) -> float:
@@ -58,7 +62,16 @@ def _fault(name: str, about: str, arrange: Callable[[Ground], Change], *found: s
     """A fault of all coordinators, which count what was done before."""
     expected = tuple(Expected(CHECK, evidence=evidence) for evidence in found)
     return fault_on_ground(
-        name, about, arrange, expected=expected, client="java", own_lab=True, alone=True, observations=LOOKS, **label
+        name,
+        about,
+        arrange,
+        expected=expected,
+        allowed=AS_IT_HAPPENS,
+        client="java",
+        own_lab=True,
+        alone=True,
+        observations=LOOKS,
+        **label,
     )
 
 
