@@ -53,6 +53,11 @@ class Scene:
         """True if its lab serves no other scene."""
         return isinstance(self.first, RealFault) and self.first.own_lab
 
+    @property
+    def bookie_api(self) -> bool:
+        """True if its lab's bookie answers the admin API of bookies."""
+        return isinstance(self.first, RealFault) and self.first.bookie_api
+
 
 def scenes(faults: Iterable[AnyFault]) -> list[Scene]:
     """All of these faults in as few scenes as they allow: simulated ones first, then by the labs that they need.

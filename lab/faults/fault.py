@@ -80,6 +80,7 @@ class RealFault(Fault):
         among: The name of the company it needs: those of one name are made side by side, and no others with them.
         client: The library that its messages are sent and taken with; None: there are none.
         batched: Whether its producers batch; None: as that library does by default.
+        bookie_api: Whether the bookie of its lab, which is its own then, answers the admin API of bookies.
     """
 
     made: Callable[[Lab], Making] = _nothing
@@ -89,6 +90,7 @@ class RealFault(Fault):
     among: str = ""
     client: Language | None = None
     batched: bool | None = None
+    bookie_api: bool = False
 
     @property
     def namespace(self) -> str:

@@ -23,6 +23,7 @@ from lab.faults.real import (
     replication,
     retention,
     subscriptions,
+    transactions,
     trends,
 )
 from lab.faults.simulated import FAULTS as SIMULATED
@@ -52,6 +53,7 @@ REAL = (
     *publishing.FAULTS,
     *logs.FAULTS,
     *replication.FAULTS,
+    *transactions.FAULTS,
 )
 
 FAULTS: tuple[AnyFault, ...] = (*REAL, *SIMULATED)

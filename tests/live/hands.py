@@ -115,18 +115,25 @@ class Hands:
 
     def approve(self, plan: Plan, batch: Batch) -> None:
         """Writes down that a person approved all steps of a batch."""
-        now, steps = datetime.now(UTC), tuple(step.step_id for step in batch.steps)
+        self._answer(plan, batch, Decision.APPROVED, tuple(step.step_id for step in batch.steps))
+
+    def reject(self, plan: Plan, batch: Batch) -> None:
+        """Writes down that a person rejected a batch."""
+        self._answer(plan, batch, Decision.REJECTED, ())
+
+    def _answer(self, plan: Plan, batch: Batch, decision: Decision, steps: tuple[str, ...]) -> None:
+        now = datetime.now(UTC)
         answer = Answer(
             plan_id=plan.plan_id,
             batch_id=batch.batch_id,
             run=_run(plan, batch),
-            decision=Decision.APPROVED,
+            decision=decision,
             answered_by="operator",
             answered_at=now,
             reason="",
             step_ids=steps,
-            digest=approval_digest(plan, batch.batch_id, steps),
-            expires_at=now + timedelta(minutes=self.policy.approval.valid_minutes),
+            digest=approval_digest(plan, batch.batch_id, steps) if steps else None,
+            expires_at=now + timedelta(minutes=self.policy.approval.valid_minutes) if steps else None,
         )
         writer = LedgerWriter(self.engine)
         writer.record_request(plan, batch.batch_id, answer.run, now, origin=Origin.SCHEDULE, policy=self.policy)

@@ -1,16 +1,22 @@
 """Messages that are to be delivered later, on both of the brokers' trackers."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
+from lab.bookie import set_read_only
 from lab.faults.clients.work import Language
 from lab.faults.fault import Change, Expected, RealFault
 from lab.faults.real.ground import Ground
 from lab.faults.real.on_ground import fault_on_ground
+from lab.waiting import wait_until
 
 INDEXED_WITHIN_S = 120.0
 MESSAGES = 50_000
 HOUR_S = 3600
+UNSEALED, ENOUGH = 6_500, 5
+"""Messages that are indexed by a thousand, and the buckets of which it has to be known what became of them."""
+
 DELAYED = "delayed"
 OF_BROKERS = ("delayed-index-memory",)
 
@@ -154,4 +160,54 @@ BUCKETS = (
     ),
 )
 
-FAULTS = (*MULTIPLIED, *BUCKETS)
+
+def _met_by_a_bookie(*, read_only: bool) -> Callable[[Ground], None]:
+    """Delayed messages that wait in several ledgers, and then a consumer: what its broker reads is sealed in buckets.
+
+    The bookie is as told while it reads. Brokers set the counts of what failed back whenever their metrics are read:
+    so their logs are waited for.
+    """
+
+    def arrange(here: Ground) -> None:
+        topic = here.topic()
+        here.subscription(topic)
+        here.send(topic, UNSEALED, 20, delay_s=HOUR_S)
+        if read_only:
+            set_read_only(here.lab, on=True)
+        try:
+            here.shared(topic, receiver_queue_size=10)
+            end = "Failed to create bucket snapshot" if read_only else "Create bucket snapshot finish"
+            wait_until(lambda: _logged(here, end) >= ENOUGH, f"{ENOUGH} buckets: {end}", INDEXED_WITHIN_S)
+        finally:
+            if read_only:
+                set_read_only(here.lab, on=False)
+
+    return arrange
+
+
+def _logged(here: Ground, end: str) -> int:
+    """Buckets that came to this end, by the brokers' logs: the tracker's word, once each was tried four times."""
+    logs = (here.lab.log(broker.name).read_text(encoding="utf-8") for broker in here.lab.brokers)
+    return sum(len(re.findall(rf"BucketDelayedDeliveryTracker \[[^\]]*\] {end}", log)) for log in logs)
+
+
+OF_ITS_OWN: dict[str, Any] = {"settings": SMALL_BUCKETS, "own_lab": True, "bookie_api": True}
+
+FAILING = (
+    about_delayed(
+        "buckets-cannot-be-sealed",
+        "6,500 delayed messages that are indexed while the only bookie takes no writes: no bucket of them is sealed.",
+        _met_by_a_bookie(read_only=True),
+        "delayed-bucket-failing",
+        **OF_ITS_OWN,
+    ),
+    about_delayed(
+        "buckets-are-sealed",
+        "Healthy: 6,500 delayed messages that are indexed while the bookie takes writes.",
+        _met_by_a_bookie(read_only=False),
+        twin_of=("buckets-cannot-be-sealed",),
+        **OF_ITS_OWN,
+    ),
+)
+
+FAULTS = (*MULTIPLIED, *BUCKETS, *FAILING)

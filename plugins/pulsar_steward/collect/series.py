@@ -21,6 +21,7 @@ from pulsar_steward.model.load_manager import SERIES as OF_LOAD_MANAGER
 from pulsar_steward.model.series import (
     AGE,
     AGE_LIMIT,
+    DELAYED_BUCKET_OPERATIONS,
     DELAYED_BUCKETS,
     DELAYED_INDEX,
     DELAYED_SERIES,
@@ -83,6 +84,7 @@ _OF_NAMESPACE = (
 )
 
 _OF_TOPIC: dict[str, float | None] = {
+    DELAYED_BUCKET_OPERATIONS: 0,
     DELAYED_BUCKETS: 0,
     DELAYED_INDEX: 0,
     AGE: -1,

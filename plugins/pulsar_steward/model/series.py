@@ -18,6 +18,9 @@ DELAYED_INDEX = "pulsar_delayed_message_index_size_bytes"
 DELAYED_BUCKETS = "pulsar_delayed_message_index_bucket_total"
 """Buckets of a subscription's delayed index, of which the one that is being filled is one."""
 
+DELAYED_BUCKET_OPERATIONS = "pulsar_delayed_message_index_bucket_op_count"
+"""Operations on a subscription's buckets since anybody last read it, by ``type`` and ``state``."""
+
 WRITES_UNDER_A_SECOND = "pulsar_storage_write_latency_le_1000"
 """Entries of a topic in the last statistics period that took from 200 ms to a second to be published."""
 

@@ -73,5 +73,11 @@ def test_what_is_no_trouble_is_said(judge_rows: JudgeRows) -> None:
     assert suits == "There are 16 transaction coordinators for 3 brokers that could hold them, which suits them."
     assert judge_rows(CHECK, rows(0, 3)).quiet == "Transactions are off: there are no coordinators."
     assert judge_rows(CHECK, rows(16, 0)).cannot_tell == "No broker that may hold coordinators is listed."
-    by_metadata = judge_rows(CHECK, rows(16, 3, tcs_by_bundle=False)).cannot_tell
-    assert by_metadata == "This version of Pulsar does not place coordinators by bundles alone."
+
+
+def test_elected_coordinators_are_advised_about(judge_rows: JudgeRows, golden: Golden) -> None:
+    """Which setting says how many there are where bundles place none, and that it stays as it is."""
+    judgement = judge_rows(CHECK, rows(16, 3, tcs_by_bundle=False))
+
+    assert judgement.findings == ()
+    golden(judgement.cannot_tell or "")

@@ -179,6 +179,11 @@ def test_clusters_without_such_coordinators_are_not_judged(
     assert (judgement.cannot_tell is not None) is unknown
 
 
+def test_elected_coordinators_are_advised_about(judge_rows: JudgeRows, golden: Golden) -> None:
+    """Where the metadata store tells who leads them, and what moves one."""
+    golden(judge_rows(tc_skew.CHECK, rows({"a": 16, "b": 0}, tcs_by_bundle=False)).cannot_tell or "")
+
+
 def test_brokers_that_were_not_read_cannot_be_judged(judge_rows: JudgeRows, golden: Golden) -> None:
     """Nor is silence health where isolation policies leave nobody who was read."""
     judgement = judge_rows(tc_skew.CHECK, rows({"a": None}, unowned=16))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.placement.elected import HOW_MANY
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
@@ -52,7 +53,7 @@ def judge(answers: Answers, context: CheckContext[TcCountPolicy]) -> Judgement:
     """At most one finding, about the cluster."""
     about, limits = context.about, context.limits
     if not about.tcs_by_bundle:
-        return Judgement(cannot_tell="This version of Pulsar does not place coordinators by bundles alone.")
+        return Judgement(cannot_tell=HOW_MANY)
     if not about.coordinators:
         return Judgement(quiet="Transactions are off: there are no coordinators.")
     brokers = len(_able(answers["listed"].rows, context.policy.brokers.draining))

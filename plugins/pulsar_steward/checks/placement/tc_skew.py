@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.placement.elected import WHERE_THEY_ARE
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
@@ -98,7 +99,7 @@ def judge(answers: Answers, context: CheckContext[TcSkewPolicy]) -> Judgement:
     """A broker with nearly all of them is critical, an uneven spread a warning."""
     about = context.about
     if not about.tcs_by_bundle:
-        return Judgement(cannot_tell="This version of Pulsar does not place coordinators by bundles alone.")
+        return Judgement(cannot_tell=WHERE_THEY_ARE)
     if not about.coordinators:
         return Judgement(quiet="Transactions are off: there are no coordinators.")
     spread = _spread(answers, about.coordinators, context.policy.brokers.draining)

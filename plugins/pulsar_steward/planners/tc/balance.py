@@ -25,7 +25,8 @@ GOAL = "Transaction coordinators"
 
 BY_METADATA_STORE = (
     f"{GOAL}: nothing is proposed, as this cluster does not place them by bundle; from Pulsar 5 on"
-    " their leaders are in the metadata store (PIP-473), and unloading bundles would move none."
+    " their leaders are elected in the metadata store (PIP-473), and unloading bundles would move none: a broker that"
+    " leads too many gives them to the others when it is restarted."
 )
 
 AFTER_DRAINING = (
