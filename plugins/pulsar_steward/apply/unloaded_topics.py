@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.admin.statistics import is_of_topic, loaded_topics
 from pulsar_steward.facts.backlogs import TopicAge
 from pulsar_steward.facts.protocol import Unknown
+from pulsar_steward.model.bundles import BundleRange, position_of
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
@@ -22,20 +23,20 @@ if TYPE_CHECKING:
     from pulsar_steward.model.step import ChangeSetting
 
 YOUNG = timedelta(minutes=2)
-"""Age up to which a topic may be loaded and absent from statistics, which brokers refresh once a minute."""
+"""Age up to which a topic of an owned bundle may be loaded and absent from statistics: these are a minute old."""
 
 BUDGET_KEY = "policy key backlog_quota_remedy.most_topics_asked"
 
 
 def unloaded_topics(
-    reader: LiveReader, change: ChangeSetting, owners: Iterable[str], now: datetime, budget: int
+    reader: LiveReader, change: ChangeSetting, owners: Mapping[str, Iterable[str]], now: datetime, budget: int
 ) -> dict[str, StoredTopic] | Unknown:
     """Topics that a quota is for, that have a subscription and are not loaded, by full name.
 
     Args:
         reader: Reads the cluster.
         change: The quota.
-        owners: Brokers that own a bundle of the namespace.
+        owners: Brokers that own a bundle of the namespace, with these bundles (``tenant/ns/range``).
         now: Current time, UTC.
         budget: Number of topics that may be asked.
 
@@ -58,7 +59,12 @@ def unloaded_topics(
             f" {budget:,} are asked ({BUDGET_KEY})"
         )
     stored = {name: reader.stored_topic(name) for name in missing}
-    return {name: each for name, each in stored.items() if each.subscriptions and not _is_young(each, now)}
+    owned = [BundleRange.parse(bundle.rpartition("/")[2]) for bundles in owners.values() for bundle in bundles]
+    return {
+        name: each
+        for name, each in stored.items()
+        if each.subscriptions and not (_is_young(each, now) and any(position_of(name) in bundle for bundle in owned))
+    }
 
 
 def loss_unknown(change: ChangeSetting, unloaded: Mapping[str, StoredTopic]) -> Unknown:
