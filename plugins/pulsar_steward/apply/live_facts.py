@@ -273,9 +273,12 @@ class LiveFacts(ClusterFacts):
         if not isinstance(change.after, BacklogQuota):
             return loss_unknown(change)
         unloaded = self._unloaded(change)
-        if isinstance(unloaded, Unknown) or unloaded:
-            return unloaded if isinstance(unloaded, Unknown) else unloaded_topics.loss_unknown(change, unloaded)
-        backlogs = live_topics.backlogs(self._reader, change, self._owners(change.namespace))
+        owners = self._owners(change.namespace)
+        if isinstance(unloaded, Unknown):
+            return unloaded
+        if unknown := unloaded_topics.loss_unknown(change, unloaded, owners, self._now):
+            return unknown
+        backlogs = live_topics.backlogs(self._reader, change, owners)
         return loss_of(backlogs, change.after.limit_bytes)
 
     @once
@@ -287,10 +290,11 @@ class LiveFacts(ClusterFacts):
         unloaded = self._unloaded(change)
         if isinstance(unloaded, Unknown):
             return unloaded
-        if unloaded and isinstance(change.after, BacklogQuota) and change.after.policy is QuotaPolicy.EVICT:
-            return unloaded_topics.loss_unknown(change, unloaded)
-        budget = self._policy.backlog_quota_remedy.most_topics_asked
         owners = self._owners(change.namespace)
+        evicts = isinstance(change.after, BacklogQuota) and change.after.policy is QuotaPolicy.EVICT
+        if evicts and (unknown := unloaded_topics.loss_unknown(change, unloaded, owners, self._now)):
+            return unknown
+        budget = self._policy.backlog_quota_remedy.most_topics_asked
         for owner, owned in owners.items():
             self._require_owned(owner, owned)
         least = unloaded_topics.least_ages(unloaded, self._now)
@@ -339,10 +343,9 @@ class LiveFacts(ClusterFacts):
 
     @once
     def _unloaded(self, change: ChangeSetting) -> dict[str, StoredTopic] | Unknown:
-        """Topics with a subscription that no broker has loaded."""
+        """Topics with a subscription that are in no broker's statistics."""
         budget = self._policy.backlog_quota_remedy.most_topics_asked
-        owners = self._owners(change.namespace)
-        return unloaded_topics.unloaded_topics(self._reader, change, owners, self._now, budget)
+        return unloaded_topics.unloaded_topics(self._reader, change, self._owners(change.namespace), budget)
 
     @once
     def _owners(self, namespace: str) -> dict[str, frozenset[str]]:

@@ -29,15 +29,16 @@ BUDGET_KEY = "policy key backlog_quota_remedy.most_topics_asked"
 
 
 def unloaded_topics(
-    reader: LiveReader, change: ChangeSetting, owners: Mapping[str, Iterable[str]], now: datetime, budget: int
+    reader: LiveReader, change: ChangeSetting, owners: Iterable[str], budget: int
 ) -> dict[str, StoredTopic] | Unknown:
-    """Topics that a quota is for, that have a subscription and are not loaded, by full name.
+    """Topics that a quota is for, that have a subscription and are in no statistics, by full name.
+
+    They are not loaded, or were loaded since brokers refreshed their statistics, up to a minute ago.
 
     Args:
         reader: Reads the cluster.
         change: The quota.
-        owners: Brokers that own a bundle of the namespace, with these bundles (``tenant/ns/range``).
-        now: Current time, UTC.
+        owners: Brokers that own a bundle of the namespace.
         budget: Number of topics that may be asked.
 
     Raises:
@@ -59,16 +60,30 @@ def unloaded_topics(
             f" {budget:,} are asked ({BUDGET_KEY})"
         )
     stored = {name: reader.stored_topic(name) for name in missing}
+    return {name: each for name, each in stored.items() if each.subscriptions}
+
+
+def loss_unknown(
+    change: ChangeSetting, unloaded: Mapping[str, StoredTopic], owners: Mapping[str, Iterable[str]], now: datetime
+) -> Unknown | None:
+    """Nobody tells what topics that are not loaded lose by a quota that evicts; None: none of them can lose anything.
+
+    New topics of owned bundles are taken to be loaded, with nothing that is old or large enough to be evicted.
+
+    Args:
+        change: The quota.
+        unloaded: The result of `unloaded_topics`.
+        owners: Brokers that own a bundle of the namespace, with these bundles (``tenant/ns/range``).
+        now: Current time, UTC.
+    """
     owned = [BundleRange.parse(bundle.rpartition("/")[2]) for bundles in owners.values() for bundle in bundles]
-    return {
+    unloaded = {
         name: each
-        for name, each in stored.items()
-        if each.subscriptions and not (_is_young(each, now) and any(position_of(name) in bundle for bundle in owned))
+        for name, each in unloaded.items()
+        if not (_is_young(each, now) and any(position_of(name) in bundle for bundle in owned))
     }
-
-
-def loss_unknown(change: ChangeSetting, unloaded: Mapping[str, StoredTopic]) -> Unknown:
-    """Nobody tells what topics that are not loaded lose by a quota that evicts."""
+    if not unloaded:
+        return None
     return Unknown(
         f"what {counted(len(unloaded), 'topic')} of {change.holder} would lose is not known, as"
         f" {'it is' if len(unloaded) == 1 else 'they are'} not loaded ({min(unloaded)}): a consumer, or"
