@@ -144,8 +144,10 @@ def _refused_delays(change: ChangeSetting) -> ApprovalWarning:
         headline="REFUSES MESSAGES that are to be delayed for longer",
         subject=f"{change.name} of {change.holder}",
         words=(
-            f"from then on a producer that asks for more than {milliseconds_in_words(longest)} gets an error for each"
-            " such message; those that are stored already stay, whatever their delay. Ask who produces there first"
+            f"from then on no message that is to be delayed for more than {milliseconds_in_words(longest)} is taken: a"
+            " Java client fails its send, and a PYTHON CLIENT CONNECTS ANEW AND SENDS IT AGAIN, TEN TIMES A SECOND, and"
+            " nothing behind it (seen with 3.13). Those that are stored already stay, whatever their delay. Ask who"
+            " produces there first"
         ),
         guard="longest_delay",
         otherwise="how long messages are delayed now, brokers do not tell",

@@ -208,5 +208,5 @@ def test_a_bound_of_delays_says_whom_it_refuses() -> None:
     bounded = DelayedDelivery(active=True, tick_milliseconds=1000, longest_milliseconds=3_600_000)
     words = asked(SettingName.DELAYED_DELIVERY, bounded)
     assert "# b1.s01 REFUSES MESSAGES that are to be delayed for longer" in words
-    assert "more than 1 h gets an error" in words
+    assert "to be delayed for more than 1 h is taken" in words
     assert "REFUSES" not in asked(SettingName.DELAYED_DELIVERY, any_delay, bounded)

@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 
 from pulsar_steward.admin.own_settings import NamespaceDocument, defaults_in, own_settings_in
 from pulsar_steward.checks.backlog.growth import Rise
+from pulsar_steward.checks.backlog.precision import FILTERS, NO_FILTERS
+from pulsar_steward.checks.backlog.quota_check_disabled import INTERVAL
 from pulsar_steward.checks.backlog.retention_too_short import CHECK as RETENTION_TOO_SHORT
 from pulsar_steward.checks.backlog.ttl_before_quota import CHECK as TTL_BEFORE_QUOTA
 from pulsar_steward.errors import SnapshotError
@@ -42,9 +44,6 @@ if TYPE_CHECKING:
 
 CHECKS_OF_SETTINGS = ANSWERED | NEARLY_FULL.answers | DELAYS.answers
 """Checks whose findings call for the settings of their namespace to be read."""
-
-INTERVAL, FILTERS = "backlogQuotaCheckIntervalInSeconds", "entryFilterNames"
-NO_FILTERS = frozenset({"", "[]"})
 
 LOOK_BACK = 12
 """Number of earlier snapshots that backlogs are read from."""
@@ -250,7 +249,7 @@ def backlog_caveats(snapshot: Snapshot) -> tuple[str, ...]:
     ]
     if intervals := told.get(INTERVAL):
         said.append(f"Brokers compare every {' or '.join(sorted(intervals, key=lambda each: (len(each), each)))} s")
-    if filters := sorted(told.get(FILTERS, set()) - NO_FILTERS):
+    if filters := sorted(told.get(FILTERS, set()).difference(NO_FILTERS)):
         said.append(f"Entry filters are loaded ({', '.join(filters)}): what they filter counts as backlog")
     return tuple(said)
 
