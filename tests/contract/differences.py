@@ -65,7 +65,7 @@ NO_DELETED = "without `deleted` among the figures of a partitioned topic"
 NO_BROKER_ID = "the cluster has to be named where brokers are listed, and the leader is told by its address alone"
 NO_TOPIC = "404 as well, without the topic's name"
 OTHER_WORDS = "404 as well, in other words"
-OTHER_SERIES = "metadata operations and states of threads have no series"
+OTHER_SERIES = "metadata operations, states of threads and pools after a collection have no series"
 OF_FIRST = "412 now and then, which names the topic's first partition"
 BEFORE_3 = (
     Difference("test_an_unload_goes_by_the_leader_which_keeps_the_destination", MOVED, hangs=True),
@@ -115,6 +115,7 @@ BEFORE_3 = (
     Difference("test_every_series_that_is_read_is_told_but_for_known_ones", OTHER_SERIES),
     Difference("test_labels_that_checks_look_into_have_these_values", OTHER_SERIES, "jvm_threads_state"),
     Difference("test_labels_that_checks_look_into_have_these_values", OTHER_SERIES, "pulsar_metadata_store_ops"),
+    Difference("test_labels_that_checks_look_into_have_these_values", OTHER_SERIES, "jvm_memory_pool_collection"),
     Difference("test_a_topic_that_is_not_there_is_not_found_at_its_owner", NO_TOPIC),
     Difference("test_a_topic_that_is_not_there_takes_no_setting", NO_TOPIC),
     Difference("test_an_unset_policy_is_an_empty_answer", "204 and nothing"),

@@ -56,8 +56,8 @@ def delay(here: Ground, messages: int, subscriptions: int = 1) -> str:
 
 
 def backlog_of(shown: dict[str, dict[str, dict[str, int]]]) -> int:
-    """The smallest backlog of its subscriptions, in entries."""
-    return min(each["msgBacklog"] for each in shown["subscriptions"].values())
+    """The smallest backlog of its subscriptions, in entries; 0 where the topic shows none yet."""
+    return min((each["msgBacklog"] for each in shown["subscriptions"].values()), default=0)
 
 
 def about_delayed(

@@ -81,6 +81,16 @@ CASES: dict[str, tuple[Rows, Severity | None, bool]] = {
     "of a bookie": (rows(heap(500, 300), heap(990, 700, source="b:1", kind="bookie")), WARNING, False),
     "G1 that is full now": (rows(heap(990, pool=G1)), None, True),
     "G1 that is not": (rows(heap(849, pool=G1)), None, False),
+    "full, without figures of pools": (
+        rows([each for each in heap(990) if "pool" not in each["labels_json"]]),
+        None,
+        True,
+    ),
+    "half full, without figures of pools": (
+        rows([each for each in heap(500) if "pool" not in each["labels_json"]]),
+        None,
+        False,
+    ),
     "a broker without figures": (rows(heap(990, 300, source="b:1", kind="bookie")), None, True),
     "nobody told": ({"brokers": [], "metrics": []}, None, True),
 }

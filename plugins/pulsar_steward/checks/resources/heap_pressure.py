@@ -66,7 +66,8 @@ def heaps_in(samples: str) -> str:
         max(value) filter (series in ({LIMIT}) and heap) as limit_bytes,
         max(value) filter (series = '{LEFT}' and old) as left_bytes,
         max(value) filter (series = '{LEFT_LIMIT}' and old and value > 0) as left_limit_bytes,
-        coalesce(bool_or(old and regexp_matches(pool, '{BIT_BY_BIT}')), false) as bit_by_bit
+        coalesce(bool_or(old and regexp_matches(pool, '{BIT_BY_BIT}')), false) as bit_by_bit,
+        coalesce(bool_or(old), false) as tells_pools
     from told group by source, source_kind
     having limit_bytes > 0 and used_bytes is not null
     """
@@ -96,10 +97,11 @@ from heaps now left join seen
 FOUND = "select *, percent >= $critical_percent as critical from kept where percent >= $warning_percent"
 
 UNDECIDED = """
-select source from kept
-where bit_by_bit and used_percent >= $warning_percent and lowest_percent is null and percent < $warning_percent
+select source, tells_pools from kept
+where used_percent >= $warning_percent and percent < $warning_percent
+    and (not tells_pools or (bit_by_bit and lowest_percent is null))
 """
-"""Heaps that are full now, of processes that were not seen often enough to tell whether they stay so."""
+"""Heaps that are full now, of processes that do not tell their pools, or were not seen often enough."""
 
 
 def judge(answers: Answers, context: CheckContext[HeapPressurePolicy]) -> Judgement:
@@ -113,6 +115,8 @@ def judge(answers: Answers, context: CheckContext[HeapPressurePolicy]) -> Judgem
 def _missing(answers: Answers, limits: HeapPressurePolicy) -> str | None:
     if silent := brokers_of(answers["silent"]):
         return f"The snapshot has no figures of the heap of {named(silent)}."
+    if untold := [row["source"] for row in answers["undecided"].rows if not row["tells_pools"]]:
+        return f"Full now, and without figures of what collections leave: {named(untold)}."
     if undecided := [row["source"] for row in answers["undecided"].rows]:
         return (
             f"Full now, and seen in fewer than {counted(limits.minimum_snapshots, 'snapshot')} over"
