@@ -24,7 +24,7 @@ COPY_MS = 200.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditorSpec:
-    """What the one bookie tells that was elected as the auditor, since its start.
+    """Series of the one bookie that was elected as the auditor, since its start.
 
     Attributes:
         found: Ledgers that it found to have too few copies.

@@ -16,6 +16,7 @@ import msgspec
 from pulsar_steward.admin.figures import Figure, Rate
 from pulsar_steward.errors import BrokenAnswer
 from pulsar_steward.model.bundles import BundleRange, position_of
+from pulsar_steward.model.topics import is_own_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -225,8 +226,7 @@ def _within(document: Body, namespace: str, broker: str, topic: str | None) -> I
 
 
 def _waits(name: str, topic: TopicStatistics) -> bool:
-    own = name.rpartition("/")[2].startswith("__")
-    return not own and any(each.msg_backlog > 0 for each in topic.subscriptions.values())
+    return not is_own_topic(name) and any(each.msg_backlog > 0 for each in topic.subscriptions.values())
 
 
 def topics_in(document: Body, namespace: str, wanted: BundleRange, broker: str) -> dict[str, TopicStatistics]:

@@ -30,6 +30,7 @@ from pulsar_steward.model.bundles import (
 from pulsar_steward.model.cluster import identity_of
 from pulsar_steward.model.load_manager import SERIES, is_extensible
 from pulsar_steward.model.subscription import SubscriptionState
+from pulsar_steward.model.topics import is_own_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -228,7 +229,7 @@ class LiveReader(Closing):
         positions = self._reader.topic_positions(namespace, bundle) or ()
         named = (name for name in positions if LOAD_BALANCER_TOPICS not in name)
         names = [name for name in named if _can_be_looked_up(name, namespace, bundle)]
-        return min(names, key=lambda name: (name.rpartition("/")[2].startswith("__"), name), default=None)
+        return min(names, key=lambda name: (is_own_topic(name), name), default=None)
 
     def positions(self, namespace: str, bundle: str) -> tuple[int, ...]:
         """The hash positions of the topics in an owned bundle, rising; empty where nobody owns it."""

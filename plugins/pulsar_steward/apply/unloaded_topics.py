@@ -13,6 +13,7 @@ from pulsar_steward.admin.statistics import is_of_topic, loaded_topics
 from pulsar_steward.facts.backlogs import TopicAge
 from pulsar_steward.facts.protocol import Unknown
 from pulsar_steward.model.bundles import BundleRange, position_of
+from pulsar_steward.model.topics import is_own_topic
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
@@ -50,9 +51,7 @@ def unloaded_topics(
     missing = [
         name
         for name in reader.topic_names(change.namespace)
-        if name not in loaded
-        and not name.rpartition("/")[2].startswith("__")
-        and (change.topic is None or is_of_topic(name, change.topic))
+        if name not in loaded and not is_own_topic(name) and (change.topic is None or is_of_topic(name, change.topic))
     ]
     if len(missing) > budget:
         return Unknown(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.collect.rows import Rows
 from pulsar_steward.model.client_versions import NONE, is_suspicious
 from pulsar_steward.model.tables import CLIENT_VERSIONS
+from pulsar_steward.model.topics import is_own_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -60,7 +61,7 @@ class ClientVersions:
     def add(self, namespace: str, topics: Mapping[str, TopicStatistics]) -> None:
         """Adds clients of topics, by their full names; those of a namespace's own topics are the brokers' own."""
         versions = self._namespaces.setdefault(namespace, {})
-        users = {name: topic for name, topic in topics.items() if "/__" not in name or not _is_own(name)}
+        users = {name: topic for name, topic in topics.items() if "/__" not in name or not is_own_topic(name)}
         # Counted without a call for each client, of which there are more than of anything else.
         producers = Counter([each.client_version or NONE for topic in users.values() for each in topic.publishers])
         consumers = Counter(
@@ -119,8 +120,3 @@ class ClientVersions:
         if version not in versions and len(versions) >= MAX_VERSIONS:
             version = OTHER
         return versions.setdefault(version, _OfVersion(version))
-
-
-def _is_own(topic: str) -> bool:
-    """True for one of a namespace's own topics, by its full name."""
-    return topic.rpartition("/")[2].startswith("__")

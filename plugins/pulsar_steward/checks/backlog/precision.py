@@ -1,4 +1,4 @@
-"""What makes the figures of backlogs approximate on a cluster: settings of its brokers, told once for a check.
+"""Settings of brokers that make the figures of backlogs approximate on a cluster, told once for a check.
 
 Whatever the settings, brokers measure a backlog from the slowest cursor's mark-delete position.
 """

@@ -95,7 +95,7 @@ class Learned:
 
     @property
     def words(self) -> str:
-        """What was seen, as a sentence."""
+        """The loss that was seen, as a sentence."""
         return (
             f"The rate was learned from when {self.lost} went away, {time_in_words(self.at)}:"
             f" {counted(self.brokers, 'broker')} served {counted(self.topics, 'topic')} again in {self.seconds:,} s."

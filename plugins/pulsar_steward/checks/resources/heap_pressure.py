@@ -89,7 +89,7 @@ from heaps now left join seen
     on seen.source = now.source and seen.source_kind = now.source_kind
         and seen.started is not distinct from now.started
 """
-"""What collections leave of each heap; both figures are null where they are not known.
+"""Shares of each heap that collections leave in use; both figures are null where they are not known.
 
 `left_percent` may be of a collection long ago: where less is in use now than that one left, that counts.
 """
