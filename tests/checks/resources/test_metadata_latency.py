@@ -140,6 +140,13 @@ HISTORIES: dict[str, tuple[tuple[Rows, ...], Severity | None]] = {
     "slow only now": ((counted(MONTH + 1000, lost=150), counted(MONTH)), Severity.WARNING),
     "slow, and restarted since": ((counted(1000, 200, started=START + 1), counted(MONTH)), Severity.WARNING),
     "well, and restarted since": ((counted(1000, started=START + 1), counted(MONTH, 500)), None),
+    "slow in its first minutes": ((counted(38, 104, started=NOW.timestamp() - 200),), Severity.INFO),
+    "slow beyond these": ((counted(38, 104, started=NOW.timestamp() - 601),), Severity.WARNING),
+    "standing in its first minutes": ((counted(38, 1004, started=NOW.timestamp() - 200),), Severity.CRITICAL),
+    "young, and slow since the snapshot before": (
+        (counted(138, 204, started=NOW.timestamp() - 500), counted(38, 104, started=NOW.timestamp() - 500)),
+        Severity.WARNING,
+    ),
     "counters began anew without a restart": ((counted(1000, 200), counted(MONTH)), Severity.WARNING),
     "next to nothing to do since": ((counted(MONTH + 5, lost=4), counted(MONTH)), None),
 }

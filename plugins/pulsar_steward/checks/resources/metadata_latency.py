@@ -35,6 +35,11 @@ class MetadataLatencyPolicy(Section):
         description="mean of a kind of operation; 2 to 7 on a busy machine, 25 in the first seconds of a broker",
     )
     critical_mean_milliseconds: int = Field(1000, ge=1, description="the same, when every topic load is felt")
+    settling_minutes: int = Field(
+        10,
+        ge=1,
+        description="age of a process until which a mean since its start is information only: it is of the start",
+    )
     minimum_slow_operations: int = Field(
         10, ge=1, description="operations over a second, or reads that failed; fewer are left alone"
     )
@@ -57,6 +62,7 @@ with judged as (
     select *, coalesce(grown_operations >= $minimum_operations and mean_ms >= $critical_mean_milliseconds, false)
             as standing,
         coalesce(grown_operations >= $minimum_operations and mean_ms >= $warning_mean_milliseconds, false) as late,
+        coalesce(since is null and seconds < 60 * $settling_minutes, false) as settling,
         coalesce(grown_over_1000 >= $minimum_slow_operations and slow_percent >= $warning_slow_percent, false)
             as many_slow,
         coalesce(grown_over_1000 >= $minimum_slow_operations and lost_percent >= $warning_lost_percent, false) as lost,
@@ -67,8 +73,8 @@ with judged as (
     from spans),
 ranked as (
     select *, case when standing then 2
-        when late or many_slow or failing or (lost and (stalled or lost_before)) then 1
-        when lost or stalled then 0 end as rank
+        when (late and not settling) or many_slow or failing or (lost and (stalled or lost_before)) then 1
+        when late or lost or stalled then 0 end as rank
     from judged),
 worst as (
     select * from ranked where rank is not null
