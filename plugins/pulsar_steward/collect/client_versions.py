@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.admin.statistics import TopicStatistics
     from pulsar_steward.collect.arrow import TableBatch
+    from pulsar_steward.collect.clients import ClientFigures
 
 MAX_HOSTS = 1000
 """Most hosts that are told apart for one version in a namespace of a broker."""
@@ -58,27 +59,16 @@ class ClientVersions:
         self._broker = broker
         self._namespaces: dict[str, dict[str, _OfVersion]] = {}
 
-    def add(self, namespace: str, topics: Mapping[str, TopicStatistics]) -> None:
+    def add(self, namespace: str, topics: Mapping[str, TopicStatistics], clients: ClientFigures) -> None:
         """Adds clients of topics, by their full names; those of a namespace's own topics are the brokers' own."""
         versions = self._namespaces.setdefault(namespace, {})
-        users = {name: topic for name, topic in topics.items() if "/__" not in name or not is_own_topic(name)}
-        # Counted without a call for each client, of which there are more than of anything else.
-        producers = Counter([each.client_version or NONE for topic in users.values() for each in topic.publishers])
-        consumers = Counter(
-            [
-                each.client_version
-                for topic in users.values()
-                for subscription in topic.subscriptions.values()
-                for each in subscription.consumers
-            ]
-        )
-        for version, count in producers.items():
+        for version, count in clients.producer_versions.items():
             self._of(versions, version).producers += count
-        for version, count in consumers.items():
+        for version, count in clients.consumer_versions.items():
             self._of(versions, version).consumers += count
-        suspicious = {each for each in (*producers, *consumers) if self._of(versions, each).suspicious}
-        if suspicious:
-            self._name(versions, suspicious, users)
+        told = (*clients.producer_versions, *clients.consumer_versions)
+        if suspicious := {each for each in told if self._of(versions, each).suspicious}:
+            self._name(versions, suspicious, topics)
 
     def rows(self) -> Iterator[TableBatch]:
         """Yields the rows."""
@@ -106,6 +96,8 @@ class ClientVersions:
     ) -> None:
         """Counts hosts of clients of suspicious versions, and keeps an example of each."""
         for name, topic in topics.items():
+            if is_own_topic(name):
+                continue
             for producer in topic.publishers:
                 if (version := producer.client_version or NONE) in suspicious:
                     self._of(versions, version).name(producer.address or "", producer.producer_name or "", name)
@@ -117,6 +109,8 @@ class ClientVersions:
     @staticmethod
     def _of(versions: dict[str, _OfVersion], told: str) -> _OfVersion:
         version = told[:MAX_VERSION_LENGTH]
-        if version not in versions and len(versions) >= MAX_VERSIONS:
-            version = OTHER
-        return versions.setdefault(version, _OfVersion(version))
+        if version not in versions:
+            if len(versions) >= MAX_VERSIONS:
+                version = OTHER
+            versions.setdefault(version, _OfVersion(version))
+        return versions[version]

@@ -11,11 +11,6 @@ from pulsar_steward.model.bundles import most_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pulsar_steward.admin.statistics import TopicStatistics
-
-_LAST = "~"
-"""Sorts after every time."""
-
 
 class FirstClients:
     """Connection times of each topic's first client, by bundle, as brokers write them."""
@@ -23,29 +18,17 @@ class FirstClients:
     def __init__(self) -> None:
         self._times: dict[tuple[str, str], list[str]] = defaultdict(list)
 
-    def add(self, bundle: tuple[str, str], topics: Iterable[TopicStatistics]) -> None:
-        """Adds topics of a bundle; those without a client, or of an unknown time, have none.
+    def add(self, bundle: tuple[str, str], times: Iterable[str]) -> None:
+        """Adds topics of a bundle, given as `ClientFigures.first_connected`.
 
         Texts of one time zone sort as their times do. A broker writes all in its own zone; where that changed its
         offset, the order is wrong for those clients alone that connected within the hour of the change.
 
         Args:
             bundle: Namespace and range.
-            topics: The topics.
+            times: Connection time of each topic's first client.
         """
-        times = self._times[bundle]
-        # Comparisons, as a call for each client of a million topics would be seen in the time that collecting takes.
-        for topic in topics:
-            first = _LAST
-            for producer in topic.publishers:
-                if producer.connected_since < first:  # noqa: PLR1730 - as said
-                    first = producer.connected_since
-            for subscription in topic.subscriptions.values():
-                for consumer in subscription.consumers:
-                    if consumer.connected_since < first:  # noqa: PLR1730 - as said
-                        first = consumer.connected_since
-            if first and first is not _LAST:
-                times.append(first)
+        self._times[bundle].extend(times)
 
     def of(self, bundle: tuple[str, str]) -> tuple[int, datetime | None, datetime | None]:
         """Number of topics with a client; when the first of them had one, and when nine in ten had; None: unknown."""

@@ -8,23 +8,16 @@ worked out once and the rest is comparing text: a topic may have 10,000 clients.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Protocol
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _SECONDS = len("2026-01-31T23:59:59")
-
-
-class Client(Protocol):
-    """Client with the time of its connection, as brokers write it; empty: unknown."""
-
-    @property
-    def connected_since(self) -> str: ...  # noqa: D102 - as the class says
+_WIDEST_OFFSET = timedelta(days=1)
 
 
 class Recent:
     """Recognises clients that connected since a point in time.
+
+    Attributes:
+        earliest: A text that sorts before it is not recent, whatever its offset: most clients need no more than that.
 
     Args:
         taken_at: Snapshot time, with its time zone.
@@ -34,15 +27,8 @@ class Recent:
     def __init__(self, taken_at: datetime, minutes: int) -> None:
         self._since = taken_at - timedelta(minutes=minutes)
         self._utc = self._since.astimezone(UTC).isoformat()[:_SECONDS]
+        self.earliest = (self._since.astimezone(UTC) - _WIDEST_OFFSET).isoformat()[:_SECONDS]
         self._limits: dict[str, str | None] = {}
-
-    def among(self, clients: Iterable[Client]) -> int:
-        """Number of clients that connected not before the limit; a text that is no timestamp is not recent."""
-        count = 0
-        for client in clients:
-            if self.holds(client.connected_since):
-                count += 1
-        return count
 
     def holds(self, written: str) -> bool:
         """True if a timestamp, as a broker writes it, is not before the limit."""

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.collect.client_versions import ClientVersions
+from pulsar_steward.collect.clients import ClientFigures
 from pulsar_steward.collect.first_clients import FirstClients
 from pulsar_steward.collect.rows import Rows
 from pulsar_steward.collect.sums import BundleSum
 from pulsar_steward.model.tables import CLIENTS, SUBSCRIPTIONS, TOPICS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from pulsar_steward.admin.statistics import (
         ConsumerStatistics,
@@ -50,6 +51,7 @@ class TopicRows:
     def add(self, namespace: str, bundle: str, topics: dict[str, TopicStatistics]) -> None:
         """Adds topics of one bundle, by their full names."""
         count, values = len(topics), topics.values()
+        clients = ClientFigures(topics, self._recent)
         subscriptions = [topic.subscriptions for topic in values]
         consumers_of = [each.consumers for named in subscriptions for each in named.values()]
         counts = iter(map(len, consumers_of))
@@ -72,15 +74,15 @@ class TopicRows:
             [len(named) for named in subscriptions],
             *rates,
             [topic.pending_add_entries_count for topic in values],
-            [self._recent.among(topic.publishers) if topic.publishers else 0 for topic in values],
+            clients.recent_producers,
             [topic.storage_size for topic in values],
             backlog,
             [_replication(topic.replication) if topic.replication else None for topic in values],
         )
         self.sums.setdefault((namespace, bundle), BundleSum()).add(count, producers, consumers, *rates, backlog)
-        self.first_clients.add((namespace, bundle), values)
-        self._add_subscriptions(namespace, topics)
-        self.versions.add(namespace, topics)
+        self.first_clients.add((namespace, bundle), clients.first_connected)
+        self._add_subscriptions(namespace, topics, clients)
+        self.versions.add(namespace, topics, clients)
 
     def full(self) -> Iterator[TableBatch]:
         """Yields and removes all full batches."""
@@ -92,11 +94,10 @@ class TopicRows:
         for rows in (self._topics, self._subscriptions, self._clients):
             yield from rows.rest()
 
-    def _add_subscriptions(self, namespace: str, topics: dict[str, TopicStatistics]) -> None:
+    def _add_subscriptions(self, namespace: str, topics: dict[str, TopicStatistics], clients: ClientFigures) -> None:
         names = [name for topic in topics.values() for name in topic.subscriptions]
         owners = [name for name, topic in topics.items() for _ in topic.subscriptions]
         values = [value for topic in topics.values() for value in topic.subscriptions.values()]
-        of_consumers = _OfConsumers(values, self._recent)
         self._subscriptions.add(
             owners,
             [namespace] * len(names),
@@ -104,15 +105,15 @@ class TopicRows:
             [value.type for value in values],
             [len(value.consumers) for value in values],
             [value.msg_backlog for value in values],
-            of_consumers.messages_per_entry,
+            clients.messages_per_entry,
             [value.unacked_messages for value in values],
             [value.blocked_subscription_on_unacked_msgs for value in values],
             [value.total_non_contiguous_deleted_messages_range for value in values],
             [value.number_of_entries_since_first_not_acked_message for value in values],
-            of_consumers.blocked,
-            of_consumers.without_permits,
-            of_consumers.stuck,
-            of_consumers.recent,
+            clients.blocked,
+            clients.without_permits,
+            clients.stuck,
+            clients.recent,
             [value.msg_rate_out for value in values],
             [value.message_ack_rate for value in values],
             [value.msg_rate_redeliver for value in values],
@@ -161,38 +162,6 @@ def _replication(remote: dict[str, ReplicatorStatistics]) -> str:
         for name, each in sorted(remote.items())
     ]
     return msgspec.json.encode(told).decode()
-
-
-class _OfConsumers:
-    """Totals of the consumers of subscriptions: columns with one value per subscription.
-
-    Attributes:
-        messages_per_entry: The highest average among its consumers; None if unknown.
-        blocked: Number that get nothing because of too many unacknowledged messages.
-        without_permits: Number that have not asked for more.
-        stuck: Of these, the number that received and acknowledged nothing lately.
-        recent: Number that connected recently.
-    """
-
-    def __init__(self, subscriptions: Sequence[SubscriptionStatistics], recent: Recent) -> None:
-        count = len(subscriptions)
-        self.messages_per_entry: list[int | None] = [None] * count
-        self.blocked, self.without_permits, self.stuck, self.recent = ([0] * count for _ in range(4))
-        # One plain pass over the consumers: there are more of them than of anything else.
-        for number, subscription in enumerate(subscriptions):
-            most = 0
-            for each in subscription.consumers:
-                most = max(most, each.avg_messages_per_entry)  # 0 or less for one that received nothing yet
-                if each.blocked_consumer_on_unacked_msgs:
-                    self.blocked[number] += 1
-                if each.available_permits <= 0:
-                    self.without_permits[number] += 1
-                    if each.msg_rate_out <= 0 and each.message_ack_rate <= 0:
-                        self.stuck[number] += 1
-                if recent.holds(each.connected_since):
-                    self.recent[number] += 1
-            if most:
-                self.messages_per_entry[number] = most
 
 
 def _badness(consumer: ConsumerStatistics) -> tuple[int, int, str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from pulsar_steward.admin.statistics import (
@@ -11,6 +13,8 @@ from pulsar_steward.admin.statistics import (
     TopicStatistics,
 )
 from pulsar_steward.collect.client_versions import MAX_HOSTS, MAX_VERSIONS, OTHER, ClientVersions
+from pulsar_steward.collect.clients import ClientFigures
+from pulsar_steward.collect.recent import Recent
 from pulsar_steward.model.client_versions import TROUBLES, is_suspicious, trouble_of
 from pulsar_steward.model.finding import Severity
 
@@ -32,7 +36,7 @@ def producer(version: str | None, host: str = "10.0.0.1") -> PublisherStatistics
 def rows_of(topics: dict[str, TopicStatistics], namespace: str = "a/b") -> list[dict[str, object]]:
     """The rows of one namespace."""
     versions = ClientVersions("x:8080")
-    versions.add(namespace, topics)
+    versions.add(namespace, topics, ClientFigures(topics, Recent(datetime(2026, 1, 1, tzinfo=UTC), 10)))
     return [row for piece in versions.rows() for row in piece.rows.to_pylist()]
 
 

@@ -12,10 +12,13 @@ from pulsar_steward.admin.statistics import (
     SubscriptionStatistics,
     TopicStatistics,
 )
+from pulsar_steward.collect.clients import ClientFigures
 from pulsar_steward.collect.first_clients import FirstClients
+from pulsar_steward.collect.recent import Recent
 
 BUNDLE = ("t/n", "0x00000000_0xffffffff")
 NOON = "2026-01-01T12:00:00Z"
+RECENT = Recent(datetime(2026, 1, 1, tzinfo=UTC), 10)
 
 
 def topic(*producers: str, consumers: tuple[str, ...] = ()) -> TopicStatistics:
@@ -54,7 +57,8 @@ def test_first_clients(topics: list[TopicStatistics], expected: tuple[int, datet
     for size in (1, len(topics) or 1):
         clients = FirstClients()
         for start in range(0, len(topics), size):
-            clients.add(BUNDLE, topics[start : start + size])
+            part = {f"persistent://t/n/{number}": each for number, each in enumerate(topics[start : start + size])}
+            clients.add(BUNDLE, ClientFigures(part, RECENT).first_connected)
         count, *times = clients.of(BUNDLE)
         assert (count, *(each and each.replace(microsecond=0) for each in times)) == expected
 

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pulsar_steward.admin.statistics import PublisherStatistics
 from pulsar_steward.collect.recent import Recent
 
 TAKEN_AT = datetime(2026, 3, 1, 0, 5, tzinfo=UTC)
@@ -29,7 +28,17 @@ TAKEN_AT = datetime(2026, 3, 1, 0, 5, tzinfo=UTC)
 )
 def test_a_time_is_compared_in_the_zone_that_it_was_written_in(written: str, *, expected: bool) -> None:
     """Ten minutes before the snapshot is the limit, to the second; what is no time is not recent."""
-    recent, client = Recent(TAKEN_AT, 10), PublisherStatistics(written)
+    recent = Recent(TAKEN_AT, 10)
 
-    assert recent.among([client]) == int(expected)
-    assert recent.among([client, PublisherStatistics("2026-03-01T00:04:59Z"), client]) == 1 + 2 * int(expected)
+    assert recent.holds(written) is expected
+    assert written >= recent.earliest or not expected
+
+
+@pytest.mark.parametrize("offset", ["+14:00", "-12:00", "+18:00", "-18:00"])
+def test_the_earliest_time_holds_for_every_zone(offset: str) -> None:
+    """A client of that instant, written in the time of any zone there is, is not left out."""
+    zone = datetime.fromisoformat(f"2026-01-01T00:00:00{offset}").tzinfo
+    recent, written = Recent(TAKEN_AT, 10), TAKEN_AT.astimezone(zone).isoformat()
+
+    assert written >= recent.earliest
+    assert recent.holds(written)
