@@ -66,6 +66,35 @@ TROUBLES = (
         quick=True,
     ),
     SimulatedFault(
+        name="publishing-slow-for-a-full-heap",
+        about="Full collections take a quarter of a broker's time, and leave its heap 97 % full; it publishes slowly.",
+        expected=(
+            Expected("heap-pressure", at(1)),
+            Expected("gc-pressure", at(1)),
+            _names("a heap that stays full", 1),
+        ),
+        specs=(
+            cluster(
+                broker_1=strained(
+                    heap_mb=7600,
+                    left_mb=0.97 * 8192 * 2 / 3,
+                    full_gc_seconds=DAY_S / 4,
+                    full_gc_count=40_000,
+                    publishes=SLOW,
+                )
+            ),
+        ),
+        why=NO_HEAP,
+    ),
+    SimulatedFault(
+        name="publishing-slow-for-busy-processors",
+        about="The processors of a broker are busy in two looks, and it publishes slowly.",
+        expected=(Expected("cpu-busy", at(1)), _names("busy processors", 1)),
+        specs=(cluster(broker_1=strained(cpu_percent=194.0, publishes=SLOW)),),
+        observations=2,
+        why=NO_ROOM,
+    ),
+    SimulatedFault(
         name="publishing-slow-for-the-metadata-store",
         about="The metadata store is slow, and so are ledger switches, for which publishing waits; writes are quick.",
         expected=(

@@ -9,9 +9,10 @@ import pytest
 from pulsar_steward.checks.check import Answer, JudgedAnswers, Judgement
 from pulsar_steward.checks.clients import ack_holes
 from pulsar_steward.checks.placement import hot_bundle
-from pulsar_steward.checks.resources import gc_pressure, io_threads_stuck, logging_debug, zookeeper_slow
+from pulsar_steward.checks.resources import cpu_busy, heap_pressure, io_threads_stuck, logging_debug, zookeeper_slow
 from pulsar_steward.checks.resources.publish_causes import (
     BOOKIES,
+    COLLECTIONS,
     METADATA,
     RESTS_ON,
     SWITCHES,
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
     from pulsar_steward.checks.check import Row
 
-COLLECTIONS, DEBUG, STUCK = (each.CHECK.check_id for each in (gc_pressure, logging_debug, io_threads_stuck))
+DEBUG, STUCK = logging_debug.CHECK.check_id, io_threads_stuck.CHECK.check_id
+HEAP, PROCESSORS = heap_pressure.CHECK.check_id, cpu_busy.CHECK.check_id
 ZOOKEEPER = zookeeper_slow.CHECK.check_id
 HOLES, BUNDLE = ack_holes.CHECK.check_id, hot_bundle.CHECK.check_id
 INFO, WARNING, CRITICAL = Severity
@@ -98,6 +100,18 @@ ORDERS: dict[str, tuple[list[Seen], list[str]]] = {
     "DEBUG logging explains what only that broker sees": (
         [(BOOKIES, "a:1", CRITICAL), (DEBUG, "a:1", WARNING)],
         [DEBUG, BOOKIES],
+    ),
+    "a full heap explains collections, and so what that broker sees": (
+        [(BOOKIES, "a:1", CRITICAL), (COLLECTIONS, "a:1", WARNING), (HEAP, "a:1", WARNING)],
+        [HEAP, COLLECTIONS, BOOKIES],
+    ),
+    "busy processors explain what only that broker sees": (
+        [(BOOKIES, "a:1", CRITICAL), (PROCESSORS, "a:1", WARNING)],
+        [PROCESSORS, BOOKIES],
+    ),
+    "and not what all see that are busy": (
+        [(BOOKIES, "a:1", CRITICAL), *((PROCESSORS, broker, WARNING) for broker in ("a:1", "b:1"))],
+        [BOOKIES, PROCESSORS],
     ),
     "the metadata store explains switches everywhere": (
         [(SWITCHES, "a:1", CRITICAL), (SWITCHES, "b:1", CRITICAL), (METADATA, "a:1", INFO)],

@@ -16,8 +16,10 @@ from pulsar_steward.checks.clients.consumers import subject_of
 from pulsar_steward.checks.placement import hot_bundle
 from pulsar_steward.checks.resources import (
     bookie_thread_busy,
+    cpu_busy,
     direct_memory_pressure,
     gc_pressure,
+    heap_pressure,
     io_threads_stuck,
     ledger_switch_slow,
     logging_debug,
@@ -33,8 +35,12 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, Check, JudgedAnswers
 
 BOOKIES = bookie_thread_busy.CHECK.check_id
+COLLECTIONS = gc_pressure.CHECK.check_id
 METADATA = metadata_latency.CHECK.check_id
 SWITCHES = ledger_switch_slow.CHECK.check_id
+
+SEEN_FROM_INSIDE = (BOOKIES, METADATA, SWITCHES)
+"""Checks of figures that a broker measures itself: they suffer wherever it stands still, or waits for a processor."""
 
 SERVES = {"bookie": BOOKIES, "zookeeper": METADATA}
 """Check that sees the effects of trouble in a process that is no broker, by its kind."""
@@ -60,7 +66,13 @@ class Cause:
 READ_ONLY = Cause("a read-only bookie", None, (BOOKIES,), local=False)
 
 CAUSES = (
-    Cause("garbage collection", gc_pressure.CHECK, (BOOKIES, METADATA, SWITCHES, io_threads_stuck.CHECK.check_id)),
+    Cause(
+        "a heap that stays full",
+        heap_pressure.CHECK,
+        (COLLECTIONS, *SEEN_FROM_INSIDE, io_threads_stuck.CHECK.check_id),
+    ),
+    Cause("garbage collection", gc_pressure.CHECK, (*SEEN_FROM_INSIDE, io_threads_stuck.CHECK.check_id)),
+    Cause("busy processors", cpu_busy.CHECK, SEEN_FROM_INSIDE),
     Cause("stuck threads", io_threads_stuck.CHECK),
     READ_ONLY,
     Cause("bookies, or a thread that serves them", bookie_thread_busy.CHECK),
@@ -68,7 +80,7 @@ CAUSES = (
     Cause("the metadata store", metadata_latency.CHECK, (SWITCHES,), local=False),
     Cause("switches to new ledgers", ledger_switch_slow.CHECK),
     Cause("direct memory", direct_memory_pressure.CHECK),
-    Cause("logging at DEBUG", logging_debug.CHECK, (BOOKIES, METADATA, SWITCHES)),
+    Cause("logging at DEBUG", logging_debug.CHECK, SEEN_FROM_INSIDE),
     Cause("a hot bundle", hot_bundle.CHECK),
     Cause("ack holes", ack_holes.CHECK),
 )
