@@ -1,10 +1,10 @@
-"""A bookie's own HTTP port, off unless its settings say otherwise: by its admin API it is made read-only, and back."""
+"""Bookies' own HTTP ports, off unless settings say otherwise: their admin API makes one read-only, and back."""
 
 import httpx
 
 from lab.admin import NO_CERTIFICATES, TIMEOUT_S
 from lab.cluster import Lab
-from lab.ports import LOOPBACK, Ports
+from lab.ports import LOOPBACK
 
 METRICS = {
     "prometheusStatsHttpEnable": "true",
@@ -13,19 +13,24 @@ METRICS = {
 """Settings of a bookie that tells its metrics there as well."""
 
 
-def with_admin_api() -> dict[str, str]:
-    """Settings of a bookie that answers its own admin API on a free port."""
-    return {
-        "httpServerEnabled": "true",
-        "httpServerHost": LOOPBACK,
-        "httpServerPort": str(Ports(None).take(LOOPBACK, "the bookie's own API")),
-        "httpServerClass": "org.apache.bookkeeper.http.vertx.VertxHttpServer",
-    }
+ADMIN_API = {
+    "httpServerEnabled": "true",
+    "httpServerHost": LOOPBACK,
+    "httpServerClass": "org.apache.bookkeeper.http.vertx.VertxHttpServer",
+}
+"""Settings of bookies that answer their own admin API, each on a free port."""
 
 
-def url_of(lab: Lab) -> str:
-    """Address at which the bookie of a lab with such settings answers."""
-    return f"http://{LOOPBACK}:{lab.state.spec.bookie_settings['httpServerPort']}"
+def url_of(lab: Lab, number: int = 1) -> str:
+    """Address at which a bookie of a lab with such settings answers, by its number from 1."""
+    return f"http://{LOOPBACK}:{lab.state.bookies[number - 1].api_port}"
+
+
+def metrics_urls(lab: Lab) -> tuple[str, ...]:
+    """Values of `collect.metrics_urls` for the bookies of a lab that tell their metrics, also for those that ended."""
+    if lab.state.spec.bookie_settings.get("prometheusStatsHttpEnable") != "true":
+        return ()
+    return tuple(f"bookie={url_of(lab, number)}/metrics" for number in range(1, lab.state.spec.bookies + 1))
 
 
 def set_read_only(lab: Lab, *, on: bool) -> None:

@@ -59,16 +59,16 @@ class Boot:
         if self._spec.advertised == "name":
             self._hosts.write_text(settings.hosts(plan.possible_names(self._spec)), encoding="utf-8")
         state, data = self._store.read(), self._home / "data"
-        zookeeper, bookie = state.zookeeper, state.bookie
+        zookeeper = state.zookeeper
         conf, logging = self._conf(zookeeper, settings.zookeeper(state, data)), self.log_at(zookeeper, "INFO")
         self._up(Launch(zookeeper, java.zookeeper(self._jars, conf, logging), lambda: _zookeeper_serves(zookeeper)))
         self._cluster_metadata(state, logging)
-        conf, logging = self._conf(bookie, settings.bookie(state, data)), self.log_at(bookie, "INFO")
-        # Brokers need the bookie only once they answer their health check, so both start side by side.
-        self._up(
-            Launch(bookie, java.bookie(self._jars, conf, logging), lambda: ports.answers(bookie.host, bookie.port)),
-            *map(self._broker_launch, state.brokers),
-        )
+        # Brokers need bookies only once they answer their health check, so all start side by side.
+        self._up(*map(self._bookie_launch, state.bookies), *map(self._broker_launch, state.brokers))
+
+    def bookie(self, bookie: Node) -> None:
+        """Starts a bookie, and returns once it listens."""
+        self._up(self._bookie_launch(bookie))
 
     def brokers(self, brokers: Iterable[Broker]) -> None:
         """Starts these brokers side by side, and returns once each has written and read a message."""
@@ -100,6 +100,12 @@ class Boot:
     @property
     def _secrets(self) -> Path:
         return self._home / "secrets"
+
+    def _bookie_launch(self, bookie: Node) -> Launch:
+        conf = self._conf(bookie, settings.bookie(self._store.read(), bookie, self._home / "data"))
+        logging = self.log_at(bookie, "INFO")
+        command = java.bookie(self._jars, conf, logging)
+        return Launch(bookie, command, lambda: ports.answers(bookie.host, bookie.port))
 
     def _broker_launch(self, broker: Broker) -> Launch:
         extra = self._listeners(broker) | self._authentication()

@@ -223,13 +223,25 @@ class Lab:
         """SIGCONT; harmless where it runs."""
         self._signal(self.state.zookeeper, signal.SIGCONT)
 
-    def pause_bookie(self) -> None:
+    def pause_bookies(self) -> None:
         """SIGSTOP: what brokers write waits, and so does whoever publishes."""
-        self._signal(self.state.bookie, signal.SIGSTOP)
+        for bookie in self.state.bookies:
+            self._signal(bookie, signal.SIGSTOP)
 
-    def resume_bookie(self) -> None:
-        """SIGCONT; harmless where it runs."""
-        self._signal(self.state.bookie, signal.SIGCONT)
+    def resume_bookies(self) -> None:
+        """SIGCONT; harmless where they run."""
+        for bookie in self.state.bookies:
+            self._signal(bookie, signal.SIGCONT)
+
+    def kill_bookie(self, number: int) -> None:
+        """SIGKILL of the bookie of this number, from 1; the cluster lists it until its metadata session ends."""
+        bookie = self.state.bookies[number - 1]
+        process.kill([bookie.process])
+        self._store.change(lambda state: state.with_process(bookie.name, None))
+
+    def start_bookie(self, number: int) -> None:
+        """Starts an ended bookie again, with its disks, and returns once it listens."""
+        self._boot().bookie(self.state.bookies[number - 1])
 
     @contextlib.contextmanager
     def second_cluster(self, name: str, **options: Unpack[LabOptions]) -> Iterator["Lab"]:
@@ -249,7 +261,10 @@ class Lab:
     def restore(self) -> None:
         """Has every broker that the lab began with running, and no other."""
         self.resume_zookeeper()
-        self.resume_bookie()
+        self.resume_bookies()
+        for number, bookie in enumerate(self.state.bookies, start=1):
+            if process.condition(bookie.process) == "gone":
+                self.start_bookie(number)
         for broker in self.brokers:
             now, wanted = self.condition(broker.broker_id), broker.number <= self.state.spec.brokers
             if now == "paused":
@@ -293,7 +308,7 @@ class Lab:
         return target.broker_id
 
     def log(self, part: str) -> Path:
-        """The log file of a part (``zookeeper``, ``bookie``, ``broker-1``)."""
+        """The log file of a part (``zookeeper``, ``bookie``, ``bookie-2``, ``broker-1``)."""
         return log_file(self.home, part)
 
     def condition(self, broker_id: str) -> process.Condition:
@@ -305,7 +320,7 @@ class Lab:
         if not self._store.exists():
             return
         state = self.state
-        for parts in (state.brokers, (state.bookie,), (state.zookeeper,)):
+        for parts in (state.brokers, state.bookies, (state.zookeeper,)):
             process.end([part.process for part in parts], grace_s)
         self._store.remove()
         self._remove("data", "secrets")

@@ -48,7 +48,7 @@ def cluster_metadata(jars: Path, state: LabState, logging: Path) -> list[str]:
 
 
 def bookie(jars: Path, conf: Path, logging: Path) -> list[str]:
-    """Runs the bookie."""
+    """Runs a bookie."""
     return [*_java(jars, logging, 512, direct_mb=512), "org.apache.bookkeeper.server.Main", "--conf", str(conf)]
 
 

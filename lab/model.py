@@ -33,6 +33,7 @@ class LabOptions(TypedDict, total=False):
     advertised: Advertised
     base_port: int | None
     coordinators: int
+    bookies: int
     cluster: str
     configuration_store: str | None
     broker_settings: Mapping[str, str]
@@ -60,11 +61,12 @@ class LabSpec(msgspec.Struct, frozen=True, kw_only=True):
             The binary protocol stays at their addresses.
         base_port: The first of the ports to use; None takes free ones.
         coordinators: How many transaction coordinators the cluster has.
+        bookies: How many bookies; each topic's ledgers are on one, unless the brokers' settings say otherwise.
         cluster: Name of the cluster.
         configuration_store: ``host:port`` of the store of tenants and namespaces, as `Lab.configuration_store` gives it
             for another lab whose cluster has another name, to have two clusters that replicate; None: its own.
         broker_settings: More settings for ``broker.conf``; they win over the lab's own.
-        bookie_settings: Likewise for the bookie's.
+        bookie_settings: Likewise for the bookies'.
         zookeeper_settings: Likewise for ZooKeeper's.
         tied: The processes are killed when the thread that started them ends, even by SIGKILL (Linux only).
     """
@@ -78,6 +80,7 @@ class LabSpec(msgspec.Struct, frozen=True, kw_only=True):
     advertised: Advertised = "address"
     base_port: int | None = None
     coordinators: int = 16
+    bookies: int = 1
     cluster: str = CLUSTER
     configuration_store: str | None = None
     broker_settings: Mapping[str, str] = {}
@@ -92,6 +95,8 @@ class LabSpec(msgspec.Struct, frozen=True, kw_only=True):
             raise LabError(f"Pulsar {self.pulsar_version} is not prepared: choose one of {', '.join(VERSIONS)}")
         if self.brokers < 1:
             raise LabError(f"a lab needs at least one broker, {self.brokers} were asked for")
+        if self.bookies < 1:
+            raise LabError(f"a lab needs at least one bookie, {self.bookies} were asked for")
         if self.auth == "tls" and self.listeners != "tls":
             raise LabError("client certificates are asked for by TLS only: auth 'tls' needs listeners 'tls'")
 
@@ -104,11 +109,20 @@ class ProcessId(msgspec.Struct, frozen=True):
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
-    """ZooKeeper or the bookie: one process that listens on one port."""
+    """ZooKeeper or a bookie.
+
+    Attributes:
+        name: ``zookeeper``, ``bookie``, ``bookie-2``...
+        host: Address that it listens on.
+        port: Port of its protocol.
+        api_port: Port of a bookie's own admin API and metrics; None: it has none.
+        process: Its process; None once it was ended on purpose.
+    """
 
     name: str
     host: str
     port: int
+    api_port: int | None = None
     process: ProcessId | None = None
 
 
@@ -181,13 +195,13 @@ class LabState(msgspec.Struct, frozen=True, kw_only=True):
 
     spec: LabSpec
     zookeeper: Node
-    bookie: Node
+    bookies: tuple[Node, ...]
     brokers: tuple[Broker, ...]
 
     @property
     def parts(self) -> tuple[Node | Broker, ...]:
         """Every part, in the order in which they are stopped: a broker whose ZooKeeper went first hangs."""
-        return (*self.brokers, self.bookie, self.zookeeper)
+        return (*self.brokers, *self.bookies, self.zookeeper)
 
     def part(self, name: str) -> Node | Broker:
         """The part of that name."""
@@ -197,7 +211,6 @@ class LabState(msgspec.Struct, frozen=True, kw_only=True):
         """The same lab, with that part's process started anew or (None) ended."""
         if name == self.zookeeper.name:
             return replace(self, zookeeper=replace(self.zookeeper, process=process))
-        if name == self.bookie.name:
-            return replace(self, bookie=replace(self.bookie, process=process))
         brokers = (replace(broker, process=process) if broker.name == name else broker for broker in self.brokers)
-        return replace(self, brokers=tuple(brokers))
+        bookies = (replace(bookie, process=process) if bookie.name == name else bookie for bookie in self.bookies)
+        return replace(self, brokers=tuple(brokers), bookies=tuple(bookies))

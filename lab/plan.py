@@ -21,7 +21,7 @@ def new_state(spec: LabSpec) -> LabState:
     return LabState(
         spec=spec,
         zookeeper=Node(name="zookeeper", host=LOOPBACK, port=ports.take(LOOPBACK, "ZooKeeper")),
-        bookie=Node(name="bookie", host=LOOPBACK, port=ports.take(LOOPBACK, "the bookie")),
+        bookies=tuple(_bookie(number, spec, ports) for number in range(1, spec.bookies + 1)),
         brokers=_brokers(range(1, spec.brokers + 1), spec, ports),
     )
 
@@ -51,7 +51,19 @@ def possible_names(spec: LabSpec) -> dict[str, str]:
 def used_by(state: LabState) -> frozenset[int]:
     """The lab's ports, those of ended brokers included."""
     of_brokers = (port for broker in state.brokers for port in broker.ports)
-    return frozenset((state.zookeeper.port, state.bookie.port, *of_brokers))
+    of_bookies = (port for bookie in state.bookies for port in (bookie.port, bookie.api_port) if port is not None)
+    return frozenset((state.zookeeper.port, *of_bookies, *of_brokers))
+
+
+def _bookie(number: int, spec: LabSpec, ports: Ports) -> Node:
+    name = "bookie" if number == 1 else f"bookie-{number}"
+    answers = spec.bookie_settings.get("httpServerEnabled") == "true"
+    return Node(
+        name=name,
+        host=LOOPBACK,
+        port=ports.take(LOOPBACK, name),
+        api_port=ports.take(LOOPBACK, f"the own API of {name}") if answers else None,
+    )
 
 
 def _brokers(numbers: Sequence[int], spec: LabSpec, ports: Ports) -> tuple[Broker, ...]:

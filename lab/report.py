@@ -25,7 +25,7 @@ def status(lab: Lab) -> dict[str, Any]:
         "admin_urls": list(lab.admin_urls),
         "service_url": lab.service_url,
         "token_file": None if lab.token_file is None else str(lab.token_file),
-        "parts": [_part(part, lab) for part in reversed(lab.state.parts[-2:])]
+        "parts": [_part(part, lab) for part in (lab.state.zookeeper, *lab.state.bookies)]
         + [
             _part(broker, lab)
             | {

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
-from lab.model import Broker, LabState, LogLevel
+from lab.model import Broker, LabState, LogLevel, Node
 from lab.ports import LOOPBACK
 
 TEMPLATES = Path(__file__).with_name("config")
@@ -20,16 +20,17 @@ def zookeeper(state: LabState, data: Path) -> str:
     return _written(parsed(text) | dict(state.spec.zookeeper_settings))
 
 
-def bookie(state: LabState, data: Path) -> str:
-    """The bookie's configuration; what the lab was asked for wins over the template."""
+def bookie(state: LabState, node: Node, data: Path) -> str:
+    """A bookie's configuration; what the lab was asked for wins over the template."""
     text = _filled(
         "bookie",
-        data=data,
-        bookie_port=state.bookie.port,
+        data=data / node.name,
+        bookie_port=node.port,
         zookeeper=zookeeper_address(state),
         loopback_interface="lo" if sys.platform.startswith("linux") else "lo0",
     )
-    return _written(parsed(text) | dict(state.spec.bookie_settings))
+    own = {} if node.api_port is None else {"httpServerPort": str(node.api_port)}
+    return _written(parsed(text) | dict(state.spec.bookie_settings) | own)
 
 
 def broker(state: LabState, broker: Broker, extra: Mapping[str, str]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lab.bookie import with_admin_api
 from lab.faults.real.ground import COMMON_SETTINGS
 from lab.pool import LabPool
 
@@ -43,8 +42,10 @@ class Labs:
         if scene.own_lab:
             self.end()
         self._say(f"a lab with {', '.join(f'{key}={value}' for key, value in scene.settings) or 'no further settings'}")
-        bookie = with_admin_api() if scene.bookie_api else {}
-        return self._pool.lab(broker_settings=dict(COMMON_SETTINGS) | dict(scene.settings), bookie_settings=bookie)
+        bookies, settings = scene.bookies
+        return self._pool.lab(
+            broker_settings=dict(COMMON_SETTINGS) | dict(scene.settings), bookies=bookies, bookie_settings=settings
+        )
 
     def done_with(self, scene: Scene) -> None:
         """Ends the lab if it was the scene's own."""

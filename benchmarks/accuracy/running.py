@@ -14,6 +14,7 @@ from benchmarks.accuracy.scenes import scenes
 from benchmarks.accuracy.settling import statistics_apart_s, wait_for_quick_writes
 from benchmarks.accuracy.stage import Stage
 from benchmarks.observing import observe
+from lab.bookie import metrics_urls
 from lab.faults.fault import RealFault, SimulatedFault
 from lab.simulator import running_servers
 from pulsar_steward.checks.resources import bookie_thread_busy, publish_slow
@@ -90,7 +91,7 @@ class Workbench:
             for observed in range(scene.observations):
                 time.sleep(A_SECOND_S)  # a snapshot's name is the second that it was taken at
                 stage.change(observed)
-                uri = self._observe(scene, lab, datetime.now(UTC))
+                uri = self._observe(scene, lab, datetime.now(UTC), servers=metrics_urls(lab))
         except Exception as error:  # noqa: BLE001 - as above
             uri, failure = None, f"{type(error).__name__}: {error}"
         finally:

@@ -54,9 +54,9 @@ class Scene:
         return isinstance(self.first, RealFault) and self.first.own_lab
 
     @property
-    def bookie_api(self) -> bool:
-        """True if its lab's bookie answers the admin API of bookies."""
-        return isinstance(self.first, RealFault) and self.first.bookie_api
+    def bookies(self) -> tuple[int, dict[str, str]]:
+        """How many bookies its lab has, and the settings of each."""
+        return (self.first.bookies, dict(self.first.bookie_settings)) if isinstance(self.first, RealFault) else (1, {})
 
 
 def scenes(faults: Iterable[AnyFault]) -> list[Scene]:

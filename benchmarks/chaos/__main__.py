@@ -25,7 +25,7 @@ from benchmarks.chaos.faults import FAULTS, Scenario, at_each_line, scenarios
 from benchmarks.chaos.ground import Ground
 from benchmarks.chaos.running import ChaosRun, Servers
 from benchmarks.telling import sayer, versions
-from lab.bookie import with_admin_api
+from lab.bookie import ADMIN_API
 from lab.cluster import running_lab
 from lab.errors import PrerequisiteMissingError
 from lab.faults.real.ground import COMMON_SETTINGS
@@ -100,7 +100,7 @@ def run_all(
     if folder is None:
         raise PrerequisiteMissingError("PostgreSQL is needed: install its package, such as Debian's `postgresql`")
     with ExitStack() as open_parts:
-        brokers, bookie = dict(COMMON_SETTINGS), with_admin_api()
+        brokers, bookie = dict(COMMON_SETTINGS), ADMIN_API
         lab = open_parts.enter_context(running_lab("chaos", home=home, broker_settings=brokers, bookie_settings=bookie))
         postgres, program = open_parts.enter_context(restartable_postgres(folder))
         detour = Detour()

@@ -80,7 +80,8 @@ class RealFault(Fault):
         among: The name of the company it needs: those of one name are made side by side, and no others with them.
         client: The library that its messages are sent and taken with; None: there are none.
         batched: Whether its producers batch; None: as that library does by default.
-        bookie_api: Whether the bookie of its lab, which is its own then, answers the admin API of bookies.
+        bookies: How many bookies its lab has, which is its own unless that is one.
+        bookie_settings: Of each bookie of its lab, which is its own then.
     """
 
     made: Callable[[Lab], Making] = _nothing
@@ -90,7 +91,8 @@ class RealFault(Fault):
     among: str = ""
     client: Language | None = None
     batched: bool | None = None
-    bookie_api: bool = False
+    bookies: int = 1
+    bookie_settings: tuple[tuple[str, str], ...] = ()
 
     @property
     def namespace(self) -> str:

@@ -27,7 +27,8 @@ class AuditorSpec:
     """Series of the one bookie that was elected as the auditor, since its start.
 
     Attributes:
-        found: Ledgers that it found to have too few copies.
+        found: Ledgers that it found to have too few copies, each as often as an audit found it.
+        audits: Audits that found any: a lost bookie is audited twice within a second.
         no_copy: Ledgers without any copy of an entry, by its last periodic check.
         below_ack_quorum: Ledgers with fewer copies of an entry than the ack quorum, by the same.
         below_write_quorum: Ledgers with fewer than the write quorum.
@@ -35,6 +36,7 @@ class AuditorSpec:
     """
 
     found: int = 0
+    audits: int = 0
     no_copy: int = 0
     below_ack_quorum: int = 0
     below_write_quorum: int = 0
@@ -44,8 +46,8 @@ class AuditorSpec:
         """Yields the auditor's series."""
         name = f"{AUDITOR}_NUM_UNDER_REPLICATED_LEDGERS"
         yield family(name, "summary")
-        for success, found in ((False, 0), (True, self.found)):
-            yield from counted(name, {"success": str(success).lower()}, min(found, 1), found)
+        for success, audits, found in ((False, 0, 0), (True, self.audits, self.found)):
+            yield from counted(name, {"success": str(success).lower()}, audits, found)
         gauges = {
             "NUM_LEDGERS_HAVING_NO_REPLICA_OF_AN_ENTRY": self.no_copy,
             "NUM_LEDGERS_HAVING_LESS_THAN_AQ_REPLICAS_OF_AN_ENTRY": self.below_ack_quorum,

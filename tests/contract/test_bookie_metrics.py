@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from lab.bookie import METRICS, set_read_only, url_of, with_admin_api
+from lab.bookie import ADMIN_API, METRICS, set_read_only, url_of
 from lab.cluster import running_lab
 from lab.simulator import AuditorSpec, BookieSpec, running_servers
 from lab.testing import need_lab
@@ -42,7 +42,14 @@ OF_PROCESS = {
     heap_pressure.LEFT_LIMIT,
     cpu_busy.SECONDS,
 }
-OF_AUDITOR = {copies.FOUND, copies.NO_COPY, copies.BELOW_ACK_QUORUM, copies.BELOW_WRITE_QUORUM, copies.OVERDUE}
+OF_AUDITOR = {
+    copies.FOUND,
+    copies.AUDITS,
+    copies.NO_COPY,
+    copies.BELOW_ACK_QUORUM,
+    copies.BELOW_WRITE_QUORUM,
+    copies.OVERDUE,
+}
 """Series of auto recovery; `copies.DELETED` is told only once a ledger was deleted before it was copied."""
 
 
@@ -63,7 +70,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A lab whose bookie answers for itself."""
     need_lab()
     home = tmp_path_factory.mktemp("bookie-metrics")
-    settings = {**with_admin_api(), **METRICS, **AUTO_RECOVERY}
+    settings = {**ADMIN_API, **METRICS, **AUTO_RECOVERY}
     with running_lab("bookie-metrics", home=home, brokers=1, bookie_settings=settings) as lab:
         yield lab
 

@@ -6,6 +6,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from lab import java, plan, settings
+from lab.bookie import ADMIN_API
 from lab.model import LabSpec, LabState
 
 
@@ -84,9 +85,20 @@ def test_a_broker_that_lists_itself_by_a_name(tmp_path: Path) -> None:
 
 def test_the_bookie_registers_where_brokers_look(state: LabState, tmp_path: Path) -> None:
     """The bookie's metadata address is ZooKeeper's, with no path behind it."""
-    conf = settings.parsed(settings.bookie(state, tmp_path))
+    conf = settings.parsed(settings.bookie(state, state.bookies[0], tmp_path))
     assert conf["metadataServiceUri"] == f"metadata-store:zk:127.0.0.1:{state.zookeeper.port}"
     assert conf["journalDirectory"].startswith(str(tmp_path))
+
+
+def test_bookies_share_nothing(tmp_path: Path) -> None:
+    """Each has ports and folders of its own, also for its admin API, which is on none unless it is asked for."""
+    state = plan.new_state(LabSpec(name="a", bookies=2, bookie_settings=ADMIN_API))
+    first, second = (settings.parsed(settings.bookie(state, each, tmp_path)) for each in state.bookies)
+    own = ("bookiePort", "httpServerPort", "journalDirectory", "ledgerDirectories", "indexDirectories")
+    assert [name for name in own if first[name] == second[name]] == []
+    assert len(plan.used_by(state)) == 1 + 2 * 2 + 3 * 2
+    plain = plan.new_state(LabSpec(name="a"))
+    assert "httpServerPort" not in settings.parsed(settings.bookie(plain, plain.bookies[0], tmp_path))
 
 
 def test_zookeeper_listens_on_loopback_only(state: LabState, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from lab.bookie import METRICS, is_read_only, set_read_only, url_of, with_admin_api
+from lab.bookie import ADMIN_API, METRICS, is_read_only, set_read_only, url_of
 from lab.faults.real.ground import COMMON_SETTINGS
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.model.setting import SettingName, TimeToLive
@@ -40,7 +40,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def lab(labs: LabPool) -> Lab:
     """A bookie whose own admin API and metrics answer."""
-    bookie = {**with_admin_api(), **METRICS}
+    bookie = {**ADMIN_API, **METRICS}
     return labs.lab(auth="token", broker_settings=dict(COMMON_SETTINGS), bookie_settings=bookie)
 
 

@@ -50,7 +50,7 @@ def listeners(state: LabState) -> list[tuple[str, int]]:
     """Every address that a part of the lab listens on."""
     web = [(broker.host, broker.web_port) for broker in state.brokers]
     service = [(broker.host, broker.service_port) for broker in state.brokers]
-    return [*web, *service, *((node.host, node.port) for node in (state.bookie, state.zookeeper))]
+    return [*web, *service, *((node.host, node.port) for node in (*state.bookies, state.zookeeper))]
 
 
 def test_every_broker_is_listed_by_the_cluster_itself(lab: Lab) -> None:

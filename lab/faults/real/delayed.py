@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from lab.bookie import set_read_only
+from lab.bookie import ADMIN_API, set_read_only
 from lab.faults.clients.work import Language
 from lab.faults.fault import Change, Expected, RealFault
 from lab.faults.real.ground import Ground
@@ -191,7 +191,7 @@ def _logged(here: Ground, end: str) -> int:
     return sum(len(re.findall(rf"BucketDelayedDeliveryTracker \[[^\]]*\] {end}", log)) for log in logs)
 
 
-OF_ITS_OWN: dict[str, Any] = {"settings": SMALL_BUCKETS, "own_lab": True, "bookie_api": True}
+OF_ITS_OWN: dict[str, Any] = {"settings": SMALL_BUCKETS, "own_lab": True, "bookie_settings": tuple(ADMIN_API.items())}
 
 FAILING = (
     about_delayed(

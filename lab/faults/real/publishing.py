@@ -75,7 +75,7 @@ FAULTS = (
     _fault(
         "bookie-stops-and-goes",
         "The only bookie stands still for three seconds of six: nothing that is published is written meanwhile.",
-        lambda lab: (lab.pause_bookie, lab.resume_bookie),
+        lambda lab: (lab.pause_bookies, lab.resume_bookies),
         expected=(Expected("bookie-thread-busy"), Expected("publish-slow", "", "cause: bookies")),
         settings=SETTINGS,
     ),

@@ -4,7 +4,8 @@ from lab.faults.fault import Expected, SimulatedFault
 from lab.faults.simulated._clusters import cluster, server
 from lab.simulator import AuditorSpec, BookieSpec
 
-ONE_BOOKIE = "a lab has one bookie, and so one copy of each ledger"
+KNOWN = "the same for real is `bookie-killed-without-another-to-copy-to`; here every figure is known"
+NO_LOSS = "no lab loses the last copy of what it was told to keep"
 NO_DISK = "a lab's bookie is on the disk of the whole machine, which nothing here may fill"
 
 FAULTS = (
@@ -47,17 +48,21 @@ FAULTS = (
     ),
     SimulatedFault(
         name="ledgers-wait-for-copies",
-        about="The auditor finds 400 ledgers with too few copies; half an hour later 40 of them have all again.",
-        expected=(Expected("ledgers-under-replicated", server(0), "at most 360 wait; 25 tries"),),
+        about="Two audits find 400 ledgers with too few copies; half an hour later 40 of them have all again.",
+        expected=(Expected("ledgers-under-replicated", server(0), "at least 360 wait; 25 tries"),),
         specs=(cluster(),),
         servers=(
             (BookieSpec(auditor=AuditorSpec()), BookieSpec(), BookieSpec()),
-            (BookieSpec(auditor=AuditorSpec(found=400)), BookieSpec(), BookieSpec()),
-            (BookieSpec(auditor=AuditorSpec(found=400)), BookieSpec(copied=40, copies_failed=25), BookieSpec()),
+            (BookieSpec(auditor=AuditorSpec(found=800, audits=2)), BookieSpec(), BookieSpec()),
+            (
+                BookieSpec(auditor=AuditorSpec(found=800, audits=2)),
+                BookieSpec(copied=40, copies_failed=25),
+                BookieSpec(),
+            ),
         ),
         observations=3,
         minutes_apart=30,
-        why=ONE_BOOKIE,
+        why=KNOWN,
         quick=True,
     ),
     SimulatedFault(
@@ -66,24 +71,24 @@ FAULTS = (
         expected=(Expected("ledgers-under-replicated", server(1), "3 ledgers without any copy of an entry"),),
         specs=(cluster(),),
         servers=((BookieSpec(), BookieSpec(auditor=AuditorSpec(no_copy=3))),),
-        why=ONE_BOOKIE,
+        why=NO_LOSS,
     ),
     SimulatedFault(
         name="ledgers-have-their-copies-again",
         about="Healthy again: of 400 ledgers that lost a copy, all have been copied since; one try failed.",
         specs=(cluster(),),
         servers=(
-            (BookieSpec(auditor=AuditorSpec(found=70)), BookieSpec(copied=60), BookieSpec(copied=10)),
-            (BookieSpec(auditor=AuditorSpec(found=470)), BookieSpec(copied=60), BookieSpec(copied=10)),
+            (BookieSpec(auditor=AuditorSpec(found=70, audits=1)), BookieSpec(copied=60), BookieSpec(copied=10)),
+            (BookieSpec(auditor=AuditorSpec(found=870, audits=3)), BookieSpec(copied=60), BookieSpec(copied=10)),
             (
-                BookieSpec(auditor=AuditorSpec(found=470)),
+                BookieSpec(auditor=AuditorSpec(found=870, audits=3)),
                 BookieSpec(copied=290, copies_failed=1),
                 BookieSpec(copied=180),
             ),
         ),
         observations=3,
         minutes_apart=30,
-        why=ONE_BOOKIE,
+        why=KNOWN,
         twin_of=("ledgers-wait-for-copies", "entries-without-a-copy"),
     ),
 )

@@ -102,6 +102,7 @@ _OF_AUTO_RECOVERY = (
     "replication_auditor_NUM_LEDGERS_HAVING_LESS_THAN_WQ_REPLICAS_OF_AN_ENTRY",
     "replication_auditor_NUM_LEDGERS_HAVING_NO_REPLICA_OF_AN_ENTRY",
     "replication_auditor_NUM_UNDERREPLICATED_LEDGERS_ELAPSED_RECOVERY_GRACE_PERIOD",
+    "replication_auditor_NUM_UNDER_REPLICATED_LEDGERS_count",
     "replication_auditor_NUM_UNDER_REPLICATED_LEDGERS_sum",
     "replication_replication_worker_exceptions_BKNoSuchLedgerExistsOnMetadataServerException",
     "replication_replication_worker_rereplicate_count",

@@ -19,12 +19,15 @@ if TYPE_CHECKING:
 
 START = NOW.timestamp() - 30 * 86_400
 WARNING, CRITICAL = Severity.WARNING, Severity.CRITICAL
+BEFORE = 70
+"""Ledgers that the first audit found, and that were copied, before the first snapshot."""
 
 
 def process(
     source: str = "b1:8000",
     *,
     found: int | None = None,
+    audits: int | None = None,
     copied: int = 0,
     failed: int = 0,
     deleted: int | None = None,
@@ -32,12 +35,18 @@ def process(
     started: float = START,
     kind: str = "bookie",
 ) -> list[dict[str, Any]]:
-    """Samples of a process of auto recovery since its start; `found` None: it is not the auditor."""
+    """Samples of a process of auto recovery since its start; `found` None: it is not the auditor.
+
+    Audits are one more than those of `IDLE` where there are any, unless it is said how many.
+    """
+    if audits is None and found is not None:
+        audits = int(found > 0) + int(found > BEFORE)
     yes, no = '{"success":"true"}', '{"success":"false"}'
     values: list[tuple[str, str, float | None]] = [
         (STARTED, "{}", started),
         (check.FOUND, yes, found),
         (check.FOUND, no, None if found is None else 0),
+        (check.AUDITS, yes, audits),
         (check.COPIED, yes, copied),
         (check.COPIED, no, failed),
         (check.DELETED, "{}", deleted),
@@ -55,11 +64,39 @@ def rows(*processes: list[dict[str, Any]]) -> Rows:
     return {"metrics": [row for each in processes for row in each]}
 
 
-IDLE = rows(process(found=70, copied=70), process("b2:8000"))
+IDLE = rows(process(found=BEFORE, copied=BEFORE), process("b2:8000"))
 
 HISTORIES: dict[str, tuple[Sequence[Rows], Severity | None]] = {
     "nothing is found": ((IDLE, IDLE), None),
     "ledgers wait": ((rows(process(found=75, copied=70), process("b2:8000", copied=4)), IDLE), WARNING),
+    "each found twice, and copied once": (
+        (rows(process(found=94, audits=3, copied=78), process("b2:8000", copied=4)), IDLE),
+        None,
+    ),
+    "each found twice, and some copied": (
+        (rows(process(found=94, audits=3, copied=78), process("b2:8000", copied=3)), IDLE),
+        WARNING,
+    ),
+    "found again by a later audit, and copied then": (
+        (
+            rows(process(found=90, audits=3, copied=80)),
+            rows(process(found=80, audits=2, copied=70)),
+            IDLE,
+        ),
+        None,
+    ),
+    "those of two bookies, of which none can be copied any more": (
+        (
+            rows(process(found=90, audits=3, copied=80, failed=9)),
+            rows(process(found=90, audits=3, copied=80)),
+            IDLE,
+        ),
+        WARNING,
+    ),
+    "tries that failed before all were copied": (
+        (rows(process(found=80, copied=80, failed=5)), rows(process(found=80, copied=70, failed=5)), IDLE),
+        None,
+    ),
     "all are copied, by several": ((rows(process(found=75, copied=72), process("b2:8000", copied=3)), IDLE), None),
     "some were deleted before": ((rows(process(found=75, copied=72, deleted=3), process("b2:8000")), IDLE), None),
     "the auditor started anew, found more, and another one copied": (
@@ -130,6 +167,7 @@ def test_the_evidence_can_be_checked_by_hand(
     assert finding.subject == "b1:8000"
     golden(finding.evidence)
     assert finding.figures == {
+        "audits": 1,
         "below_ack_quorum": 0,
         "below_write_quorum": 20,
         "ledgers_copied": 40,

@@ -1,8 +1,9 @@
 """Ledgers with fewer copies than they should have, by the metrics of BookKeeper's auditor and of those who copy anew.
 
 No gauge tells how many there are: BookKeeper 4.16 and 4.17 have a variable for it that nothing sets. Judged is how many
-ledgers the auditor found since some snapshot, less those that have all copies again, and what its periodic checks
-found, where somebody has turned them on.
+ledgers an audit found, less those that have all copies again since, and what the auditor's periodic checks found, where
+somebody has turned them on. An audit finds again what the one before found and nobody copied yet, and one lost bookie
+is audited twice within a second: so what audits found is never added up.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
 
 FOUND = "replication_auditor_NUM_UNDER_REPLICATED_LEDGERS_sum"
+AUDITS = "replication_auditor_NUM_UNDER_REPLICATED_LEDGERS_count"
 COPIED = "replication_replication_worker_rereplicate_count"
 DELETED = "replication_replication_worker_exceptions_BKNoSuchLedgerExistsOnMetadataServerException"
 NO_COPY = "replication_auditor_NUM_LEDGERS_HAVING_NO_REPLICA_OF_AN_ENTRY"
@@ -43,7 +45,7 @@ GAUGES = {
 """Findings of the auditor's periodic checks, the worst first."""
 
 CRITICAL = ("no_copy", "below_ack_quorum")
-COUNTERS = ("found", "copied", "failed", "deleted")
+COUNTERS = ("found", "audits", "copied", "failed", "deleted")
 
 
 class LedgersUnderReplicatedPolicy(Section):
@@ -54,7 +56,7 @@ class LedgersUnderReplicatedPolicy(Section):
     window_minutes: int = Field(
         1440, ge=1, description="earlier snapshots from which is told what was found and what was copied since"
     )
-    warning_ledgers: int = Field(1, ge=1, description="that wait for a copy, or that a periodic check found")
+    warning_ledgers: int = Field(1, ge=1, description="that wait for a copy, at least, or that a periodic check found")
     critical_ledgers: int = Field(
         1, ge=1, description="without any copy of an entry, or with fewer than the ack quorum"
     )
@@ -69,6 +71,7 @@ def figures_in(samples: str) -> str:
     columns = {
         "started": f"series = '{STARTED}'",
         "found": f"series = '{FOUND}' and success",
+        "audits": f"series = '{AUDITS}' and success",
         "copied": f"series = '{COPIED}' and success",
         "failed": f"series = '{COPIED}' and not success",
         "deleted": f"series = '{DELETED}'",
@@ -87,57 +90,110 @@ def figures_in(samples: str) -> str:
 
 
 @dataclass(frozen=True)
-class Recovery:
-    """Work of auto recovery in the window, over all processes that tell it.
+class Interval:
+    """Work of auto recovery from one snapshot to the next one, over all processes that tell it.
 
     Attributes:
-        found: Ledgers that the auditor found to have too few copies.
+        until: Time of the later snapshot.
+        found: Ledgers that audits found to have too few copies, each as often as it was found.
+        audits: Audits that found them; one for each bookie that was lost.
         copied: Ledgers that have all copies again.
         failed: Tries after which a ledger still had too few.
         deleted: Ledgers that were deleted before they had.
-        auditor: Process that found the last of them; None: none was found.
-        since: Time of the last snapshot before the first of them were found; None: all snapshots show some.
     """
 
-    found: int
-    copied: int
-    failed: int
-    deleted: int
-    auditor: str | None
-    since: datetime | None
+    until: datetime
+    found: float = 0.0
+    audits: float = 0.0
+    copied: float = 0.0
+    failed: float = 0.0
+    deleted: float = 0.0
 
     @property
-    def waiting(self) -> int:
-        """Ledgers that still wait, at most: one that lost two copies was found twice."""
-        return max(0, self.found - self.copied - self.deleted)
+    def in_an_audit(self) -> float:
+        """Ledgers that an audit found, on average: so many there were at least."""
+        return self.found / self.audits if self.audits else 0.0
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """Work of auto recovery since the audit of which the most still waits.
+
+    Attributes:
+        found: Ledgers that an audit found on average; 0: none found any.
+        audits: Audits between the two snapshots.
+        copied: Ledgers that have all copies again since.
+        failed: Tries since after which a ledger still had too few.
+        stuck: True if all tries since the snapshot before failed.
+        waiting: Ledgers that still wait, at least.
+        auditor: Process that found the last of them; None: none was found.
+        since: Time of the snapshot before these audits; None: all snapshots show some.
+    """
+
+    found: int = 0
+    audits: int = 0
+    copied: int = 0
+    failed: int = 0
+    stuck: bool = False
+    waiting: int = 0
+    auditor: str | None = None
+    since: datetime | None = None
 
     @classmethod
     def of(cls, answers: Answers, context: CheckContext[LedgersUnderReplicatedPolicy]) -> Recovery:
         """Adds up the growth of each process's counters from snapshot to snapshot."""
         taken_at = context.about.taken_at
-        looks = sorted([*(each.taken_at for each in context.about.earlier), taken_at])
         told: dict[str, list[tuple[datetime, Row]]] = defaultdict(list)
         for row in answers["figures_before"].rows:
             told[row["source"]].append((row["taken_at"], row))
         for row in answers["figures"].rows:
             told[row["source"]].append((taken_at, row))
-        sums = dict.fromkeys(COUNTERS, 0.0)
-        finds: list[tuple[datetime, str]] = []
-        first_look = min(moment for rows in told.values() for moment, _ in rows).timestamp() if told else 0.0
-        for source, rows in sorted(told.items()):
-            rows.sort(key=lambda each: each[0])
-            for moment, grown in _growth(rows, first_look):
-                for name, value in grown.items():
-                    sums[name] += value
-                if grown["found"] > 0:
-                    finds.append((moment, source))
-        first = min(finds)[0] if finds else None
-        before = [each for each in looks if first is not None and each < first]
+        finds = [
+            (moment, source)
+            for source, rows in told.items()
+            for moment, grown in _growth(rows, _first(told))
+            if grown["found"] > 0
+        ]
+        if not finds:
+            return cls()
+        looks = sorted({*(each.taken_at for each in context.about.earlier), taken_at})
+        intervals = _intervals(told, looks)
+        number = max(
+            (each for each, interval in enumerate(intervals) if interval.found),
+            key=lambda each: (_left(intervals[each:]), each),
+        )
+        since = intervals[number:]
+        copied, failed = (sum(getattr(each, name) for each in since) for name in ("copied", "failed"))
+        stuck = since[-1].failed > 0 and since[-1].copied == 0
+        before = [each for each in looks if each < since[0].until]
         return cls(
-            **{name: int(value) for name, value in sums.items()},
-            auditor=max(finds)[1] if finds else None,
+            found=int(since[0].in_an_audit),
+            audits=int(since[0].audits),
+            copied=int(copied),
+            failed=int(failed),
+            stuck=stuck,
+            waiting=max(int(_left(since)), int(stuck)),
+            auditor=max(finds)[1],
             since=before[-1] if before else None,
         )
+
+
+def _left(intervals: Sequence[Interval]) -> float:
+    """What an audit of the first of these found, less what was copied or deleted since."""
+    return intervals[0].in_an_audit - sum(each.copied + each.deleted for each in intervals)
+
+
+def _first(told: Mapping[str, Sequence[tuple[datetime, Row]]]) -> float:
+    return min(moment for rows in told.values() for moment, _ in rows).timestamp()
+
+
+def _intervals(told: Mapping[str, Sequence[tuple[datetime, Row]]], looks: Sequence[datetime]) -> list[Interval]:
+    sums = {moment: dict.fromkeys(COUNTERS, 0.0) for moment in looks}
+    for rows in told.values():
+        for moment, grown in _growth(rows, _first(told)):
+            for name, value in grown.items():
+                sums[moment][name] += value
+    return [Interval(moment, **sums[moment]) for moment in looks]
 
 
 def _growth(rows: Sequence[tuple[datetime, Row]], first_look: float) -> Iterator[tuple[datetime, dict[str, float]]]:
@@ -147,7 +203,7 @@ def _growth(rows: Sequence[tuple[datetime, Row]], first_look: float) -> Iterator
     what an auditor found may have been started anew since.
     """
     before: Row | None = None
-    for moment, row in rows:
+    for moment, row in sorted(rows, key=lambda each: each[0]):
         if before is not None and before["started"] == row["started"]:
             yield moment, {name: max(0.0, (row[name] or 0) - (before[name] or 0)) for name in COUNTERS}
         elif row["started"] is not None and row["started"] >= first_look:
@@ -183,10 +239,10 @@ def _missing(answers: Answers) -> str | None:
 
 
 def _quiet(recovery: Recovery) -> str:
-    if not recovery.found:
+    if not recovery.audits:
         return "The auditor found no ledger with too few copies."
     found = counted(recovery.found, "ledger")
-    return f"The auditor found {found} with too few copies, and none of them waits any longer."
+    return f"An audit found {found} with too few copies, and as many have all of them again."
 
 
 def _finding(rows: Sequence[Row], gauges: Mapping[str, int], recovery: Recovery, *, critical: bool) -> Finding:
@@ -199,6 +255,7 @@ def _finding(rows: Sequence[Row], gauges: Mapping[str, int], recovery: Recovery,
         evidence=" ".join(_sentences(auditor, gauges, recovery)),
         figures={
             **gauges,
+            "audits": recovery.audits,
             "ledgers_copied": recovery.copied,
             "ledgers_found": recovery.found,
             "ledgers_waiting": recovery.waiting,
@@ -213,10 +270,12 @@ def _sentences(auditor: str, gauges: Mapping[str, int], recovery: Recovery) -> I
         yield f"The last periodic check of the auditor in {auditor} found {', '.join(told)}."
     if recovery.waiting:
         since = "" if recovery.since is None else f" since the snapshot of {time_in_words(recovery.since)}"
+        average = f" on average in each of {recovery.audits:,} audits" if recovery.audits > 1 else ""
         failed = f"; {counted(recovery.failed, 'try', 'tries')} did not complete a ledger" if recovery.failed else ""
+        lately = ", and none of those since the snapshot before did" if recovery.stuck else ""
         yield (
-            f"The auditor in {auditor} found {counted(recovery.found, 'ledger')} with too few copies{since}, of which"
-            f" {recovery.copied:,} have all of them again: at most {recovery.waiting:,} wait{failed}."
+            f"The auditor in {auditor} found {counted(recovery.found, 'ledger')} with too few copies{average}{since};"
+            f" {recovery.copied:,} have all of them again since: at least {recovery.waiting:,} wait{failed}{lately}."
         )
 
 
