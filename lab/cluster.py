@@ -211,6 +211,10 @@ class Lab:
         """SIGCONT: goes on where it was paused."""
         return self._signalled(self._in_condition(broker_id, "paused"), signal.SIGCONT, "running")
 
+    def collect_heap(self, broker_id: str) -> None:
+        """SIGQUIT: a running broker stands still for a full collection, as in a heap that is too small."""
+        self._signal(self._in_condition(broker_id, "running"), signal.SIGQUIT)
+
     def log_at(self, broker_id: str, level: LogLevel) -> None:
         """Has a running broker log at this level from the next second on; started again, it logs at INFO."""
         self._boot().log_at(self._in_condition(broker_id, "running"), level)
@@ -387,12 +391,11 @@ class Lab:
         return self.broker(broker.broker_id)
 
     @staticmethod
-    def _signal(node: Node, number: signal.Signals) -> None:
-        if node.process is not None:
-            process.send(node.process, number)
+    def _signal(part: Node | Broker, number: signal.Signals) -> None:
+        if part.process is not None:
+            process.send(part.process, number)
 
     def _signalled(self, broker: Broker, number: signal.Signals, wanted: Literal["running", "paused"]) -> Broker:
-        if broker.process is not None:
-            process.send(broker.process, number)
+        self._signal(broker, number)
         wait_until(lambda: process.condition(broker.process) == wanted, f"{broker.name} is {wanted}", 5)
         return broker

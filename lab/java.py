@@ -56,7 +56,9 @@ def broker(jars: Path, conf: Path, logging: Path, hosts: Path | None = None) -> 
     """Runs a broker; ``hosts`` is a file of the only names that it can resolve."""
     names = [] if hosts is None else [f"-Djdk.net.hosts.file={hosts}"]
     starter = "org.apache.pulsar.PulsarBrokerStarter"
-    return [*_java(jars, logging, 512, direct_mb=256), *names, starter, "--broker-conf", str(conf)]
+    # By SIGQUIT it prints what its heap holds, after a full collection: so one can be asked for.
+    asked = "-XX:+PrintClassHistogram"
+    return [*_java(jars, logging, 512, direct_mb=256), asked, *names, starter, "--broker-conf", str(conf)]
 
 
 def _java(jars: Path, logging: Path, heap_mb: int, direct_mb: int = 128) -> list[str]:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from lab.faults.real.ground import Ground
     from pulsar_steward.checks.delayed.failover import Estimate
-    from pulsar_steward.checks.delayed.learned import Learned
+    from pulsar_steward.model.learned import Learned
 
 TOPICS = (1_000, 10_000)
 PARTITIONS = 1_000
@@ -141,11 +141,11 @@ def _observed(here: Ground, out: Path) -> SnapshotSources:
 def _learned(before: SnapshotSources, after: SnapshotSources) -> Learned | None:
     """What the check learns of these two."""
     both = SnapshotSources(after.small, after.shards, [before])
-    askers = askers_of([CHECK], about_of(both), Policy())
-    answers = ask(both, askers, VIEWS, on_this_thread)[CHECK.check_id]
+    (asker,) = askers_of([CHECK], about_of(both), Policy())
+    answers = ask(both, [asker], VIEWS, on_this_thread)[CHECK.check_id]
     if isinstance(answers, NoAnswer):
         raise answers
-    return learned_from(answers, FailoverTimePolicy())
+    return learned_from(answers, FailoverTimePolicy(), asker.context.about.taken_at)
 
 
 def _gather(here: Ground, broker: str, topics: int) -> None:

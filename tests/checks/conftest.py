@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from pulsar_steward.diagnose.runner import SnapshotSources, run_checks
-from pulsar_steward.model.tables import FINDINGS, SHARDED, SMALL
+from pulsar_steward.model.tables import SHARDED, SMALL_BEFORE
 from pulsar_steward.parallel import on_this_thread
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.snapshots.arrow import schema_of
@@ -56,7 +56,7 @@ def arrow_of(table: Table, rows: Sequence[dict[str, Any]]) -> pa.Table:
 
 
 def _sources(rows: Rows, earlier: Sequence[Rows] = (), *, by_broker: bool) -> SnapshotSources:
-    small = {table.name: arrow_of(table, rows.get(table.name, [])) for table in (*SMALL, FINDINGS)}
+    small = {table.name: arrow_of(table, rows.get(table.name, [])) for table in SMALL_BEFORE}
     parts = _by_broker(rows) if by_broker else [rows]
     shards = [{table.name: arrow_of(table, part.get(table.name, [])) for table in SHARDED} for part in parts]
     return SnapshotSources(small, shards, [_sources(each, by_broker=by_broker) for each in earlier])

@@ -18,6 +18,8 @@ PERIOD_S = 10
 STOPPED_S, GOING_S = 3.0, 3.0
 """Of a period of ledgers' statistics half is stood still, in stalls that no session and no client gives up for."""
 
+COLLECTED_EVERY_S = 1.0
+
 SHOWN_PERIODS = 3
 SETTINGS = (("managedLedgerStatsPeriodSeconds", str(PERIOD_S)),)
 SWITCHING = (
@@ -28,19 +30,34 @@ SWITCHING = (
 """Ledgers of a few seconds: only who switches waits for the metadata store."""
 
 
-@contextlib.contextmanager
-def _stop_and_go(stop: Callable[[], None], go: Callable[[], None]) -> Iterator[None]:
-    """Stops something and lets it go on, again and again, until the block ends; it goes on then."""
-    over = threading.Event()
+Trouble = Callable[[Lab, threading.Event], None]
+"""Troubles a lab until it is over, and then no longer."""
 
-    def run() -> None:
+
+def _stop_and_go(part: str) -> Trouble:
+    """The bookies, or ZooKeeper, stop and go on, again and again."""
+
+    def trouble(lab: Lab, over: threading.Event) -> None:
+        stop, go = getattr(lab, f"pause_{part}"), getattr(lab, f"resume_{part}")
         while not over.is_set():
             stop()
             over.wait(STOPPED_S)
             go()
             over.wait(GOING_S)
 
-    thread = threading.Thread(target=run, name="stop and go")
+    return trouble
+
+
+def _collecting(lab: Lab, over: threading.Event) -> None:
+    """The first broker collects its whole heap, again and again."""
+    while not over.wait(COLLECTED_EVERY_S):
+        lab.collect_heap(lab.brokers[0].broker_id)
+
+
+@contextlib.contextmanager
+def _troubled(lab: Lab, trouble: Trouble) -> Iterator[None]:
+    over = threading.Event()
+    thread = threading.Thread(target=trouble, args=(lab, over), name="trouble")
     thread.start()
     try:
         yield
@@ -49,19 +66,15 @@ def _stop_and_go(stop: Callable[[], None], go: Callable[[], None]) -> Iterator[N
         thread.join()
 
 
-Parts = Callable[[Lab], tuple[Callable[[], None], Callable[[], None]]]
-"""Calls that stop something of a lab, and let it go on."""
-
-
-def _fault(name: str, about: str, stopped: Parts | None = None, **label: Any) -> RealFault:
-    """Topics on all brokers that are published to, with something that stops and goes, or without."""
+def _fault(name: str, about: str, trouble: Trouble | None = None, **label: Any) -> RealFault:
+    """Topics on all brokers that are published to, with trouble all the while, or without."""
 
     @contextlib.contextmanager
     def making(lab: Lab) -> Iterator[None]:
         with ground(lab, name, batched=False) as here, contextlib.ExitStack() as stack:
             published_to(here, TOPICS, RATE)
-            if stopped is not None:
-                stack.enter_context(_stop_and_go(*stopped(lab)))
+            if trouble is not None:
+                stack.enter_context(_troubled(lab, trouble))
             time.sleep(SHOWN_PERIODS * PERIOD_S)  # rates are told of a whole period that is over
             yield
 
@@ -75,22 +88,33 @@ FAULTS = (
     _fault(
         "bookie-stops-and-goes",
         "The only bookie stands still for three seconds of six: nothing that is published is written meanwhile.",
-        lambda lab: (lab.pause_bookies, lab.resume_bookies),
+        _stop_and_go("bookies"),
         expected=(Expected("bookie-thread-busy"), Expected("publish-slow", "", "cause: bookies")),
         settings=SETTINGS,
     ),
     _fault(
         "zookeeper-stops-and-goes",
         "ZooKeeper stands still for three seconds of six, with ledgers that are switched every few seconds.",
-        lambda lab: (lab.pause_zookeeper, lab.resume_zookeeper),
+        _stop_and_go("zookeeper"),
         expected=(Expected("metadata-latency"), Expected("publish-slow", "", "cause: the metadata store")),
         allowed={"ledger-switch-slow": "switches wait for it too, and may be seen to be slow"},
         settings=SWITCHING,
     ),
     _fault(
+        "broker-collects-again-and-again",
+        "A broker collects its whole heap once a second, as one does that is too small for what is in it.",
+        _collecting,
+        expected=(Expected("gc-pressure"), Expected("publish-slow", "", "cause: garbage collection")),
+        allowed={
+            "bookie-thread-busy": "a broker that stands still sees its writes take long",
+            "broker-slower-than-peers": "it is, and the cause is named there as well",
+        },
+        settings=SETTINGS,
+    ),
+    _fault(
         "ledgers-of-a-few-seconds",
         "Healthy: twelve topics are published to, and switch their ledgers every few seconds.",
         settings=SWITCHING,
-        twin_of=("bookie-stops-and-goes", "zookeeper-stops-and-goes"),
+        twin_of=("bookie-stops-and-goes", "zookeeper-stops-and-goes", "broker-collects-again-and-again"),
     ),
 )

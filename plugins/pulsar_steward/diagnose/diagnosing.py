@@ -17,7 +17,7 @@ from pulsar_steward.diagnose.history import earlier_diagnoses, with_history
 from pulsar_steward.diagnose.runner import askers_of, judged, with_those_they_rest_on
 from pulsar_steward.diagnose.trends import NAME, trends, trends_asker
 from pulsar_steward.model.finding import Outlook, Verdict
-from pulsar_steward.model.tables import FAILOVERS, FINDINGS, METRICS, SMALL, SNAPSHOT, TRENDS, VERDICTS
+from pulsar_steward.model.tables import FAILOVERS, FINDINGS, METRICS, SMALL, SMALL_BEFORE, SNAPSHOT, TRENDS, VERDICTS
 from pulsar_steward.snapshots.arrow import rows_of
 from pulsar_steward.snapshots.folder import LOOK_BACK
 
@@ -122,7 +122,7 @@ def _at_most(most: int, shards: Sequence[Mapping[str, Sequence[str]]]) -> list[d
 def _small_tables_in(questions: Sequence[str]) -> list[Table]:
     """Small tables that questions about earlier snapshots name, what was found in them included, and `SNAPSHOT`."""
     words = {word for question in questions for word in re.findall(r"\w+", question)}
-    return [table for table in (*SMALL, FINDINGS) if table is SNAPSHOT or table.name in words]
+    return [table for table in SMALL_BEFORE if table is SNAPSHOT or table.name in words]
 
 
 def _told(verdict: Verdict) -> Verdict:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.delayed.failover import estimated
 from pulsar_steward.checks.delayed.failover_time import CHECK, estimates_by_broker
+from pulsar_steward.checks.delayed.learned import columns_of, learned_from
 from pulsar_steward.diagnose.asking import NoAnswer
 
 if TYPE_CHECKING:
@@ -28,8 +29,9 @@ def failovers(askers: Sequence[Asker], answers: Mapping[str, Answers | NoAnswer]
     own = answers.get(CHECK.check_id)
     if asker is None or own is None or isinstance(own, NoAnswer):
         return []
-    limits = asker.context.limits
-    rows = [_row(each, limits) for each in estimates_by_broker(own, limits)]
+    context = asker.context
+    learned = columns_of(learned_from(own, context.limits, context.about.taken_at))
+    rows = [_row(each, context.limits) | learned for each in estimates_by_broker(own, context)]
     return sorted(rows, key=lambda row: str(row["broker"]))
 
 

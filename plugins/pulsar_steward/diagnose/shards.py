@@ -15,7 +15,7 @@ from pulsar_steward.checks.views import LARGE_TABLES, SHARED, TABLE_MACROS
 from pulsar_steward.diagnose.database import add_table, add_views, connect
 from pulsar_steward.diagnose.moving import IN_PLACE, MOVING
 from pulsar_steward.diagnose.questions import FOUND, statement_of, text_of, words_of
-from pulsar_steward.model.tables import FINDINGS, SHARDED, SMALL
+from pulsar_steward.model.tables import SHARDED, SMALL_BEFORE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -92,7 +92,7 @@ def prepare(connection: duckdb.DuckDBPyConnection, task: ShardTask, texts: Seque
     """Creates the tables, macros and views that any of the texts needs, and no others: each takes a millisecond."""
     needed = views_needed(task.views, texts)
     words = words_needed(needed, texts)
-    for table in (*SMALL, FINDINGS):  # findings are those of an earlier snapshot; this one has none yet
+    for table in SMALL_BEFORE:  # what was diagnosed is that of an earlier snapshot; this one has none yet
         if table.name in words:
             add_table(connection, table, task.small.get(table.name), table.name)
     for name, rows in task.settled.items():

@@ -10,6 +10,7 @@ import msgspec
 from pulsar_steward.model.canonical import canonical_json, digest
 from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.finding import Finding
+from pulsar_steward.model.learned import Learned
 from pulsar_steward.model.step import Step
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         notes: Reasons for everything that is not proposed: below a threshold, vetoed, or not known.
         unread: Brokers and namespaces that the snapshot lacks; unset where it lacks none, so that plans of complete
             snapshots keep their digests.
+        learned: How quickly topics were served again after a broker had gone; unset where that was not seen.
     """
 
     cluster: str
@@ -117,6 +119,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     batches: tuple[Batch, ...] = ()
     notes: tuple[str, ...] = ()
     unread: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    learned: Learned | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def lacking(self) -> tuple[str, ...]:

@@ -341,6 +341,11 @@ FAILOVERS = Table(
         Column("reading_seconds", Kind.DOUBLE, "until the delayed messages are read"),
         Column("ended_seconds", Kind.LONG, "all of it, clients' part included, where it ends orderly"),
         Column("lost_seconds", Kind.LONG, "the same where it is lost, which is what the check judges"),
+        Column("learned_lost", Kind.STRING, "broker whose end rates were learned from; null: from none"),
+        Column("learned_at", Kind.TIMESTAMP, "when the first of its topics was served again"),
+        Column("learned_topics", Kind.LONG, "topics that were"),
+        Column("learned_seconds", Kind.LONG, "from the first to the last of them"),
+        Column("learned_brokers", Kind.INT, "brokers that took them over"),
     ),
 )
 
@@ -371,3 +376,6 @@ SMALL = tuple(table for table in COLLECTED if table not in SHARDED)
 
 DIAGNOSED = (FINDINGS, VERDICTS, TRENDS, FAILOVERS)
 """Tables that `diagnose` adds; snapshots of older versions have no `trends`, and no `failovers`."""
+
+SMALL_BEFORE = (*SMALL, FINDINGS, FAILOVERS)
+"""Small tables of an earlier snapshot that checks may ask about; of this one, the diagnosed ones are yet to come."""

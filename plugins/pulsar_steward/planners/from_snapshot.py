@@ -79,6 +79,7 @@ def planning_facts_of(snapshot: Snapshot, policy: Policy, moves: Moves) -> Plann
         taken_at=meta.taken_at,
         pulsar_cluster=meta.identity,
         unread=meta.unread,
+        learned=snapshot.learned(),
         brokers=tuple(BrokerFact(broker=row.broker, read=row.read) for row in brokers),
         versions=versions_in({row.broker: row.pulsar_version for row in brokers if row.read}),
         tcs_by_bundle=meta.tcs_by_bundle,

@@ -13,6 +13,7 @@ from pulsar_steward.facts.load_manager import MANAGER_UNKNOWN, USAGES_UNKNOWN, B
 from pulsar_steward.facts.protocol import VERSIONS_UNKNOWN, Unknown
 from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.finding import Finding
+from pulsar_steward.model.learned import Learned
 from pulsar_steward.model.setting import Setting, SettingName
 from pulsar_steward.planners.bundles.facts import BundleFacts
 from pulsar_steward.planners.settings.facts import NamespaceFact, TopicFact
@@ -61,6 +62,7 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
         taken_at: Snapshot time, UTC: a planner's only "now".
         pulsar_cluster: The Pulsar cluster that was seen.
         unread: Brokers and namespaces that could not be read; not empty means partial.
+        learned: How quickly topics were served again after a broker had gone; None: that was not seen.
         brokers: Every broker that the cluster lists, in order of id.
         versions: Pulsar versions of the brokers that were read, each once, sorted; or that one is not known.
         tcs_by_bundle: True if bundles place the coordinators; not so from Pulsar 5 on (PIP-473).
@@ -91,6 +93,7 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
     taken_at: datetime
     pulsar_cluster: ClusterIdentity
     unread: tuple[str, ...] = ()
+    learned: Learned | None = None
     brokers: tuple[BrokerFact, ...]
     versions: tuple[str, ...] | Unknown = VERSIONS_UNKNOWN
     tcs_by_bundle: bool = True

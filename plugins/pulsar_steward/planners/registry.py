@@ -102,6 +102,7 @@ def assemble(planning: PlanningFacts, proposals: Sequence[Proposal]) -> Plan:
         batches=tuple(renumbered(batch, batch_id(number)) for number, batch in enumerate(batches, start=1)),
         notes=tuple(notes),
         unread=planning.unread or msgspec.UNSET,
+        learned=planning.learned or msgspec.UNSET,
     )
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
+    from pulsar_steward.model.learned import Learned
     from pulsar_steward.model.plan import Batch
     from pulsar_steward.policy.schema import Policy
 
@@ -25,8 +26,10 @@ def least_time(batch: Batch, policy: Policy) -> timedelta:
     return pace.least([step.touched.clients for step in batch.steps])
 
 
-def when(batch: Batch, policy: Policy, valid_minutes: int, now: datetime) -> Iterator[str]:
-    """Sentences on when a batch would begin, were it approved now, and when it would end."""
+def when(
+    batch: Batch, policy: Policy, valid_minutes: int, now: datetime, learned: Learned | None = None
+) -> Iterator[str]:
+    """Sentences on when a batch would begin, were it approved now, and when it would end; `learned` as of its plan."""
     windows, takes = windows_for(batch, policy), least_time(batch, policy)
     opens, begins = next_opening(windows, now), now
     if opens is None:
@@ -47,7 +50,7 @@ def when(batch: Batch, policy: Policy, valid_minutes: int, now: datetime) -> Ite
         )
         return
     yield _takes(takes, begins, closes, begins + timedelta(minutes=valid_minutes))
-    yield from gone_for(batch, policy)
+    yield from gone_for(batch, policy, learned)
 
 
 def _takes(takes: timedelta, begins: datetime, closes: datetime | None, counts_until: datetime) -> str:
@@ -65,7 +68,7 @@ def _takes(takes: timedelta, begins: datetime, closes: datetime | None, counts_u
     return f"{words}."
 
 
-def gone_for(batch: Batch, policy: Policy) -> Iterator[str]:
+def gone_for(batch: Batch, policy: Policy, learned: Learned | None = None) -> Iterator[str]:
     """Sentence on how long moved topics are gone, by the formula and the rates of the check `failover-time`.
 
     A move is the orderly end of one bundle at its owner: nobody waits for a session, and one broker takes it over.
@@ -75,9 +78,14 @@ def gone_for(batch: Batch, policy: Policy) -> Iterator[str]:
         return
     most = max(moved)
     load = Load(lost="", bundles=1, topics=most, delayed=0, most_delayed=0)
-    seconds = estimated(load, RemainingBrokers(1), 0.0, policy.failover_time).seconds
+    estimate = estimated(load, RemainingBrokers(1), 0.0, policy.failover_time, learned)
+    rates = "the rates of the policy's section failover_time"
+    if estimate.learned:
+        lost, at = estimate.learned.lost, time_in_words(estimate.learned.at)
+        rates = f"what was seen when {lost} went away, {at}"
+    gone = seconds_in_words(estimate.seconds, rounded=True)
     yield (
         f"It moves {counted(sum(moved), 'topic')}, one bundle after the other; those of the fullest,"
-        f" {counted(most, 'topic')}, are gone for about {seconds_in_words(seconds, rounded=True)}, an estimate by the"
-        " rates of the policy's section failover_time, without delayed messages that are read again."
+        f" {counted(most, 'topic')}, are gone for about {gone}, an estimate by {rates}, without delayed messages"
+        " that are read again."
     )

@@ -42,6 +42,8 @@ from pulsar_steward.snapshots.rows import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pulsar_steward.model.learned import Learned
+
 SUCCESS = "_SUCCESS"
 
 Row = TypeVar("Row", bound=msgspec.Struct)
@@ -153,6 +155,11 @@ class Snapshot:
     def failovers(self) -> tuple[FailoverRow, ...]:
         """Brokers and how long their topics would be gone without them; none in snapshots of older versions."""
         return tuple(self._rows(FAILOVERS, FailoverRow)) if self._has(FAILOVERS) else ()
+
+    def learned(self) -> Learned | None:
+        """How quickly topics were served again after a broker had gone; None: not known, as in older versions."""
+        told = (row.learned for row in self.failovers())
+        return next((each for each in told if each is not None), None)
 
     def table(self, table: Table, columns: Sequence[str] | None = None, filters: Any = None) -> pa.Table:
         """Reads a table, or some of its columns and rows.

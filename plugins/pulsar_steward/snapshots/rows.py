@@ -7,6 +7,7 @@ from datetime import datetime
 import msgspec
 
 from pulsar_steward.model.cluster import ClusterIdentity
+from pulsar_steward.model.learned import Learned
 
 
 class SnapshotMeta(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +101,7 @@ class FailoverRow(msgspec.Struct, frozen=True, kw_only=True):
         reading_seconds: Until the delayed messages are read.
         ended_seconds: All of it where the broker ends orderly, with the time that clients take to try again.
         lost_seconds: The same where it is lost.
+        learned_lost: Broker whose end the rates were learned from, and what was seen; None: the policy's rates hold.
     """
 
     broker: str
@@ -113,6 +115,20 @@ class FailoverRow(msgspec.Struct, frozen=True, kw_only=True):
     reading_seconds: float
     ended_seconds: int
     lost_seconds: int
+    learned_lost: str | None = None
+    learned_at: datetime | None = None
+    learned_topics: int | None = None
+    learned_seconds: int | None = None
+    learned_brokers: int | None = None
+
+    @property
+    def learned(self) -> Learned | None:
+        """What was seen; None: nothing was."""
+        at, lost = self.learned_at, self.learned_lost
+        topics, seconds, brokers = self.learned_topics, self.learned_seconds, self.learned_brokers
+        if at is None or lost is None or topics is None or seconds is None or brokers is None:
+            return None
+        return Learned(lost=lost, at=at, topics=topics, seconds=seconds, brokers=brokers)
 
 
 class TrendRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,8 +11,9 @@ from pulsar_steward.checks.check import Answer
 from pulsar_steward.checks.delayed import failover_time
 from pulsar_steward.checks.delayed.failover import Load, RemainingBrokers, estimated
 from pulsar_steward.checks.delayed.failover_time import FailoverTimePolicy
-from pulsar_steward.checks.delayed.learned import Learned, learned_from
+from pulsar_steward.checks.delayed.learned import columns_of, learned_from
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.learned import Learned
 from pulsar_steward.policy.schema import Policy
 
 if TYPE_CHECKING:
@@ -184,10 +185,39 @@ def test_a_bundle_with_one_late_client_does_not_count() -> None:
     """One topic of it waits for a client that comes an hour later: nine in ten of all topics were served before."""
     rows = [{"topics": 100, "first": 0.0, "most": 5.0, "lost": "a", "taker": "b", "after": 1.0} for _ in range(9)]
     late = {"topics": 1, "first": 0.0, "most": 3_600.0, "lost": "a", "taker": "b", "after": 1.0}
-    answers = {"taken_over": Answer((*rows, late), 10)}
-    learned = learned_from(answers, FailoverTimePolicy())
+    answers = {"taken_over": Answer((*rows, late), 10), "learned_before": Answer((), 0)}
+    learned = learned_from(answers, FailoverTimePolicy(), NOW)
     assert learned is not None
     assert (learned.topics, learned.seconds) == (810, 6)
+
+
+HANDED_ON: dict[str, tuple[timedelta, int, str | None]] = {
+    # age of what was learned, its topics, whose end rates are learned from now
+    "nothing else was seen": (timedelta(days=60), 500, "z:8080"),
+    "it is too old": (timedelta(days=91), 500, None),
+}
+
+
+@pytest.mark.parametrize(("age", "topics", "lost"), HANDED_ON.values(), ids=HANDED_ON)
+def test_what_was_learned_is_handed_on(judge_rows: JudgeRows, age: timedelta, topics: int, lost: str | None) -> None:
+    """By the snapshot before, also where it is a week old, and shows no broker's end."""
+    known = Learned(lost="z:8080", at=NOW - age, topics=topics, seconds=100, brokers=1)
+    before = told(NOW - timedelta(days=7), "aaaa") | {"failovers": [columns_of(known)] * 3}
+
+    quiet = judge_rows(failover_time.CHECK, told(NOW, "aaaa"), None, [before]).quiet or ""
+
+    assert ("learned from when z:8080 went away" in quiet) is (lost is not None)
+
+
+@pytest.mark.parametrize(("topics", "lost"), [(899, "a:8080"), (901, "z:8080")])
+def test_the_larger_loss_is_learned_from(judge_rows: JudgeRows, topics: int, lost: str) -> None:
+    """Of what is seen now, and what is handed on."""
+    known = Learned(lost="z:8080", at=NOW - timedelta(days=3), topics=topics, seconds=100, brokers=1)
+    after = told(NOW, "bbcc", *QUICKLY, started=LOST_AT)
+
+    quiet = judge_rows(failover_time.CHECK, after, None, [OWNED | {"failovers": [columns_of(known)]}]).quiet or ""
+
+    assert f"learned from when {lost} went away" in quiet
 
 
 SEEN_ONCE = Learned(lost="a", at=NOW, topics=1_000, seconds=20, brokers=2)  # 25 a second each

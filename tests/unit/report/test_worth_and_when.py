@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.learned import Learned
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.plan import ROLLBACK, Placement
 from pulsar_steward.model.step import Touched
@@ -67,7 +68,9 @@ def test_how_long_moved_topics_are_gone_is_estimated(golden: Golden) -> None:
         a_step(touched=Touched(producers=1, consumers=1, topics=topics, coordinators=0)) for topics in (1_000, 20, 0)
     )
     slow = a_policy(failover_time={"topics_loaded_per_second_per_broker": 10})
-    golden("\n".join(line for policy in (Policy(), slow) for line in gone_for(a_batch(small, full), policy)))
+    seen = Learned(lost="b-1:8080", at=NOW, topics=900, seconds=300, brokers=3)
+    cases = ((Policy(), None), (slow, None), (slow, seen))
+    golden("\n".join(line for case in cases for line in gone_for(a_batch(small, full), *case)))
     assert list(gone_for(a_batch(empty), Policy())) == []
     assert list(gone_for(a_batch(a_step(a_split())), Policy())) == []
 

@@ -9,7 +9,7 @@ from pulsar_steward.model.units import counted, seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.delayed.failover_time import FailoverTimePolicy
-    from pulsar_steward.checks.delayed.learned import Learned
+    from pulsar_steward.model.learned import Learned
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
+from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, LookBack, Question
 from pulsar_steward.checks.delayed.failover import Load, RemainingBrokers, estimated, sentence
 from pulsar_steward.checks.delayed.hosts import NOTHING_LOADED, all_on_one_host, brokers_by_host, host_of
-from pulsar_steward.checks.delayed.learned import OWNED, TAKEN_OVER, learned_from
+from pulsar_steward.checks.delayed.learned import LEARNED, OWNED, TAKEN_OVER, learned_from
 from pulsar_steward.checks.delayed.trackers import BUCKET_TRACKER, TRACKER
 from pulsar_steward.checks.delayed.waiting import BY_BROKER, GAP_CLUSTER, GAP_SHARDS, gap
 from pulsar_steward.checks.earlier import looking_back
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.checks.check import Answers, CheckContext, Row
     from pulsar_steward.checks.delayed.failover import Estimate
-    from pulsar_steward.checks.delayed.learned import Learned
+    from pulsar_steward.model.learned import Learned
 
 
 class FailoverTimePolicy(Section):
@@ -70,6 +70,9 @@ class FailoverTimePolicy(Section):
     window_minutes: int = Field(
         1440, ge=1, description="earlier snapshots from which rates are learned, twelve at most"
     )
+    learned_for_days: int = Field(
+        90, ge=1, description="what was learned is handed on from snapshot to snapshot, until it is so old"
+    )
     learned_from_topics: int = Field(
         200,
         ge=1,
@@ -107,8 +110,8 @@ def judge(answers: Answers, context: CheckContext[FailoverTimePolicy]) -> Judgem
     limits, rows = context.limits, answers["loads"].rows
     if not rows:
         return Judgement(cannot_tell="No broker told what it has loaded.")
-    estimates = estimates_by_broker(answers, limits)
-    over = [*(each for each in estimates if _severity(each, limits)), *_of_hosts(answers, estimates, limits)]
+    estimates = estimates_by_broker(answers, context)
+    over = [*(each for each in estimates if _severity(each, limits)), *_of_hosts(answers, estimates, context)]
     if over:
         over.sort(key=lambda estimate: (-estimate.seconds, estimate.load.lost))
         return Judgement(
@@ -125,10 +128,10 @@ def judge(answers: Answers, context: CheckContext[FailoverTimePolicy]) -> Judgem
     return Judgement(quiet=longest + all_on_one_host([row["broker"] for row in rows]))
 
 
-def estimates_by_broker(answers: Answers, policy: FailoverTimePolicy) -> list[Estimate]:
+def estimates_by_broker(answers: Answers, context: CheckContext[FailoverTimePolicy]) -> list[Estimate]:
     """Estimates for the loss of each broker by itself, of all that told their load."""
-    rows, learned = answers["loads"].rows, learned_from(answers, policy)
-    return [_estimate([row], rows, policy, learned) for row in rows]
+    rows, learned = answers["loads"].rows, learned_from(answers, context.limits, context.about.taken_at)
+    return [_estimate([row], rows, context.limits, learned) for row in rows]
 
 
 def _estimate(
@@ -156,9 +159,15 @@ def _estimate(
     return estimated(load, takers, max(_session(row, policy) for row in lost), policy, learned)
 
 
-def _of_hosts(answers: Answers, estimates: Sequence[Estimate], policy: FailoverTimePolicy) -> Iterator[Estimate]:
+def _of_hosts(
+    answers: Answers, estimates: Sequence[Estimate], context: CheckContext[FailoverTimePolicy]
+) -> Iterator[Estimate]:
     """Hosts with several brokers, but not all, whose loss is worse than that of any single one of these."""
-    rows, learned = answers["loads"].rows, learned_from(answers, policy)
+    rows, learned, policy = (
+        answers["loads"].rows,
+        learned_from(answers, context.limits, context.about.taken_at),
+        context.limits,
+    )
     worst = {estimate.load.lost: _severity(estimate, policy) for estimate in estimates}
     for names in brokers_by_host([row["broker"] for row in rows]).values():
         if 1 < len(names) < len(rows):
@@ -211,12 +220,15 @@ CHECK = Check(
         "A host with several brokers: spread them over hosts, or size the others for its loss.",
         "Delayed backlog: use the bucket tracker, which does not read it again.",
         "Restart one broker at a quiet time, and look soon after: the rates of your cluster are learned from that.",
-        "Set the rates in the policy as they were learned: that is forgotten with the snapshots of its window.",
+        "Set the rates in the policy as they were learned: that is forgotten after failover_time.learned_for_days.",
     ),
     source="docs/checks/failover-time.md; docs/knowledge.md D and E",
     policy=FailoverTimePolicy,
     shards={"delayed": BY_BROKER, "starts": Question(STARTS), **GAP_SHARDS},
-    earlier={"owned_before": looking_back(OWNED, small=True)},
+    earlier={
+        "owned_before": looking_back(OWNED, small=True),
+        "learned_before": LookBack(lambda limits: int(limits.learned_for_days) * 1440, LEARNED, small=True),
+    },
     cluster={"loads": Question(LOADS), "owned": Question(OWNED), "taken_over": Question(TAKEN_OVER), **GAP_CLUSTER},
     judge=judge,
 )

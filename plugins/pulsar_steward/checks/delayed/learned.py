@@ -7,14 +7,13 @@ again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.earlier import in_time
 from pulsar_steward.model.bundles import most_of
-from pulsar_steward.model.units import counted, time_in_words
+from pulsar_steward.model.learned import Learned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,9 +21,11 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, Row
     from pulsar_steward.checks.delayed.failover_time import FailoverTimePolicy
 
-TIMES_AS_LARGE = 10
-"""A load that is so many times as large as what was seen, or larger, is not estimated by it: of a short failover, much
-is clients' waiting, which does not grow with the number of topics."""
+PREFIX = "learned_"
+LEARNED = f"""
+select distinct {", ".join(f"{PREFIX}{name}" for name in Learned.__struct_fields__)} from failovers
+where {PREFIX}at is not null
+"""
 
 OWNED = """
 with owned as (from bundles where owner is not null and not is_heartbeat(namespace))
@@ -61,49 +62,12 @@ Between two snapshots no other broker went away: else it would not be known afte
 """
 
 
-@dataclass(frozen=True)
-class Learned:
-    """Topics that were served again after a broker had gone.
+def learned_from(answers: Answers, policy: FailoverTimePolicy, taken_at: datetime) -> Learned | None:
+    """The loss with most topics, the latest of equal ones; None: none with enough.
 
-    Attributes:
-        lost: The broker.
-        at: When the first of them was.
-        topics: Number of topics.
-        seconds: From the first to the last of them, rounded up.
-        brokers: Number of brokers that took them over.
+    In the snapshots of the window, or as one of them has it in its table `failovers`: each snapshot hands on to the
+    next what was learned, until it is too old.
     """
-
-    lost: str
-    at: datetime
-    topics: int
-    seconds: int
-    brokers: int
-
-    @property
-    def per_second(self) -> float:
-        """Topics per second, of all these brokers."""
-        return self.topics / self.seconds
-
-    @property
-    def of_one(self) -> float:
-        """Topics per second of each of them."""
-        return self.per_second / self.brokers
-
-    def serves_for(self, topics: int) -> bool:
-        """True if the loss of so many topics may be estimated by this."""
-        return topics < TIMES_AS_LARGE * self.topics
-
-    @property
-    def words(self) -> str:
-        """The loss that was seen, as a sentence."""
-        return (
-            f"The rate was learned from when {self.lost} went away, {time_in_words(self.at)}:"
-            f" {counted(self.brokers, 'broker')} served {counted(self.topics, 'topic')} again in {self.seconds:,} s."
-        )
-
-
-def learned_from(answers: Answers, policy: FailoverTimePolicy) -> Learned | None:
-    """The loss with most topics in the snapshots of the window, the latest of equal ones; None: none with enough."""
     rows = sorted(answers["taken_over"].rows, key=lambda row: (row["after"], row["first"], row["most"]))
     found = [
         learned
@@ -111,7 +75,20 @@ def learned_from(answers: Answers, policy: FailoverTimePolicy) -> Learned | None
         for together in _together(list(of_interval), policy.client_backoff_seconds)
         if (learned := _learned(together)).topics >= policy.learned_from_topics
     ]
-    return max(found, key=lambda each: (each.topics, each.at), default=None)
+    oldest = taken_at - timedelta(days=policy.learned_for_days)
+    handed_on = [known for row in answers["learned_before"].rows if (known := as_learned(row)).at >= oldest]
+    return max((*found, *handed_on), key=lambda each: (each.topics, each.at), default=None)
+
+
+def as_learned(row: Row) -> Learned:
+    """What a row of the table `failovers` has in its columns ``learned_...``."""
+    return Learned(**{name: row[f"{PREFIX}{name}"] for name in Learned.__struct_fields__})
+
+
+def columns_of(learned: Learned | None) -> dict[str, object]:
+    """These columns."""
+    names = Learned.__struct_fields__
+    return {f"{PREFIX}{name}": None if learned is None else getattr(learned, name) for name in names}
 
 
 def _together(rows: Sequence[Row], apart_seconds: int) -> Iterator[list[Row]]:
