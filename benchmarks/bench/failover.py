@@ -139,7 +139,7 @@ def _observed(here: Ground, out: Path) -> SnapshotSources:
 
 
 def _learned(before: SnapshotSources, after: SnapshotSources) -> Learned | None:
-    """What the check learns of these two."""
+    """The rate that the check learns from two snapshots; None: it learns none."""
     both = SnapshotSources(after.small, after.shards, [before])
     (asker,) = askers_of([CHECK], about_of(both), Policy())
     answers = ask(both, [asker], VIEWS, on_this_thread)[CHECK.check_id]

@@ -44,7 +44,7 @@ def all_unread(planning: PlanningFacts) -> tuple[str, ...]:
 
 
 def no_obstacle(_: PlanningFacts, __: str) -> str | None:
-    """None for every goal."""
+    """Answers None for every goal."""
     return None
 
 

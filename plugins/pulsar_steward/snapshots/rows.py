@@ -123,7 +123,7 @@ class FailoverRow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def learned(self) -> Learned | None:
-        """What was seen; None: nothing was."""
+        """Rate at which topics were served again; None: not known."""
         at, lost = self.learned_at, self.learned_lost
         topics, seconds, brokers = self.learned_topics, self.learned_seconds, self.learned_brokers
         if at is None or lost is None or topics is None or seconds is None or brokers is None:

@@ -81,12 +81,12 @@ def learned_from(answers: Answers, policy: FailoverTimePolicy, taken_at: datetim
 
 
 def as_learned(row: Row) -> Learned:
-    """What a row of the table `failovers` has in its columns ``learned_...``."""
+    """Reads the columns ``learned_...`` of a row of the table `failovers`."""
     return Learned(**{name: row[f"{PREFIX}{name}"] for name in Learned.__struct_fields__})
 
 
 def columns_of(learned: Learned | None) -> dict[str, object]:
-    """These columns."""
+    """Writes the columns ``learned_...`` of a row of the table `failovers`."""
     names = Learned.__struct_fields__
     return {f"{PREFIX}{name}": None if learned is None else getattr(learned, name) for name in names}
 
@@ -104,7 +104,7 @@ def _together(rows: Sequence[Row], apart_seconds: int) -> Iterator[list[Row]]:
 
 
 def _learned(rows: Sequence[Row]) -> Learned:
-    """What bundles tell until those with nine in ten of the topics were served: each tells of nine in ten of its own.
+    """Topics and seconds until nine in ten topics of these bundles were served; each bundle counts with nine in ten.
 
     A few topics may have waited for nothing but a client that came later.
     """

@@ -179,7 +179,7 @@ class Recovery:
 
 
 def _left(intervals: Sequence[Interval]) -> float:
-    """What an audit of the first of these found, less what was copied or deleted since."""
+    """Ledgers that an audit of the first interval found, less those that were copied or deleted since."""
     return intervals[0].in_an_audit - sum(each.copied + each.deleted for each in intervals)
 
 
