@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import shutil
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from pulsar_steward.checks.delayed.learned import columns_of
 from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.model.learned import Learned
 from pulsar_steward.pages.app import make_app
 from pulsar_steward.pages.failovers import LISTED_FAILOVERS
 from tests.builders import NOW, broker
@@ -39,11 +42,19 @@ def test_what_the_cluster_page_says(client: Client, golden: Golden) -> None:
     golden(part_of(client))
 
 
+def test_the_rates_that_were_learned_are_told(tmp_path: Path, golden: Golden) -> None:
+    """By which broker's end, and for which loads they count."""
+    learned = Learned(lost=broker(7), at=NOW - timedelta(days=3), topics=900, seconds=60, brokers=2)
+    client = shown(tmp_path, failovers=[failover(broker(0), 120, others=2) | columns_of(learned)])
+    golden(part_of(client))
+
+
 def test_the_api_tells_all(client: Client) -> None:
     """In the same order, with every part by itself."""
     told = client.get("/api/clusters/east/failovers").json()
     assert [each["broker"] for each in told["brokers"]] == [broker(place) for place in range(6)]
-    assert told["brokers"][0] == failover(broker(0), 4000, others=5, delayed=6_400_000)
+    unlearned = dict.fromkeys(columns_of(None))
+    assert told["brokers"][0] == failover(broker(0), 4000, others=5, delayed=6_400_000) | unlearned
     assert told["unknown"] == ""
     assert client.get("/api/clusters/nowhere/failovers").status_code == 404
 
