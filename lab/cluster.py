@@ -19,6 +19,9 @@ from lab.waiting import wait_until
 GRACE_S = 15.0
 QUICK_ANSWER_S = 3.0
 
+END_OF_HISTOGRAM = b"\nTotal "
+COLLECTED_WITHIN_S = 20.0
+
 
 def silent(_message: str) -> None:
     """The progress of those who do not want to hear any."""
@@ -212,8 +215,21 @@ class Lab:
         return self._signalled(self._in_condition(broker_id, "paused"), signal.SIGCONT, "running")
 
     def collect_heap(self, broker_id: str) -> None:
-        """SIGQUIT: a running broker stands still for a full collection, as in a heap that is too small."""
-        self._signal(self._in_condition(broker_id, "running"), signal.SIGQUIT)
+        """SIGQUIT: a running broker stands still for a full collection, as in a heap that is too small.
+
+        Returns once it has printed what is left, or ended: signals are not lost, and would be obeyed long after.
+        """
+        broker = self._in_condition(broker_id, "running")
+        log = self.log(broker.name)
+        before = log.stat().st_size
+        self._signal(broker, signal.SIGQUIT)
+
+        def printed() -> bool:
+            with log.open("rb") as lines:
+                lines.seek(before)
+                return END_OF_HISTOGRAM in lines.read() or self.condition(broker_id) != "running"
+
+        wait_until(printed, f"{broker.name} has collected its heap", COLLECTED_WITHIN_S, 0.02)
 
     def log_at(self, broker_id: str, level: LogLevel) -> None:
         """Has a running broker log at this level from the next second on; started again, it logs at INFO."""

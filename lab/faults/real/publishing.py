@@ -18,9 +18,12 @@ PERIOD_S = 10
 STOPPED_S, GOING_S = 3.0, 3.0
 """Of a period of ledgers' statistics half is stood still, in stalls that no session and no client gives up for."""
 
-COLLECTED_EVERY_S = 1.0
+GOING_BETWEEN_S = 0.1
+"""Between two full collections of a broker, each of which takes longer than that."""
 
 SHOWN_PERIODS = 3
+JUDGED_PERIODS = 7
+"""Until a broker is old enough for its collections to be judged."""
 SETTINGS = (("managedLedgerStatsPeriodSeconds", str(PERIOD_S)),)
 SWITCHING = (
     *SETTINGS,
@@ -50,7 +53,7 @@ def _stop_and_go(part: str) -> Trouble:
 
 def _collecting(lab: Lab, over: threading.Event) -> None:
     """The first broker collects its whole heap, again and again."""
-    while not over.wait(COLLECTED_EVERY_S):
+    while not over.wait(GOING_BETWEEN_S):
         lab.collect_heap(lab.brokers[0].broker_id)
 
 
@@ -66,8 +69,10 @@ def _troubled(lab: Lab, trouble: Trouble) -> Iterator[None]:
         thread.join()
 
 
-def _fault(name: str, about: str, trouble: Trouble | None = None, **label: Any) -> RealFault:
-    """Topics on all brokers that are published to, with trouble all the while, or without."""
+def _fault(
+    name: str, about: str, trouble: Trouble | None = None, periods: int = SHOWN_PERIODS, **label: Any
+) -> RealFault:
+    """Topics on all brokers that are published to for so many periods, with trouble all the while, or without."""
 
     @contextlib.contextmanager
     def making(lab: Lab) -> Iterator[None]:
@@ -75,7 +80,7 @@ def _fault(name: str, about: str, trouble: Trouble | None = None, **label: Any) 
             published_to(here, TOPICS, RATE)
             if trouble is not None:
                 stack.enter_context(_troubled(lab, trouble))
-            time.sleep(SHOWN_PERIODS * PERIOD_S)  # rates are told of a whole period that is over
+            time.sleep(periods * PERIOD_S)  # rates are told of a whole period that is over
             yield
 
     def made(lab: Lab) -> Making:
@@ -102,8 +107,9 @@ FAULTS = (
     ),
     _fault(
         "broker-collects-again-and-again",
-        "A broker collects its whole heap once a second, as one does that is too small for what is in it.",
+        "A broker collects its whole heap again and again, as one does that is too small for what is in it.",
         _collecting,
+        JUDGED_PERIODS,
         expected=(Expected("gc-pressure"), Expected("publish-slow", "", "cause: garbage collection")),
         allowed={
             "bookie-thread-busy": "a broker that stands still sees its writes take long",
