@@ -202,9 +202,13 @@ public class Clients {
 
     private void crashAgainAndAgain(JsonNode work) throws Exception {
         while (true) {
-            try (PulsarClient brief = connect()) {
+            // A client takes two seconds to close: for so long of each round, no consumer would be there.
+            PulsarClient brief = connect();
+            try (Consumer<byte[]> consumer = subscribe(brief, work)) {
                 long until = System.currentTimeMillis() + (long) (1000 * work.get("lives_s").asDouble());
-                take(subscribe(brief, work), work, until);
+                take(consumer, work, until);
+            } finally {
+                brief.closeAsync();
             }
         }
     }
