@@ -62,7 +62,7 @@ TROUBLES = (
             _names("garbage collection", 1),
         ),
         specs=(cluster(broker_1=strained(gc_seconds=DAY_S / 4, gc_count=400_000, writes=SLOW)),),
-        why=NO_HEAP,
+        why="the same for real is `broker-collects-again-and-again`; here every figure is known",
         quick=True,
     ),
     SimulatedFault(
