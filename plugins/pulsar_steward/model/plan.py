@@ -127,6 +127,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return () if isinstance(self.unread, msgspec.UnsetType) else self.unread
 
     @property
+    def learned_rate(self) -> Learned | None:
+        """How quickly topics were served again after a broker had gone; None: not known, or an earlier Steward's."""
+        return None if isinstance(self.learned, msgspec.UnsetType) else self.learned
+
+    @property
     def planned_for(self) -> ClusterIdentity | None:
         """Identity of the Pulsar cluster; None: not recorded, so that nothing of the plan is carried out."""
         return None if isinstance(self.pulsar_cluster, msgspec.UnsetType) else self.pulsar_cluster

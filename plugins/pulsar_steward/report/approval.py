@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.checks.registry import BY_ID
@@ -129,8 +127,7 @@ def _when(plan: Plan, batch: Batch, policy: Policy, now: datetime | None) -> Ite
     if now is not None:
         valid = policy.approval.terms(batch.kind, risk_of(plan, batch).level).valid_minutes
         yield "### When"
-        learned = None if isinstance(plan.learned, msgspec.UnsetType) else plan.learned
-        yield bullets(when(batch, policy, valid, now, learned))
+        yield bullets(when(batch, policy, valid, now, plan.learned_rate))
 
 
 def _risk(plan: Plan, batch: Batch) -> Iterator[str]:

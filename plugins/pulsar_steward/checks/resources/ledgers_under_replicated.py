@@ -148,16 +148,19 @@ class Recovery:
             told[row["source"]].append((row["taken_at"], row))
         for row in answers["figures"].rows:
             told[row["source"]].append((taken_at, row))
-        finds = [
-            (moment, source)
-            for source, rows in told.items()
-            for moment, grown in _growth(rows, _first(told))
-            if grown["found"] > 0
-        ]
+        looks = sorted({*(each.taken_at for each in context.about.earlier), taken_at})
+        first_look = min((moment for rows in told.values() for moment, _ in rows), default=taken_at).timestamp()
+        sums = {moment: dict.fromkeys(COUNTERS, 0.0) for moment in looks}
+        finds: list[tuple[datetime, str]] = []
+        for source, rows in told.items():
+            for moment, grown in _growth(rows, first_look):
+                for name, value in grown.items():
+                    sums[moment][name] += value
+                if grown["found"] > 0:
+                    finds.append((moment, source))
         if not finds:
             return cls()
-        looks = sorted({*(each.taken_at for each in context.about.earlier), taken_at})
-        intervals = _intervals(told, looks)
+        intervals = [Interval(moment, **sums[moment]) for moment in looks]
         number = max(
             (each for each, interval in enumerate(intervals) if interval.found),
             key=lambda each: (_left(intervals[each:]), each),
@@ -181,19 +184,6 @@ class Recovery:
 def _left(intervals: Sequence[Interval]) -> float:
     """Ledgers that an audit of the first interval found, less those that were copied or deleted since."""
     return intervals[0].in_an_audit - sum(each.copied + each.deleted for each in intervals)
-
-
-def _first(told: Mapping[str, Sequence[tuple[datetime, Row]]]) -> float:
-    return min(moment for rows in told.values() for moment, _ in rows).timestamp()
-
-
-def _intervals(told: Mapping[str, Sequence[tuple[datetime, Row]]], looks: Sequence[datetime]) -> list[Interval]:
-    sums = {moment: dict.fromkeys(COUNTERS, 0.0) for moment in looks}
-    for rows in told.values():
-        for moment, grown in _growth(rows, _first(told)):
-            for name, value in grown.items():
-                sums[moment][name] += value
-    return [Interval(moment, **sums[moment]) for moment in looks]
 
 
 def _growth(rows: Sequence[tuple[datetime, Row]], first_look: float) -> Iterator[tuple[datetime, dict[str, float]]]:
