@@ -6,7 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from sqlalchemy import exists, func, select
+from sqlalchemy import and_, exists, func, select
 
 from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import LedgerError, LedgerTampered, NotInLedger, OutdatedPlan
@@ -32,7 +32,7 @@ from pulsar_steward.ledger.store import transaction
 from pulsar_steward.ledger.verify import require_still_untampered, require_untampered
 from pulsar_steward.ledger.waiting import WaitingQuestion, waiting_questions
 from pulsar_steward.model.plan import BROKER_DRAIN, ROLLBACK, Plan
-from pulsar_steward.model.step import Change, RaiseCoordinators
+from pulsar_steward.model.step import Change, RaiseCoordinators, UnloadBundle
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 
 RAISE = str(RaiseCoordinators.__struct_config__.tag)
 """In the document of every raise of the number of coordinators."""
+
+MOVE = str(UnloadBundle.__struct_config__.tag)
+"""In the document of every move."""
 
 
 class LedgerReader:
@@ -176,6 +179,20 @@ class LedgerReader:
             if bundle is not None and bundle.moves:
                 moved[bundle.name] = row["at"]
         return moved
+
+    def move_seconds_since(self, cluster: str, since: datetime, most: int) -> tuple[float, ...]:
+        """Seconds from the call of each move until its new owner was seen, of the newest ones that came to be."""
+        table, outcomes = tables.INTENTS, tables.OUTCOMES
+        ended = (outcomes.c.intent_id == table.c.intent_id, outcomes.c.outcome == Outcome.DONE)
+        moves = table.c.change.contains(MOVE)  # which a name in another change may hold as well
+        query = select(table.c.at, table.c.change, outcomes.c.at.label("seen")).join(outcomes, and_(*ended))
+        newest = query.where(table.c.cluster == cluster, table.c.at >= since, moves).order_by(table.c.intent_id.desc())
+        rows = self._all(newest.limit(most))
+        return tuple(
+            (row["seen"] - row["at"]).total_seconds()
+            for row in rows
+            if isinstance(_change(row["change"]), UnloadBundle)
+        )
 
     def raised_since(self, cluster: str, since: datetime) -> tuple[datetime, ...]:
         """Times at which the number of coordinators was raised since then, oldest first; an attempt counts too."""

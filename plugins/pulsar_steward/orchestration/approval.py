@@ -73,7 +73,8 @@ class ApproveBatch(HITLOperator):
 
     def execute(self, context: Context) -> None:
         """Records the approval request, and shows the plan's batch."""
-        from pulsar_steward.orchestration import batches  # noqa: PLC0415 - keeps the parsing of DAG files light
+        from pulsar_steward.ledger.moves import move_times  # noqa: PLC0415 - keeps the parsing of DAG files light
+        from pulsar_steward.orchestration import batches  # noqa: PLC0415 - as above
         from pulsar_steward.orchestration.context import open_context_of_plan  # noqa: PLC0415 - as above
         from pulsar_steward.outside_text import shown  # noqa: PLC0415 - as above
         from pulsar_steward.report import approval  # noqa: PLC0415 - as above
@@ -90,7 +91,16 @@ class ApproveBatch(HITLOperator):
                 raise AirflowSkipException("no second person has to be asked")
             self.subject = approval.subject(plan, batch, second=self.voice > 1)
             former, now, page = task.former(plan, batch), task.clock(), _page_of(plan.plan_id, batch.batch_id)
-            self.body = approval.body(plan, batch, task.policy, first=asked.first, former=former, now=now, page=page)
+            self.body = approval.body(
+                plan,
+                batch,
+                task.policy,
+                first=asked.first,
+                former=former,
+                now=now,
+                page=page,
+                moved=move_times(task.ledger, plan.cluster, now, task.policy),
+            )
             self.options = list(asked.options)
             self.params = _form(asked, approval.labels(batch))
             self.assigned_users = (

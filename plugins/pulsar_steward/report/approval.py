@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pulsar_steward.changes.kind import ApprovalWarning
+    from pulsar_steward.ledger.moves import MoveTimes
     from pulsar_steward.ledger.rows import RecordedAnswer
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.model.plan import Batch, Plan
@@ -47,6 +48,7 @@ def body(
     former: Former | None = None,
     now: datetime | None = None,
     page: str = "",
+    moved: MoveTimes | None = None,
 ) -> str:
     """Body of an approval request, in Markdown.
 
@@ -58,6 +60,7 @@ def body(
         former: The question whose place it takes; None: it takes no other's.
         now: Current time, to say when the batch would begin and end; None: that is left out.
         page: Address of the batch on the page of its plan; empty: not known.
+        moved: How long earlier moves in the cluster took; None: none are known.
     """
     large = group.is_large(batch)
     parts = [
@@ -77,7 +80,7 @@ def body(
         *(group.averted(batch.steps, _averted_lines) if large else _if_rejected(batch.steps)),
         "### What was looked at",
         _guards(batch.steps),
-        *_when(plan, batch, policy, now),
+        *_when(plan, batch, policy, now, moved),
         "### What approving means",
         bullets(_terms(plan, batch, policy)),
         "### The exact calls",
@@ -122,12 +125,12 @@ def _rollback_note(plan: Plan, batch: Batch) -> Iterator[str]:
         yield bullets(plan.notes)
 
 
-def _when(plan: Plan, batch: Batch, policy: Policy, now: datetime | None) -> Iterator[str]:
+def _when(plan: Plan, batch: Batch, policy: Policy, now: datetime | None, moved: MoveTimes | None) -> Iterator[str]:
     """Section of when it would begin and end."""
     if now is not None:
         valid = policy.approval.terms(batch.kind, risk_of(plan, batch).level).valid_minutes
         yield "### When"
-        yield bullets(when(batch, policy, valid, now, plan.learned_rate))
+        yield bullets(when(batch, policy, valid, now, plan.learned_rate, moved))
 
 
 def _risk(plan: Plan, batch: Batch) -> Iterator[str]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
+    from pulsar_steward.ledger.moves import MoveTimes
     from pulsar_steward.model.learned import Learned
     from pulsar_steward.model.plan import Batch
     from pulsar_steward.policy.schema import Policy
@@ -27,9 +28,23 @@ def least_time(batch: Batch, policy: Policy) -> timedelta:
 
 
 def when(
-    batch: Batch, policy: Policy, valid_minutes: int, now: datetime, learned: Learned | None = None
+    batch: Batch,
+    policy: Policy,
+    valid_minutes: int,
+    now: datetime,
+    learned: Learned | None = None,
+    moved: MoveTimes | None = None,
 ) -> Iterator[str]:
-    """Sentences on when a batch would begin, were it approved now, and when it would end; `learned` as of its plan."""
+    """Sentences on when a batch would begin, were it approved now, and when it would end.
+
+    Args:
+        batch: The batch.
+        policy: The policy, with its windows and its pace.
+        valid_minutes: Time for which an approval counts.
+        now: Current time.
+        learned: How quickly topics were served again, as of the batch's plan.
+        moved: How long earlier moves in the cluster took.
+    """
     windows, takes = windows_for(batch, policy), least_time(batch, policy)
     opens, begins = next_opening(windows, now), now
     if opens is None:
@@ -50,6 +65,7 @@ def when(
         )
         return
     yield _takes(takes, begins, closes, begins + timedelta(minutes=valid_minutes))
+    yield from _as_before(batch, moved)
     yield from gone_for(batch, policy, learned)
 
 
@@ -66,6 +82,20 @@ def _takes(takes: timedelta, begins: datetime, closes: datetime | None, counts_u
             f"{words}, and your approval counts until {time_in_words(counts_until)}: what is left by then is refused."
         )
     return f"{words}."
+
+
+def _as_before(batch: Batch, moved: MoveTimes | None) -> Iterator[str]:
+    """Sentence on how long the batch's moves take, if they take as long as earlier ones did."""
+    moves = sum(isinstance(step.change, UnloadBundle) for step in batch.steps)
+    if moved is None or not moves:
+        return
+    in_all = seconds_in_words(moves * moved.middle, rounded=True)
+    yield (
+        f"By the ledger, the newest {counted(moved.moves, 'move')} in this cluster"
+        f" ({counted(moved.days, 'day')} at most) took {moved.middle:,.1f} s in the middle, and nine in ten of them"
+        f" {moved.nine_in_ten:,.1f} s at most, from the call until the new owner was seen; at that, the"
+        f" {counted(moves, 'move')} of this batch take about {in_all}, the pace's waits apart."
+    )
 
 
 def gone_for(batch: Batch, policy: Policy, learned: Learned | None = None) -> Iterator[str]:

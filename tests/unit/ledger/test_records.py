@@ -12,9 +12,11 @@ from sqlalchemy.exc import StatementError
 
 from pulsar_steward.errors import LeaseLost, LedgerError, NotInLedger, Refused
 from pulsar_steward.ledger import tables
+from pulsar_steward.ledger.moves import MoveTimes, move_times
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Answer, Decision, Outcome, Proof, RecordedAnswer
 from pulsar_steward.model.plan import approval_digest
+from pulsar_steward.policy.schema import Policy
 from tests.builders import an_intended_call, an_outcome
 from tests.unit.model.builders import BUNDLES, move, plan, split
 
@@ -251,6 +253,27 @@ def test_moves_and_changes_are_found_by_time(answer_id: int, write: LedgerWriter
     assert read.changes_since("local", times[1]) == ((times[1], 7), (times[2], 0), (times[3], 7))
     assert read.changes_since("local", times[3] + timedelta(microseconds=1)) == ()
     assert read.moves_since("other", AT) == {}
+
+
+def test_how_long_moves_took_is_known_of_those_that_came_to_be(
+    answer_id: int, write: LedgerWriter, read: LedgerReader
+) -> None:
+    """From the intent to the outcome, of the newest ones; of nothing that failed, of no split, of no other cluster."""
+    lease = write.take_lease("local", "run 1", 3600, AT)
+    ends = [(move(1), 0.5, Outcome.DONE), (move(2), 3.0, Outcome.FAILED), (split(), 2.0, Outcome.DONE)]
+    ends += [(move(2), 1.5, Outcome.DONE), (move(1), 4.0, Outcome.DONE)]
+    assert move_times(read, "local", AT, Policy()) is None
+    for number, (step, seconds, outcome) in enumerate(ends):
+        at = AT + timedelta(seconds=10 * number)
+        intent_id = write.record_intent(an_intended_call(PLAN, step, APPROVED, answer_id), lease, at)
+        seen = at + timedelta(seconds=seconds)
+        ended = an_outcome(PLAN, step.step_id, outcome, intent_id=intent_id, run=f"run {number}", at=seen)
+        write.record_outcome(ended)
+    assert read.move_seconds_since("local", AT, 2) == (4.0, 1.5)
+    known = move_times(read, "local", AT + timedelta(hours=1), Policy())
+    assert known == MoveTimes(moves=3, middle=1.5, nine_in_ten=4.0, days=90)
+    assert read.move_seconds_since("local", AT + timedelta(seconds=41), 9) == ()
+    assert move_times(read, "other", AT + timedelta(hours=1), Policy()) is None
 
 
 def test_proofs_and_dry_runs_are_kept(write: LedgerWriter, read: LedgerReader) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pulsar_steward.ledger.moves import MoveTimes
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.learned import Learned
 from pulsar_steward.model.loss import Loss
@@ -60,6 +61,14 @@ def test_how_long_it_takes_is_what_the_pace_makes_of_it() -> None:
     assert least_time(a_batch_of(30), policy) == timedelta(minutes=2)
     assert least_time(a_batch_of(30, clients=100), policy) == timedelta(minutes=2)
     assert least_time(a_batch_of(30, clients=200), policy) == timedelta(minutes=5)
+
+
+def test_how_long_earlier_moves_took_is_said(golden: Golden) -> None:
+    """Of batches that move something, where any move is known."""
+    moved = MoveTimes(moves=34, middle=0.42, nine_in_ten=2.1, days=90)
+    golden("\n".join(when(a_batch_of(120), Policy(), 60, NOW, moved=moved)))
+    split = a_batch(a_step(a_split()))
+    assert list(when(split, Policy(), 60, NOW, moved=moved)) == list(when(split, Policy(), 60, NOW))
 
 
 def test_how_long_moved_topics_are_gone_is_estimated(golden: Golden) -> None:
