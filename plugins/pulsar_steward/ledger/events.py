@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sqlalchemy import RowMapping
 
 
-class What(StrEnum):
+class EventKind(StrEnum):
     """Kind of an event."""
 
     PLANNED = "planned"
@@ -51,7 +51,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
     sequence: int
     at: datetime
-    what: What
+    what: EventKind
     tone: str
     cluster: str
     words: str
@@ -80,17 +80,17 @@ _TONES = {
 }
 
 
-EventFields = tuple[datetime, What, str, str, str | None]
+EventFields = tuple[datetime, EventKind, str, str, str | None]
 """When, what, its tone, its words, and who."""
 
 
 def _plan(row: RowMapping, _: RowMapping | None, of_plan: Sequence[RowMapping]) -> EventFields:
     said = "; ".join(each["title"] for each in of_plan) or "nothing is to be done"
-    return row["created_at"], What.PLANNED, "open" if of_plan else "quiet", said, None
+    return row["created_at"], EventKind.PLANNED, "open" if of_plan else "quiet", said, None
 
 
 def _supersession(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> EventFields:
-    return row["at"], What.SUPERSEDED, "quiet", f"by the newer plan {row['by_plan_id']}", None
+    return row["at"], EventKind.SUPERSEDED, "quiet", f"by the newer plan {row['by_plan_id']}", None
 
 
 def _confirmation(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> EventFields:
@@ -98,19 +98,19 @@ def _confirmation(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping
     together = len(msgspec.json.decode(batches, type=tuple[str, ...])) if batches else 1
     which = "the question stands" if together == 1 else f"{together:,} questions of the plan stand"
     words = f"a snapshot of {time_in_words(row['taken_at'])} proposes the same: {which}"
-    return row["at"], What.CONFIRMED, "quiet", words, None
+    return row["at"], EventKind.CONFIRMED, "quiet", words, None
 
 
 def _question_end(row: RowMapping, batch: RowMapping | None, _: Sequence[RowMapping]) -> EventFields:
     title = f"{batch['title']}: " if batch else ""
-    return row["at"], What.QUESTION_ENDED, "quiet", f"{title}{row['words']}", None
+    return row["at"], EventKind.QUESTION_ENDED, "quiet", f"{title}{row['words']}", None
 
 
 def _request(row: RowMapping, batch: RowMapping | None, _: Sequence[RowMapping]) -> EventFields:
     voice = "a second person is asked" if (row["voice"] or 1) > 1 else "a person is asked"
     by = f"; started by {row['requested_by']}" if row["requested_by"] else ""
     title = f"{batch['title']}: " if batch else ""
-    return row["at"], What.ASKED, "open", f"{title}{voice}{by}", row["requested_by"]
+    return row["at"], EventKind.ASKED, "open", f"{title}{voice}{by}", row["requested_by"]
 
 
 def _answer(row: RowMapping, batch: RowMapping | None, _: Sequence[RowMapping]) -> EventFields:
@@ -118,41 +118,41 @@ def _answer(row: RowMapping, batch: RowMapping | None, _: Sequence[RowMapping]) 
     of_steps = f", {counted(len(steps), 'step')}" if steps else ""
     comment = f' "{row["comment"]}"' if row["comment"] else ""
     words = f"{row['decision']}{of_steps}: {row['reason'] or (batch['title'] if batch else '')}{comment}"
-    return row["answered_at"], What.ANSWERED, _TONES.get(row["decision"], "bad"), words, row["answered_by"]
+    return row["answered_at"], EventKind.ANSWERED, _TONES.get(row["decision"], "bad"), words, row["answered_by"]
 
 
 def _use(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> EventFields:
-    return row["at"], What.TAKEN_UP, "quiet", f"the approval is used by run {row['run']}", None
+    return row["at"], EventKind.TAKEN_UP, "quiet", f"the approval is used by run {row['run']}", None
 
 
 def _silence_end(row: RowMapping, batch: RowMapping | None, _: Sequence[RowMapping]) -> EventFields:
     title = f"{batch['title']}: " if batch else ""
     words = f"{title}it may be asked again, said {row['said_by']}: {row['reason']}"
-    return row["at"], What.SILENCE_ENDED, "open", words, row["said_by"]
+    return row["at"], EventKind.SILENCE_ENDED, "open", words, row["said_by"]
 
 
 def _intent(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> EventFields:
     again = f" (attempt {row['attempt']})" if row["attempt"] > 1 else ""
-    return row["at"], What.CALLED, "open", f"{kind_of(_CHANGE.decode(row['change'])).describe()}{again}", None
+    return row["at"], EventKind.CALLED, "open", f"{kind_of(_CHANGE.decode(row['change'])).describe()}{again}", None
 
 
 def _outcome(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> EventFields:
     tone = _TONES.get(row["outcome"], "bad")
-    return row["at"], What.ENDED, tone, f"{row['outcome']}: {row['reason']}", None
+    return row["at"], EventKind.ENDED, tone, f"{row['outcome']}: {row['reason']}", None
 
 
 def _proof(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> EventFields:
     said = "proved" if row["proved"] else "not proved"
-    return row["at"], What.PROVED, "good" if row["proved"] else "bad", f"{said}: {row['reason']}", None
+    return row["at"], EventKind.PROVED, "good" if row["proved"] else "bad", f"{said}: {row['reason']}", None
 
 
 def _dry_run(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> EventFields:
     lines = counted(len(row["text"].splitlines()), "line")
-    return row["at"], What.DRY_RUN, "quiet", f"a dry run by {row['run']} printed {lines}", None
+    return row["at"], EventKind.DRY_RUN, "quiet", f"a dry run by {row['run']} printed {lines}", None
 
 
 def _halt(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> EventFields:
-    what, tone = (What.HALTED, "bad") if row["halted"] else (What.RESUMED, "good")
+    what, tone = (EventKind.HALTED, "bad") if row["halted"] else (EventKind.RESUMED, "good")
     return row["at"], what, tone, f"{row['said_by']}: {row['reason']}", row["said_by"]
 
 

@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.ledger import history as module
-from pulsar_steward.ledger.events import What
+from pulsar_steward.ledger.events import EventKind
 from pulsar_steward.ledger.history import Filter, history, whole_story
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.reading import open_to_read
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
     from sqlalchemy import URL, Engine
 
 EVERYTHING = [
-    What.RESUMED,
-    What.SILENCE_ENDED,
-    What.ANSWERED,
-    What.QUESTION_ENDED,
-    What.CONFIRMED,
-    What.SUPERSEDED,
-    What.PLANNED,
-    What.DRY_RUN,
-    What.PROVED,
-    What.ENDED,
-    What.CALLED,
-    What.TAKEN_UP,
-    What.ANSWERED,
-    What.ASKED,
-    What.PLANNED,
+    EventKind.RESUMED,
+    EventKind.SILENCE_ENDED,
+    EventKind.ANSWERED,
+    EventKind.QUESTION_ENDED,
+    EventKind.CONFIRMED,
+    EventKind.SUPERSEDED,
+    EventKind.PLANNED,
+    EventKind.DRY_RUN,
+    EventKind.PROVED,
+    EventKind.ENDED,
+    EventKind.CALLED,
+    EventKind.TAKEN_UP,
+    EventKind.ANSWERED,
+    EventKind.ASKED,
+    EventKind.PLANNED,
 ]
 
 
-def told(engine: Engine, **chosen: str) -> list[What]:
+def told(engine: Engine, **chosen: str) -> list[EventKind]:
     """Events, newest first."""
     return [event.what for event in history(engine, Filter(**chosen)).events]
 
@@ -55,29 +55,29 @@ def test_everything_is_told_in_the_chains_order(full: Engine) -> None:
 
 def test_filters(full: Engine) -> None:
     """By cluster, plan, kind, person, namespace and step; a halt is no plan's."""
-    answer = next(event for event in history(full, Filter(person="ALICE")).events if event.what is What.ANSWERED)
+    answer = next(event for event in history(full, Filter(person="ALICE")).events if event.what is EventKind.ANSWERED)
     assert answer.person == "alice"
     assert told(full, cluster=PLAN.cluster) == EVERYTHING
     assert told(full, cluster="elsewhere") == []
-    assert told(full, plan_id=NEWER.plan_id) == [What.PLANNED]
-    assert told(full, person="bob") == [What.RESUMED]
-    assert told(full, person="carol") == [What.SILENCE_ENDED]
+    assert told(full, plan_id=NEWER.plan_id) == [EventKind.PLANNED]
+    assert told(full, person="bob") == [EventKind.RESUMED]
+    assert told(full, person="carol") == [EventKind.SILENCE_ENDED]
     kind = PLAN.batches[0].kind
-    assert What.ENDED in told(full, kind=kind)
+    assert EventKind.ENDED in told(full, kind=kind)
     assert told(full, kind="retention") == []
     namespace = PLAN.batches[0].steps[0].change.namespace
-    assert What.CALLED in told(full, namespace=namespace)
+    assert EventKind.CALLED in told(full, namespace=namespace)
     assert told(full, namespace=f"{namespace}%") == []
     step = told(full, plan_id=PLAN.plan_id, batch_id="b1", step_id="b1.s01")
-    assert (What.CALLED in step, What.ASKED in step) == (True, True)
+    assert (EventKind.CALLED in step, EventKind.ASKED in step) == (True, True)
     other = told(full, plan_id=PLAN.plan_id, batch_id="b1", step_id="b1.s02")
-    assert (What.CALLED in other, What.ASKED in other) == (False, True)
+    assert (EventKind.CALLED in other, EventKind.ASKED in other) == (False, True)
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 10, 15])
 def test_pages_follow_each_other(full: Engine, most: int) -> None:
     """However large they are, and however much of the chain is looked at at once."""
-    found: list[What] = []
+    found: list[EventKind] = []
     before: int | None = None
     for _ in range(20):
         page = history(full, Filter(), before=before, most=most)

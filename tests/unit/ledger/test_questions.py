@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import event
 
 from pulsar_steward.errors import LedgerError, Refused
-from pulsar_steward.ledger.events import What
+from pulsar_steward.ledger.events import EventKind
 from pulsar_steward.ledger.history import Filter, history
 from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
 from pulsar_steward.ledger.questions import EndReason
@@ -149,7 +149,7 @@ def test_an_observation_is_one_row_however_many_questions_it_confirms(
     (last, *_) = history(engine, Filter(plan_id=wide.plan_id)).events
     assert (last.batch_id, last.what, last.words.rpartition(": ")[2]) == (
         None,
-        What.CONFIRMED,
+        EventKind.CONFIRMED,
         "2 questions of the plan stand",
     )
 
