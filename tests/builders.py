@@ -311,133 +311,133 @@ class MadeUpFacts:
         self.place_in_run = told.place_in_run
 
     def identity(self) -> ClusterIdentity:
-        """As told."""
+        """Returns the given identity of the cluster."""
         return self._told.identity
 
     def silent_brokers(self) -> tuple[str, ...]:
-        """As told."""
+        """Returns the given brokers that did not answer."""
         return self._told.silent_brokers
 
     def is_active(self, broker: str) -> bool:
-        """As told."""
+        """Returns whether a broker is one of the given active ones."""
         return broker in self._told.active
 
     def versions(self) -> tuple[str, ...] | Unknown:
-        """As told."""
+        """Returns the given versions of the brokers."""
         return self._told.versions
 
     def read_only_bookies(self) -> tuple[str, ...]:
-        """As told."""
+        """Returns the given bookies that take no writes."""
         return self._told.read_only_bookies
 
     def allowed_brokers(self, namespace: str) -> frozenset[str] | None:  # noqa: ARG002 - part of the protocol
-        """As told."""
+        """Returns the given brokers that isolation policies leave to any namespace."""
         return self._told.allowed_brokers
 
     def anti_affinity(self, namespace: str) -> AntiAffinity | Unknown | None:  # noqa: ARG002 - the protocol
-        """As told."""
+        """Returns the given anti-affinity group for any namespace."""
         return self._told.anti_affinity
 
     def load_manager(self) -> LoadManager | Unknown:
-        """As told."""
+        """Returns the given load manager, or that it is unknown."""
         return self._told.load_manager or MANAGER_UNKNOWN
 
     def usages(self) -> tuple[BrokerUsage, ...] | Unknown:
-        """As told."""
+        """Returns the given usages of brokers, or that they are unknown."""
         return self._told.usages or USAGES_UNKNOWN
 
     def other_clusters(self, namespace: str) -> tuple[str, ...] | Unknown:
-        """As told."""
+        """Returns the given other clusters, or that they are unknown."""
         told = self._told.other_clusters
         return clusters_unknown(namespace) if told is None else told
 
     def unproved_batch(self) -> str | None:
-        """As told."""
+        """Returns the given description of another batch without proof."""
         return self._told.unproved_batch
 
     def changes_in_the_last_hour(self) -> int:
-        """As told."""
+        """Returns the given number of changes in the last hour."""
         return self._told.changes_in_the_last_hour
 
     def moved_at(self, change: BundleChange) -> datetime | None:  # noqa: ARG002 - the protocol
-        """As told."""
+        """Returns the given time of the last move for any bundle."""
         return self._told.moved_at
 
     def circling(self, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - the protocol
-        """As told."""
+        """Returns the given bundles that were moved away and back."""
         return self._told.circling
 
     def has_bundle(self, change: BundleChange) -> bool:  # noqa: ARG002 - the protocol
-        """As told."""
+        """Returns whether the bundle exists, as given."""
         return self._told.has_bundle
 
     def owner(self, change: BundleChange) -> str | Unknown | None:  # noqa: ARG002 - the protocol
-        """As told."""
+        """Returns the given owner for any bundle."""
         return self._told.owner
 
     def throughput(self, change: BundleChange) -> float | Unknown:  # noqa: ARG002 - the protocol
-        """As told."""
+        """Returns the given throughput for any bundle, or that it is unknown."""
         told = self._told.throughput
         return THROUGHPUT_UNKNOWN if told is None else told
 
     def clients(self, change: BundleChange) -> int:  # noqa: ARG002 - the protocol
-        """As told."""
+        """Returns the given number of clients for any bundle."""
         return self._told.clients
 
     def move_risks(self, change: BundleChange) -> MoveRisks:  # noqa: ARG002 - the protocol
-        """As told."""
+        """Returns the given risks for any move."""
         return self._told.move_risks
 
     def raised_at(self, change: RaiseCoordinators) -> datetime | None:  # noqa: ARG002 - the protocol
-        """As told."""
+        """Returns the given time of the last raise of coordinators."""
         return self._told.raised_at
 
     def restless_coordinators(self) -> tuple[str, ...]:
-        """As told."""
+        """Returns the given coordinators that have not recovered."""
         return self._told.restless_coordinators
 
     def setting(self, change: ChangeSetting) -> Setting | None:  # noqa: ARG002 - the protocol
-        """As told."""
+        """Returns the given present value for any setting."""
         return self._told.setting
 
     def largest_backlog(self, change: ChangeSetting) -> int | Unknown:
-        """As told."""
+        """Returns the given size of the largest backlog, or that it is unknown."""
         told = self._told.largest_backlog
         return backlogs_unknown(change) if told is None else told
 
     def eviction_loss(self, change: ChangeSetting) -> Loss | Unknown:
-        """As told."""
+        """Returns the given loss by eviction, or that it is unknown."""
         return self._told.eviction_loss or loss_unknown(change)
 
     def backlog_ages(self, change: ChangeSetting) -> BacklogAges | Unknown:
-        """As told."""
+        """Returns the given ages of backlogs, or that they are unknown."""
         return self._told.backlog_ages or ages_unknown(change)
 
     def retained_seconds(self, change: ChangeSetting) -> int | None:  # noqa: ARG002 - the protocol
-        """As told."""
+        """Returns the given retention in seconds."""
         return self._told.retained_seconds
 
     def delayed_messages(self, change: ChangeSetting) -> int | Unknown:
-        """As told."""
+        """Returns the given number of delayed messages, or that it is unknown."""
         told = self._told.delayed_messages
         return delayed_unknown(change) if told is None else told
 
     def quotas_are_checked(self) -> bool | Unknown:
-        """As told."""
+        """Returns whether brokers check quotas, as given, or that it is unknown."""
         told = self._told.quotas_are_checked
         return QUOTA_CHECKS_UNKNOWN if told is None else told
 
     def clock_difference(self) -> int | Unknown:
-        """As told."""
+        """Returns the given difference of the brokers' clocks, or that it is unknown."""
         told = self._told.clock_difference
         return CLOCKS_UNKNOWN if told is None else told
 
     def subscription(self, change: DeleteSubscription) -> SubscriptionState | Unknown | None:  # noqa: ARG002 - the protocol
-        """As told."""
+        """Returns the given state for any subscription."""
         return self._told.subscription
 
     def consumers_beside(self, change: DeleteSubscription) -> int | Unknown:  # noqa: ARG002 - the protocol
-        """As told."""
+        """Returns the given number of consumers on other partitions."""
         return self._told.consumers_beside
 
 

@@ -53,7 +53,7 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # the base ha
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupScheduling:
-    """Whatever ``--dist`` says."""
+    """Returns the scheduler that deals out groups, for every value of `--dist`."""
     config.option.loadscopereorder = False
     return GroupScheduling(config, log)
 

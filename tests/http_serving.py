@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    """Where it is served, ``host:port``; at the end it is stopped, and its thread waited for."""
+    """Serves a handler and yields its address as `host:port`; at the end the server and its thread are stopped."""
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()

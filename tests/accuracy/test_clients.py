@@ -43,7 +43,7 @@ def test_work_is_done_once_it_is_answered(helper: HelperProcess) -> None:
 
 
 def test_a_refusal_says_why(helper: HelperProcess) -> None:
-    """And other work can be told after it."""
+    """A refused piece of work raises an error with the reason, and the next piece of work is done."""
     with helper:
         with pytest.raises(NotReachedError, match="Sending of 3 refused"):
             helper.do(Sending(topic="full", count=3))
@@ -51,7 +51,7 @@ def test_a_refusal_says_why(helper: HelperProcess) -> None:
 
 
 def test_a_process_that_ends_answers_nothing_more(helper: HelperProcess) -> None:
-    """What waits for its answer is told, and so is who comes later."""
+    """Work that waits for a process that ends fails with an error, and so does all later work."""
     with helper:
         for _ in range(2):
             with pytest.raises(NotReachedError, match="ended"):
@@ -59,7 +59,7 @@ def test_a_process_that_ends_answers_nothing_more(helper: HelperProcess) -> None
 
 
 def test_a_language_is_missing_where_its_compiler_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python is always there."""
+    """A language is unavailable when its compiler is not on the PATH, and Python is always available."""
     monkeypatch.setenv("PATH", "")
     assert unavailable("python") is None
     assert unavailable("go") == "`go` is not on the PATH"
@@ -100,7 +100,7 @@ class Message:
         self._deliveries = deliveries
 
     def redelivery_count(self) -> int:
-        """How often it came before."""
+        """Number of earlier deliveries of the message."""
         return self._deliveries
 
 

@@ -50,7 +50,7 @@ def test_an_evidence_that_is_asked_for_has_to_be_there() -> None:
 
 
 def test_a_healthy_cluster_is_right_where_nothing_is_found() -> None:
-    """With no labels any warning is false, and silence is right."""
+    """A cluster without labels is judged right if no check warns, and wrong if a check warns."""
     healthy = Fault(name="h", about="h")
     assert judge(healthy, [finding("tc-skew", severity=Severity.INFO)], []).right
     assert not judge(healthy, [finding("tc-skew")], []).right
@@ -108,7 +108,7 @@ def test_each_finding_is_of_the_fault_whose_namespace_it_is_about() -> None:
 
 
 def test_what_is_said_of_brokers_is_of_the_fault_that_expects_or_allows_it() -> None:
-    """Neither found nor false of any other one."""
+    """A finding about a broker counts only for the fault that expects or allows it."""
     counts, strays = together(finding("broker-load-skew", "127.0.0.1:1"), finding("gc-pressure", "127.0.0.1:1"))
     assert (counts["busy"], counts["half"], strays) == ((1, 0, 0, 1), (0, 0, 0, 0), [])
 

@@ -71,12 +71,12 @@ def test_each_check_has_its_score() -> None:
     [(Score(3, 1, 1), 0.75, 0.75), (Score(2, 0, 0), 1.0, 1.0), (Score(0, 2, 0), None, 0.0), (Score(), None, None)],
 )
 def test_precision_and_recall_are_shares(score: Score, precision: float | None, recall: float | None) -> None:
-    """Where nothing was reported or expected, there is no share to tell."""
+    """Precision is None where nothing was reported, and recall is None where nothing was expected."""
     assert (score.precision, score.recall) == (precision, recall)
 
 
 def test_the_total_adds_up() -> None:
-    """All checks together."""
+    """The total is the sum of the scores of all checks."""
     assert total(scores([scene(PILED), scene(HOLED)]).values()) == Score(found=2, missed=1, false=1)
 
 
@@ -98,7 +98,7 @@ def test_the_tables_tell_what_went_wrong_in_words() -> None:
 
 
 def test_what_is_no_faults_is_false_once_a_scene() -> None:
-    """And its scene is not right, though all of its faults are."""
+    """A finding that belongs to no fault counts as false once a scene, and makes the scene wrong."""
     strays = (STRAY, STRAY)
     assert scores([scene(PILED, strays=strays), scene(strays=strays)])["gc-pressure"] == Score(false=2)
     assert scene(PILED).right
@@ -106,7 +106,7 @@ def test_what_is_no_faults_is_false_once_a_scene() -> None:
 
 
 def test_the_document_tells_faults_labels_and_versions(golden: Golden) -> None:
-    """What was simulated says why, what was lowered says so, and no text breaks the table."""
+    """The document tells why a fault is simulated and which policy it has, and escapes `|` in the tables."""
     outcomes = [scene(PILED, BROKEN, strays=(STRAY,)), scene(HOLED)]
     text = markdown(Run(outcomes, scores(outcomes, ["clock-skew"]), "2026-01-31", {"Pulsar": "4.0.7"}, 120.0))
     golden(text)

@@ -36,12 +36,12 @@ def test_statistics_of_before_the_burst_end_no_waiting() -> None:
 
 
 def test_quick_writes_are_looked_at_once() -> None:
-    """Nothing is waited for where the machine was quick."""
+    """The brokers are looked at once if their first new statistics show quick writes."""
     assert Brokers(slow_until=0).waited_for() == [STATISTICS_S]
 
 
 def test_a_machine_that_stays_busy_is_looked_at_all_the_same() -> None:
-    """Its findings then say so."""
+    """The wait ends `SETTLED_WITHIN_S` seconds after the first look, even if writes stay slow."""
     assert Brokers(slow_until=1e9).waited_for()[-1] == STATISTICS_S + SETTLED_WITHIN_S
 
 

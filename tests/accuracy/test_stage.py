@@ -53,7 +53,7 @@ def test_a_single_one_is_made_in_the_calling_thread() -> None:
 
 
 def test_one_that_fails_is_told_and_the_others_stay() -> None:
-    """What it began it has cleared away itself; the others are cleared away at the end."""
+    """A fault that fails is reported with its error, and the other faults stay until they are cleared away."""
     left = []
 
     @contextlib.contextmanager
@@ -108,7 +108,7 @@ def test_one_that_cannot_change_has_failed() -> None:
 
 
 def test_what_cannot_be_cleared_away_is_told() -> None:
-    """What was seen counts all the same."""
+    """A fault that cannot be cleared away is reported, and does not count as failed."""
 
     @contextlib.contextmanager
     def staying(_lab: Lab) -> Iterator[None]:

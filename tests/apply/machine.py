@@ -74,7 +74,7 @@ class Proposal:
 
     @property
     def step_ids(self) -> tuple[str, ...]:
-        """Its steps, in order."""
+        """Ids of its steps, in order."""
         return tuple(step.step_id for step in self.plan.batches[0].steps)
 
     @property
@@ -115,11 +115,11 @@ class Truth:
         return tuple(ranges.bundles_of(self._call(lambda: self._state.namespaces[namespace].boundaries)))
 
     def positions(self, namespace: str, bundle: str) -> list[int]:
-        """Where a bundle's topics are."""
+        """Hash positions of a bundle's topics, sorted."""
         return sorted(self._call(self._state.positions_in, namespace, bundle).values())
 
     def owner(self, namespace: str, bundle: str) -> str | None:
-        """Who owns a bundle, among the brokers that answer."""
+        """Returns the broker that owns a bundle, among the brokers that answer."""
         return self._site.owner(bundle, namespace)
 
     def setting(self, namespace: str, name: SettingName) -> Setting | None:
@@ -170,15 +170,15 @@ class Truth:
         return bool(self.owner(change.namespace, change.bundle) == intent.before["owner"])
 
     def somebody_takes_the_coordinators(self, broker: str) -> None:
-        """As an operator would, by hand."""
+        """Moves all coordinators to a broker, as an operator would by hand."""
         self._site.simulator.pile_up_tcs(broker)
 
     def somebody_sets_a_ttl(self, namespace: str, seconds: int) -> None:
-        """As above."""
+        """Sets the time to live of a namespace, as an operator would by hand."""
         self._call(self._state.set_policy, namespace, TTL, seconds)
 
     def somebody_raises_the_number_of_coordinators(self) -> None:
-        """As above."""
+        """Raises the number of coordinators by one, as an operator would by hand."""
         self._call(setattr, self._state, "coordinators", self.coordinators() + 1)
 
     def clients_come(self, *namespaces: str) -> None:

@@ -97,7 +97,7 @@ def test_a_call_that_may_still_take_effect_is_not_made_again(site: Worksite) -> 
 
 
 def test_an_unreadable_cluster_after_a_crash_is_unknown(site: Worksite) -> None:
-    """Nobody can see whether the call took effect, so it is said and not tried again."""
+    """A step is unknown and not tried again if the cluster cannot be read after a crash."""
     plan = site.approved(site.move(0), site.move(1))
     crash(site, plan, after="PUT")
     site.simulator.faults.add(Fault(Answer(503, "starting"), path="ownedNamespaces", times=None))
@@ -119,7 +119,7 @@ def test_a_bundle_that_went_elsewhere_during_the_crash_is_a_failure(site: Worksi
 
 
 def test_calls_that_crashes_cut_short_are_counted(site: Worksite) -> None:
-    """Whoever dies before each call gets as many as anybody else: then the step is given up, and said to be."""
+    """A call that a crash cut short counts as an attempt, and the step fails after `MAX_ATTEMPTS` of them."""
     plan = site.approved(site.move(0), site.move(1))
     for _ in range(MAX_ATTEMPTS):
         crash(site, plan, before="PUT")
@@ -144,7 +144,7 @@ def test_calls_before_a_crash_count_beside_those_after_it(site: Worksite) -> Non
 
 
 def test_a_crash_between_two_steps_needs_no_look_back(site: Worksite) -> None:
-    """What has its outcome is left alone; the next step is looked at and carried out."""
+    """After a crash between two steps, the first keeps its outcome and the second is carried out."""
     plan = site.approved(site.move(0), site.move(1))
     with pytest.raises(Crash):
         site.carry_out(plan, listener=_crash)

@@ -97,7 +97,7 @@ def test_a_move_that_would_do_harm_is_refused(
     *,
     told: bool,
 ) -> None:
-    """Whatever the plan said, and also where brokers tell nothing of topics in their metrics."""
+    """A move is refused if its topics are at risk on the live cluster, also where metrics do not list topics."""
     namespace = NamespaceSpec("shop/orders", bundles=1, owner=0, topics=(spec,), policies=policies)
     configuration = {**running, "exposeTopicLevelMetricsInPrometheus": str(told).lower()}
     with running_simulator(replace(SKEWED, namespaces=(namespace,), configuration=configuration)) as simulator:
@@ -149,7 +149,7 @@ def test_a_setting_that_would_do_harm_is_refused(
 
 @pytest.mark.parametrize(("backlog", "outcome"), [(8, "done"), (95, "refused")], ids=["small", "large"])
 def test_a_topics_own_quota_is_held_against_its_own_backlog(tmp_path: Path, backlog: int, outcome: str) -> None:
-    """Whatever the other topics of its namespace have; of a partitioned one the largest partition counts."""
+    """A topic's own quota is compared with the backlog of its largest partition, and of no other topic."""
     ours = TopicSpec("ours", partitions=2, producers=1, subscriptions=(SubscriptionSpec("s", backlog=backlog),))
     other = TopicSpec("ours-too", subscriptions=(SubscriptionSpec("s", backlog=10_000),))
     namespace = NamespaceSpec("shop/orders", bundles=2, topics=(ours, other))

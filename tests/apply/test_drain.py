@@ -119,7 +119,7 @@ def moves(plan: Plan) -> list[UnloadBundle]:
 
 
 def test_a_broker_is_emptied_stopped_and_filled_again(drain: Drain) -> None:
-    """Its shutdown finds nothing owned; back again, it gets its share of coordinators and bundles."""
+    """A drained broker owns nothing when it is stopped, and gets coordinators and bundles after its restart."""
     site, source = drain.site, drain.source
     whole, coordinators = drain.owned(source), site.simulator.tc_placement()
     assert coordinators[source]
@@ -176,7 +176,7 @@ def test_a_new_broker_gets_its_share(drain: Drain) -> None:
 
 
 def test_a_part_is_approved_and_the_rest_comes_with_the_next_plan(drain: Drain) -> None:
-    """Nothing else is moved, nothing is moved twice, and it is drained only once all of it is gone."""
+    """After a partial approval, the next plan moves exactly what the draining broker still owns."""
     source = drain.source
     plan, _ = drain.observe()
     whole, steps = drain.owned(source), plan.batches[0].steps
@@ -235,7 +235,7 @@ def test_the_draining_broker_fails_in_the_middle(drain: Drain) -> None:
 
 
 def test_a_target_goes_away(drain: Drain) -> None:
-    """Nothing more is moved once a target was found silent; the next plan gives the rest to those that are left."""
+    """No step is done once a target was found silent, and a later plan moves the rest to the remaining brokers."""
     site, source = drain.site, drain.source
     plan, _ = drain.observe()
     gone = next(move.target for move in moves(plan)[3:] if move.target != site.brokers[0])

@@ -39,7 +39,7 @@ def test_a_move_is_done_when_the_target_owns_the_bundle(site: Worksite) -> None:
 def test_only_the_approved_steps_run_in_the_plans_order(
     site: Worksite, ticked: tuple[str, ...], moved: tuple[int, ...]
 ) -> None:
-    """What was unticked stays where it is."""
+    """Approved steps are carried out in the plan's order, and steps that were not approved are not carried out."""
     plan = site.plan(site.move(0), site.move(1), site.move(2))
     outcomes = site.carry_out(site.approve(plan, *ticked))
     assert said(outcomes) == ["done"] * len(moved)
@@ -58,7 +58,7 @@ def test_a_bundle_is_split_before_its_halves_move(site: Worksite) -> None:
 
 
 def test_a_half_does_not_move_without_its_approved_split(site: Worksite) -> None:
-    """Whoever unticks the split gets neither the split nor any other step of the batch."""
+    """A batch is refused if moves of halves are approved and the split that makes the halves is not."""
     plan = site.approve(site.split_and_moves(), "b1.s02", "b1.s03")
     outcomes = site.carry_out(plan)
     assert said(outcomes) == ["refused", "refused"]
@@ -75,7 +75,7 @@ def test_a_step_that_would_run_before_what_it_needs_is_refused(site: Worksite) -
 
 
 def test_the_intent_is_committed_before_the_call(site: Worksite) -> None:
-    """Whoever looks into the ledger while a call is under way finds what it is and what was there before it."""
+    """The ledger holds the intent, with the bundle's former owner, before the call is sent."""
     plan = site.approved(site.move(0))
     seen: list[tuple[str, int, object, object]] = []
 

@@ -80,7 +80,7 @@ def test_an_approval_that_names_an_unknown_step_opens_nothing(site: Worksite) ->
 
 
 def test_an_expired_approval_opens_nothing(site: Worksite) -> None:
-    """What was true when a person agreed may be so no longer."""
+    """A batch is refused, and nothing is called, once its approval has expired."""
     plan = site.approved(site.move(0), site.move(1))
     site.clock.advance(minutes=61)
     with pytest.raises(Refused, match="has expired"):
@@ -146,7 +146,7 @@ def test_an_approval_that_expires_on_the_way_stops_the_batch(site: Worksite) -> 
 
 @pytest.mark.parametrize("hidden", [False, True], ids=["document only", "document and digest"])
 def test_a_plan_that_was_changed_in_the_ledger_opens_nothing(site: Worksite, *, hidden: bool) -> None:
-    """Whoever edits the recorded plan, be it with its digest, has nothing done."""
+    """A recorded plan that was edited in the ledger is reported as tampered with, even if its digest was adapted."""
     plan = site.approved(site.move(0))
     forged = msgspec.structs.replace(plan, batches=(a_batch(a_step(site.move(0, target=2))),))
     values = {"document": forged.encoded().decode(), **({"digest": forged.digest} if hidden else {})}
@@ -158,7 +158,7 @@ def test_a_plan_that_was_changed_in_the_ledger_opens_nothing(site: Worksite, *, 
 
 
 def test_steps_that_were_added_to_a_recorded_approval_open_nothing(site: Worksite) -> None:
-    """Whoever ticks one more step in the ledger itself has none done."""
+    """An approval to which a step was added in the ledger is reported as tampered with, and nothing is called."""
     plan = site.approve(site.plan(site.move(0), site.move(1)), "b1.s01")
     with site.engine.begin() as connection:
         connection.execute(update(tables.ANSWERS).values(step_ids='["b1.s01","b1.s02"]'))
@@ -188,7 +188,7 @@ def test_an_approval_with_another_digest_opens_nothing(site: Worksite) -> None:
     ids=["use removed", "expiry put off", "another person", "link removed", "head changed"],
 )
 def test_a_ledger_that_is_changed_between_two_steps_stops_the_batch(site: Worksite, forgery: Executable) -> None:
-    """What a permit rests on is compared again before every call."""
+    """Tampering with the ledger between two steps is found before the next call, and stops the batch."""
     plan = site.approved(site.move(0), site.move(1))
 
     def forge(_: object) -> None:
@@ -214,7 +214,7 @@ def test_a_ledger_that_cannot_be_read_opens_nothing(site: Worksite) -> None:
 
 
 def test_a_ledger_that_takes_no_intent_lets_nothing_be_called(site: Worksite) -> None:
-    """What cannot be written down first is not done."""
+    """A step is not called if its intent cannot be written to the ledger."""
     plan = site.approved(site.move(0))
     with site.engine.begin() as connection:
         connection.exec_driver_sql(

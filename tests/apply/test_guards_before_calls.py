@@ -44,7 +44,7 @@ def source_unreadable(site: Worksite) -> None:
 
 
 def isolation_unreadable(site: Worksite) -> None:
-    """Nobody knows whom an isolation policy would exclude."""
+    """The isolation policies cannot be read."""
     site.simulator.faults.add(Fault(Answer(500), path="namespaceIsolationPolicies", times=None))
 
 
@@ -130,7 +130,7 @@ def test_isolation_keeps_a_bundle_from_a_broker(tmp_path: Path) -> None:
 
 
 def test_a_bundle_without_topics_is_not_unloaded(tmp_path: Path) -> None:
-    """Nobody could have it loaded again at the target, so it would be owned by nobody."""
+    """A move of a bundle that has no topics and no owner drifts, and nothing is called."""
     spec = replace(SKEWED, coordinators=1)
     with a_site(tmp_path, spec) as site:
         site.simulator.pile_up_tcs(site.brokers[0])
@@ -176,7 +176,7 @@ def test_the_halves_of_a_fresh_split_count_with_the_clients_of_the_whole(site: W
 
 
 def test_a_broker_that_cannot_be_read_stops_everything(site: Worksite) -> None:
-    """Whatever is wrong with it, its bundles may be about to come back somewhere: nothing else is stirred."""
+    """A batch is refused if a listed broker cannot be read, even one that no step concerns."""
     site.simulator.faults.add(Fault(Answer(500), path="ownedNamespaces", broker_id=site.brokers[2], times=None))
     (refused,) = site.carry_out(site.approved(site.move(0)))
     assert (refused.outcome, site.untouched()) == ("refused", True)
@@ -184,7 +184,7 @@ def test_a_broker_that_cannot_be_read_stops_everything(site: Worksite) -> None:
 
 
 def test_a_planned_step_needs_no_guard_results_to_be_guarded(site: Worksite) -> None:
-    """What a plan says of its guards counts for nothing now: a step that passed none is looked at all the same."""
+    """A step without guard results in the plan is checked against the live cluster like any other step."""
     site.simulator.pile_up_tcs(site.brokers[2])
     (outcome,) = site.carry_out(site.approved(a_step(site.move(0), guards=())))
     assert (outcome.outcome, site.untouched()) == ("drifted", True)

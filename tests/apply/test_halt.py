@@ -62,7 +62,7 @@ def test_a_halt_between_two_steps_stops_before_the_next_call(site: Worksite) -> 
 
 
 class Bob:
-    """Says stop a moment after somebody nudges him, once."""
+    """A person who halts the cluster half a second after the first nudge."""
 
     def __init__(self, site: Worksite) -> None:
         self.stopped_at = 0.0
@@ -141,7 +141,7 @@ def test_a_batch_that_waits_for_clients_stops_within_a_second(site: Worksite, bo
 
 
 def test_a_ledger_that_cannot_tell_of_a_halt_ends_no_watching(site: Worksite, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the change did is seen all the same, and recorded once the ledger is back."""
+    """The effect of a change is watched and recorded even if the ledger cannot be asked for a halt meanwhile."""
 
     def unreadable(_switch: StopSwitch, _seconds: float) -> NoReturn:
         raise LedgerError("the ledger is away")

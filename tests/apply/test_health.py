@@ -77,7 +77,7 @@ def test_a_small_backlog_is_never_trouble() -> None:
     ],
 )
 def test_publishing_that_was_quick_has_to_stay_so(before: int | None, now: int | None, level: Level) -> None:
-    """Where it was slow before already, the change is not to blame."""
+    """Slow publishing is blamed on the change, unless publishing was slow before it."""
     assert judged(Vitals(publish_milliseconds=before), Vitals(publish_milliseconds=now), POLICY).level is level
 
 

@@ -40,7 +40,7 @@ def a_site(folder: Path, spec: ClusterSpec = USUAL, **fields: Any) -> Iterator[W
 
 
 def loads(*percents: float) -> tuple[LoadSpec, ...]:
-    """How busy the processors of the brokers are."""
+    """Loads of the brokers, by the usage of their processors."""
     return tuple(LoadSpec(cpu_percent=2 * percent, usage_ratio=percent / 100) for percent in percents)
 
 
@@ -79,7 +79,7 @@ def test_a_move_that_shedding_would_leave_is_made(tmp_path: Path, load_manager: 
 
 
 def test_a_broker_that_tells_no_usage_may_have_any(tmp_path: Path) -> None:
-    """So a move is refused, while brokers shed by themselves."""
+    """A move is refused if the usage of a broker cannot be read while brokers shed bundles by themselves."""
     with a_site(tmp_path, configuration=SHEDDING) as site:
         site.simulator.faults.add(Fault(Answer(500), path="/metrics/", broker_id=site.brokers[2], times=None))
         assert said(site.carry_out(site.approved(site.move(ALL, 1, namespace="shop/orders")))) == ["refused"]
@@ -87,7 +87,7 @@ def test_a_broker_that_tells_no_usage_may_have_any(tmp_path: Path) -> None:
 
 
 def test_a_bundle_that_may_be_on_its_way_is_left_alone(tmp_path: Path) -> None:
-    """Where brokers hand bundles over, one that nobody owns at this instant may be somebody's in the next."""
+    """A move drifts if another broker owns the bundle, or if no broker says that it owns the bundle."""
     with a_site(tmp_path, load_manager="extensible") as site:
         plan = site.approved(site.move(0, 1))
         with Writer(site.settings) as writer:
@@ -104,7 +104,7 @@ def test_a_bundle_that_may_be_on_its_way_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_topics_of_the_load_balancer_are_no_way_to_load_a_bundle(tmp_path: Path) -> None:
-    """Its leader serves them, whoever owns the bundle: what is looked up is a coordinator's."""
+    """A bundle is loaded by a lookup of a coordinator's topic, and never of a load balancer's topic."""
     with a_site(tmp_path, load_manager="extensible", system_bundles=1) as site:
         assert said(site.carry_out(site.approved(site.move(ALL, 1)))) == ["done"]
         assert all("transaction_coordinator_assign" in path for path in site.lookups())

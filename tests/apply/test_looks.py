@@ -95,7 +95,7 @@ def test_looking_at_moves_costs_a_call_a_broker_and_three_a_change(
 def test_looking_at_settings_costs_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, brokers: int, changes: int
 ) -> None:
-    """Nobody is asked for an isolation policy, as a setting has no target."""
+    """A look for settings takes at most a call per broker and three per change, none for isolation policies."""
     monkeypatch.setattr(whole_look, "INSTANT_SECONDS", whole_look.WHOLE_LOOK_SECONDS)
     with a_site(tmp_path, brokers, changes) as site:
         kept = Retention(minutes=60, megabytes=-1)
@@ -110,7 +110,7 @@ def test_looking_at_settings_costs_no_more(
 
 
 def test_right_before_a_quota_is_set_the_owners_of_its_namespace_are_asked_anew(tmp_path: Path) -> None:
-    """Not every broker: who owns a bundle of it is known, and together they own all of it."""
+    """Before a quota is set, the owners of the namespace's bundles are asked again, and not every broker."""
     with a_site(tmp_path, 6, 3) as site:
         after = BacklogQuota(limit_bytes=10**9, policy=QuotaPolicy.HOLD)
         quotas = [
@@ -123,7 +123,7 @@ def test_right_before_a_quota_is_set_the_owners_of_its_namespace_are_asked_anew(
 
 
 def test_where_a_bundle_of_a_namespace_went_elsewhere_all_brokers_are_asked(site: Worksite) -> None:
-    """What nobody of the former owners has may be anywhere: a topic that is not looked at would not be counted."""
+    """If a bundle of the namespace has moved, its new owner is found and asked for the topics' metrics."""
     move = site.move("0x00000000_0xffffffff", 2, namespace="shop/orders")
     change = ChangeSetting(namespace="shop/orders", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
     with LiveReader(site.settings) as reader:

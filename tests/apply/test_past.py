@@ -66,7 +66,7 @@ def test_outside_its_windows_a_cluster_is_left_alone(site: Worksite) -> None:
 
 
 def test_a_plan_that_rests_on_an_old_snapshot_has_drifted(site: Worksite) -> None:
-    """However fresh its approval is."""
+    """A step drifts if the plan's snapshot is too old, even if the approval is new."""
     plan = site.record(a_plan(a_batch(a_step(site.move(0))), taken_at=site.clock() - timedelta(minutes=1501)))
 
     (outcome,) = site.carry_out(site.approve(plan))
@@ -88,7 +88,7 @@ def bookie(status: int) -> Iterator[str]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Says nothing."""
+            """Logs nothing."""
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
     serving = Thread(target=server.serve_forever)
@@ -103,7 +103,7 @@ def bookie(status: int) -> Iterator[str]:
 
 @pytest.mark.parametrize(("status", "outcome"), [(1, "done"), (0, "refused")], ids=["writable", "read-only"])
 def test_a_read_only_bookie_stops_everything(site: Worksite, status: int, outcome: str) -> None:
-    """As far as the policy names bookies; what a move loads anew has to be written somewhere."""
+    """A batch is refused if a bookie that the policy names is read-only."""
     with bookie(status) as url:
         site.policy = quick_policy(collect={"metrics_urls": (f"bookie={url}",)})
         (came_to,) = site.carry_out(site.approved(site.move(0)))
@@ -112,7 +112,7 @@ def test_a_read_only_bookie_stops_everything(site: Worksite, status: int, outcom
 
 
 def test_a_bookie_that_does_not_answer_is_no_healthy_one(site: Worksite) -> None:
-    """What cannot be looked at is not taken for well."""
+    """A batch is refused if a bookie that the policy names does not answer."""
     site.policy = quick_policy(collect={"metrics_urls": ("bookie=http://127.0.0.1:1/metrics",)})
     (refused,) = site.carry_out(site.approved(site.move(0)))
     assert (refused.outcome, site.untouched()) == ("refused", True)

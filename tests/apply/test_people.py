@@ -40,7 +40,7 @@ def a_policy(site: Worksite, plan: Plan, **approval: Any) -> None:
 def test_an_approval_by_whom_the_policy_does_not_name_opens_nothing(
     site: Worksite, approval: dict[str, Any], asked: dict[str, Any] | None, refusal: str | None
 ) -> None:
-    """However it came into the ledger."""
+    """An approval that is in the ledger opens the gate only if the policy permits its approver to approve."""
     plan = site.plan(site.move(0))
     a_policy(site, plan, **approval)
     site.approve(plan, asked=asked)
@@ -66,7 +66,7 @@ def test_an_approval_by_whom_the_policy_does_not_name_opens_nothing(
 def test_two_different_people_open_the_gate_together(
     site: Worksite, second: dict[str, Any], refusal: str | None
 ) -> None:
-    """Neither alone, and not the same person twice."""
+    """A batch that needs two people is carried out only if two different people approved it."""
     plan = site.plan(site.move(0), site.move(1))
     a_policy(site, plan, two=True)
     site.approve(plan, voice=1)
@@ -82,7 +82,7 @@ def test_two_different_people_open_the_gate_together(
 
 
 def test_the_second_approves_nothing_that_the_first_did_not(site: Worksite) -> None:
-    """What only one of them ticked is not done, and a wider second approval is none."""
+    """The gate refuses a second approval that covers a step which the first approval does not cover."""
     plan = site.plan(site.move(0), site.move(1))
     a_policy(site, plan, two=True)
     site.approve(plan, "b1.s01", voice=1)

@@ -48,8 +48,8 @@ def test_a_batch_that_failed_stops_plans_from_before_it(site: Worksite) -> None:
     assert said(site.carry_out(site.approved(site.move(1)))) == ["done"]
 
 
-def test_rejected_and_refused_batches_need_no_proof(site: Worksite) -> None:
-    """They changed nothing."""
+def test_a_batch_that_changed_nothing_needs_no_proof(site: Worksite) -> None:
+    """A batch that changed nothing needs no proof before the next batch is carried out."""
     refused = site.approved(site.move("0x00000000_0x00000001"))
     assert said(site.carry_out(refused)) == ["drifted"]
     assert said(site.carry_out(site.approved(site.move(0)))) == ["done"]

@@ -23,7 +23,7 @@ OTHER_RUN = "pulsar_remediate/manual/1"
 
 
 def test_a_question_that_stands_is_carried_out(site: Worksite) -> None:
-    """Its plan is not the newest: another one that asks something else ends nothing."""
+    """A newer plan that asks something else does not end a question, and the question's batch is carried out."""
     plan = site.asked(site.move(0))
     other = msgspec.structs.replace(site.proposed(site.move(1)), snapshot_id="newer")
     site.record(other, questions=QuestionChanges(asked=(a_question(other),)))
@@ -42,7 +42,7 @@ def test_an_answer_after_the_end_opens_nothing(site: Worksite) -> None:
 
 
 def test_an_end_between_approval_and_call_opens_nothing(site: Worksite) -> None:
-    """However fresh the approval is."""
+    """A batch is refused if its question ended after the approval and before the call."""
     plan = site.asked(site.move(0))
     site.end(plan)
     with pytest.raises(Refused, match="the question ended at"):
@@ -51,7 +51,7 @@ def test_an_end_between_approval_and_call_opens_nothing(site: Worksite) -> None:
 
 
 def test_an_end_between_two_steps_stops_the_batch(site: Worksite) -> None:
-    """What was done stays done, and is proved; the rest is refused with the reason."""
+    """If the question ends between two steps, the finished step stays done and the next one is refused."""
     plan = site.asked(site.move(0), site.move(1))
     outcomes = site.carry_out(plan, after=lambda _: site.end(plan))
     assert said(outcomes) == ["done", "refused"]
@@ -83,7 +83,7 @@ def test_the_same_in_a_later_plan_is_no_second_question(site: Worksite) -> None:
 
 
 def test_a_question_is_as_fresh_as_the_look_that_confirmed_it(site: Worksite) -> None:
-    """Its own snapshot is too old; a later one proposed the same."""
+    """A question with an old snapshot drifts, unless a later observation confirmed the question."""
     stale = msgspec.structs.replace(site.proposed(site.move(0)), taken_at=site.clock() - timedelta(minutes=1501))
     plan = site.approve(site.record(stale, questions=QuestionChanges(asked=(a_question(stale),))))
     (outcome,) = site.carry_out(plan)
@@ -96,7 +96,7 @@ def test_a_question_is_as_fresh_as_the_look_that_confirmed_it(site: Worksite) ->
 
 
 def test_what_was_not_proved_keeps_a_question_back_until_it_was_seen_since(site: Worksite) -> None:
-    """As it does a plan: an observation after the change has seen its effect."""
+    """After an unproved change, a question is refused until an observation made since then confirms it."""
     site.policy = quick_policy(apply={"proof_wait_seconds": 0})
     plan, again = site.asked(site.move(1)), site.asked(site.move(2))
     assert said(site.carry_out(site.asked(site.move(0)))) == ["done"]
@@ -132,7 +132,7 @@ FORGERIES = {
 @pytest.mark.parametrize("forgery", FORGERIES.values(), ids=FORGERIES)
 @pytest.mark.parametrize("midway", [False, True])
 def test_a_forged_question_opens_nothing(site: Worksite, forgery: Executable, *, midway: bool) -> None:
-    """Before the batch begins, and between two of its steps."""
+    """A question that was forged before the batch or between its steps stops the batch as tampering."""
     plan = site.asked(site.move(0), site.move(1))
     site.confirm(plan)
 

@@ -41,7 +41,7 @@ def site(site: Worksite) -> Worksite:
 
 
 def coordinators(site: Worksite) -> int:
-    """How many the brokers tell."""
+    """Number of coordinators, as the brokers tell it."""
     with site.context() as context:
         return context.reader.coordinators()
 
@@ -53,7 +53,7 @@ def somebody_raises(site: Worksite, number: int) -> None:
 
 
 def test_it_is_raised_and_proved(site: Worksite) -> None:
-    """By one call; the ledger has the number that there was."""
+    """An approved raise takes one call and is proved, and its intent holds the former number of coordinators."""
     plan = site.approved(RAISE)
     (outcome,) = site.carry_out(plan)
     assert (outcome.outcome, outcome.reason) == ("done", "there are 20 transaction coordinators")
@@ -98,7 +98,7 @@ def test_without_a_policy_that_permits_it_nothing_is_raised(site: Worksite) -> N
 
 
 def test_nothing_is_raised_while_a_coordinator_is_away(site: Worksite) -> None:
-    """As while its broker restarts, before anybody has its bundle loaded elsewhere."""
+    """A raise is refused while no broker serves one of the coordinators."""
     plan = site.approved(RAISE)
     with Writer(site.settings) as writer:
         writer.send(calls.unload(TC_NAMESPACE, site.tc_bundles[0], site.brokers[1]), permitted)
@@ -153,7 +153,7 @@ def test_a_crash_between_call_and_proof_raises_it_once(site: Worksite) -> None:
 
 
 def test_a_crash_before_the_call_is_taken_up(site: Worksite) -> None:
-    """Its own first try is no reason to rest."""
+    """A raise that a crash ended before its call is carried out by the next try."""
     plan = site.approved(RAISE)
 
     def end(_: Call) -> None:
@@ -185,7 +185,7 @@ def test_it_is_not_taken_back(site: Worksite) -> None:
 
 
 def test_a_dry_run_says_the_call_and_that_there_is_no_way_back(site: Worksite, golden: Golden) -> None:
-    """And sends nothing."""
+    """A dry run prints the call that raises the number and that it cannot be undone, and sends nothing."""
     plan = site.plan(RAISE)
     with site.context() as context:
         text = rehearse(context, plan, plan.batch("b1"))

@@ -61,7 +61,7 @@ def test_a_dry_run_of_a_split_shows_the_moves_that_wait_for_it(site: Worksite) -
 
 
 def test_a_dry_run_tells_drift(site: Worksite) -> None:
-    """What the guards would stop is said instead of the call."""
+    """A dry run says that a step would drift, and does not print its call."""
     plan = site.plan(site.move(0))
     site.simulator.pile_up_tcs(site.brokers[2])
     lines = rehearsed(site, plan)
@@ -71,7 +71,7 @@ def test_a_dry_run_tells_drift(site: Worksite) -> None:
 
 
 def test_a_dry_run_tells_a_refusal(site: Worksite) -> None:
-    """So is what the policy forbids."""
+    """A dry run says that a step in a protected namespace would be refused."""
     site.policy = quick_policy(apply={"protected_namespaces": ("pulsar/system",)})
     assert rehearsed(site, site.plan(site.move(0)))[-1].startswith("would be refused: protected: ")
 
@@ -84,7 +84,7 @@ def test_a_dry_run_knows_what_was_moved_lately(site: Worksite) -> None:
 
 
 def test_a_dry_run_of_an_unreadable_cluster_says_so(site: Worksite) -> None:
-    """What cannot be looked at would not be changed either."""
+    """A dry run says that a step would be refused if the cluster cannot be read."""
     plan = site.plan(site.move(0))
     site.simulator.faults.add(Fault(Answer(503, "away"), times=None))
     assert "would be refused: the cluster" in rehearsed(site, plan)[-1]

@@ -95,7 +95,7 @@ def take_back(site: Worksite, plan: Plan) -> tuple[StepOutcome, ...]:
 
 
 def test_settings_return_to_what_they_were_the_last_first(site: Worksite) -> None:
-    """What was not set is not set again, what was set has its former value, and quota stays below retention."""
+    """A rollback restores former values in reverse order, and removes settings that were not set before."""
     plan = settings_done(site)
 
     back = back_of(site, plan)
@@ -175,7 +175,7 @@ def test_what_somebody_changed_since_is_left_alone_and_the_difference_told(site:
 
 
 def test_a_bundle_that_somebody_moved_on_is_left_where_it_is(site: Worksite, golden: Golden) -> None:
-    """With nothing else to take back, this is refused, and says where it is and where it was."""
+    """A rollback of a bundle that was moved since is refused, and the reason names its present and former owners."""
     plan = done(site, site.move(0))
     site.simulator.pile_up_tcs(site.brokers[2])
     with pytest.raises(Refused) as refused:
@@ -235,7 +235,7 @@ def test_what_was_taken_back_is_not_taken_back_twice(site: Worksite) -> None:
 
 
 def test_a_way_back_can_be_taken_back_and_then_taken_once_more(site: Worksite) -> None:
-    """Which ends where the first one did."""
+    """A rollback can be rolled back, and then the first batch can be rolled back again."""
     plan = done(site, RAISED)
     first = site.approve(back_of(site, plan), run=BACK)
     site.carry_out(first, BACK)
@@ -246,7 +246,7 @@ def test_a_way_back_can_be_taken_back_and_then_taken_once_more(site: Worksite) -
 
 
 def test_of_a_half_done_batch_only_what_is_done_is_taken_back(site: Worksite) -> None:
-    """What may have been done is named and left to a person; what was never tried is not mentioned."""
+    """A rollback covers only steps that are done, and its only note names the step with an unknown outcome."""
     site.simulator.faults.add(Fault(Answer(500, "broken"), path="backlogQuota", method="POST"))
     plan = site.approved(RAISED, LIMITED, setting(SettingName.TTL, TimeToLive(seconds=600)))
     assert said(site.carry_out(plan)) == ["done", "unknown", "refused"]

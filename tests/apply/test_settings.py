@@ -59,7 +59,7 @@ def own(site: Worksite, change: ChangeSetting) -> Setting | None:
 def test_a_setting_is_set_proved_and_taken_back(
     site: Worksite, name: SettingName, value: Setting, topic: str | None
 ) -> None:
-    """What was not set is set, and its inverse removes it again, so that the former state is back exactly."""
+    """A setting that was not set is set to the approved value, and its inverse removes it again."""
     change = ChangeSetting(namespace=NAMESPACE, topic=topic, name=name, before=None, after=value)
     if not (topic is None or name in APART):
         keep = ChangeSetting(namespace=NAMESPACE, topic=topic, name=SettingName.RETENTION, before=None, after=KEPT)
@@ -100,7 +100,7 @@ def test_a_quota_over_the_retention_is_refused_by_the_broker(site: Worksite) -> 
 
 
 def test_a_quota_that_would_act_at_once_is_not_set(tmp_path: Path) -> None:
-    """What the topics hold now is asked right before the call, whatever the plan knew."""
+    """A quota is refused if the backlog that a topic has right before the call is above it already."""
     topic = TopicSpec("t", backlog_bytes=2 * GIB, subscriptions=(SubscriptionSpec("s", backlog=10),))
     spec = ClusterSpec(brokers=1, namespaces=(NamespaceSpec(NAMESPACE, bundles=1, topics=(topic,)),))
     with running_simulator(spec) as simulator:
@@ -187,7 +187,7 @@ EVICT = BacklogQuota(limit_bytes=GIB, policy=QuotaPolicy.EVICT)
     ids=["as approved", "a message less", "a byte less", "nothing"],
 )
 def test_no_more_is_evicted_than_was_approved(tmp_path: Path, agreed: Loss | msgspec.UnsetType, outcome: str) -> None:
-    """What the topics hold right before the call counts."""
+    """An evicting quota is refused if it would delete more messages or bytes than was approved."""
     topic = TopicSpec("t", backlog_bytes=2 * GIB, subscriptions=(SubscriptionSpec("s", backlog=20),))
     spec = ClusterSpec(brokers=1, namespaces=(NamespaceSpec(NAMESPACE, bundles=1, topics=(topic,)),))
     with running_simulator(spec) as simulator:
@@ -202,7 +202,7 @@ def test_no_more_is_evicted_than_was_approved(tmp_path: Path, agreed: Loss | msg
 
 
 def test_a_quota_is_raised_with_its_retention_and_both_go_back(site: Worksite) -> None:
-    """In the order of the plan, which brokers accept; the other way round they refuse the quota, and that is all."""
+    """A quota drifts without its retention; raised after it, both are done and can be taken back in reverse order."""
     own_before = [setting(SettingName.RETENTION, KEPT), setting(SettingName.SIZE_QUOTA, QUOTA)]
     assert said(site.carry_out(site.approved(*own_before))) == ["done", "done"]
     wide = msgspec.structs.replace(KEPT, megabytes=40_960)

@@ -145,7 +145,7 @@ SETTINGS = settings(
 
 @pytest.mark.parametrize("number", range(2, 6))
 def test_nothing_is_changed_but_what_was_approved_and_once(number: int) -> None:
-    """Whatever people, brokers, clocks, crashes and forgers do in between, and in whatever order."""
+    """Random sequences of answers, faults, crashes and forgeries lead to no call that was not permitted."""
     SEEN.clear()
     machine = seed(number)(type(f"Remediation{number}", (Remediation,), {}))
     run_state_machine_as_test(machine, settings=SETTINGS)
@@ -156,7 +156,7 @@ def test_nothing_is_changed_but_what_was_approved_and_once(number: int) -> None:
 
 
 def test_a_step_that_was_given_up_after_a_call_is_not_looked_into_again() -> None:
-    """Its target ended while it was moved there: it failed, and a run that tries again leaves it at that."""
+    """A move whose target ended after the call fails, and another run of the batch leaves that outcome as it is."""
     with a_trial(impatient_policy()) as trial:
         proposal = trial.recorded([("shop", 0, 0), ("ttl", 0, 0)])
         trial.answered(proposal, RUN_A, proposal.step_ids)

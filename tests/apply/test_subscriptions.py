@@ -80,7 +80,7 @@ def changed(site: Worksite, topic: str = TOPIC, **figures: Any) -> None:
 
 
 def test_what_was_approved_is_deleted_and_proved(site: Worksite) -> None:
-    """By one call without force; the other subscriptions stay, and what was lost is in the ledger."""
+    """One call without force deletes the approved subscription only, and the intent records what it held."""
     plan = site.approved(deletion())
     (outcome,) = site.carry_out(plan)
     assert (outcome.outcome, outcome.reason) == ("done", f"there is no subscription audit of {TOPIC}")
@@ -117,7 +117,7 @@ def test_one_that_comes_back_later_is_no_proof(site: Worksite) -> None:
 def test_one_that_is_no_longer_as_it_was_approved_is_left_alone(
     site: Worksite, figures: dict[str, Any], outcome: str, words: str
 ) -> None:
-    """Whoever came back to it keeps it; and no more is lost than a person agreed to."""
+    """A subscription that was used since, is replicated or has an unexpected backlog is not deleted."""
     changed(site, **figures)
     (row,) = site.carry_out(site.approved(deletion()))
     assert (row.outcome, site.untouched(), subscriptions(site)) == (outcome, True, {"audit", "billing"})
@@ -125,7 +125,7 @@ def test_one_that_is_no_longer_as_it_was_approved_is_left_alone(
 
 
 def test_a_backlog_that_grew_as_foreseen_is_deleted(site: Worksite) -> None:
-    """Nobody reads it, so it grows on; up to what the approval says."""
+    """A subscription is deleted if its backlog grew no further than the approved loss."""
     changed(site, backlog=MOST)
     assert said(site.carry_out(site.approved(deletion()))) == ["done"]
 
@@ -155,7 +155,7 @@ def test_a_consumer_that_is_quicker_than_the_call_keeps_it(site: Worksite) -> No
 
 
 def test_one_that_somebody_deleted_meanwhile_is_noted(site: Worksite) -> None:
-    """Before the look or right after it: nothing is left to do, and that is said."""
+    """A deletion drifts if somebody else deleted the subscription, before the look or right before the call."""
     gone = deletion(subscription="gone")
     (row,) = site.carry_out(site.approved(gone))
     assert (row.outcome, site.untouched()) == ("drifted", True)
@@ -188,7 +188,7 @@ def test_a_crash_before_the_call_has_it_made_once(site: Worksite) -> None:
 
 
 def test_a_consumer_that_came_during_the_crash_keeps_it(site: Worksite) -> None:
-    """Neither gone nor as it was: said with its consumers, and nothing is called."""
+    """After a crash before the call, a deletion fails without a call if a consumer has connected meanwhile."""
     plan = site.approved(deletion())
     crash(site, plan, before="DELETE")
     changed(site, consumers=1)
@@ -209,7 +209,7 @@ def test_a_consumer_that_came_during_the_crash_keeps_it(site: Worksite) -> None:
     ids=["done without an answer", "not done without an answer", "failed", "not allowed"],
 )
 def test_what_is_not_answered_is_looked_at(site: Worksite, fault: Drop | Answer, outcome: str) -> None:
-    """What the topic shows counts, and what it does not show may still happen."""
+    """After a failed call, a deletion is done if the subscription is gone; it is unknown if the call may still act."""
     site.simulator.faults.add(Fault(fault, path="/subscription/", method="DELETE", times=None))
     (row,) = site.carry_out(site.approved(deletion()))
     assert row.outcome == outcome, row.reason
@@ -245,7 +245,7 @@ def test_a_policy_that_lets_delete_only_now_permits_nothing(site: Worksite) -> N
 
 
 def test_a_bundle_that_nobody_owns_is_not_loaded_to_look(site: Worksite) -> None:
-    """What the subscription holds cannot be known then, so nothing is called."""
+    """A deletion is refused if no broker owns the topic's bundle, and the bundle is not loaded to look at it."""
     bundle = site.simulator._state.bundle_of(TOPIC)
     site.simulator._loop.call(site.simulator._state.unload, bundle)
     (row,) = site.carry_out(site.approved(deletion()))
@@ -255,7 +255,7 @@ def test_a_bundle_that_nobody_owns_is_not_loaded_to_look(site: Worksite) -> None
 
 
 def test_a_dry_run_prints_what_is_called(site: Worksite) -> None:
-    """With what it holds now, and that there is no way back."""
+    """A dry run prints what the subscription holds, the call, and that it cannot be undone."""
     plan = site.plan(deletion(undo_note="It cannot be undone."))
     with site.context() as context:
         lines = [line.strip() for line in rehearse(context, plan, plan.batch("b1")).splitlines()]
@@ -264,7 +264,7 @@ def test_a_dry_run_prints_what_is_called(site: Worksite) -> None:
 
 
 def test_there_is_no_way_back_and_that_is_said(site: Worksite) -> None:
-    """With what was lost; nobody is asked about it, and the list of batches says it."""
+    """A rollback of a deletion is refused, and the list of batches says that it cannot be undone."""
     plan = site.approved(deletion())
     site.carry_out(plan)
     with LiveReader(site.settings) as reader:
@@ -277,7 +277,7 @@ def test_there_is_no_way_back_and_that_is_said(site: Worksite) -> None:
 
 
 def test_one_step_that_drifts_stops_the_rest(site: Worksite) -> None:
-    """As in any batch: the cluster is no longer the one that was shown."""
+    """One deletion that drifts stops the other deletions of the batch before any call."""
     changed(site, PART, consumers=1)
     plan: Plan = site.approved(deletion(), deletion(PART, step_id="b1.s02"))
     assert said(site.carry_out(plan)) == ["refused", "drifted"]

@@ -69,7 +69,7 @@ def test_what_a_troubled_call_comes_to(site: Worksite, case: Case) -> None:
 
 
 def test_a_500_after_the_effect_is_done_by_proof(site: Worksite) -> None:
-    """What counts is what the brokers show, whatever they said of the call."""
+    """A step is done if the brokers show its effect, even if the call itself failed with 500."""
     moved: list[Call] = []
 
     def done_by_somebody(call: Call) -> None:
@@ -126,7 +126,7 @@ def test_a_bundle_that_lands_on_another_broker_is_a_failure(site: Worksite) -> N
 
 
 def test_a_bundle_that_lands_elsewhere_once_is_moved_on(site: Worksite) -> None:
-    """What was approved is the bundle on its target: each further call has an intent of its own."""
+    """A bundle that lands on another broker is moved again, and each call has an intent of its own."""
     plan = site.approved(site.move(0))
     calls: list[Call] = []
 
@@ -142,7 +142,7 @@ def test_a_bundle_that_lands_elsewhere_once_is_moved_on(site: Worksite) -> None:
 
 
 def test_a_bundle_that_is_taken_back_is_not_waited_for_in_vain(site: Worksite, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its clients are on the broker that was to be relieved: what stands steadily is moved again soon."""
+    """A move that was accepted without effect is called again long before the time limit of its proof."""
     monkeypatch.setattr(perform, "_STEADY_SECONDS", 0.5)
     site.policy = quick_policy(apply={"proof_timeout_seconds": 3600})
     site.simulator.faults.add(Fault(Answer(204), path=UNLOAD, times=1))

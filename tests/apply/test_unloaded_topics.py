@@ -52,7 +52,7 @@ def outcome_of(tmp_path: Path, step: Step, *topics: TopicSpec, policy: Policy | 
 
 
 def test_a_hidden_backlog_that_would_stop_producers_is_seen(tmp_path: Path) -> None:
-    """By what the metadata store has of its closed ledgers; and looking has loaded nothing."""
+    """A quota that holds producers is refused over the backlog of a topic that no broker has loaded."""
     hidden = TopicSpec("t", storage_bytes=2 * GIB, message_bytes=GIB // 10, subscriptions=(STUCK,))
     outcome, reason, untouched = outcome_of(tmp_path, a_quota(SIZE, limited(QuotaPolicy.HOLD, limit_bytes=GIB)), hidden)
 
@@ -73,7 +73,7 @@ def test_what_is_consumed_is_no_backlog(tmp_path: Path, topic: TopicSpec) -> Non
 
 @pytest.mark.parametrize("name", [SIZE, AGE])
 def test_a_quota_that_evicts_is_not_set_over_them(tmp_path: Path, name: SettingName) -> None:
-    """Nobody can tell what they would lose, as the last ledger of each is not known; the reason names one."""
+    """An evicting quota is refused if what topics that are not loaded would lose is not known."""
     quota = limited(QuotaPolicy.EVICT, **({"limit_bytes": GIB} if name is SIZE else {"limit_seconds": 3600}))
     topics = (TopicSpec("a", subscriptions=(READ,)), TopicSpec("b", subscriptions=(STUCK,)), TopicSpec("c"))
     outcome, reason, untouched = outcome_of(tmp_path, a_quota(name, quota), *topics)
@@ -84,7 +84,7 @@ def test_a_quota_that_evicts_is_not_set_over_them(tmp_path: Path, name: SettingN
 
 
 def test_more_of_them_than_may_be_asked_are_not_known(tmp_path: Path) -> None:
-    """And the reason names the policy's key."""
+    """A quota is refused if more topics are not loaded than may be asked, and the reason names the policy's key."""
     few = quick_policy(backlog_quota_remedy={"most_topics_asked": 2})
     topics = tuple(TopicSpec(name, subscriptions=(READ,)) for name in "abc")
     step = a_quota(SIZE, limited(QuotaPolicy.HOLD, limit_bytes=GIB))
@@ -96,7 +96,7 @@ def test_more_of_them_than_may_be_asked_are_not_known(tmp_path: Path) -> None:
 
 
 def test_of_a_topics_own_quota_only_that_topic_counts(tmp_path: Path) -> None:
-    """Its partitions, and nobody else's backlog."""
+    """A topic's own quota is set even if another topic of its namespace has a large backlog."""
     other = TopicSpec("other", storage_bytes=2 * GIB, message_bytes=GIB // 10, subscriptions=(STUCK,))
     mine = TopicSpec("mine", partitions=2, subscriptions=(READ,))
     spec = ClusterSpec(brokers=1, namespaces=(NamespaceSpec(NAMESPACE, bundles=1, topics=(mine, other), loaded=True),))

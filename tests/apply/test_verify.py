@@ -78,7 +78,7 @@ def test_an_approved_step_without_an_outcome_is_not_proved(site: Worksite) -> No
 
 
 def test_a_batch_that_nobody_approved_is_not_proved(site: Worksite) -> None:
-    """Nothing was done, and that is what the proof says, with the placement as it is."""
+    """The proof of a batch without approved steps fails, and still shows where the coordinators are."""
     plan = site.plan(site.move(0))
     proof = proof_of(site, plan)
     assert not proof.proved
@@ -97,7 +97,7 @@ def test_a_killed_broker_is_named(site: Worksite) -> None:
 
 
 def test_a_target_that_was_killed_is_no_proof(site: Worksite) -> None:
-    """What the owner itself cannot say any more is not proved."""
+    """The proof of a move fails if the target was killed and cannot be read."""
     plan = site.approved(site.move(0))
     site.carry_out(plan)
     site.simulator.kill_broker(site.brokers[1])

@@ -61,7 +61,7 @@ def test_what_the_operator_vouches_for_is_done(tmp_path: Path) -> None:
 
 
 def test_each_broker_is_asked_once_for_a_batch(tmp_path: Path) -> None:
-    """Not before every step anew: a broker of another version is one that was away."""
+    """Each broker is asked for its version once a batch, and not again before every step."""
     with a_site(tmp_path) as site:
         plan = site.approved(site.move(0), site.move(1, 2))
         site.simulator.requests.clear()

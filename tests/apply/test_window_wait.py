@@ -97,7 +97,7 @@ def test_what_the_gate_refuses_does_not_wait(site: Worksite) -> None:
 
 
 def test_a_later_look_that_sees_it_otherwise_ends_the_wait(site: Worksite) -> None:
-    """Nothing was claimed or recorded for the batch by then."""
+    """A batch that waits for a window is refused in it if its question ended, and its approval stays unused."""
     opens = a_window_in(site, 5)
     plan = approved(site)
     assert waits_for(site, plan) == opens
@@ -120,7 +120,7 @@ def test_guards_look_again_in_the_window(site: Worksite) -> None:
 
 
 def test_what_was_begun_waits_for_no_window(site: Worksite) -> None:
-    """What became of its call has to be found out, window or not."""
+    """A batch that has been begun does not wait for the next maintenance window."""
     opens = a_window_in(site, 5)
     plan = approved(site)
     site.clock.ahead += opens - site.clock() + timedelta(minutes=5)

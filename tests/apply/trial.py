@@ -40,7 +40,7 @@ TWO_PEOPLE = "bundle_split"
 
 
 def impatient_policy() -> Policy:
-    """With which nothing waits for long, and no guard that looks back keeps a bundle at rest."""
+    """Policy under which little is waited for, and no guard makes a bundle rest after a change."""
     policy = quick_policy(
         apply={"lease_wait_seconds": 0, "proof_wait_seconds": 0},
         approval={"two_people_for": [TWO_PEOPLE]},
@@ -223,7 +223,7 @@ class Trial:
         self.seen[f"ended: {ended.__name__ if ended else 'returned'}"] += 1
 
     def _end_of(self, proposal: Proposal, run: str, witness: Witness) -> type[BaseException] | None:
-        """How it ended: None where it returned what each approved step came to."""
+        """Returns the type of the error that ended the run, or None if the run returned outcomes."""
         self.site.switch = witness.switch
         around = {"before": witness.before, "after": witness.after, "listener": witness.told}
         try:

@@ -141,7 +141,7 @@ class Worksite:
 
     @property
     def settings(self) -> AdminSettings:
-        """How the cluster is reached."""
+        """Settings for reaching the cluster."""
         return AdminSettings(urls=self.simulator.admin_urls, limits=self.policy.admin, token=self.token)
 
     @property
@@ -330,7 +330,7 @@ class Worksite:
         return not self.changes() and not self.lookups()
 
     def owner(self, bundle: str, namespace: str = TC_NAMESPACE) -> str | None:
-        """Who owns a bundle, asked behind the API's back."""
+        """Returns the broker that owns a bundle, as the simulator knows it."""
         owned = self.simulator.owned_bundles().items()
         return next((broker for broker, bundles in owned if f"{namespace}/{bundle}" in bundles), None)
 

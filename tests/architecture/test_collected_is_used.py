@@ -125,7 +125,7 @@ def modules() -> Iterator[str]:
 
 
 def test_every_setting_and_series_that_is_collected_is_read(words: frozenset[str]) -> None:
-    """Nothing is collected for later: it comes with the check that reads it."""
+    """Every setting and every series that is collected is read by some check or module."""
     assert sorted(KEPT - words) == []
     assert sorted(ALL_SERIES - words) == []
     sql = "\n".join(questions())
@@ -139,7 +139,7 @@ def test_every_setting_and_series_that_is_asked_for_is_collected(asked: Names) -
 
 
 def test_the_page_lists_what_is_collected() -> None:
-    """By name, each once."""
+    """The documentation page lists each collected setting and series once, by its name."""
     page = PAGE.read_text(encoding="utf-8").partition("\n## What is kept")[2]
     items = [item.partition("\n\n")[0].partition(":**") for item in page.split("\n- **")[1:]]
     listed = {title: re.findall(r"`([^`]+)`", names) for title, _, names in items}
@@ -159,7 +159,7 @@ def test_the_page_lists_what_is_collected() -> None:
     ],
 )
 def test_what_a_question_asks_for_is_seen(sql: str, settings: set[str], series: set[str]) -> None:
-    """In the ways in which checks ask; what they only mention in a pattern, or of labels, is no name."""
+    """Names of settings and series are found in SQL, except those in patterns or compared with labels."""
     assert asked_by(sql) == Names(frozenset(settings), frozenset(series))
 
 

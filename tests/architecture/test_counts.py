@@ -59,7 +59,7 @@ def plain_counts(source: str) -> Iterator[tuple[int, str]]:
     ['f"{n} topics"', 'f"of {n:,} delayed messages"', 'f"{len(steps)}" " approved steps"', 'f"{n:,.0f} or {n} rows"'],
 )
 def test_a_plain_count_is_seen(source: str) -> None:
-    """With its format or without, also where the line is broken between number and name."""
+    """A number before a plural is found in an f-string, with a number format or across joined strings too."""
     assert len(list(plain_counts(source))) == 1
 
 
@@ -68,7 +68,7 @@ def test_a_plain_count_is_seen(source: str) -> None:
     ["f\"{counted(n, 'topic')}\"", 'f"{MAX_NAMES} topics"', 'f"{n:.1f} minutes"', '"1" if n == 1 else f"{n} rows"'],
 )
 def test_what_is_no_plain_count(source: str) -> None:
-    """Nothing of that could be written of one thing."""
+    """Counts by `counted`, constants, decimals and counts with a text for one are not reported."""
     assert not list(plain_counts(source))
 
 
@@ -82,7 +82,7 @@ def plain_counts_of_template(source: str) -> list[str]:
     ["{{ n|number }} topics", "<b>{{ n }}</b> delayed messages", "{{ number(n) }} <i>rows</i>", "{{ n }}\nclients are"],
 )
 def test_a_plain_count_of_a_template_is_seen(source: str) -> None:
-    """Whatever writes the number."""
+    """A number before a plural is found in a template, also behind a filter, a call or a tag."""
     assert len(plain_counts_of_template(source)) == 1
 
 
@@ -90,23 +90,23 @@ def test_a_plain_count_of_a_template_is_seen(source: str) -> None:
     "source", ['{{ n|counted("topic") }}', '{{ n|counted("topic") }} <b>rows</b>', "{{ n|rate }} MB/s", "{{ n }} topic"]
 )
 def test_what_is_no_plain_count_of_a_template(source: str) -> None:
-    """Nothing of that could be written of one thing."""
+    """Counts by `counted`, rates and singular words in a template are not reported."""
     assert plain_counts_of_template(source) == []
 
 
 @pytest.mark.parametrize("file", TEMPLATES, ids=lambda file: file.relative_to(ROOT).as_posix())
 def test_templates_count_by_counted(file: Path) -> None:
-    """As everything else does."""
+    """Each template writes its counts with `counted`."""
     assert plain_counts_of_template(file.read_text(encoding="utf-8")) == []
 
 
 @pytest.mark.parametrize("file", SOURCES, ids=lambda file: file.relative_to(ROOT).as_posix())
 def test_counts_are_written_by_counted(file: Path) -> None:
-    """By `counted` of `model/units.py`, which knows one of a thing from several."""
+    """Each module writes its counts with `counted` of `model/units.py`, which tells singular from plural."""
     assert list(plain_counts(file.read_text(encoding="utf-8"))) == []
 
 
 @pytest.mark.parametrize("file", sorted(FOLDER.rglob("*.txt")), ids=lambda file: file.relative_to(FOLDER).as_posix())
 def test_golden_texts_know_one_from_several(file: Path) -> None:
-    """What people read is right where there is one of a thing."""
+    """Golden texts have no 1 before a plural."""
     assert ONE_OF_MANY.findall(file.read_text(encoding="utf-8")) == []

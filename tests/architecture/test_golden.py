@@ -31,7 +31,7 @@ def test_every_golden_text_is_of_a_test() -> None:
 
 
 def test_another_text_is_seen(tmp_path: Path) -> None:
-    """So is one that nobody has read yet; white space counts."""
+    """A text fails if it differs from its golden text, in white space too, or has no golden text yet."""
     file = tmp_path / "golden.txt"
     write(file, {"test_a": "one\n\ntwo\n", "test_a (2)": "", "test_b[x]": "three "})
     golden = Golden(file, "test_a", update=False)

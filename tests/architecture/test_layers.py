@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -72,11 +73,12 @@ def test_spark_jobs_never_load_what_could_change_a_cluster() -> None:
     assert [name for name in loaded if name.startswith(shut)] == []
 
 
-def test_a_reader_has_nothing_that_writes() -> None:
-    """Its public methods are those that look, and its transport refuses every other HTTP method."""
+@pytest.mark.parametrize("method", ["PUT", "POST", "DELETE"])
+def test_a_reader_has_nothing_that_writes(method: Literal["PUT", "POST", "DELETE"]) -> None:
+    """The transport of a reader refuses to send a request that changes something."""
     reader = Reader(AdminSettings(urls=("http://127.0.0.1:1",)))
     with pytest.raises(PermissionError, match="only looks"):
-        reader._transport.send("PUT", "/admin/v2/anything")
+        reader._transport.send(method, "/admin/v2/anything")
 
 
 @pytest.mark.parametrize(
@@ -88,6 +90,6 @@ def test_a_reader_has_nothing_that_writes() -> None:
     ],
 )
 def test_credentials_that_may_change_a_cluster_are_asked_for_in_one_place(call: str, places: set[str]) -> None:
-    """By the task that carries out what was approved; `tests/attacks/test_connections.py` shows it at run time."""
+    """Only expected modules ask for changing credentials; `tests/attacks/test_connections.py` shows it at run time."""
     files = {file.relative_to(LIBRARY).as_posix(): file.read_text(encoding="utf-8") for file in LIBRARY.rglob("*.py")}
     assert {name for name, text in files.items() if call in text} == places

@@ -34,7 +34,7 @@ def test_changes_call_for_the_tests_beside_them() -> None:
 
 
 def test_a_changed_extended_test_calls_for_itself() -> None:
-    """Whatever the table says."""
+    """A changed file calls for the extended tests in it, also if the table does not list them."""
     file = EXTENDED[0].test.partition("::")[0]
     assert {each.test for each in EXTENDED if each.test.startswith(file)} <= set(called_for([file], TABLE))
 
@@ -63,7 +63,7 @@ def test_every_extended_test_is_called_for() -> None:
 
 
 def test_the_table_knows_all_of_the_code() -> None:
-    """Its paths exist, and no package is forgotten."""
+    """All paths of the table exist, and they cover every package except those of `NO_CODE_OF_THE_TOOL`."""
     paths = [path for paths, _ in CALLS for path in paths]
     assert [path for path in paths if not (ROOT / path).exists()] == []
     packages = {

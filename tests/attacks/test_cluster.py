@@ -57,13 +57,13 @@ def test_what_tasks_hand_on_does_not_choose_the_cluster(
 
 @pytest.mark.parametrize("handed_on", [{}, {"plan_id": 7, "batch_id": "b1", "label": ""}, {"plan_id": ["p"]}])
 def test_what_tasks_hand_on_is_refused_where_it_names_no_batch(handed_on: dict[str, str]) -> None:
-    """In words, not by a traceback of whatever it was."""
+    """Data that tasks hand on is refused with a configuration error if it names no batch."""
     with pytest.raises(ConfigurationError, match="names no batch"):
         BatchRef.read(handed_on)
 
 
 def test_a_plan_is_carried_out_under_its_own_cluster_only(site: Worksite) -> None:
-    """However the caller came to another one."""
+    """A plan for one cluster is refused if it is carried out under the name of another cluster."""
     plan = site.approved(site.move(0))
     with site.context() as context, pytest.raises(Refused, match="is for cluster 'east', not 'prod'"):
         carry_out(replace(context, cluster="prod"), plan.plan_id, "b1")
@@ -71,7 +71,7 @@ def test_a_plan_is_carried_out_under_its_own_cluster_only(site: Worksite) -> Non
 
 
 def test_a_connection_that_was_pointed_elsewhere_is_found_out(site: Worksite, other: Simulator) -> None:
-    """By Pulsar's own name for the cluster, and by its metadata store where two have one name."""
+    """A step drifts if the connection leads to a cluster with another Pulsar name or another metadata store."""
     plan = site.approved(site.move(0))
     elsewhere = replace(site, simulator=other)
     (outcome,) = elsewhere.carry_out(plan)
@@ -105,7 +105,7 @@ def test_a_plan_that_names_no_pulsar_cluster_permits_nothing(site: Worksite) -> 
 
 
 def test_a_way_back_leads_into_the_same_cluster(site: Worksite, other: Simulator) -> None:
-    """What was changed in one is not taken back in another."""
+    """A rollback is refused if the connection leads to another cluster than the one that was changed."""
     plan = site.approved(site.move(0))
     assert said(site.carry_out(plan)) == ["done"]
     applied = what_was_done(site.ledger, plan.plan_id, "b1")
@@ -132,7 +132,7 @@ def test_one_cluster_is_one_however_its_brokers_write_it(
 
 
 def test_no_address_of_the_metadata_store_is_recorded(site: Worksite) -> None:
-    """Only a hash of it: some hold a password."""
+    """A plan records a hash of the metadata store's address, as the address may hold a password."""
     plan = site.plan(site.move(0))
     assert plan.pulsar_cluster == ClusterIdentity(name="local", metadata_id=site.identity.metadata_id)
     assert b"metadata:2181" not in plan.encoded()

@@ -144,7 +144,7 @@ def test_only_the_task_that_carries_out_asks_for_the_connection_that_changes(
 def test_a_spark_job_gets_no_connection_that_changes(
     looked_at: Worksite, defined: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not even where variables define it, which a process hands on to those that it starts."""
+    """A Spark job's environment has the token that looks, and an environment variable with the other is removed."""
     defined(CHANGE, password=CHANGING)
     monkeypatch.setattr(os, "environ", dict(os.environ))
     spark_place.pass_settings(connections.admin_settings(CLUSTER, looked_at.policy))
@@ -153,7 +153,7 @@ def test_a_spark_job_gets_no_connection_that_changes(
 
 
 def test_one_connection_is_enough(site: Worksite, defined: Callable[..., None]) -> None:
-    """As it was before there were two: it looks, and changes what was approved."""
+    """A single connection is enough to carry out an approved batch and to prove it."""
     defined(ADMIN, password=CHANGING, extra={"urls": site.simulator.admin_urls, "no_policy_file": True})
     ref = ref_of(site)
     assert said(batches.apply_batch(ref, RUN)) == ["done"]
@@ -161,7 +161,7 @@ def test_one_connection_is_enough(site: Worksite, defined: Callable[..., None]) 
 
 
 def test_a_token_that_only_looks_changes_nothing(looked_at: Worksite) -> None:
-    """Where there is no other connection the cluster refuses, which is the outcome."""
+    """A step fails with the cluster's 403 if the only connection has a token that may only look."""
     (outcome,) = batches.apply_batch(ref_of(looked_at), RUN)
     assert (outcome.outcome, "403" in outcome.reason) == ("failed", True)
     assert looked_at.owner(looked_at.tc_bundles[0]) == looked_at.brokers[0]
@@ -170,7 +170,7 @@ def test_a_token_that_only_looks_changes_nothing(looked_at: Worksite) -> None:
 def test_a_connection_that_is_for_looking_alone_is_used_for_nothing_else(
     site: Worksite, defined: Callable[..., None]
 ) -> None:
-    """Whatever its credentials may do, and be it that only this worker may not have the other one."""
+    """A batch with a `read_only` connection alone is refused, even if its token would permit changes."""
     extra = {"urls": site.simulator.admin_urls, "no_policy_file": True, "read_only": True}
     defined(ADMIN, password=CHANGING, extra=extra)
     with pytest.raises(ConfigurationError, match=rf"{ADMIN}.*`read_only`.*no '{CHANGE}'.*add one"):
@@ -183,7 +183,7 @@ def test_a_connection_that_is_for_looking_alone_is_used_for_nothing_else(
 def test_two_connections_that_lead_to_two_clusters_change_neither(
     cluster: str, elsewhere: str, looked_at: Worksite, defined: Callable[..., None]
 ) -> None:
-    """By their names and metadata stores, and where these are the same, by the brokers that they list."""
+    """A batch is refused if its two connections lead to different clusters, even if these have the same name."""
     ref = ref_of(looked_at)
     with guarded(replace(SKEWED, cluster=cluster)) as other:
         urls = {ADMIN: looked_at.simulator.admin_urls, CHANGE: looked_at.simulator.admin_urls}
@@ -209,7 +209,7 @@ def test_where_one_cluster_cannot_be_proved_nothing_is_changed(
 
 
 def test_other_addresses_of_the_same_cluster_will_do(looked_at: Worksite, defined: Callable[..., None]) -> None:
-    """As where looking goes through a gateway that lets nothing else through."""
+    """The connection that changes may use another address of the same cluster."""
     defined(CHANGE, host=looked_at.simulator.admin_urls[1], password=CHANGING)
     assert said(batches.apply_batch(ref_of(looked_at), RUN)) == ["done"]
 

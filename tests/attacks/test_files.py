@@ -61,7 +61,7 @@ def modes(folder: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("way", [home.home, home.snapshots_uri, ledger_url], ids=lambda way: way.__name__)
 def test_the_folder_is_its_owners_alone_from_its_beginning(way: object, place: Path, umask: int) -> None:
-    """Whatever is asked for first, and whatever the umask."""
+    """The folder is made with mode 700 under every umask, by each function that needs it."""
     assert callable(way)
     way()
 
@@ -70,7 +70,7 @@ def test_the_folder_is_its_owners_alone_from_its_beginning(way: object, place: P
 
 @pytest.mark.parametrize("loose", [0o755, 0o770, 0o707, 0o777, 0o750])
 def test_a_folder_that_is_open_to_others_is_closed(place: Path, caplog: pytest.LogCaptureFixture, loose: int) -> None:
-    """With a line in the log; the next time there is nothing to say."""
+    """A folder that is open to others gets mode 700, and one line is logged about it."""
     place.mkdir()
     place.chmod(loose)
 
@@ -102,7 +102,7 @@ def test_a_folder_that_everybody_shares_is_refused_and_left_as_it_is(
 def test_what_another_user_owns_is_left_to_them(
     place: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, loose: int, *, refused: bool
 ) -> None:
-    """Who may read there is their word, and is warned of; where everybody may write nothing can be relied upon."""
+    """A folder of another user keeps its mode; it is refused if all may write to it, or warned of if it is open."""
     place.mkdir()
     place.chmod(loose)
     monkeypatch.setattr(os, "geteuid", lambda: OTHER)
@@ -119,7 +119,7 @@ def test_what_another_user_owns_is_left_to_them(
 
 
 def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In one sentence, not as a trace."""
+    """A folder that cannot be made is reported as a configuration error with the cause."""
     (tmp_path / "file").touch()
     monkeypatch.setenv("STEWARD_HOME", str(tmp_path / "file" / "steward"))
 
@@ -137,7 +137,7 @@ def test_a_file_is_no_folder(place: Path) -> None:
 
 
 def test_what_leads_to_the_folder_is_made_as_closed(place: Path, monkeypatch: pytest.MonkeyPatch, umask: int) -> None:
-    """Whoever may write to the folder above could put another one in its place; one that was there stays as it is."""
+    """Missing folders above the folder are made with mode 700, and one that exists keeps its mode."""
     monkeypatch.setenv("STEWARD_HOME", str(place / "a" / "b"))
     place.mkdir()
     place.chmod(0o755)
@@ -189,7 +189,7 @@ def test_a_new_ledger_is_its_owners_alone(tmp_path: Path, umask: int) -> None:
 
 
 def test_a_ledger_is_never_open_to_others_while_it_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever opened it in between could read it for ever: SQLite finds it there, and closed."""
+    """A new ledger file has mode 600 before its tables are made, even under a umask of 0."""
     seen = []
 
     def watched(*_: object, **__: object) -> None:
@@ -207,7 +207,7 @@ def test_a_ledger_is_never_open_to_others_while_it_is_made(tmp_path: Path, monke
 
 @pytest.mark.parametrize("url", ["sqlite:///{}", "sqlite+pysqlite:///{}", "sqlite:///file:{}?uri=true"])
 def test_a_ledger_that_is_open_to_others_is_closed(tmp_path: Path, caplog: pytest.LogCaptureFixture, url: str) -> None:
-    """However its URL is written, the files beside it too, with a line in the log for each."""
+    """A ledger that is open to others gets mode 600, as do the files beside it, with a log line for each."""
     place = url.format(tmp_path / "ledger.db")
     keeping = open_ledger(place)
     say(keeping, Halt(cluster="east", at=NOW, halted=True, said_by="x", reason="x"))
@@ -225,7 +225,7 @@ def test_a_ledger_that_is_open_to_others_is_closed(tmp_path: Path, caplog: pytes
 
 @pytest.mark.parametrize("command", [["ledger", "verify"], ["halt"], ["ledger", "upgrade"]])
 def test_commands_close_it_too(tmp_path: Path, command: list[str]) -> None:
-    """Whoever opens it first."""
+    """Commands give mode 600 to a ledger that is open to others."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     open_ledger(url).dispose()
     (tmp_path / "ledger.db").chmod(0o644)
@@ -249,7 +249,7 @@ def test_what_its_owner_may_not_do_either_stays_so(tmp_path: Path) -> None:
 def test_a_ledger_of_another_user_counts_only_where_not_everybody_can_write_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], loose: int, *, refused: bool
 ) -> None:
-    """Whoever writes to the ledger says what may be done to a cluster."""
+    """A ledger of another user is refused if everybody may write to it, and its mode stays as it is."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     open_ledger(url).dispose()
     (tmp_path / "ledger.db").chmod(loose)
@@ -279,7 +279,7 @@ def test_a_ledger_in_memory_makes_no_file(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_ledger_that_is_only_read_is_not_touched(tmp_path: Path) -> None:
-    """Its URL says so."""
+    """A ledger whose URL opens it read-only keeps its mode."""
     open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}").dispose()
     (tmp_path / "ledger.db").chmod(0o640)
 
@@ -348,7 +348,7 @@ def test_a_url_without_a_password_may_be_an_argument(url: str, capsys: pytest.Ca
 def test_a_url_from_the_environment_may_hold_a_password(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Only its owner reads a process's environment."""
+    """A ledger URL with a password is accepted from the environment, and the password is not printed."""
     monkeypatch.setenv("STEWARD_LEDGER", "postgresql+psycopg://u:hush@127.0.0.1:1/d")
 
     assert main.run(["halt"]) == 2
@@ -359,7 +359,7 @@ def test_a_url_from_the_environment_may_hold_a_password(
 
 
 def test_what_is_tightened_is_logged_as_a_warning(place: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """So that it is seen, and not only by who looks for it."""
+    """Closing a folder that was open to others is logged as a warning."""
     place.mkdir(mode=0o755)
     place.chmod(0o755)
     home.home()

@@ -80,7 +80,7 @@ HIDDEN = [(reject, tables.ANSWERS), (supersede, tables.SUPERSESSIONS), (end, tab
 def test_a_withdrawal_cannot_be_hidden_behind_another_plan(
     site: Worksite, withdraw: Callable[[Worksite, Plan], str], table: Table
 ) -> None:
-    """Which plan a link is of is not in its hash, so it is compared with the row."""
+    """The removal of a withdrawal is detected even if its chain link was changed to name another plan."""
     other, plan = site.plan(site.move(2)), site.asked(site.move(0))
     key = withdraw(site, plan)
     with site.engine.begin() as connection:
@@ -94,7 +94,7 @@ def test_a_withdrawal_cannot_be_hidden_behind_another_plan(
 def test_a_withdrawal_cannot_be_hidden_in_the_middle_of_a_batch(
     site: Worksite, withdraw: Callable[[Worksite, Plan], str], table: Table
 ) -> None:
-    """What was added since the batch began is compared, whichever plan its link names."""
+    """A withdrawal that is recorded and hidden between two steps is detected, and the second step is not called."""
     other, plan = site.plan(site.move(2)), site.asked(site.move(0), site.move(1))
 
     def forge(_: object) -> None:
@@ -146,7 +146,7 @@ TRIGGERS = {
 
 @pytest.mark.parametrize("trigger", TRIGGERS.values(), ids=list(TRIGGERS))
 def test_a_trigger_cannot_turn_a_no_into_a_yes(site: Worksite, trigger: str) -> None:
-    """What is hashed is what was given: the row is refused, or found at the gate."""
+    """A trigger that turns a rejection into an approval is detected, on recording or at the gate."""
     plan = site.plan(site.move(0))
     site.ask(plan)
     with site.engine.begin() as connection:
@@ -210,7 +210,7 @@ def _checkpointed(site: Worksite) -> None:
 def test_an_older_ledger_that_was_put_back_permits_nothing(
     site: Worksite, home: Path, variables: dict[str, str], put_back: Plan, kept: str
 ) -> None:
-    """Where its chain ended is kept in two places without being asked for; either tells."""
+    """An older ledger is refused if the end of the newer chain is noted in the file, in the variable or in both."""
     if kept == "the file":
         variables.clear()
     if kept == "the variable":

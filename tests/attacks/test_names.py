@@ -35,7 +35,7 @@ UNUSABLE = [
 def test_a_bundle_whose_only_topic_cannot_be_looked_up_is_not_unloaded(
     site: Worksite, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """Nobody could have it loaded again."""
+    """A move is refused if the name of the bundle's only topic cannot be looked up."""
     monkeypatch.setattr(Reader, "topic_positions", lambda *_: {name: 1})
     outcomes = site.carry_out(site.approved(site.move(WHOLE, namespace="shop/orders")))
     assert said(outcomes) == ["refused"]
@@ -94,7 +94,7 @@ def test_no_path_is_made_of_a_name_that_is_none(name: str) -> None:
 
 
 def test_a_setting_of_an_unusable_topic_is_refused(site: Worksite) -> None:
-    """Its holder's name comes from outside as well."""
+    """A change of a setting is refused if the name of its topic is unusable."""
     change = ChangeSetting(
         namespace="shop/orders",
         topic="persistent://shop/orders/..",

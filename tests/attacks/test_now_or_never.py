@@ -92,7 +92,7 @@ def test_nothing_leaves_once_its_permission_ended(site: Worksite, happens: Calla
 def test_an_intent_is_recorded_only_while_its_permission_stands(
     site: Worksite, happens: Callable[[Worksite, Plan], None]
 ) -> None:
-    """What happens while the guards look is seen in the very transaction of the intent."""
+    """A step is refused and has no intent if its permission ends while the guards look at the cluster."""
     plan = site.asked(site.move(0))
     asked = iter(range(100))
 
@@ -181,7 +181,7 @@ def test_a_redirected_call_leaves_only_while_its_permission_stands() -> None:
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
-            """Says nothing."""
+            """Logs nothing."""
 
     def once() -> None:
         asked.append(1)
@@ -199,7 +199,7 @@ def test_a_redirected_call_leaves_only_while_its_permission_stands() -> None:
 
 
 def test_a_worker_that_was_stopped_completes_nothing_when_it_wakes(site: Worksite) -> None:
-    """By then others may be at it: it looks, says what it sees, and loads nothing."""
+    """A worker that is stopped after its call and before its lookup sends no lookup later; its step fails."""
     site.policy = quick_policy(apply={"intent_valid_seconds": 1})
     plan = site.approved(site.move(0))
     worker = stopped_worker(site, plan, "stop at lookup")

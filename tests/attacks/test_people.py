@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def test_an_answer_to_an_earlier_question_is_void(site: Worksite) -> None:
-    """Whoever asks again wants to hear it again."""
+    """An approval is refused if the question was asked again after it."""
     plan = site.approved(site.move(0))
     site.ask(plan)
     with pytest.raises(Refused, match="asked for anew"):
@@ -37,7 +37,7 @@ def test_an_answer_to_an_earlier_question_is_void(site: Worksite) -> None:
 
 
 def test_an_answer_to_no_question_is_void(site: Worksite) -> None:
-    """However it came into the ledger."""
+    """An approval is refused if no question was recorded for it."""
     plan = site.plan(site.move(0))
     site.writes.record_answer(site.approval(plan))
     with pytest.raises(Refused, match="nobody was asked"):
@@ -96,7 +96,7 @@ def test_only_a_schedule_is_a_schedule(made: Context, origin: Origin) -> None:
 
 
 def test_nobody_approves_where_anybody_may_have_asked(site: Worksite) -> None:
-    """Its poster could; at the gate, and when the answer is recorded."""
+    """If requesters may not approve, an approval is void while it is not known who started the run."""
     site.policy = quick_policy(approval={"requester_may_approve": False})
     plan = site.plan(site.move(0))
     site.approve(plan, asked={"origin": Origin.UNKNOWN})
@@ -160,7 +160,7 @@ def test_people_are_told_apart_by_their_id(site: Worksite) -> None:
 
 
 def test_a_policy_names_people_by_their_id() -> None:
-    """As Airflow does: who only calls themselves so is not meant."""
+    """A policy names people by their id, and a person who has such an id as a name may not approve."""
     policy = ApprovalPolicy(assigned_users=("7",))
     assert answered({"id": "7", "name": "alice"}, policy).decision is Decision.APPROVED
     assert answered({"id": "8", "name": "7"}, policy).decision is Decision.MALFORMED

@@ -75,7 +75,7 @@ def test_acting_is_never_looser_than_what_was_agreed_to(
 
 
 def test_a_stricter_policy_is_none_that_refuses_by_itself(site: Worksite) -> None:
-    """What was tightened since holds, and what it lets pass is done."""
+    """A batch is carried out under a policy that became stricter, if that policy permits it."""
     plan = site.approved(site.move(0))
     site.policy = quick_policy(apply={"most_clients_per_step": 1000, "intent_valid_seconds": 5})
     assert said(site.carry_out(plan)) == ["done"]
@@ -98,7 +98,7 @@ def test_no_policy_file_is_no_policy(site: Worksite, home: Path, connect: Connec
 
 
 def test_an_approval_is_good_no_longer_than_any_of_the_policies_says(site: Worksite) -> None:
-    """Whatever stands in its row."""
+    """An approval expires after the time that the policy sets, even if its ledger row names a later time."""
     site.policy = quick_policy(approval={"valid_minutes": 5})
     plan = site.plan(site.move(0))
     site.approve(plan)

@@ -89,7 +89,7 @@ def test_no_policy_goes_below_the_floor_at_the_gate(site: Worksite, level: Risk)
 def test_what_the_policy_demands_by_risk_is_asked_at_the_gate(
     site: Worksite, by_risk: dict[str, Any], asked: dict[str, Any], words: str
 ) -> None:
-    """However an answer came into the ledger."""
+    """The gate checks the number of people, the approvers and the requester by the risk level of the batch."""
     site.policy = quick_policy(approval={"by_risk": {"low": by_risk}})
     plan = site.plan(site.move(0))
     site.approve(plan, asked=asked)

@@ -112,7 +112,7 @@ def test_a_snooze_after_an_approval_takes_it_away(site: Worksite, decision: Deci
 
 
 def test_taking_a_no_back_permits_nothing(site: Worksite) -> None:
-    """Neither what was approved before it, nor anything else: somebody has to be asked again."""
+    """Taking a snooze back does not revive the earlier approval: the plan is refused and nothing is changed."""
     plan = site.approved(site.move(0))
     until = site.clock() + timedelta(days=7)
     number = site.writes.record_answer(site.approval(plan, decision=Decision.SNOOZED, silent_until=until))
@@ -148,7 +148,7 @@ def test_a_name_that_no_policy_can_hold_proposes_none(namespace: str) -> None:
 
 @given(st.text(max_size=300))
 def test_whatever_a_name_holds_an_entry_is_one_entry(namespace: str) -> None:
-    """In printable ASCII, so that what is read on a page and what is pasted are the same."""
+    """The policy entry for any namespace name is printable ASCII that YAML reads as an entry for this name alone."""
     entry = never_asked_entry(namespace, ["retention"])
     assert yaml.safe_load(entry) == {"namespaces": {namespace: {"approval": {"never_ask": ["retention"]}}}}
     assert all(line.isascii() and line.isprintable() for line in entry.splitlines())

@@ -69,7 +69,7 @@ def an_approval_of(plan: Plan) -> ApproveBatch:
 
 
 def test_a_question_in_airflow_holds_nothing_hidden(site: Worksite, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither its headline, nor its text, nor the labels of its ticks."""
+    """The headline, text and tick labels of a question hold no invisible characters, also for hostile names."""
     monkeypatch.setattr(HITLOperator, "execute", lambda *_: None)
     task = an_approval_of(a_recorded_plan(site))
     task.execute(a_context())
@@ -94,7 +94,7 @@ def test_what_an_answer_came_to_holds_nothing_hidden(site: Worksite) -> None:
 
 
 def test_a_dry_run_has_no_line_but_its_own(site: Worksite) -> None:
-    """Its text is printed into the log, and kept."""
+    """The text of a dry run holds no invisible characters and no line that a name adds."""
     plan = a_recorded_plan(site)
     text = remediating.dry_run([remediating.RemediateParams(cluster=CLUSTER, plan_id=plan.plan_id)], "dag/run")
 
@@ -202,7 +202,7 @@ def test_a_comment_that_just_fits_is_kept_whole() -> None:
     ],
 )
 def test_no_comment_keeps_an_answer_out_of_the_ledger(option: str, comment: str, kept: str, tmp_path: Path) -> None:
-    """What no database takes is spelled out where it enters; all else is kept as it was said."""
+    """An answer with any comment is recorded, and only characters that no database stores are spelled out."""
     answer = recorded(answered(option, comment=comment), tmp_path)
 
     assert answer.decision is (Decision.APPROVED if option == APPROVE else Decision.REJECTED)
@@ -247,7 +247,7 @@ def test_nobody_approves_by_a_name_that_cannot_be_kept(name: str, tmp_path: Path
     ],
 )
 def test_ticks_without_end_are_no_approval_and_their_reason_is_short(ticks: object, tmp_path: Path) -> None:
-    """Nor do they take long, or stay out of the ledger."""
+    """Ticks that are no list of the batch's steps make an answer malformed, and its short reason is recorded."""
     answer = answered(steps=ticks)
 
     assert (answer.decision, answer.step_ids, answer.digest) == (Decision.MALFORMED, (), None)
@@ -269,7 +269,7 @@ def test_ticks_without_end_are_no_approval_and_their_reason_is_short(ticks: obje
     ids=["error", "errors", "a deep error", "options", "no options", "depths"],
 )
 def test_whatever_cannot_be_understood_is_told_in_a_few_words(event: dict[str, Any]) -> None:
-    """And permits nothing."""
+    """An event that cannot be understood gives no approval, and the reason in the answer is short."""
     answer = interpret(event, ASKED, ApprovalPolicy(), NOW)
 
     assert answer.decision in {Decision.MALFORMED, Decision.NO_ANSWER}

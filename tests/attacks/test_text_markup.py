@@ -143,7 +143,7 @@ def usual(outlet: str, *, in_a_policy: bool) -> Counter[str]:
 
 
 def things(made: Iterable[Token]) -> Counter[str]:
-    """How many of each kind, other than words."""
+    """Number of tokens of each kind, those of words left out."""
     return Counter(each.type for each in made if each.type not in OWN)
 
 
@@ -174,7 +174,7 @@ class Mapped:
 
 
 def test_no_name_becomes_a_template() -> None:
-    """What Airflow renders are fields of ours; names are their values and are not rendered in turn."""
+    """Template markup in a name is not rendered, and the question's subject and body are no template fields."""
     task = ApproveBatch(task_id="approve", batch=Mapped(), map_index_template="{{ task.batch['label'] }}")
     environment = task.get_template_env()
     task.render_template_fields({}, environment)
@@ -262,7 +262,7 @@ def usual_tags(tmp_path_factory: pytest.TempPathFactory) -> Counter[str]:
     ],
 )
 def test_no_name_becomes_a_tag_of_the_page(name: str, usual_tags: Counter[str], tmp_path: Path) -> None:
-    """In its text, its attributes, and the data of its drawings; plotly too would take tags in a text for its own."""
+    """A name adds no tag to the page or to the data of its drawings, and the page shows it as it is."""
     page = as_html(a_checkup_of(name, tmp_path / "s"))
 
     assert Counter(Read(page).tags) == usual_tags

@@ -55,7 +55,7 @@ def every_line(name: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("character", SPELLED, ids=lambda each: f"U+{ord(each):04X}")
 def test_each_character_that_cannot_be_seen_is_spelled_out_in_a_line(character: str) -> None:
-    """The same spelling everywhere."""
+    """All outlets of one line spell out a character that cannot be seen in the same way."""
     for outlet, line in every_line(f"a{character}b").items():
         assert (outlet, f"a{SPELLED[character]}b" in line, unseen(line)) == (outlet, True, set())
 
@@ -196,7 +196,7 @@ def test_a_log_line_that_cannot_be_put_together_is_told_as_always(capsys: pytest
 
 
 def test_an_error_keeps_what_was_said_for_whoever_handles_it() -> None:
-    """Only what a person reads is spelled out: code that looks at a reason gets the broker's own."""
+    """An error's reason keeps the broker's own text, and only its message has special characters spelled out."""
     error: StewardError = AdminError("GET", "/admin", "b:1", "a\nb")
 
     assert isinstance(error, AdminError)
@@ -204,6 +204,6 @@ def test_an_error_keeps_what_was_said_for_whoever_handles_it() -> None:
 
 
 def test_a_moment_is_not_taken_for_hostile() -> None:
-    """What Steward itself says is shown as it is, letter by letter."""
+    """An error message with visible characters, such as quotes and arrows, is shown unchanged."""
     told = f"{datetime(2026, 3, 1, 12, tzinfo=UTC):%Y-%m-%d %H:%M} UTC: 50 % of “x” → 1,024 KiB …"
     assert str(StewardError(told)) == told

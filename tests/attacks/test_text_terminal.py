@@ -53,12 +53,12 @@ def test_no_name_becomes_markup_in_a_terminal(outlet: str, name: str, tmp_path: 
 @pytest.mark.parametrize("outlet", IN_A_TERMINAL)
 @pytest.mark.parametrize("name", ESCAPES)
 def test_no_name_steers_a_terminal(outlet: str, name: str, tmp_path: Path) -> None:
-    """Nothing but Rich's own colours reaches it."""
+    """The text for a terminal holds no control characters but line feeds, also for names with escape sequences."""
     assert re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", MANY_LINES[outlet](name, tmp_path / "s")) is None
 
 
 def test_progress_of_a_job_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    """What a job tells is read from its log."""
+    """The progress of a job is written to standard error with the hostile characters spelled out."""
     with progress() as say:
         say(HOSTILE)
 
@@ -171,7 +171,7 @@ SPOKEN = [
 def test_nothing_that_a_command_says_steers_the_terminal(
     command: str, commands: dict[str, list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Neither its report nor its errors, and no name makes a line of its own."""
+    """The output and errors of a command hold no invisible characters and no line that a hostile name adds."""
     code = main.run(commands[command])
     said = capsys.readouterr()
 
@@ -201,7 +201,7 @@ def test_a_defect_is_told_without_steering_the_terminal(
 def test_a_policy_that_is_shown_is_one_with_the_same_names(
     commands: dict[str, list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is spelled out is read back by YAML as what it was."""
+    """The output of `policy show` is YAML from which a hostile broker name is read back unchanged."""
     assert main.run(commands["a policy's values"]) == 0
 
     assert yaml.safe_load(capsys.readouterr().out)["brokers"]["draining"] == [HOSTILE]
@@ -210,7 +210,7 @@ def test_a_policy_that_is_shown_is_one_with_the_same_names(
 def test_an_export_of_the_ledger_means_the_same(
     commands: dict[str, list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whoever decodes it gets the very names, so that hashes of rows still fit."""
+    """A hostile comment is read back unchanged from the decoded export of the ledger."""
     assert main.run(commands["an export"]) == 0
 
     rows = [json.loads(line)["row"] for line in capsys.readouterr().out.splitlines()]

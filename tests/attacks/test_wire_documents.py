@@ -47,7 +47,7 @@ STATUSES = (400, 401, 403, 404, 409, 412, 429, 500, 503)
 
 
 def leaves(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Where a value may be put in a document: each of its values, lists and objects too."""
+    """Yields the path of each value in a document, lists and objects included."""
     yield path
     items = (
         document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
@@ -162,7 +162,7 @@ NEEDED = {"the brokers", "the configuration"}
 def test_one_wrong_document_costs_no_more_than_what_it_is_about(
     name: str, recorded: Recorded, replayed: dict[str, Response | AdminError]
 ) -> None:
-    """Whatever is wrong with it: nothing breaks, and all that it is not about is there as before."""
+    """A faulty document changes only the rows that it is about, and reading it raises no unexpected error."""
     document = DOCUMENTS[name]
     url, before = recorded.url(document.broker, document.path), document.read(recorded)
     about = {recorded.brokers[1]} if document.about is ITSELF else set(document.about)

@@ -23,7 +23,7 @@ OUT_OF_RANGE = ["9223372036854775808", "-9223372036854775809", "1e400", "NaN", '
 def test_a_number_that_no_table_holds_makes_one_broker_unread(
     key: str, value: str, recorded: Recorded, replayed: dict[str, Response | AdminError]
 ) -> None:
-    """Its place in the document is said; all other brokers are there."""
+    """A figure out of range makes its broker unread with the failed call named, and other brokers stay as they were."""
     url, before = recorded.url(1, "broker-stats/topics"), brokers(recorded)
     body = re.sub(
         rb'("%s": ?)[0-9]+' % key.encode(), rb"\g<1>" + value.encode(), bytes(recorded.answers[url].body), count=1
@@ -55,7 +55,7 @@ def test_sums_that_no_table_holds_make_one_broker_unread(
 def test_the_largest_figures_that_are_told_are_kept(
     recorded: Recorded, replayed: dict[str, Response | AdminError]
 ) -> None:
-    """Nothing that is in range is lost, rounded or refused on its way into rows and among suspects."""
+    """The largest figure in range is kept unchanged in the rows, and every broker is read."""
     url = recorded.url(1, "broker-stats/topics")
     most = 1 << 53
     text = re.sub(rb'("unackedMessages": ?)[0-9]+', rb"\g<1>%d" % most, bytes(recorded.answers[url].body))
@@ -69,7 +69,7 @@ def test_the_largest_figures_that_are_told_are_kept(
 def test_a_first_broker_that_is_sick_does_not_keep_the_others_from_telling(
     recorded: Recorded, replayed: dict[str, Response | AdminError]
 ) -> None:
-    """What cannot be read is asked of the next address, as what is not answered is."""
+    """An answer that cannot be read makes the reader ask the next address."""
     replayed[f"http://{recorded.brokers[0]}/admin/v2/tenants"] = Response(200, None, b'{"busy": true}', "OK", None)
     settings = dataclasses.replace(recorded.settings, limits=AdminPolicy(read_attempts=2))
     replayed[f"http://{recorded.brokers[1]}/admin/v2/tenants"] = Response(200, None, b'["acme"]', "OK", None)

@@ -123,7 +123,7 @@ def test_a_document_that_repeats_the_token_is_kept_without_it(packed: bool, brok
 
 
 def test_the_clock_that_a_broker_shows_is_masked(broker: ScriptedBroker) -> None:
-    """Whoever reads HTTP's date reads no token."""
+    """A `Date` header that holds the token is masked."""
     broker.on(PATH, raw(f"HTTP/1.1 200 OK\r\nDate: {TOKEN}\r\nContent-Length: 2\r\n\r\n[]".encode()))
     with Transport(settings(broker.url), frozenset({"GET"})) as transport:
         assert transport.get(PATH).date == "***"
@@ -244,12 +244,12 @@ def test_an_ordinary_document_stays_as_it_is_whatever_the_token(token: str) -> N
 
 @given(st.binary(max_size=300))
 def test_what_holds_no_token_stays_byte_by_byte(body: bytes) -> None:
-    """Whatever it is."""
+    """The mask leaves a body without the token unchanged byte by byte."""
     assert b"".join(Mask(TOKEN).document([body])) == body
 
 
 def test_no_token_is_no_mask() -> None:
-    """Where none is sent, nothing is looked for."""
+    """The mask leaves bodies and failures unchanged if no token is sent."""
     body = [b"a", b"b"]
     assert list(Mask(None).document(body)) == list(Mask(None).failure(body)) == body
 
@@ -276,7 +276,7 @@ def test_which_tokens_are_known_by_their_parts(token: str, random: bool) -> None
     "body", [TOKEN.encode() * 20_000, (TOKEN[:12] + "   ").encode() * 200_000, TOKEN[:20].encode() * 100_000]
 )
 def test_a_body_full_of_the_token_is_no_answer(body: bytes, broker: ScriptedBroker) -> None:
-    """Who repeats it a hundred thousand times keeps nobody busy with masking that."""
+    """An answer that repeats the token or parts of it very often is refused as broken."""
     broker.on(PATH, answer(body))
     with (
         Reader(settings(broker.url, read_attempts=1)) as reader,

@@ -97,7 +97,7 @@ def test_a_broker_that_is_reached_by_https_stays_so(brokers: Callable[[], Script
 
 @pytest.mark.parametrize("reached", ["http://b-1.example.org:8080", "http://192.0.2.1:8080"])
 def test_a_map_leads_no_token_into_the_open(reached: str, broker: ScriptedBroker) -> None:
-    """Neither where it names the address, nor where a line for any host comes to it."""
+    """A token is refused for unencrypted addresses that an address map leads to, also by a line for any host."""
     with pytest.raises(ConfigurationError, match="would travel unencrypted"):
         AdminSettings((broker.url,), SecretStr(TOKEN), address_map=address_map({"b-1:8080": reached}))
     made = AdminSettings((broker.url,), SecretStr(TOKEN), address_map=address_map({"*:8080": "http://*:8080"}))
@@ -129,7 +129,7 @@ def test_https_is_not_given_up_with_a_token(told: dict[str, str], broker: Script
 
 
 def test_a_proxy_sees_hosts_and_no_secret(brokers: Callable[[], ScriptedBroker], tmp_path: Path) -> None:
-    """What asks for a tunnel carries no header of ours, and what goes through it is encrypted."""
+    """A forward proxy sees the `CONNECT` request, but neither an authorization header nor the token."""
     authority, broker = Authority(tmp_path), brokers()
     url = over_tls(broker, authority.files)
     broker.on(TENANTS, answer([]))
@@ -168,7 +168,7 @@ def test_a_proxy_elsewhere_is_told_no_secret_in_clear(url: str) -> None:
 
 
 def test_a_proxy_of_the_environment_is_not_used(broker: ScriptedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the settings name one."""
+    """A proxy that only environment variables name is not used."""
     with forward_proxy() as proxy:
         for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "ALL_PROXY"):
             monkeypatch.setenv(name, proxy.url)
@@ -179,7 +179,7 @@ def test_a_proxy_of_the_environment_is_not_used(broker: ScriptedBroker, monkeypa
 
 
 def test_what_a_proxy_says_is_no_answer_of_a_broker(tmp_path: Path) -> None:
-    """However it refuses: nothing of it is read as JSON, followed as a redirect, or taken for a 401."""
+    """A proxy's refusal, also a redirect or a 401, raises `NeverSent` and is not followed by another request."""
     authority = Authority(tmp_path)
     for refusal in (
         b"HTTP/1.1 307 Elsewhere\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
@@ -262,7 +262,7 @@ def test_a_client_secret_is_for_the_issuer_only(broker: ScriptedBroker, issuer: 
 def test_an_issuer_sends_the_client_secret_nowhere_else(
     way: str, brokers: Callable[[], ScriptedBroker], issuer: Issuer, broker: ScriptedBroker
 ) -> None:
-    """Not to another port of its own host either."""
+    """The client secret is not sent to another port that the issuer's document or redirects point to."""
     stranger = brokers()
     if way == "its document":
         issuer.server.on(DISCOVERY, answer({"token_endpoint": f"{stranger.url}{TOKEN_PATH}"}))
@@ -317,7 +317,7 @@ ENCODED = base64.b64encode(f"me:{PASSWORD}".encode()).decode()
 def test_a_password_that_is_repeated_is_masked(
     echo: str, where: str, broker: ScriptedBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """In clear, or as it was sent."""
+    """A password that a broker repeats, in clear or encoded, is in no error and no log."""
     replies = {
         "reason": answer({"reason": f"no {echo}"}, status=401),
         "location": redirect(f"http://{echo.replace(' ', '')}/x"),
@@ -346,7 +346,7 @@ def test_an_access_token_that_is_repeated_is_masked(
 def test_a_secret_that_an_issuer_repeats_is_masked(
     broker: ScriptedBroker, issuer: Issuer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """In whatever it answers."""
+    """The client secret and the access token are in no error and no log if the issuer repeats them."""
     for reply in (
         answer({"error": "invalid_client", "error_description": f"not {SECRET}"}, 401),
         answer(f"{SECRET} {TOKEN}".encode()),
@@ -410,7 +410,7 @@ def test_a_checkup_with_client_credentials_keeps_no_secret(
 
 
 def test_behind_a_front_door_nothing_is_changed(brokers: Callable[[], ScriptedBroker]) -> None:
-    """Not even where a writer was made: no proof could follow."""
+    """A writer refuses a change behind a front door before it opens a connection."""
     door = brokers()
     made = AdminSettings((door.url,), front_door=True)
     with Writer(made) as writer, pytest.raises(NeverSent, match="nothing is changed"):
@@ -419,7 +419,7 @@ def test_behind_a_front_door_nothing_is_changed(brokers: Callable[[], ScriptedBr
 
 
 def test_an_approved_batch_is_refused_behind_a_front_door(site: Worksite, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the reason in the ledger, and nothing is called."""
+    """An approved batch is refused behind a front door without any call, and the ledger has the reason."""
     plan = site.approved(site.move(0))
     made = replace(site.settings, front_door=True)
     monkeypatch.setattr(type(site), "settings", property(lambda _: made))

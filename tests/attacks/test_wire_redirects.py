@@ -141,7 +141,7 @@ def test_a_lookup_may_come_back_as_javas_encoder_writes_it(pair: tuple[ScriptedB
 
 
 def test_the_second_of_two_redirects_is_held_to_the_first_call(brokers: Callable[[], ScriptedBroker]) -> None:
-    """Nobody gets away step by step."""
+    """A call is refused if the second of two redirects changes the query of the first call."""
     first, second, third = brokers(), brokers(), brokers()
     first.on(MEMBERS, answer([first.id, second.id, third.id]))
     first.on(UNLOAD.path, redirect(f"{second.url}{UNLOAD.path}?authoritative=true"))
@@ -169,7 +169,7 @@ def test_looking_is_held_to_its_path_as_well(pair: tuple[ScriptedBroker, Scripte
 
 
 def test_a_refusal_is_plain_text_whatever_the_redirect_says(pair: tuple[ScriptedBroker, ScriptedBroker]) -> None:
-    """What a redirect says is shown without its control characters, and not at any length."""
+    """The refusal of a redirect holds only printable characters and does not repeat a long path in full."""
     with pytest.raises(RedirectRefused) as caught:
         sent_on(pair, RETENTION, f"/admin/v2/\x1b[2J{RIGHT_TO_LEFT}{'x' * 500}", "")
     assert str(caught.value).isprintable()
@@ -194,7 +194,7 @@ def tls_pair(
 def test_over_tls_a_host_of_the_cluster_has_no_other_ports(
     tls_pair: tuple[ScriptedBroker, ScriptedBroker, tuple[Path, Path]],
 ) -> None:
-    """Its certificate proves the host, and not that a broker listens at that port: somebody else's server may."""
+    """A redirect over TLS is refused if its port is not that of a broker's web address."""
     first, second, files = tls_pair
     first.on(f"{MEMBERS}/configuration/runtime", answer({"webServicePortTls": "Optional[8443]"}))
     with (

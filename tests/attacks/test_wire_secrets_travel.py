@@ -47,7 +47,7 @@ PATH = "/admin/v2/tenants"
     ],
 )
 def test_an_address_that_would_carry_the_token_in_clear_is_refused(url: str) -> None:
-    """Before anything is sent, with the remedy."""
+    """The settings refuse a token for an unencrypted remote address and name the option that allows it."""
     with pytest.raises(ConfigurationError, match=r"would travel unencrypted to .*allow_unencrypted_token") as caught:
         AdminSettings((url,), SECRET)
     assert TOKEN not in str(caught.value)
@@ -57,12 +57,12 @@ def test_an_address_that_would_carry_the_token_in_clear_is_refused(url: str) -> 
     "url", ["http://127.0.0.1:8080", "http://127.8.9.1:1", "http://localhost:8080", "http://[::1]:1", "https://b:8443"]
 )
 def test_what_never_leaves_the_machine_is_no_travel(url: str) -> None:
-    """Neither is what is encrypted."""
+    """The settings give out the token for loopback addresses and for `https` addresses."""
     assert AdminSettings((url,), SECRET).token_for(url) == SECRET
 
 
 def test_somebody_may_allow_it_and_without_a_token_nothing_is_at_stake() -> None:
-    """By a key that says what it does."""
+    """An unencrypted address is accepted without a token, or with one if `allow_unencrypted_token` is set."""
     url = "http://broker:8080"
     assert AdminSettings((url,)).token_for(url) is None
     assert AdminSettings((url,), SECRET, allow_unencrypted_token=True).token_for(url) == SECRET
@@ -114,7 +114,7 @@ def connection(monkeypatch: pytest.MonkeyPatch, name: str, **fields: Any) -> Non
 def test_the_admin_connection_is_held_to_it(
     extra: dict[str, Any], refused: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As Airflow has it; what else the extra may hold stays as it was."""
+    """The admin connection refuses an unencrypted token unless its extra allows it or names an `https` address."""
     connection(monkeypatch, "pulsar_admin_east", host="broker", port=8080, password=TOKEN, extra=extra)
     if refused:
         with pytest.raises(ConfigurationError, match="unencrypted to broker:8080"):
@@ -133,7 +133,7 @@ def test_a_key_that_is_neither_true_nor_false_allows_nothing(name: str, monkeypa
 
 
 def test_a_process_is_told_all_of_it_and_nothing_of_another_cluster() -> None:
-    """What Spark's jobs get in their environment says the same as what wrote it."""
+    """Settings are read back equal from a process's environment, and writing others removes the earlier values."""
     given = AdminSettings(("http://a:1",), SECRET, AdminPolicy(read_attempts=7), "/ca", allow_unencrypted_token=True)
     assert AdminSettings.from_environment(given.in_environment({}), given.limits) == given
     plain = AdminSettings(("https://a:1",))
@@ -238,7 +238,7 @@ def test_events_do_not_give_their_token_to_a_host_that_nobody_vouches_for(
 
 
 def test_events_trust_the_certificates_of_their_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the right name and `ca_file` the client says who it is, with the events' token and no other."""
+    """The events client trusts the `ca_file` of its connection and sends the events' token, not the admin token."""
     files = certificate(tmp_path, "localhost")
     connection(monkeypatch, "pulsar_admin_east", host="https://broker:8443", password=TOKEN)
     with listening(server_context(files)) as server:
@@ -257,7 +257,7 @@ def test_the_events_token_does_not_travel_unencrypted(place: str, monkeypatch: p
 
 
 def test_the_events_token_may_be_allowed_to_and_stays_on_the_machine_anyway(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the labs do it."""
+    """The events' token is sent in clear to loopback, and accepted for other hosts with `allow_unencrypted_token`."""
     with listening() as server:
         published(monkeypatch, f"pulsar://127.0.0.1:{server.port}")
     assert EVENTS_TOKEN.encode() in server.heard
@@ -318,7 +318,7 @@ def test_where_events_go(fields: dict[str, Any], address: str, monkeypatch: pyte
 def test_an_events_connection_without_a_usable_address_is_told(
     fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing of it is repeated that may be a secret."""
+    """An events connection without a usable address is refused with an error that repeats no secret."""
     connection(monkeypatch, "pulsar_events_east", **fields)
     with pytest.raises(ConfigurationError, match="events go nowhere") as caught:
         connections.events_door("east")

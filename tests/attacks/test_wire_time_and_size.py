@@ -144,7 +144,7 @@ def test_redirects_share_the_time_of_one_call(broker: ScriptedBroker) -> None:
 
 
 def test_each_call_has_its_own_time(broker: ScriptedBroker) -> None:
-    """What one call left over of its time bounds none of the next, though the connection is the same."""
+    """Each call on a shared connection has the full time limit for itself."""
 
     def after_a_while(handler: Handler) -> None:
         handler.broker.stopping.wait(0.8)
@@ -180,7 +180,7 @@ FLOODS = {
 
 @pytest.mark.parametrize("what", FLOODS)
 def test_an_answer_without_measure_is_none(what: str, broker: ScriptedBroker) -> None:
-    """What comes counts, be it a body or not, and what it unpacks to; the error names the limit."""
+    """An answer beyond `most_answer_megabytes` in any part, or once unpacked, is refused with this limit named."""
     broker.on(PATH, FLOODS[what])
     with in_time():
         error = failure(broker.url, most_answer_megabytes=1, read_attempts=1)
@@ -189,7 +189,7 @@ def test_an_answer_without_measure_is_none(what: str, broker: ScriptedBroker) ->
 
 
 def test_pieces_hold_the_same_measure(broker: ScriptedBroker) -> None:
-    """What is read as it comes is bounded as well, whoever reads it."""
+    """An answer that is read in pieces is refused as well when it exceeds the limit of size."""
     broker.on("/metrics/", flooding(OK + b"\r\n", b"# nothing\n" * 5000))
     taken: list[bytes] = []
     with (
@@ -314,7 +314,7 @@ def test_an_answer_asks_nobody_to_repeat_anything(broker: ScriptedBroker) -> Non
 
 
 def test_a_list_of_brokers_that_drips_holds_no_redirect_up(broker: ScriptedBroker) -> None:
-    """Who the members are is asked by a call like any other."""
+    """A redirected call times out if the list of brokers, which is needed to check the redirect, arrives too slowly."""
     broker.on(MEMBERS, dripping(CHUNKED, b"0"))
     broker.on(PATH, redirect(f"http://127.0.0.2:1{PATH}"))
     with in_time():

@@ -91,7 +91,7 @@ class Recorded:
 
     @property
     def settings(self) -> AdminSettings:
-        """How to reach it."""
+        """Settings with which the recorded brokers are asked."""
         return AdminSettings(tuple(f"http://{each}" for each in self.brokers), limits=AdminPolicy(read_attempts=1))
 
     def url(self, number: int, path: str) -> str:

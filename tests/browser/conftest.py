@@ -63,7 +63,7 @@ def care(airflow: Airflow, pulsar: Lab) -> Iterator[Care]:
 
 @pytest.fixture
 def screenshots() -> Path:
-    """Where the pages' pictures are kept as artefacts."""
+    """Folder in which screenshots of the pages are kept as artefacts."""
     folder = ARTEFACTS / "screenshots"
     folder.mkdir(parents=True, exist_ok=True)
     return folder

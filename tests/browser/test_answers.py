@@ -102,7 +102,7 @@ def test_all_but_one_namespace(care: Care, pages: Pages, namespaces: tuple[str, 
 
 
 def test_all_namespaces_after_all(care: Care, pages: Pages, namespaces: tuple[str, ...]) -> None:
-    """Whoever chose one and removed it again leaves none out: the form lets them."""
+    """A namespace that a person leaves out and then removes from that list is changed like the others."""
     plan = planned(care, *namespaces)
     (detail,) = care.approvals(1, care.remediate(plan_id=plan.plan_id))
     pages.open_question_of_plan(plan.plan_id, "b1")
@@ -115,7 +115,7 @@ def test_all_namespaces_after_all(care: Care, pages: Pages, namespaces: tuple[st
 
 
 def test_no_step_at_all(care: Care, pages: Pages, namespaces: tuple[str, ...]) -> None:
-    """Who unticks every step and approves has approved nothing: it is said so, and nothing is changed."""
+    """An approval without any ticked step is recorded as a rejection, and the reason is on the plan's page."""
     plan = planned(care, *namespaces[:2])
     (detail,) = care.approvals(1, care.remediate(plan_id=plan.plan_id))
     pages.open_question_of_plan(plan.plan_id, "b1")
@@ -137,7 +137,7 @@ def test_no_step_at_all(care: Care, pages: Pages, namespaces: tuple[str, ...]) -
 
 
 def test_never_for_a_namespace(care: Care, pages: Pages, namespaces: tuple[str, ...]) -> None:
-    """Nothing is changed, and the entry of the policy that says so for good is on the page of the plan."""
+    """The answer `Never for this namespace` changes nothing, and the plan's page shows the policy entry for it."""
     namespace = namespaces[0]
     plan = planned(care, namespace)
     (detail,) = care.approvals(1, care.remediate(plan_id=plan.plan_id))

@@ -38,7 +38,7 @@ SYSTEM_BUNDLES = 16
 
 
 def owner_of(care: Care, bundle: str) -> str | None:
-    """Who owns a bundle of ``pulsar/system``, by the brokers' own word."""
+    """Returns the broker that owns a bundle of `pulsar/system` as the brokers report it."""
     owned = care.lab.owned_bundles()
     return next((broker for broker, bundles in owned.items() if f"pulsar/system/{bundle}" in bundles), None)
 

@@ -110,7 +110,7 @@ def paths(shown: Shown) -> dict[str, str]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_page_can_be_read(browser: Chrome, shown: Shown, screenshots: Path, scheme: str) -> None:
-    """Nothing is fetched from elsewhere or faint, nothing lacks a name, no name is run, and the console stays empty."""
+    """Pages fetch only their own assets, have enough contrast and named controls, run no name, and log no errors."""
     for name, path in paths(shown).items():
         opened(browser, f"{shown.url}{path}", scheme=scheme)
         browser.save_screenshot(str(screenshots / f"pages-{name}-{scheme}.png"))
@@ -136,7 +136,7 @@ def test_axe_finds_nothing_serious(browser: Chrome, shown: Shown, scheme: str, w
 
 
 def test_a_narrow_window_scrolls_down_only(browser: Chrome, shown: Shown, screenshots: Path) -> None:
-    """What is wide scrolls within itself."""
+    """No page is wider than a narrow window."""
     for name, path in paths(shown).items():
         opened(browser, f"{shown.url}{path}", width=NARROW)
         browser.save_screenshot(str(screenshots / f"pages-{name}-narrow.png"))

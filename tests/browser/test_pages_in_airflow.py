@@ -77,7 +77,7 @@ def test_only_who_is_logged_in_sees_anything(airflow: Airflow) -> None:
 
 
 def test_the_pages_are_in_airflows_menu(browser: Chrome, airflow: Airflow, screenshots: Path) -> None:
-    """In a frame of Airflow's, with its colours; a link to Airflow opens there and not in the frame."""
+    """Airflow shows the pages in a frame, and a link to Airflow opens outside of the frame."""
     user = next(iter(airflow.spec.users))
     Pages(browser, airflow.spec.url, screenshots).log_in(user, airflow.passwords[user])
     waiting = WebDriverWait(browser, PATIENCE_S)

@@ -78,7 +78,7 @@ def test_every_page_of_a_million_partitions_can_be_read(
 
 
 def test_all_steps_of_a_large_question_are_on_its_page(browser: Chrome, pages: Mapping[str, str]) -> None:
-    """What is approved with it can be read there."""
+    """The page of a plan lists every step of a large batch."""
     opened(browser, pages["plan"])
     assert f"{STEPS} steps" in browser.find_element("tag name", "main").text
     assert len(browser.find_elements("css selector", "table.steps tbody tr")) == STEPS

@@ -85,7 +85,7 @@ def test_no_such_address(tmp_path: Path) -> None:
 
 @pytest.mark.extended("tests/live/test_checkup.py::test_a_cluster_through_its_days")
 def test_a_broker_that_does_not_answer_makes_it_partial(tmp_path: Path) -> None:
-    """What was found stands, nothing is clear, and the broker is named."""
+    """A check-up with a silent broker is marked partial, names the broker and reports no check as clear."""
     with running_simulator(ClusterSpec(tc_owner=0), session_s=3600) as cluster:
         broker = cluster.active_brokers()[-1]
         url = next(url for url in cluster.admin_urls if not url.endswith(broker))

@@ -31,7 +31,7 @@ SIMULATOR = "simulator"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Says of each version where it is known to differ; those that differ are a lab each, and for `make test-all`."""
+    """Marks known differences as expected failures, and leaves versions that have any to `--tier all`."""
     mark_differences(items)
     if config.getoption("--tier", "all") == "all":
         return

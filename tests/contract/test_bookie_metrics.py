@@ -87,7 +87,7 @@ def test_a_real_bookie_tells_its_disks_in_percent(real: Lab) -> None:
 
 @pytest.mark.live
 def test_a_real_bookie_tells_that_it_is_read_only(real: Lab) -> None:
-    """Its directories stay writable where somebody set it."""
+    """A real bookie that was set read-only reports this, while its directories still count as writable."""
     set_read_only(real, on=True)
     try:
         deadline = time.monotonic() + TOLD_WITHIN_S
@@ -100,7 +100,7 @@ def test_a_real_bookie_tells_that_it_is_read_only(real: Lab) -> None:
 
 @pytest.mark.live
 def test_a_real_bookie_tells_its_process_and_its_auto_recovery(real: Lab) -> None:
-    """As the only one it is the auditor, and tells what it found from the start, with success and without."""
+    """A single real bookie is the auditor, and reports the series of its process and of found and copied ledgers."""
     url = f"{url_of(real)}/metrics"
     wanted = OF_PROCESS | OF_AUDITOR | {copies.COPIED}
     wait_until(lambda: wanted <= {sample.series for sample in samples_of(url)}, "it is the auditor", TOLD_WITHIN_S)
@@ -117,7 +117,7 @@ def test_the_simulator_tells_its_process_and_its_auto_recovery() -> None:
 
 
 def test_the_simulator_tells_the_same() -> None:
-    """What the check finds in a made-up bookie it finds in a real one."""
+    """A simulated bookie reports its disks and its read-only state under the series that the check reads."""
     with running_servers(BookieSpec(disks_percent=(40.0, 96.5), writable=False)) as servers:
         values = told(servers.metrics_urls[0].partition("=")[2])
     disks = sorted(value for name, value in values.items() if re.fullmatch(DIRECTORY, name))

@@ -44,7 +44,7 @@ def while_its_session_lasts(api: Api, alive: int, dead: int) -> None:
 
 
 def after_its_session(api: Api, alive: int, dead: int) -> None:
-    """Its bundles wait for somebody to ask for them, and it is no destination any more."""
+    """Asserts that a dead broker's bundles are unowned until they are asked for, and that it is no destination."""
     positions, unload = paths(api)
     wait_until(lambda: api.call("GET", positions, alive).status_code == 412, "nobody owns them", GONE_WITHIN_S)
     assert api.call("PUT", unload, alive).status_code == 204, "nobody owns it, so nothing happens"

@@ -71,7 +71,7 @@ def reader(target: BreakableTarget) -> Iterator[Reader]:
 
 
 def test_the_load_manager_is_told(reader: Reader) -> None:
-    """By the class that brokers run with."""
+    """The brokers' runtime configuration names the load manager's class, by which Steward recognizes it."""
     told = reader.runtime_configuration()
     assert told["loadManagerClassName"] == SETTINGS["loadManagerClassName"]
     manager = load_manager_of(told)
@@ -94,7 +94,7 @@ def test_there_is_no_load_report(api: Api) -> None:
 
 
 def test_a_brokers_usage_is_in_its_metrics(api: Api, reader: Reader) -> None:
-    """What its shedding compares, and the figures of which that is made."""
+    """A broker's metrics have all series from which Steward computes the usage that shedding compares."""
     manager = load_manager_of(reader.runtime_configuration() | {"loadBalancerSheddingEnabled": "true"})
     assert not hasattr(manager, "reason")
     seen: list[object] = []
@@ -130,7 +130,7 @@ def test_a_bundle_is_handed_over(api: Api) -> None:
 
 
 def test_a_bundle_is_not_handed_over_to_its_owner(api: Api) -> None:
-    """Which the modular load manager does, clients and all."""
+    """The extensible load manager refuses to transfer a bundle to its present owner with status 500."""
     namespace = api.new_namespace()
     owner = api.look_up(f"{namespace}/topic")
     bundle = api.bundle_of(f"{namespace}/topic")
@@ -140,7 +140,7 @@ def test_a_bundle_is_not_handed_over_to_its_owner(api: Api) -> None:
 
 
 def test_a_destination_for_a_bundle_that_nobody_owns_is_forgotten(api: Api) -> None:
-    """Nothing happens, and the bundle goes wherever the load manager likes."""
+    """An unload of an unowned bundle to a destination is answered with 204 and leaves the bundle unowned."""
     namespace = api.new_namespace()
     bundle = api.bundle_of(f"{namespace}/topic")
     answer = api.final("PUT", f"{NAMESPACES}/{namespace}/{bundle}/unload", params=api.to(1))

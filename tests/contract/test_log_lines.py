@@ -48,7 +48,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 @pytest.mark.live
 def test_a_real_broker_counts_its_lines_by_level(lab: Lab) -> None:
-    """In lower case; at INFO there is none at DEBUG, and nothing is written at a level without being counted."""
+    """A real broker counts log lines under all levels in lower case, and counts none at DEBUG while it logs at INFO."""
     counted = lines_of(lab.admin_urls[0])
     assert counted.keys() == LEVELS
     assert counted["info"] > 100
@@ -67,7 +67,7 @@ def test_a_real_broker_at_debug_is_seen_while_it_runs(lab: Lab) -> None:
 
 @pytest.mark.live
 def test_pulsars_own_configuration_counts_no_line_at_debug(lab: Lab) -> None:
-    """Its ``conf/log4j2.yaml`` hands the appender INFO and above: a broker at DEBUG counts as one at INFO."""
+    """A broker counts no DEBUG line when its appender gets INFO and above, as in Pulsar's `conf/log4j2.yaml`."""
     url, log = lab.admin_urls[0], lab.log(BROKER)
     file: Path = lab.home / "conf" / f"{BROKER}.log4j2.xml"
     filtered = settings.logging("DEBUG", counted=True).replace('<AppenderRef ref="lines"/>', FROM_INFO)
@@ -102,7 +102,7 @@ def debug_lines_in(log: Path) -> int:
 
 
 def test_the_simulator_counts_the_same() -> None:
-    """Under the same labels."""
+    """The simulator counts log lines under the same labels and levels as a real broker."""
     with running_simulator(ClusterSpec(brokers=1, loads=(LoadSpec(debug_lines=7),))) as simulator:
         counted = lines_of(simulator.admin_urls[0])
     assert counted.keys() == LEVELS

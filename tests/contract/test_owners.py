@@ -20,7 +20,7 @@ OF_ITS_OWNER = [
 
 @pytest.mark.parametrize("path", OF_ITS_OWNER)
 def test_the_owner_answers_and_the_others_send_on(api: Api, namespace: str, path: str) -> None:
-    """So a redirect means that the bundle is elsewhere by now."""
+    """The owner of a topic answers with 200, and every other broker redirects to the owner with 307."""
     topic = api.new_partitioned(namespace, 1)
     owner = api.look_up(f"{topic}-partition-0")
     asked = path.format(topic=topic)
@@ -48,7 +48,7 @@ def test_the_owner_answers_and_the_others_send_on(api: Api, namespace: str, path
     ],
 )
 def test_a_topic_that_is_not_there_is_not_found_at_its_owner(api: Api, namespace: str, path: str, reason: str) -> None:
-    """As one that was deleted since somebody saw it; and none is made by asking."""
+    """The owner answers 404 for a topic that does not exist, and the request does not create the topic."""
     owner = api.look_up(f"{namespace}/other")
     answer = api.call("GET", f"/admin/v2/persistent/{namespace}/{path}", owner)
     assert (answer.status_code, answer.json()["reason"]) == (404, reason.format(namespace))
@@ -57,13 +57,13 @@ def test_a_topic_that_is_not_there_is_not_found_at_its_owner(api: Api, namespace
 
 @pytest.mark.parametrize("what", ["internalStats", "retention", "messageTTL", "backlogQuotaMap"])
 def test_a_topic_of_no_namespace_is_not_found(api: Api, what: str) -> None:
-    """As after a namespace was deleted."""
+    """A request about a topic is answered with 404 when its namespace does not exist."""
     answer = api.final("GET", f"/admin/v2/persistent/public/nothing/topic/{what}")
     assert (answer.status_code, answer.json()["reason"]) == (404, "Namespace not found")
 
 
 def test_every_tenant_is_listed(api: Api) -> None:
-    """By name alone."""
+    """The list of tenants has the name of each tenant and no other data."""
     assert sorted(api.get("/admin/v2/tenants")) == ["public", "pulsar"]
 
 

@@ -200,7 +200,7 @@ def split(api: Api, namespace: str, bundle: str, algorithm: str, at: int = 0, **
 
 
 def test_splitting_by_range_cuts_in_the_middle(api: Api, namespace: str) -> None:
-    """Wherever the topics are."""
+    """A split by `range_equally_divide` cuts the bundle in the middle of its hash range."""
     after = split(api, namespace, "0x40000000_0x80000000", "range_equally_divide")
     assert after[1:3] == ["0x40000000_0x60000000", "0x60000000_0x80000000"]
 

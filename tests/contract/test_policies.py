@@ -20,7 +20,7 @@ def test_an_unset_policy_is_an_empty_answer(api: Api, namespace: str, policy: st
 
 @pytest.mark.parametrize("holder", [NAMESPACE, TOPIC])
 def test_retention_is_kept_and_deleted(api: Api, namespace: str, holder: str) -> None:
-    """What was posted comes back; a second delete succeeds as well."""
+    """A retention is read back as it was posted, and deleting it a second time succeeds as well."""
     api.new_partitioned(namespace, 1)
     path = f"{holder.format(namespace)}/retention"
     posted = {"retentionTimeInMinutes": 60, "retentionSizeInMB": 10}

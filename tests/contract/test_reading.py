@@ -73,13 +73,14 @@ def test_positions_in_a_namespace_that_is_not_there_are_refused(api: Api) -> Non
 
 
 def test_the_metadata_store_tells_of_a_topic_that_nobody_loaded(api: Api, namespace: str) -> None:
-    """By any broker, to the reader too; of its last ledger neither size nor entries."""
+    """Every broker answers `internal-info` of a topic that is not loaded, without the size of its last ledger."""
     topic = f"{api.new_partitioned(namespace, 1)}-partition-0"
     path = f"/admin/v2/persistent/{topic}/internal-info"
     answers = [api.call("GET", path, at) for at in range(len(api.ids))]
     assert [answer.status_code for answer in answers] == [200] * len(api.ids)
     assert all({"ledgers", "cursors", "creationDate"} <= answer.json().keys() for answer in answers)
-    assert all("size" not in ledger for answer in answers for ledger in answer.json()["ledgers"][-1:])
+    last = [answer.json()["ledgers"][-1] for answer in answers]
+    assert all("size" not in ledger for ledger in last)
 
 
 def test_topics_are_listed_whether_or_not_they_are_loaded(api: Api, namespace: str, reader: Reader) -> None:
@@ -117,7 +118,7 @@ def test_unknown_paths_get_the_web_servers_page(api: Api, method: str, path: str
 
 @pytest.mark.parametrize("path", ["", "/local"])
 def test_every_broker_lists_all_brokers(api: Api, path: str) -> None:
-    """By their ids, in any order, with the cluster named or not."""
+    """Every broker lists the ids of all brokers, whether or not the path names the cluster."""
     for at in range(len(api.ids)):
         assert sorted(api.call("GET", f"/admin/v2/brokers{path}", at).json()) == sorted(api.ids)
 
@@ -154,7 +155,7 @@ def test_the_policies_document_holds_bounds_and_leaves_out_what_is_unset(api: Ap
 
 
 def test_set_policies_stand_in_the_policies_document(api: Api, namespace: str) -> None:
-    """What was set appears under the names that the model knows."""
+    """Retention and time to live appear in the namespace's policies document under the names of the model."""
     posted = {"retentionTimeInMinutes": 60, "retentionSizeInMB": 10}
     api.call("POST", f"{NAMESPACES}/{namespace}/retention", json=posted)
     api.call("POST", f"{NAMESPACES}/{namespace}/messageTTL", json=3600)
@@ -219,7 +220,7 @@ def test_bookies_are_told_by_id(api: Api, reader: Reader) -> None:
 
 
 def test_isolation_policies_are_missing_then_empty(api: Api, namespace: str) -> None:
-    """Before the first was ever set there are none to ask for: 404; after the last is deleted there are: ``{}``."""
+    """Isolation policies are answered with 404 before the first was set, and with `{}` after the last was deleted."""
     never = api.call("GET", ISOLATION)
     assert (never.status_code, never.json()["reason"]) == (
         404,

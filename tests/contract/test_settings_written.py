@@ -57,7 +57,7 @@ def test_a_topic_gets_its_ttl_by_the_query(api: Api, namespace: str) -> None:
 def test_a_topic_does_not_tell_its_namespaces_settings_as_its_own(
     api: Api, namespace: str, policy: str, body: object, empty: bytes
 ) -> None:
-    """With ``applied=false``, as Steward asks."""
+    """A topic that is read with `applied=false` does not report its namespace's setting as its own."""
     api.new_partitioned(namespace, 1)
     assert api.final("POST", f"{NAMESPACE.format(namespace)}/{policy}", json=body).status_code == 204
     told = policy.replace("Quota", "QuotaMap")
@@ -67,7 +67,7 @@ def test_a_topic_does_not_tell_its_namespaces_settings_as_its_own(
 
 @pytest.mark.parametrize("holder", [NAMESPACE, TOPIC])
 def test_delayed_delivery_is_set_and_removed_whole(api: Api, namespace: str, holder: str) -> None:
-    """What was posted comes back, every time whole; a second delete succeeds as well."""
+    """Delayed delivery is read back exactly as posted, and deleting it a second time succeeds as well."""
     api.new_partitioned(namespace, 1)
     path = f"{holder.format(namespace)}/delayedDelivery"
     for posted in (DELAYS, {"active": False, "tickTime": 1, "maxDeliveryDelayInMillis": 0}):
@@ -144,7 +144,7 @@ def test_a_topic_that_is_not_there_takes_no_setting(
 def test_a_topic_refuses_values_out_of_range_as_a_namespace_does(
     api: Api, namespace: str, policy: str, params: dict[str, str], body: object, status: int
 ) -> None:
-    """And keeps nothing."""
+    """A topic refuses a setting with an invalid value and keeps no setting afterwards."""
     api.new_partitioned(namespace, 1)
     path = TOPIC.format(namespace)
     assert api.final("POST", f"{path}/{policy}", params=params, json=body).status_code == status

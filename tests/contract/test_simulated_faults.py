@@ -41,7 +41,7 @@ def client(simulator: Simulator) -> Iterator[httpx.Client]:
 
 
 def owners(simulator: Simulator) -> list[str]:
-    """Who owns the bundle."""
+    """Returns the brokers that own the bundle."""
     return [broker for broker, bundles in simulator.owned_bundles().items() if BUNDLE in bundles]
 
 
@@ -99,7 +99,7 @@ def test_a_fault_keeps_to_its_broker(simulator: Simulator, client: httpx.Client)
 
 
 def test_every_request_is_written_down(simulator: Simulator, client: httpx.Client) -> None:
-    """With its query, its body and whether it bore a token; writes can be asked for alone."""
+    """The simulator records each request with its query, body and presence of a token, and can list writes alone."""
     client.get("/admin/v2/brokers", headers={"Authorization": "Bearer x"})
     client.post("/admin/v2/namespaces/public/default/messageTTL?a=b", json=60)
     read, write = simulator.requests.all()
@@ -109,7 +109,7 @@ def test_every_request_is_written_down(simulator: Simulator, client: httpx.Clien
 
 
 def test_a_paused_broker_accepts_and_does_not_answer(simulator: Simulator, client: httpx.Client) -> None:
-    """Until it is resumed."""
+    """A paused broker does not answer until it is resumed, so that a request to it times out."""
     broker_id = simulator.admin_urls[0].removeprefix("http://")
     simulator.pause_broker(broker_id)
     with pytest.raises(httpx.ReadTimeout):

@@ -81,7 +81,7 @@ def test_how_busy_a_broker_is_stands_in_its_series(load: LoadSpec, series: str, 
 
 
 def test_slow_entries_of_a_topic_are_told() -> None:
-    """By how long they took."""
+    """The simulator reports a topic's slow and stalled entries in the latency buckets that they belong to."""
     with one_broker(None, TopicSpec("placed", slow_entries=7, stalled_entries=3)) as (_, url):
         assert told(url, "pulsar_storage_write_latency_le_1000", "/placed") == [7]
         assert told(url, "pulsar_storage_write_latency_overflow", "/placed") == [3]
@@ -98,7 +98,7 @@ def test_the_client_of_bookies_is_told_of_where_it_is_configured() -> None:
 
 
 def test_a_clock_that_is_ahead_dates_the_answers() -> None:
-    """As a real broker whose clock is ahead does."""
+    """A simulated broker whose clock is ahead dates its answers by this clock."""
     with one_broker(LoadSpec(clock_ahead_s=120.0)) as (_, url):
         shown = parsedate_to_datetime(httpx.get(f"{url}/admin/v2/brokers", trust_env=False).headers["Date"])
     assert 110 < (shown - datetime.now(UTC)).total_seconds() < 130
@@ -142,7 +142,7 @@ def test_the_index_of_delayed_messages_takes_24_bytes_each(subscription: Subscri
 
 
 def test_new_clients_have_connected_just_now() -> None:
-    """So many of them, the others long ago."""
+    """The given number of clients is shown as connected within the last three minutes, the others as older."""
     reader = SubscriptionSpec("app", consumers=5, new_consumers=2)
     topic = TopicSpec("live", producers=3, new_producers=1, subscriptions=(reader,))
     with one_broker(None, topic) as (_, url):
@@ -184,7 +184,7 @@ def test_bookies_and_zookeeper_tell_their_own_figures() -> None:
 
 
 def test_servers_may_show_other_figures_later_and_have_started_when_they_did() -> None:
-    """What grew meanwhile is no restart."""
+    """A simulated server can show other figures later, keeps its start time, and cannot become another kind."""
     with running_servers(ZooKeeperSpec(updates=50, uptime_s=1000.0)) as servers:
         url = servers.metrics_urls[0].partition("=")[2]
         started = told_at(url, "process_start_time_seconds")

@@ -86,7 +86,7 @@ def test_a_subscription_is_deleted_and_the_others_stay(api: Api, namespace: str,
 
 
 def test_a_name_is_decoded_twice(api: Api, namespace: str) -> None:
-    """So what is sent for `a+b` deletes `a b`, and Steward sends no such name."""
+    """Brokers decode a subscription's name twice, so that `a+b` would delete `a b`; Steward refuses such a name."""
     topic = a_topic(api, namespace, "a b", "billing")
     with pytest.raises(InvalidName, match="twice"):
         calls.delete_subscription(topic, "a+b")
@@ -96,7 +96,7 @@ def test_a_name_is_decoded_twice(api: Api, namespace: str) -> None:
 
 
 def test_one_that_is_not_there_is_not_found(api: Api, namespace: str) -> None:
-    """As one that somebody deleted meanwhile; and so is one of a topic that is not there, which is not made."""
+    """Deleting a subscription that does not exist, or of a missing topic, is answered with 404 and creates nothing."""
     topic = a_topic(api, namespace, "audit")
     answers = [delete(api, topic, "other"), delete(api, f"persistent://{namespace}/other", "audit")]
     assert [(answer.status_code, answer.json()["reason"]) for answer in answers] == [
@@ -128,7 +128,7 @@ def test_a_partition_is_deleted_from_by_itself(api: Api, namespace: str) -> None
 
 
 def test_steward_sees_what_is_there(api: Api, namespace: str) -> None:
-    """Its consumers, its backlog, its cursor and its neighbours; None where there is none, or no such topic."""
+    """The reader returns a subscription's consumers, backlog and position, or None if it or its topic is missing."""
     topic = a_topic(api, namespace, "audit", "billing")
     audit = DeleteSubscription(namespace=namespace, topic=topic, subscription="audit")
     other = DeleteSubscription(namespace=namespace, topic=topic, subscription="other")

@@ -18,7 +18,7 @@ REFUSED = "Number of transaction coordinators should be more than the current nu
 
 
 def number(api: Api, at: int = 0) -> int:
-    """How many coordinators a broker tells."""
+    """Returns the number of coordinators that a broker reports."""
     told: int = api.get(PARTITIONS, at)["partitions"]
     return told
 

@@ -71,7 +71,7 @@ def test_the_plugin_is_found_by_its_entry_point(bag: dict[str, Any]) -> None:
 
 
 def test_the_ids_and_parameters_are_those_that_others_rely_on(bag: dict[str, Any]) -> None:
-    """They are an interface."""
+    """The DAG ids and their parameters are exactly these, since other programs rely on them."""
     params = {name: dag["params"] for name, dag in bag["dags"].items()}
     assert params == {
         "pulsar_observe": ["cluster"],
@@ -86,7 +86,7 @@ CHANGING = ["pulsar_remediate", "pulsar_rollback"]
 
 
 def test_every_task_ends_by_itself(bag: dict[str, Any]) -> None:
-    """None may hang for ever; what changes a cluster has by far the most time."""
+    """Every task has a time limit, and only tasks that change a cluster have more than two hours."""
     seconds = {f"{name}.{task}": limit for name, dag in bag["dags"].items() for task, limit in dag["seconds"].items()}
     assert all(seconds.values()), seconds
     assert {task for task, limit in seconds.items() if limit > 2 * 3600} == {f"{name}.batch.apply" for name in CHANGING}
@@ -119,7 +119,7 @@ def test_a_way_back_goes_the_way_of_any_other_change(bag: dict[str, Any], name: 
 
 
 def test_nothing_is_taken_back_by_itself(bag: dict[str, Any]) -> None:
-    """Only remediation starts on a published plan; a way back is started by hand."""
+    """The rollback DAG is the only one without a schedule, so that a rollback is started by hand."""
     assert {name: dag["scheduled"] for name, dag in bag["dags"].items()} == {
         "pulsar_observe": True,
         "pulsar_remediate": True,

@@ -141,7 +141,7 @@ def test_images_are_pinned(name: str) -> None:
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_long_running_services_are_checked_and_restarted(name: str) -> None:
-    """What shall run says how one sees that it does, and comes back; what runs once does neither."""
+    """A long-running service has a health check and is restarted; a service that runs once has neither."""
     service = SERVICES[name]
     assert ("healthcheck" in service) == (name not in ONE_SHOT)
     assert service["restart"] == ("no" if name in ONE_SHOT else "unless-stopped")
@@ -280,7 +280,7 @@ def test_the_image_is_built_once() -> None:
 
 
 def test_the_image_is_built_from_what_is_there() -> None:
-    """What .dockerignore lets through exists, and is all that the wheel and the installation need."""
+    """All paths that `.dockerignore` lets through exist, and they contain every file that the wheel needs."""
     ignore = (PROJECT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     let_through = [line.removeprefix("!") for line in ignore if line.startswith("!")]
     mapped = [path for path in FILES if not any(path == each or path.startswith(f"{each}/") for each in let_through)]

@@ -122,7 +122,7 @@ def test_the_keys_are_of_the_chart_that_the_head_installs() -> None:
 
 
 def test_the_image_is_the_dockerfiles() -> None:
-    """Its name and version are the compose file's, its Airflow is the Dockerfile's, its DAGs are where they lie."""
+    """The chart's image name, Airflow version and DAG folder are those of the compose file and the Dockerfile."""
     image = VALUES["images"]["airflow"]
     assert f"{image['repository'].rpartition('/')[2]}:{image['tag']}" == OURS
     assert f"FROM apache/airflow:slim-{VALUES['airflowVersion']}-python" in DOCKERFILE
@@ -131,7 +131,7 @@ def test_the_image_is_the_dockerfiles() -> None:
 
 
 def test_the_airflow_is_one_that_was_tried() -> None:
-    """And questions wait in its triggerer."""
+    """The chart's Airflow version is within the range that was tried, and its triggerer is enabled."""
     release = Version(VALUES["airflowVersion"]).release
     assert release >= OLDEST_TRIED
     assert release[:2] <= NEWEST_TRIED

@@ -128,7 +128,7 @@ NAMESPACE = "/admin/v2/namespaces/pulsar/system"
     ],
 )
 def test_nothing_else_does(behind: tuple[Simulator, dict[str, str]], method: str, path: str, status: int) -> None:
-    """Not another method, nor a GET that loads or writes, however its path is written; a broker hears of none."""
+    """The gateway refuses changing methods and any GET that loads or writes, and passes none of them to a broker."""
     cluster, addresses = behind
     cluster.requests.clear()
     base = next(iter(addresses.values()))
@@ -141,7 +141,7 @@ def test_nothing_else_does(behind: tuple[Simulator, dict[str, str]], method: str
 
 @pytest.mark.parametrize("token", ["", "Bearer wrong", f"Bearer {SUPERUSER}", f"bearer {LOOKING}x"])
 def test_nobody_else_looks(behind: tuple[Simulator, dict[str, str]], token: str) -> None:
-    """Its own token alone lets in; metrics are open to all, as brokers have them."""
+    """The gateway refuses every token but its own with 401, and gives metrics to anyone."""
     cluster, addresses = behind
     base = next(iter(addresses.values()))
     cluster.requests.clear()

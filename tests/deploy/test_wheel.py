@@ -101,7 +101,7 @@ def test_a_checkup_needs_neither_airflow_nor_spark(metadata: Message) -> None:
 
 
 def test_the_lock_holds_what_the_wheel_asks_for(metadata: Message) -> None:
-    """Whatever `pyproject.toml` asks for, with every extra that tests need, is what `make` installs."""
+    """The versions in `requirements.lock` satisfy all requirements of the wheel and of the extras that tests need."""
     locked = dict(LOCKED.findall((ROOT / "requirements.lock").read_text(encoding="utf-8")))
     wanted = [Requirement(str(line)) for line in metadata.get_all("Requires-Dist", [])]
     asked = [each for each in wanted if not any(f'"{extra}"' in str(each.marker) for extra in NOT_LOCKED)]

@@ -31,7 +31,7 @@ class Environment:
 
     @property
     def python(self) -> Path:
-        """Its interpreter."""
+        """The environment's Python interpreter."""
         return self.folder / "bin" / "python"
 
     def variables(self, **more: str) -> dict[str, str]:
@@ -57,7 +57,7 @@ class Environment:
 
 
 def caches() -> dict[str, str]:
-    """Where pip and uv keep what they downloaded: this user's, whatever the home of an environment's commands is."""
+    """Returns the cache folders of pip and uv of this user, also for commands with another home."""
     home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     return {"PIP_CACHE_DIR": str(home / "pip"), "UV_CACHE_DIR": str(home / "uv")}
 

@@ -81,7 +81,7 @@ def with_airflow(folder: Path, version: str, day: str, *more: str) -> Environmen
 def test_from_an_installation_to_an_approved_change(
     tmp_path: Path, wheel: Path, spark: Path, monkeypatch: pytest.MonkeyPatch, version: Version
 ) -> None:
-    """None of Airflow's packages is replaced but providers; the answer of a person is carried out and proved."""
+    """Steward's installation replaces no package of Airflow but providers, and an approved change is carried out."""
     provider = "apache-airflow-providers-apache-spark"
     environment = with_airflow(tmp_path / "environment", version.airflow, version.day, provider)
     wanted = [f"apache-airflow=={version.airflow}", f"pulsar-steward[airflow] @ {wheel.as_uri()}"]
@@ -136,7 +136,7 @@ def test_from_an_installation_to_an_approved_change(
 def test_an_airflow_that_lacks_something_is_refused(
     tmp_path: Path, wheel: Path, version: str, day: str, reason: str
 ) -> None:
-    """By installers, and by each DAG file where somebody installed it all the same: in words, and with the remedy."""
+    """Installers refuse an Airflow that is too old, and DAG files on it fail with the reason and the remedy."""
     environment = with_airflow(tmp_path, version, day)
     wanted = [f"apache-airflow=={version}", f"pulsar-steward[airflow] @ {wheel.as_uri()}"]
     resolved = environment.run("uv", "pip", "install", "--dry-run", "--exclude-newer", TODAY, *wanted, check=False)

@@ -23,7 +23,7 @@ DAGS = {"pulsar_observe", "pulsar_remediate", "pulsar_rollback", "pulsar_houseke
 
 
 class Ended(NamedTuple):
-    """How a block ended, and what it said on both streams."""
+    """Exit code of a block and its output on both streams."""
 
     code: int
     said: str
@@ -51,7 +51,7 @@ def run_blocks(folder: Path, environment: dict[str, str]) -> dict[str, Ended]:
 
 
 def test_every_block_is_run_or_said_not_to_be() -> None:
-    """Nothing is written in a kind of block that nobody looks at."""
+    """The document has only `sh` and `text` blocks, and says of each `text` block that tests do not run it."""
     kinds = [found["kind"] for found in BLOCK.finditer(DOCUMENT)]
     assert set(kinds) == {"sh", "text"}
     assert DOCUMENT.count("ot run by th") == kinds.count("text")

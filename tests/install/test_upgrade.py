@@ -98,7 +98,7 @@ def test_the_ledger_is_read_whole(url: URL) -> None:
 
 
 def test_the_command_line_reads_it(home: Path) -> None:
-    """Who only looks changes no table, and says which command does; then it is verified, and its plans are shown."""
+    """An old ledger is left unchanged and the upgrade command is named; after the upgrade it is verified and shown."""
     ledger = ("--ledger", f"sqlite:///{home / 'ledger.db'}")
     before = dumped(home)
     ended = steward(home, "ledger", "verify", *ledger)
@@ -117,7 +117,7 @@ def test_the_command_line_reads_it(home: Path) -> None:
 
 
 def test_the_policy_holds(home: Path) -> None:
-    """What it says is in force, by cluster, tenant and namespace too."""
+    """A policy of version 0.1 still applies to its cluster, tenants and namespaces."""
     policy = load_policy(home / "policy.yaml")
     assert policy.for_cluster(CLUSTER).tc_skew.warning_spread_coordinators == 4
     assert policy.for_cluster(CLUSTER).apply.protected_namespaces == ("payments/live",)
@@ -159,7 +159,7 @@ OLDER = ("delete from outcomes", "delete from answer_uses")
 def test_a_retry_of_a_run_of_that_time_is_refused(
     home: Path, monkeypatch: pytest.MonkeyPatch, cut_short: tuple[str, ...]
 ) -> None:
-    """However far it came; nothing is called, and the remedy is said."""
+    """A retry of a run of version 0.1 is refused with a remedy and no changing call, however far the run came."""
     changed_then(home, *cut_short)
     with running_simulator(ClusterSpec(tc_owner=0)) as cluster:
         connection = {"conn_type": "http", "extra": {"urls": cluster.admin_urls}}

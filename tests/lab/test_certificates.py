@@ -29,7 +29,7 @@ def broker_settings(folder: Path) -> dict[str, str]:
 
 
 def test_a_broker_has_no_port_that_speaks_plain_text(made: Path) -> None:
-    """Its ports are those of the plan, by TLS, for clients with a certificate only."""
+    """A broker of a TLS lab has only TLS ports and accepts only clients with a trusted certificate."""
     given = broker_settings(made)
     assert (given["webServicePort"], given["brokerServicePort"]) == ("", "")
     assert int(given["webServicePortTls"]) > 0
@@ -50,7 +50,7 @@ def test_ports_for_tls_beside_those_for_plain_text(made: Path) -> None:
 
 
 def test_only_the_owner_may_read_them(made: Path) -> None:
-    """Keys among them."""
+    """The folder of certificates and keys and all files in it are accessible to their owner only."""
     assert [path.stat().st_mode & 0o077 for path in (made, *made.iterdir())] == [0] * 6
 
 

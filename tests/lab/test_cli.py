@@ -55,7 +55,7 @@ def test_what_is_mistyped_is_exit_code_2(command: Command, arguments: list[str])
 
 
 def test_missing_programs_are_named(no_programs: None, command: Command) -> None:
-    """Where Java and Maven are missing, the start says so."""
+    """The start of a lab fails and names Java and Maven when they are not on the PATH."""
     ran = command("start")
     assert ran.returncode == 1
     assert "`java` is not on the PATH" in ran.stderr
@@ -83,13 +83,13 @@ def test_a_lab_that_died_can_still_be_looked_at(ended: None, command: Command) -
 def test_a_broker_in_the_wrong_state_is_named(
     ended: None, command: Command, arguments: list[str], message: str
 ) -> None:
-    """What is asked of a broker that cannot do it says which one, and what it is."""
+    """A command that a broker's state does not permit fails with a message that names the broker or the lab."""
     ran = command(*arguments)
     assert ran.returncode == 1
     assert message in ran.stderr
 
 
 def test_a_lab_that_died_can_be_stopped(ended: None, command: Command, tmp_path: Path) -> None:
-    """Stopping forgets it."""
+    """A lab whose processes died can be stopped, and is no longer known afterwards."""
     assert command("stop").returncode == 0
     assert "no lab 'lab'" in command("status").stderr

@@ -33,7 +33,7 @@ def test_everything_missing_is_named_at_once(no_programs: None, tmp_path: Path) 
 
 
 def test_maven_is_not_asked_for_when_the_jars_are_there(java: Callable[[str], None]) -> None:
-    """With the jars in the cache Java is enough."""
+    """Java alone is enough for a lab whose jars are in the cache, so that Maven is not required."""
     java("")
     assert prerequisites.missing(maven=False) == []
 

@@ -21,7 +21,7 @@ STUBBORN = ["sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.1; done"]
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """Where the output goes."""
+    """File for the output of a process."""
     return tmp_path / "part.log"
 
 
@@ -34,7 +34,7 @@ def sleeper(log: Path) -> Iterator[ProcessId]:
 
 
 def test_a_process_pauses_and_resumes(sleeper: ProcessId) -> None:
-    """What the operating system says of a process is what is reported."""
+    """The reported condition of a process changes when the process is paused and resumed."""
     assert process.condition(sleeper) == "running"
     process.send(sleeper, signal.SIGSTOP)
     wait_until(lambda: process.condition(sleeper) == "paused", "it is paused", 5)
@@ -50,7 +50,7 @@ def test_a_paused_process_ends_without_waiting_for_the_grace(sleeper: ProcessId)
 
 
 def test_a_process_that_ignores_sigterm_is_killed_after_the_grace(log: Path) -> None:
-    """Nothing outlives its end by not listening."""
+    """A process that ignores SIGTERM is killed after the grace period."""
     stubborn = process.spawn(STUBBORN, log, tied=False)
     wait_until(lambda: "ready" in log.read_text(encoding="utf-8"), "it ignores SIGTERM", 5)
     process.end([stubborn], grace_s=0.2)

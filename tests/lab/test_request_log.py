@@ -17,7 +17,7 @@ def line(method: str, address: str, status: int, client: str = "python-requests/
 
 
 def test_only_the_clients_own_changing_calls_are_told() -> None:
-    """Not what it read, not what the lab and brokers did, and not what a broker sent on to another."""
+    """The client's own changing calls are returned, without reads, redirected calls and calls of other programs."""
     log = "".join(
         [
             line("GET", "/admin/v2/brokers/health", 200),

@@ -71,7 +71,7 @@ def test_a_broker_listens_where_the_plan_says(state: LabState) -> None:
 
 
 def test_a_broker_that_lists_itself_by_a_name(tmp_path: Path) -> None:
-    """Its admin API is where the name is, which brokers alone can resolve; the binary protocol is at its address."""
+    """A broker that is advertised by a name has this name in its id, while it serves at 127.0.0.1."""
     state = plan.new_state(LabSpec(name="a", advertised="name"))
     broker = state.brokers[0]
     conf = settings.parsed(settings.broker(state, broker, {}))

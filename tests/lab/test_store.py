@@ -19,7 +19,7 @@ def state() -> LabState:
 
 @pytest.fixture
 def store(tmp_path: Path, state: LabState) -> StateFile:
-    """Its state file."""
+    """State file of the lab, already written."""
     store = StateFile(tmp_path / "state.json")
     store.write(state)
     return store
@@ -50,7 +50,7 @@ def test_a_part_is_changed_alone(state: LabState, name: str) -> None:
 
 
 def test_no_file_is_no_lab(tmp_path: Path) -> None:
-    """Where nothing was started, the message names the lab and how to start one."""
+    """Reading a missing state file fails with a message that names the lab and the command that starts one."""
     with pytest.raises(UnknownLabError, match=r"no lab 'b' in .*`python -m lab start` starts one"):
         StateFile(tmp_path / "b" / "state.json").read()
 

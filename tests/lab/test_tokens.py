@@ -29,7 +29,7 @@ def decoded(part: str) -> bytes:
 
 
 def test_the_token_names_the_superuser_and_is_signed_with_the_key(secrets: Path) -> None:
-    """Whoever has the key can verify the token."""
+    """The token names the superuser and has an HMAC-SHA256 signature that the key verifies."""
     head, body, signature = tokens.token_file(secrets).read_text(encoding="utf-8").split(".")
     expected = hmac.new(tokens.key_file(secrets).read_bytes(), f"{head}.{body}".encode(), hashlib.sha256).digest()
     assert json.loads(decoded(head)) == {"alg": "HS256"}
@@ -38,7 +38,7 @@ def test_the_token_names_the_superuser_and_is_signed_with_the_key(secrets: Path)
 
 
 def test_only_the_owner_may_read_them(secrets: Path) -> None:
-    """Neither the folder nor a file in it is open to others."""
+    """The folder of the key and the token and all files in it are accessible to their owner only."""
     assert [path.stat().st_mode & 0o077 for path in (secrets, *secrets.iterdir())] == [0, 0, 0]
 
 

@@ -43,7 +43,7 @@ class HeldUp:
 
 @contextlib.contextmanager
 def held_up(engine: Engine, table: Table) -> Iterator[HeldUp]:
-    """Nobody writes to a table until it is let go, at the end of the block at the latest; everybody reads it.
+    """Locks a table against writes until it is let go or the block ends; reads stay possible.
 
     Args:
         engine: A ledger in PostgreSQL.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def plot(lab: Lab, name: str, bundles: int = 4, **policies: Any) -> Iterator[Ground]:
-    """As `ground`; what brokers do not delete for minutes (docs/pulsar-behaviour.md) stays behind: nobody tests it."""
+    """Yields a `ground`, and leaves behind what brokers do not delete for minutes (docs/pulsar-behaviour.md)."""
     stack = contextlib.ExitStack()
     here = stack.enter_context(ground(lab, name, bundles, **policies))
     try:

@@ -49,7 +49,7 @@ class Checkup:
         return about
 
     def assert_complete(self, brokers: int) -> None:
-        """So many brokers were read, whole; how busy they are is not what this is about."""
+        """Asserts that this many brokers were read and that the check-up was complete."""
         assert self.ended.returncode in {0, 1}, said_by(self.ended)
         assert (self.about["complete"], self.about["brokers_read"]) == (True, brokers)
 

@@ -78,7 +78,7 @@ def write_policy(care: Care, **sections: dict[str, Any]) -> None:
 
 
 def attempts(care: Care, run: str) -> int:
-    """How often Airflow began the run's first `apply`."""
+    """Returns how many times Airflow began the run's first `apply`."""
     place = f"dags/pulsar_remediate/dagRuns/{run}/taskInstances/batch.apply/0"
     return int(care.airflow.api.get(place)["try_number"])
 

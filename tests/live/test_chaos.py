@@ -36,7 +36,7 @@ SAMPLE = {
     "tests/live/test_airflow_faults.py::test_a_task_that_is_killed_goes_on_in_its_retry",
 )
 def test_every_contract_holds_whatever_goes_wrong(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What brokers logged, what the cluster shows and what the ledger holds agree, after each of these faults."""
+    """The brokers' logs, the cluster's state and the ledger agree after each fault of the sample."""
     need_lab()
     if binaries() is None:
         cannot_run("no PostgreSQL on this machine: install its package, such as Debian's `postgresql`")

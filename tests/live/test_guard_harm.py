@@ -86,7 +86,7 @@ REFUSALS = [
 def test_producers_of_a_full_topic_do_not_come_back(
     lab: Lab, hands_with: Callable[..., Hands], policy: str, refused: str
 ) -> None:
-    """Nobody new gets in, from the next check on nobody sends, and no move changes that: Steward makes none."""
+    """Steward refuses to move a topic over its quota, since producers could not reconnect before or after a move."""
     hands = hands_with()
     with plot(lab, f"full-{policy.replace('_', '-')}") as here, over_quota(here, policy) as producer:
         assert newcomer(here) == refused

@@ -48,7 +48,7 @@ def hands_with(lab: Lab, tmp_path: Path) -> Iterator[Callable[..., Hands]]:
 
 
 def owner_of(here: Ground, move: UnloadBundle) -> str | None:
-    """Who owns the bundle of a move, by the brokers' own word."""
+    """Returns the owner of a move's bundle as the brokers report it, or None."""
     owned = here.lab.owned_bundles().items()
     return next((broker for broker, bundles in owned if f"{move.namespace}/{move.bundle}" in bundles), None)
 
@@ -79,7 +79,7 @@ def back(move: UnloadBundle) -> UnloadBundle:
 
 @pytest.mark.extended("tests/apply/test_guards_before_calls.py::test_too_many_clients_stop_the_batch")
 def test_many_clients_are_not_sent_to_reconnect_at_once(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """By hand they all go at the same moment."""
+    """Steward refuses a move with too many clients; the same move by hand makes all of them reconnect."""
     hands = hands_with({"apply": {"most_clients_per_step": CONSUMERS - 1}})
     with plot(lab, "many-clients") as here:
         for _ in range(CONSUMERS):
@@ -180,7 +180,7 @@ def test_what_the_operator_said_counts(
 
 @pytest.mark.extended("tests/apply/test_proved_first.py::test_an_unproved_batch_stops_the_next_one")
 def test_one_batch_after_the_other(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """What was carried out and not proved keeps all others from the cluster; and no more in an hour than permitted."""
+    """A batch is refused while another one is not proved yet, and when the hourly limit of changes is reached."""
     hands = hands_with({"apply": {"proof_wait_seconds": 0}, "guards": {"most_changes_per_hour": 1}})
     with plot(lab, "first") as first, plot(lab, "second") as second:
         for here in (first, second):

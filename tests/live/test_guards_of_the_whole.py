@@ -52,7 +52,7 @@ def hands_with(lab: Lab, tmp_path: Path) -> Iterator[Callable[..., Hands]]:
 
 
 def test_a_plan_of_an_old_snapshot_has_drifted(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """However fresh the approval is; brokers know nothing of snapshots, and let the same bundle be moved by hand."""
+    """A plan of an old snapshot has drifted despite a fresh approval, and brokers permit the same move by hand."""
     hands = hands_with({"guards": {"snapshot_valid_minutes": 60}})
     with plot(lab, "old-snapshot") as here:
         here.subscription(here.topic())
@@ -97,7 +97,7 @@ def expiry(here: Ground) -> int | None:
 
 
 def test_nothing_is_moved_while_a_bookie_is_read_only(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """Its own metrics tell; once it takes writes again, so does Steward make the move."""
+    """Steward refuses a move while a bookie reports that it is read-only, and makes it once the bookie is writable."""
     metrics = f"{url_of(lab)}/metrics"
     hands = hands_with({"collect": {"metrics_urls": [f"bookie={metrics}"]}})
     with plot(lab, "read-only-bookie") as here:

@@ -160,7 +160,7 @@ def events(story: Story, care: Care) -> Iterator[list[Event]]:
 
 
 def test_decisions_outcomes_and_proofs_are_published(story: Story, events: list[Event]) -> None:
-    """Whoever reads the topic sees what the ledger holds."""
+    """The approval, the outcomes of the steps and the proof are published as events."""
     del story
     assert [event.result for event in events if event.event == "decision"] == ["approved"]
     assert {event.result for event in events if event.event == "outcome"} == {"done"}

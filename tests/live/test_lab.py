@@ -60,7 +60,7 @@ def test_every_broker_is_listed_by_the_cluster_itself(lab: Lab) -> None:
 
 
 def test_a_broker_answers_only_to_a_token(lab: Lab) -> None:
-    """With token authentication the superuser's token opens the admin API, and nobody enters without one."""
+    """With token authentication a broker answers the superuser's token, and answers 401 without a token."""
     assert lab.token_file is not None
     assert lab.token_file.stat().st_mode & 0o077 == 0
     assert health(lab.admin_urls[0], lab.token).status_code == 200
@@ -77,7 +77,7 @@ def test_transaction_coordinators_pile_up_where_asked(lab: Lab, number: int) -> 
 
 
 def test_the_coordinator_bundles_are_among_those_that_the_broker_owns(lab: Lab) -> None:
-    """What counts as a broker's coordinators rests on bundles that the broker itself says it owns."""
+    """A broker on which coordinators were piled up lists bundles of `pulsar/system` as its own."""
     moved_to = lab.pile_up_tcs()
 
     owned = lab.owned_bundles()
@@ -165,7 +165,7 @@ def test_a_broker_that_dies_while_starting_shows_the_end_of_its_log(tmp_path: Pa
 
 
 def test_a_lab_of_the_pool_is_whole_again_when_it_is_handed_out(labs: LabPool, lab: Lab) -> None:
-    """Whoever asks for the same gets the same lab: with the brokers that it began with, and with no other."""
+    """The pool hands out the same lab again, with exactly the brokers that it began with, running and answering."""
     began = {broker.broker_id for broker in running(lab)}
     lab.kill_broker("broker-2")
     lab.pause_broker("broker-3")
@@ -194,7 +194,7 @@ def test_a_lab_that_makes_room_for_another_leaves_no_process_and_no_data(tmp_pat
 
 
 def assert_nothing_is_left_of(lab: Lab, state: LabState) -> None:
-    """Its processes and data are gone."""
+    """Asserts that the lab's processes, ports and data are gone."""
     assert all(process.condition(part.process) == "gone" for part in state.parts)
     assert not any(ports.answers(*address) for address in listeners(state))
     assert {path.name for path in lab.home.iterdir()} == {"conf", "log"}

@@ -107,7 +107,7 @@ def lab(labs: LabPool, mode: str) -> Iterator[Lab]:
 
 
 def test_piled_up_coordinators_are_found_and_spread(lab: Lab, tmp_path: Path) -> None:
-    """Whatever the load manager, and though it sheds: coordinators it leaves alone. The way back is open."""
+    """Piled-up coordinators are found and spread under each load manager, and a rollback puts them back."""
     full = lab.pile_up_tcs()
     with Healer.on(lab, tmp_path, checks=("tc-skew",)) as healer:
         snapshot = healer.observe()

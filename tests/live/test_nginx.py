@@ -57,7 +57,7 @@ def nginx(lab: Lab) -> Iterator[Nginx]:
 
 
 def mapped(lab: Lab, nginx: Nginx) -> dict[str, str]:
-    """Where nginx reaches each broker, by what the cluster lists."""
+    """Returns nginx's address for each broker, by the broker's id."""
     return {broker.broker_id: url for broker, url in zip(lab.brokers, nginx.urls, strict=False)}
 
 
@@ -94,7 +94,7 @@ def test_a_checkup_by_a_map(lab: Lab, nginx: Nginx, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["checkup", "doctor"])
 def test_without_a_map(command: str, lab: Lab, nginx: Nginx, tmp_path: Path) -> None:
-    """Nobody is found under the names that the cluster lists, and the line says what to name."""
+    """Without an address map a command fails, and its message names `--address-map` and holds no token."""
     ended = steward(tmp_path, command, *reaching(lab, nginx, nginx.urls[0]))
     assert ended.returncode == 2, said_by(ended)
     assert "--address-map" in said_by(ended)

@@ -151,7 +151,7 @@ def test_a_checkup_by_the_role_that_looks(lab: Lab, tmp_path: Path) -> None:
     "call", [calls.unload(CHANGED, FIRST, "{broker}"), calls.split(CHANGED, SECOND, "range_equally_divide")], ids=str
 )
 def test_bundles_are_a_superusers(as_role: dict[str, Api], call: Call) -> None:
-    """So whoever may look may also unload and split, and the two roles differ by what they are given to alone."""
+    """Unload and split of a bundle are permitted to a superuser only."""
     query = {name: value.format(broker=as_role[LOOKS].ids[1]) for name, value in call.query.items()}
     answers = [as_role[role].final(call.method, call.path, params=query) for role in ROLES]
     assert [refused(answer) for answer in answers] == [True, True, True, True, False]
@@ -159,7 +159,7 @@ def test_bundles_are_a_superusers(as_role: dict[str, Api], call: Call) -> None:
 
 
 def test_the_number_of_coordinators_is_a_superusers(as_role: dict[str, Api]) -> None:
-    """Who is none is refused before the number is looked at, which is the present one here: so it stays as it is."""
+    """Setting the number of coordinators is permitted to a superuser only; the present number is answered with 406."""
     partitions = "/admin/v2/persistent/pulsar/system/transaction_coordinator_assign/partitions"
     now = as_role[LOOKS].get(partitions)["partitions"]
     answers = [sent(as_role[role], calls.raise_coordinators(now)) for role in ROLES]
@@ -168,7 +168,7 @@ def test_the_number_of_coordinators_is_a_superusers(as_role: dict[str, Api]) -> 
 
 
 def test_a_lookup_is_for_clients(as_role: dict[str, Api]) -> None:
-    """Who may produce or consume may have a bundle loaded."""
+    """A lookup is permitted to clients that may produce or consume, to the tenant's admin and to a superuser."""
     answers = [sent(as_role[role], calls.look_up(f"persistent://{NAME}")) for role in ROLES]
     assert [refused(answer) for answer in answers] == [True, True, False, False, False]
 
@@ -185,7 +185,7 @@ def test_a_tenants_admin_changes_its_settings(as_role: dict[str, Api], holder: s
 
 
 def test_who_may_consume_deletes_a_subscription(as_role: dict[str, Api]) -> None:
-    """So may whoever consumes there; to look at brokers first, as Steward does, takes a superuser all the same."""
+    """Deleting a subscription is permitted to clients that may consume, to the tenant's admin and to a superuser."""
     call = calls.delete_subscription(f"persistent://{NAME}", "audit")
     made = as_role[LOOKS].final("PUT", call.path, json={"ledgerId": -1, "entryId": -1, "partitionIndex": -1})
     assert made.is_success, made.text
@@ -196,7 +196,7 @@ def test_who_may_consume_deletes_a_subscription(as_role: dict[str, Api]) -> None
 
 @pytest.mark.parametrize("name", SETTINGS, ids=str)
 def test_a_tenants_admin_changes_nothing_elsewhere(as_role: dict[str, Api], name: SettingName) -> None:
-    """Not in another tenant's namespace, whose settings stay as they were."""
+    """A tenant's admin may not change settings in another tenant's namespace, which stay as they were."""
     before = as_role[LOOKS].get(f"/admin/v2/namespaces/{ELSEWHERE}")
     answer = sent(as_role[ADMIN], calls.set_to(ELSEWHERE, name, SETTINGS[name]))
     assert answer.status_code == httpx.codes.FORBIDDEN

@@ -244,7 +244,7 @@ def _applying(care: Care, run: str, index: int) -> str | None:
 
 
 def test_what_differs_is_asked_and_nothing_twice(story: Story) -> None:
-    """Not while it waits for an answer or for its window, nor rejected or silent; unless it got worse."""
+    """Each question is asked once; one that waits, was rejected or is snoozed comes again only if it got worse."""
     assert story.asked == [
         [COORDINATORS, "overtime-approved", "overtime-mended"],
         [],
@@ -277,7 +277,7 @@ def test_what_was_approved_runs_in_its_window(story: Story, care: Care) -> None:
 
 
 def test_what_was_not_approved_is_as_people_left_it(story: Story) -> None:
-    """What was rejected keeps what its owners want; what somebody set by hand stands."""
+    """A rejected change is not made, and a setting that was changed by hand is kept."""
     minutes, megabytes = BOUNDED
     assert story.kept["overtime-rejected"] == KEPT_FOR_EVER
     assert story.kept["overtime-mended"] == {"retentionTimeInMinutes": minutes, "retentionSizeInMB": megabytes}

@@ -103,7 +103,7 @@ def age_of(hands: Hands, here: Ground) -> float:
 
 
 def test_an_age_quota_is_set_and_taken_back(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """Where every message is young enough; the brokers show it, and afterwards do not."""
+    """An age quota that no message exceeds is set while producers go on, and the rollback removes it again."""
     hands = hands_with()
     with plot(lab, "young-enough", 1) as here, filled(here, 0.1) as producer:
         before = here.admin.policies(here.namespace)
@@ -132,7 +132,7 @@ def test_asking_for_the_age_changes_nothing(lab: Lab, hands_with: Callable[..., 
 
 
 def test_the_backlog_of_a_topic_that_nobody_loaded_is_seen(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """In its closed ledger, also where a broker has it again and does not show it in its statistics yet."""
+    """A size quota no larger than an unloaded topic's backlog is refused, as its closed ledger shows the backlog."""
     hands = hands_with()
     with plot(lab, "asleep", 1) as here:
         with filled(here, 0.5) as producer:
@@ -221,7 +221,7 @@ def test_what_is_evicted_is_what_was_approved_and_no_more(lab: Lab, hands_with: 
 
 
 def test_a_topics_own_quota_is_compared_with_its_own_retention(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """So it may be over the namespace's retention and quota, where the topic itself retains more."""
+    """A topic's own quota may be larger than its namespace's retention if the topic's own retention permits it."""
     hands = hands_with()
     kept = {"retentionTimeInMinutes": 60, "retentionSizeInMB": 10}
     with plot(lab, "of-its-own", 1, retention_policies=kept) as here, filled(here, 0.1):

@@ -173,7 +173,7 @@ def story(care: Care, tmp_path_factory: pytest.TempPathFactory) -> Story:
 
 
 def test_the_question_says_that_there_is_no_way_back(story: Story) -> None:
-    """And what is called, and who gets to use the new ones."""
+    """The question says that the raise cannot be undone, which call is made, and how running clients go on."""
     body = story.question["body"].replace("\\", "")
     assert f"from {FEW} to {MANY}" in story.question["subject"] + body
     assert "cannot be undone" in body
@@ -183,7 +183,7 @@ def test_the_question_says_that_there_is_no_way_back(story: Story) -> None:
 
 
 def test_their_number_is_raised_as_approved(story: Story, care: Care) -> None:
-    """By the brokers' own word, and proved; no bundle was loaded or moved for it, and it is proposed no more."""
+    """The approved number is set and proved, no bundle of `pulsar/system` moves, and no other plan raises it."""
     assert (story.state, story.coordinators) == ("success", MANY)
     assert story.system_after == story.system_before
     (row,) = [each for each in care.ledger.plans(care.cluster) if _raises(care, each.plan_id)]
@@ -195,7 +195,7 @@ def test_their_number_is_raised_as_approved(story: Story, care: Care) -> None:
 
 
 def test_transactions_go_on(story: Story) -> None:
-    """None fails; the client that ran all along goes on with what it knew, and a new one uses all."""
+    """No transaction fails; a running client keeps to the former coordinators, and a new client uses all of them."""
     assert story.failed == []
     assert story.used_by_the_old_client == set(range(FEW))
     assert story.used_by_a_new_client == set(range(MANY))

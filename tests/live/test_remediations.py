@@ -182,7 +182,10 @@ def test_quotas_and_retention_change_in_an_order_that_brokers_accept(
     "tests/live/test_remediations.py::test_quotas_and_retention_change_in_an_order_that_brokers_accept"
 )
 def test_a_retention_that_is_far_too_long_is_lowered(lab: Lab, healer_with: Callable[..., Healer]) -> None:
-    """What is stored and consumed is found, and said before it may be deleted; the way back is the former value."""
+    """A retention that keeps much consumed data is lowered; the approval text says what is deleted.
+
+    The rollback sets the former retention again.
+    """
     healer = healer_with({"retention_too_long": {"warning_consumed_bytes": BACKLOG}}, "retention-too-long")
     with stored(lab, "kept-too-long", kept(30 * 24 * 60, -1)) as here:
         trouble = ("retention-too-long", here.namespace)

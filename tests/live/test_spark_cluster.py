@@ -147,7 +147,7 @@ def observed(
 
 
 def log_folder(conf: Mapping[str, str]) -> Path:
-    """Where Spark's event logs are."""
+    """Folder of Spark's event logs."""
     return Path(conf["spark.eventLog.dir"].removeprefix("file://"))
 
 
@@ -242,7 +242,7 @@ def test_nobody_who_looks_on_sees_the_token(observed: Observed, conf: dict[str, 
 def test_nothing_that_is_left_behind_holds_the_token(
     observed: Observed, cluster: SparkCluster, conf: dict[str, str]
 ) -> None:
-    """Neither the event logs, nor what executors wrote, nor the logs of Spark and Airflow."""
+    """Event logs, output of executors, and the logs of Spark and Airflow do not contain the token."""
     logs = log_folder(conf)
     places = [logs, cluster.home, observed.home / "logs", observed.home / "steward"]
     files = [file for place in places for file in place.rglob("*") if file.is_file()]

@@ -53,7 +53,7 @@ def test_a_checkup_by_a_client_certificate(lab: Lab, tmp_path: Path) -> None:
 
 
 def test_without_a_client_certificate(lab: Lab, tmp_path: Path) -> None:
-    """Nobody is let in, and the line says what to give."""
+    """A check-up without a client certificate reads no broker, and its error names `--client-cert`."""
     Checkup(tmp_path, *trusting(lab)).assert_shut_out("--client-cert")
 
 

@@ -115,14 +115,14 @@ def test_the_way_back_says_whose_change_it_takes_back(story: Story, care: Care) 
 
 
 def test_the_former_state_is_back(story: Story) -> None:
-    """What was not set is not set."""
+    """The rollback succeeds, and the namespace's backlog quotas are the same as before the change."""
     assert story.back_state == "success"
     assert story.after == story.without
 
 
 @pytest.mark.extended("tests/unit/orchestration/test_rolled_back.py")
 def test_what_was_taken_back_is_not_proposed_again_at_once(story: Story, care: Care) -> None:
-    """Whoever took it back need not say no every quarter of an hour."""
+    """The next observation makes no plan for the quota that was just taken back."""
     assert story.after == {}
     assert care.observe()["plan"] == "skipped"
 

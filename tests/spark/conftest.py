@@ -34,7 +34,7 @@ class Observed(Protocol):
 
 
 def a_cluster(brokers: int) -> ClusterSpec:
-    """So many brokers, and some topics that are asked for their own statistics."""
+    """A cluster of the given number of brokers, with some topics whose own statistics are collected."""
     return ClusterSpec(
         namespaces=tuple(
             NamespaceSpec(f"acme/n{number}", topics=(TopicSpec("t", partitions=9, subscriptions=(TROUBLE,)),))
@@ -46,7 +46,7 @@ def a_cluster(brokers: int) -> ClusterSpec:
 
 @pytest.fixture
 def observed(spark: SparkSession) -> Observed:
-    """By a whole job, as `observe.py` does it."""
+    """Observes a cluster by a whole job, as `observe.py` does."""
 
     def carry_out(cluster: Simulator, out: str, policy: Policy | None = None) -> SnapshotFolder:
         settings = AdminSettings(urls=cluster.admin_urls)

@@ -146,7 +146,7 @@ def test_what_makes_no_path_is_told_in_one_line(
     arguments: list[str],
     words: str,
 ) -> None:
-    """Nothing is asked of the cluster first, and nothing is written."""
+    """A cluster name or a time that makes no path is refused before the cluster is asked, and no file is written."""
     monkeypatch.setenv("STEWARD_ADMIN_URLS", "http://127.0.0.1:1")
     assert observe.main([*OBSERVE, "--out", str(tmp_path), *arguments]) == 1
     assert words in caplog.text
@@ -157,7 +157,7 @@ def test_what_makes_no_path_is_told_in_one_line(
 def test_housekeeping_says_how_many_are_left(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its last line is for the task's log."""
+    """Housekeeping's last line of output counts the snapshots that were removed, compacted and left."""
     for days in (400, 401):
         uri = snapshot_uri(str(tmp_path), "east", datetime.now(UTC) - timedelta(days=days))
         SnapshotFolder(LocalFiles(), uri).finish()
@@ -167,13 +167,13 @@ def test_housekeeping_says_how_many_are_left(
 
 
 def test_housekeeping_tells_a_wrong_policy_without_spark(caplog: pytest.LogCaptureFixture) -> None:
-    """In one line, with exit code 1."""
+    """A policy that is not JSON ends housekeeping with exit code 1 and an error that names `--policy-json`."""
     assert housekeeping.main(["--cluster", "east", "--out", "nowhere", "--policy-json", "{"]) == 1
     assert "--policy-json: not JSON" in caplog.text
 
 
 def test_limits_of_the_policy_reach_the_client() -> None:
-    """How the admin API is called is the policy's."""
+    """The client's limits are those of the policy's section `admin`, and its settings do not show the token."""
     parsed = observe.parser().parse_args(
         [*OBSERVE, "--out", "x", "--policy-json", '{"admin": {"read_attempts": 7}}'],
     )
@@ -191,7 +191,7 @@ def test_limits_of_the_policy_reach_the_client() -> None:
 def test_a_policy_for_several_clusters_is_that_of_the_one_collected(
     tmp_path: Path, cluster: str, attempts: int
 ) -> None:
-    """What it says of one cluster does not reach another."""
+    """The admin API is called with the policy's overrides for the collected cluster, and for no other."""
     file = tmp_path / "policy.yaml"
     file.write_text("admin: {read_attempts: 2}\nclusters: {lab: {admin: {read_attempts: 7}}}\n")
     arguments = ["--cluster", cluster, "--taken-at", "2026-01-31T23:59:59Z", "--out", "x", "--policy", str(file)]

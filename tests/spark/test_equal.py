@@ -54,7 +54,7 @@ def rows(folder: SnapshotFolder, table: Table) -> list[dict[str, Any]]:
 
 
 def on_threads(cluster: Simulator, out: Path) -> SnapshotFolder:
-    """As the command line does it."""
+    """Observes the cluster on threads, as the command line does."""
     folder, threads = SnapshotFolder(LocalFiles(), snapshot_uri(str(out), "lab", TAKEN_AT)), OnThreads(4)
     settings = AdminSettings(urls=cluster.admin_urls)
     reading = WrittenByTasks(settings, folder, threads, Division(4, 4))

@@ -40,7 +40,7 @@ def next_job(spark: SparkSession) -> int:
 def test_an_observation_takes_few_jobs(
     spark: SparkSession, observed: Observed, elsewhere: str, tmp_path: Path, place: str, record_property: object
 ) -> None:
-    """As many for 2 brokers as for 40, and for two checks as for all: each job costs a large cluster a round trip."""
+    """An observation takes as many jobs for 40 brokers as for 2, and for all checks as for two, and at most ten."""
     counts: dict[tuple[int, int], int] = {}
     for brokers, checks in ((2, len(CHECKS)), (40, len(CHECKS)), (2, 2)):
         out = f"{tmp_path / 'here' if place == 'folder' else elsewhere}/{brokers}-{checks}"
@@ -57,7 +57,7 @@ def test_an_observation_takes_few_jobs(
 
 
 def test_a_retry_after_collecting_only_diagnoses(observed: Observed, tmp_path: Path) -> None:
-    """Nobody is asked again, and what was collected stays as it was."""
+    """A retry after collecting diagnoses the snapshot without asking a broker, and results in the same files."""
     with running(a_cluster(2)) as cluster:
         first = observed(cluster, str(tmp_path))
         files = files_of(first)
@@ -74,7 +74,7 @@ def test_a_retry_after_collecting_only_diagnoses(observed: Observed, tmp_path: P
 
 
 def test_a_retry_needs_no_cluster_any_more(spark: SparkSession, observed: Observed, tmp_path: Path) -> None:
-    """Which may be why it is a retry."""
+    """A retry of a finished observation succeeds when the cluster can no longer be reached."""
     with running(a_cluster(2)) as cluster:
         uri = observed(cluster, str(tmp_path)).uri
     gone = AdminSettings(urls=("http://127.0.0.1:1",))

@@ -42,7 +42,7 @@ def test_results_come_in_the_order_of_the_things(map_over: MapOver) -> None:
 
 
 def test_an_error_is_told(map_over: MapOver) -> None:
-    """In the words of whoever failed."""
+    """An error that a function raises reaches the caller with its own words."""
     with pytest.raises(Exception, match="by zero"):
         map_over(lambda each: 1 // each, [1, 0])
 

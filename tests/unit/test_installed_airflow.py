@@ -27,7 +27,7 @@ def an_installation(folder: Path, **versions: str) -> list[str]:
 
 
 def test_no_airflow(tmp_path: Path) -> None:
-    """As on a laptop: nothing is refused for it."""
+    """`installed_airflow` returns None if no Airflow is installed."""
     assert installed_airflow([str(tmp_path)]) is None
 
 
@@ -60,7 +60,7 @@ def test_airflow_2_has_no_core(tmp_path: Path) -> None:
     ],
 )
 def test_what_an_airflow_lacks(version: str, standard: str | None, lacks: str | None) -> None:
-    """What came later, by the version that it came with."""
+    """An Airflow or standard provider that is too old lacks a part that is named, and later ones lack none."""
     found = InstalledAirflow(version, standard)
     assert (lacks or "") in (found.lacks or "")
     assert (found.lacks is None) == (lacks is None)
@@ -87,7 +87,7 @@ def test_the_shell_refuses_to_be_imported(tmp_path: Path) -> None:
 
 
 def test_what_is_supported_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And so does no Airflow at all; what was not tried is for `steward doctor` to say."""
+    """A supported, an untried newer and no Airflow at all pass, and an Airflow that lacks a part is refused."""
     for found in (None, InstalledAirflow("3.3.2", "1.21.0"), InstalledAirflow("3.4.0", "1.21.0")):
         monkeypatch.setattr(module, "installed_airflow", lambda found=found: found)
         require_supported_airflow()

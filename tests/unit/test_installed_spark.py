@@ -22,7 +22,7 @@ NEW = {"pyspark/__init__.py": "VERSION = '4.3.0'", "pyspark/daemon.py": "new", "
 
 
 def install(site: Path, name: str, version: str, files: dict[str, str]) -> None:
-    """As pip does it: writes the files over whatever is there, and notes what they are."""
+    """Writes files over existing ones and records their digests, as pip does."""
     notes = site / f"{name.replace('-', '_')}-{version}.dist-info"
     notes.mkdir(parents=True)
     record = []
@@ -42,13 +42,13 @@ def test_nothing_is_said_of_what_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_spark_by_itself_is_whole(tmp_path: Path) -> None:
-    """Its files are what it was installed with."""
+    """A PySpark that was installed alone has no foreign files."""
     install(tmp_path, "pyspark", "4.3.0", NEW)
     assert installed_spark([str(tmp_path)]) == InstalledSpark("4.3.0", None, 3, 0)
 
 
 def test_the_client_that_came_later_is_found(tmp_path: Path, golden: Golden) -> None:
-    """As pip does it, which installs the provider's dependencies after PySpark."""
+    """PySpark's files that a later `pyspark-client` overwrote are counted, and the remedy reinstalls PySpark."""
     install(tmp_path, "pyspark", "4.3.0", NEW)
     install(tmp_path, "pyspark-client", "4.2.0", OLD)
     found = installed_spark([str(tmp_path)])
@@ -78,7 +78,7 @@ def test_a_client_that_was_overwritten_does_no_harm(tmp_path: Path, golden: Gold
 
 
 def test_a_mixture_is_refused_where_spark_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the remedy."""
+    """A PySpark with files of another package is refused with a message that holds the remedy."""
     monkeypatch.setattr(module, "installed_spark", lambda: InstalledSpark("4.3.0", "4.2.0", 515, 99))
     with pytest.raises(ConfigurationError, match=r"99 of 515 files .*`pip uninstall --yes pyspark-client`"):
         require_own_files()

@@ -21,7 +21,7 @@ SECRET = "a-Marked/S3cret+of-Steward=that-is-in-nothing-else"
 
 
 def test_what_holds_a_secret_is_found(tmp_path: Path) -> None:
-    """In compressed files, and in pages of a database that cut a text in two, too."""
+    """Secrets are found in compressed files, in database rows, as a piece, in base 64 and quoted."""
     table = pa.table({"name": ["a", SECRET] * 500})
     parquet.write_table(table, tmp_path / "rows.parquet", compression="zstd")
     (tmp_path / "report.gz").write_bytes(gzip.compress(f"x{SECRET}x".encode()))
@@ -43,6 +43,6 @@ def test_what_holds_a_secret_is_found(tmp_path: Path) -> None:
 
 
 def test_what_holds_none_is_not(tmp_path: Path) -> None:
-    """Nor where there is nothing at all."""
+    """A file that holds only a few characters of a secret is not reported."""
     (tmp_path / "log").write_text("a-Marked", encoding="utf-8")
     assert holders([SECRET], [tmp_path]) == set()

@@ -85,7 +85,7 @@ def found(made: Sequence[Scene]) -> Finding:
 
 
 def test_the_evidence_says_since_when_how_fast_and_until_when(judge_rows: JudgeRows, golden: Golden) -> None:
-    """And whose backlog it is, with the worst consumer."""
+    """The evidence gives the start and speed of the growth, the time left to the quota, and the worst consumer."""
     made = scenes(judge_rows, {"bound/t": [66 * GIB, 66 * GIB, 69 * GIB, 72 * GIB, 75 * GIB]})
     made[-1].add("subscriptions", "acme/bound/t", backlog_entries=900, consumers=2)
     made[-1].add("clients", "acme/bound/t", consumer="c", address="10.0.0.7:5", unacked_messages=50)
@@ -123,7 +123,7 @@ RETENTIONS: dict[str, tuple[dict[str, int] | None, str]] = {
 def test_without_a_quota_the_retention_is_the_measure(
     judge_rows: JudgeRows, retained: dict[str, int] | None, words: str
 ) -> None:
-    """What is not retained is deleted once it is consumed."""
+    """Without a size quota the evidence compares a growing backlog with the retained size, if one is set."""
     made = scenes(judge_rows, {"other/t": [10 * GIB, 20 * GIB, 30 * GIB, 40 * GIB]})
     for scene in made:
         scene.namespace("acme/other", **({"retention_policies": retained} if retained else {}))
@@ -161,7 +161,7 @@ def unread(made: list[Scene]) -> None:
 
 
 def unset(made: list[Scene]) -> None:
-    """Nobody knows the default quota."""
+    """Removes the default backlog quota from what was read for the last snapshot."""
     made[-1].configured(backlogQuotaDefaultLimitBytes=None, backlogQuotaDefaultLimitGB=None)
 
 
@@ -169,7 +169,7 @@ def unset(made: list[Scene]) -> None:
 def test_silence_is_open_where_something_was_not_read(
     judge_rows: JudgeRows, change: Callable[[list[Scene]], Any], words: str
 ) -> None:
-    """It says what."""
+    """The check cannot tell and names what is missing if a broker or the default quota was not read."""
     made = scenes(judge_rows, {"free/t": [GIB] * 4})
     change(made)
 

@@ -42,7 +42,7 @@ def test_clocks_are_compared_with_each_other(
 
 
 def test_a_broker_that_was_not_read_is_left_alone(scene: Scene) -> None:
-    """What it cost to find that out says nothing of its clock."""
+    """A broker that was not read leads to no finding, though its clock seems to be far off."""
     for broker, read, skew in (("a:8080", True, 0), ("b:8080", True, 0), ("c:8080", False, 90_000)):
         scene.rows["brokers"] = [row for row in scene.rows["brokers"] if row["broker"] != broker]
         scene.rows["brokers"].append({"broker": broker, "read": read, "clock_skew_milliseconds": skew})

@@ -26,7 +26,7 @@ def growing(count: int, name: str = "free/t-partition-{0}", steps: int = 4, by: 
 
 
 def test_partitions_that_each_grow_slowly_are_found_together(judge_rows: JudgeRows, golden: Golden) -> None:
-    """None of them is found by itself, and the namespace has no further growth to tell of."""
+    """Slowly growing backlogs of many partitions lead to a single finding, about their partitioned topic."""
     (finding,) = judged(scenes(judge_rows, growing(10))).findings
 
     assert (finding.subject, finding.severity) == ("persistent://acme/free/t", WARNING)
@@ -73,7 +73,7 @@ def test_what_is_well_is_not_found(judge_rows: JudgeRows, backlogs: dict[str, li
 
 @pytest.mark.parametrize(("seconds", "found"), [(60, True), (61, False)])
 def test_what_is_hardly_behind_is_to_and_fro(judge_rows: JudgeRows, seconds: int, found: bool) -> None:
-    """Where gigabytes are produced a second, a minute's worth of them says nothing."""
+    """Growing backlogs are found only if they exceed `minimum_seconds_behind` at the topics' throughput."""
     made = scenes(judge_rows, growing(10))
     for row in made[-1].rows["topics"]:
         row["throughput_in_bytes"] = 3 * SLOW // 60
@@ -84,7 +84,7 @@ def test_what_is_hardly_behind_is_to_and_fro(judge_rows: JudgeRows, seconds: int
 
 
 def test_what_grows_by_itself_is_not_told_again(judge_rows: JudgeRows) -> None:
-    """Neither by its partitioned topic nor by its namespace, but what else grows there is."""
+    """A fast growing partition has its own finding and alone causes no joint one, which needs enough other topics."""
     fast = {"free/t-partition-0": [0, 10 * GIB, 20 * GIB, 30 * GIB]}
 
     assert by_name(judged(scenes(judge_rows, fast | growing(3, "free/t-partition-1{0}")))) == {

@@ -277,7 +277,7 @@ def test_where_brokers_differ_silence_is_unknown(
 
 @pytest.mark.parametrize("document", ["", "not JSON", "null", "[]", '{"message_ttl_in_seconds": "soon"}'])
 def test_a_document_that_makes_no_sense_leaves_the_others_alone(scene: Scene, document: str) -> None:
-    """What it does not say is as if it was not set."""
+    """A policies document that cannot be understood leads to no finding and does not disturb other namespaces."""
     scene.namespace(quotas=age(60), message_ttl_in_seconds=60)
     scene.rows["namespaces"].append({"namespace": "acme/odd", "policies_json": document})
 
@@ -290,7 +290,7 @@ def test_a_document_that_makes_no_sense_leaves_the_others_alone(scene: Scene, do
     ids=lambda check: check.check_id,
 )
 def test_without_the_brokers_settings_silence_is_unknown(scene: Scene, check: Check) -> None:
-    """What stands in a namespace that sets nothing is in the brokers' configuration."""
+    """The checks cannot tell about a namespace without settings if the brokers' configuration was not read."""
     scene.rows["configuration"] = []
 
     assert "was not read" in (scene.namespace().judged(check).cannot_tell or "")
@@ -360,14 +360,14 @@ def test_how_often_a_check_that_is_off_would_run_does_not_matter(scene: Scene) -
 
 
 def test_a_quota_of_a_topic_is_one_that_nobody_enforces(scene: Scene) -> None:
-    """As far as the topic was asked."""
+    """Disabled quota checks are a warning if a topic whose statistics were read has a quota."""
     scene.configured(backlogQuotaCheckEnabled="false").namespace().topic().add("drilled", quota_limit_bytes=1000)
 
     assert scene.found(QUOTA_CHECK_DISABLED) == {"lab": WARNING}
 
 
 def test_a_fresh_cluster_is_quiet(scene: Scene) -> None:
-    """With the defaults of 4.0.7 and idle topics there is nothing to say, and it can be said."""
+    """With the defaults of 4.0.7 and an idle topic the backlog checks find nothing and leave nothing unknown."""
     scene.namespace().topic()
 
     judgements = {check.check_id: scene.judged(check) for check in OF_BACKLOG if check not in NEED_MORE}

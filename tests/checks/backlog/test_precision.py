@@ -55,7 +55,7 @@ def test_nothing_is_told_of_what_is_exact_or_not_known(scene: Scene, settings: d
 
 
 def test_growing_backlogs_tell_them_as_well(judge_rows: JudgeRows) -> None:
-    """With the worst of them."""
+    """The first finding of growing backlogs names the settings that make backlogs approximate; the second does not."""
     made = scenes(
         judge_rows, {"bound/t": [66 * GIB, 69 * GIB, 72 * GIB, 75 * GIB], "free/u": [0, GIB, 2 * GIB, 3 * GIB]}
     )

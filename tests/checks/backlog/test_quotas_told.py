@@ -33,7 +33,7 @@ def told(scene: Scene, figure: str, value: float, topic: str = TOPIC, **more: st
 
 
 def test_a_quota_that_a_topic_sets_itself_counts_though_nobody_asked_it(scene: Scene, golden: Golden) -> None:
-    """Its namespace has none, or another; only what is done about it is not known."""
+    """A topic's own quota is known from the brokers' metrics without asking the topic, but its policy is not."""
     scene.namespace().topic(backlog_bytes=990)
     told(scene, "quota_limit", 1000.0)
 
@@ -82,7 +82,7 @@ def test_what_another_broker_tells_does_not_count(scene: Scene) -> None:
 
 
 def test_a_topic_that_was_asked_knows_better(scene: Scene) -> None:
-    """Its own statistics are younger, and tell the policy."""
+    """A quota in the statistics of a topic goes before one in the brokers' metrics."""
     scene.namespace().topic(backlog_bytes=990).add("drilled", quota_limit_bytes=2000)
     told(scene, "quota_limit", 1000.0)
 
@@ -114,7 +114,7 @@ SILENT: dict[str, tuple[dict[str, Any], dict[str, str], bool]] = {
 def test_an_age_that_is_not_told_is_not_known_to_the_broker(
     scene: Scene, broker: dict[str, Any], sample: dict[str, str], known: bool
 ) -> None:
-    """Where its broker tells those of all topics that it knows; elsewhere it is unknown."""
+    """The check can tell without a topic's age only if its owner's complete metrics show the ages of other topics."""
     scene.namespace(quotas=age(3600)).topic(backlog_bytes=9)
     scene.rows["brokers"][0] |= broker
     told(scene, "age_seconds", -1.0, "persistent://acme/orders/first", **sample)

@@ -100,7 +100,7 @@ def test_severity_follows_from_what_waits_and_for_how_long(
 
 
 def test_topics_of_a_namespace_are_told_together(judge_rows: Any, golden: Golden) -> None:
-    """With how many it replicates, since when, and which has most waiting."""
+    """One finding covers the affected topics of a namespace, with their numbers, the start and the largest backlog."""
 
     def look(minutes_ago: int, waiting: int) -> dict[str, list[dict[str, Any]]]:
         off = OFF | {"backlog_entries": waiting}
@@ -138,7 +138,7 @@ def test_a_namespace_may_have_its_own_times(judge_rows: Any) -> None:
 
 
 def test_where_nothing_is_found_it_says_what_was_looked_at(judge_rows: Any) -> None:
-    """Silence is not health."""
+    """Without findings the check says what it looked at, and it cannot tell if no broker was read."""
     assert judged(judge_rows, (40, 30)).quiet == "Nothing stands still of what 1 topic sends to others."
     none = judge_rows(CHECK, snapshot(0, {"a": {"replicated": False}}))
     assert (none.quiet, none.cannot_tell) == ("No topic is replicated to another cluster.", None)

@@ -69,7 +69,7 @@ def test_the_evidence_is_in_bytes_over_the_cluster(scene: Scene, golden: Golden)
 
 
 def test_the_brokers_default_counts_where_nothing_is_set(scene: Scene) -> None:
-    """And without it nothing can be said."""
+    """The brokers' default retention counts if a namespace sets none, and the check cannot tell if it was not read."""
     scene.configured(defaultRetentionTimeInMinutes=str(30 * DAY), defaultRetentionSizeInMB="-1")
     scene.namespace().topic(storage_bytes=TIB)
     (finding,) = scene.judged(CHECK).findings
@@ -81,7 +81,7 @@ def test_the_brokers_default_counts_where_nothing_is_set(scene: Scene) -> None:
 
 
 def test_an_idle_cluster_is_quiet(scene: Scene) -> None:
-    """Nothing stored is nothing to save."""
+    """A long retention leads to no finding if the topics store nothing."""
     judgement = scene.namespace(retention_policies=MONTH).topic().judged(CHECK)
     assert (judgement.findings, judgement.cannot_tell) == ((), None)
     assert judgement.quiet

@@ -29,7 +29,7 @@ ERROR = "producer_exception"
 
 
 def named(check: Check) -> str:
-    """How a parametrised test calls a check."""
+    """Returns the id of a check as the name of a parametrised test."""
     return check.check_id
 
 
@@ -77,7 +77,7 @@ AGES: dict[str, tuple[int | None, Severity | None]] = {
 
 
 def test_an_age_quota_is_judged_by_the_age_that_the_broker_told(scene: Scene) -> None:
-    """Where the broker knows no age it does not act either."""
+    """An age quota is judged by the age in the topic's statistics, and an unknown age leads to no finding."""
     for number, (seconds, _) in enumerate(AGES.values()):
         scene.namespace(f"acme/n{number}", age(3600)).topic(f"acme/n{number}/t", 9)
         scene.add("drilled", f"acme/n{number}/t", quota_limit_seconds=3600, oldest_backlog_age_seconds=seconds)
@@ -131,9 +131,9 @@ def test_the_topics_own_quota_goes_first(scene: Scene) -> None:
 
 
 def test_the_brokers_default_stands_where_nothing_is_set(scene: Scene) -> None:
-    """Its gigabytes go before its bytes, and the kind that a namespace sets does not touch the other kind's default."""
+    """A topic that nearly fills the brokers' default size quota is critical, though its namespace sets an age quota."""
     scene.configured(backlogQuotaDefaultLimitGB="1.0", backlogQuotaDefaultLimitBytes="7")
-    scene.namespace(quotas=age(60)).topic(backlog_bytes=GIB - 1).add("drilled", quota_limit_bytes=GIB)
+    scene.namespace(quotas=age(60)).topic(backlog_bytes=GIB - 1).topic("acme/orders/half", GIB // 2)
 
     assert list(scene.found(BACKLOG_NEAR_QUOTA).values()) == [CRITICAL]
 
@@ -144,7 +144,7 @@ def test_the_brokers_default_stands_where_nothing_is_set(scene: Scene) -> None:
     ids=named,
 )
 def test_without_the_brokers_settings_silence_is_unknown(scene: Scene, check: Check) -> None:
-    """What stands in a namespace that sets nothing is in the brokers' configuration."""
+    """The checks cannot tell about a namespace without a quota if the brokers' default quota was not read."""
     scene.configured(backlogQuotaDefaultLimitGB=None, backlogQuotaDefaultLimitBytes=None)
     scene.namespace().topic(backlog_bytes=10**12)
 
@@ -210,7 +210,7 @@ def test_the_worst_are_listed_and_the_rest_is_counted(scene: Scene) -> None:
 
 
 def test_each_namespace_is_judged_by_its_own_values(scene: Scene) -> None:
-    """What is critical for some goes before what is fuller, but not critical, for others."""
+    """Each namespace is judged by its own thresholds, and critical findings come before warnings."""
     for name in ("acme/early", "acme/usual", "other/late"):
         scene.namespace(name, size(1000))
     for name, backlog in (("acme/early", 700), ("acme/usual", 700), ("other/late", 990)):
@@ -248,7 +248,7 @@ def test_a_missing_quota_matters_by_the_backlog(scene: Scene) -> None:
 
 
 def test_a_namespaces_backlog_is_that_of_all_brokers(scene: Scene, golden: Golden) -> None:
-    """Its topics are summed; of those with equal backlogs one is named always."""
+    """One finding sums the backlogs of a namespace's topics on all brokers and names the largest of them."""
     scene.namespace()
     for name, backlog in (("a", 2 * GIB), ("b", 3 * GIB), ("c", 3 * GIB)):
         scene.topic(f"acme/orders/{name}", backlog)
@@ -305,7 +305,7 @@ def test_a_quota_without_a_backlog_is_stuck(scene: Scene) -> None:
 
 
 def test_it_says_how_much_the_entries_explain(scene: Scene, golden: Golden) -> None:
-    """As in apache/pulsar#8184: 90,000 messages against 350 GB."""
+    """The finding about a stuck quota says how many bytes the entries of the backlog explain."""
     scene.namespace(quotas=size(300 * GIB)).topic(backlog_bytes=350 * GIB, producers=1)
     scene.add("subscriptions", backlog_entries=90_000)
 
@@ -319,7 +319,7 @@ def test_it_says_how_much_the_entries_explain(scene: Scene, golden: Golden) -> N
 
 @pytest.mark.parametrize(("told", "severity"), [("104857600", None), ("1048576", CRITICAL), ("nonsense", None)])
 def test_no_entry_is_larger_than_a_message_may_be(scene: Scene, told: str, severity: Severity | None) -> None:
-    """As the brokers are set, whatever the rule of thumb: 1,000 entries of a gibibyte have 1.02 MiB each."""
+    """The brokers' `maxMessageSize` limits the assumed size of an entry if it is below the policy's value."""
     scene.configured(maxMessageSize=told).namespace(quotas=size(GIB)).topic(backlog_bytes=GIB, producers=0)
     scene.add("subscriptions", backlog_entries=1000)
 
@@ -361,7 +361,7 @@ def test_more_over_their_quota_than_are_looked_at_leave_it_open(scene: Scene) ->
 
 
 def test_one_of_a_kind_is_one(scene: Scene, golden: Golden) -> None:
-    """Not 1 topics."""
+    """Texts about a single topic use the singular."""
     scene.namespace(quotas=age(3600)).topic(backlog_bytes=9, producers=0)
 
     golden(scene.judged(BACKLOG_NEAR_QUOTA).cannot_tell)
@@ -373,7 +373,7 @@ def test_one_of_a_kind_is_one(scene: Scene, golden: Golden) -> None:
 
 
 def test_a_batch_is_said_to_be_one_entry(scene: Scene, golden: Golden) -> None:
-    """How many messages that may be is told where it is known."""
+    """The evidence says how many messages an entry may hold if this is known."""
     scene.namespace(quotas=size(1000)).topic(backlog_bytes=1000)
     scene.add("subscriptions", backlog_entries=1, messages_per_entry=500, consumers=1)
     scene.add("clients", consumer="c", address="10.0.0.1:1", unacked_messages=500)

@@ -71,7 +71,7 @@ def judged(now: Scene, *earlier: Scene, **policy: int) -> Judgement:
 def test_what_will_be_deleted_unread_is_found(
     judge_rows: JudgeRows, megabytes: int, then: int, more: dict[str, Any], found: Severity | None
 ) -> None:
-    """By the growth of half an hour, and by what expires."""
+    """A backlog that reaches its TTL soon, or of which entries expire now, is found."""
     before = scene(judge_rows, then, minutes_ago=30, **{key: more[key] for key in more.keys() & {"subscription"}})
     judgement = judged(scene(judge_rows, megabytes, **more), before)
 
@@ -114,7 +114,7 @@ def test_what_expired_in_some_snapshots_is_lost_on_average(judge_rows: JudgeRows
 
 
 def test_an_age_that_brokers_tell_counts(judge_rows: JudgeRows) -> None:
-    """Where an age quota has them look, it is no estimate."""
+    """The backlog's age is taken from the topic's statistics, if these have it, in place of an estimate."""
     now, before = scene(judge_rows, 1_000), scene(judge_rows, 900, minutes_ago=30)
     assert judged(now, before).findings == ()
 

@@ -46,7 +46,7 @@ def test_severity_follows_from_the_share_of_the_limit(scene: Any, by_name: Calla
 def test_each_broker_has_a_limit_of_its_own(
     scene: Any, by_name: Callable[..., dict[str, Severity]], golden: Golden
 ) -> None:
-    """What one broker persists says nothing of another; one that persists none loses all."""
+    """A subscription's ack holes are judged by the limit of its own broker, and any are critical with a limit of 0."""
     for broker, limit in (("low:1", "1000"), ("high:1", "1000000"), ("none:1", "0"), ("silent:1", None)):
         scene.add("brokers", broker=broker, read=True).configured(broker, **{LIMIT: limit})
         name = broker.partition(":")[0]

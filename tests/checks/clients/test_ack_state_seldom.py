@@ -96,7 +96,7 @@ def test_nothing_that_is_consumed_is_information(judge_rows: JudgeRows) -> None:
 
 
 def test_the_thresholds_are_the_policys(judge_rows: JudgeRows) -> None:
-    """How many seconds, and how many messages."""
+    """The thresholds in seconds and in messages are taken from the policy."""
     policy = a_policy(ack_state_seldom={"information_seconds": 5, "warning_messages": 1_000})
     (finding,) = judged(judge_rows, None, ("0.2",), policy=policy).findings
     assert (finding.subject, finding.severity) == ("lab", WARNING)

@@ -35,7 +35,7 @@ def snapshot(*rows: dict[str, Any], connected: int = 20) -> dict[str, list[dict[
 
 
 def test_a_known_bug_is_a_warning(judge_rows: JudgeRows) -> None:
-    """With how many, on which hosts, an example, what is known, and who says so; summed over brokers."""
+    """A version with a known bug is one warning over all brokers, with numbers, hosts, an example and the source."""
     rows = snapshot(clients("2.6.2", 5, producers=7), clients("2.6.2", 30, "b:1", busiest_hosts=["10.0.0.9"]))
 
     (finding,) = judge_rows(CHECK, rows).findings
@@ -50,7 +50,7 @@ def test_a_known_bug_is_a_warning(judge_rows: JudgeRows) -> None:
 
 
 def test_few_or_unknown_or_old_ones_are_information(judge_rows: JudgeRows) -> None:
-    """The worst come first."""
+    """Unknown or old versions, and few clients with a known bug, are information and come after warnings."""
     rows = snapshot(
         clients(""),
         clients("2.6.2", 8),
@@ -72,7 +72,7 @@ def test_few_or_unknown_or_old_ones_are_information(judge_rows: JudgeRows) -> No
 
 
 def test_a_namespace_may_have_its_own_threshold(judge_rows: JudgeRows) -> None:
-    """As every check of one namespace at a time."""
+    """A known bug is only information in a namespace whose own `minimum_clients` is not reached."""
     own = {"namespaces": {"acme/orders": {"client_versions": {"minimum_clients": 50}}}}
 
     (finding,) = judge_rows(CHECK, snapshot(clients("2.6.2")), Policy.model_validate(own)).findings
@@ -81,7 +81,7 @@ def test_a_namespace_may_have_its_own_threshold(judge_rows: JudgeRows) -> None:
 
 
 def test_others_are_told_where_all_is_well(judge_rows: JudgeRows) -> None:
-    """With their number; Pulsar's own and heartbeats aside."""
+    """Without findings the check lists the clients' versions with their numbers, without Pulsar's own namespaces."""
     rows = snapshot(
         clients("Pulsar-Java-v4.0.7", hosts=None),
         clients("Pulsar-Go-v0.20.0", 5, hosts=None),

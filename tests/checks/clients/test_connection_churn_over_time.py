@@ -80,7 +80,7 @@ def a_topic(scene: Any, clients: Clients, broker: str = "b:8080", name: str = "t
 
 
 def test_a_topic_that_moves_each_time_is_another_checks(scene_before: Callable[[int], Any]) -> None:
-    """Its clients are new wherever it is; bundle-flapping tells of the moves."""
+    """New clients of a topic that moves from snapshot to snapshot are information only."""
     owners = ("b:8080", "c:8080", "b:8080", "c:8080")
     scene, *earlier = [a_topic(calm(scene_before(number * MINUTES)), NEW, owner) for number, owner in enumerate(owners)]
 
@@ -132,7 +132,7 @@ def test_a_burst_shows_between_snapshots(
 
 
 def test_the_evidence_of_a_burst_has_its_counts(scene_before: Callable[[int], Any], golden: Golden) -> None:
-    """What came and went in which time."""
+    """The evidence of a burst says how many connections were replaced and in which time."""
     scene, earlier = (
         scene_before(minutes).measured({STARTED: START, ACTIVE: 500, SUCCEEDED: succeeded})
         for minutes, succeeded in ((0, 8000), (MINUTES, 2000))
@@ -170,7 +170,7 @@ NAMESPACES: dict[str, tuple[list[Namespace], Severity | None]] = {
 def test_small_topics_count_together(
     scene_before: Callable[[int], Any], by_name: Callable[..., dict[str, Severity]]
 ) -> None:
-    """None of them has clients enough to be looked at alone."""
+    """Topics with few clients each are judged together, by namespace."""
     scenes = [calm(scene_before(number * MINUTES)) for number in range(3)]
     for name, (history, _) in NAMESPACES.items():
         for scene, like in zip(scenes, reversed(history), strict=False):
@@ -199,7 +199,7 @@ def test_readers_come_and_go_by_nature(scene: Any) -> None:
 
 
 def test_the_evidence_of_a_namespace_counts_its_topics(scene: Any, golden: Golden) -> None:
-    """How many clients on how many topics; with nothing to compare with, it is information."""
+    """The evidence about a namespace counts its topics and clients, and a single snapshot gives information only."""
     (finding,) = a_namespace(calm(scene), CHURN).judged(check.CHECK).findings
 
     assert finding.severity is Severity.INFO

@@ -102,7 +102,7 @@ EVIDENCE = {
 
 
 def test_the_evidence_tells_a_measurement_from_an_estimate(scene: Any) -> None:
-    """Whoever reads it knows where the number is from."""
+    """The evidence says whether the size of the ack state was measured or estimated."""
     scene.configured()
     for name, (measured, _) in EVIDENCE.items():
         scene.subscription(name, entries_since_first_gap=FULL)
@@ -148,7 +148,7 @@ UNKNOWN: dict[str, tuple[dict[str, Any], str | None, int | None, bool]] = {
 def test_silence_means_health_only_where_no_cursor_may_be_too_large(
     scene: Any, changes: dict[str, Any], long_array: str | None, measured: int | None, known: bool
 ) -> None:
-    """Where neither size nor setting is known, only small spans are called healthy."""
+    """The check can tell that all is well only if each cursor is small by its measured size or by its span."""
     scene.configured(**{LONG_ARRAY: long_array}).subscription("t", **changes)
     if measured is not None:
         scene.drilled("t", ack_state_bytes=measured)
@@ -159,7 +159,7 @@ def test_silence_means_health_only_where_no_cursor_may_be_too_large(
 
 
 def test_without_any_broker_nothing_is_known(scene: Any) -> None:
-    """Nobody was asked."""
+    """The check cannot tell if no broker was read."""
     scene.rows["brokers"] = []
 
     assert scene.judged(check.CHECK).cannot_tell == "No broker was read."

@@ -55,7 +55,7 @@ def test_the_worst_are_listed_and_the_others_counted(scene: Any, check: Check, c
 
 @BOTH
 def test_silence_tells_the_highest_number(scene: Any, check: Check, clients: str, warning: int, golden: Golden) -> None:
-    """What was seen is said; without a broker's answer nothing is known."""
+    """Without findings the check names the highest number of clients, and it cannot tell if no broker was read."""
     scene.topic("t", **{clients: warning - 1})
 
     golden(scene.judged(check).quiet)
@@ -64,7 +64,7 @@ def test_silence_tells_the_highest_number(scene: Any, check: Check, clients: str
 
 
 def test_the_evidence_names_the_largest_subscription(scene: Any, golden: Golden) -> None:
-    """Whose consumers they are, how many ack holes these make, and what a move means."""
+    """The evidence names the largest subscription, its consumers and ack holes, and how many clients a move affects."""
     scene.topic("t", consumers=8100, producers=120, subscriptions=2)
     for subscription, consumers in (("small", 100), ("large", 8000)):
         scene.add(

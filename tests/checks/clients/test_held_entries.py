@@ -60,7 +60,7 @@ OVER_TIME: dict[str, tuple[list[int], Severity | None]] = {
 
 
 def test_how_long_follows_from_earlier_snapshots(found_over_time: Callable[..., dict[str, Severity]]) -> None:
-    """As long as they become no fewer, the first one may be the same."""
+    """Entries count as held for as long as their number did not fall from one snapshot to the next."""
     histories = {
         name: [HELD | {"entries_since_first_gap": span} for span in spans] for name, (spans, _) in OVER_TIME.items()
     }
@@ -69,7 +69,7 @@ def test_how_long_follows_from_earlier_snapshots(found_over_time: Callable[..., 
 
 
 def test_too_many_holes_are_told_once(scene: Any) -> None:
-    """What is beyond what a broker persists is worse than what it holds back."""
+    """A subscription with too many ack holes has one critical finding and no other about the entries it holds back."""
     scene.configured().subscription("t", **HELD | {"ack_holes": 20_000}).subscription("u", **HELD)
 
     findings = scene.judged(check.CHECK).findings

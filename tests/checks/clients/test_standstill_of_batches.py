@@ -146,7 +146,7 @@ REDELIVERED: dict[str, tuple[dict[str, Any], timedelta | None, Severity | None]]
 
 
 def test_the_same_messages_again_and_again(still: Any, by_name: Callable[..., dict[str, Severity]]) -> None:
-    """What is delivered again and never acknowledged is no movement; a warning where it stands."""
+    """Messages that are delivered again and never acknowledged are found as information or, after longer, a warning."""
     for name, (like, since, _) in REDELIVERED.items():
         still.subscription(name, **like)
         if since is not None:
@@ -160,7 +160,7 @@ def test_the_same_messages_again_and_again(still: Any, by_name: Callable[..., di
 
 
 def test_impossible_numbers_break_nothing(still: Any) -> None:
-    """Whatever a broker tells, the product of entries and messages is a number."""
+    """A subscription with impossibly large numbers of entries and messages is judged without an error."""
     still.subscription("t", **HUNG | {"backlog_entries": 2**53, "messages_per_entry": 2**53})
 
     (finding,) = still.judged(check.CHECK).findings

@@ -67,7 +67,7 @@ STANDING: dict[str, tuple[list[dict[str, Any]], Severity | None]] = {
 
 
 def test_snapshots_tell_since_when(found_over_time: Callable[..., dict[str, Severity]]) -> None:
-    """As long as each shows the same and nothing was consumed in between."""
+    """A standstill counts from the earliest snapshot since which all show the same and nothing was consumed."""
     histories = {name: likes for name, (likes, _) in STANDING.items()}
 
     assert found_over_time(check.CHECK, histories) == {name: each for name, (_, each) in STANDING.items() if each}
@@ -106,7 +106,7 @@ COMING: dict[str, tuple[list[dict[str, Any]], Severity | None]] = {
 
 
 def test_consumers_that_come_and_go_are_no_start(found_over_time: Callable[..., dict[str, Severity]]) -> None:
-    """In three snapshots, over twice what is recent, and nothing is ever acknowledged."""
+    """Consumers that are new in three snapshots, without any acknowledgement, count as a standstill."""
     histories = {name: likes for name, (likes, _) in COMING.items()}
 
     assert found_over_time(check.CHECK, histories) == {name: each for name, (_, each) in COMING.items() if each}
@@ -147,7 +147,7 @@ REPLACED: dict[str, tuple[dict[str, Any], int, Severity | None]] = {
 def test_consumers_that_live_longer_than_what_is_recent_come_and_go_too(
     scene_before: Callable[[int], Any], by_name: Callable[..., dict[str, Severity]]
 ) -> None:
-    """Where all of them are named, their connections tell whether they are the same."""
+    """The times of connection show that named consumers were replaced each time, which makes a standstill critical."""
     snapshots = [scene_before(number * MINUTES).measured({"pulsar_subscription_delayed": 0.0}) for number in range(5)]
     for name, (like, lives, _) in REPLACED.items():
         for scene in snapshots:

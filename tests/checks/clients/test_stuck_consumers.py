@@ -67,8 +67,8 @@ def test_a_consumer_that_pauses_is_not_stuck(scene_before: Callable[[int], Any],
 
 
 @pytest.mark.parametrize("now", ["asks for more", "acknowledges", "is blocked", "is slow with a small queue"])
-def test_nor_is_one_that_works(scene: Any, now: str) -> None:
-    """Whatever others do; what is blocked is another check's."""
+def test_a_consumer_that_works_is_not_stuck(scene: Any, now: str) -> None:
+    """A consumer that asks for more, acknowledges, is blocked or holds few messages is not found as stuck."""
     assert not crowd(scene, **OTHERS[now]).judged(check.CHECK).findings
 
 

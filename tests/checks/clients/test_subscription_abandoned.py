@@ -80,7 +80,7 @@ CASES: dict[str, tuple[tuple[int, ...], dict[str, Any], Severity | None]] = {
 def test_severity_follows_from_how_long_nobody_was_there(
     judge_rows: Any, backlogs: tuple[int, ...], changes: dict[str, Any], severity: Severity | None
 ) -> None:
-    """With a backlog that grew, never fell, and that nothing clears."""
+    """An unused subscription whose backlog only grew and does not expire is found, after nine days as a warning."""
     given = dict(changes)
     hours, window = given.pop("hours", 0.5), given.pop("window", 1560)
     looks = [look(number * hours, backlog, **given) for number, backlog in enumerate(reversed(backlogs))]

@@ -73,7 +73,7 @@ def test_the_evidence_names_the_consumers(scene: Any) -> None:
 
 
 def address(scene: Any, consumer: str) -> str:
-    """Where a consumer of the scene is."""
+    """Returns the address of a consumer in the scene."""
     return str(next(row["address"] for row in scene.rows["clients"] if row["consumer"] == consumer))
 
 
@@ -85,7 +85,7 @@ def address(scene: Any, consumer: str) -> str:
     ],
 )
 def test_unnamed_consumers_are_said_to_be_so(scene: Any, consumers: int, words: str) -> None:
-    """Where the snapshot names nobody, the evidence says why."""
+    """The evidence says that the slowest consumer is not in the snapshot, or that none is connected."""
     scene.subscription("t", consumers=consumers, blocked_on_unacked=True)
 
     (finding,) = scene.judged(check.CHECK).findings
@@ -174,7 +174,7 @@ def test_where_nothing_is_ever_blocked_what_is_held_counts(
     unacked: int,
     severity: Severity | None,
 ) -> None:
-    """As much as would block it by default, and only where neither limit is in force."""
+    """Without limits on unacknowledged messages, a subscription that holds as many as the default limit is found."""
     scene.configured(**settings).add("namespaces", namespace="t/n", policies_json=policies)
     scene.subscription("t", unacked_messages=unacked, ack_rate=ack_rate)
 

@@ -46,7 +46,7 @@ CASES: dict[str, tuple[dict[str, Any], Severity | None]] = {
 
 
 def test_severity_follows_from_what_stands_still(scene: Any, by_name: Callable[..., dict[str, Severity]]) -> None:
-    """What neither is delivered nor acknowledged is a warning, with a huge backlog critical; the rest information."""
+    """A standstill is a warning, or critical with a million entries, and information if some work may go on."""
     scene.measured({"pulsar_subscription_delayed": 0.0})
     for name, (changes, _) in CASES.items():
         scene.subscription(name, **changes)
@@ -77,7 +77,7 @@ AGES: dict[str, tuple[dict[str, Any], dict[str, int], Severity]] = {
 
 
 def test_severity_follows_from_since_when(scene: Any, by_name: Callable[..., dict[str, Severity]]) -> None:
-    """Where the topic's own statistics tell how long nothing moved, that decides."""
+    """The severity follows from the times of the last delivery and acknowledgement in the topic's statistics."""
     scene.measured({"pulsar_subscription_delayed": 0.0})
     for name, (changes, last, _) in AGES.items():
         times = {"last_consumed_milliseconds": last["consumed"], "last_acked_milliseconds": last.get("acked", 0)}
@@ -103,7 +103,7 @@ def test_delayed_messages_are_not_due(scene: Any, by_name: Callable[..., dict[st
 
 
 def test_only_the_owner_tells_what_is_delayed(scene: Any, by_name: Callable[..., dict[str, Severity]]) -> None:
-    """What another broker says of a topic is from before it moved, and is passed over however a snapshot is cut."""
+    """Delayed messages that another broker than the owner reports for a topic are not counted."""
     scene.measured({"pulsar_subscription_delayed": 0.0}).subscription("t", **STILL)
     before = {"topic": "persistent://t/n/t", "subscription": "s"}
     scene.measured({"pulsar_subscription_delayed": 50_000}, source="before:8080", **before)
@@ -114,7 +114,7 @@ def test_only_the_owner_tells_what_is_delayed(scene: Any, by_name: Callable[...,
 def test_a_backlog_of_which_more_may_be_delayed_is_never_critical_for_its_size(
     scene: Any, by_name: Callable[..., dict[str, Severity]], golden: Golden
 ) -> None:
-    """Where the broker does not tell its delayed messages, the evidence says so."""
+    """A million entries due are only a warning if the number of delayed messages is not known."""
     scene.subscription("t", **STILL | MILLION)
 
     judgement = scene.judged(check.CHECK)
@@ -125,7 +125,7 @@ def test_a_backlog_of_which_more_may_be_delayed_is_never_critical_for_its_size(
 
 
 def test_the_evidence_names_the_slowest_consumers_and_since_when(scene: Any) -> None:
-    """What does not move, since when, who is asked for more, and who is slowest at which address."""
+    """The evidence says what stands still, since when, and who is slowest, and that no consumer asks for more."""
     scene.measured({"pulsar_subscription_delayed": 0.0})
     scene.subscription("t", **STILL | {"unacked_messages": 1000})
     scene.drilled("t", last_consumed_milliseconds=ago(minutes=45), last_acked_milliseconds=ago(minutes=50))
@@ -167,7 +167,7 @@ WORDS = {
 
 
 def test_the_evidence_tells_what_is_not_known(scene: Any) -> None:
-    """Nothing is made up: an unknown time is called so, and who is to be looked at follows from the permits."""
+    """The evidence says that a time is not known, and whether consumers ask for more or have just connected."""
     for name, (changes, last, _) in WORDS.items():
         scene.subscription(name, **changes)
         if last:

@@ -61,7 +61,7 @@ LASTING: dict[str, tuple[dict[str, Any], list[dict[str, Any]], int | None]] = {
 def test_transactions_that_stay_open(
     judge_rows: JudgeRows, now: dict[str, Any], earlier: list[dict[str, Any]], staying: int | None
 ) -> None:
-    """So many that the newer ones cannot be all that are open."""
+    """It is a warning if more transactions are open than were opened since a snapshot at least 30 minutes old."""
     found = judge_rows(CHECK, now, earlier=earlier).findings
     assert [(each.subject, each.severity, each.figures["staying_open"]) for each in found] == (
         [] if staying is None else [("lab", Severity.WARNING, staying)]
@@ -124,7 +124,7 @@ def test_its_words(judge_rows: JudgeRows, golden: Golden) -> None:
 
 
 def test_what_cannot_be_told_is_said(judge_rows: JudgeRows, golden: Golden) -> None:
-    """Nothing open is well without an earlier snapshot; something open is not known to be."""
+    """Without an earlier snapshot the check cannot tell about open transactions, but it is quiet if there are none."""
     golden(judge_rows(CHECK, snapshot(in_use())).cannot_tell)
     golden(judge_rows(CHECK, snapshot(in_use(1000, 0))).quiet)
     golden(judge_rows(CHECK, snapshot({})).quiet)

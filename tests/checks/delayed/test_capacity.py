@@ -75,7 +75,7 @@ def test_what_is_in_the_metadata_store_is_judged(
     metrics: list[dict[str, Any]],
     severity: Severity | None,
 ) -> None:
-    """As ZooKeeper counts it, where that can be right, or else what all that is loaded needs."""
+    """The number of metadata nodes is taken from ZooKeeper if its count is plausible, and is estimated otherwise."""
     zookeeper = {"source": "z:8000", "source_kind": "zookeeper", "series": "znode_count"}
     large = [{"broker": "h0:8080", "subscriptions": 2_000_000} | row for row in topics]
     lab = cluster(instead={"brokers": brokers(*MANY), "topics": large, "metrics": [zookeeper | row for row in metrics]})
@@ -107,7 +107,7 @@ def test_numbers_of_topics_are_judged(
 
 
 def test_a_broker_that_is_set_lower_has_a_lower_ceiling(cluster: Callable[..., Cluster], golden: Golden) -> None:
-    """What the load manager itself keeps to counts where it is lower than the policy's."""
+    """The ceiling of a broker is its `loadBalancerBrokerMaxTopics` if this is lower than the policy's."""
     setting = {"broker": "h0:8080", "key": "loadBalancerBrokerMaxTopics", "value": "1000"}
 
     judgement = cluster(instead={"brokers": brokers(800, 800), "configuration": [setting]}).judged(
@@ -131,7 +131,7 @@ def test_nodes_that_zookeeper_counts_are_believed(cluster: Callable[..., Cluster
 
 @pytest.mark.parametrize("check", [partition_ceiling.CHECK, failover_time.CHECK, cluster_placement.CHECK])
 def test_without_a_broker_nothing_is_said(cluster: Callable[..., Cluster], check: Any) -> None:
-    """Where no broker was read there is nothing to count, and that is no health."""
+    """The checks of capacity find nothing and cannot tell if no broker was read."""
     judgement = cluster(instead={"brokers": brokers(None, None)}).judged(check)
 
     assert not judgement.findings
@@ -280,7 +280,7 @@ LOSS_CASES: dict[str, tuple[list[dict[str, Any]], dict[str, Severity]]] = {
 def test_the_loss_of_a_broker_is_judged(
     cluster: Callable[..., Cluster], listed: list[dict[str, Any]], expected: dict[str, Severity]
 ) -> None:
-    """What is left has to carry all topics, and the work of the CPUs."""
+    """A finding follows if the remaining brokers could not carry all topics and the CPU load after the loss of one."""
     findings = cluster(instead={"brokers": listed}).judged(cluster_placement.CHECK).findings
 
     assert {finding.subject: finding.severity for finding in findings} == expected

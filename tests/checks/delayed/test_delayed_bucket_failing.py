@@ -93,7 +93,7 @@ def test_failures_of_earlier_snapshots_count(cluster: Callable[..., Cluster]) ->
 def test_what_it_means_is_said(
     cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]], golden: Golden
 ) -> None:
-    """With the delayed messages that no bucket has, and how long reading them again takes."""
+    """The finding counts delayed messages without a bucket, and its evidence says how long reading them again takes."""
     buckets = delayed(TOPIC, 1) | {"series": "pulsar_delayed_message_index_bucket_total"}
     other = "persistent://t/n/sealed"
     lab = cluster(
@@ -131,7 +131,7 @@ def test_a_namespace_has_its_own_thresholds(cluster: Callable[..., Cluster]) -> 
 
 
 def test_silence_is_not_health(cluster: Callable[..., Cluster]) -> None:
-    """Where brokers tell nothing of delayed messages nothing is known; without buckets nothing can fail."""
+    """The check cannot tell if brokers report no delayed messages, and it is quiet if none uses buckets."""
     silent = [{"source": each, "source_kind": "broker", "series": "jvm_x"} for each in ("a:8080", "b:8080", "c:8080")]
 
     blind = cluster(settings=IN_BUCKETS, instead={"metrics": silent}).judged(CHECK)

@@ -40,7 +40,7 @@ def rows(name: str, backlog: int, entries: int | None, held: int) -> dict[str, l
 
 
 def test_every_topic_is_judged(cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]]) -> None:
-    """What is held is what the backlog's share of the spanned entries does not explain; most held comes first."""
+    """Topics are judged by the consumed data that few waiting entries hold, and those that hold most come first."""
     topics, subscriptions = [], []
     for name, (backlog, entries, held, _) in CASES.items():
         made = rows(name, backlog, entries, held)
@@ -66,7 +66,7 @@ def test_the_same_span_without_delayed_messages_is_left_alone(cluster: Callable[
 def test_the_evidence_has_the_numbers(
     cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]], golden: Golden
 ) -> None:
-    """What waits, what is spanned, what is held, ledgers and age where they were asked."""
+    """The evidence has the waiting and spanned entries, the held bytes, the ledgers and the age of the backlog."""
     topic = "persistent://t/n/x"
     drilled = {"topic": topic, "subscription": "s", "ledgers": 41, "oldest_backlog_age_seconds": 20 * 86_400}
     lab = cluster(**rows("x", 100, 1_000_000, 20 * GIB), metrics=[delayed(topic, 90)], drilled=[drilled])
@@ -101,7 +101,7 @@ def test_what_only_metrics_tell_of_is_no_health(
 
 
 def test_more_than_fit_are_counted(cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]]) -> None:
-    """Only the worst are listed, the rest is a number; Pulsar's own topics are neither."""
+    """The topics that hold most are listed and the rest is counted, without Pulsar's own topics."""
     made = [rows(f"x{number:03}", 10, 1_000_000, (20 + number) * GIB) for number in range(MAX_FINDINGS + 2)]
     made.append(rows("__change_events", 10, 1_000_000, 900 * GIB))
     lab = cluster(

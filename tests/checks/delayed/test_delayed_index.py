@@ -204,7 +204,7 @@ def test_buckets_are_judged(cluster: Callable[..., Cluster], limit: str | None) 
 def test_buckets_are_counted_in_what_was_drilled(
     cluster: Callable[..., Cluster], told: dict[str, Any], golden: Golden
 ) -> None:
-    """Where no series tells them, the topic's own statistics or its cursor's properties do."""
+    """Sealed buckets are counted from the topic's statistics or the cursor's properties if no series gives them."""
     lab = cluster(
         settings={**IN_BUCKETS, "delayedDeliveryMaxNumBuckets": "50"},
         topics=placed(),

@@ -43,7 +43,7 @@ def policies(ttl: int | None, longest: int | None) -> str:
 
 
 def test_every_namespace_is_judged(cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]]) -> None:
-    """What is found depends on the limits, on what expires and on how old the backlog is; the worst comes first."""
+    """Findings follow from the time to live, the longest delay, expiry and the backlog's age, with the worst first."""
     namespaces, topics, subscriptions, metrics, drilled = [], [], [], [], []
     for name, (given, _) in CASES.items():
         topic = f"persistent://t/{name}/x-partition-0"

@@ -125,7 +125,7 @@ def test_isolation_groups_and_their_hosts(
 
 
 def test_the_only_broker_that_answered_is_not_the_only_one(cluster: Callable[..., Cluster]) -> None:
-    """What would be left after a loss cannot be said then."""
+    """The check cannot tell what a loss would leave when only one of the brokers was read."""
     judgement = cluster(instead={"brokers": on("x", 1) + on("y", None)}).judged(cluster_placement.CHECK)
 
     assert judgement.findings == ()

@@ -176,7 +176,7 @@ TAKEN: dict[str, tuple[str, tuple[tuple[float, float], ...], int, str]] = {
 def test_what_belongs_together_is_counted(
     judge_rows: JudgeRows, owners: str, served: tuple[tuple[float, float], ...], skew: int, expected: str
 ) -> None:
-    """By when bundles were served, on the clock of who looked."""
+    """The learned rate counts bundles whose clients came back together, corrected for the brokers' clock skew."""
     now = told(NOW, owners, *served, started=LOST_AT, skew=skew)
     assert expected in (judge_rows(failover_time.CHECK, now, None, [OWNED]).quiet or "")
 
@@ -200,7 +200,7 @@ HANDED_ON: dict[str, tuple[timedelta, int, str | None]] = {
 
 @pytest.mark.parametrize(("age", "topics", "lost"), HANDED_ON.values(), ids=HANDED_ON)
 def test_what_was_learned_is_handed_on(judge_rows: JudgeRows, age: timedelta, topics: int, lost: str | None) -> None:
-    """By the snapshot before, also where it is a week old, and shows no broker's end."""
+    """A learned rate is taken over from the previous snapshot unless it is more than 90 days old."""
     known = Learned(lost="z:8080", at=NOW - age, topics=topics, seconds=100, brokers=1)
     before = told(NOW - timedelta(days=7), "aaaa") | {"failovers": [columns_of(known)] * 3}
 

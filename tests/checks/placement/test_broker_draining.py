@@ -61,7 +61,7 @@ def test_what_is_left_of_a_draining_broker(
 
 
 def test_what_nobody_marked_is_left_alone(judged: JudgeRows) -> None:
-    """However much it owns."""
+    """A broker that is not marked as draining gets no finding, also when it owns bundles."""
     judgement = judged(CHECK, {"brokers": brokers("a:1"), "bundles": [a_bundle()]})
     assert (judgement.findings, judgement.cannot_tell) == ((), None)
 

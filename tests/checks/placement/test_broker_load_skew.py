@@ -140,7 +140,7 @@ def test_the_evidence_has_the_numbers(judged: JudgeRows, golden: Golden) -> None
 
 
 def test_only_the_worst_hundred_are_listed(judged: JudgeRows) -> None:
-    """The rest is counted."""
+    """At most a hundred findings are listed, and the others are counted."""
     brokers = [broker(f"b{number:03}", topics=0 if number < 104 else 2_000_000) for number in range(106)]
 
     judgement = judged(broker_load_skew.CHECK, {"brokers": brokers})

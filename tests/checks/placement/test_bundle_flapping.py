@@ -82,7 +82,7 @@ MOVES: dict[str, Severity | None] = {
 
 
 def test_moves_are_counted_and_those_straight_back_twice(judge_rows: JudgeRows) -> None:
-    """Nobody in between is no owner."""
+    """Each move of a bundle counts, a direct return counts twice, and a time without an owner counts for nothing."""
     longest = max(map(len, MOVES))
     snapshots = [
         a_snapshot({name: None if (owner := name.rjust(longest, "-")[number]) == "-" else owner for name in MOVES}, ago)
@@ -172,7 +172,7 @@ def test_a_broker_that_starts_again_and_again_is_named(
 
 
 def test_brokers_whose_starts_are_not_known_are_not_said_to_restart(judge_rows: JudgeRows) -> None:
-    """Nor is a start that is told in every other snapshot another one each time."""
+    """A start time that is missing from every other snapshot is not counted as repeated restarts of the broker."""
     snapshots = starting(1)
     for rows in snapshots[::2]:
         rows["metrics"] = []
@@ -249,14 +249,14 @@ def test_heartbeats_are_no_bundles(judge_rows: JudgeRows) -> None:
 def test_too_few_snapshots_cannot_tell(
     judge_rows: JudgeRows, owners: str, policy: dict[str, int], words: str | None
 ) -> None:
-    """As many as it takes for a bundle to be found at all."""
+    """The check cannot tell with fewer snapshots than a finding needs, and it says how many are needed."""
     judgement = over_time(judge_rows, owned(owners), a_policy(bundle_flapping=policy))
 
     assert judgement.cannot_tell is None if words is None else words in str(judgement.cannot_tell)
 
 
 def test_partial_snapshots_leave_silence_open(judge_rows: JudgeRows, golden: Golden) -> None:
-    """What nobody saw may have moved."""
+    """The check cannot tell when one of the snapshots is partial, since a move may have been missed."""
     snapshots = owned("aaaa")
     snapshots[1]["snapshot"][0]["unread_brokers"] = ["c:1"]
 

@@ -71,7 +71,7 @@ UNKNOWN = a_bundle(None, owner_known=False)
 def judged(
     judge_rows: JudgeRows, *bundles: dict[str, Any] | None, policy: Policy | None = None, step: float = 1, **now: Any
 ) -> Judgement:
-    """What is said of a bundle that was like this in snapshots, the last one this; None: it was not there."""
+    """Returns the judgement of a bundle with these states in successive snapshots; None means that it was absent."""
     last = len(bundles) - 1
     there = [{} if each is None else {"0x0_0x8": each} for each in bundles]
     earlier = [a_snapshot(each, (last - number) * step) for number, each in enumerate(there[:-1])]

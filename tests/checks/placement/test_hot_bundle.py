@@ -108,7 +108,7 @@ CASES: dict[str, tuple[Any, Severity | None]] = {
 
 @pytest.mark.parametrize(("rows", "severity"), CASES.values(), ids=CASES)
 def test_bundles_are_judged(judged: JudgeRows, rows: Any, severity: Severity | None) -> None:
-    """By the mean of busy bundles, by what their brokers would split, and by their owner's CPU."""
+    """A bundle is judged by the mean of busy bundles, by its broker's split limits and by its owner's CPU."""
     judgement = judged(hot_bundle.CHECK, rows)
 
     assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
@@ -119,12 +119,12 @@ def test_bundles_are_judged(judged: JudgeRows, rows: Any, severity: Severity | N
     [
         (several(3, 27), 3),
         (several(4, 27), 0),
-        (several(60, 140, megabytes=0.001, others=25), 0),
+        (several(140, 60, megabytes=0.001, others=25), 0),
     ],
     ids=["three of thirty", "four of 31 are more than a tenth", "most bundles are nearly idle"],
 )
 def test_a_few_hot_bundles_do_not_hide_each_other(judged: JudgeRows, bundles: list[Row], found: int) -> None:
-    """Nor are usual ones hot where most carry next to nothing: a median would be next to nothing, too."""
+    """Hot bundles are found if they are at most a tenth; many idle bundles do not make the others hot."""
     assert len(judged(hot_bundle.CHECK, snapshot(bundles, limits={})).findings) == found
 
 
@@ -169,7 +169,7 @@ def test_it_says_whether_a_split_can_help(judged: JudgeRows, bundles: list[Row],
 
 
 def test_the_evidence_has_the_numbers(judged: JudgeRows, golden: Golden) -> None:
-    """Where it is, what it carries, and why that is much."""
+    """The evidence states the bundle's place, its load and the comparison that makes this load high."""
     rows = snapshot([bundle(0, megabytes=120, clients=8000, rate=500), *quiet_ones(13)], [topic("hot", 60)])
 
     (finding,) = judged(hot_bundle.CHECK, rows).findings

@@ -68,7 +68,7 @@ def test_the_evidence_says_what_it_means(judge_rows: JudgeRows, golden: Golden) 
 
 
 def test_what_is_no_trouble_is_said(judge_rows: JudgeRows) -> None:
-    """And what cannot be told."""
+    """The check says when the number of coordinators suits, when transactions are off and when it cannot tell."""
     suits = judge_rows(CHECK, rows(16, 3)).quiet
     assert suits == "There are 16 transaction coordinators for 3 brokers that could hold them, which suits them."
     assert judge_rows(CHECK, rows(0, 3)).quiet == "Transactions are off: there are no coordinators."
@@ -76,7 +76,7 @@ def test_what_is_no_trouble_is_said(judge_rows: JudgeRows) -> None:
 
 
 def test_elected_coordinators_are_advised_about(judge_rows: JudgeRows, golden: Golden) -> None:
-    """Which setting says how many there are where bundles place none, and that it stays as it is."""
+    """For elected coordinators the check cannot tell; it names the setting that fixes their number for good."""
     judgement = judge_rows(CHECK, rows(16, 3, tcs_by_bundle=False))
 
     assert judgement.findings == ()

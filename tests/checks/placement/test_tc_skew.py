@@ -42,7 +42,7 @@ def rows(held: Counts, unowned: int = 0, bundle: str = "", **meta: Any) -> dict[
 
 
 def alike(brokers: str, count: int) -> Counts:
-    """So many coordinators on each of these."""
+    """Returns the same number of coordinators for each of these brokers."""
     return dict.fromkeys(brokers, count)
 
 
@@ -73,7 +73,7 @@ CASES: dict[str, tuple[Counts, int, Severity | None]] = {
 
 @pytest.mark.parametrize(("held", "unowned", "severity"), CASES.values(), ids=CASES)
 def test_a_placement_is_judged(judge_rows: JudgeRows, held: Counts, unowned: int, severity: Severity | None) -> None:
-    """By the brokers that were read; coordinators that none of these holds are never said to be well."""
+    """Only brokers that were read are judged; without a finding, coordinators elsewhere leave the result unknown."""
     judgement = judge_rows(tc_skew.CHECK, rows(held, unowned))
 
     assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
@@ -108,7 +108,7 @@ def test_a_broker_that_can_be_relieved_counts_beside_a_settled_one(judge_rows: J
 
 
 def test_the_evidence_has_the_numbers(judge_rows: JudgeRows, golden: Golden) -> None:
-    """Who has most, who has fewest, and those that nobody holds."""
+    """The evidence names the brokers with most and fewest coordinators, and counts those on no read broker."""
     judgement = judge_rows(tc_skew.CHECK, rows({"b": 9, "a": 0, "c": 9}, unowned=2))
 
     (finding,) = judgement.findings
@@ -148,7 +148,7 @@ def test_coordinators_that_nobody_has_are_told_from_those_that_an_unread_broker_
 def test_a_broker_that_is_to_have_none_is_not_the_emptiest(
     judge_rows: JudgeRows, held: Counts, *, found: bool, draining: bool
 ) -> None:
-    """Nothing can be moved to a broker that drains, or that isolation policies keep for others."""
+    """A draining or isolated broker does not count as the emptiest, since no coordinator can be moved to it."""
     system = {"namespace": "pulsar/system", "allowed_brokers": None if draining else ["a", "b"]}
     policy = Policy.model_validate({"brokers": {"draining": ["c"] if draining else []}})
 
@@ -172,7 +172,7 @@ def test_thresholds_come_from_the_policy(judge_rows: JudgeRows) -> None:
 def test_clusters_without_such_coordinators_are_not_judged(
     judge_rows: JudgeRows, meta: dict[str, Any], *, unknown: bool
 ) -> None:
-    """Where bundles do not place them nothing is found, whatever the numbers."""
+    """A cluster without coordinators placed by bundles gets no finding, however uneven the numbers are."""
     judgement = judge_rows(tc_skew.CHECK, rows({"a": 16, "b": 0}, **meta))
 
     assert not judgement.findings
@@ -180,12 +180,12 @@ def test_clusters_without_such_coordinators_are_not_judged(
 
 
 def test_elected_coordinators_are_advised_about(judge_rows: JudgeRows, golden: Golden) -> None:
-    """Where the metadata store tells who leads them, and what moves one."""
+    """For elected coordinators the check cannot tell; it says where leaders are recorded and what moves one."""
     golden(judge_rows(tc_skew.CHECK, rows({"a": 16, "b": 0}, tcs_by_bundle=False)).cannot_tell or "")
 
 
 def test_brokers_that_were_not_read_cannot_be_judged(judge_rows: JudgeRows, golden: Golden) -> None:
-    """Nor is silence health where isolation policies leave nobody who was read."""
+    """The check cannot tell when no broker that may hold coordinators was read."""
     judgement = judge_rows(tc_skew.CHECK, rows({"a": None}, unowned=16))
 
     golden(judgement.cannot_tell)

@@ -125,6 +125,7 @@ def test_what_was_not_read_is_said(judged: JudgeRows) -> None:
 
 
 def test_the_thresholds_are_the_policys(judged: JudgeRows) -> None:
-    """Where bookies stop writing elsewhere than at 95 %."""
+    """With thresholds of 50 and 60 % a disk with 55 % in use is a warning, and one with 65 % critical."""
     policy = a_policy(bookie_disk={"warning_percent": 50, "critical_percent": 60, "full_percent": 70})
     assert [each.severity for each in judged(CHECK, rows(bookie(55.0)), policy).findings] == [WARNING]
+    assert [each.severity for each in judged(CHECK, rows(bookie(65.0)), policy).findings] == [CRITICAL]

@@ -86,7 +86,7 @@ def test_threads_and_writes_are_judged(
     severity: Severity | None,
     unknown: bool,
 ) -> None:
-    """By the queue of each thread where it is shown, and by how long writes take."""
+    """A finding follows from a bookie thread's queue or from the latency of a broker's writes."""
     judgement = judged(check.CHECK, {"brokers": BROKERS, "metrics": rows})
 
     assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
@@ -116,7 +116,7 @@ def test_queues_that_are_not_shown_are_said_to_be_missing(judged: JudgeRows, gol
 
 
 def test_only_the_worst_hundred_are_listed(judged: JudgeRows) -> None:
-    """What is critical first, then slow writes, the slowest first, then long queues; the rest is counted."""
+    """A hundred findings are listed, by severity and slow writes before long queues; the others are counted."""
     brokers = [{"broker": name, "read": True} for name in ("a:1", "b:1", "c:1")]
     slow = [*writes(90, 8, 2), *writes(80, 16, 4, source="b:1"), *writes(60, 40, source="c:1")]
     queues = [bookie_queue("BookieWriteThreadPool", number, 1000 + number) for number in range(120)]

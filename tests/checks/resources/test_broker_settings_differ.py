@@ -46,7 +46,7 @@ def brokers(*values: str | None, key: str = TTL, versions: tuple[str, ...] = ())
     ],
 )
 def test_how_bad_it_is_goes_by_what_the_setting_decides(judged: JudgeRows, key: str, found: Severity | None) -> None:
-    """What is by nature a broker's own, or may hold a secret, is not compared."""
+    """The severity of a difference depends on the setting; settings of a single broker and secrets are left out."""
     judgement = judged(CHECK, brokers("one", "one", "two", key=key))
     assert {each.subject: each.severity for each in judgement.findings} == ({key: found} if found else {})
     assert judgement.cannot_tell is None
@@ -68,14 +68,14 @@ def test_who_differs_is_said(judged: JudgeRows) -> None:
 
 
 def test_a_broker_that_does_not_tell_a_setting_is_not_compared(judged: JudgeRows) -> None:
-    """Its version may not have it; blanks around a value are none of it."""
+    """A broker that does not report a setting is not compared by it, and spaces around a value are ignored."""
     judgement = judged(CHECK, brokers("1", None, " 1 "))
     assert (judgement.findings, judgement.cannot_tell) == ((), None)
     assert judgement.quiet == f"3 brokers tell the same of {len(SHARED)} settings."
 
 
 def test_a_change_that_is_under_way_is_information(judged: JudgeRows, minutes_ago: MinutesAgo) -> None:
-    """Where all had the same within the window; a difference that was there before stays what it is."""
+    """A difference is information when all values were equal in a snapshot of the window, and else a warning."""
     now, equal, differing = brokers("1", "1", "2"), brokers("1", "1", "1"), brokers("1", "1", "2")
     (under_way,) = judged(CHECK, now, None, [minutes_ago(10, equal)]).findings
     assert under_way.severity is INFO
@@ -90,7 +90,7 @@ def test_a_change_that_is_under_way_is_information(judged: JudgeRows, minutes_ag
     ("values", "found"), [(("1", "1", "2"), INFO), (("1", "2", "2"), WARNING), (("2", "1", "1"), WARNING)]
 )
 def test_versions_may_have_other_defaults(judged: JudgeRows, values: tuple[str, ...], found: Severity) -> None:
-    """Only where the brokers of each version agree."""
+    """A difference is information when all brokers of each Pulsar version agree, and else a warning."""
     (finding,) = judged(CHECK, brokers(*values, versions=("4.0.7", "4.0.7", "4.2.4"))).findings
     assert finding.severity is found
 

@@ -117,7 +117,7 @@ def test_it_is_told_with_figures_and_where_the_time_goes(
 
 
 def test_what_makes_it_slow_is_named(judged: JudgeRows) -> None:
-    """Where another check found something of that broker."""
+    """The evidence names another check's finding for the slow broker as the most likely cause."""
     rows = cluster({50: 100.0}, QUICK, QUICK)
     started = {"series": STARTED, "labels_json": "{}", "value": NOW.timestamp() - 3600}
     lines = {"series": LINES, "labels_json": json.dumps({"level": "debug"}), "value": 360_000.0}

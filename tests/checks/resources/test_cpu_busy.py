@@ -116,7 +116,7 @@ def test_the_evidence_can_be_checked_by_hand(
 
 
 def test_what_was_looked_at_is_told(judged: JudgeRows, golden: Golden) -> None:
-    """Where all is well, where nobody told, and where a process is too young."""
+    """The result says what was judged when all is well, without any metrics, and when a process is too young."""
     snapshots: tuple[Rows, ...] = (
         rows(used(5_000)),
         {"brokers": [], "metrics": []},

@@ -42,7 +42,7 @@ def test_a_broker_is_judged(
     severity: Severity | None,
     unknown: bool,
 ) -> None:
-    """By its metrics, or by its load report where it has none."""
+    """A broker is judged by its metrics, or by its load report when it has no usable metrics."""
     brokers = [{"broker": "a:1", "read": True, "direct_memory_percent": reported}]
     metrics = samples("a:1", *measured, kind="broker") if measured else []
 
@@ -53,7 +53,7 @@ def test_a_broker_is_judged(
 
 
 def test_bookies_are_judged_too(judged: JudgeRows, golden: Golden) -> None:
-    """By metrics alone, with bytes in the evidence; the fullest first."""
+    """A bookie is judged by its metrics, with bytes in the evidence, and the fullest process comes first."""
     brokers = [{"broker": "a:1", "read": True, "direct_memory_percent": 90.0}, {"broker": "gone:1", "read": False}]
     metrics = samples("bookie:1", 508 * 2**20, 512 * 2**20, kind="bookie")
 

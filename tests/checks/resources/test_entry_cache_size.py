@@ -109,7 +109,7 @@ def test_it_is_told_with_what_it_is_for(judged: JudgeRows) -> None:
 def test_a_cache_is_held_against_the_throughput(
     judged: JudgeRows, cache: str, columns: dict[str, Any], found: list[Severity]
 ) -> None:
-    """In milliseconds of what is published."""
+    """The severity depends on how many milliseconds of published data the entry cache can hold."""
     rows = broker(settings={"managedLedgerCacheSizeMB": cache}, **columns)
     assert severities(judged(CHECK, rows)) == found
 
@@ -150,7 +150,7 @@ def test_a_small_cache_is_told_in_milliseconds(judged: JudgeRows) -> None:
     ],
 )
 def test_threads_are_information(judged: JudgeRows, more: dict[str, Any], words: str | None) -> None:
-    """Beside topics and connections."""
+    """Few threads for many topics or connections are a finding of severity information."""
     found = judged(CHECK, broker(**more)).findings
     assert [each.severity for each in found] == ([INFO] if words else [])
     assert all(words in each.evidence for each in found if words)
@@ -168,6 +168,7 @@ def test_what_was_not_read_is_said(judged: JudgeRows) -> None:
 
 
 def test_the_thresholds_are_the_policys(judged: JudgeRows) -> None:
-    """Both of them."""
-    policy = a_policy(entry_cache_size={"warning_promised_percent": 70, "critical_promised_percent": 80})
-    assert severities(judged(CHECK, broker(), policy)) == [WARNING]
+    """A promise of 70 % of direct memory is a warning from 70 % on, and critical where that threshold is 70 %."""
+    for critical, severity in ((80, WARNING), (70, CRITICAL)):
+        policy = a_policy(entry_cache_size={"warning_promised_percent": 60, "critical_promised_percent": critical})
+        assert severities(judged(CHECK, broker(), policy)) == [severity]

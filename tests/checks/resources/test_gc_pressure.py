@@ -78,7 +78,7 @@ def test_a_broker_is_judged(
     *,
     unknown: bool,
 ) -> None:
-    """By the share of its lifetime, and by its full collections."""
+    """A broker is judged by the share of its lifetime spent in collections, and by its full collections."""
     judgement = judge_rows(gc_pressure.CHECK, snapshot(process("a:1", collectors, age)))
 
     assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
@@ -95,7 +95,7 @@ def test_a_broker_without_metrics_is_not_healthy(judge_rows: JudgeRows, golden: 
 
 
 def test_what_is_no_number_is_no_sample(judge_rows: JudgeRows, golden: Golden) -> None:
-    """Nothing is found by it, and an age that is none is not known."""
+    """A value of NaN leads to no finding, and a start of NaN makes the process's age unknown."""
     samples = process("a:1", {"Copy": (float("nan"), 10)}) + process("b:1", {"Copy": (1, 10)}, age=float("nan"))
 
     judgement = judge_rows(gc_pressure.CHECK, snapshot(samples, ("a:1", "b:1")))
@@ -118,7 +118,7 @@ def test_the_worst_comes_first_with_its_numbers(judge_rows: JudgeRows, golden: G
 
 
 def test_only_the_worst_hundred_are_listed(judge_rows: JudgeRows) -> None:
-    """The rest is counted."""
+    """At most a hundred findings are listed, the worst first, and the others are counted."""
     samples = [row for number in range(103) for row in process(f"b{number:03}:1", {"Copy": (1000 + number, 10)})]
 
     judgement = judge_rows(gc_pressure.CHECK, snapshot(samples))
@@ -128,7 +128,7 @@ def test_only_the_worst_hundred_are_listed(judge_rows: JudgeRows) -> None:
 
 
 def test_the_quiet_word_says_what_was_looked_at(judge_rows: JudgeRows, golden: Golden) -> None:
-    """By kind of process, so that bookies that are not there are seen to be missing."""
+    """The quiet result gives the number of processes by kind, so that it shows that no bookie was read."""
     judgement = judge_rows(gc_pressure.CHECK, snapshot(process("a:1", {"Copy": (36, 10)})))
 
     golden(judgement.quiet)

@@ -100,7 +100,7 @@ CASES: dict[str, tuple[Rows, Severity | None, bool]] = {
 def test_what_collections_leave_is_judged(
     judged: JudgeRows, snapshot: Rows, severity: Severity | None, unknown: bool
 ) -> None:
-    """In a single look by what the last collection of the old generation left; a low use clears."""
+    """A single snapshot is judged by what the last old-generation collection left; low present use is no finding."""
     judgement = judged(CHECK, snapshot)
 
     assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
@@ -147,7 +147,7 @@ def test_a_restart_begins_anew(judged: JudgeRows, minutes_ago: Callable[[float, 
 def test_the_evidence_can_be_checked_by_hand(
     judged: JudgeRows, minutes_ago: Callable[[float, Rows], Rows], golden: Golden
 ) -> None:
-    """What was left, or what was never freed, and what is in use now; the fullest first."""
+    """The evidence states what a collection left or the lowest use, and the present use; the fullest comes first."""
     now = rows(heap(990, 760), heap(960, pool=G1, source="b:1", kind="bookie"))
     earlier = [
         minutes_ago(15 * number, rows(heap(900 + number, pool=G1, source="b:1", kind="bookie"))) for number in (1, 2, 3)
@@ -167,7 +167,7 @@ def test_the_evidence_can_be_checked_by_hand(
 
 
 def test_what_was_looked_at_is_told(judged: JudgeRows, golden: Golden) -> None:
-    """Where all is well, where a process was not seen often enough, and where nothing was told."""
+    """The result covers healthy heaps, a heap that was seen too seldom and a snapshot without figures."""
     snapshots = (
         rows(heap(400, 300)),
         rows(heap(990, 300), heap(500, pool=G1, source="b:1", kind="bookie")),

@@ -150,7 +150,7 @@ def test_a_burst_of_snapshots_shows_no_more_than_one(judged: JudgeRows) -> None:
 
 
 def test_the_share_of_a_single_thread_is_told(judged: JudgeRows, golden: Golden) -> None:
-    """Where the number of IO threads was read."""
+    """The evidence states one IO thread's share of the connections when the number of IO threads was read."""
     (finding,) = over_time(judged, ONE, ONE, ONE, ONE, numIOThreads="16").findings
 
     golden(finding.evidence)

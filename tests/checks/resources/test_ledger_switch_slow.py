@@ -56,7 +56,7 @@ def test_a_broker_is_judged(
     severity: Severity | None,
     unknown: bool,
 ) -> None:
-    """By how many of its switches are slow; without any, nothing is known."""
+    """A broker is judged by the number and share of its slow ledger switches, and is unknown without switches."""
     judgement = judged(check.CHECK, {"brokers": BROKERS, "metrics": rows})
 
     assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])

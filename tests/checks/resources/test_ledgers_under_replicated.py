@@ -126,7 +126,7 @@ def test_what_waits_is_found(
     snapshots: Sequence[Rows],
     severity: Severity | None,
 ) -> None:
-    """What was found since the first snapshot, less what has its copies again; the newest first."""
+    """Ledgers found with too few copies since the first snapshot are reported unless they were copied since."""
     now, *before = snapshots
     earlier = [minutes_ago(15 * (number + 1), each) for number, each in enumerate(before)]
 
@@ -156,7 +156,7 @@ def test_periodic_checks_count_in_a_single_look(judged: JudgeRows, series: str, 
 def test_the_evidence_can_be_checked_by_hand(
     judged: JudgeRows, minutes_ago: Callable[[float, Rows], Rows], golden: Golden
 ) -> None:
-    """How many, since when, how many are copied and how many tries failed."""
+    """The evidence states how many ledgers were found, since when, how many were copied and how many tries failed."""
     gauges = {check.NO_COPY: 1, check.BELOW_WRITE_QUORUM: 20}
     now = rows(process(found=470, copied=100, failed=25, gauges=gauges), process("b2:8000", copied=10))
     halfway = rows(process(found=470, copied=80, failed=5), process("b2:8000"))
@@ -182,7 +182,7 @@ def test_the_evidence_can_be_checked_by_hand(
 def test_what_was_looked_at_is_told(
     judged: JudgeRows, minutes_ago: Callable[[float, Rows], Rows], golden: Golden
 ) -> None:
-    """Where nothing waits, where nobody tells, where no auditor is among those, and in a first snapshot."""
+    """The result covers no waiting ledger, no process, no auditor among the processes, and a first snapshot."""
     said = [
         judged(check.CHECK, IDLE, earlier=[minutes_ago(15, IDLE)]),
         judged(

@@ -62,7 +62,7 @@ def test_lines_at_debug_are_found(
 
 
 def test_where_none_was_ever_counted_nothing_is_known(judged: JudgeRows) -> None:
-    """By Pulsar's own configuration lines at DEBUG are not counted; one process that counts them shows another one."""
+    """The check cannot tell when no process ever counted a DEBUG line; one process that did is enough to tell."""
     assert judged(CHECK, snapshot(process(debug=0))).cannot_tell == (
         "No process has counted a line at DEBUG since its start, and none does where conf/log4j2.yaml hands its"
         " Prometheus appender INFO and above only, as Pulsar's own does."
@@ -91,7 +91,7 @@ def test_only_what_was_logged_lately_counts(judged: JudgeRows, minutes_ago: Call
 
 
 def test_counters_begin_anew_with_a_process(judged: JudgeRows, minutes_ago: Callable[[float, Rows], Rows]) -> None:
-    """What another process counted is not subtracted."""
+    """The counts of the process before a restart are not subtracted from those of the present process."""
     before = minutes_ago(10, snapshot(process(100 * HOUR, debug=50_000_000)))
 
     (finding,) = judged(CHECK, snapshot(process(300, debug=6_000)), None, [before]).findings

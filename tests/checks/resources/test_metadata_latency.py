@@ -80,7 +80,7 @@ def test_a_broker_is_judged(
     severity: Severity | None,
     unknown: bool,
 ) -> None:
-    """By the mean of each kind of operation, and by those over a second."""
+    """A broker is judged by each operation's mean time, by operations over a second and by failed reads."""
     judgement = judged(check.CHECK, {"brokers": BROKERS, "metrics": rows})
 
     assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
@@ -159,7 +159,7 @@ def test_what_happened_since_the_snapshot_before_counts(
     snapshots: tuple[Rows, ...],
     severity: Severity | None,
 ) -> None:
-    """In a month of counters a stall of a minute is nothing, and an old one would be found for ever."""
+    """Operations are judged since the previous snapshot, so that old counts neither hide a stall nor repeat one."""
     now, *before = snapshots
     earlier = [minutes_ago(15 * (number + 1), rows) for number, rows in enumerate(before)]
 
@@ -170,7 +170,7 @@ def test_what_happened_since_the_snapshot_before_counts(
 
 
 def test_the_time_lost_is_told(judged: JudgeRows, minutes_ago: Callable[[float, Rows], Rows], golden: Golden) -> None:
-    """What was slow, for how long at least, and since when."""
+    """The evidence states how many operations were slow, for how long at least, and over which time."""
     now = counted(MONTH + 100_000, slow=40, stalled=30, lost=800)
 
     (finding,) = judged(check.CHECK, now, earlier=[minutes_ago(15, counted(MONTH))]).findings

@@ -139,12 +139,12 @@ ORDERS: dict[str, tuple[list[Seen], list[str]]] = {
 
 @pytest.mark.parametrize(("seen", "wanted"), ORDERS.values(), ids=ORDERS)
 def test_the_best_supported_cause_comes_first(seen: list[Seen], wanted: list[str]) -> None:
-    """By severity; what explains another finding weighs as much, and comes before it."""
+    """Causes are ordered by severity; one that explains another takes its severity and precedes it."""
     assert order(causes(*seen)) == wanted
 
 
 def test_a_read_only_bookie_explains_slow_writes_of_all_brokers() -> None:
-    """Its own metrics tell it; without slow writes it weighs as a warning."""
+    """A read-only bookie precedes the slow writes that it explains; without slow writes it weighs as a warning."""
     slow = causes((BOOKIES, "a:1", CRITICAL), (COLLECTIONS, "b:1", CRITICAL), read_only=["k:1"])
     assert [each.finding.subject for each in slow.of("a:1")] == ["k:1", "a:1"]
     assert [each.finding.subject for each in slow.of("b:1")] == ["b:1", "k:1"]
@@ -162,7 +162,7 @@ def test_subscriptions_and_bundles_are_put_to_their_broker() -> None:
 
 
 def test_a_check_that_found_much_on_a_broker_counts_once() -> None:
-    """By the worst of it."""
+    """Several findings of one check on a broker count as one cause, by the worst of them."""
     first, second = "acme/orders/0x00000000_0x80000000", "acme/orders/0x80000000_0xffffffff"
     rows: dict[str, list[Row]] = {
         BUNDLE: [

@@ -102,7 +102,7 @@ CASES: dict[str, tuple[Samples, Severity | None, bool]] = {
 def test_brokers_are_judged_by_how_long_publishing_takes(
     judged: JudgeRows, rows: Samples, severity: Severity | None, unknown: bool
 ) -> None:
-    """By the rules for slow writes, on what producers wait for."""
+    """A broker's publish latencies are judged by the rules for slow writes, and its write latencies are ignored."""
     judgement = judged(CHECK, snapshot(rows))
 
     assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
@@ -259,7 +259,7 @@ ONE_TOPIC: dict[str, tuple[Rows, Rows, bool]] = {
 def test_a_topic_may_be_slow_on_a_quick_broker(
     judged: JudgeRows, minutes_ago: MinutesAgo, now: Rows, before: Rows, found: bool
 ) -> None:
-    """Who waits for each entry publishes little: among others' entries its own stalls do not count."""
+    """A topic on a quick broker is a warning when a large share of its entries stalls in two snapshots in a row."""
     judgement = judged(CHECK, now, earlier=[minutes_ago(15, before)])
 
     told = [(finding.subject, finding.severity) for finding in judgement.findings]
@@ -267,7 +267,7 @@ def test_a_topic_may_be_slow_on_a_quick_broker(
 
 
 def test_a_slow_topic_is_told_with_its_broker(judged: JudgeRows, minutes_ago: MinutesAgo, golden: Golden) -> None:
-    """And with what that suffers from."""
+    """The evidence for a slow topic names its broker and the most likely cause that was found there."""
     rows = stalling(60)
     rows["metrics"] += collecting(8)
 
@@ -288,7 +288,7 @@ def test_topics_of_a_slow_broker_are_no_findings_of_their_own(judged: JudgeRows,
 
 
 def test_the_slowest_brokers_come_first(judged: JudgeRows) -> None:
-    """By severity, then by the share of entries and of time."""
+    """Slow brokers are ordered by severity, then by their shares of slow entries and of lost time."""
     each = {"a:1": (950, 40, 10), "b:1": (900, 80, 20), "c:1": (700, 200, 100)}
     rows = snapshot(*(published(*figures, source) for source, figures in each.items()), brokers=tuple(each))
 
@@ -296,5 +296,5 @@ def test_the_slowest_brokers_come_first(judged: JudgeRows) -> None:
 
 
 def test_quick_publishing_is_told_with_figures(judged: JudgeRows, golden: Golden) -> None:
-    """What was looked at."""
+    """The quiet result states the entries published a second and the largest share of slow ones."""
     golden(judged(CHECK, snapshot(published(631, 4))).quiet)

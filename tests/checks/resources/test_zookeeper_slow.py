@@ -77,7 +77,7 @@ CASES: dict[str, tuple[Rows, Severity | None, bool]] = {
 
 @pytest.mark.parametrize(("snapshot", "severity", "unknown"), CASES.values(), ids=CASES)
 def test_a_server_is_judged(judged: JudgeRows, snapshot: Rows, severity: Severity | None, unknown: bool) -> None:
-    """By its means since the start where no earlier snapshot is there."""
+    """Without an earlier snapshot a server is judged by its means since its start and by the requests that wait."""
     judgement = judged(check.CHECK, snapshot)
 
     assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
@@ -128,7 +128,7 @@ def test_what_happened_since_the_snapshot_before_counts(
     before: tuple[Rows, ...],
     severity: Severity | None,
 ) -> None:
-    """In a month of counters a slow hour is nothing; what waits is judged where two snapshots in a row show it."""
+    """Means are taken since the previous snapshot, and waiting requests become a warning if both show them."""
     earlier = [minutes_ago(15 * (number + 1), each) for number, each in enumerate(before)]
 
     judgement = judged(check.CHECK, now, earlier=earlier)
@@ -166,7 +166,7 @@ def test_the_evidence_can_be_checked_by_hand(
 
 
 def test_what_was_looked_at_is_told(judged: JudgeRows, golden: Golden) -> None:
-    """Where all is well, where nothing was told, and where a server had next to nothing to do."""
+    """The result covers quick servers, a server with too few requests and a snapshot without metrics."""
     said = [judged(check.CHECK, each) for each in (rows(QUICK, server("z2:8000")), rows(server()), rows())]
 
     golden("\n".join(f"{each.quiet} | {each.cannot_tell}" for each in said))

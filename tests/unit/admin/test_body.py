@@ -33,5 +33,5 @@ def test_a_large_body_lies_in_a_file_that_is_gone_already(
 
 
 def test_nothing_is_an_empty_body() -> None:
-    """A 204 has none."""
+    """A body without any pieces is empty, as in an answer with status 204."""
     assert gathered([]) == b""

@@ -136,7 +136,7 @@ def test_a_long_reason_is_cut(broker: ScriptedBroker, transport: Callable[..., T
 
 @pytest.mark.parametrize("kind", FAULTS)
 def test_a_fault_becomes_our_error(kind: str, broker: ScriptedBroker, transport: Callable[..., Transport]) -> None:
-    """Whatever a broker does on the wire, none of the libraries' own errors leaks, and no error holds the token."""
+    """Every fault on the wire raises one of Steward's own errors, which names the broker and not the token."""
     reply, expected = FAULTS[kind]
     broker.on(PATH, reply)
     slow = {"read_timeout_seconds": BRIEF_SECONDS, "total_timeout_seconds": BRIEF_SECONDS}

@@ -44,7 +44,7 @@ class Clock:
     seconds = 0.0
 
     def monotonic(self) -> float:
-        """As `time.monotonic`."""
+        """Returns the seconds of this clock, in place of `time.monotonic`."""
         return self.seconds
 
 
@@ -74,7 +74,7 @@ def by_oauth2(broker: ScriptedBroker, issuer: Issuer, **fields: Any) -> AdminSet
 
 
 def test_an_access_token_is_asked_for_once_and_sent_along(broker: ScriptedBroker, issuer: Issuer) -> None:
-    """By a form as Pulsar's own clients send it."""
+    """One access token is requested by the form that Pulsar's own clients send, and serves several readers."""
     broker.on(TENANTS, let_in_with("first"))
     made = by_oauth2(broker, issuer)
     for _ in range(3):
@@ -143,7 +143,7 @@ def test_a_401_has_it_renewed_once(broker: ScriptedBroker, issuer: Issuer) -> No
 
 
 def test_a_401_again_is_the_answer(broker: ScriptedBroker, issuer: Issuer) -> None:
-    """Nobody asks an issuer in a loop, however many calls are refused."""
+    """A second 401 is final: the issuer is asked for two tokens in all, also when further calls are refused."""
     issuer.tokens = [f"token-{number}" for number in range(50)]
     broker.on(TENANTS, answer({"reason": "not you"}, status=401))
     with Reader(by_oauth2(broker, issuer)) as reader:
@@ -154,7 +154,7 @@ def test_a_401_again_is_the_answer(broker: ScriptedBroker, issuer: Issuer) -> No
 
 
 def test_a_change_is_not_sent_again_after_a_401(broker: ScriptedBroker, issuer: Issuer) -> None:
-    """What acts is sent once; the next call has the new token."""
+    """A change that was answered with 401 is not sent again; the next call carries a new token."""
     broker.on("/x", let_in_with("second"))
     methods: Any = frozenset({"GET", "PUT"})
     with Transport(by_oauth2(broker, issuer), methods) as transport:
@@ -191,7 +191,7 @@ def test_a_401_is_the_answer_where_no_newer_token_is_given(
 
 
 def test_a_token_that_was_not_given_for_now_is_asked_for_again(broker: ScriptedBroker, issuer: Issuer) -> None:
-    """By what only looks, as with any failure that may pass; a refusal is final."""
+    """A read is tried again if the issuer is unavailable for the moment and gives no access token."""
     broker.on(TENANTS, let_in_with("first"))
     given = issuer.reply()
     issuer.server.on(TOKEN_PATH, answer({"error": "temporarily_unavailable"}, status=503), given)
@@ -200,7 +200,7 @@ def test_a_token_that_was_not_given_for_now_is_asked_for_again(broker: ScriptedB
 
 
 def test_a_change_for_which_no_token_was_given_was_never_sent(broker: ScriptedBroker, issuer: Issuer) -> None:
-    """So nobody has to look whether it happened."""
+    """A change for which the issuer gave no token raises `NeverSent`, and the broker gets no request."""
     issuer.server.on(TOKEN_PATH, answer({"error": "server_error"}, status=500))
     methods: Any = frozenset({"PUT"})
     with (
@@ -232,7 +232,7 @@ def test_an_issuer_that_refuses_is_told_without_the_secret(broker: ScriptedBroke
     ],
 )
 def test_what_is_no_bearer_token_is_not_sent(given: Reply, broker: ScriptedBroker, issuer: Issuer) -> None:
-    """Nothing of what the issuer answered is repeated, as it may be a token."""
+    """An issuer's answer without a bearer token raises an error that does not quote it, and the broker is not asked."""
     issuer.server.on(TOKEN_PATH, given)
     with Reader(by_oauth2(broker, issuer)) as reader, pytest.raises(NoAccessToken, match="the issuer gave") as caught:
         reader.tenants()
@@ -250,14 +250,14 @@ def test_what_is_no_bearer_token_is_not_sent(given: Reply, broker: ScriptedBroke
     ],
 )
 def test_client_credentials_that_cannot_work_are_told(fields: dict[str, str], words: str) -> None:
-    """By the key, and without what may be a password."""
+    """An error about client credentials names the wrong key and shows no password."""
     with pytest.raises(ConfigurationError, match=words) as caught:
         ClientCredentials("steward", SecretStr("hidden"), **fields)
     assert "hidden" not in str(caught.value)
 
 
 def test_a_file_as_pulsars_own_clients_have_it(tmp_path: Path) -> None:
-    """What is said elsewhere goes before what it says."""
+    """A file is read as Pulsar's own clients write it, and values that are given elsewhere take precedence."""
     file = tmp_path / "key.json"
     written = {"type": "client_credentials", "client_id": "c", "client_secret": "s", "issuer_url": "https://i"}
     file.write_text(json.dumps(written))
@@ -268,7 +268,7 @@ def test_a_file_as_pulsars_own_clients_have_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [None, "{hidden", '["hidden"]', '{"client_id": "hidden"}', "\udcff"])
 def test_a_file_of_client_credentials_that_is_none_is_told(content: str | None, tmp_path: Path) -> None:
-    """Its content is in no error."""
+    """The error about a file that holds no client credentials does not show the file's content."""
     file = tmp_path / "key.json"
     if content is not None:
         file.write_bytes(content.encode("utf-8", "surrogateescape"))
@@ -292,7 +292,7 @@ def put(file: Path, token: str) -> None:
 
 
 def test_a_token_file_is_read_again_when_it_changes(broker: ScriptedBroker, tmp_path: Path) -> None:
-    """And not before: what it held is sent until then."""
+    """A token file is read again when it changes; while it is missing or holds no token, the last one is sent."""
     file = tmp_path / "token"
     put(file, "first")
     broker.on(TENANTS, answer([]))
@@ -311,7 +311,7 @@ def test_a_token_file_is_read_again_when_it_changes(broker: ScriptedBroker, tmp_
 
 
 def test_a_token_file_that_was_written_to_in_place_is_read_after_a_401(broker: ScriptedBroker, tmp_path: Path) -> None:
-    """Where neither its time nor its size nor its inode tell."""
+    """After a 401 a token file is read again, also when its time, size and inode have not changed."""
     file = tmp_path / "token"
     file.write_text("first1")
     seen = file.stat()
@@ -334,7 +334,7 @@ def test_a_token_file_that_only_another_machine_has_is_no_failure(broker: Script
 
 
 def test_basic_authentication(broker: ScriptedBroker) -> None:
-    """As HTTP has it."""
+    """Basic authentication sends the user name and the password in the header that HTTP defines for it."""
     broker.on(TENANTS, answer([]))
     made = AdminSettings((broker.url,), login=Basic("me", SecretStr("pass:wörd")))
     with Reader(made) as reader:
@@ -347,7 +347,7 @@ def test_basic_authentication(broker: ScriptedBroker) -> None:
     ("username", "password"), [("", "p"), ("a:b", "p"), ("a\n", "p"), ("a", ""), ("a", "hid\nden")]
 )
 def test_a_user_or_password_that_cannot_be_sent_is_told(username: str, password: str) -> None:
-    """Without the password."""
+    """A user name or a password that cannot be sent is refused, and the error does not show the password."""
     with pytest.raises(ConfigurationError, match="basic authentication") as caught:
         Basic(username, SecretStr(password))
     assert "hid" not in str(caught.value)
@@ -433,7 +433,7 @@ def test_a_plug_in_that_gives_no_headers_is_told(made: Any, installed: dict[str,
 
 
 def test_two_ways_to_be_let_in_are_a_contradiction() -> None:
-    """Which one was meant nobody knows."""
+    """Settings with both a token and a login are refused, as it is not clear which one was meant."""
     with pytest.raises(ConfigurationError, match="leave one of them out"):
         AdminSettings(("https://a:1",), SecretStr("t"), login=Basic("a", SecretStr("b")))
 
@@ -448,7 +448,7 @@ def test_two_ways_to_be_let_in_are_a_contradiction() -> None:
     ],
 )
 def test_logins_travel_to_other_processes(login: Any) -> None:
-    """As a variable: there and back it is the same."""
+    """A login is the same after it was passed on through an environment variable or by pickle."""
     given = AdminSettings(("https://a:1",), login=login)
     assert AdminSettings.from_environment(given.in_environment({}), given.limits) == given
     assert pickle.loads(pickle.dumps(given)) == given  # noqa: S301 - as Spark hands it to executors
@@ -456,7 +456,7 @@ def test_logins_travel_to_other_processes(login: Any) -> None:
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"kind": "other"}', '{"kind": "basic", "hidden": 1}'])
 def test_a_login_in_the_environment_that_is_none_is_told(text: str) -> None:
-    """Without what it holds."""
+    """The error about an invalid login in the environment does not show the variable's content."""
     environment = {"STEWARD_ADMIN_URLS": "https://a:1", "STEWARD_ADMIN_LOGIN": text}
     with pytest.raises(ConfigurationError, match="login in the environment") as caught:
         AdminSettings.from_environment(environment, AdminPolicy())
@@ -464,7 +464,7 @@ def test_a_login_in_the_environment_that_is_none_is_told(text: str) -> None:
 
 
 def test_an_issuer_that_cannot_be_reached_is_told(broker: ScriptedBroker, refusing: str) -> None:
-    """By its own address, and not the broker's."""
+    """The error about an issuer that cannot be reached names the issuer's address."""
     login = ClientCredentials("steward", SecretStr(SECRET), issuer_url=f"http://{refusing}")
     made = AdminSettings((broker.url,), limits=AdminPolicy(read_attempts=1), login=login)
     with Reader(made) as reader, pytest.raises(AdminError, match=refusing):

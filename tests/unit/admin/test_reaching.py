@@ -66,7 +66,7 @@ def settings(url: str, authority: Authority | None = None, **fields: Any) -> Adm
 
 
 def base_of(made: AdminSettings, broker: str) -> str:
-    """Where a broker is asked."""
+    """Address at which a broker is asked."""
     with Transport(made, frozenset({"GET"})) as transport:
         return transport.base_of(broker)
 
@@ -140,7 +140,7 @@ def test_http_and_https_brokers_side_by_side(make_broker: Callable[[], ScriptedB
 def test_the_map_says_where_an_advertised_broker_is_reached(
     given: dict[str, str], advertised: str, reached: str, broker: ScriptedBroker
 ) -> None:
-    """Its own line goes before that of its port."""
+    """A broker's own entry in the address map takes precedence over the entry for its port."""
     assert base_of(settings(broker.url, address_map=address_map(given)), advertised) == reached
 
 
@@ -161,7 +161,7 @@ def test_the_map_says_where_an_advertised_broker_is_reached(
     ],
 )
 def test_a_map_that_is_none_is_told_with_its_key(given: object) -> None:
-    """And without what may be a password."""
+    """An invalid address map is refused with an error that names the key and shows no password."""
     with pytest.raises(ConfigurationError, match="address_map") as caught:
         address_map(given)
     assert "hidden" not in str(caught.value)
@@ -215,7 +215,7 @@ def test_what_goes_through_a_proxy(proxy: ForwardProxy, broker: ScriptedBroker, 
 
 
 def test_http_goes_through_a_proxy_as_well(proxy: ForwardProxy, broker: ScriptedBroker) -> None:
-    """As a request with the whole address."""
+    """A call by plain http is sent to the proxy as a request with the whole address."""
     broker.on(TENANTS, answer(["t"]))
     with Reader(settings(broker.url, proxy=proxy.url)) as reader:
         assert reader.tenants() == ("t",)
@@ -236,7 +236,7 @@ def test_what_may_keep_a_call_back_is_asked_when_the_tunnel_is_there(
 
 
 def test_a_proxy_that_refuses_is_named(proxy: ForwardProxy) -> None:
-    """Nothing was sent to the broker, so that another one may be asked even for a change."""
+    """The error names the proxy that refused and is a `NeverSent`, as the call did not reach the broker."""
     proxy.refusal = b"HTTP/1.1 403 Not that host\r\nContent-Length: 0\r\n\r\n"
     with (
         Reader(settings("https://b-1:8443", proxy=proxy.url)) as reader,
@@ -246,7 +246,7 @@ def test_a_proxy_that_refuses_is_named(proxy: ForwardProxy) -> None:
 
 
 def test_a_proxy_that_is_not_there_is_named(refusing: str) -> None:
-    """And not the broker, which was never asked."""
+    """The error about a proxy that cannot be reached names the proxy and not the broker."""
     with (
         Reader(settings("https://b-1:8443", proxy=f"http://{refusing}")) as reader,
         pytest.raises(ProxyFailed) as caught,
@@ -259,7 +259,7 @@ def test_a_proxy_that_is_not_there_is_named(refusing: str) -> None:
     "given", ["proxy:3128", "https://proxy:3128", "socks5://proxy:1080", "http://me:hidden@proxy:1"]
 )
 def test_a_proxy_that_is_none_is_told(given: str) -> None:
-    """With its key, and without what may be a password."""
+    """An invalid address of a proxy is refused with an error that names the key and shows no password."""
     with pytest.raises(ConfigurationError, match="`proxy`") as caught:
         settings("https://b:8443", proxy=given)
     assert "hidden" not in str(caught.value)
@@ -287,7 +287,7 @@ def test_without_a_client_certificate_the_remedy_is_named(broker: ScriptedBroker
     "alert", ["TLSV13_ALERT_CERTIFICATE_REQUIRED", "TLSV1_ALERT_UNKNOWN_CA", "SSLV3_ALERT_BAD_CERTIFICATE"]
 )
 def test_the_alert_of_a_server_that_wants_another_certificate(alert: str) -> None:
-    """However deep the libraries have it."""
+    """A TLS alert about the client certificate is recognized inside the nested errors of the libraries."""
     told = ssl.SSLError(1, "made up")
     told.reason = alert
     inner = urllib3_errors.MaxRetryError(HTTPSConnectionPool("b"), "/", urllib3_errors.SSLError(told))
@@ -319,7 +319,7 @@ def test_a_wrong_authority_a_wrong_scheme_and_their_words(
 @pytest.mark.parametrize("key", ["ca_file", "client_cert_file"])
 @pytest.mark.parametrize("content", [None, "not a certificate"])
 def test_a_file_of_certificates_that_is_none_is_told(key: str, content: str | None, tmp_path: Path) -> None:
-    """With its key, before anything is sent."""
+    """A missing or invalid file of certificates is refused with its key when the reader is made."""
     file = tmp_path / "certificates.pem"
     if content is not None:
         file.write_text(content)
@@ -335,7 +335,7 @@ def test_a_key_without_its_certificate_is_told() -> None:
 
 
 def test_behind_a_front_door_the_cluster_can_be_asked_and_no_broker(broker: ScriptedBroker) -> None:
-    """What all brokers answer alike is read; what one broker knows of itself is refused, with the reason."""
+    """Behind a front door the cluster's data can be read, and asking one broker raises an error with the reason."""
     broker.on(TENANTS, answer(["t"]))
     with Reader(settings(broker.url, front_door=True)) as reader:
         assert reader.tenants() == ("t",)
@@ -352,7 +352,7 @@ def test_a_front_door_with_a_map_is_a_contradiction() -> None:
 
 
 def test_all_of_it_travels_to_other_processes() -> None:
-    """As variables: there and back it is the same."""
+    """Settings of how brokers are reached are the same after they were passed on through environment variables."""
     given = AdminSettings(
         ("https://a:1", "https://b:2"),
         SecretStr("made-up"),

@@ -210,7 +210,7 @@ def test_a_document_of_another_kind_is_an_error(
     reader: Reader,
     broker: ScriptedBroker,
 ) -> None:
-    """What is not as documented is no key error somewhere else, and never silently nothing."""
+    """An answer that is not as documented, or has an error status, raises the expected kind of `AdminError`."""
     broker.on(path, reply)
     with pytest.raises(expected):
         ask(reader)
@@ -234,7 +234,7 @@ def test_a_reader_cannot_write() -> None:
 
 @pytest.mark.parametrize("method", ["PUT", "POST", "DELETE"])
 def test_even_its_transport_refuses_to_write(method: str, reader: Reader, broker: ScriptedBroker) -> None:
-    """Whoever reaches inside gets no further."""
+    """The reader's transport raises `PermissionError` for methods that write, and sends no request."""
     with pytest.raises(PermissionError):
         reader._transport.send(method, "/admin/v2/tenants/t")  # type: ignore[arg-type]  # a parameter's literal type is lost
     assert broker.asked == []
@@ -252,7 +252,7 @@ def test_one_broker_can_be_asked(
 
 
 def test_a_cluster_is_named_where_brokers_are_listed_by_name_only(reader: Reader, broker: ScriptedBroker) -> None:
-    """As before Pulsar 2.11, whose brokers do not know the shorter path; the name is asked for once."""
+    """Brokers older than Pulsar 2.11 are listed by the cluster's name, which is asked for once."""
     broker.on(MEMBERS, answer(status=404))
     broker.on(f"{MEMBERS}/configuration/runtime", answer({"clusterName": "a b"}))
     broker.on(f"{MEMBERS}/a%20b", answer(["b:2", "a:1"]))

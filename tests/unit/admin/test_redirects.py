@@ -162,7 +162,7 @@ def test_a_list_of_members_that_is_redirected_is_not_believed(
 def test_without_a_list_of_members_no_redirect_is_followed(
     pair: tuple[ScriptedBroker, ScriptedBroker], transport: Callable[..., Transport]
 ) -> None:
-    """Where the members cannot be learned the reason is said, and the target gets nothing."""
+    """A redirect is not followed if the members cannot be listed; the error has the reason."""
     first, second = pair
     first.on(MEMBERS, answer({"reason": "metadata store is down"}, status=500))
     with pytest.raises(ServerError, match="metadata store is down"):
@@ -174,7 +174,7 @@ def test_without_a_list_of_members_no_redirect_is_followed(
 def test_a_change_that_was_redirected_is_in_doubt_where_members_cannot_be_learned(
     trouble: str, pair: tuple[ScriptedBroker, ScriptedBroker], transport: Callable[..., Transport], refusing: str
 ) -> None:
-    """Who redirected it may have stored it: it did not fail for certain, and no other broker gets it."""
+    """A redirected change may have been sent if the members cannot be listed, and no other broker gets it."""
     first, second = pair
     used = transport(first.url)
     if trouble == "refused":
@@ -195,7 +195,7 @@ def test_a_change_that_was_redirected_is_in_doubt_where_members_cannot_be_learne
 def test_a_configured_base_is_a_member(
     pair: tuple[ScriptedBroker, ScriptedBroker], transport: Callable[..., Transport]
 ) -> None:
-    """What the settings name needs no list."""
+    """A redirect to an address of the settings is followed without asking for the list of members."""
     first, second = pair
     assert transport(first.url, second.url).send("PUT", PATH).broker == second.id
     assert first.asked_for(MEMBERS) == []

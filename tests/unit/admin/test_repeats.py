@@ -67,7 +67,7 @@ def test_looking_ends_after_the_tries_of_the_policy(
 def test_a_clear_no_is_not_asked_again(
     status: int, broker: ScriptedBroker, transport: Callable[..., Transport]
 ) -> None:
-    """What a repeat cannot change is asked once."""
+    """A call is sent once if the answer is a clear refusal, which a repetition cannot change."""
     broker.on(PATH, answer(status=status))
     with pytest.raises(AdminError):
         transport(broker.url).get(PATH)
@@ -144,7 +144,7 @@ def test_where_every_base_refuses_the_last_refusal_is_raised(
 def test_a_change_carries_what_it_says(
     change: Call, broker: ScriptedBroker, settings: Callable[..., AdminSettings]
 ) -> None:
-    """What the writer sends is what a dry run prints."""
+    """The request that the writer sends for a change is the one that a dry run prints."""
     broker.on(change.path, answer(status=204))
     with Writer(settings(broker.url)) as writer:
         writer.send(change, permitted)

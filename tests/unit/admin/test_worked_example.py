@@ -25,7 +25,7 @@ def copy(tmp_path: Path) -> Path:
 
 
 def test_the_recipe_works(copy: Path) -> None:
-    """Its method, handler, route and test, which passes; nothing else of the reader's tests has to change."""
+    """The recipe's method, handler, route and test work, without other changes to the reader's tests."""
     _insert(copy / SIMULATED, f"{HANDLER}\n\n", before="async def clusters(")
     _insert(copy / SIMULATED, f"    {ROUTE},\n", before='    Route("/admin/v2/brokers/{cluster}", listed)')
     with (copy / CONTRACT).open("a", encoding="utf-8") as file:

@@ -63,6 +63,6 @@ def test_an_ipv6_host_is_matched_with_its_brackets() -> None:
 
 @pytest.mark.parametrize("document", [{"p": {"namespaces": "acme"}}, {"p": policy("a", "b", least="many")}])
 def test_a_policy_of_another_shape_is_an_error(document: dict[str, Any]) -> None:
-    """What no broker would accept is told, not guessed at."""
+    """An isolation policy of an unknown shape raises a `ConfigurationError`."""
     with pytest.raises(ConfigurationError, match="isolation policies cannot be read"):
         isolation_policies(document)

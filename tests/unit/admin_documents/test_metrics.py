@@ -44,7 +44,7 @@ def test_samples_are_read_whatever_pieces_they_come_in(piece: int) -> None:
 
 
 def test_of_what_rests_the_first_and_all_that_do_not_rest_are_kept() -> None:
-    """So a series that is told at all can be known from one that is not."""
+    """Of the samples with the resting value only the first is kept; all samples with other values are kept."""
     assert [sample.labels["topic"] for sample in read(TEXT, {"pulsar_delayed": 0})] == ["a", "c"]
     assert [sample.labels["topic"] for sample in read(TEXT, {"pulsar_delayed": None})] == ["a", "b", "c"]
     assert read(TEXT, {"pulsar_no_such": 0}) == []
@@ -67,7 +67,7 @@ def test_a_line_that_cannot_be_read_is_passed_over() -> None:
 
 
 def test_more_than_may_be_read_is_cut_and_said() -> None:
-    """What came until then is there."""
+    """A text over the size limit is marked as cut, and the samples that were read until then are kept."""
     exposition = Exposition(iter([b"a 1\nb", b" 2\nc 3\n", b"d 4\n"]), 6)
 
     assert [sample.series for sample in exposition.samples(dict.fromkeys("abcd"))] == ["a", "b", "c"]
@@ -75,7 +75,7 @@ def test_more_than_may_be_read_is_cut_and_said() -> None:
 
 
 def test_a_text_of_just_the_size_is_whole() -> None:
-    """Only more than that is cut, and a last line needs no end."""
+    """A text of exactly the size limit is read whole, also if its last line has no line end."""
     exposition = Exposition(iter([b"a 1\n", b"b 2"]), 7)
 
     assert [sample.series for sample in exposition.samples({"a": None, "b": None})] == ["a", "b"]

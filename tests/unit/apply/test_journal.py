@@ -55,7 +55,7 @@ def write_all(engine: Engine, listener: Listener | None) -> None:
 
 
 def test_a_listener_is_told_after_the_ledger(engine: Engine) -> None:
-    """Whoever acts on an event finds it in the ledger."""
+    """A listener gets each event after the event's row is in the ledger."""
     ledger = LedgerReader(engine)
     told: list[tuple[Event, int]] = []
 
@@ -79,7 +79,7 @@ def test_a_listener_is_told_after_the_ledger(engine: Engine) -> None:
 
 
 def test_a_listener_that_raises_stops_nothing(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
-    """Its failure is a warning, and the ledger has everything."""
+    """An exception in a listener is logged, and all rows are in the ledger nevertheless."""
 
     def listen(_: Event) -> None:
         raise RuntimeError("the topic is gone")

@@ -76,7 +76,7 @@ def test_a_lease_ends_with_its_block(engine: Engine) -> None:
 
 @pytest.mark.parametrize("second", ["another run", "a run"], ids=["another", "the same run again"])
 def test_a_second_writer_gives_up(engine: Engine, second: str) -> None:
-    """Not even a second process of the same run gets the lease while the first one lives."""
+    """A second process gives up while the first one holds the lease, even if it belongs to the same run."""
     with (
         held_lease(LedgerWriter(engine), CLUSTER, "a run", SHORT, now),
         pytest.raises(LeaseLost, match=r"a run#\w+ is changing cluster east .* waited 0 s"),
@@ -105,7 +105,7 @@ def test_a_second_writer_waits_and_goes_on(engine: Engine) -> None:
 
 
 def test_a_crashed_writers_lease_runs_out(engine: Engine) -> None:
-    """Nobody prolongs it, so whoever waits gets it."""
+    """The lease of a crashed writer is not prolonged and runs out, and a waiting writer gets it."""
     LedgerWriter(engine).take_lease(CLUSTER, "a crashed run", 1, now())
     with held_lease(LedgerWriter(engine), CLUSTER, "a run", SHORT, now) as lease:
         assert lease.current.holder.startswith("a run#")

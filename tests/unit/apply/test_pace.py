@@ -42,7 +42,7 @@ def test_the_pause_keeps_both_limits(made: list[tuple[int, int]], clients: int, 
     clients=st.integers(0, 12),
 )
 def test_after_the_pause_the_limits_hold(made: list[tuple[float, int]], clients: int) -> None:
-    """Whoever sleeps that long may go at once, and the minute before holds no more than is permitted."""
+    """After the pause one more change is within the limits of moves and of reconnecting clients per minute."""
     policy = THREE_MOVES_TEN_CLIENTS
     changes = [(NOW - timedelta(seconds=ago), touched) for ago, touched in sorted(made, reverse=True)]
     then = NOW + timedelta(seconds=pause_before(changes, clients, policy, NOW))

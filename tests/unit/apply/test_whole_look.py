@@ -31,12 +31,12 @@ class Cluster:
         self.asked: list[str] = []
 
     def brokers(self) -> tuple[str, ...]:
-        """Who is listed."""
+        """Returns the listed brokers."""
         self.asked.append("list")
         return tuple(self.listed)
 
     def identity(self) -> ClusterIdentity:
-        """Who answers."""
+        """Returns the identity of the cluster."""
         self.asked.append("identity")
         return self.name
 
@@ -75,7 +75,7 @@ def look(whole: WholeLook) -> tuple[frozenset[str], bool]:
 
 
 def test_a_look_an_instant_later_is_the_same_look(whole: WholeLook, cluster: Cluster) -> None:
-    """Nothing was called in between."""
+    """A second look within an instant sends no requests if no call was made in between."""
     cluster.now = INSTANT_SECONDS
     look(whole)
     assert cluster.asked_since() == []
@@ -83,7 +83,7 @@ def test_a_look_an_instant_later_is_the_same_look(whole: WholeLook, cluster: Clu
 
 @pytest.mark.parametrize("called", [True, False], ids=["a call", "a while"])
 def test_before_another_change_who_answers_is_asked_anew(whole: WholeLook, cluster: Cluster, *, called: bool) -> None:
-    """And the target; the other brokers are not."""
+    """Before another change the identity, the list of brokers and the target are read anew, not the other brokers."""
     if called:
         whole.called()
     else:
@@ -93,7 +93,7 @@ def test_before_another_change_who_answers_is_asked_anew(whole: WholeLook, clust
 
 
 def test_after_a_minute_all_are_asked_again(whole: WholeLook, cluster: Cluster) -> None:
-    """However often the target was asked meanwhile."""
+    """All brokers are asked again after a minute, also if the target was asked in the meantime."""
     cluster.silent = {broker(3)}
     for cluster.now in (20.0, 40.0, WHOLE_LOOK_SECONDS):
         assert look(whole) == (frozenset(), True)
@@ -107,7 +107,7 @@ def test_after_a_minute_all_are_asked_again(whole: WholeLook, cluster: Cluster) 
 def test_where_others_are_listed_or_another_cluster_answers_all_are_asked_again(
     whole: WholeLook, cluster: Cluster, change: str
 ) -> None:
-    """Whatever was known is of another cluster than the one that is there."""
+    """All brokers are asked again if the list of brokers or the cluster's identity has changed."""
     match change:
         case "one less":
             cluster.listed.pop()
@@ -132,6 +132,6 @@ def test_a_target_that_stopped_answering_is_silent(whole: WholeLook, cluster: Cl
 
 
 def test_a_broker_that_is_not_listed_does_not_answer(whole: WholeLook, cluster: Cluster) -> None:
-    """Nobody asks it."""
+    """A broker that is not listed counts as not answering, and it is not asked."""
     assert not whole.answers(broker(9))
     assert cluster.asked_since() == []

@@ -37,12 +37,12 @@ class UnknownChange(msgspec.Struct, frozen=True):
 
 
 def test_there_is_an_example_of_every_kind() -> None:
-    """So the tests below are of all of them."""
+    """The examples of this module cover every kind of change."""
     assert {type(change) for change in EXAMPLES} == set(get_args(Change))
 
 
 def test_a_change_of_no_known_kind_is_taken_for_none() -> None:
-    """Neither for a move nor for a setting."""
+    """A change of an unknown type raises an `AssertionError` and is not handled as one of the known kinds."""
     with pytest.raises(AssertionError, match="unreachable"):
         kind_of(UnknownChange("shop/orders"))  # type: ignore[arg-type]  # that is what is tried
 
@@ -64,7 +64,7 @@ def test_a_change_of_no_known_kind_is_taken_for_none() -> None:
     ids=["move", "split", "not set", "set", "raise", "deletion"],
 )
 def test_what_is_recorded_before_a_change_can_be_read_back(change: Change, before: Before, document: str) -> None:
-    """As earlier versions wrote it, too."""
+    """The state before a change is recorded in a fixed JSON form, and can be read back from it."""
     assert msgspec.json.encode(msgspec.to_builtins(before), order="sorted").decode() == document
     assert kind_of(change).recorded(msgspec.json.decode(document)) == before
 
@@ -88,7 +88,7 @@ def test_who_reconnects_for_it() -> None:
 
 
 def test_a_raise_says_that_there_is_no_way_back() -> None:
-    """In its own words, which stand in the question, in the report and in the log."""
+    """A raise of the number of coordinators says in its description that it cannot be undone."""
     kind = kind_of(RAISE)
     assert kind.describe() == ("raise the number of transaction coordinators from 2 to 5, which cannot be undone")
     assert str(kind.call()) == "POST /admin/v3/transactions/transactionCoordinator/replicas 5"
@@ -105,7 +105,7 @@ def test_the_guard_that_a_warning_quotes_exists(name: SettingName) -> None:
 
 
 def test_a_kind_that_leaves_something_out_cannot_be_used() -> None:
-    """Nothing has a default that might be wrong for it."""
+    """A kind of change that lacks methods cannot be instantiated, as they have no defaults."""
 
     class Half(ChangeKind[ChangeSetting, BeforeSetting]):
         """A kind that says nothing."""

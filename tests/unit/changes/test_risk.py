@@ -73,7 +73,7 @@ def level(batch: Batch, **of_plan: Any) -> Risk:
     ],
 )
 def test_the_level_is_of_what_is_lost_and_cannot_be_undone(change: Any, fields: dict[str, Any], risk: Risk) -> None:
-    """What loses messages is at least high, what cannot be undone at least medium."""
+    """A batch that loses messages has at least high risk, and one that cannot be undone at least medium risk."""
     assert level(a_settled_batch(change, **fields)) is risk
 
 
@@ -140,7 +140,7 @@ def test_the_gravest_reason_comes_first_and_none_is_left_out() -> None:
 
 
 def test_a_batch_without_any_has_a_reason_too() -> None:
-    """So that nobody takes silence for an answer."""
+    """A batch of low risk has a reason as well, which says that nothing is lost."""
     batch = a_settled_batch(LONGER, touched=NOBODY)
     (reason,) = risk_of(a_plan(batch), batch).reasons
     assert (reason.level, "nothing is lost" in reason.words) == (Risk.LOW, True)

@@ -20,7 +20,7 @@ STEPS = Path(__file__).parents[3] / "plugins" / "pulsar_steward" / "model" / "st
 
 
 def test_the_recipe_works(tmp_path: Path) -> None:
-    """Its struct, its file, its case and its test, which passes."""
+    """The recipe's struct, file and case work, and its test passes."""
     made = carried_out(tmp_path)
     assert "3 passed" in made.stdout, made.stdout + made.stderr
 

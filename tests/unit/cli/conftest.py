@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Ended(NamedTuple):
-    """How a command ended."""
+    """Exit code and output of a command that ended."""
 
     code: int
     out: str
@@ -38,5 +38,5 @@ def steward(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
 
 
 def urls_of(cluster: Simulator) -> list[str]:
-    """Its addresses as options."""
+    """Returns the cluster's addresses as options."""
     return [word for url in cluster.admin_urls for word in ("--admin-url", url)]

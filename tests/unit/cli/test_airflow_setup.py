@@ -33,7 +33,7 @@ def content_of(folder: Path) -> dict[str, tuple[bytes, int]]:
 
 
 def test_the_dags_and_jobs_are_written(steward: Steward, tmp_path: Path) -> None:
-    """As they are in the package; a DAG finds its job, and Airflow takes no job for a DAG."""
+    """The installed files equal the packaged ones, each DAG finds its job, and Airflow ignores the jobs' folder."""
     ended = steward("airflow", "install", tmp_path)
 
     assert (ended.code, ended.err) == (0, "")
@@ -48,7 +48,7 @@ def test_the_dags_and_jobs_are_written(steward: Steward, tmp_path: Path) -> None
 
 
 def test_a_second_time_nothing_is_touched(steward: Steward, tmp_path: Path) -> None:
-    """Not even when it was written."""
+    """A second installation leaves every file as it was, the time of writing included."""
     steward("airflow", "install", tmp_path)
     before = content_of(tmp_path)
     ended = steward("airflow", "install", tmp_path)
@@ -60,7 +60,7 @@ def test_a_second_time_nothing_is_touched(steward: Steward, tmp_path: Path) -> N
 
 
 def test_what_somebody_changed_is_left_and_said(steward: Steward, tmp_path: Path) -> None:
-    """With an exit code that a script notices; --overwrite replaces it, and keeps it beside."""
+    """A changed file is left with exit code 1; with --overwrite it is replaced, and a copy of it is kept."""
     steward("airflow", "install", tmp_path)
     changed = tmp_path / FOLDER / OBSERVE
     changed.write_text("# mine", encoding="utf-8")
@@ -78,7 +78,7 @@ def test_what_somebody_changed_is_left_and_said(steward: Steward, tmp_path: Path
 
 
 def test_a_file_that_was_there_before_counts_as_changed(tmp_path: Path) -> None:
-    """Nothing says that it is ours."""
+    """A file that existed before the first installation counts as changed and is left as it is."""
     file = tmp_path / FOLDER / OBSERVE
     file.parent.mkdir(parents=True)
     file.write_text("# somebody's", encoding="utf-8")
@@ -91,7 +91,7 @@ def test_a_file_that_was_there_before_counts_as_changed(tmp_path: Path) -> None:
 def test_an_upgrade_brings_what_changed_and_removes_what_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What an earlier version wrote, and nobody changed, is this version's to change; the note says which one it is."""
+    """An upgrade updates or removes the unchanged files of an earlier version, and the note has the new version."""
     earlier = {**shipped_files(), OBSERVE: b"# earlier", "dags/old.py": b"# old", "dags/loved.py": b"# loved"}
     monkeypatch.setattr("pulsar_steward.cli.dag_files.shipped_files", lambda: earlier)
     install_files(tmp_path, "0.0.1")
@@ -110,7 +110,7 @@ def test_an_upgrade_brings_what_changed_and_removes_what_is_gone(
 
 
 def test_a_note_leads_nowhere_else(tmp_path: Path) -> None:
-    """Whatever somebody writes into it, only files of the two folders are removed."""
+    """A file outside of the two folders is not removed, also if the note lists it."""
     install_files(tmp_path, "0.1.0")
     (tmp_path / "mine.py").write_bytes(b"# mine")
     note = json.loads((tmp_path / FOLDER / NOTE).read_text(encoding="utf-8"))
@@ -128,7 +128,7 @@ def test_a_folder_that_is_not_there_is_none(steward: Steward, tmp_path: Path) ->
 
 
 def test_a_note_that_cannot_be_read_is_told(tmp_path: Path) -> None:
-    """Nothing is written then."""
+    """A note that cannot be read raises an error with the remedy, and no file is written."""
     (tmp_path / FOLDER).mkdir()
     (tmp_path / FOLDER / NOTE).write_text("{", encoding="utf-8")
     with pytest.raises(ConfigurationError, match="remove it"):
@@ -153,7 +153,7 @@ def test_the_bundle_is_airflows_setting(steward: Steward) -> None:
 def test_an_airflow_without_approvals_is_refused(
     steward: Steward, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    """Nothing is written then, and the remedy is said."""
+    """An Airflow without approvals is refused with the versions that have them, and no file is written."""
     monkeypatch.setattr(
         "pulsar_steward.installed_airflow.installed_airflow", lambda: InstalledAirflow("3.0.6", "1.21.0")
     )

@@ -67,7 +67,7 @@ def test_one_for_both_is_said_with_the_advice(asked: Callable[..., Ended]) -> No
 
 
 def test_the_same_one_twice_parts_nothing(asked: Callable[..., Ended]) -> None:
-    """Whoever has the one has the other."""
+    """The same credentials for looking and for changing are a problem, as they do not separate the two."""
     line = lines(ended := asked(CHANGING, change=CHANGING))[CHANGE]
     assert (ended.code, line["state"]) == (1, "problem")
     assert "give looking credentials of its own" in line["remedy"]
@@ -81,7 +81,7 @@ def test_a_wrong_one_for_changing(asked: Callable[..., Ended]) -> None:
 
 
 def test_a_role_that_may_change_no_bundle(asked: Callable[..., Ended], cluster: Simulator) -> None:
-    """What it may not read is named with the permissions; changing is for another role then."""
+    """The lines name what a looking role may not read, and say that approved changes need other credentials."""
     refused = Answer(403, "This operation requires super-user access")
     cluster.faults.add(Fault(refused, path="broker-stats|configuration/runtime|isolationPolicies", times=None))
     told = lines(ended := asked(LOOKING))
@@ -108,7 +108,7 @@ def test_nobody_there_to_change(asked: Callable[..., Ended]) -> None:
 
 
 def test_everybody_may_change(steward: Steward) -> None:
-    """Where a cluster asks nobody there is nothing to part."""
+    """The line on rights to change is fine if the cluster does not authenticate, and says that everybody may."""
     with running_simulator(ClusterSpec(brokers=1)) as cluster:
         line = lines(steward("doctor", "--admin-url", cluster.admin_urls[0], "--json"))[CHANGE]
     assert (line["state"], line["words"].startswith("everybody may")) == ("ok", True)
@@ -138,7 +138,7 @@ def test_a_proxy_where_nobody_is(steward: Steward) -> None:
 
 
 def test_folders_for_secrets(steward: Steward, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which they are; one that everybody may put files into is a problem."""
+    """The line on secrets names the folders for them, and a folder that everybody may write to is a problem."""
     folder = tmp_path / "secrets"
     monkeypatch.setenv("STEWARD_SECRETS_FOLDERS", f"{folder}:/nowhere")
     line = lines(steward("doctor", "--json"))["secrets"]

@@ -76,7 +76,7 @@ def test_healthy(steward: Steward, told: Callable[..., str], golden: Golden) -> 
 
 
 def test_as_text(steward: Steward, golden: Golden, home: Path) -> None:
-    """What stands below the lines; nobody was asked."""
+    """Without an address the text ends with the advice to name a cluster, and with the result."""
     home.chmod(0o700)
     ended = steward("doctor")
     golden(ended.out[ended.out.index("No cluster was asked") :])
@@ -112,7 +112,7 @@ def test_a_trouble_of_a_cluster(steward: Steward, told: Callable[..., str], gold
 
 
 def test_addresses(steward: Steward, told: Callable[..., str], golden: Golden) -> None:
-    """Nobody there, another port, a cluster of which half is silent, a proxy that refuses, and a front door."""
+    """Each trouble with an address has its text: no broker, wrong port, silent brokers, proxy and front door."""
 
     def at(*options: str) -> str:
         report = lines(steward("doctor", *options, "--json"))
@@ -166,7 +166,7 @@ def test_this_machine(steward: Steward, told: Callable[..., str], golden: Golden
 
 
 def test_a_ledger(steward: Steward, told: Callable[..., str], golden: Golden, home: Path, tmp_path: Path) -> None:
-    """As written; open to others; not there; not a database."""
+    """The lines on a ledger tell if it is as written, open to other users, missing, or not a database."""
 
     def of(*options: str) -> str:
         report = lines(steward("doctor", *options, "--json"))

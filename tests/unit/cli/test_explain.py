@@ -35,7 +35,7 @@ def test_every_check_is_explained(steward: Steward, check_id: str) -> None:
 
 
 def test_thresholds_are_said_with_their_defaults(steward: Steward) -> None:
-    """By the key that the policy knows them by."""
+    """A check's thresholds are shown by their key in the policy, with default and meaning."""
     said = " ".join(steward("explain", "tc-skew").out.split())
 
     assert "tc_skew.warning_spread_coordinators: 3: most minus fewest" in said
@@ -60,7 +60,7 @@ def test_a_check_that_is_none_is_told_with_what_may_be_meant(steward: Steward, g
 
 
 def test_all_checks_are_listed_in_the_guides_order(steward: Steward) -> None:
-    """Where none is named."""
+    """All checks are listed in the guide's order if none is named."""
     out = steward("explain").out
 
     places = [out.index(f"  {check_id}\n") for check_id in BY_ID]
@@ -71,7 +71,7 @@ def test_all_checks_are_listed_in_the_guides_order(steward: Steward) -> None:
 def test_the_page_of_a_check_follows(
     steward: Steward, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, terminal: bool
 ) -> None:
-    """As it is written in a pipe, set in a terminal; a page that is not at hand is said to be missing."""
+    """A check's page is printed unchanged to a pipe and formatted to a terminal; a missing one is mentioned."""
     page = tmp_path / "tc-skew.md"
     page.write_text("# Title\n\n`a command`\n", encoding="utf-8")
     monkeypatch.setattr(explain, "page_of", lambda check_id: page if check_id == "tc-skew" else None)
@@ -83,5 +83,5 @@ def test_the_page_of_a_check_follows(
 
 
 def test_the_schema_is_printed(steward: Steward) -> None:
-    """As docs/checkup.schema.json holds it."""
+    """The command prints the JSON schema of check-ups."""
     assert json.loads(steward("schema").out) == schema()

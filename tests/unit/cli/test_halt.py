@@ -126,7 +126,7 @@ def test_a_name_that_no_plan_has_is_halted_and_doubted(steward: Steward, engine:
     ],
 )
 def test_what_is_not_clear_is_not_kept(steward: Steward, engine: Engine, arguments: list[str], words: str) -> None:
-    """Nothing is halted or resumed by half a command."""
+    """An incomplete or contradictory command ends with exit code 2, and no halt is recorded."""
     ended = steward(*arguments)
 
     assert (ended.code, ended.out) == (2, "")
@@ -136,7 +136,7 @@ def test_what_is_not_clear_is_not_kept(steward: Steward, engine: Engine, argumen
 
 
 def test_a_halt_that_cannot_be_kept_says_so(steward: Steward, engine: Engine) -> None:
-    """Nobody may think that a cluster is halted where it is not."""
+    """A halt that the ledger cannot record ends with exit code 2 and an error that says so."""
     with engine.begin() as connection:
         connection.execute(delete(tables.HEAD))
 
@@ -147,7 +147,7 @@ def test_a_halt_that_cannot_be_kept_says_so(steward: Steward, engine: Engine) ->
 
 
 def test_a_user_without_a_name_can_halt_too(steward: Steward, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a container that runs under a number."""
+    """A user without a name, as in a container, can halt a cluster and is named by number."""
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("os.getuid", lambda: 4_000_000)

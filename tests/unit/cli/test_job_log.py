@@ -42,7 +42,7 @@ def logged(**environment: str) -> list[str]:
 
 
 def test_a_job_tells_records_to_the_command_line() -> None:
-    """How far it is, what else it says, and which error ended it."""
+    """A job of the command line logs records: its progress, its other messages, and the error that ended it."""
     assert [job_record(line) for line in logged(**{AS_RECORDS: "1"})] == [
         JobRecord(words="reading 3", progress=True),
         JobRecord(words="not read", progress=True),
@@ -52,7 +52,7 @@ def test_a_job_tells_records_to_the_command_line() -> None:
 
 
 def test_a_job_logs_plain_lines_to_anybody_else() -> None:
-    """As in Airflow's log of the task."""
+    """A job that the command line did not start logs plain lines, such as Airflow's log of a task shows."""
     lines = logged()
     assert [job_record(line) for line in lines] == [None] * 4
     assert [line.split(" ", 2)[2] for line in lines] == [
@@ -71,7 +71,7 @@ def test_what_is_no_record() -> None:
 
 
 def test_whose_words_tell_how_far_it_is() -> None:
-    """By the logger's place in the tree, not by how its name begins."""
+    """A log message is about progress by its logger's place in the hierarchy, not by the start of its name."""
     assert is_progress("steward_spark")
     assert is_progress("pulsar_steward.collect.broker")
     assert not is_progress("pulsar_steward.collecting")

@@ -46,7 +46,7 @@ def a_script(folder: Path, text: str, name: str = "job.py") -> Path:
 
 
 def test_the_last_line_of_a_job_is_what_it_made(tmp_path: Path) -> None:
-    """Its progress is told while it runs; everything else that it logs is not."""
+    """A job's result is the last line that it prints; its progress is passed on, and its other messages are not."""
     script = a_script(
         tmp_path,
         "print('earlier'); print('made'); print()\n"
@@ -165,7 +165,7 @@ def test_a_spark_looks_where_its_master_is_named(steward: Steward, job: Path, tm
 def test_what_spark_needs_is_asked_for_before_the_cluster_is(
     steward: Steward, job: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, missing: str, words: str
 ) -> None:
-    """Who named a master is told in one line what is missing here."""
+    """With a master named, missing Java or missing jobs are reported in one line before the cluster is asked."""
     if missing == "java":
         monkeypatch.delenv("JAVA_HOME")
         monkeypatch.setenv("PATH", str(tmp_path))
@@ -179,14 +179,14 @@ def test_what_spark_needs_is_asked_for_before_the_cluster_is(
 
 
 def test_jobs_that_are_not_there_are_told(tmp_path: Path) -> None:
-    """With the variable to set; a checkout has them."""
+    """The jobs are found in a checkout, and the error about missing jobs names the variable to set."""
     assert spark_apps({}) == project_files() / "spark_apps"
     with pytest.raises(ConfigurationError, match=r"has no observe.py: set STEWARD_SPARK_APPS"):
         spark_apps({"STEWARD_SPARK_APPS": str(tmp_path)})
 
 
 def test_a_machine_without_java_is_told(tmp_path: Path) -> None:
-    """In a sentence, not in Spark's words; JAVA_HOME will do."""
+    """The error about missing Java names the version that is needed, and `JAVA_HOME` satisfies the check."""
     need_java({"JAVA_HOME": "/made/up"})
     with pytest.raises(ConfigurationError, match="version 17"):
         need_java({"PATH": str(tmp_path)})

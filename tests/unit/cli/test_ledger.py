@@ -61,7 +61,7 @@ def head_of(steward: Steward) -> str:
 
 
 def test_a_ledger_as_it_was_written(steward: Steward, url: str) -> None:
-    """Says how much was compared, and where the chain ends."""
+    """The verification of an intact ledger prints the number of compared rows and the head of the chain."""
     ended = steward("ledger", "verify", "--ledger", url)
 
     assert (ended.code, ended.err) == (0, "")
@@ -94,7 +94,7 @@ def test_dry_runs_of_no_plan(steward: Steward, url: str) -> None:
 
 
 def test_a_noted_head_stays_in_a_chain_that_grew(steward: Steward, url: str) -> None:
-    """However it is copied."""
+    """A noted head is found in a chain that grew, also if it was copied in upper case or with spaces."""
     noted = head_of(steward)
     assert steward("halt", "east", "--reason", "tests").code == 0
 
@@ -156,7 +156,7 @@ def test_a_head_that_is_none_ends_with_2(steward: Steward, url: str, noted: str)
 
 
 def test_a_damaged_database_ends_with_2(steward: Steward, tmp_path: Path, url: str) -> None:
-    """What cannot be read was not found to be tampered with, nor to be well; no part of an export stays."""
+    """A ledger that cannot be read ends verification and export with exit code 2, and no export file is left."""
     tamper(url, text("DROP TABLE halts"))
 
     verified = steward("ledger", "verify")
@@ -191,7 +191,7 @@ def test_an_export_is_the_same_in_a_file_and_on_standard_output(steward: Steward
     ],
 )
 def test_a_file_that_an_export_cannot_make(steward: Steward, tmp_path: Path, url: str, place: str, words: str) -> None:
-    """What is there stays as it is: it may be an earlier export."""
+    """An export that cannot make its file ends with exit code 2 and leaves an existing file as it is."""
     (tmp_path / "there").write_text("earlier", encoding="utf-8")
 
     ended = steward("ledger", "export", "--output", tmp_path / place)

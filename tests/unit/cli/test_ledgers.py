@@ -69,7 +69,7 @@ def test_only_an_upgrade_makes_tables(steward: Steward, tmp_path: Path, command:
 
 @pytest.mark.parametrize("command", ALL)
 def test_a_ledger_of_a_later_steward_is_left_alone(steward: Steward, tmp_path: Path, command: str) -> None:
-    """What it means is not known here; an upgrade does not go back either."""
+    """Every command, the upgrade included, refuses a ledger of a later version of Steward."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     engine = open_ledger(url)
     with engine.begin() as connection:

@@ -39,7 +39,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def test_logs_are_told_in_the_same_report(steward: Steward, healthy: str, log: Path) -> None:
-    """With what to do; a critical message makes findings of a cluster that looks healthy."""
+    """A critical message in a log is a finding with advice, also if the cluster itself looks healthy."""
     alone = steward("checkup", "--snapshot", healthy)
     ended = steward("checkup", "--snapshot", healthy, "--logs", log)
 
@@ -113,7 +113,7 @@ def test_what_a_log_holds_is_text(
 def test_what_cannot_be_read_is_told_first(
     steward: Steward, healthy: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str], words: str
 ) -> None:
-    """Before the cluster is looked at; exit code 2."""
+    """A file of logs that cannot be read ends the command with exit code 2 and one line, before any report."""
     monkeypatch.chdir(tmp_path)
     ended = steward("checkup", "--snapshot", healthy, *arguments)
 
@@ -122,7 +122,7 @@ def test_what_cannot_be_read_is_told_first(
 
 @pytest.mark.parametrize("check_id", LOG_CHECKS)
 def test_checks_of_logs_are_explained(steward: Steward, check_id: str) -> None:
-    """With their advice, their source and the page of all of them."""
+    """Each check of logs is explained with its title and with the page on logs."""
     ended = steward("explain", check_id)
 
     said = " ".join(ended.out.split())

@@ -88,7 +88,7 @@ def test_wrong_arguments_end_with_2(steward: Steward, arguments: list[str], word
     ],
 )
 def test_every_command_explains_itself(steward: Steward, command: str) -> None:
-    """On request."""
+    """Every command prints its usage with --help."""
     ended = steward(*command.split(), "--help")
 
     assert ended.code == 0
@@ -96,7 +96,7 @@ def test_every_command_explains_itself(steward: Steward, command: str) -> None:
 
 
 def test_the_version_is_told(steward: Steward) -> None:
-    """In one word."""
+    """The option --version prints the name and version of the program."""
     ended = steward("--version")
 
     assert ended.code == 0
@@ -122,7 +122,7 @@ def test_a_defect_ends_with_2_and_its_trace(steward: Steward, monkeypatch: pytes
 def test_an_interruption_ends_with_130(
     steward: Steward, monkeypatch: pytest.MonkeyPatch, raised: BaseException, code: int
 ) -> None:
-    """As shells expect it."""
+    """An interrupted command ends with exit code 130, as shells expect."""
 
     def interrupted(**_: object) -> None:
         raise raised
@@ -155,7 +155,7 @@ def test_an_interruption_ends_with_130(
     ],
 )
 def test_an_error_is_one_line_with_its_remedy(error: StewardError, words: str) -> None:
-    """Whoever reads it knows what to do next."""
+    """Each error is told in one line, which says how to solve the problem."""
     line = in_one_line(error)
 
     assert words in line
@@ -176,7 +176,7 @@ def test_a_reader_that_goes_away_is_no_defect() -> None:
 
 
 def test_the_command_line_loads_neither_airflow_nor_spark_nor_a_writer() -> None:
-    """What it imports cannot change a cluster, nor add to a ledger what would permit it to."""
+    """The command line imports no Airflow, Spark or writer, so it cannot change a cluster or approve a change."""
     names = (
         "import json, sys, pulsar_steward.cli.main as cli; group = cli.typer.main.get_command(cli.app);"
         " [group.get_command(None, name) for name in cli.COMMANDS]; print(json.dumps(list(sys.modules)))"
@@ -190,7 +190,7 @@ def test_the_command_line_loads_neither_airflow_nor_spark_nor_a_writer() -> None
 
 
 def test_a_checkup_does_not_wait_for_what_only_the_ledgers_commands_need() -> None:
-    """Its first line is there within a second."""
+    """The check-up starts without loading SQLAlchemy and Alembic, which only the ledger's commands need."""
     names = (
         "import json, sys, pulsar_steward.cli.main, pulsar_steward.cli.checkup; print(json.dumps(list(sys.modules)))"
     )

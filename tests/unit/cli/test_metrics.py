@@ -33,7 +33,7 @@ def options(tmp_path: Path) -> tuple[str, ...]:
 
 
 def test_metrics_of_ledger_and_snapshot(steward: Steward, options: tuple[str, ...]) -> None:
-    """What is found and what has no outcome yet, of every cluster that is known."""
+    """The metrics count each cluster's findings in its snapshot and its calls without an outcome in the ledger."""
     ended = steward("metrics", *options)
     assert (ended.code, ended.err) == (0, "")
     assert 'steward_findings{check="tc-skew",cluster="east",severity="critical"} 1.0' in ended.out
@@ -63,7 +63,7 @@ def test_a_file_is_replaced_as_a_whole(steward: Steward, options: tuple[str, ...
 
 
 def test_a_file_that_cannot_be_written(steward: Steward, options: tuple[str, ...], tmp_path: Path) -> None:
-    """The error names it."""
+    """A file that cannot be written ends the command with exit code 2, and the error names it."""
     ended = steward("metrics", *options, "--output", tmp_path / "missing" / "steward.prom")
     assert ended.code == 2
     assert "missing/steward.prom cannot be written" in ended.err

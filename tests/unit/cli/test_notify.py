@@ -68,13 +68,13 @@ def test_what_would_be_sent(steward: Steward, ledger: str, golden: Golden) -> No
 
 
 def test_it_sends_nothing(steward: Steward, ledger: str) -> None:
-    """Only the DAG does."""
+    """The command refuses to run without --dry-run, and names the DAG that sends the messages."""
     ended = steward("notify", "--ledger", ledger)
     assert (ended.code, "pulsar_notify" in ended.err) == (2, True)
 
 
 def test_without_recipients_nothing_would_be_sent(steward: Steward, home: Path) -> None:
-    """And no ledger is needed to say so."""
+    """Without a recipient in a policy the dry run says that nothing is sent, and it needs no ledger."""
     (home / "policy.yaml").unlink()
     ended = steward("notify", "--dry-run")
     assert (ended.code, ended.out) == (0, "No policy names a recipient of messages: nothing is sent.\n")
@@ -107,7 +107,7 @@ def test_doctor_looks_at_each_recipient(golden: Golden) -> None:
 
 
 def test_doctor_says_what_was_given_up(ledger: str, home: Path) -> None:
-    """With the last reason."""
+    """The line on a recipient's messages has the last reason of a message that was given up."""
     now = datetime.now(UTC)
     engine = open_ledger(ledger)
     shelf, policies = SnapshotShelf(str(home)), policies_of(["east"]).policies
@@ -122,7 +122,7 @@ def test_doctor_says_what_was_given_up(ledger: str, home: Path) -> None:
 
 
 def test_doctor_asks_the_airflow_of_this_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """In a process of its own, with the connections that Airflow has there."""
+    """A recipient's address is read from the connections of the Airflow in this environment, by another process."""
     monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "airflow"))
     monkeypatch.setenv("AIRFLOW_CONN_STEWARD_NOTIFY_OPS", "https://:secret@hooks.example.org:8443/https")
     found = by_airflow([Asked("steward_notify_ops", RecipientKind.WEBHOOK)], seconds=600)

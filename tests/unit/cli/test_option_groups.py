@@ -60,7 +60,7 @@ def test_what_is_not_given_is_the_field_s_default() -> None:
 
 
 def test_two_structs_cannot_have_one_option() -> None:
-    """Whoever gave it would not know for which of them it is."""
+    """A command whose structs share an option is refused, as it is not clear which of them gets the value."""
 
     def command(*, one: Inner, other: Inner) -> None:
         raise AssertionError(one, other)

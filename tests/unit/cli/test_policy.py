@@ -43,7 +43,7 @@ def line_of(text: str, section: str, key: str) -> str:
     ],
 )
 def test_a_policy_that_holds_up(steward: Steward, tmp_path: Path, text: str, words: str) -> None:
-    """With how many keys it sets, and for whom."""
+    """The check of a valid policy prints its digest and how many keys it sets, in all and for which kinds of names."""
     policy = tmp_path / "p.yaml"
     policy.write_text(text, encoding="utf-8")
 
@@ -82,7 +82,7 @@ def test_a_policy_that_does_not(
 
 
 def test_every_trouble_has_a_line(steward: Steward, tmp_path: Path) -> None:
-    """So that an editor can go there."""
+    """Each error in a policy is printed with file, line and column, which editors can open."""
     policy = tmp_path / "p.yaml"
     policy.write_text("admn: {}\ntenants:\n  acme:\n    apply: {}\n", encoding="utf-8")
 
@@ -116,7 +116,7 @@ def test_the_defaults_are_shown_where_there_is_no_file(steward: Steward) -> None
 
 
 def test_overrides_are_shown_where_nobody_is_named(steward: Steward) -> None:
-    """So that nothing of the file is lost in what is printed."""
+    """The printed policy has all overrides if no cluster is named; otherwise those of the cluster are applied."""
     assert values(steward("policy", "show", "--policy", EXAMPLE).out) == load_policy(EXAMPLE)
     assert values(steward("policy", "show", "east", "--policy", EXAMPLE).out) == load_policy(EXAMPLE).for_cluster(
         "east"
@@ -174,7 +174,7 @@ def test_each_value_says_where_it_comes_from(
 def test_a_cluster_has_the_file_that_scheduled_runs_use(
     steward: Steward, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: list[str], minutes: int, words: str
 ) -> None:
-    """Its own, or else the one for all."""
+    """A cluster's policy comes from its own file, or else from the file for all clusters."""
     monkeypatch.setenv("STEWARD_HOME", str(tmp_path))
     (tmp_path / "policies").mkdir()
     for file in files:

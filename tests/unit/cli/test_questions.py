@@ -94,7 +94,7 @@ def test_of_one_cluster(steward: Steward, engine: Engine) -> None:
 
 
 def test_nothing_is_taken_back_without_a_reason_or_by_mistake(steward: Steward, engine: Engine) -> None:
-    """Neither an approval, nor what is not there."""
+    """The command needs a reason, and refuses the number of an approval and a number that does not exist."""
     number = record_no(engine, Decision.SNOOZED)
     silent = steward("questions", "ask-again", str(number))
     assert (silent.code, "--reason" in silent.err) == (2, True)

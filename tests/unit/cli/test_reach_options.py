@@ -61,7 +61,7 @@ def test_an_address_that_is_said_to_be_two_brokers_is_refused(steward: Steward) 
 
 @pytest.mark.parametrize("command", ["checkup", "plan"])
 def test_behind_a_front_door_brokers_are_not_looked_at(command: str, steward: Steward) -> None:
-    """Which is no health, and says what to do."""
+    """A command behind a front door ends with exit code 2 and names the remedy, as no broker can be read."""
     with running_simulator(ClusterSpec()) as cluster:
         ended = steward(command, "--admin-url", cluster.admin_urls[0], "--front-door")
     assert ended.code == 2
@@ -85,7 +85,7 @@ def test_behind_a_front_door_brokers_are_not_looked_at(command: str, steward: St
 def test_options_that_cannot_work_are_one_line(
     options: list[str], words: str, steward: Steward, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before anybody is asked."""
+    """Options that cannot work end the check-up with exit code 2 and an error about them."""
     monkeypatch.chdir(tmp_path)
     ended = steward("checkup", "--admin-url", "https://b:8443", *options)
     assert ended.code == 2

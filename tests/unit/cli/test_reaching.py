@@ -107,7 +107,7 @@ def test_who_does_not_let_us_in_is_told(steward: Steward, arguments: list[str], 
 
 
 def test_a_name_that_can_be_no_folder_is_refused() -> None:
-    """Before anything is collected."""
+    """A cluster name that cannot name a folder is refused before a snapshot is collected."""
     with running_simulator(ClusterSpec(brokers=1)) as cluster:
         target = Target(urls=cluster.admin_urls, cluster="../up", policy=Policy())
         with pytest.raises(ConfigurationError, match="--cluster"):

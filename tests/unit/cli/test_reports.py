@@ -70,7 +70,7 @@ def test_everything_is_told_on_request(steward: Steward, snapshot: str, options:
 def test_a_snapshot_that_nobody_diagnosed_is_told(
     steward: Steward, snapshot: str, command: str, missing: str, golden: Golden
 ) -> None:
-    """With what to do about it: nothing that was found would pass for health."""
+    """A snapshot without a diagnosis ends the command with exit code 2 and one line that says what to do."""
     shutil.rmtree(f"{snapshot}/{missing}")
 
     ended = steward(command, "--snapshot", f"{snapshot}/")
@@ -158,7 +158,7 @@ def test_a_policy_changes_what_would_be_proposed(
 
 
 def test_a_plan_is_shown_step_by_step(steward: Steward, snapshot: str) -> None:
-    """With the remark that moves of the last minutes are not known without a ledger."""
+    """The plan is printed with the call of each step, and with the remark that no ledger was named."""
     ended = steward("plan", "--snapshot", snapshot)
 
     assert ended.code == 0
@@ -175,7 +175,7 @@ def test_a_plan_of_nothing_says_why(steward: Steward, tmp_path: Path) -> None:
 
 
 def test_a_plan_as_json_is_the_plan(steward: Steward, snapshot: str) -> None:
-    """In the form that digests are made of."""
+    """The plan is printed as JSON in the very form that its digest is made of."""
     ended = steward("plan", "--snapshot", snapshot, "--json")
 
     plan = Plan.decoded(ended.out)

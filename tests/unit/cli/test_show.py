@@ -75,7 +75,7 @@ def test_a_plan_that_nobody_answered_says_so(
 
 
 def test_a_question_that_ended_is_shown_with_its_reason(steward: Steward, tmp_path: Path) -> None:
-    """And until when observations proposed the same."""
+    """An ended question is shown with its reason and with the last snapshot that proposed the same."""
     url = f"sqlite:///{tmp_path / 'questions.db'}"
     engine = open_ledger(url)
     writer = LedgerWriter(engine)
@@ -104,7 +104,7 @@ def test_a_plan_that_is_not_there_is_told_with_those_that_are(steward: Steward, 
 
 
 def test_a_batch_under_way_is_shown_as_such(steward: Steward, tmp_path: Path, golden: Golden) -> None:
-    """Which call is being made, and how many steps have come to an end."""
+    """A batch under way is shown with the step whose call is being made and the number of steps that have ended."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     engine = open_ledger(url)
     writer = LedgerWriter(engine)

@@ -47,14 +47,14 @@ TOKEN = "made.up-token_of-a.superuser"
 
 @pytest.fixture
 def no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Neither by its variable nor on the path, and no Spark jobs."""
+    """A machine without Java: `JAVA_HOME` is not set, and the path has none."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
 
 
 @pytest.fixture
 def temporary(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Where temporary folders go."""
+    """Folder in which temporary folders are made."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
@@ -118,7 +118,7 @@ def test_the_first_words_do_not_wait_for_an_answer(tmp_path: Path) -> None:
 
 
 def test_who_is_slow_is_told_while_it_is_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """By name, with how long an answer may take by the policy of the cluster, and how many others have answered."""
+    """A slow broker is named while it is waited for, with the policy's time limit and the brokers read so far."""
     monkeypatch.setattr(snapshot, "PATIENCE_SECONDS", 0.2)
     monkeypatch.setattr(snapshot, "diagnose", lambda *_: None)
     policy = Policy.model_validate({"clusters": {"local": {"admin": {"total_timeout_seconds": 77}}}})
@@ -146,7 +146,7 @@ def test_who_is_slow_is_told_while_it_is_waited_for(monkeypatch: pytest.MonkeyPa
 def test_who_is_quick_is_not_told(
     monkeypatch: pytest.MonkeyPatch, slowest: tuple[str, float] | None, words: str | None
 ) -> None:
-    """Who is slow is told again and again; watching ends with what is watched, also where that fails."""
+    """Only a slow broker is told, and repeatedly; the watching thread ends with its block, also after an error."""
     monkeypatch.setattr(snapshot, "PATIENCE_SECONDS", 0.05)
     monkeypatch.setattr(PendingBrokers, "slowest", lambda _: slowest)
     said: list[str] = []
@@ -185,7 +185,7 @@ def test_a_broker_that_is_gone_makes_it_partial(steward: Steward, temporary: Pat
 
 
 def test_a_cluster_none_of_whose_brokers_can_be_read(steward: Steward, temporary: Path) -> None:
-    """Nothing is reported; what to do is, and nothing stays behind."""
+    """A check-up that can read no broker ends with exit code 2 and advice, and leaves no temporary files."""
     with running_simulator(ClusterSpec(brokers=1)) as cluster:
         cluster.faults.add(Fault(Answer(403), path="broker-stats", times=None))
         ended = steward("checkup", *urls_of(cluster))
@@ -209,7 +209,7 @@ def test_a_folder_that_cannot_be_written_to_is_told(steward: Steward, tmp_path: 
 
 
 def test_a_check_without_a_page_has_none() -> None:
-    """Whatever is asked for."""
+    """The page of an unknown check is None."""
     assert page_of("no-such-check") is None
 
 
@@ -233,7 +233,7 @@ def test_progress_goes_to_standard_error(
 
 
 def test_the_module_can_be_run() -> None:
-    """Where the script is not installed."""
+    """The command line can be run as a Python module, without the installed script."""
     command = [sys.executable, "-m", "pulsar_steward.cli", "--version"]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603 - fixed
 

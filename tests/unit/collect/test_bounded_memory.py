@@ -46,7 +46,7 @@ CLIENT = {
 
 
 def subscription(consumers: int) -> dict[str, object]:
-    """As brokers write it, with fields that nobody reads."""
+    """A subscription as brokers write it, with fields that are not read."""
     names = [CLIENT | {"consumerName": f"c-{number}"} for number in range(consumers)]
     return {"consumers": names, "type": "Shared", "msgBacklog": 5, "unackedMessages": 3, "unused": "x" * 300}
 
@@ -105,7 +105,7 @@ class Broker(BaseHTTPRequestHandler):
         self.wfile.write(text)
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Suppresses the log of the server."""
 
 
 @contextmanager

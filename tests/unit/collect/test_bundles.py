@@ -74,7 +74,7 @@ def test_a_cluster_without_namespaces_has_no_bundles() -> None:
 
 
 def test_positions_that_nobody_told_are_those_of_coordinators() -> None:
-    """In the bundles of ``pulsar/system`` only; what a broker told stands."""
+    """Bundles of `pulsar/system` without positions from a broker get the sorted positions of coordinators."""
     bundles = table(
         BUNDLES,
         [

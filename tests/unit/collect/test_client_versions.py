@@ -65,7 +65,7 @@ def test_clients_are_counted_by_version() -> None:
 
 
 def test_clients_without_a_version_are_counted_too() -> None:
-    """However brokers leave it out."""
+    """Clients whose version is null or empty are counted under an empty version."""
     (row,) = rows_of({"persistent://a/b/c": topic(consumer(None), publishers=(producer(None), producer("")))})
 
     assert (row["client_version"], row["producers"], row["consumers"], row["hosts"]) == ("", 2, 1, 1)
@@ -110,7 +110,7 @@ def test_what_clients_say_is_bounded() -> None:
     ],
 )
 def test_what_is_known_of_a_version(version: str, severity: Severity | None) -> None:
-    """By its number, not by its letters; of no version at all something is known as well."""
+    """A client's known trouble follows from the number of its version, and a missing version is suspicious."""
     known = trouble_of(version)
 
     assert (known.severity if known else None) == severity
@@ -118,7 +118,7 @@ def test_what_is_known_of_a_version(version: str, severity: Severity | None) -> 
 
 
 def test_every_trouble_can_be_met() -> None:
-    """None is hidden behind another, and each has a source."""
+    """Each known trouble is found for the last version that has it, and names its source."""
     for known in TROUBLES:
         last = known.cured - 1
         major, rest = divmod(last, 1_000_000)

@@ -79,7 +79,7 @@ def cluster() -> Iterator[Simulator]:
 
 
 def settings_of(cluster: Simulator, token: str = TOKEN) -> AdminSettings:
-    """How to reach it; failures are told at once."""
+    """Settings to reach the cluster, with one attempt for each read."""
     return AdminSettings(urls=cluster.admin_urls, token=SecretStr(token), limits=AdminPolicy(read_attempts=1))
 
 
@@ -107,7 +107,7 @@ def diagnosed(settings: AdminSettings, out: Path, order: Order = ORDER) -> Snaps
 
 
 def test_a_whole_cluster_is_collected_and_judged(cluster: Simulator, tmp_path: Path) -> None:
-    """What the cluster shows is what planners are given."""
+    """A snapshot of a whole cluster yields the findings and planning facts that its brokers show."""
     before = cluster.owned_bundles()
 
     snapshot = diagnosed(settings_of(cluster), tmp_path)
@@ -127,7 +127,7 @@ def test_a_whole_cluster_is_collected_and_judged(cluster: Simulator, tmp_path: P
 
 
 def test_looking_changes_nothing(cluster: Simulator, tmp_path: Path) -> None:
-    """Only GETs are sent, none of them could load a bundle, and each broker is asked for its statistics once."""
+    """A snapshot sends only GETs that load no bundle, and asks each active broker for its statistics once."""
     collected(settings_of(cluster), tmp_path)
 
     records = cluster.requests.all()
@@ -139,7 +139,7 @@ def test_looking_changes_nothing(cluster: Simulator, tmp_path: Path) -> None:
 
 
 def test_looking_closer_changes_nothing(tmp_path: Path) -> None:
-    """What could load a bundle is asked of suspects only, and of their owners only, who have just said they are."""
+    """Only the owner of a suspect's bundle is asked about the suspect, and the owned bundles stay the same."""
     with running(TROUBLED, token=TOKEN) as cluster:
         before = cluster.owned_bundles()
         collected(settings_of(cluster), tmp_path)
@@ -281,7 +281,7 @@ def test_files_of_tries_that_did_not_end_well_do_not_count(cluster: Simulator, t
 
 
 def test_what_goes_wrong_leaves_no_snapshot_behind(cluster: Simulator, tmp_path: Path) -> None:
-    """Nor files that nobody would ever remove; one that was there before stays as it was."""
+    """A collection that fails leaves no staging folder, and a finished snapshot from before stays finished."""
     before = collected(settings_of(cluster), tmp_path)
     cluster.faults.add(Fault(Answer(403, "no superuser"), path="broker-stats/topics", times=None))
 
@@ -327,5 +327,5 @@ def test_brokers_are_divided_into_as_many_shards_as_are_asked_for(
 
 @pytest.mark.parametrize(("brokers", "tasks"), [(0, 1), (1, 1), (3, 3), (100, 4), (200, 4), (201, 5), (1_000, 20)])
 def test_no_shard_holds_too_many_brokers(brokers: int, tasks: int) -> None:
-    """Whoever diagnoses a shard has all of its topics in memory, however few cores there are."""
+    """The number of tasks grows with the brokers, so that no shard holds more than 50 of them."""
     assert Division(tasks=4, at_once=8).tasks_for(brokers) == tasks

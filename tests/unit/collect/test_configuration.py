@@ -12,12 +12,12 @@ SECRET = re.compile(r"(?i)pass|token|secret|credential|auth|param|key(store|file
 
 
 def test_no_setting_that_may_hold_a_secret_is_kept() -> None:
-    """None of them is named like one."""
+    """Settings whose name suggests a secret are not kept."""
     assert [key for key in KEPT if SECRET.search(key)] == []
 
 
 def test_of_a_broker_that_tells_its_passwords_none_is_kept() -> None:
-    """Whatever a real broker tells, with a secret in every setting that is not on the list."""
+    """The kept settings hold no secret, although every setting that is not on the list contains one."""
     told = {key: value if key in KEPT else "s3cr3t" for key, value in default_configuration().items()}
     told |= {"brokerClientAuthenticationParameters": "token:s3cr3t", "managedLedgerPassword": "s3cr3t"}
 

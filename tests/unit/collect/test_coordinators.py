@@ -35,7 +35,7 @@ def test_a_coordinator_in_no_known_bundle_is_unknown() -> None:
 
 
 def test_a_bundle_that_an_unread_broker_may_own_leaves_its_coordinators_unknown() -> None:
-    """Nobody known to hold it is not the same as nobody."""
+    """A coordinator's broker is unknown when it is unknown who owns the coordinator's bundle."""
     (first,) = placement(1, [SystemBundle("0x00000000_0xffffffff", None, owner_known=False)])
 
     assert (first.bundle, first.broker, first.broker_known) == ("0x00000000_0xffffffff", None, False)

@@ -67,7 +67,7 @@ def test_ledgers_are_asked_for_only_where_they_are_wanted(cluster: Simulator) ->
 
 
 def test_policies_of_a_topic_itself_are_read(cluster: Simulator) -> None:
-    """What is not set is an empty object."""
+    """The policies that a topic does not set itself are read as empty objects."""
     (row,) = drilled(cluster, 1, DetailRequest(WHOLE, BASE, policies=True))["own_policies"]
 
     assert row == {"base": BASE, "topic_quota_json": "{}", "topic_retention_json": "{}"}
@@ -76,7 +76,7 @@ def test_policies_of_a_topic_itself_are_read(cluster: Simulator) -> None:
 @pytest.mark.parametrize("number", [0, 1, 2], ids=["the leader", "its last owner", "another broker"])
 @pytest.mark.parametrize("policies", [False, True])
 def test_a_bundle_that_nobody_owns_any_more_stays_so(cluster: Simulator, number: int, *, policies: bool) -> None:
-    """Nobody is asked for its topics, as already the question would make the leader give it to a broker."""
+    """A drill yields no rows for a bundle without an owner, and the bundle stays without one."""
     unloaded = httpx.put(
         f"{cluster.admin_urls[1]}/admin/v2/namespaces/acme/orders/0x00000000_0xffffffff/unload", follow_redirects=True
     )
@@ -92,7 +92,7 @@ def test_a_bundle_that_nobody_owns_any_more_stays_so(cluster: Simulator, number:
 
 
 def test_a_bundle_that_moved_is_not_followed(cluster: Simulator) -> None:
-    """Its new owner is asked with the next snapshot."""
+    """A broker that does not own the bundle yields no rows, and no other broker is asked."""
     found = drilled(cluster, 0, DetailRequest(WHOLE, PARTITION))
 
     assert found["drilled"] == []
@@ -129,7 +129,7 @@ def test_no_more_is_asked_when_the_time_is_up(cluster: Simulator) -> None:
 
 
 def test_a_topic_without_subscriptions_is_one_row() -> None:
-    """Its quota and age are told all the same; an age limit of 0 is one that brokers do not look at."""
+    """A topic without subscriptions yields one row with its quota and age, and an age limit of 0 counts as none."""
     detail = TopicDetail(backlog_quota_limit_size=0, backlog_quota_limit_time=0, oldest_backlog_message_age_seconds=9)
 
     (row,) = rows_of(DetailRequest(WHOLE, BASE), detail, None)

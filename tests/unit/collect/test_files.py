@@ -44,7 +44,7 @@ def test_each_table_has_a_file_and_the_rows_of_others_are_left(tmp_path: Path) -
 
 
 def test_row_groups_are_neither_tiny_nor_endless(tmp_path: Path) -> None:
-    """However small the pieces are, readers find groups that are worth opening."""
+    """Small pieces are gathered into row groups of `GROUP_ROWS` rows, and the last group holds the rest."""
     with TableFiles(tmp_path, "part.parquet", (CONFIGURATION,)) as files:
         for first in range(0, 2 * GROUP_ROWS + 5_000, 5_000):
             files.takes(settings(first, 5_000))

@@ -33,7 +33,7 @@ def topic(*producers: str, consumers: tuple[str, ...] = ()) -> TopicStatistics:
 
 
 def at(second: int) -> datetime:
-    """So many seconds after noon."""
+    """Returns the time this many seconds after noon."""
     return datetime(2026, 1, 1, 12, 0, second, tzinfo=UTC)
 
 

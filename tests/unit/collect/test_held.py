@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where temporary files go."""
+    """Folder for the temporary files of a test."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
 
@@ -33,7 +33,7 @@ def piece(table: Table, first: int, count: int = 100) -> TableBatch:
 
 
 def rows(pieces: Iterable[TableBatch]) -> dict[str, list[dict[str, str]]]:
-    """By table."""
+    """Returns the rows of all pieces, by table."""
     found: dict[str, list[dict[str, str]]] = {}
     for each in pieces:
         found.setdefault(each.table.name, []).extend(each.rows.to_pylist())
@@ -54,7 +54,7 @@ def test_all_comes_back_in_order(temporary: Path, most: int) -> None:
 
 
 def test_what_does_not_count_is_let_go(temporary: Path) -> None:
-    """It leaves no file."""
+    """Held rows that are let go leave no temporary file and are not returned later."""
     held = HeldRows(0)
     held.add([piece(UNREAD, 0)])
     held.let_go()

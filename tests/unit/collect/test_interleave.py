@@ -44,7 +44,7 @@ def test_one_that_waits_long_holds_up_no_other() -> None:
 
 
 def test_few_are_begun_at_a_time() -> None:
-    """What one holds until it has ended is held by so many at most."""
+    """The number of tasks that have begun and not yet ended never exceeds the limit."""
     begun, most, lock = 0, 0, Lock()
 
     def one() -> Task[str]:
@@ -79,6 +79,6 @@ def test_what_a_call_raises_is_raised_where_it_was_asked_for() -> None:
 
 
 def test_nothing_to_wait_for_is_nothing() -> None:
-    """No things, no calls."""
+    """Interleaving no tasks returns no results."""
     nothing: Iterator[Task[str]] = iter(())
     assert list(interleave(nothing, 4)) == []

@@ -12,7 +12,7 @@ STATISTICS = BundleStatistics("acme/orders", WHOLE, TOPICS)
 
 
 def test_a_bundle_that_is_still_owned_is_as_it_was() -> None:
-    """Nothing is looked for where the range is the same."""
+    """A bundle that the broker still owns with the same range keeps its statistics as they are."""
     owned = owned_by_namespace([f"acme/orders/{WHOLE}"])
 
     assert list(as_owned_now(STATISTICS, owned)) == [(WHOLE, TOPICS)]

@@ -36,7 +36,7 @@ def test_calls_keep_their_distance() -> None:
 
 
 def test_no_call_begins_after_the_end() -> None:
-    """Neither one that is late nor one that would have to wait beyond it."""
+    """A call that would begin at the end of the time or later is refused at once, without sleeping."""
     clock = Clock()
     pace = Pace(1, 2, clock, clock.sleep)
     pace.wait()

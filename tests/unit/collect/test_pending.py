@@ -37,14 +37,14 @@ class Noted(PendingBrokers):
 
     @contextmanager
     def on(self, broker: str) -> Iterator[None]:
-        """As `PendingBrokers.on`."""
+        """Remembers the broker, and does what `PendingBrokers.on` does."""
         self.names.append(broker)
         with super().on(broker):
             yield
 
 
 def test_who_is_waited_for_longest_is_told(clock: SimpleNamespace) -> None:
-    """With the seconds until now, and no longer than until the answer is there."""
+    """The broker that has been asked for the longest time is reported as slowest until it answers."""
     pending = PendingBrokers()
     assert pending.slowest() is None
 
@@ -58,7 +58,7 @@ def test_who_is_waited_for_longest_is_told(clock: SimpleNamespace) -> None:
 
 
 def test_the_next_one_is_told_when_the_longest_has_ended(clock: SimpleNamespace) -> None:
-    """Whatever its end was."""
+    """A call that ended, also by an error, is no longer reported, and the next broker is the slowest."""
     pending = PendingBrokers()
     first, second = pending.on("b:1"), pending.on("a:1")
     first.__enter__()
@@ -76,7 +76,7 @@ def test_the_next_one_is_told_when_the_longest_has_ended(clock: SimpleNamespace)
 
 
 def test_of_those_that_are_asked_at_once_the_first_name_is_told(clock: SimpleNamespace) -> None:
-    """And not one after the other."""
+    """The first name is reported as slowest when several brokers are asked at the same time."""
     pending = PendingBrokers()
 
     with pending.on("b:1"), pending.on("a:1"):

@@ -40,8 +40,8 @@ def calls(cluster: Simulator) -> list[str]:
         ({"positions_from_clients": 1}, 4),
     ],
 )
-def test_the_largest_bundles_are_asked_for(policy: dict[str, int], bundles: int) -> None:
-    """Where they are large enough; a healthy cluster is asked nothing more."""
+def test_bundles_are_asked_for_as_the_policy_bounds_it(policy: dict[str, int], bundles: int) -> None:
+    """Bundles are asked for hash positions only from the policy's size on, and only as many as it permits."""
     with running(SPEC) as cluster:
         found = positions(cluster, **policy)
 

@@ -41,7 +41,7 @@ def cluster() -> Iterator[Simulator]:
 
 
 def settings_of(cluster: Simulator) -> AdminSettings:
-    """How to reach it; a failure is told at once."""
+    """Settings to reach the cluster, with one attempt for each read."""
     return AdminSettings(urls=cluster.admin_urls, limits=AdminPolicy(read_attempts=1))
 
 
@@ -144,7 +144,7 @@ def test_clients_of_subscriptions_without_backlog_are_not_named() -> None:
 
 
 def test_settings_of_a_broker_are_kept_that_somebody_reads(cluster: Simulator) -> None:
-    """Every value is text."""
+    """The configuration of a broker is kept as text, for all settings of the list that its version has."""
     found = {row["key"]: row["value"] for row in read_first(cluster)["configuration"]}
 
     assert found.keys() == KEPT - {"loadBalancerSheddingExcludedNamespaces"}  # which later versions have
@@ -152,7 +152,7 @@ def test_settings_of_a_broker_are_kept_that_somebody_reads(cluster: Simulator) -
 
 
 def test_metrics_of_a_broker_are_kept_that_somebody_reads(cluster: Simulator) -> None:
-    """What rests is told once, and what the statistics tell anyhow not at all."""
+    """The metrics that are kept all belong to the list of series, and zeros of all topics take a single row."""
     found = read_first(cluster)
     (broker,) = found["brokers"]
     metrics = found["metrics"]
@@ -170,7 +170,7 @@ def test_metrics_of_a_broker_are_kept_that_somebody_reads(cluster: Simulator) ->
 
 
 def test_metrics_that_are_too_long_are_cut_and_said() -> None:
-    """What was read until then stands."""
+    """A broker whose metrics are longer than the limit is marked as one whose metrics were not read."""
     many = TopicSpec("t", partitions=2000, subscriptions=(SubscriptionSpec("s", delayed=1, backlog=2),))
     with running(ClusterSpec(namespaces=(NamespaceSpec("acme/orders", topics=(many,), owner=0),))) as cluster:
         (broker,) = read_first(cluster, metrics_megabytes=1)["brokers"]
@@ -244,7 +244,7 @@ def test_a_broker_that_cannot_be_read_yields_nothing_but_its_failure(
 
 
 def test_a_broker_without_a_load_report_is_read_all_the_same(cluster: Simulator) -> None:
-    """Its metrics tell the same of its resources; what nothing tells is null."""
+    """A broker without a load report is read, with the CPU usage of its metrics, or null without those."""
     cluster.faults.add(Fault(Answer(404), path="load-report", times=None))
 
     (broker,) = read_first(cluster)["brokers"]

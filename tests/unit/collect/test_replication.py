@@ -26,7 +26,7 @@ def kept(**replication: object) -> list[str | None]:
 
 
 def test_what_brokers_tell_of_each_remote_cluster_is_kept() -> None:
-    """By the clusters' names; a topic that is replicated to none has nothing."""
+    """Replication is kept for each remote cluster in the order of their names, and is null for a topic without any."""
     specs = (ReplicatorSpec("west", 7, connected=False), ReplicatorSpec("east", 0, rate_out=2.5, expired_rate=1.0))
     none, both = kept(**{each.cluster: replicator(each) for each in specs})
 

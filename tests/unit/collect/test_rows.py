@@ -24,7 +24,7 @@ def test_an_answer_is_of_one_table_only() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, BATCH_ROWS - 1, BATCH_ROWS, BATCH_ROWS + 1, 3 * BATCH_ROWS])
 def test_batches_stay_bounded_and_lose_nothing(count: int) -> None:
-    """However many rows come at once, batches hold no more than their limit and all rows in order."""
+    """The batches hold all rows in order, and each batch holds at most `BATCH_ROWS` rows."""
     rows = Rows(UNREAD)
     rows.add([str(number) for number in range(count)], [None] * count)
 

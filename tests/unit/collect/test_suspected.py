@@ -16,7 +16,7 @@ from pulsar_steward.snapshots.arrow import schema_of
 
 
 def topic(name: str, namespace: str = "acme/orders") -> str:
-    """Its full name."""
+    """Returns the full name of a topic."""
     return f"persistent://{namespace}/{name}"
 
 

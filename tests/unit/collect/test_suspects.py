@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def topic(name: str, namespace: str = "acme/orders") -> str:
-    """Its full name."""
+    """Returns the full name of a topic."""
     return f"persistent://{namespace}/{name}"
 
 
@@ -102,7 +102,7 @@ def of_broker(*backlogs: tuple[str, int], samples: Sequence[dict[str, Any]] = ()
 
 @pytest.mark.parametrize("divided", [True, False])
 def test_a_small_quota_that_is_nearly_full_makes_a_suspect(divided: bool) -> None:
-    """However large other backlogs are; half of a quota is room enough, and no quota is never full."""
+    """A topic over its small quota is a suspect as well as topics with much larger backlogs."""
     large = [(f"large-{number}", 10**12 + number) for number in range(3)]
     limits = [told(name, "quota_limit", 1e13) for name, _ in large]
     one = of_broker(*large, ("free", 10**9), samples=[*limits, told("free", "quota_limit", -1.0)])
@@ -114,7 +114,7 @@ def test_a_small_quota_that_is_nearly_full_makes_a_suspect(divided: bool) -> Non
 
 
 def test_an_old_backlog_under_a_quota_makes_a_suspect() -> None:
-    """By the share of the age quota; a young one, one without such a quota and one of nobody's are none."""
+    """Topics near their age quota are suspects, the nearest first, but not young, unlimited or Pulsar's own ones."""
     names = ("old", "older", "young", "unlimited", "__change_events")
     ages = [told(name, "age_seconds", age) for name, age in zip(names, (80, 90, 4, 90, 99), strict=True)]
     limits = [
@@ -125,7 +125,7 @@ def test_an_old_backlog_under_a_quota_makes_a_suspect() -> None:
 
 
 def test_of_many_the_worst_are_kept() -> None:
-    """However many come, and of topics that are equally bad the first by name."""
+    """The worst of very many topics are kept as suspects, and equally bad ones are ordered by name."""
     rows = [{"topic": topic(f"t-{number:06d}"), "backlog_entries": number // 2} for number in range(120_000)]
     pieces = [piece(SUBSCRIPTIONS, rows[first : first + 10_000]) for first in range(0, len(rows), 10_000)]
 
@@ -142,7 +142,7 @@ def test_of_many_the_worst_are_kept() -> None:
     ],
 )
 def test_pulsars_own_topics_are_no_suspects(name: str) -> None:
-    """Nobody could do anything about them, and what is not persistent has no backlog to look at."""
+    """Pulsar's own topics and topics that are not persistent are never suspects."""
     assert suspects(5, [piece(SUBSCRIPTIONS, [{"topic": name, "backlog_entries": 9, "ack_holes": 9}])]) == []
 
 

@@ -81,7 +81,7 @@ def column(answers: Answers, question: str, name: str) -> list[Any]:
 
 @pytest.mark.parametrize("shards", [SHARDS, SHARDS[::-1], [{"topics": TOPICS}], [{}, *SHARDS, {}]])
 def test_the_worst_of_all_shards_are_kept_and_all_are_counted(shards: list[Rows]) -> None:
-    """However the rows are divided; what takes long is looked up for those alone that are kept."""
+    """The worst rows of all shards are kept and all rows are counted, regardless of how the shards are cut."""
     worst = Question(
         "select topic, backlog_bytes from topics where backlog_bytes > 0",
         worst_first="backlog_bytes desc, topic",
@@ -107,7 +107,7 @@ def test_a_question_without_an_order_keeps_every_row() -> None:
 
 
 def test_a_snapshot_without_shards_is_asked_all_the_same() -> None:
-    """Its tables have no rows."""
+    """A question to a snapshot without shards is answered from tables without rows."""
     snapshot = sources_of(ROWS)
     empty = type(snapshot)(snapshot.small, ())
     (answers,) = ask(
@@ -118,7 +118,7 @@ def test_a_snapshot_without_shards_is_asked_all_the_same() -> None:
 
 
 def test_what_is_asked_once_selects_from_what_shards_answered() -> None:
-    """And from questions before it."""
+    """A question to the whole cluster can select from the answers of shards and of earlier questions."""
     asked = Asked(
         shards={"sizes": Question("select sum(backlog_bytes)::bigint as bytes from topics")},
         cluster={
@@ -247,7 +247,7 @@ def test_a_look_back_knows_what_was_answered_and_ends_where_it_is_told() -> None
 
 
 def test_a_question_to_small_tables_is_asked_once_and_known_to_those_that_look_back() -> None:
-    """However many shards there are: of each shard it would be answered, and counted, again."""
+    """A question to small tables is asked once for all shards, and a look back can select from its answer."""
     brokers = [{"broker": "a:1"}, {"broker": "b:1"}]
     asked = Asked(
         shards={
@@ -266,7 +266,7 @@ def test_a_question_to_small_tables_is_asked_once_and_known_to_those_that_look_b
 
 @pytest.mark.parametrize("before", [[], [earlier(30)]], ids=["none", "too old"])
 def test_a_look_back_without_a_snapshot_is_a_table_without_rows(before: list[Rows]) -> None:
-    """With its columns: questions that select from it are not broken, and a count of nothing is none either."""
+    """A look back without an earlier snapshot returns no rows, and questions that select from it still work."""
     asked = Asked(
         shards={"mine": Question("select topic from raw_topics")},
         earlier={

@@ -21,7 +21,7 @@ def databases() -> set[str]:
 
 
 def test_each_has_its_own_tables_also_at_the_same_time() -> None:
-    """By the same names; and the time zone that makes answers the same everywhere."""
+    """Connections at the same time have separate tables of the same names, and all use UTC."""
 
     def seen(number: int) -> tuple[str, int, str]:
         with connect(1) as connection:
@@ -37,7 +37,7 @@ def test_each_has_its_own_tables_also_at_the_same_time() -> None:
 
 
 def test_columns_that_were_not_collected_are_null_and_others_are_not_seen() -> None:
-    """As an older version's, or a later one's."""
+    """Columns that were not collected are null, and columns that the table does not define are left out."""
     with connect(1) as connection:
         add_table(connection, BROKERS, pa.table({"later": [1], "broker": ["b:8080"]}), "brokers")
         rows = connection.sql("select * from brokers").to_arrow_table()

@@ -92,7 +92,7 @@ def test_a_verdict_counts_what_is_not_listed(folder_of: FolderOf) -> None:
 
 
 def test_silence_is_health_only_where_everything_was_read(folder_of: FolderOf) -> None:
-    """And what a check cannot tell stays untold."""
+    """A check without findings is unknown when parts of the cluster were not read, and says which parts."""
     folder = folder_of({"snapshot": [ABOUT | {"unread_brokers": ["b:1"], "unread_namespaces": ["a/b"]}]})
     blind = a_check("blind", Judgement(cannot_tell="Nobody said."))
 

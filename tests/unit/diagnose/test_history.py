@@ -44,13 +44,13 @@ SEEN = Diagnosis(frozenset({"tc-skew"}), {KEY: FindingAge(NOW - 3 * HOUR, 2)})
 def test_a_finding_stands_as_long_as_no_snapshot_says_otherwise(
     earlier: list[Diagnosis], first_seen: datetime, in_a_row: int
 ) -> None:
-    """Only a snapshot that could judge, and did not find it, ends the row."""
+    """A finding keeps its first time until a snapshot that could judge its check does not find it."""
     (found,) = with_history([FINDING], NOW, earlier)
     assert (found.first_seen, found.snapshots_in_a_row) == (first_seen, in_a_row)
 
 
 def test_another_subject_has_a_row_of_its_own() -> None:
-    """What stood for one cluster, namespace or topic says nothing of another."""
+    """Earlier findings of another subject do not count for the snapshots in a row of a finding."""
     other = Diagnosis(frozenset({"tc-skew"}), {("tc-skew", "west"): FindingAge(NOW - HOUR, 7)})
     (found,) = with_history([FINDING], NOW, [other])
     assert found.snapshots_in_a_row == 1

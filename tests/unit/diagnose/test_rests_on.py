@@ -74,13 +74,13 @@ REPEATED = "first: It is 42. ['asked']"
 
 
 def test_it_finds_the_judgement_and_the_answers_of_the_other() -> None:
-    """In whichever order they are asked for, and that is the order in which they are told."""
+    """A check finds the judgement and answers of the check that it rests on, and results keep the requested order."""
     assert list(judged(FIRST, SECOND).items()) == [("first", "It is 42."), ("second", REPEATED)]
     assert list(judged(SECOND, FIRST).items()) == [("second", REPEATED), ("first", "It is 42.")]
 
 
 def test_what_it_rests_on_is_asked_though_nobody_asked_for_it() -> None:
-    """And is not told."""
+    """A check that another one rests on is run without being requested, and its own result is not returned."""
     assert judged(SECOND) == {"second": REPEATED}
 
 
@@ -91,7 +91,7 @@ def test_one_that_was_asked_for_is_not_replaced() -> None:
 
 
 def test_one_that_breaks_cannot_tell_and_has_its_answers() -> None:
-    """Whoever rests on it is judged all the same; of one whose question is broken there is no answer."""
+    """A check is judged although those that it rests on fail. It sees their errors and the answers that they had."""
     defect = "The check itself failed, which is a defect: "
     no_judge, no_question = a_check("judge", broken), a_check("question", says_its_answer, Question("select nothing"))
     told: Sequence[str] = judged(a_check("last", repeats_the_others, rests_on=(no_judge, no_question)))["last"].split(

@@ -81,12 +81,12 @@ def told(snapshots: Sequence[Rows], **policy: int) -> Told:
 
 
 def steps_ago(taken_at: datetime) -> int:
-    """How many steps before now."""
+    """Returns how many steps before now a time is."""
     return round((NOW - taken_at.astimezone(NOW.tzinfo)) / STEP)
 
 
 def test_a_first_snapshot_records_its_own_figures() -> None:
-    """What is not told has no row: here the rate of connections, and which topics grow."""
+    """A first snapshot records exactly the figures that it knows itself, without rates or growing topics."""
     assert told([a_snapshot(connections=700, t=5, u=6)]) == {
         (measures.CLUSTER_BACKLOG, CLUSTER): {0: 11},
         (measures.CLUSTER_TOPICS, CLUSTER): {0: 2},

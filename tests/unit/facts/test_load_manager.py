@@ -54,7 +54,7 @@ def test_shedding_is_on_or_off() -> None:
 
 
 def test_thresholds_are_the_brokers_own() -> None:
-    """What is not told is Pulsar's default, and what is no number is not guessed at."""
+    """Thresholds come from the brokers' settings or Pulsar's defaults, and are unknown when one is no number."""
     found = manager(loadBalancerBrokerThresholdShedderPercentage="25")
     assert found.limits["loadBalancerBrokerThresholdShedderPercentage"] == 25
     assert found.limits["loadBalancerBrokerOverloadedThresholdPercentage"] == 85
@@ -99,7 +99,7 @@ HISTORY = [("pulsar_lb_resource_usage", "max", 0.9), ("pulsar_lb_resource_usage"
 
 
 def test_usage_is_the_most_used_resource_by_its_weight() -> None:
-    """By default neither heap nor direct memory counts."""
+    """A broker's usage is that of its most used resource by weight, and memory has no weight by default."""
     assert usage_of("a", RESOURCES + FLOW, manager()) == BrokerUsage(broker="a", percent=50.0, bytes=3000.0)
     heavy = manager(loadBalancerMemoryResourceWeight="1.0")
     assert usage_of("a", RESOURCES + FLOW, heavy) == BrokerUsage(broker="a", percent=90.0, bytes=3000.0)
@@ -108,7 +108,7 @@ def test_usage_is_the_most_used_resource_by_its_weight() -> None:
 
 
 def test_the_extensible_manager_compares_its_own_average() -> None:
-    """Which its brokers tell; without it nothing is known."""
+    """The extensible load manager compares the average that a broker reports, and usage is unknown without it."""
     found = load_manager_of(EXTENSIBLE)
     assert isinstance(found, LoadManager)
     assert usage_of("a", RESOURCES + FLOW + HISTORY, found) == BrokerUsage(broker="a", percent=35.0, bytes=3000.0)
@@ -122,7 +122,7 @@ def test_a_broker_that_tells_too_little(missing: list[tuple[str, str, float]]) -
 
 
 def test_a_move_carries_usage_along() -> None:
-    """As much of the source's as the bundle has of its throughput; what is not measured carries nothing."""
+    """A move carries usage to the target in proportion to the bundle's throughput, and none without throughput."""
     before = usages(60.0, 10.0, 20.0)
     half = BundleMove(source="a", target="b", bytes=50 * MIB)
     assert [each.percent for each in after_move(before, half)] == [30.0, 40.0, 20.0]
@@ -173,7 +173,7 @@ def test_transfer_shedder() -> None:
 
 
 def test_a_strategy_that_is_not_known() -> None:
-    """Nobody can tell what it would do."""
+    """The reason to shed is unknown when the strategy is unknown or the broker's usage is not known."""
     for name in (f"{IMPL}UniformLoadShedder", "org.acme.ThresholdShedder"):
         found = why_shed(manager(loadBalancerLoadSheddingStrategy=name), usages(1.0, 1.0, 1.0), "c")
         assert isinstance(found, Unknown), name

@@ -65,7 +65,7 @@ HELD = {
 def test_whose_producers_could_not_come_back(
     around: Surroundings, figures: dict[str, Any], held: tuple[int, str] | None
 ) -> None:
-    """Only quotas that keep producers out count, the topic's own before its namespace's."""
+    """Producers count as held only by a quota that keeps them out, and a topic's own quota comes first."""
     found = seen(around, **figures)
 
     assert [(each.used_percent, each.limit) for each in found.held] == ([held] if held else [])
@@ -73,7 +73,7 @@ def test_whose_producers_could_not_come_back(
 
 
 def test_the_worst_are_named_and_all_are_counted() -> None:
-    """There may be thousands."""
+    """All topics that would hold producers are counted, and only the fullest ones are named."""
     topics = [TopicFigures(topic=f"t{number}", producers=1, backlog_bytes=1000 + number) for number in range(50)]
 
     found = move_risks_of(topics, size(100), GuardsPolicy())

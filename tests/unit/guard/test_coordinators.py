@@ -35,7 +35,7 @@ LOW, HIGH = f"{TC_NAMESPACE}/0x00000000_0x80000000", f"{TC_NAMESPACE}/0x80000000
     ],
 )
 def test_what_is_too_much_or_no_raise_is_vetoed(change: RaiseCoordinators, policy: object, reason: str) -> None:
-    """By default everything is."""
+    """A raise of coordinators beyond the policy's limit is vetoed, as is a change that does not raise the number."""
     facts, _ = a_look()
     result = CoordinatorLimit().check(a_step(change), facts, policy)  # type: ignore[arg-type]  # as `a_policy` gives it
     assert (result.passed, result.reason) == (False, reason)
@@ -69,7 +69,7 @@ def test_coordinators_rest(restless: tuple[str, ...], minutes: int | None, passe
 
 
 def test_they_look_at_raises_alone() -> None:
-    """And are among all guards."""
+    """The two guards of coordinators check raises only, together with the guards of all steps."""
     of_raise = {guard.name for guard in guards_of(a_step(RAISE))}
     both = {"coordinator_limit", "coordinators_rest"}
     assert both | {"whole_cluster", "version_tried", "protected"} <= of_raise
@@ -88,11 +88,11 @@ class States:
         self.asked: dict[str, list[int]] = {}
 
     def coordinators(self) -> int:
-        """How many there are."""
+        """Returns the number of coordinators."""
         return self._number
 
     def coordinator_states(self, broker: str, numbers: Collection[int]) -> dict[int, str]:
-        """As told."""
+        """Returns the states that the test set, and remembers who was asked for which."""
         self.asked[broker] = list(numbers)
         return {number: self._states[number] for number in numbers if number in self._states}
 
@@ -112,7 +112,7 @@ def test_owners_are_asked_for_the_states_of_their_own() -> None:
 
 
 def test_a_coordinator_that_nobody_serves_is_told() -> None:
-    """In the coordinators' order, whatever is wrong with each."""
+    """Coordinators that no broker serves are reported together with closed ones, in order of their numbers."""
     reader = States(16, {0: "Closed", 1: "Closed"})
     low = [number for number in range(16) if position_of(tc_topic(number)) < 0x80000000]
     told = found(reader, {broker(1): {HIGH}})

@@ -39,7 +39,7 @@ def test_names_are_unique() -> None:
 
 @pytest.mark.parametrize("change", [a_move(), a_split()])
 def test_no_objection(change: Change) -> None:
-    """Nobody objects to a step on a cluster that still is as it was planned for."""
+    """A step on a cluster that is still as it was planned for meets no objection."""
     assert objection_to(a_step(change), *a_look()) is None
 
 

@@ -110,7 +110,7 @@ def test_a_group_is_kept_apart(seen: Seen, words: str | None) -> None:
 
 
 def test_a_bundle_that_may_be_on_its_way_is_nobodys_to_move() -> None:
-    """Its step has drifted, with the reason."""
+    """The move of a bundle whose owner is not known has drifted, and the reason names the bundle."""
     change = a_move()
     found = objection_to(a_step(change), *a_look(owner=owner_unknown(change)))
     assert found is not None
@@ -129,7 +129,7 @@ def test_a_bundle_that_may_be_on_its_way_is_nobodys_to_move() -> None:
     ],
 )
 def test_a_setting_of_several_clusters_is_left_alone(others: tuple[str, ...] | None, words: str | None) -> None:
-    """What it would do elsewhere is not known here; a topic's own setting stays in this cluster."""
+    """A namespace's setting is vetoed unless this cluster alone serves the namespace. A topic's own setting passes."""
     kept = TimeToLive(seconds=60)
     change = ChangeSetting(namespace="shop/orders", name=SettingName.TTL, before=None, after=kept)
     seen = a_look(other_clusters=others, delayed_messages=0, clock_difference=0)

@@ -47,7 +47,7 @@ def oldest(seconds: int) -> BacklogAges:
     ids=["room", "too old", "tighter", "first", "looser", "none", "removed", "live", "at planning", "unknown"],
 )
 def test_what_waits_for_longer_stops_it(made: Step, told: dict[str, Any], *, passed: bool, words: str) -> None:
-    """Where a bound is tighter than what was in force; what is not known right before the call stops it too."""
+    """A tighter bound of delays is vetoed when messages wait longer already, or if that is unknown before the call."""
     result = LongestDelay().check(made, *a_look(**told))
 
     assert (result.passed, result.guard) == (passed, "longest_delay")

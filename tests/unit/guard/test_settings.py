@@ -30,7 +30,7 @@ def view(now: BacklogQuota | None = None, backlog: int | None = 0, protected: tu
 
 
 def test_guards_of_settings_only_look_at_settings() -> None:
-    """Whatever concerns bundles is left out, and what protects a namespace is not."""
+    """A step that changes a setting is checked by the general guards and those of settings, in this order."""
     assert [result.guard for result in evaluate(a_step(CHANGE), *view())] == [
         "same_cluster",
         "fresh_snapshot",

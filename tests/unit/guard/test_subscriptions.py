@@ -89,14 +89,14 @@ def test_guards_of_deletions() -> None:
     ],
 )
 def test_what_is_said_of_a_deletion(look: Seen, objection: Objection | None, words: str) -> None:
-    """What is not known is a veto, and so is any sign of use."""
+    """The deletion of a subscription is vetoed on any sign of use, unknown state, greater loss or policy against it."""
     found = objection_to(a_deletion(), *look)
     assert (found and found[0]) == objection
     assert words in (found[1] if found else "")
 
 
 def test_whether_it_is_replicated_no_snapshot_tells() -> None:
-    """So at planning it is no veto: brokers are asked right before the call."""
+    """Unknown replication of a subscription is no veto at planning."""
     state = SubscriptionState(consumers=0, entries=2_000, topic_bytes=200_000)
     assert objection_to(a_deletion(), *seen(state=state, planning=True)) is None
 
@@ -117,7 +117,7 @@ def test_whether_it_is_replicated_no_snapshot_tells() -> None:
     ],
 )
 def test_what_is_no_users_or_cannot_be_called_stays(topic: str, name: str, words: str) -> None:
-    """Whatever the snapshot shows of it."""
+    """The deletion of a subscription is refused if it is not a user's or its name does not fit in a call."""
     found = objection_to(a_deletion(topic, name), *seen())
     assert found is not None
     assert (found[0], words in found[1]) == (Objection.REFUSED, True), found
@@ -130,7 +130,7 @@ def test_names_that_only_look_alike_are_users(name: str) -> None:
 
 
 def test_a_protected_topic_protects_its_partitions() -> None:
-    """By its own name."""
+    """The protection of a topic by its name covers the subscriptions of its partitions."""
     look = seen({"protected_topics": [TOPIC]})
     found = objection_to(a_deletion(f"{TOPIC}-partition-3"), *look)
     assert found is not None
@@ -138,7 +138,7 @@ def test_a_protected_topic_protects_its_partitions() -> None:
 
 
 def test_a_step_that_does_not_say_what_is_lost_is_refused() -> None:
-    """As of a plan that somebody else made."""
+    """`SubscriptionUnused` vetoes a deletion whose plan does not say what the subscription held."""
     result = SubscriptionUnused().check(a_step(DELETION), *seen())
     assert not result.passed
     assert "is not in the plan" in result.reason

@@ -53,7 +53,7 @@ NOT_KNOWN = Unknown("which version of Pulsar broker-00:8080 runs is not known")
     ],
 )
 def test_what_was_tried_passes(change: Change, look: Any, reason: str) -> None:
-    """And the reason says where, or who says so."""
+    """A change that was tried on the versions in use passes, with a reason that says which version was tried."""
     result = VersionTried().check(a_step(change), *look)
     assert result.passed
     assert reason in result.reason
@@ -92,7 +92,7 @@ def test_the_least_able_broker_counts(change: Change, look: Any, reason: str) ->
     ],
 )
 def test_a_broker_that_does_not_tell(told: dict[str, str | None], versions: object) -> None:
-    """Nothing is known of the cluster then."""
+    """The versions of a cluster are unknown as soon as one broker does not report a valid version."""
     assert versions_in(told) == versions
 
 

@@ -18,7 +18,7 @@ DAY = 24 * 60
 
 
 def hours(number: float) -> datetime:
-    """So many hours after Sunday noon."""
+    """Returns the time this many hours after Sunday noon."""
     return SUNDAY_NOON + timedelta(hours=number)
 
 
@@ -36,7 +36,7 @@ def hours(number: float) -> datetime:
     ],
 )
 def test_the_next_opening(windows: tuple[Window, ...], at: float, opens: float | None) -> None:
-    """None while one is open, its first moment included and its last one not; in UTC, whatever its time zone."""
+    """The next opening is the earliest of all windows in UTC, and is `None` while a window is open."""
     assert next_opening(windows, hours(at)) == (None if opens is None else hours(opens))
     assert (closing(windows, hours(at)) is None) is (not windows or opens is not None)
 

@@ -14,7 +14,7 @@ IMPORTED, LAST = "from pulsar_steward.guard.limits", "    Protected(),\n"
 
 
 def test_the_recipe_works(tmp_path: Path) -> None:
-    """Its file, a line in the list of guards, and its test, which passes."""
+    """The guard of the recipe in CONTRIBUTING.md passes its own test after it was added to the list of guards."""
     guards = copied(tmp_path) / "guard"
     (guards / "idle_bundle.py").write_text(GUARD, encoding="utf-8")
     own = f"from pulsar_steward.guard.idle_bundle import IdleBundle\n{IMPORTED}"

@@ -26,7 +26,7 @@ def test_an_empty_ledger_knows_no_cluster(engine: Engine) -> None:
 
 
 def test_the_last_change_counts_the_steps_of_its_batch(full: Engine) -> None:
-    """By their outcomes."""
+    """The last change of a cluster comes with the number of its batch's steps by outcome."""
     with one_moment(full) as connection:
         states = cluster_states(connection, LATER)
     assert states.clusters == {PLAN.cluster}

@@ -88,7 +88,7 @@ def test_a_question_that_is_asked_again_waits_once(engine: Engine, write: Ledger
 
 
 def test_what_no_longer_counts_does_not_wait(engine: Engine, write: LedgerWriter) -> None:
-    """Its time is over, or a newer plan took its place."""
+    """A question stops waiting when its time is over or when a newer plan supersedes its plan."""
     asked(write)
     assert counts_at(engine, NOW + 60 * MINUTE).waiting == ()
 
@@ -110,7 +110,7 @@ def test_a_question_that_ended_does_not_wait(engine: Engine, write: LedgerWriter
 
 
 def test_a_batch_that_runs_says_how_far_it_is(engine: Engine, write: LedgerWriter) -> None:
-    """As long as its run holds the cluster; a call without an outcome is counted."""
+    """A running batch is counted with its ended steps and open calls, until its lease is over."""
     asked(write)
     answer = an_answer()
     answer_id = write.record_answer(answer)
@@ -147,7 +147,7 @@ def test_a_batch_that_runs_says_how_far_it_is(engine: Engine, write: LedgerWrite
 
 
 def test_a_halt_of_every_cluster_halts_this_one(engine: Engine, write: LedgerWriter) -> None:
-    """And is no cluster of its own."""
+    """A halt of every cluster counts for each known cluster, and does not appear as a cluster of its own."""
     asked(write)
     say(engine, Halt(cluster=EVERY_CLUSTER, at=NOW, halted=True, said_by="bob", reason="night"))
     counts = ledger_counts(engine, NOW)
@@ -158,7 +158,7 @@ def test_a_halt_of_every_cluster_halts_this_one(engine: Engine, write: LedgerWri
 
 
 def test_an_empty_ledger_has_no_clusters(engine: Engine) -> None:
-    """Nothing is made up."""
+    """The counts of an empty ledger show no rows, no newest row and no clusters."""
     counts = ledger_counts(engine, NOW)
     assert (counts.rows, counts.newest_row, counts.clusters) == (0, None, {})
 
@@ -176,7 +176,7 @@ def test_an_approval_counts_as_unused_until_something_is_carried_out(engine: Eng
 
 
 def test_an_approval_that_a_second_person_is_asked_about_is_none_yet(engine: Engine, write: LedgerWriter) -> None:
-    """Nor one that the second person took back."""
+    """An approval does not count while a second person is asked, or after that person rejects the batch."""
     asked(write)
     write.record_answer(an_answer())
     write.record_request(PLAN, "b1", RUN, NOW + 11 * MINUTE, policy=TOLD[0], voice=2)
@@ -187,7 +187,7 @@ def test_an_approval_that_a_second_person_is_asked_about_is_none_yet(engine: Eng
 
 
 def test_an_approval_whose_question_ended_is_none(engine: Engine, write: LedgerWriter) -> None:
-    """What stands is asked anew."""
+    """An approval does not count as approved after its question has ended."""
     asked(write)
     question = NewQuestion(batch_id="b1", content_digest="0" * 64, goal="tc_balance")
     write.record_plan(PLAN, NOW, questions=QuestionChanges(asked=(question,)))

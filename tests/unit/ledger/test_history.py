@@ -54,7 +54,7 @@ def test_everything_is_told_in_the_chains_order(full: Engine) -> None:
 
 
 def test_filters(full: Engine) -> None:
-    """By cluster, plan, kind, person, namespace and step; a halt is no plan's."""
+    """The history can be filtered by cluster, plan, kind, person, namespace and step."""
     answer = next(event for event in history(full, Filter(person="ALICE")).events if event.what is EventKind.ANSWERED)
     assert answer.person == "alice"
     assert told(full, cluster=PLAN.cluster) == EVERYTHING
@@ -76,7 +76,7 @@ def test_filters(full: Engine) -> None:
 
 @pytest.mark.parametrize("most", [1, 2, 3, 10, 15])
 def test_pages_follow_each_other(full: Engine, most: int) -> None:
-    """However large they are, and however much of the chain is looked at at once."""
+    """Consecutive pages of the history hold every event once and in order, for any size of page."""
     found: list[EventKind] = []
     before: int | None = None
     for _ in range(20):
@@ -88,7 +88,7 @@ def test_pages_follow_each_other(full: Engine, most: int) -> None:
 
 
 def test_a_page_looks_at_a_bounded_part(full: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What lies further back is on the next one, even if nothing was found yet."""
+    """A page looks at a limited part of the chain, and leads to the next page although it found no events."""
     monkeypatch.setattr(module, "LINKS_AT_ONCE", 2)
     monkeypatch.setattr(module, "MAX_LINKS", 2)
     page = history(full, Filter(person="nobody"))
@@ -112,11 +112,12 @@ def test_readers_cannot_write(full: Engine, url: URL) -> None:
 
 
 def test_a_missing_ledger_is_not_made(tmp_path: Path) -> None:
-    """Nor is one without tables given any."""
+    """A missing ledger, or one without tables, cannot be opened to read, and an empty file stays empty."""
     from sqlalchemy import make_url  # noqa: PLC0415 - here alone
 
     with pytest.raises(ConfigurationError, match="first run"):
         open_to_read(make_url(f"sqlite:///{tmp_path / 'none.db'}"))
+    assert not (tmp_path / "none.db").exists()
     (tmp_path / "empty.db").touch()
     with pytest.raises(ConfigurationError):
         open_to_read(make_url(f"sqlite:///{tmp_path / 'empty.db'}"))

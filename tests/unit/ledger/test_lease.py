@@ -100,7 +100,7 @@ def test_an_expired_lease_is_taken_over(write: LedgerWriter) -> None:
 
 
 def test_a_holder_prolongs_its_lease(write: LedgerWriter, read: LedgerReader) -> None:
-    """In time it keeps its fence; too late it is a new holder like any other."""
+    """A holder that renews its lease in time keeps the fence, and a holder that is late gets a new one."""
     write.take_lease("local", "one", 60, AT)
     prolonged = write.take_lease("local", "one", 60, EXPIRY - INSTANT)
     assert (prolonged.fence, prolonged.expires_at) == (1, EXPIRY - INSTANT + timedelta(seconds=60))

@@ -70,7 +70,7 @@ def test_each_try_is_kept(engine: Engine) -> None:
 
 
 def test_a_batch_that_ended_lately(engine: Engine, write: LedgerWriter) -> None:
-    """With all its steps and its proof, by the run; long past ones are left out."""
+    """A batch that ended since the given time is returned with its run, steps and proof, and an earlier one is not."""
     write.record_plan(PLAN, AT)
     filled(engine)
     with one_moment(engine) as connection:

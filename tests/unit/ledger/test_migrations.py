@@ -51,7 +51,7 @@ def old(url: URL) -> Iterator[Engine]:
 
 @pytest.mark.usefixtures("old")
 def test_a_ledger_of_before_is_brought_up_to_date(url: URL) -> None:
-    """Its rows are there as they were, and are chained from now on."""
+    """A ledger from before versions were kept is upgraded with the same rows, and all of them are chained."""
     engine = open_ledger(url)
     ledger = LedgerReader(engine)
     assert ledger.plan(PLAN.plan_id) == PLAN
@@ -71,22 +71,26 @@ def test_who_only_reads_brings_nothing_up_to_date(old: Engine, url: URL) -> None
 
 
 def test_a_later_stewards_ledger_is_left_alone(engine: Engine, url: URL) -> None:
-    """What this one does not know it does not touch."""
+    """A ledger of a later version of Steward is refused when it is opened, and stays as it is."""
     with engine.begin() as connection:
         connection.execute(text("UPDATE steward_version SET version_num = '9999'"))
+    before = inspect(engine).get_table_names()
     with pytest.raises(ConfigurationError, match="of a later Steward"):
         open_ledger(url)
+    assert inspect(engine).get_table_names() == before
+    with engine.connect() as connection:
+        assert connection.scalar(text("SELECT version_num FROM steward_version")) == "9999"
 
 
 def test_the_versions_lead_to_the_tables_that_are_used(engine: Engine) -> None:
-    """What migrations make is what the code reads and writes."""
+    """The migrations create exactly the tables that the code defines."""
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"version_table": VERSIONS, "compare_type": True})
         assert compare_metadata(context, metadata) == []
 
 
 def test_a_ledger_of_version_3_is_brought_up_to_date(url: URL) -> None:
-    """Its plan has no questions, and goes on as it was; its rows keep their hashes."""
+    """A plan in a ledger of version 3 is the same after the upgrade, without questions, and its hashes verify."""
     engine = create_engine(url)
     with engine.begin() as connection:
         Migrations(connection).run("0003")
@@ -107,7 +111,7 @@ def test_a_ledger_of_version_3_is_brought_up_to_date(url: URL) -> None:
 
 
 def test_a_ledger_of_version_5_is_brought_up_to_date(url: URL) -> None:
-    """Its answers keep their hashes, and a rejection of then can be taken back."""
+    """A rejection in a ledger of version 5 can be taken back after the upgrade, and its hashes verify."""
     engine = create_engine(url)
     with engine.begin() as connection:
         Migrations(connection).run("0005")

@@ -48,7 +48,7 @@ def numbers(read: LedgerReader) -> list[int]:
 
 
 def test_a_question_comes_back_whole(asked: LedgerWriter, read: LedgerReader, engine: Engine) -> None:
-    """With its plan, its batch, its content and its time; a task that is tried again begins none twice."""
+    """A question is read with its plan, batch, content and time, and is asked once if its plan is recorded twice."""
     asked.record_plan(PLAN, LATER, questions=TWO)
     first, second = read.questions.standing(PLAN.cluster)
     assert (first.plan_id, first.batch_id, first.content_digest, first.goal, first.at) == (
@@ -80,7 +80,7 @@ def test_a_question_that_ended_permits_nothing(asked: LedgerWriter, read: Ledger
 
 
 def test_a_question_ends_once(asked: LedgerWriter, read: LedgerReader) -> None:
-    """Whatever is said of it later, and a question that ended is not confirmed."""
+    """A question keeps the first end that was recorded, and cannot be confirmed after it."""
     asked.record_plan(NEWER, LATER, questions=QuestionChanges(ended=(CHANGED,)))
     gone = Ending(question_id=1, reason=EndReason.NO_LONGER_PROPOSED, words="it went")
     asked.record_plan(NEWER, LATER, questions=QuestionChanges(ended=(gone,), confirmed=(1,)))
@@ -91,7 +91,7 @@ def test_a_question_ends_once(asked: LedgerWriter, read: LedgerReader) -> None:
 
 
 def test_a_batch_that_is_no_question_of_its_plan_permits_nothing(write: LedgerWriter, read: LedgerReader) -> None:
-    """As the same is asked elsewhere: two runs of one content would act on one cluster."""
+    """A batch about which its plan asks no question permits no run."""
     write.record_plan(PLAN, AT, questions=QuestionChanges(asked=(SECOND,)))
     with pytest.raises(Refused, match="nobody is asked about batch b1 in plan"):
         read.require_standing(GRANT, AT)
@@ -100,7 +100,7 @@ def test_a_batch_that_is_no_question_of_its_plan_permits_nothing(write: LedgerWr
 
 
 def test_a_plan_of_an_earlier_steward_stands_and_falls_as_one(write: LedgerWriter, read: LedgerReader) -> None:
-    """Its batches are no questions; a rollback has none either, and no observation ends it."""
+    """A plan without questions stands until a newer plan supersedes it, and rollbacks are not listed with it."""
     batch = msgspec.structs.replace(PLAN.batches[0], kind=ROLLBACK)
     back = msgspec.structs.replace(PLAN, batches=(batch,), snapshot_id="back")
     write.record_plan(PLAN, AT)
@@ -113,7 +113,7 @@ def test_a_plan_of_an_earlier_steward_stands_and_falls_as_one(write: LedgerWrite
 
 
 def test_a_question_is_as_fresh_as_what_confirmed_it_last(asked: LedgerWriter, read: LedgerReader) -> None:
-    """By the time of that snapshot; the plan that confirms it need not be kept."""
+    """A question counts as seen at the newest snapshot that confirmed it, without keeping the confirming plan."""
     later = [msgspec.structs.replace(NEWER, taken_at=PLAN.taken_at + timedelta(hours=hours)) for hours in (2, 1)]
     for plan in later:
         asked.record_confirmations(plan, [1], LATER)
@@ -185,7 +185,7 @@ def test_nothing_is_kept_where_the_plan_cannot_be(asked: LedgerWriter, read: Led
 
 
 def test_a_rejection_counts_until_somebody_answers_otherwise(asked: LedgerWriter, read: LedgerReader) -> None:
-    """In whichever run; the time is the answer's."""
+    """A rejection counts from the time of its answer until another answer approves the batch."""
     assert read.questions.rejections(PLAN.cluster, AT - timedelta(hours=1)) == ()
     rejected = next(each for each in NOT_APPROVED if each.decision is Decision.REJECTED)
     asked.record_answer(rejected)

@@ -123,7 +123,7 @@ def test_nothing_is_kept_of_a_plan_that_fails(write: LedgerWriter, read: LedgerR
 
 @pytest.mark.parametrize("ask", [LedgerReader.plan, LedgerReader.plan_row])
 def test_an_unknown_plan_is_said_so(ask: Any, read: LedgerReader) -> None:
-    """Its id is in the message."""
+    """An unknown plan raises an error that names its id."""
     with pytest.raises(NotInLedger, match="no plan 'p-1'"):
         ask(read, "p-1")
 
@@ -170,7 +170,7 @@ def test_answers_stay_in_order(write: LedgerWriter, read: LedgerReader) -> None:
 
 
 def test_an_answer_to_no_plan_is_refused(write: LedgerWriter) -> None:
-    """What nobody proposed cannot be approved."""
+    """An answer to a plan that was never recorded is refused."""
     with pytest.raises(LedgerError):
         write.record_answer(msgspec.structs.replace(APPROVED, plan_id="no-such-plan"))
 
@@ -277,7 +277,7 @@ def test_how_long_moves_took_is_known_of_those_that_came_to_be(
 
 
 def test_proofs_and_dry_runs_are_kept(write: LedgerWriter, read: LedgerReader) -> None:
-    """What the brokers showed, and what would have been called, can be read again in order."""
+    """Proofs and dry runs are read as they were recorded, in order."""
     write.record_plan(PLAN, AT)
     proof = Proof(
         plan_id=PLAN.plan_id, batch_id="b1", run=RUN, at=AT, proved=True, reason="8 and 8", shown={"a:8080": 8}
@@ -302,7 +302,7 @@ def test_times_are_utc_whatever_zone_they_come_in(hours: int, write: LedgerWrite
 
 
 def test_a_time_without_a_zone_is_refused(engine: Engine, write: LedgerWriter, read: LedgerReader) -> None:
-    """Nobody can say which moment it was, so nothing is kept."""
+    """A time without a time zone is refused, and the plan is not recorded."""
     with pytest.raises(LedgerError, match="has no time zone"):
         write.record_plan(PLAN, AT.replace(tzinfo=None))
     with engine.connect() as connection, pytest.raises(StatementError, match="has no time zone"):

@@ -61,7 +61,7 @@ def held(engine: Engine, at: datetime = LATER) -> list[Decision]:
 
 
 def test_a_silence_comes_back_whole(asked: LedgerWriter, engine: Engine, read: LedgerReader) -> None:
-    """With its goal, who wants it so, until when and why."""
+    """A snooze is read with its goal, person, end and comment, and belongs to its own cluster only."""
     number = asked.record_answer(a_no())
     batch = PLAN.batch("b1")
     (found,) = silences(engine, LATER)
@@ -108,7 +108,7 @@ def test_how_long_what_is_silent(
 
 
 def test_a_rollback_is_never_silent(write: LedgerWriter, engine: Engine) -> None:
-    """As no observation asks about one."""
+    """A rejected rollback does not become a silence."""
     back = msgspec.structs.replace(PLAN, batches=(msgspec.structs.replace(PLAN.batches[0], kind=ROLLBACK),))
     write.record_plan(back, AT)
     write.record_answer(a_no(Decision.REJECTED, plan_id=back.plan_id))
@@ -128,7 +128,7 @@ def test_a_rollback_is_never_silent(write: LedgerWriter, engine: Engine) -> None
 def test_the_last_word_of_a_person_holds(
     asked: LedgerWriter, engine: Engine, later: Decision, expected: list[Decision]
 ) -> None:
-    """Where nobody answered, or what cannot be read, the word before does."""
+    """The last decision of a person is in force, and a missing or malformed answer does not replace it."""
     asked.record_answer(a_no(Decision.NEVER))
     asked.record_answer(a_no(later, run="pulsar_remediate/by_hand/0"))
     assert held(engine) == expected
@@ -147,7 +147,7 @@ def test_any_no_of_two_people_holds(asked: LedgerWriter, engine: Engine) -> None
 def test_a_snooze_is_over_once_its_goal_was_asked_again(
     asked: LedgerWriter, engine: Engine, decision: Decision, over: bool
 ) -> None:
-    """As it got worse, whatever it is by now; of another goal nothing follows."""
+    """A snooze ends when its own goal is asked again, and other silences do not."""
     asked.record_answer(a_no(decision))
     other = msgspec.structs.replace(ASKED.asked[0], goal="retention shop/carts", batch_id="b2")
     asked.record_plan(NEWER, LATER, questions=QuestionChanges(asked=(other,)))
@@ -169,7 +169,7 @@ def test_a_no_is_taken_back(asked: LedgerWriter, engine: Engine, read: LedgerRea
 
 
 def test_only_a_no_can_be_taken_back(asked: LedgerWriter, engine: Engine) -> None:
-    """Not an approval, and not what is not there: the command could not tell what it did."""
+    """An answer that silences nothing, or that does not exist, cannot be taken back."""
     number = asked.record_answer(APPROVED)
     for each in (number, number + 1):
         with pytest.raises(NotInLedger, match=f"answer {each} silences nothing"):

@@ -33,7 +33,7 @@ COMPARED = [table for table in tables.CHAINED if table not in tables.TOLD]
 
 @pytest.fixture(params=["before", "after"])
 def walked(request: pytest.FixtureRequest, full: Engine, filled_early: VerifiedChain) -> VerifiedChain:
-    """How the ledger was found before, or after, all but the plan was added to it."""
+    """State of the ledger that was verified before, or after, everything but the plan was added."""
     return filled_early if request.param == "before" else require_untampered(full, PLAN.plan_id)
 
 
@@ -88,7 +88,7 @@ def test_an_inserted_row_is_found(engine: Engine, walked: VerifiedChain) -> None
 @pytest.mark.parametrize("link", [False, True], ids=["the row", "its link"])
 @pytest.mark.parametrize("table", COMPARED, ids=str)
 def test_what_was_removed_is_found(engine: Engine, walked: VerifiedChain, table: Table, *, link: bool) -> None:
-    """Either of the two."""
+    """A removed row, or a removed link of the chain, is found when the ledger is compared again."""
     with forging(engine) as connection:
         connection.execute(delete(CHAIN).where(CHAIN.c.table_name == table.name) if link else delete(table))
     with pytest.raises(LedgerTampered):

@@ -53,7 +53,7 @@ def test_a_new_ledger_is_opened_by_several_at_once(url: URL) -> None:
 
 
 def test_a_new_file_is_made_by_many_processes_at_once(tmp_path: Path) -> None:
-    """None of them is told that the database is locked, which SQLite may say at once when a file changes its mode."""
+    """Several processes can create the same ledger file at once, without an error about a locked database."""
     urls = [f"sqlite:///{tmp_path / f'{number}.db'}" for number in range(40) for _ in range(4)]
     with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:
         assert set(pool.map(_tables_of, urls)) == {TABLES}
@@ -80,7 +80,7 @@ def _tables_of(url: str) -> frozenset[str]:
     ],
 )
 def test_a_url_that_cannot_work_is_refused(url: str) -> None:
-    """Neither the message nor its causes repeat the URL, which may hold a password."""
+    """An unusable URL is refused, and the error and its causes do not repeat any secret part of it."""
     with pytest.raises(ConfigurationError, match="the ledger's") as caught:
         open_ledger(url)
     assert "hid" not in "".join(traceback.format_exception(caught.value))
@@ -111,7 +111,7 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_ledger_that_lost_its_tables_is_an_error(engine: Engine) -> None:
-    """What the database raises later comes in our words too, in one line."""
+    """A failure of the database during a write is raised as a `LedgerError` with a message of one line."""
     metadata.drop_all(engine)
     now = datetime.now(UTC)
     write = LedgerWriter(engine)
@@ -143,7 +143,7 @@ def test_a_writer_that_is_held_up_keeps_nobody_out(engine: Engine, monkeypatch: 
 
 @pytest.mark.parametrize("url", ["postgresql"], indirect=True)
 def test_waiting_for_the_ledger_ends(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever finds it locked says so after a while, and does not wait for ever."""
+    """A write to a locked ledger fails with a `LedgerError` after the lock timeout."""
     monkeypatch.setattr(store, "MAX_LOCK_SECONDS", 1)
 
     with appending(engine), pytest.raises(LedgerError, match="lock timeout"):

@@ -60,7 +60,7 @@ _COLUMNS = [
 
 
 def test_a_changed_value_is_found(full: Engine) -> None:
-    """In any column of any table: the row is named. It is changed back each time, and nothing is left."""
+    """A changed value in any column of a chained table is found, and none is found after it is changed back."""
     for table, column in _COLUMNS:
         with forging(full) as connection:
             first = connection.execute(select(table).order_by(table.c[column])).mappings().first()
@@ -84,7 +84,7 @@ def _set(connection: Connection, table: Table, row: Mapping[Any, Any], column: s
 
 @pytest.mark.parametrize("table", tables.CHAINED, ids=str)
 def test_a_removed_row_is_found(full: Engine, table: Table) -> None:
-    """Wherever it was."""
+    """Rows that were removed from any chained table are found, and the words say so."""
     with forging(full) as connection:
         connection.execute(delete(table))
     found = verify_ledger(full).tampered
@@ -124,14 +124,14 @@ def test_a_link_that_was_mended_breaks_the_next(full: Engine) -> None:
 
 @pytest.mark.parametrize("which", [1, 5])
 def test_a_missing_link_is_found(full: Engine, which: int) -> None:
-    """With its row or without."""
+    """A link that is missing from the chain is found and named by its number."""
     with full.begin() as connection:
         connection.execute(delete(tables.CHAIN).where(tables.CHAIN.c.sequence == which))
     assert f"link {which} of the chain is missing" in {each.words for each in verify_ledger(full).tampered}
 
 
 def test_an_end_that_was_cut_off_is_found(full: Engine, write: LedgerWriter) -> None:
-    """By its head; and where that was set back too, by a head that somebody noted."""
+    """A removed last link is found by the stored head, or by a noted head when the stored one was set back."""
     noted = verify_ledger(full).head
     with full.begin() as connection:
         connection.execute(delete(tables.HALTS))
@@ -166,7 +166,7 @@ def test_a_broken_chain_stops_every_plan(full: Engine) -> None:
 
 
 def test_a_halt_that_was_removed_stops_every_plan(full: Engine) -> None:
-    """And does not keep anybody from saying stop anew."""
+    """A removed halt stops every plan as tampering, and a new halt can still be recorded."""
     say(full, Halt(cluster=PLAN.cluster, at=AT, halted=True, said_by="bob", reason="stop"))
     with forging(full) as connection:
         connection.execute(delete(tables.HALTS))

@@ -44,7 +44,7 @@ def test_idle_threads_are_well(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [IO, WORKER, "bookkeeper-io-3-1", "metadata-store-10-1"])
 def test_a_shared_thread_may_not_wait_for_a_future(tmp_path: Path, name: str) -> None:
-    """Who completes it may need that very thread."""
+    """A shared thread that waits for a future is a critical finding, and a waiting `main` thread is not."""
     (finding,) = findings(tmp_path, a_dump((name, "waits"), ("main", "waits")))
 
     assert finding.severity is Severity.CRITICAL
@@ -68,7 +68,7 @@ def test_a_lock_of_another_dump_is_another_lock(tmp_path: Path) -> None:
 
 
 def test_the_same_work_in_every_dump_is_found(tmp_path: Path) -> None:
-    """In files of their own or in one; not where it did something else meanwhile."""
+    """A thread with the same work in every dump is found, unless it was idle in one of them."""
     busy, other = a_dump((IO, "busy")), a_dump((IO, "idle"))
 
     for dumps in ((busy, busy, busy), (busy * 3,)):
@@ -86,7 +86,7 @@ def test_the_same_thread_of_another_process_is_another_thread(tmp_path: Path) ->
 
 
 def test_a_deadlock_is_critical(tmp_path: Path) -> None:
-    """As Java itself reports it; once a dump."""
+    """A deadlock that Java reports in a thread dump is a critical finding."""
     (finding,) = findings(tmp_path, a_dump((IO, "idle"), more=DEADLOCK))
 
     assert (finding.severity, finding.check_id) == (Severity.CRITICAL, "log-thread-dump")
@@ -94,7 +94,7 @@ def test_a_deadlock_is_critical(tmp_path: Path) -> None:
 
 
 def test_a_dump_may_stand_in_a_log(tmp_path: Path) -> None:
-    """As `kill -3` writes it; the log goes on behind it, also where the dump was cut off."""
+    """A thread dump within a log is found, whole or cut off, and the log is read before and after it."""
     expired = "12:00:00.000 ERROR ZKSessionWatcher ZooKeeper session expired\n"
     whole, cut = a_dump((IO, "waits")), a_dump((IO, "waits")).partition("JNI")[0]
 

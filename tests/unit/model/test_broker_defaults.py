@@ -41,13 +41,13 @@ def test_what_is_told() -> None:
 
 @pytest.mark.parametrize("value", ["", "much", "nan", "inf", "1e300", str(1 << 63)])
 def test_what_is_no_number_is_not_known(value: str) -> None:
-    """And so is never taken for a limit, nor for none."""
+    """A default that is not a usable number is read as if the broker did not report it."""
     numbers = [key for key in KEYS if key != "backlogQuotaDefaultRetentionPolicy"]
     assert broker_defaults(dict.fromkeys(numbers, value)) == BrokerDefaults() == broker_defaults({})
 
 
 def test_as_settings() -> None:
-    """What means "nothing" is absent."""
+    """Brokers' defaults are returned as settings, and those that mean no limit are left out."""
     policy = QuotaPolicy.REFUSE
     assert defaults_in(TOLD) == {
         SettingName.SIZE_QUOTA: BacklogQuota(limit_bytes=5 << 29, policy=policy),

@@ -63,7 +63,7 @@ def test_what_is_no_range_is_refused(text: str) -> None:
     ],
 )
 def test_a_range_excludes_its_end_but_for_the_last(text: str, position: int, held: bool) -> None:
-    """Only the last position of all belongs to the bundle that ends there."""
+    """A range excludes its end, except for the last range, which includes the highest position."""
     assert (position in BundleRange.parse(text)) is held
 
 
@@ -92,7 +92,7 @@ def test_a_coordinator_is_placed_by_its_partition() -> None:
 
 
 def test_boundaries_make_ranges_without_gaps() -> None:
-    """However the boundaries come, the ranges rise and touch."""
+    """Boundaries in any order become ascending ranges without gaps."""
     made = ranges_of(["0xffffffff", "0x00000000", "0x80000000", "0x40000000"])
     assert [str(each) for each in made] == [
         "0x00000000_0x40000000",

@@ -16,7 +16,7 @@ def test_a_name_that_makes_a_part_of_a_path(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../up", "a/b", "-a", "a b", "a\n", "é"])
 def test_any_other_name_is_refused(name: str) -> None:
-    """With one error, which says where another one can be given."""
+    """A name with other characters is refused, and the error tells which option gives another name."""
     words = "cluster name .*: use letters, digits, '.', '_' and '-' only"
     with pytest.raises(ConfigurationError, match=f"{words}$"):
         require_cluster_name(name)

@@ -104,7 +104,7 @@ def test_the_cluster_is_content(fields: dict[str, Any]) -> None:
     ],
 )
 def test_a_goal_is_a_kind_and_what_it_is_about(steps: tuple[Step, ...], goal: str) -> None:
-    """Whatever the steps towards it are by now."""
+    """A goal is the kind of a batch, with the namespace unless the batch consists of moves only."""
     assert goal_of(a_batch(*steps)) == goal
 
 
@@ -144,7 +144,7 @@ def test_goals_are_shared_namespace_by_namespace(goal: str, other: str, share: b
 def test_a_greater_loss_is_another_question(
     now: Loss | msgspec.UnsetType, then: Loss | msgspec.UnsetType, more: bool
 ) -> None:
-    """By a single message or byte, as nobody agreed to lose that one."""
+    """A batch that loses one message or byte more than before counts as losing more."""
     step = a_step(a_move(bundle=BUNDLE))
     batches = [a_batch(a_step(), msgspec.structs.replace(step, loss=loss)) for loss in (now, then)]
     assert loses_more(*batches) is more

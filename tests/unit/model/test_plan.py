@@ -63,7 +63,7 @@ SAID: dict[str, Plan] = {
 
 @pytest.mark.parametrize("kind", [*PROPOSED, *SAID])
 def test_every_field_counts_in_the_digest(kind: str) -> None:
-    """Whatever differs, it is another plan."""
+    """A plan that differs in any field has another digest and another id."""
     other = {**PROPOSED, **SAID}[kind]
     assert other.digest != plan().digest
     assert other.plan_id != plan().plan_id
@@ -71,7 +71,7 @@ def test_every_field_counts_in_the_digest(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", PROPOSED)
 def test_another_change_is_another_proposal(kind: str) -> None:
-    """What would be done to the cluster counts in the proposal, its order too."""
+    """A plan with other changes to the cluster, or in another order, has another proposal digest."""
     assert PROPOSED[kind].proposal_digest != plan().proposal_digest
 
 
@@ -142,5 +142,5 @@ def test_a_step_that_a_batch_lacks_is_an_error() -> None:
 
 
 def test_clients_are_producers_and_consumers() -> None:
-    """What reconnects is counted together."""
+    """The clients that a step touches are its producers and consumers together."""
     assert move(1).touched.clients == 7

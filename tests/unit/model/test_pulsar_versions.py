@@ -27,7 +27,7 @@ MOVE, TTL = Operation.MOVE_BUNDLE, Operation.NAMESPACE_TTL
 
 
 def test_every_release_that_was_tried_can_be_started() -> None:
-    """By the lab, so that anybody can try it again."""
+    """The lab can start exactly the releases on which operations were tried."""
     assert set(TRIED) == set(VERSIONS)
 
 
@@ -89,7 +89,7 @@ def test_what_brokers_lack_is_refused_whoever_vouches_for_it(version: str, vouch
     ],
 )
 def test_what_was_never_tried_is_refused(version: str, words: str) -> None:
-    """With the key that says otherwise."""
+    """A version that was never tried is refused for every operation, and the reason names the policy key."""
     for operation in Operation:
         reason = objection_to(operation, version)
         assert reason is not None
@@ -116,7 +116,7 @@ def test_the_operator_vouches_for_a_line_or_for_a_version(version: str, vouched:
 
 
 def test_the_policy_takes_nothing_away() -> None:
-    """What was tried stays so, whatever it names."""
+    """A tried version stays permitted when the policy names other versions only."""
     assert objection_to(MOVE, "4.0.7", ("4.3",)) is None
 
 

@@ -25,7 +25,7 @@ def test_tables_have_names_of_their_own() -> None:
 
 
 def test_severities_rise() -> None:
-    """Reports sort by rank."""
+    """The ranks of severities rise from info to critical."""
     ranks = [Severity.INFO.rank, Severity.WARNING.rank, Severity.CRITICAL.rank]
     assert ranks == [0, 1, 2]
 

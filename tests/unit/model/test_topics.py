@@ -17,6 +17,6 @@ NAMES = {
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_partition_belongs_to_its_topic(name: str) -> None:
-    """Only a number behind the word makes a partition, as brokers name them; queries say the same."""
+    """Only a number after `-partition-` marks a partition, and the pattern for queries agrees."""
     assert partitioned_topic(name) == NAMES[name]
     assert re.sub(PARTITION_END, "", name) == NAMES[name]

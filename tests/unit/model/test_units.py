@@ -31,7 +31,7 @@ from pulsar_steward.model.units import (
     ],
 )
 def test_bytes_in_a_unit_that_fits(count: float, exact: str, rounded: str) -> None:
-    """Powers of 1024."""
+    """Bytes are written in units of powers of 1024, exact or rounded to one decimal."""
     assert (bytes_in_words(count), bytes_in_words(count, rounded=True)) == (exact, rounded)
 
 
@@ -57,7 +57,7 @@ def test_seconds_in_a_unit_that_fits(count: float, exact: str, rounded: str) -> 
     ("number", "words"), [(0, "0"), (1234, "1,234"), (0.254, "0.25"), (99.5, "99.50"), (1e6 + 0.5, "1,000,000")]
 )
 def test_numbers_with_as_many_decimals_as_tell(number: float, words: str) -> None:
-    """Counts have none."""
+    """Small fractions are written with two decimals, and counts and large numbers without decimals."""
     assert number_in_words(number) == words
 
 

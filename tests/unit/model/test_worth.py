@@ -17,7 +17,7 @@ def growing(seconds: int, severity: Severity = Severity.WARNING) -> object:
 
 
 def test_a_batch_of_which_nothing_is_known_is_worth_nothing_known() -> None:
-    """Nothing is made up."""
+    """The worth of a batch without findings counts none, and its other figures are not known."""
     assert worth_of(a_batch(findings=())) == Worth(critical=0, warnings=0)
 
 
@@ -37,7 +37,7 @@ def test_everything_that_is_known_is_told() -> None:
 
 
 def test_a_placement_of_one_side_alone_has_no_spread() -> None:
-    """Neither before nor after can be told from the other."""
+    """A batch whose placement is known on one side only has no spread on either side."""
     worth = worth_of(a_batch(before=(Placement(broker(1), 12),)))
     assert (worth.spread_before, worth.spread_after) == (None, None)
 

@@ -42,7 +42,7 @@ class HttpSink(HTTPServer):
 
     @property
     def port(self) -> int:
-        """Its port."""
+        """Port that the HTTP server listens on."""
         return int(self.server_address[1])
 
 
@@ -65,7 +65,7 @@ class _Post(BaseHTTPRequestHandler):
     do_GET = do_POST  # noqa: N815 - http.server's name
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - http.server's name
-        """Says nothing: tests look at what was posted."""
+        """Suppresses the server's log, as tests look at the requests that were posted."""
 
 
 class SmtpSink(socketserver.ThreadingTCPServer):
@@ -85,7 +85,7 @@ class SmtpSink(socketserver.ThreadingTCPServer):
 
     @property
     def port(self) -> int:
-        """Its port."""
+        """Port that the mail server listens on."""
         return int(self.server_address[1])
 
 

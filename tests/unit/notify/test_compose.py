@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def test_one_notice_is_its_own_message(golden: Golden) -> None:
-    """As JSON, as a webhook gets it."""
+    """A message of a single notice is encoded as the JSON document that a webhook gets."""
     message = composed("id-1", [a_notice(plan_id="plan-1")], AIRFLOW)
     golden(msgspec.json.format(message.encoded()).decode())
 
@@ -38,7 +38,7 @@ def test_several_clusters_share_a_message() -> None:
 
 
 def test_every_occasion_has_words_for_many() -> None:
-    """None is told without."""
+    """Every occasion has words for a message of several notices."""
     assert set(MANY) == set(Occasion)
 
 
@@ -57,5 +57,5 @@ def test_an_id_is_of_a_recipient_and_its_notices() -> None:
 
 
 def test_without_an_address_of_airflow_the_path_has_to_do() -> None:
-    """Where nobody configured it."""
+    """A message's link is a path alone when no address of Airflow is configured."""
     assert composed("id-1", [a_notice()], "").link == "/steward/plans/1"

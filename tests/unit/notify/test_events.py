@@ -102,7 +102,7 @@ def test_how_a_batch_ends(golden: Golden) -> None:
     ids=["not proved yet", "steps are missing", "nothing approved"],
 )
 def test_a_batch_that_goes_on_is_not_told(end: BatchEnd) -> None:
-    """Nor one that nobody approved."""
+    """A batch that is not finished, or of which no step was approved, gives no notice."""
     assert occasions(batch_notices([end])) == []
 
 
@@ -125,7 +125,7 @@ def test_a_halt_by_the_variable_and_its_end(golden: Golden) -> None:
 
 
 def test_what_the_variable_says_is_noticed_when_it_changes() -> None:
-    """With the time at which that was seen first, so that a notice's key stays the same."""
+    """Each change of the halt variable keeps the time at which it was first seen, and has a notice key of its own."""
     halted = seen_now({}, "west , east", [CLUSTER, "north"], NOW)
     assert halted == {CLUSTER: VariableHalt(halted=True, at=NOW, value="west , east")}
     assert seen_now(halted, "east", [CLUSTER, "north"], NOW + HOUR) == halted
@@ -141,7 +141,7 @@ def test_what_the_variable_says_is_noticed_when_it_changes() -> None:
 
 
 def test_findings_come_and_go(golden: Golden) -> None:
-    """What the first snapshot has is no news; what comes again is."""
+    """Findings of the first snapshot give no notice; later ones do when they appear, disappear or come back."""
     looks = [a_snapshot(0, "a/b"), a_snapshot(1, "a/b", "c/d"), a_snapshot(2, "c/d"), a_snapshot(3, "a/b", "c/d")]
     golden(texts(finding_notices(CLUSTER, looks)))
     assert occasions(finding_notices(CLUSTER, looks[:1])) == []

@@ -111,7 +111,7 @@ def test_a_mail_needs_addresses(smtp: SmtpSink, monkeypatch: pytest.MonkeyPatch,
 def test_a_missing_provider_is_named(
     smtp: SmtpSink, monkeypatch: pytest.MonkeyPatch, kind: RecipientKind, module: str
 ) -> None:
-    """With the extra that brings it."""
+    """The error for a missing Airflow provider names the extra of Steward that installs it."""
     mailing(monkeypatch, smtp)
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ConfigurationError, match=rf"pulsar-steward\[{kind}\]"):
@@ -119,7 +119,7 @@ def test_a_missing_provider_is_named(
 
 
 def test_a_missing_connection_is_named() -> None:
-    """Nothing else of Airflow is used in its place."""
+    """Sending fails with an error that names the connection when Airflow does not have it."""
     with pytest.raises(ConfigurationError, match=CONNECTION):
         recipients.send(route(RecipientKind.WEBHOOK), MESSAGE)
 
@@ -163,7 +163,7 @@ def test_what_pagerduty_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("taken", [True, False, None])
 def test_apprise_has_to_say_yes(monkeypatch: pytest.MonkeyPatch, *, taken: bool | None) -> None:
-    """Its answer is whether every service took the message; None: there is no service."""
+    """A message by Apprise counts as delivered only when Apprise returns true."""
     given: list[dict[str, Any]] = []
 
     class Services:
@@ -197,7 +197,7 @@ def test_doctor_is_told_addresses_alone(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_what_is_missing_beside_the_connection_is_found(smtp: SmtpSink, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whom mail goes to, and the package that sends; each with its own remedy."""
+    """A mail connection without addresses and a missing mail provider are both found, each with its own remedy."""
     mailing(monkeypatch, smtp, to="")
     [unaddressed] = addresses([Asked(CONNECTION, RecipientKind.SMTP)])
     assert "`to` and `from_email`" in unaddressed.trouble
@@ -210,7 +210,7 @@ def test_what_is_missing_beside_the_connection_is_found(smtp: SmtpSink, monkeypa
 
 
 def test_one_connection_that_cannot_be_read_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor is any of its content told."""
+    """A connection that cannot be read is reported without its content, and the other connections are still read."""
     monkeypatch.setenv("AIRFLOW_CONN_STEWARD_NOTIFY_TORN", '{"password": "secret-password"')
     connected(monkeypatch, host="hooks.example.org", schema="https")
     torn, found = addresses([Asked(name, RecipientKind.WEBHOOK) for name in ("steward_notify_torn", CONNECTION)])

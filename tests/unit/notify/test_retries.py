@@ -40,12 +40,12 @@ def tried(*states: State) -> Queued:
     ],
 )
 def test_the_turn_of_a_message(message: Queued, after: timedelta, expected: Turn) -> None:
-    """By its tries and the time alone."""
+    """A message's next turn (send, wait, give up or over) follows from its tries and the time."""
     assert turn(message, NOW + after) is expected
 
 
 def test_pauses_grow_to_an_hour() -> None:
-    """And no further, however often it was tried."""
+    """The pause between tries doubles from one minute up to an hour, and stays at an hour."""
     pauses = [pause_after(attempt) for attempt in (1, 2, 3, 4, 7, 8, 1000)]
     assert pauses == [MINUTE, 2 * MINUTE, 4 * MINUTE, 8 * MINUTE, 60 * MINUTE, 60 * MINUTE, 60 * MINUTE]
 

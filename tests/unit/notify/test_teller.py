@@ -117,7 +117,7 @@ def ask(engine: Engine, number: int = 0, at: datetime = NOW) -> None:
 
 
 def test_an_event_is_told_once(office: Office) -> None:
-    """However often the task runs; the next event is another one."""
+    """An event is sent once although the task runs again, and a later event is sent as well."""
     halt(office.engine)
     assert office.round() == Round(queued=1, sent=1)
     assert office.round(MINUTE) == Round()
@@ -159,7 +159,7 @@ def test_a_worker_that_is_killed_after_it_sent_sends_the_same_id_again(office: O
 def test_a_worker_that_is_killed_before_it_claims_leaves_it_to_the_next(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is queued is not lost, though nobody derives it any more."""
+    """A message that was queued by a worker that was killed before its claim is sent by the next run."""
     halt(office.engine)
     with monkeypatch.context() as patched:
         patched.setattr(Outbox, "claim", _killed)
@@ -216,7 +216,7 @@ def test_after_a_day_it_is_given_up(office: Office) -> None:
 
 
 def test_two_hundred_questions_are_one_message(office: Office) -> None:
-    """To each recipient."""
+    """Two hundred open questions are sent to a recipient as one message."""
     for number in range(200):
         ask(office.engine, number)
     assert office.round() == Round(queued=1, sent=1)
@@ -226,7 +226,7 @@ def test_two_hundred_questions_are_one_message(office: Office) -> None:
 
 
 def test_an_answered_question_is_not_told_late(office: Office) -> None:
-    """Nobody is sent to where nothing waits."""
+    """A queued message about a question is dropped as outdated when the question was answered meanwhile."""
     ask(office.engine)
     office.down = {"ops"}
     office.round()
@@ -247,7 +247,7 @@ def test_an_answered_question_is_not_told_late(office: Office) -> None:
 
 
 def test_who_is_no_recipient_any_more_gets_nothing(office: Office) -> None:
-    """Not even what was queued for it."""
+    """A queued message is dropped as outdated when the policy no longer has its recipient."""
     halt(office.engine)
     office.down = {"ops"}
     office.round()
@@ -258,7 +258,7 @@ def test_who_is_no_recipient_any_more_gets_nothing(office: Office) -> None:
 
 
 def test_a_recipient_gets_what_it_wants(engine: Engine, shelf: SnapshotShelf) -> None:
-    """By occasion and by severity."""
+    """Each recipient gets only notices of the occasions and the severity that the policy sets for it."""
     office = Office(engine, shelf, asked={"events": ["waiting"]}, duty={"min_severity": "critical"}, all={})
     halt(engine)
     ask(engine)
@@ -269,7 +269,7 @@ def test_a_recipient_gets_what_it_wants(engine: Engine, shelf: SnapshotShelf) ->
 
 
 def test_without_recipients_nothing_is_queued(engine: Engine, shelf: SnapshotShelf) -> None:
-    """Nor for clusters without any."""
+    """No message is queued or sent for a cluster whose policy has no recipients."""
     office = Office(engine, shelf)
     halt(engine)
     assert office.round() == Round()

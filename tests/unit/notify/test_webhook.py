@@ -41,7 +41,7 @@ def sent(http: HttpSink, **given: Any) -> None:
 
 
 def test_a_message_arrives_whole(http: HttpSink) -> None:
-    """With its id in a header, which a receiver can tell doubles by."""
+    """A webhook gets the whole message as JSON, and the message's id in a header as well."""
     sent(http, extra={"path": "/hooks/steward?team=a"})
     [posted] = http.posted
     assert posted.path == "/hooks/steward?team=a"
@@ -98,7 +98,7 @@ def test_an_answer_that_never_ends_is_cut(http: HttpSink) -> None:
     ],
 )
 def test_where_a_webhook_is(given: dict[str, Any], expected: Address) -> None:
-    """By the connection's fields, or a whole URL, which is secret but for its host."""
+    """A webhook's address follows from the connection's fields, or from a whole URL in host or extra."""
     assert webhook_of(fields(**given)).address == expected
 
 
@@ -117,7 +117,7 @@ def test_where_a_webhook_is(given: dict[str, Any], expected: Address) -> None:
     ids=["unencrypted", "no host", "a user", "no http", "no port", "empty", "a line end", "not ascii"],
 )
 def test_what_is_no_receiver_is_refused(given: dict[str, Any]) -> None:
-    """With the connection's name, and none of its secrets."""
+    """An invalid webhook is refused with an error that names the connection and none of its secrets."""
     with pytest.raises(ConfigurationError, match="steward_notify_ops") as caught:
         webhook_of(fields(**given))
     assert "secret" not in str(caught.value)
@@ -143,7 +143,7 @@ def test_what_is_no_receiver_is_refused(given: dict[str, Any]) -> None:
     ],
 )
 def test_where_others_are(kind: RecipientKind, given: dict[str, Any], expected: Address | None) -> None:
-    """As `steward doctor` looks whether they answer."""
+    """Mail, Slack and PagerDuty connections have an address that can be checked, and Apprise has none."""
     assert address_of(kind, fields(**given)) == expected
 
 

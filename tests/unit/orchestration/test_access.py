@@ -93,7 +93,7 @@ def test_a_token_file(admin: Any, tmp_path: Path) -> None:
 
 
 def test_transport(admin: Any) -> None:
-    """As the extra has it; a connection that is a URI has text for all of it."""
+    """Certificates, proxy, address map and front door are read from the extra, given as JSON values or as text."""
     extra = {
         "client_cert_file": "/cert.pem",
         "client_key_file": "/key.pem",
@@ -123,7 +123,7 @@ def test_transport(admin: Any) -> None:
     ],
 )
 def test_what_contradicts_itself_is_told_with_its_key(extra: dict[str, Any], words: str, admin: Any) -> None:
-    """And without the password."""
+    """A contradictory or invalid extra is refused with an error that names its key and not the password."""
     with pytest.raises(ConfigurationError, match=words) as caught:
         admin(password=SECRET, extra=extra)
     assert SECRET not in str(caught.value)
@@ -146,7 +146,7 @@ def change(monkeypatch: pytest.MonkeyPatch, admin: Any) -> Any:
 
 
 def test_without_another_connection_one_serves_both(admin: Any) -> None:
-    """As it always did; `read_only` keeps it from changing."""
+    """The admin connection also serves for changes when there is no change connection, unless it is `read_only`."""
     looking = admin(password=SECRET)
     assert connections.change_access("east", Policy()) == ChangeAccess(looking)
     admin(password=SECRET, extra={"read_only": "true"})
@@ -155,7 +155,7 @@ def test_without_another_connection_one_serves_both(admin: Any) -> None:
 
 
 def test_a_connection_without_addresses_has_the_others(change: Any) -> None:
-    """And its way there; credentials are its own, and none of the other's are left."""
+    """A change connection without a host uses the admin connection's addresses, and only its own credentials."""
     made = change(password=CHANGING)
     looking = connections.admin_settings("east", Policy())
     assert made.observed is None
@@ -164,7 +164,7 @@ def test_a_connection_without_addresses_has_the_others(change: Any) -> None:
 
 
 def test_a_connection_with_addresses_is_one_of_its_own(change: Any) -> None:
-    """Nothing of the other's way there counts; that both lead to one cluster is for whoever changes to prove."""
+    """A change connection with a host uses nothing of the admin connection, which is kept as `observed`."""
     made = change(host="gateway", port=9443, schema="https", password=CHANGING)
     assert (made.settings.urls, made.settings.proxy, made.settings.ca_file) == (("https://gateway:9443",), None, None)
     assert made.observed == connections.admin_settings("east", Policy())
@@ -176,14 +176,17 @@ def test_a_way_without_addresses_is_an_error(change: Any) -> None:
         change(password=CHANGING, extra={"proxy": "http://other:3128"})
 
 
-def test_a_secret_goes_unencrypted_where_its_own_connection_says_so(admin: Any, change: Any) -> None:
-    """What one connection allows for its token is not allowed for another's."""
+def test_a_secret_goes_unencrypted_where_its_own_connection_says_so(admin: Any) -> None:
+    """A token travels unencrypted only if its own connection allows it, whatever the other connection allows."""
     plain = {"schema": "http", "extra": {"allow_unencrypted_token": True}}
     admin(password=SECRET, **plain)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AIRFLOW_CONN_PULSAR_CHANGE_EAST", json.dumps({"conn_type": "http", "password": CHANGING}))
         with pytest.raises(ConfigurationError, match="would travel unencrypted"):
             connections.change_access("east", Policy())
+        allowed = {"conn_type": "http", "password": CHANGING, "extra": json.dumps({"allow_unencrypted_token": True})}
+        patch.setenv("AIRFLOW_CONN_PULSAR_CHANGE_EAST", json.dumps(allowed))
+        assert connections.change_access("east", Policy())
 
 
 FOLDERS = "STEWARD_SECRETS_FOLDERS"
@@ -193,7 +196,7 @@ FOLDERS = "STEWARD_SECRETS_FOLDERS"
 def test_files_are_in_folders_for_secrets(
     key: str, admin: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever edits a connection chooses where their content goes; no path and no link leads out of the folders."""
+    """A credential file outside the allowed folders is refused, also when a link or a relative path leads there."""
     allowed, others = tmp_path / "allowed", tmp_path / "others"
     allowed.mkdir()
     others.mkdir()
@@ -208,7 +211,7 @@ def test_files_are_in_folders_for_secrets(
 
 
 def test_a_link_within_the_folders_is_followed(admin: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As Kubernetes makes them; the folder itself may be a link as well."""
+    """A credential file is accepted when links lead to it inside an allowed folder, which may be a link itself."""
     (tmp_path / "real" / "..data").mkdir(parents=True)
     (tmp_path / "real" / "..data" / "token").write_text(SECRET)
     (tmp_path / "real" / "token").symlink_to("..data/token")
@@ -222,7 +225,7 @@ def test_a_link_within_the_folders_is_followed(admin: Any, tmp_path: Path, monke
     "file", ["/run/secrets/kubernetes.io/serviceaccount/token", "/run/secrets/fernet_key", "/etc/passwd", "token"]
 )
 def test_by_default_only_folders_for_pulsar_are(file: str, admin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What else a container is given is Airflow's, or Kubernetes's."""
+    """Without the setting, credential files are accepted only from the default folders for Pulsar's secrets."""
     monkeypatch.delenv(FOLDERS)
     with pytest.raises(ConfigurationError, match=r"/run/secrets/pulsar, /var/run/secrets/pulsar, .*/secrets"):
         admin(extra={"token_file": file})
@@ -244,7 +247,7 @@ class Client:
         self.service_url, self.options = service_url, options
 
     def create_producer(self, *_: object, **__: object) -> None:
-        """None is needed."""
+        """Accepts the call and returns no producer."""
 
 
 @pytest.fixture
@@ -267,7 +270,7 @@ def publishing(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_events_by_a_token_and_a_user(publishing: Any) -> None:
-    """By Pulsar's own classes."""
+    """The client for events authenticates with Pulsar's own classes for a token and for a user with a password."""
     assert publishing(password=SECRET)[1] == [("AuthenticationToken", (SECRET,))]
     assert publishing(login="me", password=SECRET, extra={"auth": "basic"})[1][1:] == [
         ("AuthenticationBasic", ("me", SECRET))
@@ -320,7 +323,7 @@ def test_events_by_a_plug_in_are_refused(publishing: Any) -> None:
     "fields", [{"login": "c", "extra": {"issuer_url": "https://i"}}, {"login": "me", "extra": {"auth": "basic"}}]
 )
 def test_no_secret_of_events_travels_unencrypted(fields: dict[str, Any], publishing: Any) -> None:
-    """Whatever it is."""
+    """The client for events refuses to send client credentials or a password over an unencrypted connection."""
     fields["extra"] = {**fields["extra"], "service_url": "pulsar://broker:6650"}
     with pytest.raises(ConfigurationError, match="would travel unencrypted"):
         publishing(password=SECRET, **fields)

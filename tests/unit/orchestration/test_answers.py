@@ -179,7 +179,7 @@ def test_no_event_whatsoever_is_an_approval_unless_it_is_a_plain_yes(given_event
 
 @given(ANYTHING)
 def test_nothing_that_is_no_event_raises(given_event: Any) -> None:
-    """What Airflow hands over may be anything: without all of a plain yes it permits nothing."""
+    """Arbitrary data in place of Airflow's event raises no error, and is never read as an approval."""
     assert answer_to(given_event).decision is not Decision.APPROVED
 
 
@@ -236,7 +236,7 @@ KIND = PLAN.batch("b1").kind
 def test_only_whom_the_policy_names_can_approve(
     policy: dict[str, Any], asked: dict[str, Any], by: str, said: str | None
 ) -> None:
-    """What Airflow reports as the responder is checked against the policy, whatever Airflow let through."""
+    """An approval counts only if the policy lets its responder approve, whatever Airflow accepted."""
     question = Question(**{"plan": PLAN, "batch_id": "b1", "run": RUN, **asked})
     steps = [step.step_id for step in question.steps]
     given_event = event(
@@ -248,7 +248,7 @@ def test_only_whom_the_policy_names_can_approve(
 
 
 def test_who_started_the_run_may_reject_it() -> None:
-    """A no is everybody's."""
+    """A person who started the run may reject its batch, although the policy forbids that person to approve it."""
     policy = ApprovalPolicy(requester_may_approve=False)
     asked = Question(plan=PLAN, batch_id="b1", run=RUN, requested_by="operator")
     assert interpret(event(chosen_options=[REJECT]), asked, policy, NOW).decision is Decision.REJECTED
@@ -287,7 +287,7 @@ def test_what_a_batch_demands_by_its_risk_is_asked_of_who_answers(
 
 
 def test_an_approval_counts_as_long_as_the_risk_lets_it() -> None:
-    """Not as long as others do."""
+    """An approval expires after the minutes that the policy sets for the batch's risk."""
     assert interpret(event(), ASKED, by_risk(valid_minutes=5), NOW).expires_at == NOW + timedelta(minutes=5)
 
 

@@ -80,7 +80,10 @@ def test_all_but_some_namespaces_are_approved(fields: dict[str, Any], steps: tup
     ],
 )
 def test_what_is_left_out_is_read_strictly(fields: dict[str, Any], decision: Decision) -> None:
-    """Whatever is no list of namespaces of the batch permits nothing."""
+    """An approval is malformed when its field of excluded namespaces is anything but a list of the batch's namespaces.
+
+    It is a rejection when no ticked step remains.
+    """
     answer = group_answer(**fields)
     assert (answer.decision, answer.step_ids, answer.digest) == (decision, (), None)
     assert len(answer.reason) < 500
@@ -93,7 +96,7 @@ def test_namespaces_are_left_out_only_where_that_is_asked() -> None:
 
 
 def test_a_second_person_leaves_out_what_the_first_one_kept() -> None:
-    """And is not asked about what the first one left out."""
+    """A second approver is asked only about namespaces that the first one kept, and may leave out some of them."""
     first = RecordedAnswer(answer_id=1, **msgspec.structs.asdict(group_answer(**{LEFT_OUT: ["shop/a"]})))
     second = msgspec.structs.replace(
         ABOUT_GROUP, first=msgspec.structs.replace(first, answered_by="alice", answered_by_id="8")

@@ -160,7 +160,7 @@ def test_an_approval_that_was_refused_before_any_call_is_over(engine: Engine) ->
 
 
 def test_the_same_is_asked_once_and_stays_as_fresh_as_it_was_seen(engine: Engine) -> None:
-    """Whatever number of observations propose it; then its time is up, and it is asked anew."""
+    """A batch that later snapshots propose again is not asked again until its question times out."""
     request(engine, 0)
     later = msgspec.structs.replace(SAME, taken_at=NOW + timedelta(minutes=15))
     assert not published(engine, later, 15).ask
@@ -174,7 +174,7 @@ def test_the_same_is_asked_once_and_stays_as_fresh_as_it_was_seen(engine: Engine
 
 
 def test_a_question_is_asked_anew_where_its_answer_would_be_refused(engine: Engine) -> None:
-    """As the policy is looser by now; putting it back does not bring the question back."""
+    """A question that was asked under a stricter policy ends, and its batch is asked anew under the looser one."""
     assert published(engine, SAME, 1, LOOSER).ask
     over = LedgerReader(engine).questions.over(NEW.plan_id, "b1")
     assert over is not None
@@ -197,7 +197,7 @@ def test_a_rejection_outlives_a_healthy_moment(engine: Engine) -> None:
 
 
 def test_a_plan_of_an_earlier_steward_is_superseded_and_its_rejection_counts(engine: Engine) -> None:
-    """Its batches are no questions; one that is being carried out is left alone."""
+    """A plan without questions is superseded unless it is being carried out, and a rejection of it still counts."""
     old = msgspec.structs.replace(SAME, snapshot_id="old", notes=("old",))
     LedgerWriter(engine).record_plan(old, NOW, policy=POLICY)
     assert published(engine, EMPTY, 1).supersede == (old.plan_id,)
@@ -235,7 +235,7 @@ DAY = 24 * 60
 
 @pytest.mark.parametrize("until_worse", [True, False])
 def test_a_snooze_holds_for_its_days(engine: Engine, until_worse: bool) -> None:
-    """Whatever is proposed for its goal; then it is asked anew."""
+    """A snoozed goal is not asked again for the days of the snooze, and is asked anew after them."""
     request(engine, 0)
     until = NOW + timedelta(days=2)
     answer(engine, Decision.SNOOZED, silent_until=until, until_worse=until_worse, comment="after the fair")
@@ -247,7 +247,7 @@ def test_a_snooze_holds_for_its_days(engine: Engine, until_worse: bool) -> None:
 
 
 def test_a_snooze_ends_as_it_gets_worse_and_does_not_come_back(engine: Engine) -> None:
-    """What was asked again is not silent for the rest of the days, also where it is better then."""
+    """A snooze ends when its finding gets worse, and does not apply again when the finding improves later."""
     request(engine, 0)
     answer(engine, Decision.SNOOZED, silent_until=NOW + timedelta(days=9), until_worse=True)
     worse = published(engine, CRITICAL, DAY)
@@ -257,7 +257,7 @@ def test_a_snooze_ends_as_it_gets_worse_and_does_not_come_back(engine: Engine) -
 
 
 def test_a_never_holds_until_it_is_taken_back(engine: Engine) -> None:
-    """However long, however bad, and also once its question has ended as nothing was proposed."""
+    """A "never" keeps its goal from being asked for any time and severity, until it is taken back."""
     request(engine, 0)
     answer(engine, Decision.NEVER, policy_entry="namespaces: {}")
     assert not published(engine, CRITICAL, 400 * DAY).ask

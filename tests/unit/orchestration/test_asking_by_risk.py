@@ -67,7 +67,7 @@ def test_those_are_asked_whom_the_risk_demands(site: Worksite, folder: Path) -> 
 
 
 def test_a_second_person_is_asked_where_the_risk_demands_one(site: Worksite, folder: Path) -> None:
-    """And only there."""
+    """A second approver is asked for medium risk only, as the policy demands it."""
     by_risk(site, folder, medium={"people": 2})
     plan = site.asked_without_answer(site.split(0))
     site.approve(plan)
@@ -79,7 +79,7 @@ def test_a_second_person_is_asked_where_the_risk_demands_one(site: Worksite, fol
 
 
 def test_the_question_says_its_risk_its_worth_and_when(site: Worksite, folder: Path) -> None:
-    """Before anybody answers."""
+    """A question states the risk of its batch, what the batch is worth, and when it would be carried out."""
     by_risk(site, folder)
     task = asked(site.asked_without_answer(site.split(0)))
     assert "medium risk" in task.subject

@@ -47,7 +47,7 @@ def chosen(plan: Plan | None, run: str = MINE, *, published: bool = False) -> li
 
 
 def test_what_stands_is_asked(plan: Plan) -> None:
-    """By the plan's name, as the newest one, or as it was published."""
+    """A run asks about all open batches of a plan that is given by name, as the newest one, or as just published."""
     assert chosen(plan) == chosen(None) == chosen(plan, published=True) == ["b1", "b2"]
 
 
@@ -61,7 +61,7 @@ def test_what_another_run_asks_is_not_asked_again(site: Worksite, plan: Plan) ->
 
 
 def test_what_was_approved_in_another_run_is_left_to_it(site: Worksite, plan: Plan) -> None:
-    """As long as the approval counts; once it was carried out, nobody asks."""
+    """A run does not ask about a batch that was approved in another run, also after it was carried out there."""
     site.approve(plan, run=OTHER)
     assert chosen(plan) == ["b2"]
     assert said(site.carry_out(plan, OTHER)) == ["done"]
@@ -70,7 +70,7 @@ def test_what_was_approved_in_another_run_is_left_to_it(site: Worksite, plan: Pl
 
 
 def test_a_run_by_hand_of_which_nothing_is_left_says_who_asks(site: Worksite, plan: Plan) -> None:
-    """And a published one is silent, as its questions are asked elsewhere, or ended."""
+    """A manual run with no batch left to ask about is refused with the reason; one of a published plan asks nothing."""
     site.ask(plan, OTHER)
     wanted = RemediateParams(cluster=CLUSTER, plan_id=plan.plan_id, kinds=("tc_balance",))
     with pytest.raises(Refused, match=rf"nothing of plan .* is to be asked: b1: run {OTHER} asks about it"):
@@ -105,7 +105,7 @@ def test_what_ended_is_not_asked(site: Worksite) -> None:
 
 
 def test_a_plan_of_an_earlier_steward_is_asked_whole(site: Worksite) -> None:
-    """As often as somebody wants, until a newer plan supersedes it."""
+    """A plan that was recorded without questions can be asked about again, until a newer plan supersedes it."""
     plan = site.plan(site.move(0))
     site.ask(plan, OTHER)
     assert chosen(plan) == ["b1"]

@@ -172,7 +172,7 @@ def test_by_namespace_a_plan_is_what_planners_made() -> None:
     ids=["tenant", "kind", "one kind", "all but one kind", "at most two", "at most one"],
 )
 def test_the_policy_says_what_is_asked_together(policy: Policy, expected: list[tuple[str, ...]]) -> None:
-    """In the plan's order, the most urgent first; two kinds are never one question."""
+    """The policy sets which namespaces share a question; questions keep the plan's order, and each has one kind."""
     plan = in_questions(policy, AX, BX, AY, expiry("a/x"), expiry("b/x"))
     assert about(plan) == expected
     assert [batch.batch_id for batch in plan.batches] == [f"b{n}" for n in range(1, len(expected) + 1)]
@@ -194,7 +194,7 @@ def test_the_policy_says_what_is_asked_together(policy: Policy, expected: list[t
     ],
 )  # fmt: skip
 def test_some_things_are_never_asked_together(pair: tuple[Batch, Batch]) -> None:
-    """Whatever the policy says."""
+    """Moves, rollbacks, and batches that differ in kind, loss or undo are never merged into one question."""
     assert len(in_questions(sized("kind"), *pair).batches) == 2
 
 
@@ -219,7 +219,7 @@ def test_a_group_is_cut_between_namespaces() -> None:
 
 
 def test_a_group_has_no_more_steps_than_may_be_changed_in_one_run() -> None:
-    """What is more could never be carried out."""
+    """A question has at most as many steps as the guards allow changes in one run."""
     policy = a_policy(approval={"decide_by": "kind"}, guards={"most_changes_per_run": 2})
     assert about(in_questions(policy, AX, AY, AZ)) == [("a/x", "a/y"), ("a/z",)]
 
@@ -248,7 +248,7 @@ def test_a_group_is_what_its_parts_are() -> None:
 
 
 def test_a_group_that_stands_is_not_asked_again_because_another_joins() -> None:
-    """What is new is a question by itself, in whatever order and with whatever urgency all of it comes."""
+    """An open question about several namespaces stands when others are proposed, which get questions of their own."""
     book = Book(sized("kind"))
     book.publish(AX, AY)
     for batches in ((AX, AY, AZ), (AZ, AY, AX), (BX, AY, AZ, AX)):
@@ -269,7 +269,7 @@ def test_a_group_that_stands_is_not_asked_again_because_another_joins() -> None:
 def test_a_group_of_which_a_part_changed_is_asked_anew(
     batches: tuple[Batch, ...], reason: str, expected: list[tuple[str, ...]]
 ) -> None:
-    """As an approval would cover what is no longer so."""
+    """A question about several namespaces ends when a part changes or is gone, and what is left is asked anew."""
     book = Book(sized("kind"))
     book.publish(AX, AY)
     (end,) = book.publish(*batches).questions.ended
@@ -278,7 +278,7 @@ def test_a_group_of_which_a_part_changed_is_asked_anew(
 
 
 def test_questions_that_stand_keep_their_size_when_the_policy_changes() -> None:
-    """Nobody is asked again for it."""
+    """Open questions keep their grouping when the policy's grouping changes."""
     for before, after in (("namespace", "kind"), ("kind", "namespace")):
         book = Book(sized(before))
         book.publish(AX, AY)
@@ -302,7 +302,7 @@ def test_a_rejected_group_silences_its_parts() -> None:
 
 
 def test_a_snoozed_group_silences_its_namespaces() -> None:
-    """Whatever their values; of what got worse only that namespace is asked about, and the others stay silent."""
+    """A snooze holds for each namespace of its question, and only a namespace that gets worse is asked about again."""
     book = Book(sized("kind"))
     book.publish(AX, AY)
     book.snooze()
@@ -368,7 +368,7 @@ def test_a_partial_snapshot_that_shows_a_part_of_a_group_asks_nothing() -> None:
 
 
 def test_a_greater_loss_in_a_part_is_another_question() -> None:
-    """And a smaller one is the same."""
+    """A question ends when the loss of one of its parts grows, and stands when that loss shrinks."""
     some, less, more = (expiry("a/x", loss=Loss(messages=n, bytes=9)) for n in (5, 4, 6))
     book = Book(sized("kind"))
     book.publish(some, expiry("a/y"))
@@ -378,7 +378,7 @@ def test_a_greater_loss_in_a_part_is_another_question() -> None:
 
 
 def test_a_task_that_is_tried_again_makes_the_same_plan() -> None:
-    """As the questions that it recorded are formed again, whatever stood before them."""
+    """A retried task forms the same questions again, so that it makes the same plan and records no changes."""
     book = Book(sized("kind", most_steps=2))
     book.publish(AX, AY, snapshot="before")
     book.publish(AZ, quota("a/x", 2), BX, AY)

@@ -56,13 +56,13 @@ def seen(minutes: int) -> Mapping[str, tuple[bool, int]]:
 
 @pytest.mark.parametrize(("value", "halts"), [("", False), ("west", False), ("west, east ", True), ("*", True)])
 def test_it_halts_the_clusters_that_it_names(variables: Variables, value: str, *, halts: bool) -> None:
-    """Or every one."""
+    """The halt variable halts the clusters that it names, and every cluster when it is `*`."""
     variables.values[HALT] = value
     assert (halted_by_variable(CLUSTER) is not None) == halts
 
 
 def test_each_change_has_the_time_at_which_it_was_seen_first(variables: Variables) -> None:
-    """However often it is looked at; nothing is kept where nothing was ever halted."""
+    """Each change of the halt variable keeps the time at which it was first seen. Before a first halt none is kept."""
     assert (seen(0), SEEN in variables.values) == ({}, False)
     variables.values[HALT] = "east"
     assert [seen(1), seen(2)] == [{CLUSTER: (True, 1)}] * 2

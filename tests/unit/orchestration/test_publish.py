@@ -151,7 +151,7 @@ WAITS = asked(1, SHOP)
 def test_each_batch_is_asked_once(
     batches: list[Batch], standing: list[AskedBatch], expected: tuple[list[str], list[int], list[Any]]
 ) -> None:
-    """What is the same stands, what differs has a successor, and what is gone ends."""
+    """A question stands when its batch is proposed again, has a successor when it differs, and ends when it is gone."""
     publication = decided(batches, standing)
     assert in_short(publication) == expected
     assert publication.ask is bool(expected[0])
@@ -167,7 +167,7 @@ def test_each_batch_is_asked_once(
 )
 @pytest.mark.parametrize("stands", [True, False])
 def test_what_was_rejected_rests(batch: Batch, asks: bool, stands: bool) -> None:
-    """In whichever plan it was; another content is another question."""
+    """A batch that was rejected in an earlier plan is not asked again, and one with another content is."""
     standing = [asked(1, SHOP, State.OVER)] if stands else []
     publication = decided([batch], standing, [rejected(SHOP, 1)])
     assert publication.ask is asks
@@ -175,7 +175,7 @@ def test_what_was_rejected_rests(batch: Batch, asks: bool, stands: bool) -> None
 
 
 def test_a_greater_loss_than_was_rejected_is_asked() -> None:
-    """As that was not rejected."""
+    """A rejected batch is asked again when its loss is greater than the rejected one, and not when it is smaller."""
     assert decided([SHOP_LOSES_MORE], [], [rejected(SHOP_LOSES, 1)]).ask
     assert not decided([SHOP_LOSES], [], [rejected(SHOP_LOSES_MORE, 1)]).ask
 
@@ -195,7 +195,7 @@ def test_the_same_plan_once_more_asks_what_nobody_was_asked() -> None:
 
 
 def test_plans_without_questions_are_superseded_with_the_next_record() -> None:
-    """As those of an earlier Steward, which are asked about whole."""
+    """Older plans without questions are superseded as soon as a new plan is recorded."""
     assert decided([SHOP], older=("old",)).supersede == ("old",)
     assert decided([], older=("old",)).supersede == ("old",)
     assert decided([SHOP], [WAITS], older=("old",)).supersede == ()

@@ -109,7 +109,7 @@ def ledger_says(monkeypatch: pytest.MonkeyPatch, *words: str | Exception | None)
 
 
 def test_an_answer_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As Airflow's own trigger gives it, however often the ledger was looked into meanwhile."""
+    """The trigger ends with the answer of Airflow's own trigger, also after several looks into the ledger."""
     asked = ledger_says(monkeypatch, None)
 
     async def until_asked_twice() -> None:
@@ -122,7 +122,7 @@ def test_an_answer_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_end_of_the_question_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With its reason; nobody waits for the answer any more."""
+    """The trigger ends with the reason when the question ends in the ledger, and cancels the wait for an answer."""
     seen = answers(monkeypatch, lambda: asyncio.sleep(3600))
     ledger_says(monkeypatch, None, None, "it was seen otherwise")
     (event,) = fired(a_trigger())
@@ -139,7 +139,7 @@ def test_a_ledger_that_cannot_be_read_ends_nothing(monkeypatch: pytest.MonkeyPat
 
 
 def test_all_questions_of_a_process_share_one_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many there are; it goes on for those that still stand, and is over with the last of them."""
+    """All triggers of a process share one look into the ledger, which goes on until the last question has ended."""
     answers(monkeypatch, lambda: asyncio.sleep(3600))
     every = [("p", f"b{number}") for number in range(200)]
     asked: list[frozenset[BatchKey]] = []
@@ -211,7 +211,7 @@ def test_a_trigger_that_is_started_anew_waits_for_the_same() -> None:
 
 @pytest.mark.parametrize("event", [{}, {END: "x", "chosen_options": [APPROVE]}, None, [END], {"chosen_options": []}])
 def test_only_the_triggers_own_event_is_an_end(event: object) -> None:
-    """Whatever else there is in an event makes it an answer, which is read strictly."""
+    """An event with any other content than the trigger's own end is not taken for the end of the question."""
     assert not is_end(event)
 
 
@@ -249,7 +249,7 @@ def an_approval(site: Worksite) -> dict[str, Any]:
 
 @pytest.mark.parametrize("wait", sorted(set(WAITS), key=str))
 def test_a_task_waits_in_our_trigger(site: Worksite, monkeypatch: pytest.MonkeyPatch, wait: Any) -> None:
-    """However this version of Airflow's operator would wait."""
+    """A task that asks waits in Steward's own trigger, for each way in which Airflow's operator may wait."""
     trigger = a_trigger()
     signal = wait(trigger=trigger, method_name="x") if wait is TaskDeferred else wait(method_name="x", timeout=None)
 
@@ -282,7 +282,7 @@ def asked_form(site: Worksite, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> A
 def test_a_question_about_several_namespaces_lets_some_be_left_out(
     site: Worksite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """None at first; only names of the batch can be chosen, and one about a single namespace has no such field."""
+    """A question about several namespaces offers to leave out some, none at first; one about a single one does not."""
     names = ["shop/a", "shop/b"]
     changes = [
         ChangeSetting(namespace=name, name=SettingName.TTL, before=None, after=TimeToLive(seconds=0)) for name in names
@@ -326,7 +326,7 @@ def test_a_question_that_ended_is_no_answer(site: Worksite) -> None:
 
 
 def test_an_end_that_the_ledger_does_not_know_is_no_approval(site: Worksite) -> None:
-    """As somebody made it up: it is recorded as an answer that cannot be read."""
+    """An event of an end that the ledger does not have is recorded as a malformed answer."""
     plan = a_question_of(site)
     site.ask(plan)
     told = a_task(plan).execute_complete(a_context(), {END: "made up"})
@@ -334,7 +334,7 @@ def test_an_end_that_the_ledger_does_not_know_is_no_approval(site: Worksite) -> 
 
 
 def test_an_answer_after_the_end_is_kept_and_permits_nothing(site: Worksite) -> None:
-    """Who answered what is in the ledger; the task says that it changes nothing."""
+    """An approval after the question's end is recorded in the ledger, and the task is skipped without any change."""
     plan = a_question_of(site)
     site.ask(plan)
     site.end(plan)
@@ -383,7 +383,7 @@ def test_a_snooze_is_kept_and_permits_nothing(site: Worksite) -> None:
 
 
 def test_a_never_tells_its_policy_entry(site: Worksite, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the task's log and in the ledger, line by line as it has to stand in the policy."""
+    """A "never" is logged and recorded with its policy entry, line by line, and then refuses its batch a permit."""
     plan = a_setting_of(site)
     site.ask(plan)
     said: list[str] = []

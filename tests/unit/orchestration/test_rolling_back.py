@@ -44,7 +44,7 @@ def moved(site: Worksite, bundle: int = 0) -> Plan:
 
 
 def test_the_plan_of_the_way_back_is_recorded_and_its_batch_named(site: Worksite) -> None:
-    """Nothing is changed by that; the same choice again takes the place of the first, which waits."""
+    """Choosing a rollback records its plan and changes no broker; the same choice again supersedes the first plan."""
     plan = moved(site)
     (first,) = rolling_back.choose(LAST, RUN)
     (second,) = rolling_back.choose(LAST, RUN)
@@ -59,7 +59,7 @@ def test_the_plan_of_the_way_back_is_recorded_and_its_batch_named(site: Worksite
 
 
 def test_ways_back_of_different_batches_wait_side_by_side(site: Worksite) -> None:
-    """Neither takes the other's place."""
+    """Rollback plans of different batches do not supersede each other."""
     one, other = moved(site, 0), moved(site, 1)
     refs = [
         rolling_back.choose(RollbackParams(cluster=CLUSTER, plan_id=plan.plan_id, batch_id="b1"), RUN)[0]
@@ -94,7 +94,7 @@ def test_a_dry_run_of_a_way_back_is_kept_and_supersedes_nothing(site: Worksite) 
 
 
 def test_while_the_cluster_is_being_changed_nothing_is_taken_back(site: Worksite) -> None:
-    """What is under way has to end first: who is at it is said."""
+    """A rollback is refused while another run holds the cluster's lease, and the error names that run."""
     moved(site)
     site.writes.take_lease(CLUSTER, "pulsar_remediate/busy/0", 300, site.clock())
     with pytest.raises(Refused, match="pulsar_remediate/busy/0 is changing cluster east"):

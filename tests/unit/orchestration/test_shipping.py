@@ -31,7 +31,7 @@ def package(tmp_path: Path) -> Path:
 
 
 def test_the_same_code_makes_the_same_archive(package: Path, tmp_path: Path) -> None:
-    """Neither when it was written nor where it lies counts; what is there already is not written again."""
+    """The same code gives the same archive in any folder and at any time, and an existing one is not rewritten."""
     first = code_archive([package], tmp_path / "one")
     written = first.stat().st_mtime_ns
     os.utime(package / "__init__.py", (1, 1))
@@ -52,7 +52,7 @@ def test_other_code_makes_another_archive(package: Path, tmp_path: Path) -> None
 
 
 def test_an_archive_that_was_changed_is_made_anew(package: Path, tmp_path: Path) -> None:
-    """Its name says what has to be in it."""
+    """An existing archive whose content was altered is written anew under the same name."""
     archive = code_archive([package], tmp_path / "made")
     whole = archive.read_bytes()
     archive.write_bytes(whole[:100])
@@ -62,7 +62,7 @@ def test_an_archive_that_was_changed_is_made_anew(package: Path, tmp_path: Path)
 
 
 def test_an_archive_holds_sources_and_data(package: Path, tmp_path: Path) -> None:
-    """And nothing that a Python compiled."""
+    """The archive contains source and data files, and no compiled Python files."""
     with zipfile.ZipFile(code_archive([package], tmp_path / "made")) as archive:
         assert archive.namelist() == ["some/__init__.py", "some/inner/__init__.py", "some/inner/data.txt"]
 
@@ -106,7 +106,7 @@ def test_jobs_that_lie_alone_take_the_installed_package(monkeypatch: pytest.Monk
 
 
 def test_code_that_is_nowhere_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """With the remedies."""
+    """Missing code of the Spark jobs is reported with an error that says what to install."""
     monkeypatch.delenv("STEWARD_PY_FILES", raising=False)
     monkeypatch.setattr(sys, "path", [str(Path(pulsar_steward.__file__).parents[1])])
     for name in [name for name in sys.modules if name.partition(".")[0] == "steward_spark"]:

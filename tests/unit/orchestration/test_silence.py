@@ -72,7 +72,7 @@ def decided(
 )
 @pytest.mark.parametrize("view", View)
 def test_what_is_silent_is_not_asked(batch: Batch, silence: SilencedGoal, asks: bool, view: View) -> None:
-    """By its goal, whatever the content; nothing is recorded for it."""
+    """A batch of a silenced goal is neither asked nor recorded, unless the silence ends as the goal may be worse."""
     publication = decided([batch], silence, view=view)
     assert (publication.ask, publication.record) == (asks, asks)
 
@@ -103,7 +103,7 @@ def test_a_question_that_waits_goes_on() -> None:
 
 
 def test_the_same_plan_once_more_does_not_ask_what_was_snoozed() -> None:
-    """As where the task that records it is tried again."""
+    """A retried task that records the same plan again does not ask about a batch that was snoozed meanwhile."""
     plan = a_new_plan(SHOP)
     question = asked(1, SHOP, State.OVER, plan_id=plan.plan_id)
     assert decide(plan, View.COMPLETE, (question,), (), ()).ask

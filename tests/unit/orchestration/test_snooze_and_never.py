@@ -52,7 +52,7 @@ def test_a_snooze_is_for_so_many_days(days: int, until_worse: bool) -> None:
 
 
 def test_a_snooze_without_a_form_is_the_usual_one() -> None:
-    """As a program may answer that sends no more than the option."""
+    """A snooze without the form's fields lasts seven days, or until it gets worse."""
     answer = said(SNOOZE, snooze_days=GONE, until_it_gets_worse=GONE)
     assert (answer.silent_until, answer.until_worse) == (NOW + timedelta(days=7), True)
 
@@ -75,7 +75,7 @@ def test_until_it_gets_worse_is_yes_or_no(worse: object) -> None:
 
 
 def test_never_proposes_a_policy_entry_and_changes_nothing() -> None:
-    """With what the policy leaves out for the namespace already, so that the entry takes nothing away."""
+    """A "never" permits no step, and its policy entry keeps the kinds that the policy already never asks about."""
     answer = said(NEVER)
     assert (answer.decision, answer.step_ids, answer.silent_until) == (Decision.NEVER, (), None)
     entry = {"namespaces": {"shop/orders": {"approval": {"never_ask": ["retention"]}}}}
@@ -104,7 +104,7 @@ def test_never_proposes_a_policy_entry_and_changes_nothing() -> None:
     ],
 )
 def test_only_what_can_be_meant_may_be_chosen(batch: Batch, options: tuple[str, ...]) -> None:
-    """Whatever else is chosen is malformed."""
+    """A question offers only the options that apply to its batch, and any other choice is malformed."""
     asked = Question(plan=a_plan(batch), batch_id="b1", run=RUN)
     assert asked.options == options
     for option, decision in {SNOOZE: Decision.SNOOZED, NEVER: Decision.NEVER}.items():
@@ -113,7 +113,7 @@ def test_only_what_can_be_meant_may_be_chosen(batch: Batch, options: tuple[str, 
 
 @pytest.mark.parametrize("option", [SNOOZE, NEVER])
 def test_whose_answer_it_is_not_cannot_silence(option: str) -> None:
-    """As they cannot reject it either; somebody with a second approval to give can."""
+    """A person whom the policy does not name cannot snooze or answer "never", and a second approver can."""
     policy = ApprovalPolicy(assigned_users=("bob",))
     given_event = event(chosen_options=[option])
     assert interpret(given_event, OF_NAMESPACE, policy, NOW).decision is Decision.MALFORMED
@@ -125,7 +125,7 @@ def test_whose_answer_it_is_not_cannot_silence(option: str) -> None:
 
 @pytest.mark.parametrize("option", [SNOOZE, NEVER])
 def test_a_comment_that_cannot_be_kept_does_not_undo_a_no(option: str) -> None:
-    """As with a rejection; the reason says so."""
+    """A snooze or a "never" still counts when its comment is not a text, and its reason says so."""
     answer = said(option, comment=7)
     assert answer.decision in {Decision.SNOOZED, Decision.NEVER}
     assert "the comment is not a text" in answer.reason

@@ -149,7 +149,7 @@ def test_executors_that_have_the_code_get_none(submitted: dict[str, dict[str, An
     ],
 )
 def test_what_jobs_cannot_do_is_refused(submitted: dict[str, dict[str, Any]], name: str, words: str) -> None:
-    """Before anything is submitted."""
+    """A Spark connection with settings that the jobs cannot use is refused with an error that names the setting."""
     assert submitted[name]["error"].startswith("ConfigurationError: ")
     assert words in submitted[name]["error"]
 

@@ -13,6 +13,7 @@ import yaml
 from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException, TaskDeferred
 
 from pulsar_steward.errors import LedgerError
+from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.orchestration import batches, question_poll
 from pulsar_steward.orchestration.applying import ApplyBatch
 from pulsar_steward.orchestration.batches import BatchRef
@@ -70,11 +71,14 @@ def test_an_approved_batch_waits_for_its_window(site: Worksite, opens: datetime)
     assert site.untouched()
 
 
-def test_a_rejection_does_not_wait(site: Worksite, opens: datetime) -> None:
-    """Nobody has to wait hours to hear that nothing was changed."""
+def test_a_batch_without_an_approval_does_not_wait(site: Worksite, opens: datetime) -> None:
+    """A batch that was rejected, or that has no answer, is skipped at once, and does not wait for the window."""
     plan = site.asked_without_answer(site.move(0))
     assert opens > site.clock()
     with pytest.raises(AirflowSkipException, match="holds no answer"):
+        a_task(plan).execute(a_context())
+    site.approve(plan, decision=Decision.REJECTED, step_ids=(), digest=None, expires_at=None)
+    with pytest.raises(AirflowSkipException, match="reject"):
         a_task(plan).execute(a_context())
 
 
@@ -138,7 +142,7 @@ def ledger_says(monkeypatch: pytest.MonkeyPatch, *words: str | Exception | None)
 
 
 def test_the_opening_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often the ledger was looked into meanwhile, and whether or not it could be read."""
+    """The trigger ends when the window opens, also if the ledger could not be read meanwhile."""
     ledger_says(monkeypatch, None, LedgerError("gone"), None)
     opens = datetime.now(UTC) + timedelta(seconds=0.3)
     (event,) = fired(a_trigger(opens))
@@ -148,7 +152,7 @@ def test_the_opening_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_end_of_the_question_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With its reason, hours before the window."""
+    """The trigger ends with the reason as soon as the question ends, hours before the window opens."""
     ledger_says(monkeypatch, None, LedgerError("gone"), "it was seen otherwise")
     (event,) = fired(a_trigger(datetime.now(UTC) + timedelta(hours=5)))
     assert event == {END: "it was seen otherwise"}

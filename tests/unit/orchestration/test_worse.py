@@ -65,7 +65,7 @@ def test_worse(now: Batch, then: Batch | None, words: str | None) -> None:
 
 
 def test_a_loss_that_moves_to_another_setting_is_greater_there() -> None:
-    """However much less is lost elsewhere."""
+    """A proposal is worse when the loss of one setting grows, however much the loss of another one shrinks."""
     other = ChangeSetting(namespace="shop/carts", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
     now = a_batch(a_step(proposal().steps[0].change, loss=Loss(bytes=1)), a_step(other, loss=Loss(bytes=5)))
     then = a_batch(a_step(proposal().steps[0].change, loss=Loss(bytes=9)), a_step(other, loss=Loss(bytes=4)))

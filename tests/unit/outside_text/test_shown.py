@@ -40,7 +40,7 @@ def test_what_cannot_be_seen_is_spelled_out(words: object, read: str) -> None:
 
 @given(st.text())
 def test_nothing_that_is_shown_is_hidden(words: str) -> None:
-    """Whatever the text: one line, every character printable, and none that Unicode counts among controls."""
+    """Any text is shown as one line of printable characters, without control characters."""
     line = shown(words)
 
     assert line.isprintable()
@@ -49,13 +49,13 @@ def test_nothing_that_is_shown_is_hidden(words: str) -> None:
 
 @given(st.text())
 def test_showing_again_changes_nothing(words: str) -> None:
-    """So it does not matter how many hands a text goes through."""
+    """A text that was made safe to show does not change when it is made safe again."""
     assert shown(shown(words)) == shown(words)
 
 
 @given(st.text(st.characters(codec="utf-8")))
 def test_json_means_the_same(words: str) -> None:
-    """And holds nothing hidden, in whatever layout."""
+    """JSON that was made safe to show decodes to the same value, is printable, and keeps its line breaks."""
     document = msgspec.json.encode({"name": words, words: [1]})
     told = shown_json(document)
 
@@ -74,7 +74,7 @@ def test_logs_are_shown_once_however_often_that_is_asked_for() -> None:
 
 
 def test_records_of_others_are_left_alone() -> None:
-    """Neither their words nor their arguments change; those of ours only where something would be hidden."""
+    """Log records of other libraries stay unchanged, and Steward's own change only where they would hide characters."""
     make = logging.getLogRecordFactory()
 
     def record(name: str | None, argument: str) -> logging.LogRecord:

@@ -36,7 +36,7 @@ def test_every_answer_is_as_documented(client: Client, plans: dict[str, Plan]) -
 
 
 def test_invisible_characters_are_escaped(client: Client) -> None:
-    """As JSON does it: what is decoded is the very name."""
+    """Invisible characters of a name are escaped in the API's JSON, and decoding gives the original name."""
     answer = client.get("/api/clusters/east/findings?severity=info")
     assert "\\u202e" in answer.text
     assert answer.json()["findings"][0]["subject"] == HOSTILE
@@ -44,7 +44,7 @@ def test_invisible_characters_are_escaped(client: Client) -> None:
 
 @pytest.mark.parametrize("query", ["page=0", "size=501", "order=none", "page=x"])
 def test_a_page_that_cannot_be_is_refused(client: Client, query: str) -> None:
-    """With the reason."""
+    """A request for findings with an invalid page, size or order is refused with status 422."""
     assert client.get(f"/api/clusters/east/findings?{query}").status_code == 422
 
 

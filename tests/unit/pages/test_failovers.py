@@ -38,19 +38,19 @@ def shown(folder: Path, **tables: Any) -> Client:
 
 
 def test_what_the_cluster_page_says(client: Client, golden: Golden) -> None:
-    """By broker, the one that takes longest first, each part and the whole."""
+    """The cluster page lists the failover time of each broker, the longest first, with each part and the sum."""
     golden(part_of(client))
 
 
 def test_the_rates_that_were_learned_are_told(tmp_path: Path, golden: Golden) -> None:
-    """By which broker's end, and for which loads they count."""
+    """The cluster page says from which broker's end a rate was learned, and for which loads it counts."""
     learned = Learned(lost=broker(7), at=NOW - timedelta(days=3), topics=900, seconds=60, brokers=2)
     client = shown(tmp_path, failovers=[failover(broker(0), 120, others=2) | columns_of(learned)])
     golden(part_of(client))
 
 
 def test_the_api_tells_all(client: Client) -> None:
-    """In the same order, with every part by itself."""
+    """The API lists all failover times in the page's order, with each part as a field of its own."""
     told = client.get("/api/clusters/east/failovers").json()
     assert [each["broker"] for each in told["brokers"]] == [broker(place) for place in range(6)]
     unlearned = dict.fromkeys(columns_of(None))

@@ -68,7 +68,7 @@ def test_steps_take_as_long_as_those_before() -> None:
 
 
 def test_a_step_that_takes_longer_is_not_ended_in_the_past() -> None:
-    """What is overdue is due now."""
+    """A step that is overdue is forecast to end now, and not in the past."""
     assert forecast(steps(1), [1, 2]) == (0, False)
 
 
@@ -81,7 +81,7 @@ def test_a_step_that_takes_longer_is_not_ended_in_the_past() -> None:
     ],
 )
 def test_never_faster_than_the_pace(left: list[Step], pace: Pace, seconds: float) -> None:
-    """Whatever the first ones took; what fits into a minute may go at once. Before any ended, only that is known."""
+    """The forecast is never faster than the pace of the policy, and is a lower bound before any step has ended."""
     assert forecast(left, [0], pace) == (seconds, False)
     assert forecast(left, [], pace) == (seconds, True)
 

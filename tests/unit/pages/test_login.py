@@ -30,7 +30,7 @@ def paths_of(app: FastAPI) -> list[str]:
 
 
 def test_every_route_is_refused_without_a_login(tmp_path: Path) -> None:
-    """Before anything is read: there is neither ledger nor snapshot here."""
+    """Every route answers 401 without a login, also when there is neither a ledger nor a snapshot to read."""
     app = make_app(sources_of(tmp_path), refusing)
     client, paths = Client(app), paths_of(app)
     assert len(paths) > 20

@@ -76,7 +76,7 @@ def test_a_cluster_shows_guide_findings_brokers_bundles_and_plans(client: Client
 
 
 def test_findings_are_filtered_and_the_form_remembers(client: Client) -> None:
-    """By severity, check and text; the filter is kept on the next page."""
+    """Findings are filtered by severity, check and text, and the form and the next page keep the filter."""
     page = client.get("/clusters/east?severity=critical&check=ack-holes&text=TOPIC-0&order=oldest")
     read = " ".join(re.sub(r"<[^>]*>", " ", page.text).split())
     assert "Findings 4 asked for" in read
@@ -111,14 +111,14 @@ def test_a_plan_shows_each_step_before_and_after(client: Client, plans: Plans) -
 
 
 def test_a_superseded_plan_says_so(client: Client, plans: Plans) -> None:
-    """And leads to the newer one."""
+    """The page of a superseded plan says that an answer changes nothing, and links to the newer plan."""
     page = client.get(f"/plans/{plans['older'].plan_id}").text
     assert "an answer to this one changes nothing" in page
     assert f'href="/steward/plans/{plans["east"].plan_id}"' in page
 
 
 def test_a_question_that_ended_says_why(tmp_path: Path) -> None:
-    """And leads to the plan that ended it; a batch that is asked in another plan says that."""
+    """A plan's page says why a question ended, links to the later plan, and marks batches that are asked elsewhere."""
     plan, later = a_plan(a_batch(), a_batch(batch_id="b2")), a_plan(snapshot_id="later")
     engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
     writer = LedgerWriter(engine)
@@ -212,7 +212,7 @@ def test_a_steps_whole_life(client: Client, plans: Plans) -> None:
 
 
 def test_history_tells_who_and_what(client: Client) -> None:
-    """By namespace and person; whether rows are as they were written is not claimed before it was looked at."""
+    """The history is filtered by namespace and person, and its rows count as checked only after they were compared."""
     assert "not compared Rows 33" in words(client, "/history")
     read = words(client, "/history?namespace=acme/orders&person=ALI")
     assert "rejected: rejected in the Airflow UI" in read
@@ -237,7 +237,7 @@ def test_from_a_question_to_its_batch_and_back(client: Client, plans: Plans) -> 
     ["/", "/clusters/east", "/clusters/east?severity=info", "/history", "/history?person=" + "%22%3E%3Cscript%3E"],
 )
 def test_names_stay_text(client: Client, path: str) -> None:
-    """Whatever they hold: no markup, no script, no character that turns the direction of letters."""
+    """A name with markup, script or direction marks is shown on the pages as escaped text."""
     page = client.get(path).text
     assert "<script>window" not in page
     assert '"><script>' not in page
@@ -285,7 +285,7 @@ def test_what_is_not_there_is_not_there(client: Client) -> None:
 
 
 def test_a_ledger_that_is_not_there_is_said(tmp_path: Path) -> None:
-    """And not made: pages only read."""
+    """The pages answer 503 with the reason when there is no ledger, and create no file."""
     client = Client(make_app(sources_of(tmp_path), lambda: None))
     answer = client.get("/")
     assert answer.status_code == 503
@@ -310,7 +310,7 @@ def test_a_broken_snapshot_hides_nothing_else(shown_folder: Path, plans: Plans, 
 
 
 def test_a_snapshot_that_is_broken_in_part(shown_folder: Path, plans: Plans, tmp_path: Path) -> None:
-    """What can be read is shown, and the reason for the rest."""
+    """The cluster page shows the readable parts of a damaged snapshot, and says that the others are not shown."""
     (tmp_path / "ledger.db").write_bytes((shown_folder / "ledger.db").read_bytes())
     observed(tmp_path / "snapshots", "east", NOW)
     (part,) = (tmp_path / "snapshots").glob("*/*/bundles/*.parquet")
@@ -343,7 +343,7 @@ def test_very_many_brokers_and_bundles(shown_folder: Path, plans: Plans, tmp_pat
 
 
 def test_a_partial_and_stale_cluster_says_so_on_its_own_page(client: Client) -> None:
-    """Before anything else; and that nothing was found there proves nothing."""
+    """The page of a cluster with a stale, partial snapshot says so before all else, and beside its empty findings."""
     read = words(client, "/clusters/north")
     for said in ("Stale: seen 10 h ago", "Partial: 2 of 3 brokers read.", "Unread: broker-02:8080"):
         assert read.index(said) < read.index("Guide five sections")
@@ -351,7 +351,7 @@ def test_a_partial_and_stale_cluster_says_so_on_its_own_page(client: Client) -> 
 
 
 def test_a_cluster_that_was_planned_for_and_never_observed(shown_folder: Path, plans: Plans, tmp_path: Path) -> None:
-    """Its snapshots were removed: what the ledger holds is shown, and that nothing else is known."""
+    """The page of a cluster without snapshots shows what the ledger holds, and says that the rest is not known."""
     (tmp_path / "ledger.db").write_bytes((shown_folder / "ledger.db").read_bytes())
     client = Client(make_app(sources_of(tmp_path), lambda: None))
     read = words(client, "/clusters/east")

@@ -39,7 +39,7 @@ def today(folder: Path, *moves: UnloadBundle) -> PredictedPlacement | None:
 
 
 def test_what_moves_is_taken_from_one_and_given_to_the_other(tmp_path: Path) -> None:
-    """With its topics, throughput and coordinators; a broker that has nothing yet counts as one."""
+    """The prediction moves a bundle's topics, throughput and coordinators to the target, also to an empty broker."""
     found = today(tmp_path, a_move(bundle=BUNDLES[0], target=broker(1)), a_move(bundle=BUNDLES[1], target=broker(2)))
     assert found is not None
     assert [(each.broker, each.today, each.predicted) for each in found.brokers] == [

@@ -50,7 +50,7 @@ class CountingParquet:
 
 @pytest.fixture
 def counting(monkeypatch: pytest.MonkeyPatch) -> CountingParquet:
-    """Whatever is read of snapshots is counted."""
+    """Counter of all tables and rows that are read from snapshots."""
     counts = CountingParquet()
     monkeypatch.setattr(read, "pq", counts)
     return counts
@@ -97,7 +97,7 @@ def test_a_snapshot_that_is_known_is_not_read_again(
 
 
 def test_pages_outlive_the_large_tables(shown_folder: Path, plans: dict[str, Plan], tmp_path: Path) -> None:
-    """With garbage in their place every page shows what it shows with them."""
+    """Pages show the same when the sharded tables of a snapshot cannot be read."""
     shutil.copytree(shown_folder, tmp_path / "copy")
     for table in SHARDED:
         for part in (tmp_path / "copy" / "snapshots").glob(f"*/*/{table.name}/*.parquet"):

@@ -18,7 +18,7 @@ from tests.builders import NOW
     [(0, "0 s"), (59, "59 s"), (60, "1 min"), (3599, "59 min"), (3600, "1 h"), (3700, "1 h 1 min"), (90000, "1 d 1 h")],
 )
 def test_durations(seconds: int, words: str) -> None:
-    """In two units at most, and the same before and after now."""
+    """A duration is written in at most two units, and reads the same before and after the present time."""
     assert duration(seconds) == words
     assert ago(NOW)(NOW - timedelta(seconds=seconds)) == words
     assert ago(NOW)(NOW + timedelta(seconds=seconds)) == words
@@ -31,7 +31,7 @@ def test_figures_that_are_not_there() -> None:
 
 
 def test_every_part_of_an_address_stays_a_part() -> None:
-    """Whatever a name holds; what was not asked for is left out."""
+    """A link escapes special characters in each part of its path and query, and leaves out empty parameters."""
     assert link_to("/steward", "clusters", "../x?y#z/é", text="a&b", page="", check=None) == (
         "/steward/clusters/..%2Fx%3Fy%23z%2F%C3%A9?text=a%26b"
     )
@@ -46,7 +46,7 @@ def test_drawings_stay_within_their_frame() -> None:
 
 
 def test_what_is_kept_is_bounded() -> None:
-    """What was asked for last stays; an error is asked for again."""
+    """The cache keeps only the entries that were used last, and does not keep errors."""
     kept = SnapshotCache(2)
     read: list[str] = []
 

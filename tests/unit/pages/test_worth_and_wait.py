@@ -70,7 +70,7 @@ def test_an_approved_batch_says_what_it_waits_for(
 
 
 def test_worth_and_risk_are_on_the_page(tmp_path: Path, writer: LedgerWriter) -> None:
-    """In sentences for people, in figures for programs."""
+    """A plan's page states the worth and the effect of its batches in sentences, and the API gives risk and worth."""
     plan, _ = recorded(writer, tc_batch("east"), quota_batch())
     client = Client(make_app(sources_of(tmp_path), lambda: None))
     page = client.get(f"/plans/{plan.plan_id}").text

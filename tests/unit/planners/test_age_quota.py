@@ -61,7 +61,7 @@ def test_a_missing_age_quota(days: int, remedy: dict[str, Any], hours: int) -> N
 
 
 def test_the_sum_and_what_it_would_have_done_are_said(golden: Golden) -> None:
-    """With each of its numbers; what is not known of ages is said to be unknown."""
+    """A step for an age quota states how the quota was computed, its effect, and the backlogs of unknown age."""
     unknown = ages(2, estimated=True, waiting=5, unknown=2, why_unknown="nobody tells")
     (_, batch) = proposed(kept(4), "backlog-quota-missing", ages=unknown).batches
     (step,) = batch.steps
@@ -101,7 +101,7 @@ def test_why_no_age_quota_is_proposed(own: dict[SettingName, Setting], known: di
     ids=["clocks", "delayed messages"],
 )
 def test_what_a_guard_has_against_an_age_quota_leaves_the_size_quota(known: dict[str, Any], guard: str) -> None:
-    """As only what goes by age is in question."""
+    """A guard that is against the age quota does not prevent the size quota, and a note names that guard."""
     proposal = proposed(kept(4), "backlog-quota-missing", **known)
 
     assert [name for name, _ in changes(proposal)] == [SettingName.SIZE_QUOTA]
@@ -109,7 +109,7 @@ def test_what_a_guard_has_against_an_age_quota_leaves_the_size_quota(known: dict
 
 
 def test_an_age_quota_is_below_a_retention_that_is_yet_to_be_bounded() -> None:
-    """And stands in a batch of its own, after the other: nothing of it is wrong where only one of them is approved."""
+    """An age quota is set below the retention that the first batch proposes, and comes in a second batch of its own."""
     own: dict[SettingName, Setting] = {SettingName.RETENTION: Retention(minutes=-1, megabytes=-1)}
     first, second = proposed(own, "retention-unbounded", "backlog-quota-missing").batches
 
@@ -151,7 +151,7 @@ def test_how_old_backlogs_are(
     drilled: dict[str, int],
     expected: tuple[int, str | None, bool, int, int],
 ) -> None:
-    """As brokers tell it, else as long as it takes to come in, named as an estimate; what is neither is unknown."""
+    """The age of a backlog is what brokers told, else an estimate from its size and incoming rate, else unknown."""
     found = namespace_ages(topics(*rows), drilled)
 
     assert (found.oldest_seconds, found.topic, found.estimated, found.waiting, found.unknown) == expected
@@ -159,7 +159,7 @@ def test_how_old_backlogs_are(
 
 
 def test_the_largest_backlogs_are_given_with_their_messages() -> None:
-    """By size, then by name, whatever the order of rows; what is empty is left out."""
+    """The largest backlogs are listed by size and then by name, with their message counts and without empty ones."""
     table = topics(("b", 5, 0.0), ("a", 5, 0.0), ("c", 9, 0.0), ("d", 0, 0.0), ("e", None, 0.0))
     waiting = pa.table({"topic": ["c", "a", "c", "z"], "backlog_entries": pa.array([7, 1, 3, 9], pa.int64())})
 
@@ -183,7 +183,7 @@ EVICT = {"policy": "consumer_backlog_eviction"}
     ids=["none", "less than there is", "more than is needed"],
 )
 def test_a_quota_evicts_at_once_only_where_the_policy_says_so(most: int, limit: int, lost: int) -> None:
-    """What it takes is a part of the step, by topic, and needs the tick."""
+    """A quota with eviction is set below the present backlog only where the policy says so, and states the loss."""
     policy = a_policy(backlog_quota_remedy={**EVICT, "eviction_most_megabytes": most})
     backlogs = (Backlog(topic=TOPIC, bytes=10 * GIB, messages=(1_000_000,)),)
     (batch,) = proposed({}, "backlog-quota-missing", backlog=10 * GIB, backlogs=backlogs, policy=policy).batches
@@ -196,7 +196,7 @@ def test_a_quota_evicts_at_once_only_where_the_policy_says_so(most: int, limit: 
 
 
 def test_an_eviction_of_more_topics_than_were_looked_at_is_not_proposed(golden: Golden) -> None:
-    """Nobody could say how much it would take."""
+    """An eviction is not proposed when it may affect more topics than were looked at, as its loss is not known."""
     backlogs = tuple(Backlog(topic=f"t{number}", bytes=10 * GIB, messages=(1,)) for number in range(1000))
     policy = a_policy(backlog_quota_remedy={**EVICT, "eviction_most_megabytes": 4096})
     proposal = proposed({}, "backlog-quota-missing", backlog=10 * GIB, backlogs=backlogs, policy=policy)

@@ -44,7 +44,7 @@ def notes(planner: Planner, *findings: Finding, **fields: Any) -> tuple[str, ...
 
 
 def test_goals_are_answered_one_by_one() -> None:
-    """In order of name, each with its standing findings as they came."""
+    """The planner is asked once for each goal, in order of name, with the findings that have stood for long enough."""
     findings = [found("2", subject="c/d"), found("1"), found("young", stood=1), found("0", severity=Severity.CRITICAL)]
     assert notes(PLANNER, *findings) == ("a/b: 1 0", "c/d: 2")
 
@@ -55,7 +55,7 @@ def test_goals_are_answered_one_by_one() -> None:
     ids=["information", "another check", "no goal"],
 )
 def test_others_are_no_business_of_it(finding: Finding) -> None:
-    """Nor is anything said of them, in a partial snapshot either."""
+    """A planner gives no note about findings that it does not answer, also in a partial snapshot."""
     assert notes(PLANNER, finding, unread=("c/d",)) == ()
 
 
@@ -115,5 +115,5 @@ def test_reasons_are_given_once() -> None:
 
 
 def test_names_are_counted_with_separators() -> None:
-    """As every number in a note."""
+    """The number of names that a list leaves out is written with thousands separators."""
     assert enumerated(("x",) * 1_005).endswith(" x and 1,000 more")

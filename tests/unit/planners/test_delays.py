@@ -73,7 +73,7 @@ def changes(proposal: Proposal) -> list[tuple[SettingName, Setting | None]]:
     ids=["the longest delay", "nothing waits for longer", "a slow subscription"],
 )
 def test_a_time_to_live_outlasts_the_bound_of_delays(longest_s: int, oldest_s: int, hours: int) -> None:
-    """With a margin, in whole hours, and the oldest message that waits as well; the bound stays as it is."""
+    """The time to live is set above the longest delay and the oldest waiting message, with a margin, in whole hours."""
     proposal = proposed(longest_s, oldest_s=oldest_s)
 
     assert changes(proposal) == [(TTL, TimeToLive(seconds=hours * HOUR))]

@@ -95,7 +95,7 @@ def grown(rate: float, seconds: int = 2 * HOUR) -> dict[str, Any]:
     ids=["growth", "it stands still", "it was larger", "the first snapshot"],
 )
 def test_it_is_raised_as_far_as_the_forecast_needs(fields: dict[str, Any], megabytes: int) -> None:
-    """With room left at the end of it; the policy stays, and the way back is the former value."""
+    """A size quota is raised as far as the forecast needs, keeps its policy, and its undo is the former value."""
     proposal = proposed(a_namespace(**fields))
 
     assert changes(proposal) == [(ORDERS, SIZE, raised(megabytes))]
@@ -120,13 +120,13 @@ def test_the_retention_is_raised_first() -> None:
 
 
 def test_a_retention_with_room_stays() -> None:
-    """Nothing is changed that need not be."""
+    """A retention that is large enough for the raised size quota is not changed."""
     large = Retention(minutes=DAY, megabytes=30_000)
     assert [name for _, name, _ in changes(proposed(a_namespace(own={SIZE: HOLD, RETENTION: large})))] == [SIZE]
 
 
 def test_the_brokers_default_is_raised_for_the_namespace_alone() -> None:
-    """What was not set there is removed again on the way back."""
+    """A quota from the brokers' default is raised on the namespace only, and its undo removes the namespace's value."""
     proposal = proposed(a_namespace(own={}), defaults={SIZE: HOLD})
 
     assert changes(proposal) == [(ORDERS, SIZE, raised(19_615))]
@@ -145,7 +145,7 @@ def test_the_brokers_default_is_raised_for_the_namespace_alone() -> None:
     ],
 )
 def test_the_policy_bounds_it(remedy: dict[str, int], megabytes: int) -> None:
-    """By topic, by namespace and by cluster; which of them it was is in the sum."""
+    """The policy limits the raise by topic, by namespace and by cluster, and the step names the limit that applied."""
     proposal = proposed(a_namespace(), policy=a_policy(backlog_quota_remedy=remedy))
 
     assert changes(proposal) == [(ORDERS, SIZE, raised(megabytes))]
@@ -164,7 +164,7 @@ def test_what_a_namespace_may_store_more_is_shared_by_its_full_topics() -> None:
 
 
 def test_the_most_urgent_namespace_takes_first_from_what_the_cluster_may_store() -> None:
-    """What it leaves is for the next, whichever name comes first."""
+    """The most urgent namespace gets its raise first from the cluster's limit, and the next one gets the rest."""
     policy = a_policy(backlog_quota_remedy={"raise_cluster_megabytes": 13_312})
     findings = (found(CARTS, warns=True), found(ORDERS))
     proposal = proposed(a_namespace(CARTS), a_namespace(), findings=findings, policy=policy)
@@ -209,12 +209,12 @@ def test_why_it_stays(fact: NamespaceFact, fields: dict[str, Any], words: str) -
 
 
 @pytest.mark.parametrize(
-    ("kept", "said"),
-    [(Retention(minutes=DAY, megabytes=200_000), ""), (Retention(minutes=DAY, megabytes=9000), "leaves no room")],
+    ("kept", "no_room"),
+    [(Retention(minutes=DAY, megabytes=200_000), False), (Retention(minutes=DAY, megabytes=9000), True)],
     ids=["it gets a quota of its own", "it cannot"],
 )
-def test_a_topic_with_a_retention_of_its_own_is_no_reason(kept: Retention, said: str) -> None:
-    """Its namespace's quota need not grow for it."""
+def test_a_topic_with_a_retention_of_its_own_is_no_reason(kept: Retention, *, no_room: bool) -> None:
+    """A namespace's quota is not raised for a topic that has a retention of its own."""
     topic = TopicFact(
         subject=topic_of(ORDERS),
         topic=topic_of(ORDERS),
@@ -226,7 +226,7 @@ def test_a_topic_with_a_retention_of_its_own_is_no_reason(kept: Retention, said:
     proposal = proposed(a_namespace(), topics=(topic,))
 
     assert not proposal.batches
-    assert said in " ".join(proposal.notes)
+    assert ("leaves no room" in " ".join(proposal.notes)) is no_room
 
 
 def test_what_is_said_of_it(golden: Golden) -> None:
@@ -246,8 +246,8 @@ def test_what_is_said_of_it(golden: Golden) -> None:
     golden(" ".join(notes))
 
 
-def test_the_same_facts_give_the_same_bytes() -> None:
-    """Whatever the order in which findings come."""
+def test_the_order_of_findings_changes_no_batch() -> None:
+    """The batches do not depend on the order in which findings come."""
     findings = (found(CARTS), found(ORDERS), found(ORDERS, check="backlog-growing", bytes_percent=0))
     facts = (a_namespace(CARTS), a_namespace())
     one, other = proposed(*facts, findings=findings), proposed(*facts, findings=findings[::-1])

@@ -58,13 +58,13 @@ def a_namespace(own: dict[SettingName, Setting] | None = None, *, hours: int = 4
 
 
 def proposed(namespace: NamespaceFact, *findings: Finding, **fields: Any) -> Proposal:
-    """What the planner proposes; `fields` are those of `PlanningFacts`."""
+    """Proposal of the planner; `fields` are those of `PlanningFacts`."""
     known = {"quotas_are_checked": True, "clocks_differ_milliseconds": 0, "namespaces": (namespace,)}
     return NEARLY_OLD.proposal(planning_facts_with(3, **{**known, "findings": findings or (found(),), **fields}))
 
 
 def changes(proposal: Proposal) -> list[tuple[SettingName, Setting | None]]:
-    """What is set, in order."""
+    """Settings that are changed with their new values, in order."""
     steps = [step.change for batch in proposal.batches for step in batch.steps]
     return [(change.name, change.after) for change in steps if isinstance(change, ChangeSetting)]
 
@@ -83,7 +83,7 @@ def test_it_is_raised_as_far_as_the_forecast_needs() -> None:
 
 
 def test_the_oldest_of_several_topics_decides() -> None:
-    """And the reason names it."""
+    """The topic with the oldest backlog decides how far the age quota is raised, and the step's reason names it."""
     older = found(f"{TOPIC}1", hours=46)
     proposal = proposed(a_namespace(hours=46), found(), older)
 
@@ -117,7 +117,7 @@ def test_the_retention_is_raised_first() -> None:
     ids=["long enough", "for ever", "nothing is retained"],
 )
 def test_a_retention_with_room_stays(kept: Retention) -> None:
-    """Nothing is changed that need not be."""
+    """A retention that outlasts the raised age quota, or that retains nothing, is not changed."""
     assert [name for name, _ in changes(proposed(a_namespace({AGE: days(2), RETENTION: kept})))] == [AGE]
 
 
@@ -140,7 +140,7 @@ def test_a_retention_with_room_stays(kept: Retention) -> None:
 def test_it_stays_with_the_reason(
     own: dict[SettingName, Setting], finding: Finding, fields: dict[str, Any], reason: str
 ) -> None:
-    """Nothing is proposed that would not help, and the plan says why."""
+    """No change is proposed when raising the age quota is not needed or would not help, and a note gives the reason."""
     proposal = proposed(a_namespace(own), finding, **fields)
 
     assert proposal.batches == ()
@@ -156,7 +156,7 @@ def test_it_is_raised_to_the_bound_where_that_still_helps() -> None:
 
 
 def test_a_topic_that_retains_by_itself_is_left_alone() -> None:
-    """Its namespace's quota is not what it needs."""
+    """The namespace's age quota is not raised for a topic with a retention of its own, and a note says so."""
     own: dict[SettingName, Setting] = {RETENTION: Retention(minutes=DAY, megabytes=-1)}
     topic = TopicFact(subject=TOPIC, topic=TOPIC, namespace=ORDERS, own=own, inherited={}, peak=0)
     proposal = proposed(a_namespace(), topics=(topic,))
@@ -166,7 +166,7 @@ def test_a_topic_that_retains_by_itself_is_left_alone() -> None:
 
 
 def test_one_that_evicts_keeps_doing_so_later() -> None:
-    """Its policy stays, and a longer one loses nothing."""
+    """An age quota that evicts keeps its policy when it is raised, and the raise counts as losing no messages."""
     proposal = proposed(a_namespace({AGE: days(2, EVICT)}))
 
     ((_, quota),) = changes(proposal)

@@ -59,7 +59,7 @@ def proposed(
 
 
 def limits(proposal: Proposal) -> list[tuple[str | None, Setting | None]]:
-    """Which topics get which quota."""
+    """Returns the topic and the new value of each setting that the proposal changes."""
     steps = [step.change for batch in proposal.batches for step in batch.steps]
     return [(change.topic, change.after) for change in steps if isinstance(change, ChangeSetting)]
 
@@ -100,7 +100,7 @@ def test_a_topic_that_needs_more_than_its_namespace_gets_its_own(more: dict[str,
     ids=["as its namespace", "no more", "its namespace all", "no need", "has one", "no limit", "information", "young"],
 )
 def test_all_other_topics_get_nothing(more: dict[str, Any]) -> None:
-    """And nothing is said of them."""
+    """A topic that does not meet the conditions gets neither a quota of its own nor a note."""
     proposal = proposed(**more)
 
     assert (limits(proposal), proposal.notes) == ([], ())
@@ -118,7 +118,7 @@ def test_all_other_topics_get_nothing(more: dict[str, Any]) -> None:
     ids=["its retention is too small", "a guard"],
 )
 def test_why_it_gets_none(more: dict[str, Any], words: str) -> None:
-    """Though it needs one."""
+    """A note gives the reason if a topic needs a higher quota and gets none."""
     proposal = proposed(**more)
 
     assert not proposal.batches

@@ -47,7 +47,7 @@ def test_a_namespace_that_is_split_is_not_moved() -> None:
 
 
 def test_without_a_split_all_of_them_move() -> None:
-    """What a planner claims, it claims by its steps alone."""
+    """Bundles of all namespaces are moved if no other planner splits any of them."""
     plan = make_plan(planning_facts_with(3, findings=(SKEW,), bundles=msgspec.structs.replace(FACTS, crowds=())))
 
     assert {step.change.namespace for step in plan.batches[0].steps} == {NAMESPACE, "shop/carts"}
@@ -72,12 +72,12 @@ def test_which_settings_are_claimed() -> None:
 
 
 def test_every_kind_of_batch_has_a_planner() -> None:
-    """But a rollback, which nobody plans."""
+    """Every kind of batch except rollbacks has a planner."""
     assert {kind for planner in PLANNERS for kind in planner.kinds} == set(KINDS) - {ROLLBACK}
 
 
 def test_checks_name_the_planners_that_answer_them() -> None:
-    """By a kind of batch, so that a check-up promises no remedy that nobody proposes, and keeps none to itself."""
+    """Each check with a remedy is answered by a planner, and its remedy is a kind of batch of such a planner."""
     answered = {check_id for planner in PLANNERS for check_id in planner.answers}
     assert {check.check_id for check in CHECKS if check.remedied_by is not None} == answered
     for check in CHECKS:
@@ -98,7 +98,7 @@ def test_what_the_policy_never_asks_is_not_proposed() -> None:
 
 @pytest.mark.parametrize("namespaces", [(NAMESPACE,), (NAMESPACE, "shop/carts")])
 def test_a_batch_is_left_out_whole(namespaces: tuple[str, ...]) -> None:
-    """Where one of its namespaces is not to be asked about: the moves of a batch rest on each other."""
+    """A batch of moves is left out as a whole if the policy's `never_ask` covers one of its namespaces."""
     layers = {name: {"approval": {"never_ask": ["bundle_balance"]}} for name in namespaces}
     facts = msgspec.structs.replace(FACTS, crowds=())
     policy = parse_policy({"namespaces": layers}, name="p")

@@ -129,7 +129,7 @@ def test_a_quota_over_the_retention(backlog: int, expected: list[tuple[SettingNa
 
 
 def test_a_retention_for_ever_is_bounded_in_time() -> None:
-    """By the policy's hours; the size stays as it is."""
+    """An unlimited retention time is set to the policy's `keep_hours`, and the size stays unlimited."""
     own: dict[SettingName, Setting] = {SettingName.RETENTION: Retention(minutes=-1, megabytes=-1)}
     proposal = proposed(own, "retention-unbounded", policy=a_policy(retention_remedy={"keep_hours": 48}))
 
@@ -158,7 +158,7 @@ def test_a_time_to_live_outlasts_an_age_quota_that_acts_late() -> None:
 
 
 def test_what_would_have_happened_is_said(golden: Golden) -> None:
-    """How many topics would have been over the new quota in the snapshots that were looked at."""
+    """The effect of a new quota says how many topics would have been over it in the last snapshots."""
     (batch,) = proposed({}, "backlog-quota-missing", backlog=GIB).batches
     golden(batch.steps[0].effect)
     golden(batch.steps[0].why)
@@ -200,8 +200,8 @@ def test_the_order_of_calls(before: Retention | None, after: Retention | None, *
     assert in_order([quota, kept]) == ((kept, quota) if raised else (quota, kept))
 
 
-def test_the_same_facts_give_the_same_bytes() -> None:
-    """Whatever the order in which findings come."""
+def test_the_order_of_findings_changes_no_proposed_step() -> None:
+    """The order of the findings does not change the proposed batches."""
     own: dict[SettingName, Setting] = {SettingName.RETENTION: Retention(minutes=-1, megabytes=-1)}
     first = proposed(own, "retention-unbounded", "backlog-quota-missing")
     second = proposed(own, "backlog-quota-missing", "retention-unbounded")
@@ -250,7 +250,7 @@ def proposed_for_topic(peak: int = 0, quota: Setting | None = None, **fields: An
 
 
 def test_a_topics_own_quota_is_lowered_on_the_topic() -> None:
-    """Its namespace's quota is left alone, and the way back is the former value."""
+    """A topic's own quota is lowered on the topic, and the undo restores the former value."""
     (batch,) = proposed_for_topic().batches
 
     (step,) = batch.steps
@@ -288,14 +288,14 @@ def test_why_nothing_is_proposed_for_a_topic(peak: int, fields: dict[str, Any], 
     ids=["both", "of any size", "old enough"],
 )
 def test_a_retention_that_a_backlog_outgrew_is_raised(own: Retention, seen: tuple[int, int], longer: Retention) -> None:
-    """With the same headroom as a quota; what has no limit gets none."""
+    """A retention that a backlog outgrew is raised with 50 % headroom; a part without limit or long enough stays."""
     proposal = proposed({SettingName.RETENTION: own}, "retention-too-short", outgrown=seen)
 
     assert changes(proposal) == [(SettingName.RETENTION, longer)]
 
 
 def test_a_topics_own_short_retention_is_left_to_people(golden: Golden) -> None:
-    """Its namespace retains enough: a change there would not reach the topic."""
+    """A topic's own short retention gives a note and no batch if its namespace retains enough."""
     own: dict[SettingName, Setting] = {SettingName.RETENTION: Retention(minutes=DAY, megabytes=1000)}
     proposal = proposed(own, "retention-too-short", outgrown=(40 * MIB, 60))
 
@@ -312,7 +312,7 @@ def test_a_topics_own_short_retention_is_left_to_people(golden: Golden) -> None:
     ],
 )
 def test_what_a_quota_would_have_done(action: QuotaPolicy, harm: str, golden: Golden) -> None:
-    """In the worst of the snapshots that were looked at, not in all of them together."""
+    """The effect of a quota tells the harm in the worst of the snapshots, not the sum over all of them."""
     worst = BacklogSample(taken_at=NOW, topics=3, backlogs=(4 * GIB, 3 * GIB, 0), producers=(5, 2, 1))
     better = BacklogSample(taken_at=NOW, topics=2, backlogs=(3 * GIB, 0), producers=(5, 1))
     fact = NamespaceFact(namespace=NAMESPACE, own={}, looks=(better, worst), busiest_bytes_per_second=0, stored_bytes=0)

@@ -137,7 +137,7 @@ def test_growth_is_read_from_earlier_snapshots(tmp_path: Path) -> None:
     ids=["nothing", "none", "filters"],
 )
 def test_how_exact_backlogs_are(tmp_path: Path, told: list[tuple[str, str]], said: str) -> None:
-    """By the settings of brokers that matter, after what always holds."""
+    """The caveats on backlog figures begin with general ones and add the broker settings that affect them."""
     rows = [{"broker": broker(at), "key": key, "value": value} for at, (key, value) in enumerate(told)]
     words = ". ".join(backlog_caveats(open_snapshot(written(tmp_path / "snapshot", configuration=rows))))
 

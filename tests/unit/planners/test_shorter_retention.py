@@ -61,7 +61,7 @@ def with_quotas(retention: Retention, gibibytes: int = 0, hours: int = 0) -> dic
 def test_it_is_lowered_to_what_quota_and_outage_need(
     own: dict[SettingName, Setting], known: dict[str, Any], expected: Retention
 ) -> None:
-    """With the margin above every quota that is known; a limit that is none stays none."""
+    """A retention is lowered to what quotas, backlogs and an outage need plus a margin; a part without limit stays."""
     proposal = proposed(own, FOUND, consumed_bytes=GIB, **known)
 
     assert changes(proposal) == [(SettingName.RETENTION, expected)]
@@ -81,7 +81,7 @@ def test_what_it_deletes_is_said_and_has_to_be_confirmed(golden: Golden) -> None
 
 
 def test_it_comes_after_the_quotas() -> None:
-    """So that no broker has to refuse either, and the age quota is a share of the lower one."""
+    """The retention is lowered after the size quota is set, and the age quota is a share of the lower retention."""
     proposal = proposed(with_quotas(kept(30 * DAY, 409_600)), FOUND, "backlog-quota-missing", backlog=6 * GIB)
 
     assert changes(proposal) == [
@@ -103,7 +103,7 @@ def test_it_comes_after_the_quotas() -> None:
 def test_what_is_needed_is_kept(
     own: dict[SettingName, Setting], checks: tuple[str, ...], known: dict[str, Any]
 ) -> None:
-    """And a note says so."""
+    """A retention that a quota, a backlog or the policy needs is not lowered, and a note says so."""
     proposal = proposed(own, *checks, **known)
 
     lowered = [value for name, value in changes(proposal) if isinstance(value, Retention) and value.minutes < 30 * DAY]

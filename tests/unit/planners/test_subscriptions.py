@@ -100,7 +100,7 @@ def test_nothing_is_proposed_by_default() -> None:
 
 
 def test_an_abandoned_subscription_is_proposed_with_its_loss() -> None:
-    """What it holds at the snapshot, and the most that an approval permits, rounded so that it stays the same."""
+    """A deletion states its loss at the snapshot with a rounded upper limit, passes its guards and has no undo."""
     (batch,) = proposed().batches
     (step,) = batch.steps
     assert (batch.kind, batch.title) == ("subscription_deletion", "shop/events: delete 1 abandoned subscription")
@@ -143,7 +143,7 @@ def test_the_most_that_is_lost_has_room_for_growth(entries: int, most: int) -> N
 
 
 def test_one_batch_a_namespace_the_longest_abandoned_first() -> None:
-    """And no more than a plan may have, over all of them; the rest is named."""
+    """Deletions are batched by namespace, longest abandoned first, up to the plan's limit; a note names the rest."""
     facts = (
         a_fact("a", days=40),
         a_fact("b", days=80),
@@ -179,7 +179,7 @@ def test_what_is_not_abandoned_for_long_enough_waits() -> None:
     ids=["consumer", "other partition", "moved", "protected topic", "protected namespace", "version"],
 )
 def test_what_a_guard_vetoes_is_noted(state: dict[str, Any], fields: dict[str, Any], words: str) -> None:
-    """With the reason, and without a slot of the plan."""
+    """A vetoed deletion is noted with the guard's reason and takes no slot of the plan's step limit."""
     vetoed, other = a_fact("a", days=90, **state), a_fact("b", "shop/other")
     proposal = proposed(vetoed, **fields)
     assert proposal.batches == ()
@@ -198,19 +198,19 @@ def test_nothing_is_proposed_from_a_partial_snapshot_or_of_what_it_lacks() -> No
 
 
 def test_information_is_not_answered() -> None:
-    """Nobody is asked about a subscription whose consumers are away for an hour."""
+    """An information finding about a subscription leads to no proposal."""
     fact = a_fact()
     assert proposed(fact, findings=(found(fact, Severity.INFO),)).batches == ()
 
 
 def test_the_last_subscription_of_a_topic_says_what_that_means() -> None:
-    """Nothing keeps messages any more but the retention, and brokers may delete the topic."""
+    """The effect of deleting a topic's last subscription mentions `brokerDeleteInactiveTopicsEnabled`."""
     (batch,) = proposed(a_fact(others=0)).batches
     assert "`brokerDeleteInactiveTopicsEnabled`" in batch.steps[0].effect
 
 
 def test_the_text_of_the_question(golden: Golden) -> None:
-    """What is lost, by topic; that it cannot be undone; the exact call."""
+    """The question states the loss by topic, that it cannot be undone, and the exact call."""
     facts = planning(a_fact(), a_fact("carts", days=50.5, entries=700, topic_bytes=9_000, others=0))
     plan = make_plan(facts)
     golden(without_digest(plan, body(plan, plan.batches[0], facts.policy)))
@@ -250,7 +250,7 @@ TABLES: dict[str, Rows] = {
 
 
 def test_facts_are_read_of_what_a_warning_names(tmp_path: Path) -> None:
-    """With its neighbours on the topic, and the consumers of its name on the other partitions alone."""
+    """A fact is read for each warned subscription, with the topic's other ones and consumers on other partitions."""
     subject = f"{topic('wide-partition-0')} subscription audit"
     told = [
         a_finding("warning", CHECK.check_id, subject=subject) | {"figures_json": msgspec.json.encode(FIGURES).decode()},

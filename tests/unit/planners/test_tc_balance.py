@@ -37,7 +37,7 @@ def counts(placements: tuple[Placement, ...]) -> list[int]:
 
 
 def splits(batch: Batch) -> int:
-    """How many of its steps split."""
+    """Returns the number of steps that split a bundle."""
     return sum(isinstance(step.change, SplitBundle) for step in batch.steps)
 
 

@@ -66,7 +66,7 @@ def test_their_number_is_raised(planning: PlanningFacts, after: int) -> None:
 
 
 def test_what_a_person_reads(golden: Golden) -> None:
-    """Before and after, who gets to know of the new ones, and that there is no way back."""
+    """The texts of a raise tell the count before and after, which clients use the new ones, and that it is final."""
     (batch,) = PLANNER.proposal(facts()).batches
     (step,) = batch.steps
     assert (batch.kind, step.undo, step.touched.clients) == (TC_COUNT, None, 0)
@@ -112,7 +112,7 @@ def test_information_is_not_answered() -> None:
 
 
 def test_it_comes_first_and_nothing_is_balanced_beside_it() -> None:
-    """Where new ones fall is known once they are there."""
+    """A plan that raises the number of coordinators does not balance them, and a note gives the reason."""
     planning = facts(findings=(too_few(3), a_finding()), tc_bundles=hashed_tc_bundles([broker(0)] * 16, 3))
     assert TC_BALANCE.proposal(planning).batches
     plan = make_plan(planning)

@@ -57,7 +57,7 @@ def moved(minutes_ago: int, *indices: int) -> dict[str, Any]:
     [(), (a_finding(Severity.INFO),), (a_finding(Severity.CRITICAL, check_id="bundle-topic-skew"),)],
 )
 def test_silent_without_a_warning(findings: tuple[Any, ...]) -> None:
-    """Where nobody was warned of a skew, nothing is proposed and nothing is to be said."""
+    """The planner proposes nothing and adds no note if there is no warning of a skew of coordinators."""
     assert PLANNER.proposal(planning_facts_with(3, ALL_ON_ONE, findings=findings)) == Proposal()
 
 
@@ -95,7 +95,7 @@ def test_silent_without_a_warning(findings: tuple[Any, ...]) -> None:
     ],
 )
 def test_no_batch_but_a_note(planning: PlanningFacts, note: str) -> None:
-    """Where nothing can be proposed, a note says why."""
+    """A note gives the reason if no batch can be proposed."""
     proposal = PLANNER.proposal(planning)
     assert proposal.batches == ()
     assert note in proposal.notes[0]
@@ -139,7 +139,7 @@ def test_rested_bundles_move() -> None:
 
 
 def test_all_resting() -> None:
-    """Where every bundle rests nothing is proposed; the note names some of many bundles, and counts the rest."""
+    """No batch is proposed if every bundle was moved a moment ago; the note names some bundles and counts the rest."""
     proposal = PLANNER.proposal(planning_facts_with(3, ALL_ON_ONE, **moved(0, *range(8))))
     assert proposal.batches == ()
     assert proposal.notes[1].endswith(" and 3 more.")
@@ -172,7 +172,7 @@ def test_bundles_that_no_broker_owns(owner: str | None) -> None:
 
 
 def test_what_stays_uneven_is_noted(golden: Golden) -> None:
-    """Where the bundles allow no even placement, the plan does what it can and says what remains."""
+    """If no even placement is possible, the plan evens out what it can and a note tells the rest."""
     planning = planning_facts_with(3, ALL_ON_ONE, **moved(0, *range(7)))
     proposal = PLANNER.proposal(planning)
     assert after(planning) == [13, 2, 1]

@@ -85,7 +85,7 @@ def moves(batch: Batch) -> list[UnloadBundle]:
 @quick
 @given(free_scenes())
 def test_ends_even_where_bundles_allow(planning: PlanningFacts) -> None:
-    """Where everything may move, the spread ends at 1 or less, and there is nothing left to propose."""
+    """If every bundle may move, the plan ends with a spread of at most 1 and no further proposal."""
     replay = Replay(planning)
     for batch in PLANNER.proposal(planning).batches:
         replay.finish(batch)
@@ -96,7 +96,7 @@ def test_ends_even_where_bundles_allow(planning: PlanningFacts) -> None:
 @quick
 @given(scenes())
 def test_never_less_even(planning: PlanningFacts) -> None:
-    """Whatever may not move, a batch makes the placement more even: the squares of all counts sum up to less."""
+    """Every batch makes the placement more even: the sum of squared counts falls and the spread does not grow."""
     for batch in PLANNER.proposal(planning).batches:
         assert spread(batch.after, targets_of(planning)) <= spread(batch.before, targets_of(planning))
         assert sum(p.count**2 for p in batch.after) < sum(p.count**2 for p in batch.before)

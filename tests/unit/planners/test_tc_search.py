@@ -121,7 +121,7 @@ def wholes_do(counts: list[int], brokers: int) -> bool:
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.integers(2, 4), st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), min_size=2, max_size=7))
 def test_splits_only_where_wholes_do_not_do(brokers: int, owners_and_counts: list[tuple[int, int]]) -> None:
-    """Where some placement of whole bundles is even, no bundle is split: a split cannot be undone."""
+    """Bundles are split only if no placement of whole bundles is even, and the resulting placement is even."""
     placement = evened_out(brokers, [(owner % brokers, count) for owner, count in owners_and_counts])
     assert bool(placement.splits) is not wholes_do([count for _, count in owners_and_counts], brokers)
     assert placement.spread <= 1
@@ -136,7 +136,7 @@ def test_splits_only_where_wholes_do_not_do(brokers: int, owners_and_counts: lis
     ],
 )
 def test_few_splits_and_moves(brokers: int, owners_and_counts: list[tuple[int, int]], splits: int, moves: int) -> None:
-    """What would disturb clients for nothing is taken out again."""
+    """The search for an even placement ends without superfluous splits and moves."""
     placement = evened_out(brokers, owners_and_counts)
     assert len(placement.splits) == splits
     assert sum(placement.where[rank] != part.home for rank, part in placement.parts.items()) == moves

@@ -15,7 +15,7 @@ IMPORTED = "from pulsar_steward.checks.delayed.delayed_holds_ledgers import CHEC
 
 
 def test_the_recipe_works(tmp_path: Path) -> None:
-    """Its file, a line in each of three others, and its test, which passes."""
+    """The planner recipe of CONTRIBUTING.md works in a copy of the project, and its own test passes."""
     library = copied(tmp_path)
     planners = library / "planners"
     (planners / "settings" / "shorter_delays.py").write_text(PLANNER, encoding="utf-8")

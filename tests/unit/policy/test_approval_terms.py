@@ -41,7 +41,7 @@ def test_the_floor_holds_whatever_the_policy_says_of_other_approvals(risk: Risk)
 def test_of_kind_and_risk_the_stricter_holds(
     people: int | None, two_for: tuple[str, ...], minutes: int | None, requester: tuple[bool, bool | None]
 ) -> None:
-    """In every combination."""
+    """For people, validity and requester, the stricter of the terms by kind and by risk applies."""
     by_risk = {"people": people, "valid_minutes": minutes, "requester_may_approve": requester[1]}
     found = terms(two_people_for=two_for, requester_may_approve=requester[0], by_risk={"high": by_risk})
     assert found.people == (2 if two_for or people == 2 else 1)
@@ -50,7 +50,7 @@ def test_of_kind_and_risk_the_stricter_holds(
 
 
 def test_a_higher_level_demands_what_a_lower_one_does() -> None:
-    """Whoever asks two people for what cannot be undone means what loses messages too."""
+    """A higher risk level takes over the demands of lower levels, and may name its own users."""
     by_risk = {"medium": {"people": 2, "valid_minutes": 20, "users": ["ann"]}, "critical": {"users": ["bob"]}}
     assert terms(risk=Risk.LOW, by_risk=by_risk).people == 1
     high, critical = (terms(risk=risk, by_risk=by_risk) for risk in (Risk.HIGH, Risk.CRITICAL))
@@ -59,7 +59,7 @@ def test_a_higher_level_demands_what_a_lower_one_does() -> None:
 
 
 def test_who_may_answer_has_to_be_named_by_both() -> None:
-    """By kind and by risk; everyone is whom neither limits."""
+    """A user may answer only if the lists by kind and by risk both permit it; a missing list permits everyone."""
     by_kind, by_risk = {"retention": ["ann", "bob"]}, {"high": {"users": ["bob", "eve"]}}
     found = terms(assigned_users_by_kind=by_kind, by_risk=by_risk)
     assert [found.may_answer(user) for user in ("ann", "bob", "eve")] == [False, True, False]
@@ -105,7 +105,7 @@ def test_who_may_answer_has_to_be_named_by_both() -> None:
     ],
 )
 def test_what_does_not_hold_up_is_named(approval: dict[str, Any], words: str) -> None:
-    """With its key, and the reason; a policy below the floor is none."""
+    """Terms by risk that are invalid or weaker than a lower level's are refused with their key and the reason."""
     with pytest.raises(PolicyError, match=words):
         parse_policy({"approval": approval}, name="east.yaml")
 
@@ -135,14 +135,14 @@ def test_less_by_risk_is_looser(key: str) -> None:
 
 
 def test_moving_a_demand_to_a_lower_level_is_no_loosening() -> None:
-    """As it holds for the higher ones all the same; the other way round it is."""
+    """Moving a demand to a lower risk level is no loosening, as higher levels keep it; the reverse is a loosening."""
     low, high = (parse_policy({"approval": {"by_risk": {level: STRICT}}}, name=level) for level in ("low", "high"))
     assert loosened(low, high.model_dump(mode="json")) == ()
     assert loosened(high, low.model_dump(mode="json"))
 
 
 def test_every_kind_has_terms_for_every_risk() -> None:
-    """By a policy with all of it."""
+    """Every kind of batch has terms at every risk level, and the default policy sets none by risk."""
     approval = ApprovalPolicy.model_validate({"assigned_users": ["ann", "bob"], "by_risk": {"medium": STRICT}})
     assert all(approval.terms(kind, risk).may_answer("ann") for kind in KINDS for risk in Risk)
     assert not Policy().approval.by_risk

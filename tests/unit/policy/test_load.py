@@ -27,7 +27,7 @@ UNITS = frozenset(UNIT_WORDS.split())
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Where a policy may be written."""
+    """Path at which a test may write a policy."""
     return tmp_path / "policy.yaml"
 
 
@@ -94,7 +94,7 @@ def test_what_does_not_hold_up_is_named(document: Any, words: str) -> None:
 
 
 def test_every_trouble_is_named_at_once() -> None:
-    """Whoever mends a file need not run once per mistake."""
+    """A policy with several errors is refused with one message that names them all."""
     with pytest.raises(PolicyError, match=r"admin.redirects: .*; apply.leas: no such key"):
         parse_policy({"admin": {"redirects": 0}, "apply": {"leas": 1}}, name="p")
 
@@ -104,14 +104,14 @@ def test_every_trouble_is_named_at_once() -> None:
     [b"admin: [", b"\tadmin: 1", b"admin: \xff", b"!!python/name:os.system", b"[]", b"false", b"0"],
 )
 def test_a_file_that_is_no_policy_is_refused(content: bytes, file: Path) -> None:
-    """Not YAML, not UTF-8, not a mapping: never the defaults in silence, and no other error."""
+    """A file that is not YAML, not UTF-8 or not a mapping is refused with an error that names the file."""
     file.write_bytes(content)
     with pytest.raises(PolicyError, match=str(file)):
         load_policy(file)
 
 
 def test_a_folder_is_no_policy(tmp_path: Path) -> None:
-    """What cannot be opened is said so."""
+    """A folder in place of a policy file is refused with the message that it cannot be read."""
     with pytest.raises(PolicyError, match="cannot be read"):
         load_policy(tmp_path)
 
@@ -131,7 +131,7 @@ def test_every_key_has_a_unit_and_a_meaning(section: str) -> None:
 
 
 def test_a_policy_cannot_be_changed() -> None:
-    """What was loaded is what a plan's digest says."""
+    """Assigning a new value to a key of a policy raises a validation error."""
     with pytest.raises(ValidationError):
         Policy().apply.lease_seconds = 9  # type: ignore[misc]  # that is the point
 

@@ -18,7 +18,7 @@ SETS, SPLITS, MOVES = a_step(TTL), a_step(a_split(namespace="acme/x")), a_step(a
 
 
 def test_the_entry_holds_up_as_a_policy() -> None:
-    """And leaves out these kinds for that namespace, and nothing else."""
+    """The entry is a valid policy that leaves out the given kinds for its namespace only."""
     policy = parse_policy(yaml.safe_load(never_asked_entry("acme/x", ["retention", "backlog_quota"])), name="p")
     assert policy.for_namespace("acme/x").approval.never_ask == ("backlog_quota", "retention")
     assert policy.for_namespace("acme/y").approval.never_ask == policy.approval.never_ask == ()
@@ -26,7 +26,7 @@ def test_the_entry_holds_up_as_a_policy() -> None:
 
 @pytest.mark.parametrize("kind", [each for each in KINDS if each != ROLLBACK])
 def test_every_kind_that_is_planned_can_be_left_out(kind: str) -> None:
-    """By its name as plans have it."""
+    """The entry can leave out each kind of batch except rollbacks, by the name that plans use."""
     policy = parse_policy(yaml.safe_load(never_asked_entry("a/b", [kind])), name="p")
     assert policy.for_namespace("a/b").approval.never_ask == (kind,)
 

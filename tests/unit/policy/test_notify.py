@@ -41,7 +41,7 @@ def test_a_recipient_wants_what_it_names() -> None:
     ["pulsar_admin_east", "smtp_default", "steward_notify_", "https://evil.example", "steward_notify_a/b", " ", ""],
 )
 def test_only_connections_made_for_messages_are_sent_to(connection: str) -> None:
-    """Who edits a policy sends the ledger's content nowhere else."""
+    """A recipient's connection is refused unless its id is `steward_notify_` followed by a valid name."""
     with pytest.raises(PolicyError, match=r"notify\.recipients\.ops\.connection.*steward_notify_"):
         parse_policy(a_document(connection=connection), name="x")
 
@@ -62,7 +62,7 @@ def test_only_connections_made_for_messages_are_sent_to(connection: str) -> None
     ],
 )
 def test_what_does_not_hold_up_is_named(document: dict[str, Any], words: str) -> None:
-    """With its place, also below a name or a number that somebody chose."""
+    """An invalid policy is refused with the key's place, also below a recipient's name or the number of a list item."""
     with pytest.raises(PolicyError, match=words):
         parse_policy(document, name="x")
 

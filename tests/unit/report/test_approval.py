@@ -61,7 +61,7 @@ def without_digest(plan: Plan, words: str) -> str:
 
 @pytest.mark.parametrize("step", [SPLIT, MOVE], ids=["split", "move"])
 def test_each_step_is_told_whole(step: object) -> None:
-    """Its id, the change, the effect, the way back, and the exact call."""
+    """The question holds the id, description, effect, way back and exact call of each step."""
     chosen = SPLIT if step is SPLIT else MOVE
     for words in (chosen.step_id, kind_of(chosen.change).describe(), chosen.effect, chosen.undo_note):
         assert text(words) in BODY
@@ -75,7 +75,7 @@ def test_what_it_costs_and_what_it_means_is_said(golden: Golden) -> None:
 
 
 def test_a_batch_that_can_be_undone_says_so() -> None:
-    """Where every step has its inverse, the reader is told."""
+    """The question says that every step can be undone if each step of the batch has an undo."""
     batch = a_batch(a_step(MOVE.change, undo=MOVE.undo, undo_note=MOVE.undo_note))
     words = body(a_plan(batch), batch, POLICY)
     assert "Every step can be undone." in words
@@ -83,7 +83,7 @@ def test_a_batch_that_can_be_undone_says_so() -> None:
 
 
 def test_a_veto_is_shown_and_not_hidden_by_passes() -> None:
-    """Where a guard objected at planning, that is what is read."""
+    """The question shows a guard's veto at planning and does not say that all guards passed."""
     vetoed = a_step(MOVE.change, guards=(*MOVE.guards, GuardResult(guard="cooldown", passed=False, reason="rests")))
     batch = a_batch(vetoed)
     words = body(a_plan(batch), batch, POLICY)
@@ -170,20 +170,20 @@ DELETES = {
 
 @pytest.mark.parametrize("words", DELETES.values(), ids=DELETES)
 def test_what_is_deleted_is_told_in_the_largest_letters(words: str, golden: Golden) -> None:
-    """By topic where it is known, the worst first, with how many there are beyond those."""
+    """A step that deletes messages has one top heading that says so, with known losses by topic, the largest first."""
     assert words.count("# b1.s01 LETS BROKERS DELETE MESSAGES") == 1
     golden(words)
 
 
 def test_what_stops_producers_is_told_in_large_letters(golden: Golden) -> None:
-    """With what its guard saw."""
+    """A step that stops producers has a heading that says so, with what its guard saw below it."""
     words = asked(SettingName.AGE_QUOTA, BacklogQuota(limit_seconds=60, policy=QuotaPolicy.HOLD), guards=(ROOM,))
     assert "STOPS PRODUCERS" in words
     golden(words)
 
 
 def test_a_retention_that_is_raised_deletes_nothing() -> None:
-    """And is not said to."""
+    """The question about a step that raises a retention does not mention deletion."""
     assert "DELETE" not in asked(SettingName.RETENTION, KEPT, LESS)
 
 
@@ -203,7 +203,7 @@ def test_what_rejecting_means_is_said_by_topic(golden: Golden) -> None:
 
 
 def test_a_bound_of_delays_says_whom_it_refuses() -> None:
-    """In the largest letters; a looser one does not."""
+    """A step that bounds delays has a top heading that it refuses messages; a step that removes the bound has none."""
     any_delay = DelayedDelivery(active=True, tick_milliseconds=1000)
     bounded = DelayedDelivery(active=True, tick_milliseconds=1000, longest_milliseconds=3_600_000)
     words = asked(SettingName.DELAYED_DELIVERY, bounded)

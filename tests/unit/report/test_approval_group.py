@@ -99,7 +99,7 @@ def words_of(batch: Batch, **fields: Any) -> str:
 
 
 def test_many_steps_are_told_by_sums(golden: Golden) -> None:
-    """What is lost in all, findings by check, steps by value, and namespaces by what is lost there."""
+    """The question about many steps sums up losses, findings by check, steps by value and changes by namespace."""
     golden(words_of(a_group(60)))
 
 
@@ -114,13 +114,13 @@ def test_the_text_does_not_grow_with_the_namespaces() -> None:
 
 
 def test_the_page_of_the_plan_is_the_only_link() -> None:
-    """Where its address is known."""
+    """The question's only link leads to the plan's page, and is left out if the page's address is not known."""
     assert re.findall(r"\]\([^)]*\)", words_of(a_group(20))) == [f"]({PAGE})"]
     assert re.findall(r"\]\([^)]*\)", words_of(a_group(20), page="")) == []
 
 
 def test_what_is_lost_is_summed_up_in_the_largest_letters() -> None:
-    """Whatever is cut."""
+    """The top headings count all steps that delete messages or stop producers, and the text gives the total loss."""
     words = words_of(a_group(60))
     deletes, stops = re.findall(r"^# .*$", words, re.MULTILINE)
     assert deletes == "# Each of 60 steps LETS BROKERS DELETE MESSAGES"
@@ -138,7 +138,7 @@ def test_few_steps_are_told_one_by_one() -> None:
 
 
 def test_many_steps_in_one_namespace_are_told_one_by_one() -> None:
-    """As they were; nobody is told of namespaces to leave out."""
+    """Many steps within one namespace are listed one by one, without the hint to leave out namespaces."""
     change = settings_of(0)[0]
     steps = [
         a_step(
@@ -153,7 +153,7 @@ def test_many_steps_in_one_namespace_are_told_one_by_one() -> None:
 
 
 def test_what_cannot_be_undone_is_said_of_many() -> None:
-    """With how many there are; splits set no values."""
+    """The question names some of many steps that cannot be undone and counts the rest; splits have no value table."""
     steps = [a_step(a_split(namespace=f"a/n{n}"), step_id=f"b1.s{n:02d}") for n in range(1, 41)]
     words = words_of(a_batch(*steps, kind="bundle_split", parts=(1,) * 40))
     assert "and 35 more cannot be undone" in words
@@ -162,7 +162,7 @@ def test_what_cannot_be_undone_is_said_of_many() -> None:
 
 
 def test_a_second_person_reads_how_much_the_first_one_approved() -> None:
-    """Not hundreds of ids."""
+    """The second approver's question gives the number of steps that the first one approved and few of their ids."""
     batch = a_group(60)
     ids = tuple(step.step_id for step in batch.steps)
     first = RecordedAnswer(
@@ -182,7 +182,7 @@ def test_a_second_person_reads_how_much_the_first_one_approved() -> None:
 
 @pytest.mark.parametrize("evil", ["<img src=x>|[a](b)`", "![a](b)", "a\u202eb", "**a**\n# b"])
 def test_names_in_a_group_stay_names(evil: str) -> None:
-    """Whatever they hold."""
+    """Outside names are escaped in the question about a group, so that they add no links and no headings."""
     change = ChangeSetting(namespace=f"a/{evil}", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
     steps = [*a_group(10).steps, a_step(change, step_id="b1.s99", why=evil, loss=Loss(bytes=1 << 40))]
     words = words_of(a_batch(*steps, title=evil, parts=(30, 1))).split("### The exact calls")[0]

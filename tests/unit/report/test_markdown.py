@@ -45,7 +45,7 @@ PIECES = st.lists(st.sampled_from([*"`|\\*_[]()<>!#-=1.:/@&~ ", "www.", "https:/
 
 @given(st.text() | PIECES.map("".join))
 def test_a_reader_of_the_rendered_page_sees_the_words(words: str) -> None:
-    """As they are shown: nothing but blanks is lost, as an item of a list and as a cell of a table."""
+    """Rendered Markdown shows the words of a list item and of a table cell unchanged, apart from blanks."""
     for page, others in ((bullets([words]), ""), (table(("h",), [(words,)]), "h")):
         read = "".join(each.content for token in MARKDOWN.parse(page) for each in token.children or ())
         assert " ".join(read.split(" ")) == others + " ".join(filter(None, shown(words).split(" ")))

@@ -129,7 +129,7 @@ def exported(text: bytes) -> set[str]:
 
 
 def test_what_is_approved_and_not_begun_is_counted() -> None:
-    """By kind; 0 of the others."""
+    """Approved batches that were not begun are counted by kind, with unknown kinds as `other` and 0 for the rest."""
     counts = msgspec.structs.replace(QUIET, approved={"retention": 2, "of a later version": 1})
     values = samples(exposition(of(counts), {CLUSTER: None}, NOW))
     name = "steward_approvals_unused"
@@ -141,7 +141,7 @@ def test_what_is_approved_and_not_begun_is_counted() -> None:
 
 
 def test_what_is_silent_is_counted_by_who_said_no() -> None:
-    """By kind and decision; where nobody said no it is 0, not absent."""
+    """Silenced questions are counted by kind and decision, with 0 where there is none."""
     counts = msgspec.structs.replace(QUIET, silent={("retention", "snoozed"): 2, ("of a later version", "never"): 1})
     values = samples(exposition(of(counts), {CLUSTER: None}, NOW))
     name = "steward_questions_silent"
@@ -152,7 +152,7 @@ def test_what_is_silent_is_counted_by_who_said_no() -> None:
 
 
 def test_findings_are_counted_by_check_and_severity(tmp_path: Path) -> None:
-    """With the first time that the oldest was seen; a check that is clear counts 0, and of an unknown one nothing."""
+    """Findings are counted by check and severity; a clear check counts 0, and an unknown one has no count."""
     first = datetime(2026, 2, 1, tzinfo=UTC)
     findings = [a_finding(subject="a", first_seen=first), a_finding(subject="b"), a_finding("info", subject="c")]
     verdicts = [
@@ -178,7 +178,7 @@ def test_findings_are_counted_by_check_and_severity(tmp_path: Path) -> None:
 
 
 def test_what_did_not_happen_yet_is_zero() -> None:
-    """So that the first failed step is an increase; a cluster without a snapshot says so."""
+    """Counters of events that did not happen yet are 0, and a cluster without a snapshot counts as not readable."""
     values = samples(exposition(of(), {CLUSTER: None}, NOW))
     assert values["steward_steps_total", "tc_balance", "failed"] == 0
     assert values["steward_answers_total", "rejected", "rollback"] == 0
@@ -205,15 +205,17 @@ def test_questions_and_durations() -> None:
 
 
 def test_both_formats_can_be_read(full: bytes) -> None:
-    """By Prometheus' own parsers; OpenMetrics ends with its mark."""
-    assert full.endswith(b"\n")
+    """The plain and the OpenMetrics text parse and name every metric; the latter ends with `# EOF`."""
+    assert {family.name for family in read_prometheus(full.decode())} == {
+        name.removesuffix("_total") for name in METRICS
+    }
     text = exposition(of(), {CLUSTER: None}, NOW, openmetrics=True).decode()
     assert text.endswith("# EOF\n")
     assert {family.name for family in read_openmetrics(text)} == set(METRICS)  # type: ignore[no-untyped-call]  # it has none
 
 
 def test_series_are_bounded_and_their_labels_closed(full: bytes) -> None:
-    """Whatever a snapshot or plan says: what this version does not know is counted under one name."""
+    """The number of series is bounded: checks and kinds that this version does not know are counted as `other`."""
     values = samples(full)
     assert len(values) < MOST_SERIES
     assert values["steward_findings", "other", "critical"] == 6
@@ -223,7 +225,7 @@ def test_series_are_bounded_and_their_labels_closed(full: bytes) -> None:
 
 
 def test_every_metric_has_a_value_somewhere(full: bytes) -> None:
-    """None is only declared."""
+    """Every declared metric has a sample in the exposition of a full cluster."""
     named = {name.removesuffix("_total").removesuffix("_count") for name in exported(full)}
     assert set(METRICS) - named == set()
 
@@ -269,7 +271,7 @@ def test_panels_have_places_of_their_own() -> None:
 
 
 def test_the_page_lists_every_metric() -> None:
-    """With its type, its labels and its meaning."""
+    """docs/metrics.md lists every metric with its type, its labels and its meaning."""
     page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     for name, metric in METRICS.items():
         kind = metric.kind.__name__.removesuffix("MetricFamily").lower()

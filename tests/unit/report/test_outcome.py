@@ -100,7 +100,7 @@ def told(
     ],
 )
 def test_what_an_operator_has_to_look_at(batch: BatchStory, troubles: list[str]) -> None:
-    """Whatever is not as a person wanted it is named with cluster and batch; a rejection is no trouble."""
+    """Every trouble of a batch is named with its cluster and batch id, and a rejection is not among them."""
     assert len(batch.troubles) == len(troubles)
     for said, words in zip(batch.troubles, troubles, strict=True):
         assert said.startswith("east b1: ")
@@ -126,7 +126,7 @@ def test_a_story_tells_who_decided_what_came_of_it_and_where_things_are(golden: 
     ids=["no answer recorded", "nobody answered", "not proved"],
 )
 def test_a_story_without_a_happy_end(batch: BatchStory, golden: Golden) -> None:
-    """What did not happen is said as plainly."""
+    """The report states that no answer was recorded, that nobody answered, or that the batch was not proved."""
     golden(story([batch]).replace(PLAN.plan_id, "PLAN"))
 
 
@@ -158,7 +158,7 @@ def test_a_comment_stays_a_comment() -> None:
     ],
 )
 def test_the_report_says_how_to_go_on_and_back(batch: BatchStory, said: tuple[bool, bool, bool]) -> None:
-    """Where a batch stopped before its end it has to be observed anew; what was done can be taken back by name."""
+    """The report says how to go on after a batch that stopped, and how to take back the steps that are done."""
     report = story([batch])
     assert tuple(words in report for words in ("**To go on**", "**Look first**", "**To go back**")) == said
     if said[2]:

@@ -52,7 +52,7 @@ def test_steps_that_were_added_and_left_out() -> None:
 
 
 def test_a_group_may_take_the_place_of_several_questions() -> None:
-    """What each of them asked is as before, in whichever order, and more is lost where it is."""
+    """A group's question is compared with all questions that it replaces, in any order, by steps and by losses."""
     both = msgspec.structs.replace(former(OTHER, MOVE), others=1)
     why, rest = what_changed(BATCH, both)
     assert "plan p, batch b1, and 1 other question" in why
@@ -62,14 +62,14 @@ def test_a_group_may_take_the_place_of_several_questions() -> None:
 
 
 def test_another_value() -> None:
-    """What it is, and what it was."""
+    """A changed step is listed with its new value and its former one."""
     was = a_step(a_move(target=broker(2)))
     said, _ = differences(was, OTHER)
     assert said == f"Changed: b1.s01, {kind_of(MOVE.change).describe()}; it was: {kind_of(was.change).describe()}."
 
 
 def test_another_way_back_and_another_verdict() -> None:
-    """As an approval rests on them too."""
+    """A step whose undo or guard verdict changed is listed as changed."""
     undone = msgspec.structs.replace(MOVE, undo=a_move())
     assert differences(undone, OTHER)[0] == "Changed: b1.s01 cannot be undone by now."
     looked = msgspec.structs.replace(MOVE, guards=(GuardResult(guard="owner", passed=False, reason=""),))
@@ -99,7 +99,7 @@ def test_why_it_is_asked_again(reason: EndReason, words: str) -> None:
 
 
 def test_the_question_says_it() -> None:
-    """Before what is warned of; a question that takes no other's place says nothing."""
+    """The question has a section about changes only if it takes the place of a former question."""
     heading = "### What changed since it was asked before"
     plan = a_plan(BATCH)
     assert heading in body(plan, BATCH, Policy(), former=former(MOVE))

@@ -55,7 +55,7 @@ def test_when_it_would_begin_and_end(golden: Golden) -> None:
 
 
 def test_how_long_it_takes_is_what_the_pace_makes_of_it() -> None:
-    """By changes or by clients, whichever takes longer; the first minute's may go at once."""
+    """A batch's least time follows its slower rate limit, by changes or by clients, after the first minute's share."""
     policy = a_policy(apply={"bundle_moves_per_minute": 10, "reconnecting_clients_per_minute": 1000})
     assert least_time(a_batch_of(10), policy) == timedelta()
     assert least_time(a_batch_of(30), policy) == timedelta(minutes=2)
@@ -72,7 +72,7 @@ def test_how_long_earlier_moves_took_is_said(golden: Golden) -> None:
 
 
 def test_how_long_moved_topics_are_gone_is_estimated(golden: Golden) -> None:
-    """By the fullest bundle and the policy's rates; nothing is said where nothing moves, or no topic is in it."""
+    """The time that moved topics are gone is estimated for the fullest bundle, and left out if no topic moves."""
     full, small, empty = (
         a_step(touched=Touched(producers=1, consumers=1, topics=topics, coordinators=0)) for topics in (1_000, 20, 0)
     )
@@ -85,7 +85,7 @@ def test_how_long_moved_topics_are_gone_is_estimated(golden: Golden) -> None:
 
 
 def test_what_it_is_worth(golden: Golden) -> None:
-    """In sentences and in brief; what is not known is said not to be."""
+    """The worth of a batch is told in sentences and in brief, and the sentences say what is not known."""
     growing = msgspec.structs.replace(a_finding(Severity.CRITICAL), figures={"seconds_to_quota": 7000})
     cases = {
         "all": a_batch(
@@ -103,7 +103,7 @@ def test_what_it_is_worth(golden: Golden) -> None:
 
 
 def test_a_question_says_when_where_the_time_is_known() -> None:
-    """And only there: a text that is made without a clock says nothing of it."""
+    """The question has a section on its time only if the present time is given."""
     batch = a_batch_of(3)
     assert "### When" in body(a_plan(batch), batch, Policy(), now=NOW)
     assert "### When" not in body(a_plan(batch), batch, Policy())

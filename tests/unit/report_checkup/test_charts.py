@@ -50,7 +50,7 @@ def bars(*values: float | None) -> Chart:
 
 
 def test_bars_are_as_long_as_their_figures() -> None:
-    """What is not known has no length, and says so at its end."""
+    """The length of a bar is its figure; an unknown figure has the length 0 and the label `not known`."""
     chart = bar_chart("chart-x", "T", [Bar("a", 1000, "1,000"), Bar("b", None, "not known"), Bar("c", 0, "0")], HEAD)
     (trace,) = drawn(chart)["data"]
 
@@ -76,7 +76,7 @@ def test_noughts_alone_can_be_drawn() -> None:
 
 
 def test_a_chart_is_as_high_as_its_bars_are_many() -> None:
-    """So that the names beside them do not meet."""
+    """The height of a bar chart grows by 26 pixels for each bar."""
     assert drawn(bars(*range(20)))["layout"]["height"] - drawn(bars(*range(10)))["layout"]["height"] == 260
 
 
@@ -99,7 +99,7 @@ def test_names_beside_bars(name: str, shown: str) -> None:
 
 
 def test_a_name_is_whole_at_the_pointer() -> None:
-    """However short it is beside its bar."""
+    """The hover text of a bar holds the whole name, while its axis label is shortened to under 50 characters."""
     name = "persistent://acme/orders/" + "x" * 100
     figure = drawn(bar_chart("chart-x", "T", [Bar(name, 1, "1")], HEAD))
 
@@ -116,7 +116,7 @@ def test_no_name_ends_the_script_that_it_stands_in() -> None:
 
 
 def test_the_scripts_can_stand_in_a_page() -> None:
-    """Neither ends early, and no line ending changes what the page's policy knows them by."""
+    """The page's scripts contain no script tags and no carriage returns, and are named by their SHA-256 digests."""
     for script in scripts():
         assert "</script" not in script.text.lower()
         assert "<script" not in script.text.lower()
@@ -244,7 +244,7 @@ def test_the_scale_of_a_trend(measure: str, most: float, expected: list[str]) ->
 
 
 def test_nothing_to_draw_is_said_in_words(checkup_with: Make) -> None:
-    """And what trends need."""
+    """Each chart without data has a note in place of a figure, and the note on trends says what they need."""
     charts = {chart.chart_id: chart for chart in charts_of(checkup_with())}
 
     assert charts["chart-trends"].note == NO_TRENDS

@@ -56,7 +56,7 @@ def test_the_outcome_and_its_exit_code(
 
 
 def test_every_check_of_the_catalog_is_there_in_its_order(checkup_with: Make) -> None:
-    """None is left out; those without a verdict are unknown, with a reason."""
+    """The check-up lists all checks in catalog order, each with a reason; those without a verdict are unknown."""
     checks = checkup_with().checks
 
     assert [check.check_id for check in checks] == list(BY_ID)

@@ -81,7 +81,7 @@ def test_the_page_says_what_the_terminal_says(checkup_with: Make) -> None:
 
 
 def test_the_page_needs_nothing_else(checkup_with: Make) -> None:
-    """Nothing of it names another place to load from; and the browser is told to load nothing, and run nothing else."""
+    """The page has no element that loads or embeds others, and outside its scripts no address of another place."""
     text = as_html(checkup_with(**skewed()))
     page = Page(text)
 
@@ -140,7 +140,7 @@ def test_names_are_words_and_never_tags(checkup_with: Make) -> None:
     ],
 )
 def test_what_stands_between_backticks_is_code(words: str, expected: str) -> None:
-    """As in the advice; everything is escaped."""
+    """`coded` makes code elements of words between backticks and escapes all HTML."""
     assert str(coded(words)) == expected
 
 
@@ -163,7 +163,7 @@ def test_many_findings_unfold(checkup_with: Make) -> None:
 
 
 def test_a_partial_snapshot_is_marked_on_the_page(checkup_with: Make) -> None:
-    """With everything that could not be read."""
+    """The page marks a partial snapshot and names the brokers that could not be read."""
     text = as_html(checkup_with(snapshot=meta(unread_brokers=["broker-02:8080"])))
 
     assert 'id="partial"' in text

@@ -55,7 +55,7 @@ def test_a_large_namespace_is_cut_and_says_so(checkup_with: Make) -> None:
 
 
 def test_a_broker_that_was_not_read_has_no_figures(checkup_with: Make) -> None:
-    """Not known is not none."""
+    """The topic and coordinator counts of a broker that was not read are None."""
     row = {"broker": "broker-00:8080", "read": False, "leader": False, "read_milliseconds": 3}
 
     (load,) = checkup_with(brokers=[row], snapshot=meta(unread_brokers=["broker-00:8080"])).measures.brokers
@@ -151,7 +151,7 @@ def drilled_limits(make: Make, **columns: Any) -> LimitedBacklog:
 
 
 def test_a_topics_own_limits_go_before_its_namespaces(checkup_with: Make) -> None:
-    """As its own statistics tell them."""
+    """A topic's own quota and retention take precedence over those of its namespace."""
     limited = drilled_limits(
         checkup_with,
         quota_limit_bytes=70,
@@ -189,7 +189,7 @@ def test_the_fullest_topics_come_before_the_largest(checkup_with: Make) -> None:
 
 
 def test_a_quota_of_nothing_is_the_fullest(checkup_with: Make) -> None:
-    """Any backlog exceeds it."""
+    """A topic with a backlog under a quota of 0 bytes is listed as the fullest one."""
     zero = {"backlog_quota_map": {"destination_storage": {"limitSize": 0}}}
 
     limited = checkup_with(
@@ -239,7 +239,7 @@ def figures(measure: str, subject: str, *values: float) -> list[dict[str, Any]]:
 
 
 def test_trends_have_two_points_at_least(checkup_with: Make) -> None:
-    """In the order of their measures, with what they mean; a figure of one time is no trend."""
+    """Trends are listed by measure with their meanings, and a trend with a single point is left out."""
     rows = [
         *figures("of_tomorrow", "east", 1, 2),
         *figures("broker_topics", "broker-00:8080", 5, 6, 7),
@@ -288,5 +288,5 @@ def test_the_worst_rows_of_a_table(most: int) -> None:
     ],
 )
 def test_pulsars_own_topics_are_left_out(topic: str, *, users: bool) -> None:
-    """Its tenant, and what begins with two underscores."""
+    """Topics of the tenant `pulsar` and topics whose names begin with two underscores are left out."""
     assert (of_users(pa.table({"topic": [topic]})).num_rows == 1) is users

@@ -70,7 +70,7 @@ ALL_CLEAR = [a_verdict(check_id, "clear", EVEN) for check_id in BY_ID]
 def test_why_nothing_is_proposed_is_never_left_open(
     checkup_with: Make, changed: dict[str, list[dict[str, object]]], words: str
 ) -> None:
-    """What was below which threshold, what was not seen, what only a person can do."""
+    """The reasons explain an empty plan: by thresholds, by missing data, or by findings that have no remedy."""
     planning = checkup_with(**changed).planning
 
     assert planning.batches == ()
@@ -90,7 +90,7 @@ def test_why_nothing_is_proposed_is_never_left_open(
     ],
 )
 def test_what_the_policy_holds_back_is_named(tmp_path: Path, sections: dict[str, dict[str, Any]], words: str) -> None:
-    """With the finding in sight, and the policy's key or the guard."""
+    """The reasons name the policy's rule or the guard that keeps a finding from being remedied."""
     policy = a_policy(**sections)
     snapshot = open_snapshot(written(tmp_path / "snapshot", **skewed()))
 
@@ -164,7 +164,7 @@ def test_which_full_topics_get_a_quota_of_their_own_is_said(
 
 
 def test_a_plan_says_why_it_is_no_more(checkup_with: Make, golden: Golden) -> None:
-    """What a person has to do beside it; what is clear or unknown stands elsewhere."""
+    """The reasons beside a batch name findings that only people can remedy, and no clear or unknown checks."""
     rows = skewed()
     rows["findings"].append(a_finding("warning", "clock-skew", subject="broker-01:8080"))
     rows["verdicts"] += [a_verdict("clock-skew", "found"), a_verdict("ack-holes", "unknown", "Not told.")]

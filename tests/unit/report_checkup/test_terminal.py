@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -117,7 +118,7 @@ def test_a_part_of_the_guide_that_is_clear_is_green() -> None:
 
 
 def test_a_healthy_cluster_fits_a_screen(checkup_with: Make, golden: Golden) -> None:
-    """Nothing is told of it twice, and nothing that says nothing."""
+    """The report of a healthy cluster has fewer than 25 lines, without empty sections and counts of zero."""
     checks = [a_verdict(each, "clear", f"{each} is as it should be.") for each in BY_ID]
 
     text = shown(checkup_with(verdicts=checks))
@@ -161,7 +162,7 @@ def test_nothing_is_proposed_for_reasons(checkup_with: Make, golden: Golden) -> 
 
 
 def test_what_is_clear_is_not_listed_twice(checkup_with: Make, golden: Golden) -> None:
-    """Nor is it a reason that nothing is proposed."""
+    """A clear check is one of the planning's reasons; the terminal names it once if verbose, and else not at all."""
     checkup = checkup_with(verdicts=[a_verdict("ack-holes", "clear"), a_verdict("consumer-fanout", "clear")])
 
     golden("\n".join(checkup.planning.reasons))
@@ -180,7 +181,7 @@ def test_a_check_without_words_hides_no_reason(checkup_with: Make, golden: Golde
 
 @pytest.mark.parametrize("verbose", [False, True])
 def test_advice_about_information_waits_until_it_is_asked_for(checkup_with: Make, *, verbose: bool) -> None:
-    """In trouble, what to do about trouble comes first; information is named, so that nobody misses it."""
+    """Advice about information is shown only if verbose; else one line names its check."""
     findings = [a_finding("warning", "ack-holes"), a_finding("info", "clock-skew")]
     verdicts = [a_verdict(each, "found") for each in ("ack-holes", "clock-skew")]
 
@@ -192,7 +193,7 @@ def test_advice_about_information_waits_until_it_is_asked_for(checkup_with: Make
 
 
 def test_information_alone_asks_for_nothing(checkup_with: Make, golden: Golden) -> None:
-    """In one line."""
+    """If all findings are information, the advice is one line that refers to `--verbose`."""
     text = shown(checkup_with(**found("s", "info")))
 
     golden(part(text, "What to do"))
@@ -200,8 +201,8 @@ def test_information_alone_asks_for_nothing(checkup_with: Make, golden: Golden) 
 
 @pytest.mark.parametrize("width", [40, 80, 300])
 @pytest.mark.parametrize("verbose", [False, True])
-def test_no_line_is_longer_than_the_terminal_but_for_names(checkup_with: Make, width: int, *, verbose: bool) -> None:
-    """Nothing is folded by the terminal; on a very wide one lines stay readable."""
+def test_no_line_is_longer_than_the_terminal(checkup_with: Make, width: int, *, verbose: bool) -> None:
+    """No line is longer than the terminal's width or than 100 characters."""
     text = shown(checkup_with(**skewed()), width, verbose=verbose)
 
     assert max(len(line) for line in text.splitlines()) <= min(width, 100)
@@ -226,7 +227,7 @@ def test_no_line_is_longer_than_the_terminal_but_for_names(checkup_with: Make, w
     ],
 )
 def test_a_subject_is_named_once(checkup_with: Make, subject: str, evidence: str, told: str) -> None:
-    """Before the evidence that does not name it whole, and never broken, so that it can be copied."""
+    """A subject stands before the evidence only if that does not name it whole, and long names are not broken."""
     text = shown(checkup_with(**found(subject, evidence=evidence)))
 
     assert f"  {told}\n" in part(text, "What was found")
@@ -234,7 +235,7 @@ def test_a_subject_is_named_once(checkup_with: Make, subject: str, evidence: str
 
 @pytest.mark.parametrize(("own", "told"), [("east", "east"), ("local", "east (calls itself local)")])
 def test_a_cluster_that_goes_by_its_own_name_is_named_once(checkup_with: Make, own: str, told: str) -> None:
-    """Where Steward has another one for it, both are told."""
+    """The heading names the cluster once, or by both names if Pulsar's own name differs."""
     text = shown(checkup_with(snapshot=meta(pulsar_cluster=own)))
 
     assert text.startswith(f"Check-up of {told}, Pulsar 4.0.7\n")
@@ -264,20 +265,25 @@ def test_colour_is_for_terminals_only(checkup_with: Make, *, terminal: bool, col
     assert ("\x1b[" in capture.get()) is coloured
 
 
+COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])[;m]")
+"""A control sequence that sets the colour of text or of what is behind it."""
+
+
 def test_no_color_is_respected(checkup_with: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing but weight is left of the styles, and everything is said in words."""
+    """With `NO_COLOR` set the report has no colour, and severities are written as words."""
     monkeypatch.setenv("NO_COLOR", "1")
     console = Console(file=io.StringIO(), force_terminal=True, width=80, highlight=False, _environ=os.environ)
 
     with console.capture() as capture:
         print_lines(lines(checkup_with(**skewed()), 80), console)
 
-    assert "\x1b[1;31m" not in capture.get()
-    assert "CRITICAL" in capture.get()
+    text = capture.get()
+    assert COLOUR.search(text) is None
+    assert "CRITICAL" in text
 
 
 def test_a_partial_snapshot_says_so_before_anything_else(checkup_with: Make, golden: Golden) -> None:
-    """What is unread is listed, cut where it is too much for a screen."""
+    """The report marks a partial snapshot before any finding, and lists at most 20 of the unread namespaces."""
     unread = [f"acme/n{number:02d}" for number in range(23)]
 
     text = shown(checkup_with(snapshot=meta(unread_namespaces=unread), **skewed()))
@@ -323,7 +329,7 @@ def test_a_finding_that_is_less_bad_than_its_check_says_so(checkup_with: Make) -
 
 
 def test_a_check_that_found_what_nobody_wrote_down_is_there_all_the_same(checkup_with: Make) -> None:
-    """Its verdict says so; no severity is made up, and the advice is told."""
+    """A check whose verdict is `found` is shown with its advice even if the snapshot holds no finding of it."""
     text = shown(checkup_with(verdicts=[a_verdict("ack-holes", "found"), a_verdict("hot-bundle", "clear")]))
 
     assert "\nFOUND     Acknowledgements" in text
@@ -375,7 +381,7 @@ def test_a_plan_shows_each_step_with_its_call(tmp_path: Path, golden: Golden) ->
 
 
 def test_a_paragraph_keeps_its_indentation() -> None:
-    """What stands before its first line does not count as a word."""
+    """A wrapped paragraph is indented below its first prefix, and an empty one is the prefix alone."""
     assert [line.plain for line in wrapped("one two three", 10, first="1. ", indent=3)] == ["1. one two", "   three"]
     assert [line.plain for line in wrapped("", 10, first="- ", indent=2)] == ["- "]
 
@@ -388,7 +394,7 @@ def test_how_a_checkup_looks(name: str, look: str, golden: Golden) -> None:
 
 
 def test_what_was_found_and_what_to_do_have_one_order(checkup_with: Make) -> None:
-    """The worst first."""
+    """Findings and advice are both ordered by severity, the worst first."""
     findings = [a_finding("warning", "ack-holes"), a_finding(), a_finding("info", "clock-skew")]
     verdicts = [a_verdict(each, "found") for each in ("ack-holes", "tc-skew", "clock-skew")]
 

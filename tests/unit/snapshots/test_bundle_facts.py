@@ -113,7 +113,7 @@ def test_crowded_bundles_with_their_topics_and_positions(folder: Path) -> None:
 
 
 def test_a_hot_bundle_with_what_it_is_compared_with(folder: Path) -> None:
-    """What all owned bundles carry, heartbeats aside, and its owner's own limits."""
+    """A hot bundle's facts hold the load of all owned bundles without heartbeats, and the limits of its owner."""
     limits = [
         {"broker": "a:1", "key": "loadBalancerNamespaceBundleMaxBandwidthMbytes", "value": "100"},
         {"broker": "a:1", "key": "loadBalancerNamespaceBundleMaxSessions", "value": "1000"},
@@ -130,7 +130,7 @@ def test_a_hot_bundle_with_what_it_is_compared_with(folder: Path) -> None:
 
 
 def test_without_findings_nothing_is_read(folder: Path) -> None:
-    """Nor where they are about the coordinators' namespace or a heartbeat."""
+    """No bundle facts are read if all findings are about transaction coordinators or their namespace."""
     place = put(folder, findings=[found("bundle-topic-skew", "pulsar/system"), found("tc-skew", "lab")])
 
     assert planning(place).bundles == BundleFacts()
@@ -175,7 +175,7 @@ def test_which_snapshots_are_looked_at(folder: Path, before: list[tuple[int, lis
 
 
 def test_too_few_snapshots_are_only_counted(folder: Path) -> None:
-    """And nothing is read of them."""
+    """The load facts hold the number of snapshots and nothing else if there are too few snapshots."""
     place = put(folder, findings=[found("broker-load-skew", "a:1")])
 
     load = planning(place, a_policy()).bundles.load
@@ -279,7 +279,7 @@ def a_sample(series: str, value: float) -> dict[str, Any]:
 def test_only_topics_with_a_hazard_are_told_of(
     folder: Path, topic: dict[str, Any], rows: dict[str, Any], expected: dict[str, Any] | None
 ) -> None:
-    """By their own quota where metrics tell it, and by the namespace's else."""
+    """Only topics near a quota, with a delayed index or with many unsaved ack holes are in the risk figures."""
     subscriptions = [
         {"topic": TOPICS[0], "namespace": NAMESPACE, "subscription": "s", "backlog_entries": 1} | row
         for row in rows.get("subscriptions", [])
@@ -305,7 +305,7 @@ def test_only_topics_with_a_hazard_are_told_of(
 
 
 def test_what_brokers_do_is_in_force_for_all(folder: Path) -> None:
-    """How many ack holes they persist, and where delayed messages' indexes are."""
+    """The limit of persisted ack holes and the place of delayed indexes are read from the brokers' configuration."""
     configuration = [
         {"broker": "a:1", "key": "managedLedgerMaxUnackedRangesToPersist", "value": "5"},
         {

@@ -27,28 +27,28 @@ class Elsewhere(LocalFiles):
         return None if place.startswith("far://") else super().local(place)
 
     def exists(self, place: str) -> bool:
-        """As it is here."""
+        """Returns whether the local file or folder behind the address exists."""
         return super().exists(near(place))
 
     def names(self, place: str) -> list[str]:
-        """As it is here."""
+        """Returns the names in the local folder behind the address."""
         return super().names(near(place))
 
     def read(self, place: str) -> bytes:
-        """As it is here."""
+        """Returns the content of the local file behind the address."""
         return super().read(near(place))
 
     def write(self, place: str, content: bytes) -> None:
-        """As it is here."""
+        """Writes the local file behind the address."""
         super().write(near(place), content)
 
     def delete(self, place: str) -> None:
-        """As it is here."""
+        """Deletes the local file or folder behind the address."""
         super().delete(near(place))
 
 
 def near(place: str) -> str:
-    """Where it really is."""
+    """Returns the local path behind a `far://` address."""
     return place.removeprefix("far:/")
 
 
@@ -85,13 +85,13 @@ def test_what_makes_no_path_is_refused(cluster: str, taken_at: datetime, words: 
 
 
 def test_a_name_tells_the_time_in_utc() -> None:
-    """Whatever zone it was given in."""
+    """A snapshot's folder name holds its time in UTC, independent of the time zone that was given."""
     assert stamp_of(NOW.astimezone(timezone(timedelta(hours=3)))) == "20260131T235959Z"
     assert snapshot_uri("hdfs://x/out/", "lab", NOW) == "hdfs://x/out/cluster=lab/taken_at=20260131T235959Z"
 
 
 def test_it_counts_from_its_end_on_until_it_is_begun_anew(tmp_path: Path) -> None:
-    """And is diagnosed only when that was done after it was taken."""
+    """A snapshot counts once it is finished, and one that is begun anew has to be diagnosed again."""
     folder = a_folder(tmp_path, finished=False)
     assert (folder.finished(), folder.diagnosed()) == (False, False)
     with pytest.raises(SnapshotError, match="holds no _SUCCESS: collect again"):
@@ -105,7 +105,7 @@ def test_it_counts_from_its_end_on_until_it_is_begun_anew(tmp_path: Path) -> Non
 
 
 def test_of_earlier_snapshots_the_newest_whole_ones_count(tmp_path: Path) -> None:
-    """Not those that were not finished or not diagnosed, not later ones, and nothing of another name."""
+    """`earlier` returns the newest finished and diagnosed snapshots of the same cluster before this one."""
     for minutes in range(6):
         a_folder(tmp_path, minutes, finished=minutes != 1, diagnosed=minutes != 2)
     Path(tmp_path, "cluster=lab", "notes").mkdir()
@@ -142,7 +142,7 @@ def test_what_an_older_version_did_not_write_is_null(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_none_is_an_error(tmp_path: Path) -> None:
-    """Which names it."""
+    """A file that is not Parquet is refused with an error that names it."""
     folder = a_folder(tmp_path)
     Path(folder.uri, BROKERS.name, "part-0.parquet").write_bytes(b"no such thing")
     with pytest.raises(SnapshotError, match=r"brokers/part-0\.parquet cannot be read"):
@@ -188,7 +188,7 @@ def test_files_of_one_name_make_a_shard(tmp_path: Path) -> None:
 
 
 def test_staged_files_become_a_table(tmp_path: Path) -> None:
-    """In place of what is there; without any, the table is there all the same."""
+    """Staged files replace the content of a table, and a table without staged files exists all the same."""
     folder = a_folder(tmp_path)
     staging = folder.staging()
     assert staging == Path(folder.uri, STAGING)
@@ -224,7 +224,7 @@ def test_what_lies_elsewhere_is_read_through_its_file_system(tmp_path: Path) -> 
 
 
 def test_what_is_removed_is_gone(tmp_path: Path) -> None:
-    """With all that is in it."""
+    """Removing a snapshot deletes its folder, and removing it again is no error."""
     folder = a_folder(tmp_path)
     folder.remove()
     assert not Path(folder.uri).exists()

@@ -21,7 +21,7 @@ POLICY = HousekeepingPolicy(keep_snapshots_days=10, keep_snapshots_least=2)
 
 
 def ago(days: float) -> datetime:
-    """So many days before now."""
+    """Returns the time that many days before now."""
     return NOW - timedelta(days=days)
 
 
@@ -59,7 +59,7 @@ def made(root: Path, days: float, *, finished: bool = True) -> Path:
 
 
 def test_only_the_clusters_own_old_snapshots_are_removed(tmp_path: Path) -> None:
-    """What has another name, or is another cluster's, is left as it is."""
+    """Old and unfinished snapshots of the cluster are removed; other folders and other clusters' snapshots stay."""
     old, young = made(tmp_path, 11), [made(tmp_path, days) for days in (1, 2)]
     left_behind = made(tmp_path, 3, finished=False)
     other = [tmp_path / "cluster=east" / "notes", tmp_path / "cluster=west" / old.name]
@@ -111,7 +111,7 @@ def test_of_a_compacted_snapshot_what_was_said_of_it_stays(tmp_path: Path) -> No
 
 
 def test_a_compacted_snapshot_is_none(tmp_path: Path) -> None:
-    """What is left of it is not taken for a cluster without topics."""
+    """A compacted snapshot keeps its findings, counts as not finished and is refused."""
     folder = made(tmp_path, 5)
     (folder / "findings").mkdir()
     place = SnapshotFolder(LocalFiles(), str(folder))

@@ -44,7 +44,7 @@ def planned(folder: Path, settings: Mapping[str, Mapping[str, str]], samples: Ma
 
 
 def test_a_calm_cluster(folder: Path) -> None:
-    """Nobody's usage is read."""
+    """No usage is read of brokers whose shedding is off."""
     calm = MODULAR | {"loadBalancerSheddingEnabled": "false"}
     facts = planned(folder, dict.fromkeys(READ, calm), {})
     assert facts.load_manager == LoadManager(name="ModularLoadManagerImpl")
@@ -66,13 +66,13 @@ def test_a_cluster_that_sheds(folder: Path, settings: dict[str, str], samples: S
 
 @pytest.mark.parametrize("told", [READ[:1], ()])
 def test_a_broker_that_tells_too_little(folder: Path, told: Sequence[str]) -> None:
-    """Nothing is taken for granted of it."""
+    """Usages and load manager are unknown if a broker tells no metrics or no settings."""
     facts = planned(folder, dict.fromkeys(READ, MODULAR), {key: [*RESOURCES, *FLOW] for key in told})
     assert facts.usages == USAGES_UNKNOWN
     assert planned(folder, dict.fromkeys(told, MODULAR), {}).load_manager == MANAGER_UNKNOWN
 
 
 def test_brokers_that_are_set_differently(folder: Path) -> None:
-    """Whoever leads decides."""
+    """The load manager is unknown if the brokers' settings for it differ."""
     settings = {"a:1": MODULAR, "b:1": MODULAR | {"loadBalancerBrokerThresholdShedderPercentage": "50"}}
     assert isinstance(planned(folder, settings, {}).load_manager, Unknown)

@@ -21,7 +21,7 @@ BUCKET = "bucket"
 
 
 class Store(BaseHTTPRequestHandler):
-    """As much of S3's protocol as reading takes: a folder's listing, and parts of files."""
+    """Server for the part of S3's protocol that reading needs: listings of folders, and parts of files."""
 
     root: Path
 
@@ -43,7 +43,7 @@ class Store(BaseHTTPRequestHandler):
             self._answer(404, b"")
 
     def log_message(self, *_words: object) -> None:
-        """Says nothing."""
+        """Logs nothing."""
 
     def _listing(self, prefix: str, *, deep: bool) -> str:
         """Everything below a folder whose name is the prefix, or what is right in it."""
@@ -98,7 +98,7 @@ def test_a_snapshot_in_an_object_store(folder: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("uri", ["{path}", "{path}/", "file:{path}", "file://{path}/"])
 def test_a_path_may_be_written_in_any_way(folder: Path, uri: str) -> None:
-    """With a scheme or without, with a slash at its end or without."""
+    """A snapshot can be opened by a path or a `file:` address, with or without a slash at its end."""
     assert open_snapshot(uri.format(path=folder)).meta() == open_snapshot(str(folder)).meta()
 
 
@@ -118,5 +118,5 @@ def test_what_cannot_be_opened_is_told_with_its_remedy(uri: str, words: str) -> 
 
 
 def test_a_name_with_a_colon_is_a_path() -> None:
-    """Only letters before a colon and a slash are a scheme."""
+    """A path with a colon in the name of a folder is not taken for an address."""
     assert place_of("some/10:30/folder")[1] == "some/10:30/folder"

@@ -76,7 +76,7 @@ def test_single_columns_can_be_read(folder: Path) -> None:
 
 
 def test_an_unfinished_snapshot_is_refused(folder: Path) -> None:
-    """What holds no _SUCCESS does not count."""
+    """A snapshot without `_SUCCESS` is refused."""
     (folder / "_SUCCESS").unlink()
 
     with pytest.raises(SnapshotError, match="holds no _SUCCESS: collect again"):
@@ -85,7 +85,7 @@ def test_an_unfinished_snapshot_is_refused(folder: Path) -> None:
 
 @pytest.mark.parametrize("uri", ["no/such/folder", "file:///no/such/folder", "nowhere://x/y"])
 def test_a_place_without_a_snapshot_is_refused(uri: str) -> None:
-    """The place is named."""
+    """A place without a snapshot is refused with an error that names the place."""
     with pytest.raises(SnapshotError, match=uri):
         open_snapshot(uri)
 

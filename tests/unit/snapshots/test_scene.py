@@ -44,7 +44,7 @@ def test_the_scene_holds_the_bundles_that_place_coordinators(folder: Path) -> No
 
 
 def test_the_same_snapshot_gives_the_same_scene(folder: Path) -> None:
-    """Nothing in it depends on when or where it is read."""
+    """The same snapshot gives the same facts by its path and by its URI."""
     by_path, by_uri = open_snapshot(str(folder)), open_snapshot(folder.as_uri())
     assert planning_facts_of(by_path, Policy(), Moves()) == planning_facts_of(by_uri, Policy(), Moves())
 

@@ -55,7 +55,7 @@ def test_bundles_go_from_the_full_broker_to_the_empty_ones() -> None:
 
 
 def test_a_move_is_described_and_can_be_undone(golden: Golden) -> None:
-    """Its cost is what is connected now; its reason is what was seen over time."""
+    """A move states its reason, its effect and the clients that it touches, and its undo is the opposite move."""
     proposal = PLANNER.proposal(uneven_scene(3, ON_ONE))
 
     step = proposal.batches[0].steps[0]
@@ -81,7 +81,7 @@ def test_what_lowers_the_spread_for_the_fewest_clients_goes_first() -> None:
 
 
 def test_throughput_is_brought_closer_too() -> None:
-    """Where all brokers have as many topics."""
+    """The planner evens out throughput between brokers, not only the number of topics."""
     heavy, light = Load(topics=100, bytes=20 * MEGABYTE), Load(topics=100, bytes=MEGABYTE)
     stays = [a_stay(0, number, heavy) for number in range(8)]
     stays += [a_stay(1 + number % 2, 8 + number, light) for number in range(16)]
@@ -122,7 +122,7 @@ def test_a_bundle_whose_peak_does_not_fit_stays() -> None:
     ],
 )
 def test_why_nothing_is_proposed(fields: dict[str, Any], words: str) -> None:
-    """One note says it."""
+    """The planner gives a single note with the reason when it proposes no move."""
     proposal = PLANNER.proposal(uneven_scene(3, ON_ONE, **fields))
 
     assert proposal.batches == ()
@@ -149,7 +149,7 @@ def test_bundles_that_are_left_where_they_are(fields: dict[str, Any], words: str
 
 
 def test_brokers_that_isolation_excludes_get_nothing() -> None:
-    """However empty they are."""
+    """A broker that the isolation policies exclude is never the target of a move, even if it is empty."""
     moved = ways(PLANNER.proposal(uneven_scene(3, ON_ONE, allowed={NAMESPACE: (broker(0), broker(2))})))
 
     assert {target for *_, target in moved} == {broker(2)}
@@ -189,7 +189,7 @@ def test_no_broker_gets_what_its_own_shedding_would_take_away() -> None:
 
 
 def test_a_bundle_that_was_moved_lately_rests() -> None:
-    """By the ledger, and by the snapshots where others moved it."""
+    """A bundle that was moved lately is not moved again, and notes tell of the guard and of moves by others."""
     proposal = PLANNER.proposal(uneven_scene(3, ON_ONE, moved_at={ON_ONE[0].name: NOW}, moved=2))
 
     assert ON_ONE[0].bundle not in {bundle for bundle, *_ in ways(proposal)}
@@ -206,7 +206,7 @@ def test_no_more_moves_than_the_policy_lets(golden: Golden) -> None:
 
 
 def test_a_burst_that_is_over_is_no_reason(golden: Golden) -> None:
-    """What the latest snapshot shows alone moves nothing."""
+    """A high load in the latest snapshot alone leads to no move."""
     burst = Load(topics=100, bytes=500 * MEGABYTE)
     stays = [a_stay(number % 3, number, now=burst if number % 3 == 0 else Load(topics=100)) for number in range(21)]
     proposal = PLANNER.proposal(uneven_scene(3, stays))

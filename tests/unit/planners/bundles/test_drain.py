@@ -85,7 +85,7 @@ def targets(proposal: Proposal) -> dict[str, list[str]]:
 
 
 def test_all_bundles_go_to_the_brokers_that_stay() -> None:
-    """In equal shares where these are equal; the batch shows the topics of each broker before and after."""
+    """All bundles of a draining broker are spread evenly over equal brokers that stay."""
     proposal = PLANNER.proposal(drain_scene(3, TEN))
     (batch,) = proposal.batches
     assert (batch.kind, batch.unit, batch.findings[0].subject) == ("broker_drain", "topics", broker(0))
@@ -108,7 +108,7 @@ def test_a_move_is_described_and_can_be_undone(golden: Golden) -> None:
 
 
 def test_the_fuller_of_those_that_stay_gets_less() -> None:
-    """By what each carries already."""
+    """A broker that already carries more bundles is given fewer bundles of the draining broker."""
     stays = [*TEN, *(a_stay(1, 20 + number) for number in range(6))]
     given_to = targets(PLANNER.proposal(drain_scene(3, stays)))
     assert {target: len(bundles) for target, bundles in given_to.items()} == {broker(1): 2, broker(2): 8}
@@ -133,7 +133,7 @@ def test_coordinators_come_first_and_pulsars_own_last() -> None:
 
 
 def test_a_batch_is_no_larger_than_people_can_approve(golden: Golden) -> None:
-    """Its steps are judged one by one; batches beyond the most of a plan come later, and a note says so."""
+    """The policy limits the moves of a batch and the batches of a plan, and a note counts the bundles that are left."""
     sections = {"broker_drain_remedy": {"most_moves": 4, "most_batches": 2}}
     planning = drain_scene(3, TEN, policy=draining(0, **sections))
     plan = make_plan(planning)
@@ -183,7 +183,7 @@ def test_nothing_is_moved_where_the_rest_could_not_take_it(golden: Golden, field
 
 
 def test_a_bundle_that_fits_nowhere_stays_with_its_reason(golden: Golden) -> None:
-    """The others move."""
+    """A bundle that no broker can take stays with a note that gives the reason, and the other bundles move."""
     stays = [a_stay(0, 1, Load(topics=300)), a_stay(0, 2, Load(topics=2000), peak=Load(topics=40_001))]
     others = [a_stay(number, 10 + number, Load(topics=10_000)) for number in (1, 2)]
     proposal = PLANNER.proposal(drain_scene(3, [*stays, *others]))
@@ -193,7 +193,7 @@ def test_a_bundle_that_fits_nowhere_stays_with_its_reason(golden: Golden) -> Non
 
 
 def test_room_is_used_up_as_bundles_come() -> None:
-    """What a bundle brings along counts against the next one."""
+    """A bundle that is assigned to a broker reduces that broker's room for the next bundles."""
     resources = {broker(0): Usage(cpu=60.0, direct_memory=0.0), broker(1): Usage(cpu=70.0, direct_memory=0.0)}
     resources[broker(2)] = Usage(cpu=20.0, direct_memory=0.0)
     given_to = targets(PLANNER.proposal(drain_scene(3, TEN, resources=resources)))
