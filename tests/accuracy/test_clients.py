@@ -36,7 +36,7 @@ def helper(tmp_path: Path) -> HelperProcess:
 
 
 def test_work_is_done_once_it_is_answered(helper: HelperProcess) -> None:
-    """One piece after the other."""
+    """The helper process answers two pieces of work, one after the other, without an error."""
     with helper:
         helper.do(Sending(topic="t", count=1))
         helper.do(Sending(topic="t", count=2))
@@ -116,7 +116,7 @@ TREATED = {
 
 @pytest.mark.parametrize(("how", "outcome"), TREATED.items(), ids=TREATED)
 def test_a_handler_treats_messages_as_it_is_told(how: Any, outcome: tuple[list[int], list[int]]) -> None:
-    """Acknowledged and refused, in this order."""
+    """A handler acknowledges and refuses messages as its mode says."""
     over = threading.Event()
     consumer = Consumer(over, 4)
     Handler(consumer, Taking(topic="t", acknowledge=how), over).run()
@@ -124,7 +124,7 @@ def test_a_handler_treats_messages_as_it_is_told(how: Any, outcome: tuple[list[i
 
 
 def test_a_handler_that_hangs_takes_no_more() -> None:
-    """It stays connected until the end."""
+    """A handler with a limit acknowledges that many messages and no more."""
     over = threading.Event()
     consumer = Consumer(over, 4)
     threading.Timer(0.3, over.set).start()

@@ -34,7 +34,7 @@ CASES = {
 
 @pytest.mark.parametrize(("findings", "counts"), CASES.values(), ids=CASES)
 def test_findings_are_held_against_labels(findings: list[Finding], counts: tuple[int, int, int, int]) -> None:
-    """Found, missed, false and allowed, in this order."""
+    """Findings count as found, missed, false or allowed, by the labels of the fault."""
     fault = Fault(name="f", about="f", expected=(SKEW,), allowed={"hot-bundle": "it is hot as well"})
     judged = judge(fault, findings, [])
     assert (len(judged.found), len(judged.missed), len(judged.false), len(judged.allowed)) == counts
@@ -42,7 +42,7 @@ def test_findings_are_held_against_labels(findings: list[Finding], counts: tuple
 
 
 def test_an_evidence_that_is_asked_for_has_to_be_there() -> None:
-    """A finding about the right subject that names another cause is missed, and false."""
+    """A finding whose evidence does not match the label is false, and the expected finding is missed."""
     named, other = (Expected("tc-skew", r"^acme/", evidence) for evidence in ("^so it", "^otherwise"))
     assert judge(Fault(name="f", about="f", expected=(named,)), [finding("tc-skew")], []).right
     judged = judge(Fault(name="f", about="f", expected=(other,)), [finding("tc-skew")], [])
@@ -57,14 +57,14 @@ def test_a_healthy_cluster_is_right_where_nothing_is_found() -> None:
 
 
 def test_a_miss_tells_what_its_check_said() -> None:
-    """A check that could not judge is another mistake than one that saw no trouble."""
+    """An expected finding that is missed comes with the verdict of its check and the reason."""
     said = Verdict(check_id="tc-skew", outlook=Outlook.UNKNOWN, reason="A broker could not be read.")
     missed = judge(Fault(name="f", about="f", expected=(SKEW,)), [], [said]).missed
     assert [each.said for each in missed] == ["unknown: A broker could not be read."]
 
 
 def test_a_check_that_does_not_exist_is_missed() -> None:
-    """A label that no check can meet is not passed over in silence."""
+    """A label that names an unknown check is missed, with the reason that there is no such check."""
     missed = judge(Fault(name="f", about="f", expected=(Expected("no-such-check"),)), [], []).missed
     assert [each.said for each in missed] == ["there is no such check"]
 
@@ -81,7 +81,7 @@ SUBJECTS = {
 
 @pytest.mark.parametrize(("subject", "namespace"), SUBJECTS.items())
 def test_the_namespace_is_taken_from_any_subject(subject: str, namespace: str) -> None:
-    """Topics, subscriptions, bundles and namespaces; brokers and clusters are in none."""
+    """The namespace is taken from topics, subscriptions and bundles; brokers and clusters stay as they are."""
     assert namespace_of(subject) == namespace
 
 
@@ -100,7 +100,7 @@ def together(*findings: Finding) -> tuple[dict[str, tuple[int, int, int, int]], 
 
 
 def test_each_finding_is_of_the_fault_whose_namespace_it_is_about() -> None:
-    """A finding in another fault's namespace meets no expectation, and is false there."""
+    """A finding counts for the fault of its namespace, and is false if that fault does not expect it."""
     near = finding("backlog-near-quota", "persistent://public/full/t")
     assert together(near) == ({"full": (1, 0, 0, 0), "half": (0, 0, 0, 0), "busy": (0, 1, 0, 0)}, [])
     elsewhere = finding("backlog-near-quota", "persistent://public/half/t")
@@ -114,12 +114,12 @@ def test_what_is_said_of_brokers_is_of_the_fault_that_expects_or_allows_it() -> 
 
 
 def test_what_is_of_no_fault_is_told() -> None:
-    """A broker's trouble that nobody made, and a namespace that is no fault's."""
+    """A finding that belongs to no fault is returned apart, and is false for none of the faults."""
     counts, strays = together(finding("clock-skew", "east"), finding("ack-holes", "public/default"))
     assert strays == ["east", "public/default"]
     assert all(count[2] == 0 for count in counts.values())
 
 
 def test_where_a_single_fault_is_looked_at_everything_is_about_it() -> None:
-    """There is nothing else in the cluster."""
+    """If a fault is judged alone, a finding about the whole cluster is false for that fault."""
     assert [stray.subject for stray in judge(HALF, [finding("clock-skew", "east")], []).false] == ["east"]

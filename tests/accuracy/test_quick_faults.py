@@ -37,13 +37,13 @@ def marked(scene: Scene) -> object:
 
 
 def test_the_real_ones_are_one_scene() -> None:
-    """One lab is started for them, and looked at once."""
+    """All quick real faults share one scene."""
     assert len([scene for scene in QUICK if isinstance(scene.first, RealFault)]) == 1
 
 
 @pytest.mark.parametrize("scene", [marked(scene) for scene in QUICK])
 def test_the_checks_find_what_the_faults_are_labelled_with(scene: Scene, workbench: Workbench, labs: Labs) -> None:
-    """Everything that is expected is found, and nothing at warning or critical that is not."""
+    """The checks report all that is expected of quick faults, and no false finding at warning or critical."""
     if isinstance(scene.first, RealFault):
         need_lab()
     seen = workbench.outcome(scene, labs)

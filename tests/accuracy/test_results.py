@@ -50,14 +50,14 @@ def scene(*outcomes: Outcome, strays: tuple[Finding, ...] = ()) -> SceneOutcome:
 
 
 def test_what_could_not_be_made_counts_as_missed() -> None:
-    """A fault that failed must not make the checks look better than they are."""
+    """All expected findings of a fault that could not be made count as missed."""
     fault = RealFault(name="broken", about="It cannot be made.", expected=(SKEW, HOLES))
     failed = Outcome(fault, failure="NotReachedError: in vain")
     assert scores([scene(failed)]) == {"ack-holes": Score(missed=1), "tc-skew": Score(missed=1)}
 
 
 def test_each_check_has_its_score() -> None:
-    """A check is false once for a fault, however often it says so there; checks without a fault are told as well."""
+    """A check counts as false at most once per fault, and a listed check without a fault has an empty score."""
     assert scores([scene(PILED), scene(HOLED)], ["clock-skew"]) == {
         "ack-holes": Score(missed=1),
         "clock-skew": Score(),
@@ -82,12 +82,12 @@ def test_the_total_adds_up() -> None:
 
 @pytest.mark.parametrize(("outcome", "right"), [(PILED, True), (HOLED, False), (BROKEN, False)])
 def test_a_fault_is_right_when_all_of_it_was_found_and_nothing_else(outcome: Outcome, right: bool) -> None:
-    """One that could not be made is never right."""
+    """A fault is right if it was made, all expected findings were found and none was false."""
     assert outcome.right is right
 
 
 def test_the_tables_tell_what_went_wrong_in_words() -> None:
-    """Evidence is shown as it is, brackets included."""
+    """The tables show evidence with its brackets, verdicts of missed checks, failures and percentages."""
     shown = io.StringIO()
     console = Console(file=shown, width=300)
     outcomes = [scene(PILED, BROKEN, strays=(STRAY,)), scene(HOLED)]

@@ -28,7 +28,7 @@ def names(faults: list[RealFault | SimulatedFault]) -> list[list[str]]:
 
 
 def test_faults_share_a_scene_that_need_the_same_brokers() -> None:
-    """Thresholds that may differ by namespace do not part them."""
+    """Faults share a scene if their policies differ only in thresholds that may differ by namespace."""
     assert names([real("a"), real("b", policy=HOLES), real("c")]) == [["a", "b", "c"]]
 
 
@@ -44,19 +44,19 @@ APART = {
 
 @pytest.mark.parametrize("label", APART.values(), ids=APART)
 def test_what_parts_a_fault_from_others(label: dict[str, object]) -> None:
-    """Two more of the first kind stay together."""
+    """A fault that needs another setup has a scene of its own, and the other faults stay together."""
     parted = names([real("a"), real("odd", **label), real("b")])
     assert sorted(parted) == [["a", "b"], ["odd"]]
 
 
 def test_simulated_faults_have_a_cluster_each() -> None:
-    """They come first, as they need no lab."""
+    """Each simulated fault has a scene of its own, and these scenes come before the real ones."""
     made_up = [SimulatedFault(name=name, about="Made up.", specs=(ClusterSpec(),), why="too large") for name in "xy"]
     assert names([real("a"), *made_up, real("b")]) == [["x"], ["y"], ["a", "b"]]
 
 
 def test_a_large_company_is_parted_into_equal_halves() -> None:
-    """No scene has more than `MOST`."""
+    """Faults that are more than `MOST` are divided into scenes of equal size."""
     sizes = [len(scene) for scene in names([real(f"f{number}") for number in range(MOST + 4)])]
     assert sizes == [MOST // 2 + 2, MOST // 2 + 2]
 
@@ -74,7 +74,7 @@ def test_the_policy_of_one_fault_is_as_it_is_written() -> None:
 
 
 def test_faults_that_differ_in_what_holds_for_the_cluster_have_no_policy_together() -> None:
-    """They are never put into one scene."""
+    """Faults whose policies differ for the whole cluster have no common policy, and an error names them."""
     with pytest.raises(ValueError, match="a, b"):
         policy_of([real("a", policy=RECENT), real("b")])
 
@@ -86,7 +86,7 @@ def test_every_scene_there_is_has_a_policy_that_holds_up(scene: Scene) -> None:
 
 
 def test_every_fault_is_in_one_scene_and_names_of_scenes_are_unique() -> None:
-    """Snapshots of a scene must not become another one's past."""
+    """Every fault is in exactly one scene, and no two scenes have the same name."""
     all_scenes = scenes(FAULTS)
     assert sorted(fault.name for scene in all_scenes for fault in scene.faults) == sorted(each.name for each in FAULTS)
     assert len({scene.name for scene in all_scenes}) == len(all_scenes)

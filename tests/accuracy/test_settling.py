@@ -29,7 +29,7 @@ class Brokers:
 
 
 def test_statistics_of_before_the_burst_end_no_waiting() -> None:
-    """Seen in CI: the first look found nothing written at all, and the second one the whole slow burst."""
+    """The wait ends only when statistics from after the burst show quick writes."""
     looks = Brokers(slow_until=100).waited_for()
     assert looks[0] >= STATISTICS_S
     assert looks[-1] >= 100
@@ -46,6 +46,6 @@ def test_a_machine_that_stays_busy_is_looked_at_all_the_same() -> None:
 
 
 def test_brokers_say_how_often_they_have_statistics() -> None:
-    """A minute, where no setting says otherwise."""
+    """The interval of statistics is that of the broker's settings, or the default if they have none."""
     assert statistics_apart_s({}) == STATISTICS_S
     assert statistics_apart_s({"statsUpdateFrequencyInSecs": "2"}) == 2

@@ -25,7 +25,7 @@ def fault(name: str, made: Callable[[Lab], contextlib.AbstractContextManager[Cha
 
 
 def test_all_are_made_at_the_same_time() -> None:
-    """Each of them waits until the other one has begun."""
+    """The faults of a stage are made at the same time."""
     both = threading.Barrier(2, timeout=PATIENCE_S)
 
     @contextlib.contextmanager
@@ -40,7 +40,7 @@ def test_all_are_made_at_the_same_time() -> None:
 
 
 def test_a_single_one_is_made_in_the_calling_thread() -> None:
-    """A broker that it starts would end with any other thread."""
+    """A single fault is made in the calling thread."""
     threads = []
 
     @contextlib.contextmanager
@@ -73,7 +73,7 @@ def test_one_that_fails_is_told_and_the_others_stay() -> None:
 
 
 def test_what_changes_is_told_how_many_looks_there_were() -> None:
-    """Those that change nothing are left alone."""
+    """A fault that changes is told the number of looks so far, and one without changes is left alone."""
     seen: list[int] = []
 
     @contextlib.contextmanager
@@ -92,7 +92,7 @@ def test_what_changes_is_told_how_many_looks_there_were() -> None:
 
 
 def test_one_that_cannot_change_has_failed() -> None:
-    """It is not what it is labelled as."""
+    """A fault that cannot be changed before a look has failed, with the error as the reason."""
 
     def in_vain(_observed: int) -> None:
         raise NotReachedError("it did not grow")

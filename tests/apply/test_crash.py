@@ -56,7 +56,7 @@ def crash(site: Worksite, plan: Plan, *, after: str | None = None, before: str |
 
 @pytest.mark.parametrize("point", POINTS)
 def test_a_killed_process_leaves_what_the_next_one_finishes(site: Worksite, point: str) -> None:
-    """Killed before the call, after it, before the lookup or before the outcome: one unload in all, and all is done."""
+    """A batch whose process was killed at any point is finished by the next one, with one unload per bundle."""
     plan = site.approved(site.move(0), site.move(1))
     process = apply_in_a_process(site, plan, point)
     _, stderr = process.communicate(timeout=180)
@@ -72,7 +72,7 @@ def test_a_killed_process_leaves_what_the_next_one_finishes(site: Worksite, poin
 
 
 def test_a_split_that_happened_before_the_crash_is_not_made_again(site: Worksite) -> None:
-    """Both halves are there with the owner of the whole: done, and the moves go on."""
+    """A split that took effect before a crash is done without another call, and the moves follow."""
     plan = site.approve(site.split_and_moves())
     crash(site, plan, after="PUT")
     assert said(site.carry_out(plan)) == ["done", "done", "done"]
@@ -80,7 +80,7 @@ def test_a_split_that_happened_before_the_crash_is_not_made_again(site: Worksite
 
 
 def test_a_call_that_may_still_take_effect_is_not_made_again(site: Worksite) -> None:
-    """The bundle has not moved yet, but the broker may be at it: waited for first, then found done."""
+    """After a crash, a call that may still take effect is waited for, and not made again once the effect shows."""
     site.policy = quick_policy(admin={"read_timeout_seconds": 3})
     plan = site.approved(site.move(0))
     with pytest.raises(Crash):
@@ -108,7 +108,7 @@ def test_an_unreadable_cluster_after_a_crash_is_unknown(site: Worksite) -> None:
 
 
 def test_a_bundle_that_went_elsewhere_during_the_crash_is_a_failure(site: Worksite) -> None:
-    """It is neither where it was nor where it should be: said with its owner, and left there."""
+    """A step fails without another call if a third broker owns its bundle after a crash."""
     plan = site.approved(site.move(0), site.move(1))
     crash(site, plan, after="PUT")
     site.simulator.pile_up_tcs(site.brokers[2])
@@ -133,7 +133,7 @@ def test_calls_that_crashes_cut_short_are_counted(site: Worksite) -> None:
 
 
 def test_calls_before_a_crash_count_beside_those_after_it(site: Worksite) -> None:
-    """One was cut short, and two were accepted and taken back: there is no fourth."""
+    """Calls before and after a crash count together, and a step fails after three of them."""
     plan = site.approved(site.move(0))
     crash(site, plan, before="PUT")
     site.simulator.faults.add(Fault(Answer(204), path="/unload", times=None))
@@ -162,7 +162,7 @@ def test_a_crash_between_two_steps_needs_no_look_back(site: Worksite) -> None:
 def test_an_approval_that_expired_after_a_crash_permits_a_look_only(
     site: Worksite, crashed: dict[str, str], seen: str
 ) -> None:
-    """No further call, not even the lookup: what the brokers show is recorded for the step that was begun."""
+    """If an approval expires after a crash, the interrupted step gets an outcome, and nothing is called."""
     plan = site.approved(site.move(0), site.move(1))
     crash(site, plan, **crashed)
     site.simulator.requests.clear()
@@ -176,7 +176,7 @@ def test_an_approval_that_expired_after_a_crash_permits_a_look_only(
 
 
 def test_a_withdrawn_approval_does_not_hide_what_a_crash_left(site: Worksite) -> None:
-    """Rejected after the crash: nothing is called, and the step that was under way is still accounted for."""
+    """If the answer is a rejection after a crash, nothing is called, and the interrupted step is unknown."""
     plan = site.approved(site.move(0), site.move(1))
     crash(site, plan, after="PUT")
     site.simulator.requests.clear()
@@ -188,7 +188,7 @@ def test_a_withdrawn_approval_does_not_hide_what_a_crash_left(site: Worksite) ->
 
 
 def test_a_second_approval_in_the_same_run_does_not_repeat_an_interrupted_call(site: Worksite) -> None:
-    """A new answer does not stand for the old one's calls: refused, and what the crash left is told."""
+    """A second approval after a crash is refused, and the interrupted step is recorded as unknown."""
     plan = site.approved(site.move(0))
     crash(site, plan, after="PUT")
     site.simulator.requests.clear()
@@ -200,7 +200,7 @@ def test_a_second_approval_in_the_same_run_does_not_repeat_an_interrupted_call(s
 
 
 def test_an_unreadable_cluster_under_an_expired_approval_is_unknown(site: Worksite) -> None:
-    """Superseded meanwhile, and the brokers silent: unknown, with both reasons."""
+    """An interrupted step of a superseded plan is unknown if the cluster cannot be read; both reasons are given."""
     plan = site.approved(site.move(0))
     crash(site, plan, after="PUT")
     site.writes.record_plan(a_plan(notes=("newer",)), site.clock(), supersede=[plan.plan_id])
@@ -214,7 +214,7 @@ def test_an_unreadable_cluster_under_an_expired_approval_is_unknown(site: Worksi
 
 
 def test_two_processes_for_one_run_act_once(site: Worksite) -> None:
-    """A worker that was given up and its replacement hold the same approval: one writes, the other finds it done."""
+    """Two processes with the same approval carry each step out once, and both report all steps as done."""
     site.simulator.faults.add(Fault(Delay(0.5), path="/unload", times=None))  # both are there before the first is done
     plan = site.approved(site.move(0), site.move(1), site.move(2))
     processes = [apply_in_a_process(site, plan, "never") for _ in range(2)]

@@ -135,7 +135,7 @@ EXPIRE = setting(SettingName.TTL, TimeToLive(seconds=3600))
 def test_a_setting_that_would_do_harm_is_refused(
     tmp_path: Path, change: ChangeSetting, subscription: dict[str, Any], running: dict[str, str], words: str | None
 ) -> None:
-    """Delayed messages are looked for on the brokers that own the namespace, and every broker's check counts."""
+    """A setting is refused if it would delete delayed messages, or if brokers do not check quotas."""
     namespace = NamespaceSpec("shop/orders", bundles=4, topics=(topic(**subscription),))
     with running_simulator(replace(SKEWED, namespaces=(namespace,), configuration=running)) as simulator:
         engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")

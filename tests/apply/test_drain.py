@@ -160,7 +160,7 @@ def test_a_broker_is_emptied_stopped_and_filled_again(drain: Drain) -> None:
 
 
 def test_a_new_broker_gets_its_share(drain: Drain) -> None:
-    """Coordinators first, bundles once these are proved."""
+    """A new broker gets coordinators from the first batch and bundles from the next one."""
     site = drain.site
     drain.mark()
     new = site.simulator.add_broker().broker_id
@@ -191,7 +191,7 @@ def test_a_part_is_approved_and_the_rest_comes_with_the_next_plan(drain: Drain) 
 
 
 def test_batches_are_approved_one_after_the_other(drain: Drain) -> None:
-    """Each plan's first batch is small, and coordinators are gone after the first ones."""
+    """A draining broker is emptied in batches of two moves at most, and owns no coordinator before the last batch."""
     source = drain.source
     drain.mark(source, broker_drain_remedy={"most_moves": 2, "most_batches": 1})
     holds = []
@@ -221,7 +221,7 @@ def dying(drain: Drain, broker: str, after: int) -> Any:
 
 
 def test_the_draining_broker_fails_in_the_middle(drain: Drain) -> None:
-    """The batch stops and says so; once the cluster gave its bundles up, it is gone, and nothing is left to plan."""
+    """A batch stops if the draining broker dies, and no drain is planned once the broker's session has expired."""
     site, source = drain.site, drain.source
     plan, _ = drain.observe()
     outcomes = drain.carry_out(plan, before=dying(drain, source, after=2))
@@ -258,7 +258,7 @@ def test_a_target_goes_away(drain: Drain) -> None:
 
 
 def test_under_a_policy_without_the_mark_nothing_is_moved(drain: Drain) -> None:
-    """Somebody took it back after the approval."""
+    """A batch is refused if the policy no longer lists the broker as draining."""
     plan, _ = drain.observe()
     drain.site.approve(plan)
     drain.site.policy = quick_policy(**FAR_APART)
@@ -268,7 +268,7 @@ def test_under_a_policy_without_the_mark_nothing_is_moved(drain: Drain) -> None:
 
 
 def test_no_move_back_while_it_drains(drain: Drain) -> None:
-    """The guard of targets refuses it; without the mark the way back is open."""
+    """A move to a draining broker is refused, and is done once the policy no longer lists the broker as draining."""
     site, source = drain.site, drain.source
     plan, _ = drain.observe()
     assert set(drain.carry_out(plan)) == {"done"}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def test_a_move_is_done_when_the_target_owns_the_bundle(site: Worksite) -> None:
-    """The outcome rests on what the brokers show after the call, which the ledger keeps with it."""
+    """A move is done when the target owns the bundle, and the outcome has the owner as proof."""
     (outcome,) = site.carry_out(site.approved(site.move(0)))
     assert (outcome.outcome, outcome.proof) == ("done", {"owner": site.brokers[1]})
     assert site.owner(site.tc_bundles[0]) == site.brokers[1]
@@ -49,7 +49,7 @@ def test_only_the_approved_steps_run_in_the_plans_order(
 
 
 def test_a_bundle_is_split_before_its_halves_move(site: Worksite) -> None:
-    """A bundle too heavy to move goes in two halves to two brokers."""
+    """A bundle is split first, and its halves are moved to two brokers afterwards."""
     plan = site.approve(site.split_and_moves())
     assert said(site.carry_out(plan)) == ["done", "done", "done"]
     halves = site.split(0).halves
@@ -67,7 +67,7 @@ def test_a_half_does_not_move_without_its_approved_split(site: Worksite) -> None
 
 
 def test_a_step_that_would_run_before_what_it_needs_is_refused(site: Worksite) -> None:
-    """A plan in the wrong order is not set right on the way."""
+    """A batch is refused if a step comes before another step that it needs."""
     late = a_step(site.move(1), step_id="b1.s01", after=("b1.s02",))
     plan = site.approved(late, a_step(site.move(2), step_id="b1.s02"))
     assert said(site.carry_out(plan)) == ["refused", "refused"]
@@ -89,7 +89,7 @@ def test_the_intent_is_committed_before_the_call(site: Worksite) -> None:
 
 
 def test_the_intent_holds_the_live_values(site: Worksite) -> None:
-    """Owner and topic for a move, owner and bundles for a split: enough to finish it or to go back."""
+    """The intent of a move holds the owner and a topic, and that of a split the owner and all bundles."""
     plan = site.approve(site.split_and_moves())
     site.carry_out(plan)
     split, first, _ = site.ledger.intents(plan.plan_id, "b1")
@@ -99,7 +99,7 @@ def test_the_intent_holds_the_live_values(site: Worksite) -> None:
 
 
 def test_a_run_that_is_tried_again_after_the_end_calls_nothing(site: Worksite) -> None:
-    """Airflow may repeat a task that was done: it gets the same outcomes, and the cluster no call."""
+    """A run that is tried again after its end returns the same outcomes and calls nothing."""
     plan = site.approved(site.move(0), site.move(1))
     first = site.carry_out(plan)
     site.simulator.requests.clear()
@@ -119,7 +119,7 @@ def test_two_batches_of_two_runs_follow_one_another(site: Worksite) -> None:
 
 
 def test_a_call_that_is_sent_on_from_broker_to_broker_is_one_move(tmp_path: Path) -> None:
-    """The call may reach any broker: it goes by the leader to the owner, and the bundle moves once."""
+    """A bundle that the third broker owns is moved to the second one, and the move is proved."""
     with running_simulator(ClusterSpec(system_bundles=4, tc_owner=2)) as simulator:
         engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
         site = Worksite(simulator, engine)

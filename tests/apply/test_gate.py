@@ -53,7 +53,7 @@ def test_an_answer_that_is_no_approval_opens_nothing(site: Worksite, fields: dic
 
 
 def test_without_an_answer_nothing_is_called(site: Worksite) -> None:
-    """A plan that nobody was asked about, or whose answer was lost, stays a plan."""
+    """A batch without an answer is refused, and nothing is called."""
     plan = site.plan(site.move(0))
     with pytest.raises(Refused, match="holds no answer"):
         site.carry_out(plan)
@@ -61,7 +61,7 @@ def test_without_an_answer_nothing_is_called(site: Worksite) -> None:
 
 
 def test_an_approval_of_another_plan_opens_nothing(site: Worksite) -> None:
-    """The digest binds an answer to its plan, even where both plans have the same steps."""
+    """An approval with the digest of another plan is refused, even if both plans have the same steps."""
     plan = site.plan(site.move(0))
     other = msgspec.structs.replace(plan, notes=("seen an hour later",))
     site.approve(plan, digest=approval_digest(other, "b1", ["b1.s01"]))
@@ -71,7 +71,7 @@ def test_an_approval_of_another_plan_opens_nothing(site: Worksite) -> None:
 
 
 def test_an_approval_that_names_an_unknown_step_opens_nothing(site: Worksite) -> None:
-    """A step that the plan never had cannot have been approved."""
+    """An approval that names a step that is not in the plan is an error, and nothing is called."""
     plan = site.plan(site.move(0))
     site.approve(plan, step_ids=("b1.s01", "b1.s99"))
     with pytest.raises(NotInLedger, match=r"b1\.s99"):
@@ -90,7 +90,7 @@ def test_an_expired_approval_opens_nothing(site: Worksite) -> None:
 
 
 def test_a_superseded_plan_opens_nothing(site: Worksite) -> None:
-    """A newer view of the cluster takes the older one's place, approved or not."""
+    """An approved batch of a superseded plan is refused, and the reason names the newer plan."""
     plan = site.approved(site.move(0))
     newer = a_plan(a_batch(a_step(site.move(1))))
     site.writes.record_plan(newer, site.clock(), supersede=[plan.plan_id])
@@ -100,7 +100,7 @@ def test_a_superseded_plan_opens_nothing(site: Worksite) -> None:
 
 
 def test_an_approval_that_another_run_uses_opens_nothing(site: Worksite) -> None:
-    """One approval is good for one run only."""
+    """A batch is refused if another run uses its approval already."""
     plan = site.approved(site.move(0))
     site.writes.use_answer(1, OTHER_RUN, site.clock())
     with pytest.raises(Refused, match=f"used already, by run {OTHER_RUN}"):
@@ -109,7 +109,7 @@ def test_an_approval_that_another_run_uses_opens_nothing(site: Worksite) -> None
 
 
 def test_the_last_answer_counts(site: Worksite) -> None:
-    """A person who approved and was asked again may still say no."""
+    """A batch is refused if its last answer is a rejection, even if an earlier one was an approval."""
     plan = site.approved(site.move(0))
     site.approve(plan, decision=Decision.REJECTED)
     with pytest.raises(Refused, match="rejected"):
@@ -118,7 +118,7 @@ def test_the_last_answer_counts(site: Worksite) -> None:
 
 
 def test_a_later_answer_stops_a_batch_on_its_way(site: Worksite) -> None:
-    """Between two steps the gate is asked again, and what was withdrawn meanwhile goes no further."""
+    """A rejection during the first step stops the batch before the second step."""
     plan = site.approved(site.move(0), site.move(1))
 
     def withdraw(_: object) -> None:
@@ -132,7 +132,7 @@ def test_a_later_answer_stops_a_batch_on_its_way(site: Worksite) -> None:
 
 
 def test_an_approval_that_expires_on_the_way_stops_the_batch(site: Worksite) -> None:
-    """The end of an approval holds for the last step as for the first."""
+    """An approval that expires during the first step stops the batch before the second step."""
     plan = site.approved(site.move(0), site.move(1))
 
     def time_flies(_: object) -> None:
@@ -168,7 +168,7 @@ def test_steps_that_were_added_to_a_recorded_approval_open_nothing(site: Worksit
 
 
 def test_an_approval_with_another_digest_opens_nothing(site: Worksite) -> None:
-    """Also one that was written properly: what was approved is not what would be done."""
+    """An approval is refused if its digest covers fewer steps than it names."""
     plan = site.plan(site.move(0), site.move(1))
     site.approve(plan, "b1.s01", "b1.s02", digest=approval_digest(plan, "b1", ["b1.s01"]))
     with pytest.raises(Refused, match="digest is not that"):
@@ -204,7 +204,7 @@ def test_a_ledger_that_is_changed_between_two_steps_stops_the_batch(site: Worksi
 
 
 def test_a_ledger_that_cannot_be_read_opens_nothing(site: Worksite) -> None:
-    """Without the ledger nobody knows what was approved, so nothing is done."""
+    """Nothing is called if the answers in the ledger cannot be read."""
     plan = site.approved(site.move(0))
     with site.engine.begin() as connection:
         connection.exec_driver_sql("ALTER TABLE answers RENAME TO elsewhere")
@@ -226,7 +226,7 @@ def test_a_ledger_that_takes_no_intent_lets_nothing_be_called(site: Worksite) ->
 
 
 def test_another_approval_of_a_plan_that_was_tried_opens_nothing(site: Worksite) -> None:
-    """After a try the plan describes a cluster that is no more; its approval by a new run is refused and recorded."""
+    """A new run with a new approval of a plan that was tried is refused, and the refusal is recorded."""
     plan = site.approved(site.move(0), site.move(1))
     site.carry_out(plan)
     site.simulator.requests.clear()

@@ -71,7 +71,7 @@ def answered(site: Worksite, plan: Plan, left_out: list[str]) -> Decision:
 
 
 def test_all_but_one_namespace_are_changed_and_that_one_is_asked_anew(tmp_path: Path) -> None:
-    """From the proposal to the calls, in one question for three namespaces."""
+    """Two of three namespaces of one question are changed, and the one that was left out is asked about again."""
     with a_worksite(tmp_path, CLUSTER_OF_THREE) as site:
         site.policy = quick_policy(approval={"decide_by": "tenant"})
         plan, first = published(site, *NAMES, snapshot="first")

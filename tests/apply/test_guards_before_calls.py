@@ -91,7 +91,7 @@ OBJECTIONS = [
 def test_one_objection_stops_the_whole_batch(
     site: Worksite, trouble: Callable[[Worksite], None], outcome: str, reason: str
 ) -> None:
-    """The second step may not be done, so the first, which might, is not begun either."""
+    """If a guard objects to the second step, the first step is not carried out either."""
     trouble(site)
     plan = site.approved(site.move("0x00000000_0xffffffff", 2, namespace="shop/orders"), site.move(1))
     first, second = site.carry_out(plan)
@@ -104,7 +104,7 @@ def test_one_objection_stops_the_whole_batch(
 
 
 def test_too_many_clients_stop_the_batch(site: Worksite) -> None:
-    """A bundle with more clients than the policy permits is left alone, and says how many there are."""
+    """A move is refused with the number of its clients if they are more than the policy permits."""
     site.policy = quick_policy(apply={"most_clients_per_step": 9})
     plan = site.approved(site.move(0), site.move("0x00000000_0xffffffff", namespace="shop/orders"))
     first, second = site.carry_out(plan)
@@ -114,7 +114,7 @@ def test_too_many_clients_stop_the_batch(site: Worksite) -> None:
 
 
 def test_isolation_keeps_a_bundle_from_a_broker(tmp_path: Path) -> None:
-    """A broker outside the namespace's isolation policy is no target."""
+    """A move is refused if an isolation policy keeps the namespace from the target."""
     policy: dict[str, object] = {
         "namespaces": ["pulsar/system"],
         "primary": ["127.0.0.1"],
@@ -141,7 +141,7 @@ def test_a_bundle_without_topics_is_not_unloaded(tmp_path: Path) -> None:
 
 
 def test_drift_between_two_steps_stops_the_rest(site: Worksite) -> None:
-    """The guards look again before each step: what moved while the first was carried out is not forced."""
+    """The guards look again before each step, and a bundle that was moved meanwhile stops the batch."""
     plan = site.approved(site.move(0), site.move(1), site.move(2))
 
     def somebody_else_moves(_: object) -> None:
@@ -155,7 +155,7 @@ def test_drift_between_two_steps_stops_the_rest(site: Worksite) -> None:
 
 
 def test_a_split_that_would_now_cut_elsewhere_is_not_begun(tmp_path: Path) -> None:
-    """A split cannot be undone: with a topic more than when it was approved, it would make other halves."""
+    """A split drifts if it would yield other halves than those that were approved."""
     system = NamespaceSpec("pulsar/system", bundles=4, owner=0, topics=(TopicSpec("new", partitions=12),))
     with a_site(tmp_path, replace(SKEWED, namespaces=(system,))) as site:
         plan: Plan = site.approve(site.split_and_moves())
@@ -166,7 +166,7 @@ def test_a_split_that_would_now_cut_elsewhere_is_not_begun(tmp_path: Path) -> No
 
 
 def test_the_halves_of_a_fresh_split_count_with_the_clients_of_the_whole(site: Worksite) -> None:
-    """Statistics up to a minute old know the whole only: its halves are no bundles without clients."""
+    """A half that is not in the statistics yet counts with the clients of the whole bundle."""
     with site.context(RUN) as context:
         clients = context.reader.clients
         whole = clients(site.brokers[0], "shop/orders", "0x00000000_0xffffffff")

@@ -32,7 +32,7 @@ def halt(site: Worksite, *, halted: bool = True, cluster: str = CLUSTER) -> None
 
 @pytest.mark.parametrize("cluster", [CLUSTER, EVERY_CLUSTER])
 def test_a_halted_cluster_is_not_changed(site: Worksite, cluster: str) -> None:
-    """The refusal says who said stop, why, and how it goes on; after that it does."""
+    """A batch is refused during a halt, with who said it and why; after the halt the next batch is done."""
     plan = site.approved(site.move(0))
     halt(site, cluster=cluster)
     with pytest.raises(Halted, match=r"by bob at .* UTC: disks are full \(`"):
@@ -44,7 +44,7 @@ def test_a_halted_cluster_is_not_changed(site: Worksite, cluster: str) -> None:
 
 
 def test_another_switch_stops_as_well(site: Worksite) -> None:
-    """Such as a variable of Airflow."""
+    """A batch is refused if another stop switch than the ledger says that changes are halted."""
     site.switch = lambda: "halted by a variable"
     with pytest.raises(Halted, match="halted by a variable"):
         site.carry_out(site.approved(site.move(0)))
@@ -52,7 +52,7 @@ def test_another_switch_stops_as_well(site: Worksite) -> None:
 
 
 def test_a_halt_between_two_steps_stops_before_the_next_call(site: Worksite) -> None:
-    """The step under way is finished and proved; what follows is refused."""
+    """A step under way during a halt is finished and proved, and the following steps are refused."""
     plan = site.approved(site.move(0), site.move(1), site.move(2))
     outcomes = site.carry_out(plan, after=lambda _: halt(site))
     assert said(outcomes) == ["done", "refused", "refused"]
@@ -93,7 +93,7 @@ def bob(site: Worksite) -> Iterator[Bob]:
 
 
 def test_a_batch_that_keeps_pace_stops_within_a_second(site: Worksite, bob: Bob) -> None:
-    """It does not wait for the minute to be over."""
+    """A batch that waits to keep its pace stops within a second after a halt."""
     site.policy = quick_policy(apply={"bundle_moves_per_minute": 1})
     with lateness() as late:
         outcomes = site.carry_out(site.approved(site.move(0), site.move(1)), listener=bob.nudge)
@@ -104,7 +104,7 @@ def test_a_batch_that_keeps_pace_stops_within_a_second(site: Worksite, bob: Bob)
 
 
 def test_a_batch_that_waits_for_another_writer_stops_within_a_second(site: Worksite, bob: Bob) -> None:
-    """It does not wait for the lease."""
+    """A batch that waits for the lease of another writer stops within a second after a halt."""
     plan = site.approved(site.move(0))
     site.writes.take_lease(CLUSTER, "somebody else", 60, site.clock())
     site.switch = bob.nudge
@@ -126,7 +126,7 @@ def nobody_comes_back(site: Worksite, seconds: int) -> None:
 
 
 def test_a_batch_that_waits_for_clients_stops_within_a_second(site: Worksite, bob: Bob) -> None:
-    """The move is done and proved; whether it did harm is not known, and is not called harm."""
+    """A halt ends the wait for clients within a second, and the step is done and strained."""
     nobody_comes_back(site, 60)
     plan = site.approved(site.move(BUNDLE, namespace="shop/orders"), site.move(1))
     with lateness() as late:
@@ -154,7 +154,7 @@ def test_a_ledger_that_cannot_tell_of_a_halt_ends_no_watching(site: Worksite, mo
 
 
 def test_a_halt_does_not_end_the_wait_for_a_proof(site: Worksite) -> None:
-    """The bundle that was let go of is loaded, and the outcome is not unknown, however long its new owner takes."""
+    """A halt does not end the wait for a step's proof, and the step is done."""
     site.policy = quick_policy(apply={"proof_timeout_seconds": 20})
     plan = site.approved(site.move(0))
 

@@ -50,7 +50,7 @@ def changed(**topic: int) -> Vitals:
 def test_clients_and_backlog_are_compared_with_those_before(
     now: Vitals, level: Level, words: str, golden: Golden
 ) -> None:
-    """Up to the limit is fine, from half of it on the batch slows down, past it it stops."""
+    """Lost clients and a grown backlog are fine, strained or worse, by the limits of the policy."""
     health = judged(BUSY, now, POLICY)
     assert health.level is level
     assert words in health.words
@@ -59,7 +59,7 @@ def test_clients_and_backlog_are_compared_with_those_before(
 
 
 def test_a_small_backlog_is_never_trouble() -> None:
-    """It may come from nothing."""
+    """A backlog below the floor of the policy is fine, even if there was none before."""
     before = Vitals(topics={"a": TopicVitals(producers=1)})
     assert judged(before, Vitals(topics={"a": TopicVitals(producers=1, backlog=99)}), POLICY).level is Level.FINE
     assert judged(before, Vitals(topics={"a": TopicVitals(producers=1, backlog=101)}), POLICY).level is Level.WORSE
@@ -91,7 +91,7 @@ def test_publishing_that_was_quick_has_to_stay_so(before: int | None, now: int |
     ],
 )
 def test_coordinators_that_were_ready_have_to_recover(now: dict[int, str], level: Level) -> None:
-    """One that nobody asks for yet has nothing to recover."""
+    """A coordinator that was ready has to be ready again, and a new one that is not ready is only a strain."""
     assert judged(BUSY, Vitals(topics=BUSY.topics, coordinators=now), POLICY).level is level
 
 
@@ -104,7 +104,7 @@ def watching(site: Worksite, **health: Any) -> None:
 
 
 def test_clients_that_come_back_are_told(site: Worksite) -> None:
-    """The outcome keeps what was seen before and after."""
+    """The outcome of a move says how many of the watched clients came back."""
     watching(site)
     plan = site.approved(site.move(BUNDLE, namespace="shop/orders"))
     (outcome,) = site.carry_out(plan)
@@ -114,7 +114,7 @@ def test_clients_that_come_back_are_told(site: Worksite) -> None:
 
 
 def test_what_was_there_before_the_first_call_has_to_come_back_after_the_last(site: Worksite) -> None:
-    """The bundle is taken back and moved again: clients that left in between are missing all the same."""
+    """Clients are compared with those before the first call, even if the step took two calls."""
     watching(site)
     site.simulator.faults.add(Fault(Answer(204), path="/unload"))
 
@@ -131,7 +131,7 @@ def test_what_was_there_before_the_first_call_has_to_come_back_after_the_last(si
 
 
 def test_a_batch_stops_itself_where_clients_do_not_come_back(site: Worksite) -> None:
-    """The step is done and said to have done harm; what follows is not called, and the batch is not proved."""
+    """A batch stops after a step whose clients do not come back, and is not proved."""
     watching(site)
     site.simulator.faults.add(Fault(Answer(404), path="/stats", broker_id=site.brokers[1], times=None))
     plan = site.approved(site.move(BUNDLE, namespace="shop/orders"), site.move(1))
@@ -147,7 +147,7 @@ def test_a_batch_stops_itself_where_clients_do_not_come_back(site: Worksite) -> 
 
 
 def test_a_harm_outlives_a_crash(site: Worksite) -> None:
-    """The retry of the same run finds it in the ledger, and goes on with nothing."""
+    """After a crash, the retry finds in the ledger that the first step did harm, and refuses the second."""
     watching(site)
     site.simulator.faults.add(Fault(Answer(404), path="/stats", broker_id=site.brokers[1], times=None))
     plan = site.approved(site.move(BUNDLE, namespace="shop/orders"), site.move(1))
@@ -163,7 +163,7 @@ def test_a_harm_outlives_a_crash(site: Worksite) -> None:
 
 
 def test_what_cannot_be_read_afterwards_slows_the_batch(site: Worksite) -> None:
-    """It is no proof of harm, but no proof of health either."""
+    """A step is strained if the statistics cannot be read after the change."""
     watching(site)
     site.simulator.faults.add(Fault(Answer(500), path="/stats", broker_id=site.brokers[1], times=None))
     (outcome,) = site.carry_out(site.approved(site.move(BUNDLE, namespace="shop/orders")))

@@ -49,7 +49,7 @@ def loads(*percents: float) -> tuple[LoadSpec, ...]:
 def test_coordinators_move_whatever_the_load_manager_does(
     tmp_path: Path, load_manager: str, shedding: dict[str, str]
 ) -> None:
-    """It never sheds them: nobody's usage is asked for."""
+    """Moves of coordinators are done under both load managers, with and without shedding."""
     with a_site(tmp_path, load_manager=load_manager, configuration=shedding) as site:
         plan = site.approved(site.move(0, 1), site.move(1, 2))
         assert said(site.carry_out(plan)) == ["done", "done"]
@@ -61,7 +61,7 @@ def test_coordinators_move_whatever_the_load_manager_does(
     ("load_manager", "strategy"), [("modular", "ThresholdShedder"), ("extensible", "TransferShedder")]
 )
 def test_a_move_that_shedding_would_undo_is_refused(tmp_path: Path, load_manager: str, strategy: str) -> None:
-    """The target has much more to do than the others already, which brokers' metrics tell."""
+    """A move to a broker with high load is refused, as the brokers' own shedding would undo it."""
     with a_site(tmp_path, load_manager=load_manager, configuration=SHEDDING, loads=loads(10, 80, 10)) as site:
         (outcome,) = site.carry_out(site.approved(site.move(ALL, 1, namespace="shop/orders")))
         assert outcome.outcome == "refused"
@@ -71,7 +71,7 @@ def test_a_move_that_shedding_would_undo_is_refused(tmp_path: Path, load_manager
 
 @pytest.mark.parametrize("load_manager", MANAGERS)
 def test_a_move_that_shedding_would_leave_is_made(tmp_path: Path, load_manager: str) -> None:
-    """From a broker that has more to do to one that has less, a tenth of it."""
+    """A move from a broker with more load to one with less is done while shedding is on."""
     others = replace(ORDERS, name="shop/bills", topics=(TopicSpec("t", producers=1, rate_in=9000.0),))
     spec = replace(SKEWED, configuration=SHEDDING, loads=loads(30, 20, 25), namespaces=(ORDERS, others))
     with a_site(tmp_path, spec, load_manager=load_manager) as site:
@@ -111,7 +111,7 @@ def test_topics_of_the_load_balancer_are_no_way_to_load_a_bundle(tmp_path: Path)
 
 
 def test_a_group_is_kept_apart(tmp_path: Path) -> None:
-    """The target has another namespace of the group, and the third broker none."""
+    """A move is refused to a broker with a namespace of the same anti-affinity group, and done to another one."""
     orders = replace(ORDERS, anti_affinity_group="apart")
     namespaces = (orders, replace(orders, name="shop/bills", owner=1))
     with a_site(tmp_path, namespaces=namespaces) as site:
@@ -123,7 +123,7 @@ def test_a_group_is_kept_apart(tmp_path: Path) -> None:
 
 
 def test_a_setting_of_several_clusters_is_left_alone(tmp_path: Path) -> None:
-    """It would hold in the other ones as well, of which nothing is known here."""
+    """A setting is refused if its namespace is replicated to another cluster."""
     shared = replace(ORDERS, policies={"replication_clusters": ["local", "west"]})
     change = ChangeSetting(
         namespace="shop/orders", name=SettingName.RETENTION, before=None, after=Retention(minutes=60, megabytes=-1)

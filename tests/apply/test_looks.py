@@ -77,7 +77,7 @@ def looked_at(site: Worksite, *changes: Change) -> list[RequestRecord]:
 def test_looking_at_moves_costs_a_call_a_broker_and_three_a_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, brokers: int, changes: int
 ) -> None:
-    """Beside what each move itself needs: that its owner is asked right before it is looked for here."""
+    """A look for moves takes a call per broker and three per change at most, besides one more to each move's owner."""
     monkeypatch.setattr(whole_look, "INSTANT_SECONDS", whole_look.WHOLE_LOOK_SECONDS)  # however slow the machine is
     with a_site(tmp_path, brokers) as site:
         moves = [site.move(str(bundle), 1 + number % 2) for number, bundle in enumerate(equal_ranges(BUNDLES))]
@@ -137,7 +137,7 @@ def test_where_a_bundle_of_a_namespace_went_elsewhere_all_brokers_are_asked(site
 
 
 def test_a_target_that_dies_between_two_changes_is_noticed(site: Worksite) -> None:
-    """It is asked right before its own move, though all brokers were a moment ago."""
+    """A move drifts if its target died while an earlier step was carried out."""
     plan = site.approved(site.move(0, 1), site.move(1, 2))
 
     def kill(_: object) -> None:
@@ -156,7 +156,7 @@ def facts(site: Worksite, whole: WholeLook, step: Step, *, shared: bool = False)
 
 
 def test_owner_and_boundaries_are_shared_in_the_first_look_only(site: Worksite) -> None:
-    """The first look permits nothing; right before the call the brokers are asked anew."""
+    """The first look shares what brokers told, and the look right before a call asks them again."""
     move = site.move(0)
     with LiveReader(site.settings) as reader:
         whole = WholeLook(reader, site.policy)
@@ -168,7 +168,7 @@ def test_owner_and_boundaries_are_shared_in_the_first_look_only(site: Worksite) 
 
 
 def test_what_nobody_asks_for_is_not_read_and_nothing_is_read_twice(site: Worksite) -> None:
-    """Each guard asks for what it needs, and a look keeps what it was told."""
+    """A look reads only what a guard asks for, and reads it once."""
     move = site.move(0)
     with LiveReader(site.settings) as reader:
         known = facts(site, WholeLook(reader, site.policy), a_step(move))
@@ -181,7 +181,7 @@ def test_what_nobody_asks_for_is_not_read_and_nothing_is_read_twice(site: Worksi
 
 
 def test_a_topic_is_asked_of_a_broker_that_owns_it_at_that_instant_only(tmp_path: Path) -> None:
-    """Asked of any other one it would be loaded: what all brokers owned a moment ago is not enough."""
+    """A look drifts, and asks for no topic's statistics, if the broker no longer owns the bundle."""
     topics = (TopicSpec("t", subscriptions=(SubscriptionSpec("s", backlog=5),)),)
     spec = replace(
         SKEWED,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def test_a_batch_waits_for_another_writer_and_gives_up_in_time(site: Worksite) -> None:
-    """While somebody else changes the cluster nothing is called, and the refusal names who it is."""
+    """Nothing is called while another writer holds the lease, and the error names that writer."""
     site.policy = quick_policy(apply={"lease_wait_seconds": 0})
     plan = site.approved(site.move(0))
     site.writes.take_lease(CLUSTER, "somebody else", 60, site.clock())
@@ -31,7 +31,7 @@ def test_a_batch_waits_for_another_writer_and_gives_up_in_time(site: Worksite) -
 
 
 def test_a_lost_lease_stops_the_batch_before_the_next_call(site: Worksite) -> None:
-    """A writer that slept through the end of its lease finds another one there, and calls nothing more."""
+    """A batch stops before the next call if another writer has taken the lease."""
     plan = site.approved(site.move(0), site.move(1))
 
     def another_writer_comes(_: object) -> None:
@@ -50,7 +50,7 @@ def test_a_lost_lease_stops_the_batch_before_the_next_call(site: Worksite) -> No
 
 
 def test_a_long_batch_keeps_its_lease(site: Worksite) -> None:
-    """Calls that take longer than the lease lasts do not cost it, as it is prolonged beside them."""
+    """A batch keeps its lease while a call takes longer than the lease lasts."""
     short = ApplyPolicy.model_construct(lease_seconds=2, lease_wait_seconds=0, proof_timeout_seconds=5)
     site.policy = quick_policy(admin={"read_timeout_seconds": 10}).model_copy(update={"apply": short})
     site.simulator.faults.add(Fault(Delay(2.5), path="/unload"))
@@ -58,7 +58,7 @@ def test_a_long_batch_keeps_its_lease(site: Worksite) -> None:
 
 
 def test_the_pace_counts_the_moves_of_earlier_batches(site: Worksite) -> None:
-    """Two moves a minute are two, of whichever batches: the third waits for the first to be a minute ago."""
+    """The pace counts the moves of earlier batches: of two a minute, the third comes a minute after the first."""
     site.policy = quick_policy(apply={"bundle_moves_per_minute": 2})
     site.clock.ahead = timedelta(seconds=-58)
     plans = [site.approved(site.move(number)) for number in range(3)]

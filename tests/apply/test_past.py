@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def test_a_bundle_that_went_in_a_circle_stops_its_namespace(site: Worksite) -> None:
-    """Away and back within the policy's time: whatever comes next there is refused, and a way back is not."""
+    """After a bundle was moved away and back, moves in its namespace are refused, except rollbacks."""
     site.policy = quick_policy(tc_skew={"cooldown_minutes": 0})
     there = site.move(0)
     back = msgspec.structs.replace(there, source=there.target, target=there.source)
@@ -38,7 +38,7 @@ def test_a_bundle_that_went_in_a_circle_stops_its_namespace(site: Worksite) -> N
 
 @pytest.mark.parametrize("limit", ["run", "hour"])
 def test_no_more_changes_than_the_policy_permits(site: Worksite, limit: str) -> None:
-    """A batch that is too long is not begun; one that would be too much within an hour waits."""
+    """A batch is refused if it has more changes than the policy permits for a run or for an hour."""
     site.policy = quick_policy(guards={f"most_changes_per_{limit}": 1})
     if limit == "run":
         outcomes = site.carry_out(site.approved(site.move(0), site.move(1)))
@@ -54,7 +54,7 @@ def test_no_more_changes_than_the_policy_permits(site: Worksite, limit: str) -> 
 
 
 def test_outside_its_windows_a_cluster_is_left_alone(site: Worksite) -> None:
-    """The outcome says when the next one opens."""
+    """A batch is refused outside the maintenance windows, and the reason says when the next one opens."""
     tomorrow = site.clock() + timedelta(hours=20)
     opens = f"{tomorrow.minute} {tomorrow.hour} * * *"
     site.policy = quick_policy(guards={"windows": [{"opens": opens, "minutes": 10}]})

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def test_an_unproved_batch_stops_the_next_one(site: Worksite) -> None:
-    """Without a proof nobody knows what the first one left behind."""
+    """A batch is refused while an earlier one that changed the cluster is not proved."""
     site.policy = quick_policy(apply={"proof_wait_seconds": 0})
     first, second = site.approved(site.move(0)), site.approved(site.move(1))
     site.carry_out(first)
@@ -25,7 +25,7 @@ def test_an_unproved_batch_stops_the_next_one(site: Worksite) -> None:
 
 
 def test_a_proof_that_comes_soon_is_waited_for(site: Worksite) -> None:
-    """Batches of one run are verified a moment after the next one may begin."""
+    """A batch is carried out if the proof of the earlier batch is recorded soon."""
     first, second = site.approved(site.move(0)), site.approved(site.move(1))
     site.carry_out(first)
     with ThreadPoolExecutor(1) as pool:
@@ -35,7 +35,7 @@ def test_a_proof_that_comes_soon_is_waited_for(site: Worksite) -> None:
 
 
 def test_a_batch_that_failed_stops_plans_from_before_it(site: Worksite) -> None:
-    """A plan that was made after it has seen what came of it, and may go on."""
+    """A failed batch stops plans that were made before it, and a plan that is made later is carried out."""
     first, second = site.approved(site.move(0)), site.approved(site.move(1))
     fault = site.simulator.faults.add(Fault(Answer(200), path="/unload", times=None))
     assert said(site.carry_out(first)) == ["failed"]

@@ -31,7 +31,7 @@ def test_a_question_that_stands_is_carried_out(site: Worksite) -> None:
 
 
 def test_an_answer_after_the_end_opens_nothing(site: Worksite) -> None:
-    """Somebody had the page open while an observation ended the question."""
+    """A batch is refused if its question ended before the approval."""
     plan = site.proposed(site.move(0))
     plan = site.record(plan, questions=QuestionChanges(asked=(a_question(plan),)))
     site.end(plan)
@@ -60,7 +60,7 @@ def test_an_end_between_two_steps_stops_the_batch(site: Worksite) -> None:
 
 
 def test_two_runs_of_one_question_change_once(site: Worksite) -> None:
-    """Each with an approval of its own: the second one finds that it was tried."""
+    """Two runs with an approval each change the cluster once, and the second run is refused."""
     plan = site.asked(site.move(0))
     site.approve(plan, run=OTHER_RUN)
     assert said(site.carry_out(plan, RUN)) == ["done"]
@@ -71,7 +71,7 @@ def test_two_runs_of_one_question_change_once(site: Worksite) -> None:
 
 
 def test_the_same_in_a_later_plan_is_no_second_question(site: Worksite) -> None:
-    """A later plan that proposes it among others confirms it: an approval of that plan's batch opens nothing."""
+    """An approval of a later plan that confirms a question is refused, and the question's own batch is done."""
     plan = site.asked(site.move(0))
     later = msgspec.structs.replace(site.proposed(site.move(0)), snapshot_id="later")
     later = site.record(later, questions=QuestionChanges(confirmed=(site.question_of(plan),)))
@@ -109,7 +109,7 @@ def test_what_was_not_proved_keeps_a_question_back_until_it_was_seen_since(site:
 
 
 def test_a_policy_that_is_looser_by_now_opens_nothing_however_often_it_was_confirmed(site: Worksite) -> None:
-    """A confirmation says that the same was seen, not that more is permitted."""
+    """A batch is refused under a looser policy than at the question, even if the question was confirmed."""
     plan = site.asked(site.move(0))
     site.confirm(plan)
     site.policy = quick_policy(apply={"most_clients_per_step": 1_000_000})
@@ -150,7 +150,7 @@ def test_a_forged_question_opens_nothing(site: Worksite, forgery: Executable, *,
 
 
 def test_a_confirmation_by_another_hand_opens_nothing(site: Worksite) -> None:
-    """Right in every field, and no link of the chain."""
+    """A confirmation that was inserted past the chain is reported as tampering, and nothing is called."""
     plan = site.asked(site.move(0))
     row = {
         "question_id": site.question_of(plan),

@@ -69,7 +69,7 @@ def test_it_is_raised_and_proved(site: Worksite) -> None:
 
 @pytest.mark.parametrize("number", [17, 20, 40])
 def test_what_somebody_raised_meanwhile_is_left_as_it_is(site: Worksite, number: int) -> None:
-    """Drifted, whether it is less, as much or more than was approved: nothing is called."""
+    """A raise drifts without a call if the number of coordinators changed after the plan was made."""
     plan = site.approved(RAISE)
     somebody_raises(site, number)
     site.simulator.requests.clear()
@@ -80,7 +80,7 @@ def test_what_somebody_raised_meanwhile_is_left_as_it_is(site: Worksite, number:
 
 
 def test_what_somebody_raises_right_before_the_call_is_drifted(site: Worksite) -> None:
-    """The broker refuses a number that is not higher, in its own words."""
+    """A raise drifts if the broker refuses it because there are more coordinators already."""
     (outcome,) = site.carry_out(site.approved(RAISE), before=lambda _: somebody_raises(site, 30))
     assert outcome.outcome == "drifted"
     assert "406 Number of transaction coordinators should be more than" in outcome.reason
@@ -88,7 +88,7 @@ def test_what_somebody_raises_right_before_the_call_is_drifted(site: Worksite) -
 
 
 def test_without_a_policy_that_permits_it_nothing_is_raised(site: Worksite) -> None:
-    """The default does not, and a policy that permits less than the one under which was asked does not either."""
+    """A raise is refused if the policy does not permit that many coordinators, as the default does not."""
     for guards in ({}, {"most_coordinators": 19}):
         site.policy = quick_policy(guards=guards)
         (outcome,) = site.carry_out(site.approved(RAISE))
@@ -110,7 +110,7 @@ def test_nothing_is_raised_while_a_coordinator_is_away(site: Worksite) -> None:
 
 
 def test_what_a_coordinators_broker_does_not_tell_is_a_veto(site: Worksite) -> None:
-    """Whether it has recovered is not known then."""
+    """A raise is refused if the statistics of coordinators cannot be read."""
     site.simulator.faults.add(Fault(Answer(500), path="coordinatorStats", times=None))
     (outcome,) = site.carry_out(site.approved(RAISE))
     assert outcome.outcome == "refused"
@@ -119,7 +119,7 @@ def test_what_a_coordinators_broker_does_not_tell_is_a_veto(site: Worksite) -> N
 
 
 def test_it_rests_after_a_raise(site: Worksite) -> None:
-    """A second one is refused until the rest is over; a move of coordinators is none."""
+    """A second raise is refused until the rest after the first is over; a move of coordinators begins no rest."""
     site.proved(_carried_out(site, site.move(0)))
     assert raised_lately(site.ledger, CLUSTER, site.clock(), site.policy) == ()
     site.proved(_carried_out(site, RAISE))
@@ -138,7 +138,7 @@ class Crash(BaseException):
 
 
 def test_a_crash_between_call_and_proof_raises_it_once(site: Worksite) -> None:
-    """The next try finds it there, and calls nothing."""
+    """After a crash between call and proof, the next try finds the raise done and does not call it again."""
     plan = site.approved(RAISE)
 
     def end(_: Call) -> None:
@@ -167,14 +167,14 @@ def test_a_crash_before_the_call_is_taken_up(site: Worksite) -> None:
 
 
 def test_a_lost_answer_is_looked_at(site: Worksite) -> None:
-    """The connection breaks once the broker has done it: done, and not sent again."""
+    """A raise is done with one call if the connection breaks after the broker carried it out."""
     site.simulator.faults.add(Fault(Drop(work_done=True), path="replicas"))
     assert said(site.carry_out(site.approved(RAISE))) == ["done"]
     assert (coordinators(site), site.changes()) == (20, [CALL])
 
 
 def test_it_is_not_taken_back(site: Worksite) -> None:
-    """The reason is said, and nothing is proposed."""
+    """A rollback of a raise is refused, as brokers refuse a lower number."""
     plan = _carried_out(site, RAISE)
     applied = what_was_done(site.ledger, plan.plan_id, "b1")
     with (

@@ -25,7 +25,7 @@ def rehearsed(site: Worksite, plan: Plan) -> list[str]:
 
 
 def test_a_dry_run_prints_exactly_what_is_called_later(site: Worksite) -> None:
-    """Each call of the real run is a line of the dry run, word for word, and the dry run itself made none."""
+    """A dry run prints exactly the calls that the real run makes later, and makes none."""
     plan = site.approved(site.move(0), site.move(1))
     lines = rehearsed(site, plan)
     assert site.untouched()
@@ -38,7 +38,7 @@ def test_a_dry_run_prints_exactly_what_is_called_later(site: Worksite) -> None:
 
 
 def test_a_dry_run_says_what_was_before_and_how_to_go_back(site: Worksite) -> None:
-    """The reader sees the present owner and the way back of each step."""
+    """A dry run prints the present owner of a step's bundle and how the step is undone."""
     plan = site.plan(a_step(site.move(0), undo_note="move it back"))
     lines = rehearsed(site, plan)
     assert lines[0] == f"b1: made up ({plan.plan_id})"
@@ -47,7 +47,7 @@ def test_a_dry_run_says_what_was_before_and_how_to_go_back(site: Worksite) -> No
 
 
 def test_a_dry_run_of_a_split_shows_the_moves_that_wait_for_it(site: Worksite) -> None:
-    """The halves do not exist yet, so their guards wait; the calls are told all the same."""
+    """A dry run of a split prints the moves of its halves as well, and says that their guards can look only later."""
     lines = rehearsed(site, site.split_and_moves())
     halves = site.split(0).halves
     assert [line for line in lines if line.startswith("PUT")] == [
@@ -77,7 +77,7 @@ def test_a_dry_run_tells_a_refusal(site: Worksite) -> None:
 
 
 def test_a_dry_run_knows_what_was_moved_lately(site: Worksite) -> None:
-    """The cooldown holds for a dry run as for a real one."""
+    """A dry run says that a move would be refused while the bundle's cooldown lasts."""
     site.carry_out(site.approved(site.move(0)))
     site.simulator.pile_up_tcs(site.brokers[0])
     assert rehearsed(site, site.plan(site.move(0, 2)))[-1].startswith("would be refused: cooldown: ")

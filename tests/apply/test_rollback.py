@@ -113,7 +113,7 @@ def test_settings_return_to_what_they_were_the_last_first(site: Worksite) -> Non
 
 
 def test_a_way_back_says_what_it_takes_back_and_has_itself_one(site: Worksite, golden: Golden) -> None:
-    """Batch, plan, who approved it and when; each step knows which one it undoes, and how to do it once more."""
+    """A rollback says which batch and steps it undoes, and each of its steps can be undone itself."""
     plan = settings_done(site)
     answer = site.ledger.answers(plan.plan_id, "b1")[0]
     back = back_of(site, plan)
@@ -132,7 +132,7 @@ def test_a_way_back_says_what_it_takes_back_and_has_itself_one(site: Worksite, g
 
 
 def test_a_moved_bundle_returns_to_its_former_broker(site: Worksite) -> None:
-    """Right away, as the rest that a moved bundle gets is for new moves; its clients are counted anew."""
+    """A rollback moves a bundle back at once, without a cooldown, and counts the bundle's clients anew."""
     plan = done(site, site.move("0x00000000_0xffffffff", namespace=NAMESPACE))
     back = back_of(site, plan)
     assert back.batches[0].steps[0].touched == Touched(producers=4, consumers=6, topics=2, coordinators=0)
@@ -141,7 +141,7 @@ def test_a_moved_bundle_returns_to_its_former_broker(site: Worksite) -> None:
 
 
 def test_a_bundle_that_went_a_detour_returns_to_where_it_was_first(site: Worksite) -> None:
-    """Pulsar gave it to a third broker first; the way back leads to the owner before the first call."""
+    """A rollback leads to the owner before the first call, even if a third broker owned the bundle in between."""
     detours: list[Call] = []
 
     def lands_elsewhere(call: Call) -> None:
@@ -163,7 +163,7 @@ def test_a_bundle_that_went_a_detour_returns_to_where_it_was_first(site: Worksit
 
 
 def test_what_somebody_changed_since_is_left_alone_and_the_difference_told(site: Worksite, golden: Golden) -> None:
-    """No step is proposed for it; the others go back."""
+    """A rollback leaves out a setting that was changed since, with a note, and proposes the other steps."""
     plan = settings_done(site)
     somebody_sets(site, setting(SettingName.SIZE_QUOTA, OTHER_QUOTA))
     back = back_of(site, plan)
@@ -187,7 +187,7 @@ def test_a_bundle_that_somebody_moved_on_is_left_where_it_is(site: Worksite, gol
 
 
 def test_what_changes_between_approval_and_call_is_drifted(site: Worksite) -> None:
-    """The same gate as for any other step: nothing is called, and the rest of the way back stops."""
+    """A rollback drifts and stops if a setting was changed between the approval and the call."""
     back = site.approve(back_of(site, settings_done(site)), run=BACK)
     somebody_sets(site, setting(SettingName.TTL, TimeToLive(seconds=60)))
     site.simulator.requests.clear()
@@ -200,7 +200,7 @@ def test_what_changes_between_approval_and_call_is_drifted(site: Worksite) -> No
 
 
 def test_a_split_stays_and_its_halves_return(site: Worksite, golden: Golden) -> None:
-    """That it cannot be undone is said; both halves go back to the broker that had the whole."""
+    """A rollback notes that the split cannot be undone, and moves both halves back to their first broker."""
     plan = site.approve(site.split_and_moves())
     site.carry_out(plan)
     back = back_of(site, plan)
@@ -213,7 +213,7 @@ def test_a_split_stays_and_its_halves_return(site: Worksite, golden: Golden) -> 
 
 
 def test_a_rejected_way_back_changes_nothing(site: Worksite) -> None:
-    """It has an approval of its own; that of the batch itself does not count."""
+    """A rollback needs an approval of its own, and is refused after a rejection."""
     back = back_of(site, settings_done(site))
     site.simulator.requests.clear()
     for run in (RUN, BACK):
@@ -226,7 +226,7 @@ def test_a_rejected_way_back_changes_nothing(site: Worksite) -> None:
 
 
 def test_what_was_taken_back_is_not_taken_back_twice(site: Worksite) -> None:
-    """The second try names the plan that did it, also where somebody set the same value again since."""
+    """A second rollback of a batch is refused, even if somebody set the same value again."""
     plan = settings_done(site)
     assert said(take_back(site, plan)) == ["done"] * 3
     somebody_sets(site, RAISED)
@@ -260,7 +260,7 @@ def test_of_a_half_done_batch_only_what_is_done_is_taken_back(site: Worksite) ->
 
 
 def test_a_bundle_whose_former_broker_is_gone_stays(site: Worksite) -> None:
-    """That is told in place of a step that could only fail."""
+    """A rollback of a move is refused if the bundle's former broker is gone."""
     done(site, site.move(0))
     site.clock.advance(days=2)
     plan = done(site, msgspec.structs.replace(site.move(0, 2), source=site.brokers[1]))
@@ -270,7 +270,7 @@ def test_a_bundle_whose_former_broker_is_gone_stays(site: Worksite) -> None:
 
 
 def test_what_the_guards_object_to_is_not_proposed(site: Worksite) -> None:
-    """A step that would stop the whole batch is told with their reason, and the others are proposed."""
+    """A rollback leaves out a step to which a guard objects, with a note, and proposes the other steps."""
     plan = done(site, site.move(0), RAISED)
     site.policy = quick_policy(brokers={"draining": (site.brokers[0],)})
     back = back_of(site, plan)
@@ -280,7 +280,7 @@ def test_what_the_guards_object_to_is_not_proposed(site: Worksite) -> None:
 
 
 def test_of_a_cluster_that_cannot_be_read_nothing_is_taken_back(site: Worksite) -> None:
-    """It is refused before anybody is asked."""
+    """No rollback is planned if the cluster cannot be read."""
     plan = settings_done(site)
     site.simulator.faults.add(Fault(Answer(503, "away"), times=None))
     with pytest.raises(Refused, match=r"the cluster cannot be read: .*503 away"):
@@ -288,7 +288,7 @@ def test_of_a_cluster_that_cannot_be_read_nothing_is_taken_back(site: Worksite) 
 
 
 def test_a_way_back_can_be_rehearsed(site: Worksite) -> None:
-    """The dry run prints its calls, and the cooldown of a bundle that was just moved is no objection."""
+    """A dry run of a rollback prints its call, and does not object to a bundle that was just moved."""
     plan = done(site, site.move(0))
     back = back_of(site, plan)
     with site.context() as context:
@@ -300,7 +300,7 @@ def test_a_way_back_can_be_rehearsed(site: Worksite) -> None:
 
 
 def test_the_batch_carried_out_last_is_meant_unless_another_is_named(site: Worksite) -> None:
-    """A way back is meant only where it is named; whoever names what was not carried out reads what was."""
+    """The last batch that is no rollback is chosen by default; a batch that was not carried out is refused."""
     first, second = done(site, site.move(0)), done(site, RAISED)
     back = site.approve(back_of(site, second), run=BACK)
     site.carry_out(back, BACK)
@@ -325,7 +325,7 @@ def test_the_batch_carried_out_last_is_meant_unless_another_is_named(site: Works
 
 
 def test_what_was_carried_out_is_listed_with_what_is_left_of_it(site: Worksite) -> None:
-    """Newest first: by whom it was approved, how much was done, what cannot be undone, what was taken back."""
+    """Batches are listed newest first, with approver, steps done, steps taken back and steps that cannot be undone."""
     split = site.approve(site.split_and_moves())
     site.carry_out(split)
     done(site, RAISED)

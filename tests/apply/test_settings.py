@@ -74,7 +74,7 @@ def test_a_setting_is_set_proved_and_taken_back(
 
 
 def test_what_somebody_else_set_is_not_overwritten(site: Worksite) -> None:
-    """The step is drifted, nothing is called, and the reason names both values."""
+    """A setting that somebody else set drifts without a call, and the reason names both values."""
     theirs = setting(SettingName.TTL, TimeToLive(seconds=7200))
     site.carry_out(site.approved(theirs))
     sent = len(site.changes())
@@ -88,7 +88,7 @@ def test_what_somebody_else_set_is_not_overwritten(site: Worksite) -> None:
 
 
 def test_a_quota_over_the_retention_is_refused_by_the_broker(site: Worksite) -> None:
-    """The broker refuses it with 412; the ledger has its words, and nothing is set."""
+    """A quota over the retention drifts with the broker's words, and is not set."""
     site.carry_out(site.approved(setting(SettingName.RETENTION, Retention(minutes=60, megabytes=100))))
     change = setting(SettingName.SIZE_QUOTA, QUOTA)
 
@@ -147,7 +147,7 @@ BUSY = TopicSpec("idle", backlog_age_s=9_999_999, subscriptions=(SubscriptionSpe
 def test_an_age_quota_is_set_where_no_message_is_too_old(
     tmp_path: Path, topics: tuple[TopicSpec, ...], policy: dict[str, int], words: str | None
 ) -> None:
-    """Each topic's owner is asked right before the call, no more than are permitted; what is not known is a veto."""
+    """An age quota is refused if a message is too old, or if more topics had to be asked than permitted."""
     spec = ClusterSpec(brokers=2, namespaces=(NamespaceSpec(NAMESPACE, bundles=4, topics=topics),))
     after = BacklogQuota(limit_seconds=3600, policy=QuotaPolicy.HOLD)
     with running_simulator(spec) as simulator:
@@ -163,7 +163,7 @@ def test_an_age_quota_is_set_where_no_message_is_too_old(
 
 
 def test_an_age_quota_stays_below_a_retention_that_was_lowered_meanwhile(site: Worksite) -> None:
-    """Brokers would let it in: they compare size quotas only."""
+    """An age quota is refused if it is not below the namespace's retention."""
     site.carry_out(site.approved(setting(SettingName.RETENTION, Retention(minutes=60, megabytes=-1))))
     after = BacklogQuota(limit_seconds=3600, policy=QuotaPolicy.HOLD)
 

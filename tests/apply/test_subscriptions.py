@@ -93,7 +93,7 @@ def test_what_was_approved_is_deleted_and_proved(site: Worksite) -> None:
 
 
 def test_one_that_comes_back_later_is_no_proof(site: Worksite) -> None:
-    """A client that subscribes again makes a new one, and verification says so."""
+    """A deletion is not proved if there is a new subscription of the same name."""
     plan = site.approved(deletion())
     site.carry_out(plan)
     with site.context() as context:
@@ -131,7 +131,7 @@ def test_a_backlog_that_grew_as_foreseen_is_deleted(site: Worksite) -> None:
 
 
 def test_a_consumer_of_another_partition_keeps_all_of_them(site: Worksite) -> None:
-    """It is an application that uses the topic, and perhaps could not subscribe to this partition."""
+    """A deletion drifts while a consumer of the subscription is connected to another partition."""
     changed(site, "persistent://shop/events/wide-partition-2", consumers=1)
     (row,) = site.carry_out(site.approved(deletion(PART)))
     assert (row.outcome, site.untouched()) == ("drifted", True)
@@ -143,7 +143,7 @@ def test_a_consumer_of_another_partition_keeps_all_of_them(site: Worksite) -> No
 
 
 def test_a_consumer_that_is_quicker_than_the_call_keeps_it(site: Worksite) -> None:
-    """The broker refuses it (412), as nothing is sent with force."""
+    """A deletion drifts if the broker refuses it because a consumer connected right before the call."""
     plan = site.approved(deletion())
 
     def comes(_: Call) -> None:
@@ -171,7 +171,7 @@ def test_one_that_somebody_deleted_meanwhile_is_noted(site: Worksite) -> None:
 
 
 def test_a_crash_between_the_call_and_its_proof_is_found_done(site: Worksite) -> None:
-    """The same run sees that it is gone, and calls nothing more."""
+    """After a crash between call and proof, the deletion is found done and not called again."""
     plan = site.approved(deletion())
     crash(site, plan, after="DELETE")
     (row,) = site.carry_out(plan)
@@ -180,7 +180,7 @@ def test_a_crash_between_the_call_and_its_proof_is_found_done(site: Worksite) ->
 
 
 def test_a_crash_before_the_call_has_it_made_once(site: Worksite) -> None:
-    """It is there as it was, and its call can no longer take effect: it is looked at and called anew."""
+    """After a crash before the call, the same run calls the deletion once."""
     plan = site.approved(deletion())
     crash(site, plan, before="DELETE")
     assert said(site.carry_out(plan)) == ["done"]
@@ -226,7 +226,7 @@ def test_what_is_not_answered_is_looked_at(site: Worksite, fault: Drop | Answer,
     ids=["turned off", "topic", "name"],
 )
 def test_what_the_policy_keeps_by_now_stays(site: Worksite, limits: dict[str, Any], words: str) -> None:
-    """Even where it was approved under a policy that said otherwise: that is stricter, not looser."""
+    """A deletion is refused if the policy became stricter after the approval and keeps the subscription."""
     plan = site.approved(deletion())
     site.policy = quick_policy(subscriptions={**ASKED["subscriptions"], **limits})
     (row,) = site.carry_out(plan)
@@ -235,7 +235,7 @@ def test_what_the_policy_keeps_by_now_stays(site: Worksite, limits: dict[str, An
 
 
 def test_a_policy_that_lets_delete_only_now_permits_nothing(site: Worksite) -> None:
-    """It is looser than the one under which was asked."""
+    """A deletion is refused if the policy permits it only since the approval."""
     site.policy = quick_policy()
     plan = site.approved(deletion())
     site.policy = quick_policy(**ASKED)

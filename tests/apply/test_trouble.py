@@ -52,7 +52,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_what_a_troubled_call_comes_to(site: Worksite, case: Case) -> None:
-    """The call is sent once, the cluster is looked at where in doubt, and whatever is not done stops the rest."""
+    """A call that goes wrong is made once, and a step that is not done stops the batch."""
     site.policy = quick_policy(admin={"read_timeout_seconds": 1 if isinstance(case.effect, Delay) else 5})
     site.simulator.faults.add(Fault(case.effect, path=UNLOAD))
     plan = site.approved(site.move(0), site.move(1))
@@ -84,7 +84,7 @@ def test_a_500_after_the_effect_is_done_by_proof(site: Worksite) -> None:
 
 
 def test_no_answer_and_no_effect_is_unknown(site: Worksite) -> None:
-    """A broker that stalls may still carry the call out: the step is not tried again, and the batch stops."""
+    """A step is unknown and the batch stops if the broker stalls and no effect shows."""
     site.policy = quick_policy(admin={"read_timeout_seconds": 1})
     plan = site.approved(site.move(0), site.move(1))
 
@@ -98,7 +98,7 @@ def test_no_answer_and_no_effect_is_unknown(site: Worksite) -> None:
 
 
 def test_a_cluster_that_cannot_be_read_afterwards_leaves_the_outcome_unknown(site: Worksite) -> None:
-    """The move may have happened, nobody can see it: this is said, and nothing is tried again."""
+    """A step is unknown and not tried again if the cluster cannot be read after the call."""
     plan = site.approved(site.move(0), site.move(1))
 
     def goes_dark(call: Call) -> None:
@@ -112,7 +112,7 @@ def test_a_cluster_that_cannot_be_read_afterwards_leaves_the_outcome_unknown(sit
 
 
 def test_a_bundle_that_lands_on_another_broker_is_a_failure(site: Worksite) -> None:
-    """Somebody else's lookup or shedder is quicker each time: the step says who owns it now, and the rest is left."""
+    """A move fails after three calls if a third broker gets the bundle each time, and the reason names the owner."""
     plan = site.approved(site.move(0), site.move(1))
 
     def lands_elsewhere(call: Call) -> None:
@@ -154,7 +154,7 @@ def test_a_bundle_that_is_taken_back_is_not_waited_for_in_vain(site: Worksite, m
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_bundle_that_its_former_broker_takes_back_is_moved_again(site: Worksite, times: int) -> None:
-    """Accepted, and in the end the source owns it: read, never guessed; each further call has an intent of its own."""
+    """A move is called again if the source still owns the bundle, and each call has an intent of its own."""
     site.simulator.faults.add(Fault(Answer(204), path=UNLOAD, times=times))
     plan = site.approved(site.move(0), site.move(1))
     looked: list[int] = []
@@ -175,7 +175,7 @@ def test_a_bundle_that_its_former_broker_takes_back_is_moved_again(site: Worksit
 
 
 def test_a_bundle_that_is_taken_back_each_time_is_given_up(site: Worksite) -> None:
-    """Three calls in all, and the step says who owns it; the rest is left."""
+    """A move fails after three calls if the source still owns the bundle, and the next step is refused."""
     site.simulator.faults.add(Fault(Answer(204), path=UNLOAD, times=None))
     plan = site.approved(site.move(0), site.move(1))
     outcomes = site.carry_out(plan)
@@ -188,7 +188,7 @@ def test_a_bundle_that_is_taken_back_each_time_is_given_up(site: Worksite) -> No
 
 
 def test_calls_for_a_bundle_that_went_here_and_there_are_counted_together(site: Worksite) -> None:
-    """Taken back first, then elsewhere, then back to where it was in the beginning: three calls, and no more."""
+    """A move fails after three calls in all, even if the bundle had different owners in between."""
     plan = site.approved(site.move(0))
     site.simulator.faults.add(Fault(Answer(204), path=UNLOAD))
     calls: list[Call] = []
@@ -206,7 +206,7 @@ def test_calls_for_a_bundle_that_went_here_and_there_are_counted_together(site: 
 
 
 def test_a_stop_is_heard_before_each_further_call(site: Worksite) -> None:
-    """Somebody says stop while the first call is proved: there is no second one, and the step says both."""
+    """A halt during the first call prevents a second call, and the reason names the owner and the halt."""
     site.simulator.faults.add(Fault(Answer(204), path=UNLOAD))
 
     def stop(call: Call) -> None:
@@ -221,7 +221,7 @@ def test_a_stop_is_heard_before_each_further_call(site: Worksite) -> None:
 
 @pytest.mark.parametrize("effect", [Answer(503, "starting"), Drop(work_done=False)], ids=["503", "reset"])
 def test_what_may_still_take_effect_is_not_tried_again(site: Worksite, effect: Effect) -> None:
-    """The source owns the bundle in the end, but the call was not accepted: nobody knows what it may still do."""
+    """A step is unknown and not tried again if its call failed and may still take effect."""
     site.simulator.faults.add(Fault(effect, path=UNLOAD))
     plan = site.approved(site.move(0))
     assert said(site.carry_out(plan)) == ["unknown"]
@@ -229,7 +229,7 @@ def test_what_may_still_take_effect_is_not_tried_again(site: Worksite, effect: E
 
 
 def test_an_owner_that_cannot_be_read_is_not_taken_for_the_former_one(site: Worksite) -> None:
-    """The call was accepted and had no effect, which nobody can see: unknown, and one call."""
+    """A step is unknown and not tried again if the owned bundles of the source cannot be read."""
     site.simulator.faults.add(Fault(Answer(204), path=UNLOAD))
 
     def goes_dark(call: Call) -> None:
@@ -244,7 +244,7 @@ def test_an_owner_that_cannot_be_read_is_not_taken_for_the_former_one(site: Work
 
 
 def test_a_target_that_dies_after_the_call_gets_nothing(site: Worksite) -> None:
-    """The leader gives the bundle to another broker then, which is not what was approved."""
+    """A move fails if its target dies after the call, and the reason names the owner of the bundle."""
 
     def dies(call: Call) -> None:
         if call.method == "PUT":
@@ -256,7 +256,7 @@ def test_a_target_that_dies_after_the_call_gets_nothing(site: Worksite) -> None:
 
 
 def test_a_lookup_that_fails_once_is_made_again(site: Worksite) -> None:
-    """Until the bundle is loaded, nobody owns the coordinators in it."""
+    """A lookup that fails once is made again, and the move is done with one unload."""
     site.simulator.faults.add(Fault(Answer(503, "not yet"), path="^/lookup/"))
     (outcome,) = site.carry_out(site.approved(site.move(0)))
     assert outcome.outcome == "done"
@@ -265,7 +265,7 @@ def test_a_lookup_that_fails_once_is_made_again(site: Worksite) -> None:
 
 
 def test_a_split_that_did_nothing_stops_the_moves(site: Worksite) -> None:
-    """A split answers 204 also where it does nothing; its halves do not move then."""
+    """A split that the broker accepted without effect fails, and the moves of its halves are refused."""
     site.simulator.faults.add(Fault(Answer(200), path="/split"))
     outcomes = site.carry_out(site.approve(site.split_and_moves()))
     assert said(outcomes) == ["failed", "refused", "refused"]
@@ -274,7 +274,7 @@ def test_a_split_that_did_nothing_stops_the_moves(site: Worksite) -> None:
 
 
 def test_what_the_first_steps_did_stays_said(site: Worksite) -> None:
-    """A failure in the middle leaves the done before it, and refuses what comes after."""
+    """If a step fails, the steps before it stay done and the steps after it are refused."""
     site.simulator.faults.add(Fault(Answer(403, "no"), path=f"{site.tc_bundles[1]}{UNLOAD}"))
     plan = site.approved(site.move(0), site.move(1), site.move(2))
     assert said(site.carry_out(plan)) == ["done", "failed", "refused"]

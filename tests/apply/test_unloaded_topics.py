@@ -66,7 +66,7 @@ def test_a_hidden_backlog_that_would_stop_producers_is_seen(tmp_path: Path) -> N
     ids=["all of it is consumed", "nobody subscribed"],
 )
 def test_what_is_consumed_is_no_backlog(tmp_path: Path, topic: TopicSpec) -> None:
-    """It stands in the way of no quota that makes producers wait."""
+    """A quota that holds producers is set if topics that are not loaded have no unconsumed messages."""
     step = a_quota(SIZE, limited(QuotaPolicy.HOLD, limit_bytes=GIB))
     assert outcome_of(tmp_path, step, topic)[0] == "done"
 

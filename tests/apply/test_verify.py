@@ -37,7 +37,7 @@ def test_a_batch_that_still_shows_is_proved_with_its_placement(site: Worksite) -
 
 
 def test_a_split_whose_halves_moved_on_is_proved(site: Worksite) -> None:
-    """After the moves the owner of the whole has neither half, as it should be."""
+    """A split is proved if later steps moved its halves to other brokers."""
     plan = site.approve(site.split_and_moves())
     site.carry_out(plan)
     proof = proof_of(site, plan)
@@ -45,7 +45,7 @@ def test_a_split_whose_halves_moved_on_is_proved(site: Worksite) -> None:
 
 
 def test_a_change_that_was_undone_by_others_is_not_proved(site: Worksite) -> None:
-    """Done a minute ago is not enough: the brokers must show it now."""
+    """A batch is not proved if the brokers no longer show a change that was done."""
     plan = site.approved(site.move(0))
     site.carry_out(plan)
     site.simulator.pile_up_tcs(site.brokers[0])
@@ -56,7 +56,7 @@ def test_a_change_that_was_undone_by_others_is_not_proved(site: Worksite) -> Non
 
 
 def test_a_batch_that_stopped_half_way_is_not_proved(site: Worksite) -> None:
-    """Every step that is not done is named with its outcome."""
+    """A batch that stopped is not proved, and the reason names each step that is not done with its outcome."""
     site.simulator.faults.add(Fault(Answer(403, "no"), path=f"{site.tc_bundles[1]}/unload"))
     plan = site.approved(site.move(0), site.move(1), site.move(2))
     site.carry_out(plan)
@@ -67,7 +67,7 @@ def test_a_batch_that_stopped_half_way_is_not_proved(site: Worksite) -> None:
 
 
 def test_an_approved_step_without_an_outcome_is_not_proved(site: Worksite) -> None:
-    """A worker that died after the first of two steps left a batch that is not done."""
+    """A batch is not proved if the ledger has no outcome of an approved step."""
     plan = site.approved(site.move(0), site.move(1))
     site.carry_out(plan)
     with site.engine.begin() as connection:
@@ -87,7 +87,7 @@ def test_a_batch_that_nobody_approved_is_not_proved(site: Worksite) -> None:
 
 
 def test_a_killed_broker_is_named(site: Worksite) -> None:
-    """A broker that cannot be read is in the placement with its reason, not with a count of nothing."""
+    """The placement of a proof gives the reason why a killed broker was not read."""
     plan = site.approved(site.move(0))
     site.carry_out(plan)
     site.simulator.kill_broker(site.brokers[2])
@@ -107,7 +107,7 @@ def test_a_target_that_was_killed_is_no_proof(site: Worksite) -> None:
 
 
 def test_a_cluster_that_is_away_leaves_a_proof_that_says_so(site: Worksite) -> None:
-    """Also when no broker answers at all there is a recorded word about the batch."""
+    """A batch is not proved if no broker answers, and the reason says that the placement cannot be read."""
     plan = site.approved(site.move(0))
     site.carry_out(plan)
     site.simulator.faults.add(Fault(Answer(503, "away"), times=None))

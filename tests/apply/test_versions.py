@@ -36,7 +36,7 @@ def a_site(folder: Path, *versions: str, **guards: Any) -> Iterator[Worksite]:
     ],
 )
 def test_nothing_is_called_where_a_broker_lacks_it(tmp_path: Path, versions: tuple[str, ...], reason: str) -> None:
-    """One broker is enough, as any of them may be asked: some were upgraded, or put back, since the approval."""
+    """A batch is refused if the version of any broker lacks the call, was never tried or is not known."""
     with a_site(tmp_path, *versions) as site:
         outcomes = site.carry_out(site.approved(site.move(0), site.move(1)))
         assert said(outcomes) == ["refused", "refused"]
@@ -45,7 +45,7 @@ def test_nothing_is_called_where_a_broker_lacks_it(tmp_path: Path, versions: tup
 
 
 def test_a_broker_that_does_not_answer_for_its_version(tmp_path: Path) -> None:
-    """It cannot be known what it can do."""
+    """A batch is refused if a broker does not answer for its version."""
     with a_site(tmp_path) as site:
         plan = site.approved(site.move(0))
         site.simulator.faults.add(Fault(Answer(500), path="/brokers/version", broker_id=site.brokers[2], times=None))
@@ -55,7 +55,7 @@ def test_a_broker_that_does_not_answer_for_its_version(tmp_path: Path) -> None:
 
 
 def test_what_the_operator_vouches_for_is_done(tmp_path: Path) -> None:
-    """On a line that is newer than all that were tried."""
+    """A move is done on a newer version if the policy lists that version as tried here."""
     with a_site(tmp_path, "4.3.0", "4.3.0", "4.3.1", versions_tried_here=["4.3"]) as site:
         assert said(site.carry_out(site.approved(site.move(0)))) == ["done"]
 

@@ -43,7 +43,7 @@ def waits_for(site: Worksite, plan: Plan) -> datetime | None:
 
 
 def test_it_waits_and_is_done_in_the_window(site: Worksite) -> None:
-    """Hours after the answer, and after what the approval would have counted without a window."""
+    """An approved batch waits until the maintenance window opens, and is done in the window."""
     opens = a_window_in(site, 5)
     plan = approved(site)
     assert waits_for(site, plan) == opens
@@ -54,7 +54,7 @@ def test_it_waits_and_is_done_in_the_window(site: Worksite) -> None:
 
 
 def test_its_own_clock_runs_from_the_opening(site: Worksite) -> None:
-    """A window that is longer than an approval counts is no longer approval."""
+    """An approval expires a fixed time after the window opened, even if the window is still open."""
     opens = a_window_in(site, 5, minutes=600)
     plan = approved(site)
     site.clock.ahead += opens - site.clock() + timedelta(minutes=61)
@@ -64,7 +64,7 @@ def test_its_own_clock_runs_from_the_opening(site: Worksite) -> None:
 
 
 def test_a_window_that_opens_too_late_is_not_waited_for(site: Worksite) -> None:
-    """The batch is refused at once, by the guard that says when the window opens."""
+    """A batch does not wait for a window that opens too late, and the guard of windows refuses it."""
     a_window_in(site, 5, wait_for_window_minutes=60)
     plan = approved(site)
     assert waits_for(site, plan) is None
@@ -74,7 +74,7 @@ def test_a_window_that_opens_too_late_is_not_waited_for(site: Worksite) -> None:
 
 
 def test_a_row_that_says_longer_is_believed_no_more_than_the_policy(site: Worksite) -> None:
-    """Under a policy that lets nothing wait, an approval of a week is one of an hour."""
+    """An approval expires when the policy says, even if its row in the ledger gives a later time."""
     a_window_in(site, 5, wait_for_window_minutes=0)
     plan = site.asked_without_answer(site.move(0))
     site.approve(plan, expires_at=site.clock() + timedelta(days=7))
@@ -85,7 +85,7 @@ def test_a_row_that_says_longer_is_believed_no_more_than_the_policy(site: Worksi
 
 
 def test_what_the_gate_refuses_does_not_wait(site: Worksite) -> None:
-    """A rejection, a question that ended, a halt, another person: each is refused with its reason at once."""
+    """A batch that was rejected or whose question ended does not wait for a window."""
     a_window_in(site, 5)
     plan = site.asked_without_answer(site.move(0))
     site.approve(plan, decision=Decision.REJECTED, reason="not now")
@@ -110,7 +110,7 @@ def test_a_later_look_that_sees_it_otherwise_ends_the_wait(site: Worksite) -> No
 
 
 def test_guards_look_again_in_the_window(site: Worksite) -> None:
-    """The cluster was seen too long ago by then, as no observation confirmed the question."""
+    """A batch that waited for its window drifts if the snapshot is too old by then."""
     opens = a_window_in(site, 30)
     plan = approved(site)
     site.clock.ahead += opens - site.clock() + timedelta(minutes=5)

@@ -133,7 +133,7 @@ def test_every_setting_and_series_that_is_collected_is_read(words: frozenset[str
 
 
 def test_every_setting_and_series_that_is_asked_for_is_collected(asked: Names) -> None:
-    """A check that asks for another sees nothing, and nobody is told."""
+    """Every setting and every series that a check or module asks for is collected."""
     assert sorted(asked.settings - KEPT) == []
     assert sorted(asked.series - ALL_SERIES) == []
 
@@ -164,6 +164,6 @@ def test_what_a_question_asks_for_is_seen(sql: str, settings: set[str], series: 
 
 
 def test_what_a_module_reads_is_seen() -> None:
-    """A name alone or quoted within SQL, and no mention in a sentence."""
+    """Names are found as whole strings or in quotes within SQL, and not in sentences."""
     source = """KEY = "one"; SQL = f"key = 'two' {KEY}"; ADVICE = "raise `three` or four" """
     assert {"one", "two", "three", "four"} & literals(source) == {"one", "two"}

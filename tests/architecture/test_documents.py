@@ -22,7 +22,7 @@ _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s#]+)(?:#[^)]*)?\)")
 
 @pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
 def test_every_file_that_is_named_exists(page: str) -> None:
-    """Paths are the project's, or the library's."""
+    """Every Python file that a page names is in the project or in the library."""
     text = (ROOT / page).read_text(encoding="utf-8")
     named = set(_FILE.findall(text)) - RECIPES
 
@@ -32,14 +32,14 @@ def test_every_file_that_is_named_exists(page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_leads_somewhere(page: Path) -> None:
-    """Of those within the project."""
+    """Every link of a page within the project leads to an existing path."""
     links = [each for each in _LINK.findall(page.read_text(encoding="utf-8")) if "://" not in each]
 
     assert [each for each in links if not (page.parent / each).exists()] == []
 
 
 def test_every_page_is_in_the_index() -> None:
-    """Pages of checks, remediations and decisions by their folders."""
+    """The index links to every page that is directly in `docs`."""
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
 
     pages = [page.name for page in sorted((ROOT / "docs").glob("*.md")) if page.name != "index.md"]

@@ -18,7 +18,7 @@ BEHIND_NAME = re.compile(r"(\[.*\])?( \(\d+\))?", re.DOTALL)
 
 
 def test_every_golden_text_is_of_a_test() -> None:
-    """One whose test is gone, or compares it no longer, would be read and hold nothing."""
+    """Each file of golden texts has texts of exactly the tests that use `golden`."""
     modules = {file_of(path): path for path in TESTS.rglob("test_*.py")}
     for file in FOLDER.rglob("*.txt"):
         tests = {
@@ -45,7 +45,7 @@ def test_another_text_is_seen(tmp_path: Path) -> None:
 
 
 def test_an_update_writes_what_is_given(tmp_path: Path) -> None:
-    """Other texts of the file stay; a text that could not be told from the file's own lines is refused."""
+    """An update keeps the other texts of the file, and refuses a text that holds a section's first line."""
     file = tmp_path / "folder" / "golden.txt"
     Golden(file, "test_b", update=True)("one\r\n")
     Golden(file, "test_a", update=True)("two")

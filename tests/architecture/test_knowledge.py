@@ -39,7 +39,7 @@ def _texts() -> dict[str, str]:
 
 
 def test_every_letter_is_a_section() -> None:
-    """Wherever code, tests and documents name one."""
+    """Every letter that code, tests or documents name is a section of `docs/knowledge.md`."""
     named = {
         (letter, path)
         for path, text in _texts().items()
@@ -52,7 +52,7 @@ def test_every_letter_is_a_section() -> None:
 
 
 def test_every_page_that_is_named_exists() -> None:
-    """Of the library's and the lab's code; recipes and their tests name pages that only they write."""
+    """Every page below `docs` that the library, the Spark jobs, the DAGs or the lab name exists."""
     named = {
         (page, path)
         for path, text in _texts().items()
@@ -65,7 +65,7 @@ def test_every_page_that_is_named_exists() -> None:
 
 @pytest.mark.parametrize("check", [*CHECKS, *LOG_CHECKS.values()], ids=lambda check: check.check_id)
 def test_the_source_of_a_check_is_found_there(check: object) -> None:
-    """The words behind a section's letter are that section's own."""
+    """The words that a check's source quotes from `docs/knowledge.md` are in the section that it names."""
     source = getattr(check, "source", "")
     for part in (each.strip() for each in source.split(";")):
         if part.startswith("docs/knowledge.md"):
@@ -76,7 +76,7 @@ def test_the_source_of_a_check_is_found_there(check: object) -> None:
 
 
 def test_tables_name_what_is_there() -> None:
-    """Three cells a claim, every check in one of them, and guards by their names."""
+    """Claims in `docs/knowledge.md` have three cells each, every check is linked, and named guards exist."""
     rows = _ROW.findall(PAGE)
     claims = [row.split(" | ") for section in SECTIONS.values() for row in _ROW.findall(section)]
 

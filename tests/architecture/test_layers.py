@@ -62,12 +62,12 @@ def modules_of(package: str) -> list[str]:
     ids=lambda value: "+".join(sorted(value)) if isinstance(value, tuple) else None,
 )
 def test_a_part_never_loads_what_it_must_not_know(packages: tuple[str, ...], forbidden: set[str]) -> None:
-    """Importing everything of these packages leaves these modules alone."""
+    """Importing all modules of these packages does not load the modules that are forbidden for them."""
     assert forbidden & loaded_by(*packages) == set()
 
 
 def test_spark_jobs_never_load_what_could_change_a_cluster() -> None:
-    """The Spark side holds no writer, no ledger and no plan."""
+    """The modules of Spark jobs load no writer, no `apply`, no ledger and no planners."""
     loaded = loaded_after(["steward_spark.observing", "steward_spark.shared_storage"])
     shut = ("pulsar_steward.admin.writer", "pulsar_steward.apply", "pulsar_steward.ledger", "pulsar_steward.planners")
     assert [name for name in loaded if name.startswith(shut)] == []

@@ -24,7 +24,7 @@ TABLE = """
 
 
 def test_changes_call_for_the_tests_beside_them() -> None:
-    """A path of the table, or below one, calls for its tests, each of them once; any other path for none."""
+    """A path of the table, or one below it, calls for its tests, each once; other paths call for none."""
     assert called_for(["plugins/b.py", "lab/a/c/d.py", "dags/e.py"], TABLE) == [
         "tests/chaos",
         "tests/live/test_x.py::test_one",
@@ -51,12 +51,12 @@ def test_the_gate_proves_the_same(extended: tiers.Extended) -> None:
 
 
 def test_the_document_lists_what_moved() -> None:
-    """`python -m tests.tiers moved` prints the table anew."""
+    """The README of the tests has the table that `python -m tests.tiers moved` prints."""
     assert moved(EXTENDED) in tiers.README.read_text(encoding="utf-8")
 
 
 def test_every_extended_test_is_called_for() -> None:
-    """A sample that no change calls for would only be run before releases."""
+    """Every extended test is called for in the table, and the table lists no other tests."""
     targets = tuple(target for _, tests in CALLS for target in tests)
     assert [each.test for each in EXTENDED if not each.test.startswith(targets)] == []
     assert [target for target in targets if not any(each.test.startswith(target) for each in EXTENDED)] == []

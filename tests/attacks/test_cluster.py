@@ -43,7 +43,7 @@ def other(request: pytest.FixtureRequest) -> Iterator[Simulator]:
 def test_what_tasks_hand_on_does_not_choose_the_cluster(
     site: Worksite, other: Simulator, home: Path, connect: Connect
 ) -> None:
-    """The role that may answer may change XComs as well: the cluster comes from the approved plan."""
+    """A batch is carried out in its plan's cluster, even if the data that tasks hand on names another one."""
     connect(site.simulator, no_policy_file=True)
     connect(other, "prod", no_policy_file=True)
     site.policy = type(site.policy)()
@@ -83,7 +83,7 @@ def test_a_connection_that_was_pointed_elsewhere_is_found_out(site: Worksite, ot
 def test_a_connection_that_is_pointed_elsewhere_meanwhile_is_found_out(
     site: Worksite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each step looks anew at which cluster answers."""
+    """A step drifts if another cluster answers since the step before it."""
     plan = site.approved(site.move(0), site.move(1))
 
     def point_elsewhere(_: object) -> None:
@@ -96,7 +96,7 @@ def test_a_connection_that_is_pointed_elsewhere_meanwhile_is_found_out(
 
 
 def test_a_plan_that_names_no_pulsar_cluster_permits_nothing(site: Worksite) -> None:
-    """An earlier Steward made it: whether it is for this one cannot be known."""
+    """A step drifts if its plan does not say which Pulsar cluster it is for."""
     made = a_plan(a_batch(a_step(site.move(0))), taken_at=site.clock(), policy_digest=site.policy.digest)
     site.writes.record_plan(made, site.clock(), policy=site.policy)
     (outcome,) = site.carry_out(site.approve(made))
@@ -125,7 +125,7 @@ def test_a_way_back_leads_into_the_same_cluster(site: Worksite, other: Simulator
 def test_one_cluster_is_one_however_its_brokers_write_it(
     one: dict[str, str], two: dict[str, str], *, same: bool
 ) -> None:
-    """The order of servers is no difference; what is not told is none that could be seen."""
+    """Clusters of one name are the same if their metadata addresses differ in writing only, or one has none."""
     first, second = (identity_of({"clusterName": "local", **each}) for each in (one, two))
     assert first.is_same(second) is same
     assert not first.is_same(msgspec.structs.replace(second, name="other"))

@@ -113,7 +113,7 @@ def observed(site: Worksite) -> str:
 def test_only_the_task_that_carries_out_asks_for_the_connection_that_changes(
     looked_at: Worksite, defined: Callable[..., None], asked_for: list[str]
 ) -> None:
-    """Observing, planning, asking, dry runs, proofs, reports and the plans of ways back know the other one alone."""
+    """Only the task that carries a batch out asks for the connection that changes; all others ask to look."""
     defined(CHANGE, password=CHANGING)
     site, run = looked_at, "pulsar_remediate/manual"
     planned = observing.plan_snapshot(CLUSTER, observed(site), run)
@@ -200,7 +200,7 @@ def test_two_connections_that_lead_to_two_clusters_change_neither(
 def test_where_one_cluster_cannot_be_proved_nothing_is_changed(
     looked_at: Worksite, defined: Callable[..., None]
 ) -> None:
-    """The connection that looks has to be there as well, where the other one has addresses of its own."""
+    """A batch is refused if it cannot be read whether both connections lead to one cluster."""
     defined(ADMIN, password=LOOKING, extra={"urls": ["http://127.0.0.1:1"], "no_policy_file": True})
     defined(CHANGE, password=CHANGING, extra={"urls": looked_at.simulator.admin_urls})
     with pytest.raises(Refused, match="lead to one cluster cannot be read"):
@@ -228,7 +228,7 @@ def test_neither_secret_is_in_anything_that_was_written(
     defined: Callable[..., None],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Snapshot, plan, ledger, logs, events, reports and variables of a whole run, with brokers that repeat both."""
+    """Neither token is in a file, log or report of a whole run, even if brokers repeat the tokens."""
     caplog.set_level(logging.DEBUG)
     site, run, planted = looked_at, "pulsar_remediate/manual", home / "secrets"
     planted.mkdir()

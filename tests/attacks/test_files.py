@@ -86,7 +86,7 @@ def test_a_folder_that_is_open_to_others_is_closed(place: Path, caplog: pytest.L
 def test_a_folder_that_everybody_shares_is_refused_and_left_as_it_is(
     place: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """``/tmp`` is not to be closed to all others because somebody named it by mistake."""
+    """A folder that everybody may write to, as ``/tmp``, is refused and keeps its mode."""
     place.mkdir()
     place.chmod(0o1777)
 
@@ -128,7 +128,7 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_file_is_no_folder(place: Path) -> None:
-    """It is not closed for being named by mistake."""
+    """A file in place of the folder is refused and keeps its mode."""
     place.touch(0o644)
 
     with pytest.raises(ConfigurationError, match="is no folder"):
@@ -149,7 +149,7 @@ def test_what_leads_to_the_folder_is_made_as_closed(place: Path, monkeypatch: py
 def test_what_cannot_be_closed_is_warned_of(
     place: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file system may be one to read only."""
+    """A folder that cannot be closed is used all the same, and one line is logged about it."""
 
     def refused(*_: object) -> None:
         raise OSError(30, "Read-only file system")
@@ -164,7 +164,7 @@ def test_what_cannot_be_closed_is_warned_of(
 
 
 def test_code_for_executors_is_made_and_read_below_a_closed_folder(place: Path) -> None:
-    """Spark's driver is the same user, and serves the archive to executors itself."""
+    """The archive of code is made below a folder of mode 700, and its owner can read it."""
     package = place.parent / "package"
     package.mkdir()
     (package / "module.py").write_text("", encoding="utf-8")
@@ -179,7 +179,7 @@ def test_code_for_executors_is_made_and_read_below_a_closed_folder(place: Path) 
 
 
 def test_a_new_ledger_is_its_owners_alone(tmp_path: Path, umask: int) -> None:
-    """While it is open as well, when SQLite keeps what is newest in files beside it."""
+    """A new ledger and the files beside it have mode 600 while it is open, under every umask."""
     engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
     say(engine, Halt(cluster="east", at=NOW, halted=True, said_by="x", reason="x"))
     found = modes(tmp_path)
@@ -235,7 +235,7 @@ def test_commands_close_it_too(tmp_path: Path, command: list[str]) -> None:
 
 
 def test_what_its_owner_may_not_do_either_stays_so(tmp_path: Path) -> None:
-    """A copy that was made read-only is not opened up."""
+    """A read-only ledger that is open to others is closed, and does not become writable."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     open_ledger(url).dispose()
     (tmp_path / "ledger.db").chmod(0o444)
@@ -271,7 +271,7 @@ def test_a_ledger_of_another_user_counts_only_where_not_everybody_can_write_it(
 )
 @pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SADeprecationWarning")
 def test_a_ledger_in_memory_makes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
-    """There is nothing to close."""
+    """A ledger in memory makes no file."""
     monkeypatch.chdir(tmp_path)
     open_ledger(url).dispose()
 
@@ -294,7 +294,7 @@ def test_a_ledger_that_is_only_read_is_not_touched(tmp_path: Path) -> None:
 def test_a_policy_that_may_not_be_looked_at_is_an_error_with_its_remedy(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The folder is for the user that runs Airflow: somebody else is told so."""
+    """A policy that may not be looked at is an error, which says that it is for the user that runs Airflow."""
 
     def shut(path: Path) -> bool:
         raise PermissionError(13, "Permission denied", str(path))
@@ -328,7 +328,7 @@ COMMANDS = ["show x", "plan --snapshot x", "halt", "resume east", *QUESTION_COMM
 def test_no_password_is_taken_from_the_arguments(
     command: str, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Everybody on the machine reads them: the remedy is named, and the password is not repeated."""
+    """A ledger URL with a password is refused as an argument; the error names the remedy, not the password."""
     monkeypatch.delenv("STEWARD_LEDGER", raising=False)
 
     assert main.run([*command.split(), "--ledger", url]) == 2
@@ -340,7 +340,7 @@ def test_no_password_is_taken_from_the_arguments(
 
 @pytest.mark.parametrize("url", ["postgresql+psycopg://u@127.0.0.1:1/d?passfile=/home/u/.pgpass", "sqlite:///none.db"])
 def test_a_url_without_a_password_may_be_an_argument(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Libpq reads the password from a file by itself."""
+    """A ledger URL that has no password is not refused for having one."""
     assert main.run(["halt", "--ledger", url]) == 2
     assert "holds a password" not in capsys.readouterr().err
 

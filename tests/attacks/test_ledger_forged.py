@@ -108,7 +108,7 @@ def test_a_withdrawal_cannot_be_hidden_in_the_middle_of_a_batch(
 
 
 def test_a_link_that_names_another_plan_is_found(site: Worksite) -> None:
-    """Also where the row is still there."""
+    """A link of the chain that was changed to name another plan is reported as tampering."""
     other, plan = site.plan(site.move(2)), site.approved(site.move(0))
     with site.engine.begin() as connection:
         connection.execute(update(CHAIN).where(CHAIN.c.table_name == "answers").values(plan_id=other.plan_id))
@@ -123,7 +123,7 @@ def test_a_link_that_names_another_plan_is_found(site: Worksite) -> None:
 def test_a_way_back_rests_on_what_was_written(
     site: Worksite, home: Path, connect: Connect, table: Table, column: str, value: str
 ) -> None:
-    """One changed value from before would be asked about, sent, and done."""
+    """A rollback is refused as tampering if the recorded intent or outcome was changed."""
     connect(site.simulator, no_policy_file=True)
     plan = site.approved(site.move(0))
     assert said(site.carry_out(plan)) == ["done"]
@@ -159,7 +159,7 @@ def test_a_trigger_cannot_turn_a_no_into_a_yes(site: Worksite, trigger: str) -> 
 
 
 def test_a_rule_of_a_server_cannot_either(postgres_ledger: str, site: Worksite, request: pytest.FixtureRequest) -> None:
-    """PostgreSQL changes a row before it is there."""
+    """A PostgreSQL trigger that turns a rejection into an approval is detected, and no answer is recorded."""
     engine = open_ledger(postgres_ledger)
     request.addfinalizer(engine.dispose)
     site = replace(site, engine=engine)
@@ -221,7 +221,7 @@ def test_an_older_ledger_that_was_put_back_permits_nothing(
 
 
 def test_the_command_compares_with_the_noted_end_without_being_asked(home: Path, put_back: Plan) -> None:
-    """`steward ledger verify` ends with 1."""
+    """`steward ledger verify` ends with 1 if an older ledger was put back."""
     ended = CliRunner().invoke(app, ["verify", "--ledger", f"sqlite:///{home / 'ledger.db'}"])
     assert ended.exit_code == 1, ended.output
     assert "an older ledger was put back" in ended.output
@@ -231,7 +231,7 @@ def test_the_command_compares_with_the_noted_end_without_being_asked(home: Path,
 def test_a_note_that_cannot_be_read_permits_nothing(
     site: Worksite, home: Path, connect: Connect, variables: dict[str, str]
 ) -> None:
-    """It would say that all is well where somebody wiped it."""
+    """A noted end of the chain that cannot be read is reported as tampering."""
     connect(site.simulator, no_policy_file=True)
     for place in ("file", "variable"):
         if place == "file":
@@ -244,7 +244,7 @@ def test_a_note_that_cannot_be_read_permits_nothing(
 
 
 def test_a_later_end_is_never_replaced_by_an_earlier_one(site: Worksite, home: Path, variables: dict[str, str]) -> None:
-    """Tasks that run side by side note theirs in any order; other ledgers have their own."""
+    """A noted end of a chain is not replaced by an earlier one, and each ledger has its own."""
     heads, name = LedgerHeads(site.engine.url), ledger_name(site.engine.url)
     heads.note(Head(7, "a" * 64))
     heads.note(Head(3, "b" * 64))
@@ -257,7 +257,7 @@ def test_a_later_end_is_never_replaced_by_an_earlier_one(site: Worksite, home: P
 
 
 def test_what_is_given_is_what_is_kept(site: Worksite) -> None:
-    """Every kind of row comes back as it was given, so that none is refused for how a database writes it."""
+    """No row of the ledger counts as tampered with after a batch was approved, carried out and verified."""
     plan = site.approved(site.move(0))
     assert said(site.carry_out(plan)) == ["done"]
     with site.context() as context:

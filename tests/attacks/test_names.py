@@ -47,7 +47,7 @@ def test_a_bundle_whose_only_topic_cannot_be_looked_up_is_not_unloaded(
 def test_a_name_that_cannot_be_looked_up_is_passed_over(
     site: Worksite, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """Another topic of the bundle has it loaded."""
+    """A move is done if another topic of the bundle can be looked up."""
     told = Reader.topic_positions
 
     def with_another(self: Reader, namespace: str, bundle: str) -> Any:
@@ -61,7 +61,7 @@ def test_a_name_that_cannot_be_looked_up_is_passed_over(
 def test_a_topic_of_another_bundle_is_not_looked_up_for_this_one(
     site: Worksite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A broker that lies would have another bundle loaded."""
+    """A topic that a broker tells is not used for a lookup if it is not in the bundle."""
     topic = "persistent://shop/orders/t-partition-0"
     monkeypatch.setattr(Reader, "topic_positions", lambda *_: {topic: 0})
     position = BundleRange(0, 1)
@@ -74,7 +74,7 @@ def test_a_topic_of_another_bundle_is_not_looked_up_for_this_one(
 def test_an_error_that_nobody_thought_of_before_a_call_changes_nothing(
     site: Worksite, monkeypatch: pytest.MonkeyPatch, value: Exception
 ) -> None:
-    """Each step has an outcome, and the bundle its owner."""
+    """An unexpected error before a call has all steps refused, and nothing is called."""
 
     def broken(*_: object) -> Any:
         raise value
@@ -88,7 +88,7 @@ def test_an_error_that_nobody_thought_of_before_a_call_changes_nothing(
 
 @pytest.mark.parametrize("name", [name for name in UNUSABLE if "payments" not in name])
 def test_no_path_is_made_of_a_name_that_is_none(name: str) -> None:
-    """It would name another resource."""
+    """An unusable topic name is an error, and no path is made of it."""
     with pytest.raises(InvalidName):
         paths.topic(name)
 

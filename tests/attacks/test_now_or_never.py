@@ -79,7 +79,7 @@ HAPPENS = [halted, rejected, asked_again, superseded, question_ended, lease_ende
 
 @pytest.mark.parametrize("happens", HAPPENS)
 def test_nothing_leaves_once_its_permission_ended(site: Worksite, happens: Callable[[Worksite, Plan], None]) -> None:
-    """Between the record of the intent and the call: the step is refused, and says that nothing was sent."""
+    """A step is refused and nothing is sent if its permission ends between the intent and the call."""
     plan = site.asked(site.move(0))
     outcomes = site.carry_out(plan, before=lambda _: happens(site, plan))
     assert said(outcomes) == ["refused"]
@@ -129,7 +129,7 @@ def _state(pid: int) -> str:
 def test_a_worker_that_was_stopped_sends_nothing_when_it_wakes(
     site: Worksite, happens: Callable[[Worksite, Plan], None] | None
 ) -> None:
-    """A real process and a real SIGSTOP: it slept for longer than its intent is good for, or something happened."""
+    """A worker that is stopped before its call sends nothing if its intent or its permission ended meanwhile."""
     site.policy = quick_policy(apply={"intent_valid_seconds": 2})
     plan = site.asked(site.move(0))
     worker = stopped_worker(site, plan)
@@ -147,7 +147,7 @@ def test_a_worker_that_was_stopped_sends_nothing_when_it_wakes(
 
 
 def test_a_worker_that_was_stopped_does_not_repeat_what_a_retry_finished(site: Worksite) -> None:
-    """The retry waits until the sleeper's call can leave no more, does the step once, and the sleeper does nothing."""
+    """A retry does the step once a stopped worker's call can no longer leave, and the worker sends nothing."""
     site.policy = quick_policy(apply={"intent_valid_seconds": 2, "lease_seconds": 5})
     plan = site.approved(site.move(0))
     worker = stopped_worker(site, plan)
@@ -169,7 +169,7 @@ def test_a_worker_that_was_stopped_does_not_repeat_what_a_retry_finished(site: W
 
 
 def test_a_redirected_call_leaves_only_while_its_permission_stands() -> None:
-    """Each request of a call is one that leaves; after the first one, what it did has to be looked at."""
+    """A redirected call is not sent on if its permission has ended."""
     asked, reached = [], []
 
     class Broker(BaseHTTPRequestHandler):
@@ -213,7 +213,7 @@ def test_a_worker_that_was_stopped_completes_nothing_when_it_wakes(site: Worksit
 
 
 def test_a_broker_that_sends_a_call_elsewhere_may_have_done_it(site: Worksite) -> None:
-    """The redirect is not followed; what the call did is looked at, and not known where it did nothing yet."""
+    """A step is unknown and the batch stops if a broker answers the call with 307 and no effect shows."""
     site.simulator.faults.add(Fault(Answer(307, "elsewhere"), path="/unload", times=None))
     outcomes = site.carry_out(site.approved(site.move(0), site.move(1)))
     assert said(outcomes) == ["unknown", "refused"]
@@ -221,7 +221,7 @@ def test_a_broker_that_sends_a_call_elsewhere_may_have_done_it(site: Worksite) -
 
 
 def test_an_error_that_nobody_thought_of_after_a_call_is_an_outcome(site: Worksite) -> None:
-    """Unknown, said loudly, once: the batch stops there."""
+    """An unexpected error after a call makes the step unknown, and the batch stops."""
 
     def broken(_: object) -> None:
         raise OverflowError("int too big to convert")

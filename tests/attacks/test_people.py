@@ -46,7 +46,7 @@ def test_an_answer_to_no_question_is_void(site: Worksite) -> None:
 
 
 def test_the_first_persons_answer_is_void_where_only_they_are_asked_again(site: Worksite) -> None:
-    """The second one's stays, and is not enough."""
+    """A batch is refused after the first of two approvers is asked again, although the second approval stays."""
     site.policy = quick_policy(approval={"two_people_for": ["tc_balance"]})
     plan = site.plan(site.move(0))
     site.approve(plan, voice=1)
@@ -91,7 +91,7 @@ def context(run_type: str, *events: SimpleNamespace, user: str | None = None) ->
     ],
 )
 def test_only_a_schedule_is_a_schedule(made: Context, origin: Origin) -> None:
-    """An asset's event may have been posted by whoever may start runs."""
+    """A run has the origin `SCHEDULE` only when a timer or an asset event of Steward's planning task started it."""
     assert origin_of(made) is origin
 
 
@@ -108,7 +108,7 @@ def test_nobody_approves_where_anybody_may_have_asked(site: Worksite) -> None:
 
 
 def test_one_of_two_requests_by_the_approver_is_enough_to_refuse(site: Worksite) -> None:
-    """The first request's starter cannot be forgotten by asking again."""
+    """A batch is refused when its approver started the run of the first of two requests."""
     site.policy = quick_policy(approval={"requester_may_approve": False})
     plan = site.plan(site.move(0))
     site.ask(plan, requested_by="Operator ")
@@ -137,7 +137,7 @@ ALIASES = [("alice", "ALICE"), ("alice", "alice "), ("alice", "\u2002Alice"), ("
 
 @pytest.mark.parametrize(("one", "other"), ALIASES)
 def test_nobody_is_two_people(site: Worksite, one: str, other: str) -> None:
-    """Case, white space and other writings of a letter make no second person."""
+    """Two approvals count as one person's when the names differ only in case, white space or form of letters."""
     site.policy = quick_policy(approval={"two_people_for": ["tc_balance"]})
     plan = site.plan(site.move(0))
     site.approve(plan, voice=1, answered_by=one, answered_by_id="7")
@@ -148,7 +148,7 @@ def test_nobody_is_two_people(site: Worksite, one: str, other: str) -> None:
 
 
 def test_people_are_told_apart_by_their_id(site: Worksite) -> None:
-    """One id is one person, whatever they call themselves."""
+    """Two approvals with the same user id count as one person's, although the names differ."""
     site.policy = quick_policy(approval={"two_people_for": ["tc_balance"]})
     plan = site.plan(site.move(0))
     site.approve(plan, voice=1, answered_by="Alice A.", answered_by_id="7")
@@ -168,13 +168,13 @@ def test_a_policy_names_people_by_their_id() -> None:
 
 @pytest.mark.parametrize("user", [{"id": "", "name": "alice"}, {"id": "7", "name": " "}])
 def test_nobody_is_nobody(user: dict[str, str]) -> None:
-    """Without an id or a name there was no person."""
+    """An answer whose user has no id or no name is recorded as `NO_ANSWER`."""
     assert answered(user, ApprovalPolicy()).decision is Decision.NO_ANSWER
 
 
 @pytest.mark.parametrize(("one", "other"), ALIASES)
 def test_whoever_started_the_run_is_known_under_any_writing_of_their_name(one: str, other: str) -> None:
-    """Airflow tells their name only."""
+    """The person who started a run may not approve it under another spelling of the same name."""
     policy = ApprovalPolicy(requester_may_approve=False)
     given = answered({"id": "7", "name": one}, policy, requested_by=other, origin=Origin.PERSON)
     assert given.decision is Decision.MALFORMED
@@ -185,7 +185,7 @@ def test_whoever_started_the_run_is_known_under_any_writing_of_their_name(one: s
 
 
 def test_a_clock_that_is_behind_does_not_keep_an_approval_alive(site: Worksite) -> None:
-    """The newest row of the ledger is a lower bound of now."""
+    """An approval expires by the newest time in the ledger when the worker's clock is behind it."""
     plan = site.approved(site.move(0))
     site.clock.advance(minutes=170)
     site.plan(site.move(1))
@@ -196,7 +196,7 @@ def test_a_clock_that_is_behind_does_not_keep_an_approval_alive(site: Worksite) 
 
 
 def test_the_present_is_not_before_what_was_written(site: Worksite) -> None:
-    """A worker counts its own lateness in wherever it asks for the time."""
+    """`LedgerClock` is never behind the newest row of the ledger, and follows the worker's clock beyond it."""
     site.clock.advance(minutes=170)
     site.plan(site.move(1))
     late = LedgerClock(site.ledger, lambda: datetime.now(UTC))
@@ -206,7 +206,7 @@ def test_the_present_is_not_before_what_was_written(site: Worksite) -> None:
 
 
 def test_an_answer_that_is_yet_to_come_permits_nothing(site: Worksite) -> None:
-    """It would never expire; and it is no time that Steward goes by."""
+    """An approval that is dated in the future is refused, and its date does not move Steward's clock."""
     plan = site.plan(site.move(0))
     answered_at = datetime(2999, 1, 1, tzinfo=UTC)
     site.approve(plan, answered_at=answered_at, expires_at=answered_at + timedelta(hours=1))

@@ -62,7 +62,7 @@ LOOSER = [
 def test_acting_is_never_looser_than_what_was_agreed_to(
     site: Worksite, section: str, then: dict[str, Any], now: dict[str, Any], when: str
 ) -> None:
-    """Whichever of the two it was: the refusal names the key, and nothing is called."""
+    """A batch is refused when the policy is looser than the one under which it was planned or asked about."""
     tight, loose = quick_policy(**{section: then}), quick_policy(**{section: now})
     site.policy = tight if when == "planned" else loose
     plan = site.plan(site.move(0))
@@ -82,7 +82,7 @@ def test_a_stricter_policy_is_none_that_refuses_by_itself(site: Worksite) -> Non
 
 
 def test_no_policy_file_is_no_policy(site: Worksite, home: Path, connect: Connect) -> None:
-    """A worker without the file neither asks nor acts, unless the connection says once that there is none."""
+    """A cluster without a policy file is refused unless its connection sets `no_policy_file` to true."""
     connect(site.simulator)
     with pytest.raises(PolicyError, match=r"there is no policy for cluster 'east': .*no_policy_file"):
         connections.policy_of("east")
@@ -109,7 +109,7 @@ def test_an_approval_is_good_no_longer_than_any_of_the_policies_says(site: Works
 
 
 def test_a_policy_that_was_not_recorded_permits_nothing(site: Worksite) -> None:
-    """An earlier Steward planned or asked under who knows what."""
+    """A batch is refused when the policy of its plan or of its question is not recorded in the ledger."""
     plan = msgspec.structs.replace(site.plan(site.move(0)), policy_digest="0" * 64)
     site.writes.record_plan(plan, site.clock())
     with pytest.raises(Refused, match="under which was planned is not recorded"):
@@ -122,7 +122,7 @@ def test_a_policy_that_was_not_recorded_permits_nothing(site: Worksite) -> None:
 
 @pytest.mark.parametrize("statement", [delete(POLICIES), update(POLICIES).values(document="{}")], ids=["gone", "other"])
 def test_a_recorded_policy_cannot_be_changed_unseen(site: Worksite, statement: Any) -> None:
-    """It is chained as everything else is."""
+    """`LedgerTampered` is raised for a batch when a recorded policy was deleted or changed in the ledger."""
     plan = site.approved(site.move(0))
     with site.engine.begin() as connection:
         connection.execute(statement)
@@ -132,7 +132,7 @@ def test_a_recorded_policy_cannot_be_changed_unseen(site: Worksite, statement: A
 
 
 def test_every_key_that_bounds_what_is_done_says_what_is_looser() -> None:
-    """A later key cannot be forgotten."""
+    """Every key of the policy sections that bound changes is listed with a comparison or as neutral."""
     keys = {f"{name}.{key}" for name in looser.SECTIONS for key in type(getattr(Policy(), name)).model_fields}
     assert keys == (looser.LOOSER.keys() | looser.NEUTRAL.keys() | {*looser.USERS, *looser.TERMS}) - {
         "tc_skew.cooldown_minutes"

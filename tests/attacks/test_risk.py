@@ -46,7 +46,7 @@ def refused(site: Worksite, plan: Plan, words: str) -> None:
 
 
 def test_a_plan_that_declares_less_is_judged_by_what_it_does(site: Worksite) -> None:
-    """A step that names no loss, and says that it can be undone, deletes messages all the same."""
+    """A step that deletes messages has high risk although the plan calls it harmless and reversible."""
     site.policy = quick_policy(approval={"by_risk": {"high": {"people": 2}}})
     plan = site.approved(harmless_in_words(KEEPS_LESS))
     assert risk_of(plan, plan.batch("b1")).level.rank >= Risk.HIGH.rank
@@ -54,7 +54,7 @@ def test_a_plan_that_declares_less_is_judged_by_what_it_does(site: Worksite) -> 
 
 
 def test_a_split_that_claims_an_inverse_cannot_be_undone(site: Worksite) -> None:
-    """Whether a change can be undone is its kind's to say."""
+    """A bundle split counts as irreversible and so has medium risk, although its step claims an undo."""
     site.policy = quick_policy(approval={"by_risk": {"medium": {"users": ["ann"]}}})
     split = site.split(0)
     plan = site.approved(a_step(split, step_id="b1.s01", undo=split, undo_note="can be undone"))
@@ -63,7 +63,7 @@ def test_a_split_that_claims_an_inverse_cannot_be_undone(site: Worksite) -> None
 
 @pytest.mark.parametrize("level", [Risk.LOW, Risk.CRITICAL])
 def test_no_policy_goes_below_the_floor_at_the_gate(site: Worksite, level: Risk) -> None:
-    """One that was never loaded from a file neither: an approval of a week is one of hours."""
+    """The gate lets an approval expire within a day although a policy that was not validated allows a week."""
     week = 7 * 24 * 60
     risky = ApprovalPolicy.model_construct(
         **{
@@ -97,7 +97,7 @@ def test_what_the_policy_demands_by_risk_is_asked_at_the_gate(
 
 
 def test_what_a_level_does_not_reach_is_done_as_ever(site: Worksite) -> None:
-    """A second person for what is critical does not keep a move back."""
+    """A bundle move is carried out with one approval when only critical risk needs two people."""
     site.policy = quick_policy(approval={"by_risk": {"critical": {"people": 2}}})
     (outcome,) = site.carry_out(site.approved(site.move(0)))
     assert outcome.outcome.value == "done"

@@ -63,7 +63,7 @@ def answered(*options: str, plan: Plan | None = None, **form: Any) -> Answer:
     ids=lambda days: str(type(days).__name__),
 )
 def test_nobody_silences_for_longer_than_the_form_lets_them(days: object) -> None:
-    """A snooze of 10,000 days, or of no number, is malformed: the next observation asks again."""
+    """A snooze is malformed and silences nothing when its number of days is out of range or no whole number."""
     answer = answered(SNOOZE, snooze_days=days)
     assert (answer.decision, answer.silent_until, answer.policy_entry) == (Decision.MALFORMED, None, None)
     assert len(answer.reason) < 400
@@ -84,14 +84,14 @@ def test_nobody_silences_for_longer_than_the_form_lets_them(days: object) -> Non
     ],
 )
 def test_a_yes_and_a_no_at_once_are_neither(options: tuple[str, ...]) -> None:
-    """It permits nothing, and silences nothing: it is asked again."""
+    """An answer with contradictory, repeated or misspelled options is malformed and silences nothing."""
     answer = answered(*options)
     assert (answer.decision, answer.step_ids, answer.silent_until) == (Decision.MALFORMED, (), None)
 
 
 @pytest.mark.parametrize("option", [SNOOZE, NEVER])
 def test_a_no_with_every_tick_permits_nothing(option: str) -> None:
-    """Ticks are what the form shows: they count with an approval alone."""
+    """A snooze or a never permits no step, although every step is ticked in the form."""
     answer = answered(option)
     assert answer.decision in {Decision.SNOOZED, Decision.NEVER}
     assert (answer.step_ids, answer.digest, answer.expires_at) == ((), None, None)
@@ -100,7 +100,7 @@ def test_a_no_with_every_tick_permits_nothing(option: str) -> None:
 @pytest.mark.parametrize("voice", [1, 2])
 @pytest.mark.parametrize("decision", [Decision.SNOOZED, Decision.NEVER])
 def test_a_snooze_after_an_approval_takes_it_away(site: Worksite, decision: Decision, voice: int) -> None:
-    """The first person's or the second's, and whatever steps the row names: the gate goes by its decision."""
+    """A batch is refused when a snooze or a never of either person follows the approval."""
     plan = site.approved(site.move(0))
     until = site.clock() + timedelta(days=7)
     site.writes.record_answer(site.approval(plan, decision=decision, voice=voice, silent_until=until))
@@ -127,7 +127,7 @@ def test_taking_a_no_back_permits_nothing(site: Worksite) -> None:
     ["a:/b:", "-/-", "=/=", "a/b:", "1:2/3:4", "0x1/1e5", "yes/no", "-:/-", "---/...", "ä/\u3164", "x" * 200 + "/y"],
 )
 def test_a_namespace_that_hides_yaml_is_one_key(namespace: str) -> None:
-    """The proposed entry is read as exactly what was meant, by a parser and by the policy."""
+    """The proposed policy entry holds the namespace as one key, although its name looks like YAML."""
     answer = answered(NEVER, plan=a_setting(namespace))
     assert answer.decision is Decision.NEVER
     entry = yaml.safe_load(answer.policy_entry or "")
@@ -141,7 +141,7 @@ def test_a_namespace_that_hides_yaml_is_one_key(namespace: str) -> None:
     "namespace", ["a/b: {approval: {valid_minutes: 9999}}", "a/b\napproval:", "a/b #", "*", "a", "a/b/c", "a/b\u202e"]
 )
 def test_a_name_that_no_policy_can_hold_proposes_none(namespace: str) -> None:
-    """A never is not offered for it, and counts for nothing where it is chosen all the same."""
+    """A never is malformed and proposes no entry for a namespace whose name no policy can hold."""
     answer = answered(NEVER, plan=a_setting(namespace))
     assert (answer.decision, answer.policy_entry) == (Decision.MALFORMED, None)
 

@@ -80,7 +80,7 @@ def test_a_question_in_airflow_holds_nothing_hidden(site: Worksite, monkeypatch:
 
 
 def test_what_an_answer_came_to_holds_nothing_hidden(site: Worksite) -> None:
-    """The task returns it, and Airflow's pages show what tasks return."""
+    """The approval task returns a reason in which the hidden characters of a user's name are spelled out."""
     event = {
         "chosen_options": [APPROVE],
         "params_input": {"steps": ["b1.s01"], "comment": HOSTILE},
@@ -104,7 +104,7 @@ def test_a_dry_run_has_no_line_but_its_own(site: Worksite) -> None:
 
 
 def test_a_dry_run_of_nothing_says_why_in_one_line(site: Worksite) -> None:
-    """Notes name bundles and what keeps them."""
+    """A dry run without batches gives the plan's notes in one line, with hidden characters spelled out."""
     plan = msgspec.structs.replace(a_plan(notes=(HOSTILE, HOSTILE)), batches=(), taken_at=site.clock())
     site.writes.record_plan(plan, site.clock())
     text = remediating.dry_run([remediating.RemediateParams(cluster=CLUSTER, plan_id=plan.plan_id)], "dag/run")
@@ -114,7 +114,7 @@ def test_a_dry_run_of_nothing_says_why_in_one_line(site: Worksite) -> None:
 
 @pytest.mark.parametrize("outcome", [Outcome.DONE, Outcome.FAILED])
 def test_what_a_task_of_a_batch_says_holds_nothing_hidden(monkeypatch: pytest.MonkeyPatch, outcome: Outcome) -> None:
-    """Whether it ends well, is skipped, or fails: brokers' reasons are in it."""
+    """The tasks `apply` and `verify` spell out the hidden characters of brokers' reasons, done or failed."""
     told = a_story_of(HOSTILE)
     outcomes = tuple(msgspec.structs.replace(each, outcome=outcome) for each in told.outcomes)
     proof = msgspec.structs.replace(told.proof, proved=outcome is Outcome.DONE) if told.proof else None
@@ -175,7 +175,7 @@ def recorded(answer: Answer, folder: Path) -> RecordedAnswer:
 
 @pytest.mark.parametrize("comment", [LONG, "\n" * 3 + LONG, "x" * 1_000_000, "\0" + LONG])
 def test_a_comment_without_end_is_cut_and_the_answer_says_so(comment: str) -> None:
-    """A no stays one; a yes beside more than anybody will read is none."""
+    """An overlong comment is cut and the reason says so; a rejection stays valid, an approval is malformed."""
     no, yes = answered(REJECT, comment=comment), answered(comment=comment)
 
     assert (no.decision, yes.decision, yes.step_ids, yes.digest) == (Decision.REJECTED, Decision.MALFORMED, (), None)
@@ -186,7 +186,7 @@ def test_a_comment_without_end_is_cut_and_the_answer_says_so(comment: str) -> No
 
 
 def test_a_comment_that_just_fits_is_kept_whole() -> None:
-    """Without the blanks around it."""
+    """A comment of exactly 4,000 characters is kept whole, without the white space around it."""
     answer = answered(comment=f" {'x' * 4000}\n")
 
     assert (answer.decision, answer.comment) == (Decision.APPROVED, "x" * 4000)
@@ -211,7 +211,7 @@ def test_no_comment_keeps_an_answer_out_of_the_ledger(option: str, comment: str,
 
 @pytest.mark.parametrize("comment", [7, ["x"], {"a": LONG}, True])
 def test_a_no_is_a_no_whatever_stands_in_the_comment(comment: object) -> None:
-    """A yes with something else than a text is none; what was there is told, shortly."""
+    """A comment that is no text leaves a rejection valid and makes an approval malformed."""
     no, yes = answered(REJECT, comment=comment), answered(comment=comment)
 
     assert (no.decision, yes.decision) == (Decision.REJECTED, Decision.MALFORMED)
@@ -221,7 +221,7 @@ def test_a_no_is_a_no_whatever_stands_in_the_comment(comment: object) -> None:
 
 @pytest.mark.parametrize("name", ["x" * 201, "a\0b", f"a{chr(0xD800)}b"])
 def test_nobody_approves_by_a_name_that_cannot_be_kept(name: str, tmp_path: Path) -> None:
-    """Two such people might be recorded as one; anybody may say no."""
+    """A name that the ledger cannot keep makes an approval malformed, while a rejection is recorded."""
     no = recorded(answered(REJECT, name=name), tmp_path)
 
     assert answered(name=name).decision is Decision.MALFORMED

@@ -150,10 +150,10 @@ def things(made: Iterable[Token]) -> Counter[str]:
 @pytest.mark.parametrize("outlet", RENDERED)
 @pytest.mark.parametrize("name", [*LINKS, *MARKUP])
 def test_no_name_becomes_markup_where_markdown_is_rendered(outlet: str, name: str) -> None:
-    """It makes no link, image, tag, heading, list, table or emphasis that another name would not make.
+    """A name makes no link, image, tag, heading, list, table or emphasis that a harmless name would not make.
 
-    Airflow's pages look for addresses in the text that comes of the Markdown, where backslashes are gone: so none is
-    left in it, but as code.
+    Airflow's pages look for addresses in the text that the Markdown gives, where backslashes are gone; so that text
+    holds no address outside of code.
     """
     made = tokens(RENDERED[outlet](name))
 
@@ -231,7 +231,7 @@ def figures_of(page: str) -> str:
 
 
 def test_what_cannot_be_seen_is_spelled_out_in_text_attributes_and_drawings_of_the_page(tmp_path: Path) -> None:
-    """Plotly draws what the data says."""
+    """The check-up's page spells out hidden characters in its text, its attributes and its drawings' data."""
     page = as_html(a_checkup_of(HOSTILE, tmp_path / "s"))
     read = Read(page)
 
@@ -272,7 +272,7 @@ def test_no_name_becomes_a_tag_of_the_page(name: str, usual_tags: Counter[str], 
 
 @pytest.mark.parametrize("name", ["../../etc/steward", "/etc/steward", "a/b", "..", ".", "", "a\x00b", "-x", "a\nb"])
 def test_no_clusters_name_becomes_a_path(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The policy that rules what may be done is no file of whoever names the cluster."""
+    """A cluster name that could form a path is refused when the policy file is looked up."""
     monkeypatch.setenv("STEWARD_HOME", str(tmp_path))
     with pytest.raises(ConfigurationError, match="cluster"):
         policy_file(name)

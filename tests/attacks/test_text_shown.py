@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("outlet", MANY_LINES)
 def test_what_cannot_be_seen_is_spelled_out_on_every_page(outlet: str, tmp_path: Path) -> None:
-    """No line of a page is a name's own, and the name can be read whole."""
+    """Every page and report spells out the hidden characters of a name, which begins no line of its own."""
     text = MANY_LINES[outlet](HOSTILE, tmp_path / "s")
     head = text.split("<script")[0]  # plotly's script, which no name gets into, has some of these characters
 
@@ -61,7 +61,7 @@ def test_each_character_that_cannot_be_seen_is_spelled_out_in_a_line(character: 
 
 
 def test_letters_of_any_script_stay_as_they_are() -> None:
-    """Marks on letters belong to them."""
+    """Letters of any script, and the marks on them, are shown unchanged."""
     assert [outlet for outlet, line in every_line(SCRIPTS).items() if SCRIPTS not in line] == []
 
 
@@ -78,20 +78,20 @@ def test_letters_of_any_script_stay_as_they_are() -> None:
     ],
 )
 def test_a_mark_has_a_letter_to_stand_on(name: str, read: str) -> None:
-    """One at the beginning of a name would stand on what is before it."""
+    """A combining mark that does not follow a letter is spelled out."""
     assert [outlet for outlet, line in every_line(name).items() if read not in line] == []
 
 
 @pytest.mark.parametrize("half", [chr(0xD800), chr(0xDCE4)])
 def test_half_a_character_is_spelled_out(half: str) -> None:
-    """File names and answers may hold one, which no terminal, file or database takes."""
+    """A lone surrogate is spelled out in errors and in the approval's subject."""
     told = [str(ConfigurationError(half)), str(PolicyError(half)), approval.subject(a_plan(cluster=half), a_batch())]
 
     assert [words for words in told if f"\\u{ord(half):04x}" not in words] == []
 
 
 def test_marks_cannot_be_piled_up_over_other_lines() -> None:
-    """A few above one letter are a language, fifty are a curtain."""
+    """The approval's subject shows fewer than ten of fifty combining marks that are stacked on one letter."""
     assert approval.subject(a_plan(cluster="a" + "\u0301" * 50), a_batch()).count("\u0301") < 10
 
 
@@ -120,7 +120,7 @@ MACHINES: dict[str, Callable[[str, Path], tuple[str, Callable[[Any], str]]]] = {
 
 @pytest.mark.parametrize("outlet", MACHINES)
 def test_json_shows_what_cannot_be_seen_and_means_the_same(outlet: str, tmp_path: Path) -> None:
-    """People read it too, with `tail`; whoever decodes it gets the very name."""
+    """JSON output spells out hidden characters and decodes to the original name."""
     text, name_in = MACHINES[outlet](HOSTILE, tmp_path / "s")
 
     assert unseen(text, lines=True) == set()
@@ -131,7 +131,7 @@ def test_json_shows_what_cannot_be_seen_and_means_the_same(outlet: str, tmp_path
 def test_a_plans_very_bytes_are_for_programs_and_a_terminal_gets_them_escaped(
     capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch, *, terminal: bool
 ) -> None:
-    """Digests are made of the bytes; a person reads the other, which means the same."""
+    """A plan is printed byte for byte to a program, and with hidden characters escaped to a terminal."""
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal, raising=False)
     tell_exactly(a_plan_of(HOSTILE).encoded())
     out = capfdbinary.readouterr().out
@@ -142,14 +142,14 @@ def test_a_plans_very_bytes_are_for_programs_and_a_terminal_gets_them_escaped(
 
 
 def test_json_keeps_letters_of_any_script() -> None:
-    """They can be read, so they are not spelled out."""
+    """The JSON of an event keeps letters of any script unescaped."""
     assert SCRIPTS in an_event(SCRIPTS).encoded().decode()
 
 
 @pytest.mark.parametrize("name", ["pulsar_steward.admin.transport", "pulsar_steward.apply.perform", "steward_spark.x"])
 @pytest.mark.parametrize("as_argument", [True, False], ids=["argument", "message"])
 def test_no_reason_forges_a_line_of_the_log(name: str, *, as_argument: bool) -> None:
-    """Whichever of Steward's loggers it goes to, and whoever writes it down."""
+    """A hostile reason stays on one line of the log, with each of Steward's loggers."""
     written_down = io.StringIO()
     handler = logging.StreamHandler(written_down)
     handler.setFormatter(logging.Formatter("%(levelname)s %(name)s %(message)s"))
@@ -167,7 +167,7 @@ def test_no_reason_forges_a_line_of_the_log(name: str, *, as_argument: bool) -> 
 
 
 def test_no_error_forges_a_line_of_the_log() -> None:
-    """A trace has a line for each call, and one for what each error says."""
+    """A traceback in the log spells out the hidden characters of an error's message."""
     written_down = io.StringIO()
     handler = logging.StreamHandler(written_down)
     log = logging.getLogger("steward_spark.observing")
@@ -186,7 +186,7 @@ def test_no_error_forges_a_line_of_the_log() -> None:
 
 
 def test_a_log_line_that_cannot_be_put_together_is_told_as_always(capsys: pytest.CaptureFixture[str]) -> None:
-    """A wrong number of arguments stops nothing."""
+    """A log call with too few arguments is reported on standard error and raises no exception."""
     log = logging.Logger("pulsar_steward.made_up")  # noqa: LOG001 - one that pytest does not listen to
     log.addHandler(logging.StreamHandler())
     words, arguments = "%s and %s", ("one",)

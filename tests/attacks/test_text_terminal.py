@@ -46,7 +46,7 @@ IN_A_TERMINAL = [name for name in MANY_LINES if "terminal" in name]
 @pytest.mark.parametrize("outlet", IN_A_TERMINAL)
 @pytest.mark.parametrize("name", RICH)
 def test_no_name_becomes_markup_in_a_terminal(outlet: str, name: str, tmp_path: Path) -> None:
-    """Rich knows tags, links and names of pictures: of a name it shows the letters."""
+    """A name that holds Rich's markup is shown letter by letter in a terminal."""
     assert name in MANY_LINES[outlet](name, tmp_path / "s")
 
 
@@ -182,14 +182,14 @@ def test_nothing_that_a_command_says_steers_the_terminal(
 
 
 def test_the_commands_that_are_tried_are_those_listed(commands: dict[str, list[str]]) -> None:
-    """The list above is what pytest names its tests by."""
+    """`SPOKEN` lists the same commands as the fixture `commands`."""
     assert list(commands) == SPOKEN
 
 
 def test_a_defect_is_told_without_steering_the_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A library's error may quote anything."""
+    """An unexpected error ends with exit code 2, and its message has hidden characters spelled out."""
     monkeypatch.setattr(main, "app", broken)
 
     assert main.run(["checkup"]) == 2
@@ -220,7 +220,7 @@ def test_an_export_of_the_ledger_means_the_same(
 def test_a_ledger_that_was_tampered_with_says_so_in_lines_of_its_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The key of a row that another hand inserted may be anything."""
+    """`ledger verify` fails on inserted rows with hostile keys, which forge no line of its output."""
     ledger = Ledger(tmp_path, "name")
     with ledger.engine.begin() as connection:
         connection.exec_driver_sql("PRAGMA foreign_keys=OFF")

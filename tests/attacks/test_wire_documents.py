@@ -212,7 +212,7 @@ NAMED = [
 def test_what_is_not_answered_is_named_and_makes_the_snapshot_partial(
     name: str, kind: str, unread: str, recorded: Recorded, replayed: dict[str, Response | AdminError]
 ) -> None:
-    """Absence of data is never health, nor a namespace that was deleted though it is still listed."""
+    """A broker, namespace or fact of the cluster whose document cannot be read is listed as unread."""
     document = DOCUMENTS[name]
     replayed[recorded.url(document.broker, document.path)] = BROKEN[kind]
     after = document.read(recorded)

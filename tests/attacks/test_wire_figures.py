@@ -40,7 +40,7 @@ def test_a_number_that_no_table_holds_makes_one_broker_unread(
 def test_sums_that_no_table_holds_make_one_broker_unread(
     recorded: Recorded, replayed: dict[str, Response | AdminError]
 ) -> None:
-    """Each figure is in range, and all of them together are not."""
+    """A broker is listed as unread when the sum of its topics' figures is out of range."""
     url = recorded.url(1, "broker-stats/topics")
     document = json.loads(bytes(recorded.answers[url].body))
     ((bundle, domains),) = list(document["acme/orders"].items())[:1]
@@ -81,7 +81,7 @@ def test_a_first_broker_that_is_sick_does_not_keep_the_others_from_telling(
 def test_what_is_no_broker_is_not_called(
     name: str, recorded: Recorded, replayed: dict[str, Response | AdminError]
 ) -> None:
-    """A listed name becomes a part of addresses: it is a host and a port, and nothing else."""
+    """A listed broker name that is not a host and a port is refused as a broken answer."""
     listed = json.dumps([*recorded.brokers, name]).encode()
     replayed[recorded.url(0, "/admin/v2/brokers")] = Response(200, None, listed, "OK", None)
     with pytest.raises(BrokenAnswer, match="cannot be read: Expected `str` matching regex"):
@@ -90,7 +90,7 @@ def test_what_is_no_broker_is_not_called(
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e400", "1e300", "9" * 400, "-" + "9" * 400, "", "x", "0x10"])
 def test_a_default_that_is_no_number_counts_as_not_set(value: str) -> None:
-    """Brokers tell every value as text; what is in force is worked out from it for plans and before calls."""
+    """A broker's default that is no number, or out of range, counts as not set."""
     keys = ("backlogQuotaDefaultLimitGB", "defaultRetentionTimeInMinutes", "ttlDurationDefaultInSeconds")
     known = defaults_in({**dict.fromkeys(keys, value), "backlogQuotaDefaultRetentionPolicy": "producer_exception"})
     assert known == {}

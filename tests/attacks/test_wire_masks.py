@@ -86,7 +86,7 @@ ECHOES: dict[str, Reply] = {
 
 @pytest.mark.parametrize("where", ECHOES)
 def test_no_failure_says_the_token(where: str, broker: ScriptedBroker, caplog: pytest.LogCaptureFixture) -> None:
-    """Wherever an answer repeats it, no error, no cause of one and no line of the log holds a part of it."""
+    """Errors, their causes and the log hold no part of a token that an answer repeats."""
     broker.on(PATH, ECHOES[where])
     assert leaked(everything_said(broker.url, caplog)) == []
 
@@ -96,7 +96,7 @@ def test_no_failure_says_the_token(where: str, broker: ScriptedBroker, caplog: p
 def test_a_token_that_is_no_json_web_token_is_masked_in_failures(
     token: str, reason: str, broker: ScriptedBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Also a short one, and one of words, is not repeated by whoever explains a failure."""
+    """A short or word-like token is masked in the error and the log when a broker repeats it."""
     broker.on(PATH, answer({"reason": reason.format(token)}, 401))
     told = everything_said(broker.url, caplog, token)
     assert token not in told
@@ -112,7 +112,7 @@ def read(broker: ScriptedBroker, token: str = TOKEN) -> bytes:
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_document_that_repeats_the_token_is_kept_without_it(packed: bool, broker: ScriptedBroker) -> None:
-    """A topic's name, a property, a configuration's value: the document is read, the mask stands where it stood."""
+    """A document that repeats the token is read with the mask in the token's place, compressed or not."""
     document = {f"persistent://t/n/{TOKEN}": {"owner": f"Bearer {TOKEN}", "half": SIGNATURE[:20], "other": "x" * 40}}
     body = json.dumps(document).encode()
     headers = {"Content-Encoding": "gzip"} if packed else {}
@@ -130,7 +130,7 @@ def test_the_clock_that_a_broker_shows_is_masked(broker: ScriptedBroker) -> None
 
 
 def test_what_is_read_in_pieces_is_masked(broker: ScriptedBroker) -> None:
-    """Prometheus's text as it comes: also where the token lies in two pieces."""
+    """The token is masked in a Prometheus text that is read in pieces, also where it spans two of them."""
     line = f'pulsar_subscription_delayed{{topic="{TOKEN}"}} 1\n'.encode()
     text = b"".join(b"# " + b"x" * (61 * number % 997) + b"\n" + line for number in range(900))
     broker.on("/metrics/", answer(text))
@@ -158,7 +158,7 @@ WAYS: dict[str, Callable[[str], str]] = {
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("token", [TOKEN, OPAQUE, HEXADECIMAL], ids=["JWT", "opaque", "hexadecimal"])
 def test_the_token_is_known_again_however_it_is_written(way: str, token: str) -> None:
-    """Whole or in part: of what a reader could turn back into the token, less than 16 characters of it are left."""
+    """Less than 16 characters are left of a token that is percent-encoded, escaped or in base64."""
     written = WAYS[way](token)
     for shown in (written, written[len(written) // 2 :], written[: len(written) * 2 // 3]):
         body = f'{{"a": "{shown}", "b": 1}}'.encode()
@@ -176,7 +176,7 @@ fragments = st.tuples(st.integers(0, len(TOKEN)), st.integers(0, len(TOKEN))).ma
 
 @given(st.lists(st.one_of(texts, fragments), max_size=12), st.lists(st.integers(0, 600), max_size=8))
 def test_where_a_body_is_divided_changes_nothing(parts: list[bytes], cuts: list[int]) -> None:
-    """Any part of 16 characters is gone, all else is there, in whatever pieces it came."""
+    """The mask gives the same result however a body is divided, and leaves no 16 characters of the token."""
     body = b"".join(parts)
     ends = sorted({0, len(body), *(cut for cut in cuts if cut < len(body))})
     pieces = [body[start:end] for start, end in pairwise(ends)]
@@ -189,7 +189,7 @@ def test_where_a_body_is_divided_changes_nothing(parts: list[bytes], cuts: list[
 
 @pytest.mark.parametrize("before", range(0, 40, 3))
 def test_a_token_in_two_large_pieces_is_masked(before: int) -> None:
-    """Large pieces are not put together: the seam between two of them is looked at as well."""
+    """A token is masked where it lies across two large pieces of a body."""
     half = len(TOKEN) * (before % 5) // 4
     first, second = (b" " * (BLOCK_BYTES + before)) + TOKEN[:half].encode(), TOKEN[half:].encode() + b" " * BLOCK_BYTES
     third = b" " * BLOCK_BYTES + TOKEN[-16:].encode()
@@ -238,7 +238,7 @@ ORDINARY = json.dumps(
     ],
 )
 def test_an_ordinary_document_stays_as_it_is_whatever_the_token(token: str) -> None:
-    """A token that is short, or a word, or a name of the cluster, makes no name unreadable."""
+    """An ordinary document stays unchanged, also when the token is short, a word or a name of the cluster."""
     assert b"".join(Mask(token).document([ORDINARY])) == ORDINARY
 
 
@@ -268,7 +268,7 @@ def test_no_token_is_no_mask() -> None:
     ],
 )
 def test_which_tokens_are_known_by_their_parts(token: str, random: bool) -> None:
-    """Those of which no document holds a part by chance."""
+    """`looks_random` is true for tokens of random characters and false for tokens made of words."""
     assert looks_random(token) is random
 
 
@@ -286,7 +286,7 @@ def test_a_body_full_of_the_token_is_no_answer(body: bytes, broker: ScriptedBrok
 
 
 def test_looking_for_a_token_takes_less_time_than_anything_else(broker: ScriptedBroker) -> None:
-    """A document of many megabytes without it: nearly all of the time is decoding it."""
+    """Looking for a token in a large document takes less than a quarter of the time of decoding it."""
     topics = {f"persistent://t/n/topic-{number}": {"msgRateIn": 0.5, "publishers": []} for number in range(40_000)}
     body = json.dumps(topics).encode()
     pieces = [body[at : at + (1 << 18)] for at in range(0, len(body), 1 << 18)]
@@ -304,7 +304,7 @@ def test_looking_for_a_token_takes_less_time_than_anything_else(broker: Scripted
 
 
 def test_a_batch_that_meets_echoes_keeps_no_token(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Ledger, log, outcomes and events of a batch whose calls are answered with the token, in whole and in part."""
+    """The ledger, the log and the events of a batch hold no part of a token that the brokers repeat."""
     caplog.set_level(logging.DEBUG)
     events: list[Event] = []
     with running_simulator(SKEWED, token=TOKEN) as simulator:
@@ -323,7 +323,7 @@ def test_a_batch_that_meets_echoes_keeps_no_token(tmp_path: Path, caplog: pytest
 
 
 def test_the_words_of_a_failure_are_told_apart_from_its_mask(broker: ScriptedBroker) -> None:
-    """The reason around the token is what an operator needs."""
+    """The reason of a failure keeps its words around the masked token."""
     broker.on(PATH, answer({"reason": f"Token {TOKEN} expired at noon"}, 401))
     with Reader(settings(broker.url)) as reader, pytest.raises(StatusError) as caught:
         reader.tenants()

@@ -71,7 +71,7 @@ def test_a_map_for_any_host_leads_to_no_stranger(brokers: Callable[[], ScriptedB
 
 
 def test_a_mapped_redirect_is_held_to_its_path(brokers: Callable[[], ScriptedBroker]) -> None:
-    """The map says where, and nothing about what."""
+    """A redirect that the address map covers is refused when it leads to another path."""
     first, owner = brokers(), brokers()
     first.on(TENANTS, redirect("http://b-2.internal:8080/admin/v2/clusters"))
     made = AdminSettings(
@@ -83,7 +83,7 @@ def test_a_mapped_redirect_is_held_to_its_path(brokers: Callable[[], ScriptedBro
 
 
 def test_a_broker_that_is_reached_by_https_stays_so(brokers: Callable[[], ScriptedBroker], tmp_path: Path) -> None:
-    """Though the addresses are http: a redirect to itself does not lose what the map says."""
+    """A broker that the address map reaches by https is still reached so after a redirect to itself."""
     authority, front, mapped = Authority(tmp_path), brokers(), brokers()
     url = over_tls(mapped, authority.files)
     mapped.on(TENANTS, redirect(f"{TENANTS}?authoritative=true"), answer([]))
@@ -147,7 +147,7 @@ def test_a_proxy_sees_hosts_and_no_secret(brokers: Callable[[], ScriptedBroker],
 def test_a_change_that_breaks_behind_a_proxy_is_sent_once(
     scheme: str, brokers: Callable[[], ScriptedBroker], tmp_path: Path
 ) -> None:
-    """A connection that breaks after the call was sent is none that was never made: no other broker gets the call."""
+    """A change is not sent to another broker when the connection breaks after it was sent through a proxy."""
     authority, first, second = Authority(tmp_path), brokers(), brokers()
     urls = [over_tls(each, authority.files) if scheme == "https" else each.url for each in (first, second)]
     for each in (first, second):
@@ -162,7 +162,7 @@ def test_a_change_that_breaks_behind_a_proxy_is_sent_once(
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:8080", "http://broker:8080"])
 def test_a_proxy_elsewhere_is_told_no_secret_in_clear(url: str) -> None:
-    """It reads all that goes by http, to this very machine too."""
+    """Settings with a token, an http address and a proxy on another host are refused."""
     with pytest.raises(ConfigurationError, match="would travel unencrypted"):
         AdminSettings((url,), SecretStr(TOKEN), proxy="http://proxy.example.org:3128")
 
@@ -218,7 +218,7 @@ def asking_for_certificates(server: ScriptedBroker, authority: Authority) -> str
 def test_a_client_certificate_and_a_login_are_for_brokers_only(
     brokers: Callable[[], ScriptedBroker], tmp_path: Path
 ) -> None:
-    """A bookie or an issuer that asks for a certificate, too, gets none; nor does a bookie get a header."""
+    """The client certificate and the authorization header go to brokers only, not to a bookie or an issuer."""
     authority, broker, bookie, giving = Authority(tmp_path), brokers(), brokers(), brokers()
     shown: dict[str, list[Any]] = {"broker": [], "bookie": []}
     urls = [asking_for_certificates(each, authority) for each in (broker, bookie, giving)]
@@ -248,7 +248,7 @@ def test_a_client_certificate_and_a_login_are_for_brokers_only(
 
 
 def test_a_client_secret_is_for_the_issuer_only(broker: ScriptedBroker, issuer: Issuer) -> None:
-    """Brokers get the access token; the issuer gets no header, also when it is asked again."""
+    """Brokers get the access token and never the client secret; the issuer gets no authorization header."""
     broker.on(TENANTS, answer({"reason": "expired"}, status=401))
     with Reader(by_oauth2(broker.url, issuer.url)) as reader, pytest.raises(AdminError):
         reader.tenants()
@@ -277,7 +277,7 @@ def test_an_issuer_sends_the_client_secret_nowhere_else(
 
 @pytest.mark.parametrize("key", ["issuer_url", "token_url"])
 def test_a_client_secret_does_not_travel_unencrypted(key: str) -> None:
-    """Unless somebody allowed it; to this machine it may."""
+    """A client secret for an issuer over http is refused unless `allow_unencrypted_token` is set."""
     login = ClientCredentials("c", SecretStr(SECRET), **{key: "http://issuer.example.org"})
     with pytest.raises(ConfigurationError, match="client secret would travel unencrypted") as caught:
         AdminSettings(("https://b:1",), login=login)
@@ -287,7 +287,7 @@ def test_a_client_secret_does_not_travel_unencrypted(key: str) -> None:
 
 @pytest.mark.parametrize("login", ["basic", "oauth2"])
 def test_other_secrets_do_not_travel_unencrypted_either(login: str) -> None:
-    """A password and an access token are what a token is."""
+    """A password or an access token for a broker over http is refused."""
     made: Any = {
         "basic": Basic("me", SecretStr(PASSWORD)),
         "oauth2": ClientCredentials("c", SecretStr(SECRET), issuer_url="https://i"),
@@ -333,7 +333,7 @@ def test_a_password_that_is_repeated_is_masked(
 def test_an_access_token_that_is_repeated_is_masked(
     broker: ScriptedBroker, issuer: Issuer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It was not known when the settings were made; the one before it is masked as well."""
+    """Access tokens that a broker repeats are masked, the present one and the one before it."""
     later = TOKEN[::-1]
     issuer.tokens = [TOKEN, later]
     broker.on(TENANTS, answer({"reason": f"{TOKEN} is over"}, status=401), answer({"reason": f"{TOKEN} {later}"}, 403))
@@ -362,7 +362,7 @@ def test_a_secret_that_an_issuer_repeats_is_masked(
 def test_the_next_token_of_a_file_is_masked(
     broker: ScriptedBroker, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It came after the settings were made."""
+    """A token that was read from the token file later is masked like the first one."""
     file = tmp_path / "token"
     later = TOKEN[::-1]
     file.write_text(later)
@@ -383,7 +383,7 @@ def test_the_next_token_of_a_file_is_masked(
     ],
 )
 def test_what_a_job_says_last_holds_no_secret_of_its_environment(login: Any, secret: str) -> None:
-    """A Spark job's own words are shown where it fails."""
+    """The last words of a Spark job are shown with the secrets of its environment masked."""
     made = AdminSettings(("https://a:1",), SecretStr(TOKEN) if login is None else None, login=login)
     assert _hidden(f"it ended with {secret}!", made.in_environment({})) == "it ended with ***!"
     assert secret not in repr(made)
@@ -392,7 +392,7 @@ def test_what_a_job_says_last_holds_no_secret_of_its_environment(login: Any, sec
 def test_a_checkup_with_client_credentials_keeps_no_secret(
     brokers: Callable[[], ScriptedBroker], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Snapshot, page, JSON and terminal, of a cluster that lets in nobody else."""
+    """A check-up with client credentials keeps no secret in its snapshot, page, JSON or terminal output."""
     given = Issuer(brokers(), [TOKEN], SECRET)
     file, kept = tmp_path / "oauth2.json", tmp_path / "kept"
     kept.mkdir()

@@ -67,7 +67,7 @@ OTHER_PATHS = [
 def test_what_was_approved_for_one_path_is_not_done_at_another(
     call: Call, path: str, words: str, pair: tuple[ScriptedBroker, ScriptedBroker]
 ) -> None:
-    """Another name, another resource, one more or less of a segment: refused, with what would have been called."""
+    """A change is refused when a redirect leads to another path, and the error says so."""
     with pytest.raises(RedirectRefused) as caught:
         sent_on(pair, call, path, urlencode(call.query))
     assert words in str(caught.value)
@@ -94,7 +94,7 @@ OTHER_QUERIES = [
 def test_a_redirect_adds_nothing_to_a_call_and_takes_nothing_away(
     call: Call, query: str, pair: tuple[ScriptedBroker, ScriptedBroker]
 ) -> None:
-    """All that a broker may add is `authoritative`, and all that it may drop is where an unload's bundle goes."""
+    """A change is refused when a redirect alters its query or gives `authoritative` an invalid value."""
     with pytest.raises(RedirectRefused, match=r"another query|neither true nor false"):
         sent_on(pair, call, call.path, query)
     assert pair[1].connections == []
@@ -116,20 +116,20 @@ def test_a_redirect_adds_nothing_to_a_call_and_takes_nothing_away(
 def test_what_pulsar_itself_answers_is_followed(
     call: Call, query: str, pair: tuple[ScriptedBroker, ScriptedBroker]
 ) -> None:
-    """A leader and an owner elsewhere: the same call, with the same method, at another broker."""
+    """A redirect as Pulsar itself gives it is followed with the same method and path at the other broker."""
     sent_on(pair, call, call.path, query)
     (asked,) = pair[1].asked
     assert (asked.method, asked.target) == (call.method, f"{call.path}?{query}".partition("#")[0].rstrip("?"))
 
 
 def test_another_way_to_write_the_same_path_is_the_same(pair: tuple[ScriptedBroker, ScriptedBroker]) -> None:
-    """Escapes of what needs none, and small letters in escapes; what is called is written as it was at first."""
+    """A redirect that escapes the same path in another way is followed, with the path as first written."""
     sent_on(pair, AWKWARD, AWKWARD.path.replace("%2F", "%2f").replace("~", "%7E").replace("shop", "%73hop"), "")
     assert [asked.target for asked in pair[1].asked] == [AWKWARD.path]
 
 
 def test_a_lookup_may_come_back_as_javas_encoder_writes_it(pair: tuple[ScriptedBroker, ScriptedBroker]) -> None:
-    """A plus is a space there and nowhere else; a literal plus is escaped, and stays one."""
+    """A lookup's redirect may write spaces as plus signs, and is refused when it unescapes a literal plus."""
     second = pair[1]
     lookup = calls.look_up("persistent://shop/live/a b*c~d+e")
     written = lookup.path.replace("%20", "+").replace("%2A", "*").replace("~", "%7E")
@@ -153,14 +153,14 @@ def test_the_second_of_two_redirects_is_held_to_the_first_call(brokers: Callable
 
 @pytest.mark.parametrize("call", [RETENTION, QUOTA, UNLOAD], ids=["delete", "delete with a query", "put"])
 def test_a_change_is_not_turned_into_something_to_read(call: Call, pair: tuple[ScriptedBroker, ScriptedBroker]) -> None:
-    """303 means: now read that. Whether the change was made it does not say."""
+    """A change that is redirected with status 303 is refused and not sent on."""
     with pytest.raises(RedirectRefused, match="303"):
         sent_on(pair, call, call.path, urlencode(call.query), status=303)
     assert pair[1].connections == []
 
 
 def test_looking_is_held_to_its_path_as_well(pair: tuple[ScriptedBroker, ScriptedBroker]) -> None:
-    """A list of one tenant's namespaces is not that of another's."""
+    """A call that only reads is refused when a redirect leads to another path."""
     first, second = pair
     first.on("/admin/v2/namespaces/shop", redirect(f"{second.url}/admin/v2/namespaces/payments"))
     with Reader(settings(first.url, read_attempts=1)) as reader, pytest.raises(RedirectRefused, match="payments"):
@@ -209,7 +209,7 @@ def test_over_tls_a_host_of_the_cluster_has_no_other_ports(
 def test_over_tls_a_port_that_brokers_are_known_to_have_is_theirs(
     known_by: str, tls_pair: tuple[ScriptedBroker, ScriptedBroker, tuple[Path, Path]]
 ) -> None:
-    """Ids carry the plain port where a broker has both, so that the port for TLS has to be known from elsewhere."""
+    """A redirect to a TLS port is followed when settings, brokers' configuration or the list name the port."""
     first, second, files = tls_pair
     urls = [f"https://{first.id}"]
     if known_by == "the settings":

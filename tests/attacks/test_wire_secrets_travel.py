@@ -69,13 +69,13 @@ def test_somebody_may_allow_it_and_without_a_token_nothing_is_at_stake() -> None
 
 
 def test_one_of_several_addresses_is_enough_to_refuse() -> None:
-    """The first one may be loopback."""
+    """Settings are refused when any of several addresses would get the token unencrypted."""
     with pytest.raises(ConfigurationError, match="to broker-2:8080"):
         AdminSettings(("http://127.0.0.1:8080", "http://broker-2:8080"), SECRET)
 
 
 def test_a_broker_behind_a_tunnel_gets_no_token_in_clear(broker: ScriptedBroker) -> None:
-    """The settings name loopback, as of a forwarded port; the cluster lists brokers that are elsewhere."""
+    """A listed broker on another host gets no token over http, although the settings name loopback."""
     with (
         Reader(settings(broker.url)) as reader,
         reader.at("192.0.2.1:8080") as there,
@@ -85,7 +85,7 @@ def test_a_broker_behind_a_tunnel_gets_no_token_in_clear(broker: ScriptedBroker)
 
 
 def test_a_redirect_does_not_lead_the_token_into_the_open(broker: ScriptedBroker) -> None:
-    """A member that is elsewhere is reached by http only where that is allowed."""
+    """A redirect to a broker on another host is refused when the token would travel unencrypted."""
     broker.on(MEMBERS, answer([broker.id, "192.0.2.1:8080"]))
     broker.on(PATH, redirect(f"http://192.0.2.1:8080{PATH}"))
     with (
@@ -125,7 +125,7 @@ def test_the_admin_connection_is_held_to_it(
 
 @pytest.mark.parametrize("name", ["admin", "events"])
 def test_a_key_that_is_neither_true_nor_false_allows_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A slip of the hand is told."""
+    """A connection is refused when its `allow_unencrypted_token` is neither true nor false."""
     extra = {"allow_unencrypted_token": "yes", "service_url": "pulsar://broker:6650"}
     connection(monkeypatch, f"pulsar_{name}_east", host="broker", password=TOKEN, extra=extra)
     with pytest.raises(ConfigurationError, match="has to be true or false"):
@@ -143,7 +143,7 @@ def test_a_process_is_told_all_of_it_and_nothing_of_another_cluster() -> None:
 
 @pytest.mark.parametrize("command", ["checkup", "plan"])
 def test_the_command_line_is_held_to_it(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line says why and how it goes; allowed, it is tried."""
+    """Commands refuse to send a token over http unless `--allow-unencrypted-token` is given, and name it."""
     token = tmp_path / "token"
     token.write_text(TOKEN)
     arguments = [command, "--admin-url", "http://no-such-host.invalid:8080", "--token-file", str(token)]
@@ -218,7 +218,7 @@ def published(monkeypatch: pytest.MonkeyPatch, service_url: str, **extra: Any) -
 def test_events_do_not_give_their_token_to_a_host_of_another_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A certificate that is trusted for one host is none for all of them."""
+    """The events client sends no token to a host whose certificate is for another name."""
     files = certificate(tmp_path, "somebody-else.example.org")
     with listening(server_context(files)) as server:
         published(monkeypatch, f"pulsar+ssl://localhost:{server.port}", ca_file=str(files[0]))
@@ -229,7 +229,7 @@ def test_events_do_not_give_their_token_to_a_host_of_another_name(
 def test_events_do_not_give_their_token_to_a_host_that_nobody_vouches_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without `ca_file` a certificate of one's own is not trusted."""
+    """The events client sends no token to a host whose certificate is not trusted."""
     files = certificate(tmp_path, "localhost")
     with listening(server_context(files)) as server:
         published(monkeypatch, f"pulsar+ssl://localhost:{server.port}")
@@ -249,7 +249,7 @@ def test_events_trust_the_certificates_of_their_connection(tmp_path: Path, monke
 
 @pytest.mark.parametrize("place", ["broker:6650", "10.1.2.3:6650", "127.0.0.1:6650,broker:6650", "[2001:db8::1]:6650"])
 def test_the_events_token_does_not_travel_unencrypted(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of several brokers is enough; the remedy is said, the token is not."""
+    """An event is not sent when one broker's address is unencrypted; the error has the remedy, not the token."""
     said = published(monkeypatch, f"pulsar://{place}")
     assert "would travel unencrypted to" in said
     assert "allow_unencrypted_token" in said
@@ -267,7 +267,7 @@ def test_the_events_token_may_be_allowed_to_and_stays_on_the_machine_anyway(monk
 
 
 def test_events_never_carry_the_admin_token(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    """Without a connection of their own they go nowhere, and the remedy is said; the remediation goes on."""
+    """Events are not sent without a connection of their own; the log names it, and no error is raised."""
 
     class Ledger:
         """Knows where its chain ends, and takes what is recorded."""
@@ -306,7 +306,7 @@ PROOF: Any = _Proof()
     ],
 )
 def test_where_events_go(fields: dict[str, Any], address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A service URL in the extra, or what the connection's own fields say."""
+    """The address for events comes from `service_url` in the extra, or from the connection's own fields."""
     connection(monkeypatch, "pulsar_events_east", **fields)
     assert connections.events_door("east").service_url == address
 

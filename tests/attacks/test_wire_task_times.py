@@ -20,13 +20,13 @@ SECONDS = 2.0
 
 
 def test_the_end_of_a_tasks_time_is_nothing_that_anybody_handles() -> None:
-    """It is no error of ours and none of Python's ordinary ones, so that no handler takes it for a broker's failure."""
+    """Airflow's task timeout is neither a `StewardError` nor an `Exception`, so no handler catches it."""
     assert not issubclass(AirflowTaskTimeout, StewardError | Exception)
 
 
 @pytest.mark.parametrize(("where", "calls"), [("unload", 1), ("lookup/v2", 1), ("topicHashPositions", 0)])
 def test_a_batch_whose_time_is_over_goes_on_in_the_next_try(where: str, calls: int, tmp_path: Path) -> None:
-    """While a call is under way, while it is proved, or while it is looked at first: once it is done, all in all."""
+    """A batch that a task timeout interrupted is finished in the next try, and each move is made once."""
     with running_simulator(SKEWED) as simulator:
         engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
         site = Worksite(simulator, engine)

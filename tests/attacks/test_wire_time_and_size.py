@@ -70,7 +70,7 @@ DRIPS = {
 def test_a_call_is_over_in_its_time_whatever_drips(
     what: str, scheme: str, broker: ScriptedBroker, tmp_path: Path
 ) -> None:
-    """Each byte comes well before the time limit of a wait, and there is no last one."""
+    """A call ends with `TimedOut` although the broker keeps sending small pieces without an end."""
     files = certificate(tmp_path) if scheme == "https" else None
     url = over_tls(broker, files) if files else broker.url
     broker.on(PATH, DRIPS[what])
@@ -102,7 +102,7 @@ def taking_connections(then: Callable[[socket.socket, threading.Event], None]) -
 
 
 def test_a_handshake_is_over_in_its_time() -> None:
-    """A server that drips TLS never comes as far as HTTP."""
+    """A call ends in time although the server sends its TLS handshake byte by byte."""
 
     def drip(connection: socket.socket, over: threading.Event) -> None:
         connection.sendall(b"\x16\x03\x03\x40\x00")  # a handshake record of 16 KiB, of which a byte comes at a time
@@ -115,7 +115,7 @@ def test_a_handshake_is_over_in_its_time() -> None:
 
 
 def test_connecting_is_over_in_its_time_however_many_addresses_a_name_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library would give each of them the whole time limit of connecting."""
+    """Connecting ends in time although the host's name has a hundred addresses that do not answer."""
     with ExitStack() as opened, socket.create_server(("127.0.0.1", 0), backlog=0) as full:
         for _ in range(4):  # connections that nobody takes: from then on the kernel answers to no other
             waiting = opened.enter_context(closing(socket.socket()))
@@ -129,7 +129,7 @@ def test_connecting_is_over_in_its_time_however_many_addresses_a_name_has(monkey
 
 
 def test_redirects_share_the_time_of_one_call(broker: ScriptedBroker) -> None:
-    """Five brokers that each take nearly all of it are not waited for one after the other."""
+    """All redirects of one call share its total time limit."""
 
     def late(reply: Reply) -> Reply:
         def after_a_while(handler: Handler) -> None:
@@ -201,7 +201,7 @@ def test_pieces_hold_the_same_measure(broker: ScriptedBroker) -> None:
 
 
 def test_an_answer_within_measure_is_read(broker: ScriptedBroker) -> None:
-    """The limit is no rounding: just below it all is read, packed or not."""
+    """An answer just below the size limit is read completely, compressed or not."""
     names = ["x" * 1000] * 900
     body = str(names).replace("'", '"').encode()
     broker.on(PATH, answer(body), answer(gzip.compress(body), headers={"Content-Encoding": "gzip"}))
@@ -227,7 +227,7 @@ def twice(body: bytes) -> bytes:
 )
 @pytest.mark.parametrize("status", [b"200 OK", b"307 Temporary Redirect", b"500 Internal Server Error"])
 def test_what_is_packed_more_than_once_is_not_unpacked(headers: bytes, status: bytes, broker: ScriptedBroker) -> None:
-    """One way of packing, once: the second one is what makes a bomb of a few bytes."""
+    """An answer that is compressed more than once, or in an unsupported way, is refused."""
     body = twice(b'["public"]')
     head = b"HTTP/1.1 " + status + b"\r\n" + headers + b"Content-Length: %d\r\n\r\n" % len(body)
     broker.on(PATH, flooding_once(head + body))
@@ -247,7 +247,7 @@ def flooding_once(sent: bytes) -> Reply:
 
 
 def test_a_bomb_needs_no_memory(broker: ScriptedBroker) -> None:
-    """A hundred megabytes in one are refused while it is unpacked, and not afterwards."""
+    """An answer that unpacks to more than the size limit is refused before it takes much memory."""
     bomb = gzip.compress(b" " * (128 << 20), compresslevel=1)
     broker.on(PATH, answer(bomb, headers={"Content-Encoding": "gzip"}))
     tracemalloc.start()
@@ -261,7 +261,7 @@ def test_a_bomb_needs_no_memory(broker: ScriptedBroker) -> None:
 
 
 def test_a_line_without_end_costs_no_more_than_its_bytes() -> None:
-    """Prometheus's text is divided at line ends: where there are none, nothing is gathered until there is one."""
+    """A Prometheus text without line ends is read without being gathered in memory."""
     pieces = [b"x" * (1 << 18)] * 64 + [b"\nwanted 1\n"]
     tracemalloc.start()
     try:
@@ -274,7 +274,7 @@ def test_a_line_without_end_costs_no_more_than_its_bytes() -> None:
 
 
 def test_a_head_that_is_none_is_not_read_on(broker: ScriptedBroker, caplog: pytest.LogCaptureFixture) -> None:
-    """The library would take what follows for the body, and write the line that is no header to the log."""
+    """An answer with a line that is no header is refused, and the line is not written to the log."""
     broker.on(PATH, flooding_once(OK + b"X-One: 1\r\nthis is no header\r\n\r\n[]"))
     error = failure(broker.url, read_attempts=1)
     assert isinstance(error, BrokenAnswer)
@@ -282,7 +282,7 @@ def test_a_head_that_is_none_is_not_read_on(broker: ScriptedBroker, caplog: pyte
 
 
 def test_an_interim_answer_is_not_taken_for_the_last_one(broker: ScriptedBroker) -> None:
-    """Else the answer that follows would be read as that to the next question on the same connection."""
+    """An interim answer is refused, and the next call does not get the answer that follows it."""
     interim = b"HTTP/1.1 103 Early Hints\r\n\r\n"
 
     def reply(handler: Handler) -> None:
@@ -299,7 +299,7 @@ def test_an_interim_answer_is_not_taken_for_the_last_one(broker: ScriptedBroker)
 
 
 def test_an_answer_asks_nobody_to_repeat_anything(broker: ScriptedBroker) -> None:
-    """A cookie is not kept, and so not sent along with the next call."""
+    """The cookie of an answer is not sent with the next call."""
     sent: list[str | None] = []
 
     def cookie(handler: Handler) -> None:
@@ -322,7 +322,7 @@ def test_a_list_of_brokers_that_drips_holds_no_redirect_up(broker: ScriptedBroke
 
 
 def test_silence_within_the_head_ends_with_the_time_of_a_wait(broker: ScriptedBroker) -> None:
-    """The time limit of one wait still holds below that of the whole call."""
+    """A call ends by the time limit of one wait when the broker falls silent within the head."""
     broker.on(PATH, silence(OK + b"X-One: 1\r\n"))
     with in_time():
         error = failure(broker.url, read_timeout_seconds=0.3, read_attempts=1)

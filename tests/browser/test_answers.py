@@ -83,7 +83,7 @@ def ttl_of(care: Care, namespace: str) -> int | None:
 
 
 def test_all_but_one_namespace(care: Care, pages: Pages, namespaces: tuple[str, ...]) -> None:
-    """It is left out by its name, though its step stays ticked."""
+    """A namespace that the approver leaves out by name is not changed, although its step stays ticked."""
     plan = planned(care, *namespaces)
     (detail,) = care.approvals(1, care.remediate(plan_id=plan.plan_id))
     pages.open_question_of_plan(plan.plan_id, "b1")

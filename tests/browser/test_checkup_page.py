@@ -47,7 +47,7 @@ def page(tmp_path: Path) -> str:
 
 
 def test_the_page_draws_and_fetches_nothing(browser: WebDriver, page: str, screenshots: Path) -> None:
-    """Every figure is drawn; nothing was asked for elsewhere, no name became a link, and none was run."""
+    """The page draws every figure and fetches nothing, and no name becomes a link or runs as a script."""
     browser.get(page)
     places = browser.execute_script("return document.querySelectorAll('.plot').length")
 
@@ -61,7 +61,7 @@ def test_the_page_draws_and_fetches_nothing(browser: WebDriver, page: str, scree
 
 
 def test_the_page_is_light_and_dark(browser: WebDriver, page: str) -> None:
-    """The drawings' words follow the colours of the rest."""
+    """The text of the drawings has the page's colour in the light and in the dark scheme."""
     inks = []
     for scheme in ("light", "dark"):
         features = [{"name": "prefers-color-scheme", "value": scheme}]
@@ -74,7 +74,7 @@ def test_the_page_is_light_and_dark(browser: WebDriver, page: str) -> None:
 
 
 def test_the_drawings_fit_on_paper(browser: WebDriver, page: str) -> None:
-    """They shrink before the page is printed, as a printer gives them no second chance."""
+    """The drawings are at most 640 pixels wide once the page is about to be printed."""
     browser.get(page)
 
     assert browser.execute_script(WIDEST) <= 640

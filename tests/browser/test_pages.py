@@ -124,7 +124,7 @@ def test_every_page_can_be_read(browser: Chrome, shown: Shown, screenshots: Path
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [WIDE, NARROW])
 def test_axe_finds_nothing_serious(browser: Chrome, shown: Shown, scheme: str, width: int) -> None:
-    """On any page; what it calls serious or critical keeps people out who do not see, or use no mouse."""
+    """Axe finds no serious or critical violation on any page."""
     axe = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
     found: dict[str, list[str]] = {}
     browser.set_script_timeout(AXE_WITHIN_S)
@@ -144,7 +144,7 @@ def test_a_narrow_window_scrolls_down_only(browser: Chrome, shown: Shown, screen
 
 
 def test_by_keyboard(browser: Chrome, shown: Shown) -> None:
-    """Down to the second row and into it; to the search field; to the list of keys; to history."""
+    """Keys move to a row and open it, reach the search field, show the list of keys and open the history."""
 
     def press(*keys: str) -> None:
         for key in keys:

@@ -63,7 +63,7 @@ def token(airflow: Airflow, user: str) -> str:
 
 
 def test_only_who_is_logged_in_sees_anything(airflow: Airflow) -> None:
-    """No path answers without a token or with a wrong one; each role may look, and none may send anything."""
+    """Every path refuses a missing or wrong token; every role may read, and none may post to the history."""
     base = f"{airflow.spec.url}/steward"
     assert {path: httpx.get(f"{base}{path}", timeout=60).status_code for path in PATHS} == dict.fromkeys(PATHS, 401)
     wrong = {"Authorization": "Bearer e30.e30.e30"}

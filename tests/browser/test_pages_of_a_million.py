@@ -66,7 +66,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str
 def test_every_page_of_a_million_partitions_can_be_read(
     browser: Chrome, pages: Mapping[str, str], screenshots: Path, width: int
 ) -> None:
-    """It holds as much as people read, scrolls down only, and the console stays empty."""
+    """Every page has a bounded size, fits the window's width and leaves the browser's console empty."""
     for name, address in pages.items():
         opened(browser, address, width=width)
         browser.save_screenshot(str(screenshots / f"million-{name}-{'wide' if width == WIDE else 'narrow'}.png"))

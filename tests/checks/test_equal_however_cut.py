@@ -339,7 +339,7 @@ TRIED = settings(
 def test_all_checks_say_the_same_however_a_snapshot_is_cut(
     history: list[Rows], grouping: list[int], policy: Policy
 ) -> None:
-    """Findings, how many more there are, why all is quiet, and why nothing can be told.
+    """All checks give the same judgement of a snapshot however it is cut into shards.
 
     Few examples, as each asks some 250 questions nine times; the extended test tries others.
     """
@@ -350,5 +350,5 @@ def test_all_checks_say_the_same_however_a_snapshot_is_cut(
 @settings(TRIED, max_examples=20)
 @CASE
 def test_the_same_of_many_more_snapshots(history: list[Rows], grouping: list[int], policy: Policy) -> None:
-    """Others, and more of them."""
+    """All checks give the same judgement of further snapshots however these are cut into shards."""
     same_however_cut(history, grouping, policy)

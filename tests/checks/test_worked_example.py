@@ -27,7 +27,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def test_its_test_passes(environment: dict[str, str], tmp_path: Path) -> None:
-    """Three promises, each judged whole and in shards."""
+    """The three tests of the guide pass in a copy of the library that has the guide's check."""
     for name in ("conftest.py", "test_subscription_fanout.py"):
         text = TEST if name.startswith("test_") else (ROOT / "tests" / "checks" / name).read_text(encoding="utf-8")
         (tmp_path / name).write_text(text, encoding="utf-8")
@@ -38,7 +38,7 @@ def test_its_test_passes(environment: dict[str, str], tmp_path: Path) -> None:
 
 
 def test_it_is_found_without_being_named_anywhere(environment: dict[str, str], tmp_path: Path) -> None:
-    """It is explained, at its place in the guide, with its threshold."""
+    """The guide's check is listed at its place and explained with its threshold, without an entry in any list."""
     listed = _run(environment, tmp_path, "pulsar_steward.cli", "explain").stdout
     told = _run(environment, tmp_path, "pulsar_steward.cli", "explain", "subscription-fanout").stdout
     assert listed.index("producer-fanout") < listed.index("subscription-fanout") < listed.index("connection-churn")

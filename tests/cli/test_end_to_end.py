@@ -35,7 +35,7 @@ HEALTHY = pytest.param(
 
 @pytest.mark.parametrize(("piled_up", "code"), [HEALTHY, pytest.param(True, 1, id="piled up")])
 def test_a_checkup_of_a_cluster(tmp_path: Path, *, piled_up: bool, code: int) -> None:
-    """Healthy is 0; piled-up coordinators are 1, with the finding, valid JSON and a plan from the kept snapshot."""
+    """A check-up writes valid JSON, and ends with 0 if healthy and with 1 and a plan if coordinators are piled up."""
     (tmp_path / "token").write_text(f"{TOKEN}\n", encoding="utf-8")
     with running_simulator(ClusterSpec(tc_owner=0 if piled_up else None), token=TOKEN) as cluster:
         urls = [word for url in cluster.admin_urls for word in ("--admin-url", url)]
@@ -65,7 +65,7 @@ def test_a_checkup_of_a_cluster(tmp_path: Path, *, piled_up: bool, code: int) ->
 
 @pytest.mark.parametrize(("token", "words"), [("wrong", "--token-file"), (None, "--token-file")])
 def test_a_cluster_that_does_not_let_us_in(tmp_path: Path, token: str | None, words: str) -> None:
-    """A wrong token or none ends with 2 and the remedy."""
+    """A check-up with a wrong token or without one ends with exit code 2 and names the remedy."""
     (tmp_path / "token").write_text(str(token), encoding="utf-8")
     with running_simulator(ClusterSpec(brokers=1), token=TOKEN) as cluster:
         given = ["--token-file", "token"] if token else []
@@ -76,7 +76,7 @@ def test_a_cluster_that_does_not_let_us_in(tmp_path: Path, token: str | None, wo
 
 
 def test_no_such_address(tmp_path: Path) -> None:
-    """It ends with 2 and the remedy."""
+    """A check-up of an address where no broker answers ends with exit code 2 and names the remedy."""
     ended = steward(tmp_path, "checkup", "--admin-url", "http://127.0.0.1:1")
 
     assert (ended.returncode, ended.stdout) == (2, "")

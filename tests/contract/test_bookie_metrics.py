@@ -77,7 +77,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 @pytest.mark.live
 def test_a_real_bookie_tells_its_disks_in_percent(real: Lab) -> None:
-    """One ledger directory, whose path is in the name of its series; 0 until the bookie first looks at its disks."""
+    """A real bookie reports the use of its one ledger directory in percent, in a series named after its path."""
     values = told(f"{url_of(real)}/metrics")
     (directory,) = values.keys() - {STATUS, WRITABLE}
     assert re.fullmatch(DIRECTORY, directory)
@@ -109,7 +109,7 @@ def test_a_real_bookie_tells_its_process_and_its_auto_recovery(real: Lab) -> Non
 
 
 def test_the_simulator_tells_its_process_and_its_auto_recovery() -> None:
-    """Of the auditor and of another bookie."""
+    """Simulated bookies report the series of process and auto recovery, and those of audits only at the auditor."""
     with running_servers(BookieSpec(auditor=AuditorSpec()), BookieSpec()) as servers:
         first, second = ({each.series for each in samples_of(url.partition("=")[2])} for url in servers.metrics_urls)
     assert first >= OF_PROCESS | OF_AUDITOR | {copies.COPIED}

@@ -79,7 +79,7 @@ def test_the_load_manager_is_told(reader: Reader) -> None:
 
 
 def test_brokers_own_the_namespaces_in_which_they_watch_themselves(api: Api) -> None:
-    """One kind more than with the modular load manager; 4.0 writes the cluster into some of the names, 4.2 does not."""
+    """Each broker owns a heartbeat and an SLA monitor namespace, in some versions with the cluster's name."""
     for at, broker in enumerate(api.ids):
         owned = api.get(f"/admin/v2/brokers/local/{broker}/ownedNamespaces", at)
         watched = {each.rpartition("/")[0] for each in owned if re.match(HEARTBEAT, each.rpartition("/")[0])}
@@ -87,7 +87,7 @@ def test_brokers_own_the_namespaces_in_which_they_watch_themselves(api: Api) -> 
 
 
 def test_there_is_no_load_report(api: Api) -> None:
-    """The question is an error to it."""
+    """A broker with the extensible load manager answers a request for the load report with 500."""
     answer = api.call("GET", "/admin/v2/broker-stats/load-report")
     assert answer.status_code == httpx.codes.INTERNAL_SERVER_ERROR
     assert "UnsupportedOperationException" in answer.text
@@ -113,7 +113,7 @@ def test_a_brokers_usage_is_in_its_metrics(api: Api, reader: Reader) -> None:
 
 
 def test_a_bundle_is_handed_over(api: Api) -> None:
-    """Whichever broker is asked sends on to the owner, destination and all; then the destination owns it, unasked."""
+    """An unload with a destination is redirected to the owner, and the destination owns the bundle without a lookup."""
     namespace = api.new_namespace()
     owner = api.look_up(f"{namespace}/topic")
     bundle = api.bundle_of(f"{namespace}/topic")
@@ -151,7 +151,7 @@ def test_a_destination_for_a_bundle_that_nobody_owns_is_forgotten(api: Api) -> N
 
 
 def test_any_broker_looks_up(api: Api) -> None:
-    """Without sending the caller on, whoever owns the bundle."""
+    """Every broker answers a lookup without a redirect, and all name the same owner."""
     namespace = api.new_namespace()
     owners = set()
     for at in range(len(api.ids)):

@@ -32,7 +32,7 @@ LOAD_REPORT = {
 
 
 def test_the_load_report_has_its_figures_in_their_places(api: Api) -> None:
-    """Usage and limit of each resource, and totals, at the broker that was asked."""
+    """The load report of a broker has the usage and limit of each resource, the totals and its own address."""
     report = api.get("/admin/v2/broker-stats/load-report", at=2)
     assert {path.replace(".:", ":") for path in shape(report)} >= LOAD_REPORT
     assert report["webServiceUrl"] == f"http://{api.ids[2]}"
@@ -83,7 +83,7 @@ IDLE_SUBSCRIPTION = {
 
 
 def test_broker_stats_nest_topics_under_namespace_and_bundle(api: Api, namespace: str) -> None:
-    """A broker's document holds what it owns, with the idle subscription of a topic that no consumer came to."""
+    """Broker-stats of the owner have a topic under its namespace and bundle, with its idle subscription."""
     topic = api.new_partitioned(namespace, 1)
     api.final("PUT", f"/admin/v2/persistent/{topic}/subscription/idle")
     name, bundle = f"persistent://{topic}-partition-0", api.bundle_of(f"{topic}-partition-0")
@@ -100,7 +100,7 @@ def test_broker_stats_nest_topics_under_namespace_and_bundle(api: Api, namespace
 
 
 def test_topic_stats_hold_what_broker_stats_leave_out(api: Api, namespace: str) -> None:
-    """Delayed messages, holes, quota limits and the owner stand in ``/stats`` only."""
+    """The ``/stats`` of a topic have delayed messages, ack holes, quota limits and the owner."""
     topic = api.new_partitioned(namespace, 1)
     api.final("PUT", f"/admin/v2/persistent/{topic}/subscription/idle")
     figures = api.get(f"/admin/v2/persistent/{topic}-partition-0/stats")
@@ -115,7 +115,7 @@ def test_topic_stats_hold_what_broker_stats_leave_out(api: Api, namespace: str) 
 
 
 def test_partitioned_stats_hold_every_partition_unless_told_not_to(api: Api, namespace: str) -> None:
-    """The sums come with the partitions, or with none of them."""
+    """Partitioned stats have each partition by its name, and no partition with ``perPartition=false``."""
     topic = api.new_partitioned(namespace, 2)
     figures = api.get(f"/admin/v2/persistent/{topic}/partitioned-stats")
     assert set(figures["partitions"]) == {f"persistent://{topic}-partition-{index}" for index in range(2)}
@@ -124,7 +124,7 @@ def test_partitioned_stats_hold_every_partition_unless_told_not_to(api: Api, nam
 
 
 def test_metrics_are_open_to_all_and_want_a_slash(api: Api) -> None:
-    """Without the slash the address redirects, 4.2.4 to a bare path; with it, text in the Prometheus format."""
+    """Metrics are answered without a token in the Prometheus format, and the path without a slash is redirected."""
     bare = api.call("GET", "/metrics")
     redirected = {"4.2.4": (301, "/metrics/")}.get(api.version, (302, f"http://{api.ids[0]}/metrics/"))
     assert (bare.status_code, bare.headers["Location"]) == redirected

@@ -57,7 +57,7 @@ def test_a_real_broker_counts_its_lines_by_level(lab: Lab) -> None:
 
 @pytest.mark.live
 def test_a_real_broker_at_debug_is_seen_while_it_runs(lab: Lab) -> None:
-    """From the second on in which its log configuration changes, and no longer once it is changed back."""
+    """A running broker counts lines at DEBUG once its log configuration changes, until it is changed back."""
     url = lab.admin_urls[0]
     lab.log_at(BROKER, "DEBUG")
     wait_until(lambda: lines_of(url)["debug"] > 100, "a hundred lines at DEBUG are counted", WITHIN_S)

@@ -88,12 +88,12 @@ def _ledgers(seen: list[Told], namespace: str) -> bool:
 
 
 def test_every_series_that_is_read_is_told_but_for_known_ones(samples: list[Told]) -> None:
-    """A real broker tells no more of them than the simulator does, and no fewer."""
+    """A broker reports every series that is read except those that are listed as absent."""
     assert {sample.series for sample in samples} == READ - ABSENT
 
 
 def test_every_sample_has_the_labels_of_its_series(samples: list[Told]) -> None:
-    """A check that asks for a label finds it on both."""
+    """Every sample has exactly the labels that are listed for its series."""
     found: dict[str, set[frozenset[str]]] = defaultdict(set)
     for sample in samples:
         found[sample.series].add(frozenset(sample.labels))
@@ -133,10 +133,10 @@ def test_every_sample_has_the_labels_of_its_series(samples: list[Told]) -> None:
 def test_labels_that_checks_look_into_have_these_values(
     samples: list[Told], series: str, label: str, values: set[str]
 ) -> None:
-    """Collectors of the lab's brokers, states of threads, bounds of latencies in milliseconds."""
+    """Each label that a check looks into has exactly the expected values."""
     assert {sample.labels[label] for sample in samples if sample.series == series} == values
 
 
 def test_answers_are_dated(api: Api) -> None:
-    """The header by which clocks are compared is there, once."""
+    """An answer has exactly one ``Date`` header, by which clocks are compared."""
     assert len(api.call("GET", "/admin/v2/brokers/version").headers.get_list("Date")) == 1

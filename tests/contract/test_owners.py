@@ -68,7 +68,7 @@ def test_every_tenant_is_listed(api: Api) -> None:
 
 
 def test_a_topic_without_partitions_has_none(api: Api, namespace: str) -> None:
-    """0, where one that is not there is a 404."""
+    """A topic without partitions is reported with 0 partitions."""
     answer = api.final("PUT", f"/admin/v2/persistent/{namespace}/whole")
     assert answer.status_code == httpx.codes.NO_CONTENT
     told = api.call("GET", f"/admin/v2/persistent/{namespace}/whole/partitions")
@@ -76,7 +76,7 @@ def test_a_topic_without_partitions_has_none(api: Api, namespace: str) -> None:
 
 
 def test_a_coordinator_that_nobody_uses_is_not_found_at_its_owner(api: Api) -> None:
-    """The owner says so itself; the others send on to it, and so does everybody for a number that there is not."""
+    """The owner answers 404 for the stats of an unused coordinator, and the other brokers redirect to it."""
     owner = api.look_up(f"{SYSTEM}/transaction_coordinator_assign-partition-{COORDINATOR}")
     path = f"/admin/v3/transactions/coordinatorStats?coordinatorId={COORDINATOR}"
     answers = {at: api.call("GET", path, at) for at in range(len(api.ids))}

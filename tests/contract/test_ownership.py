@@ -35,7 +35,7 @@ UNLOADED_WITHIN_S = 40
     ],
 )
 def test_which_reading_calls_load_a_bundle(api: Api, namespace: str, path: str, *, loads: bool) -> None:
-    """A collector may make only those calls after which nobody owns what nobody owned before."""
+    """Some reading calls load an unowned bundle, and the others leave it without an owner."""
     topic = api.new_partitioned(namespace, 1)
     bundle = api.bundle_of(f"{topic}-partition-0")
     api.final("GET", path.format(namespace=namespace, bundle=bundle))
@@ -43,7 +43,7 @@ def test_which_reading_calls_load_a_bundle(api: Api, namespace: str, path: str, 
 
 
 def test_asking_a_topic_for_its_policy_loads_its_bundle(api: Api, namespace: str) -> None:
-    """The owner of the first partition's bundle is asked, and made where there is none."""
+    """Reading a topic's policy loads the bundle of its first partition."""
     topic = api.new_partitioned(namespace, 1)
     assert api.final("GET", f"{TOPIC.format(namespace=namespace)}/retention").content == b""
     assert api.owner(f"{namespace}/{api.bundle_of(f'{topic}-partition-0')}") is not None
@@ -58,7 +58,7 @@ def test_an_unowned_bundle_has_no_positions_to_tell(api: Api, namespace: str) ->
 
 
 def test_a_first_lookup_goes_by_the_leader_to_the_owner_to_be(api: Api, namespace: str) -> None:
-    """A follower sends on to the leader, the leader chooses; afterwards every broker answers by itself."""
+    """A follower redirects the first lookup to the leader; afterwards every broker answers by itself."""
     path = f"/lookup/v2/topic/persistent/{namespace}/topic"
     first, *_, last = api.hops("GET", path, at=api.followers()[0])
     assert first.status_code == 307
@@ -68,13 +68,13 @@ def test_a_first_lookup_goes_by_the_leader_to_the_owner_to_be(api: Api, namespac
 
 
 def test_the_bundle_of_a_topic_is_a_bare_range_even_where_there_is_no_namespace(api: Api, namespace: str) -> None:
-    """The range comes without quotes; an unknown namespace counts as one whole bundle."""
+    """A topic's bundle is answered as a range without quotes, and as the whole range in an unknown namespace."""
     assert api.bundle_of(f"{namespace}/topic") in api.bundles(namespace)
     assert api.bundle_of("public/nothing/topic") == "0x00000000_0xffffffff"
 
 
 def test_an_unload_goes_by_the_leader_which_keeps_the_destination(api: Api, namespace: str) -> None:
-    """Two redirects: the first keeps ``destinationBroker``, the second drops it, and yet the bundle goes there."""
+    """The first redirect of an unload keeps its destination and the second drops it; the bundle still goes there."""
     asked, owner = api.followers()
     bundle = api.move(namespace, f"{namespace}/topic", to=owner)
     path = f"{NAMESPACES}/{namespace}/{bundle}/unload"
@@ -90,7 +90,7 @@ def test_an_unload_goes_by_the_leader_which_keeps_the_destination(api: Api, name
 
 
 def test_an_unload_without_destination_goes_straight_to_the_owner(api: Api, namespace: str) -> None:
-    """One redirect, from any broker that is not the owner."""
+    """An unload without a destination is redirected once, straight to the owner."""
     asked, owner = api.followers()
     bundle = api.move(namespace, f"{namespace}/topic", to=owner)
     path = f"{NAMESPACES}/{namespace}/{bundle}/unload"
@@ -101,7 +101,7 @@ def test_an_unload_without_destination_goes_straight_to_the_owner(api: Api, name
 
 @pytest.mark.parametrize("destinations", list(itertools.permutations(range(3), 2)))
 def test_the_last_destination_named_wins(api: Api, namespace: str, destinations: tuple[int, int]) -> None:
-    """A destination is remembered even by an unload of what nobody owns, until the bundle is loaded."""
+    """Of several unloads of an unowned bundle, the last one's destination gets the bundle at the next lookup."""
     bundle = api.bundle_of(f"{namespace}/topic")
     for index in destinations:
         answer = api.final("PUT", f"{NAMESPACES}/{namespace}/{bundle}/unload", params=api.to(index))
@@ -110,7 +110,7 @@ def test_the_last_destination_named_wins(api: Api, namespace: str, destinations:
 
 
 def test_the_present_owner_may_be_the_destination(api: Api, namespace: str) -> None:
-    """The bundle is unloaded, with all its clients, and goes where it was."""
+    """An unload to the present owner leaves the bundle unowned, and the next lookup loads it there again."""
     bundle = api.move(namespace, f"{namespace}/topic", to=1)
     answer = api.final("PUT", f"{NAMESPACES}/{namespace}/{bundle}/unload", params=api.to(1))
     assert (answer.status_code, api.owner(f"{namespace}/{bundle}")) == (204, None)
@@ -130,7 +130,7 @@ NARROW, LATE = "0x00000000_0x50000000", "0x00000001_0x40000000"
     ],
 )
 def test_bounds_that_have_changed_are_refused(api: Api, namespace: str, action: str, bundle: str, reason: str) -> None:
-    """Unload and split of a bundle that is no longer one answer 412 and name it."""
+    """An unload or a split of a bundle with unknown bounds is refused with 412 and the bundle's name."""
     answer = api.final("PUT", f"{NAMESPACES}/{namespace}/{bundle}/{action}")
     assert (answer.status_code, answer.json()["reason"]) == (412, reason.format(namespace, bundle))
 
@@ -160,7 +160,7 @@ def test_bounds_that_have_changed_are_refused(api: Api, namespace: str, action: 
     ],
 )
 def test_writes_that_make_no_sense_are_refused(api: Api, path: str, status: int, reason: str) -> None:
-    """Each has its own status; a range that cannot be read is a crash for an unload."""
+    """Each kind of invalid unload or split is refused with its own status and reason."""
     answer = api.final("PUT", f"{NAMESPACES}/{path}")
     assert answer.status_code == status
     assert reason in answer.json()["reason"]
@@ -168,7 +168,7 @@ def test_writes_that_make_no_sense_are_refused(api: Api, path: str, status: int,
 
 @pytest.mark.parametrize("unload", ["true", "false"])
 def test_the_halves_stay_with_the_owner_unless_unloaded(api: Api, namespace: str, unload: str) -> None:
-    """After ``unload=false`` the owner has both halves; after ``unload=true`` soon nobody has, until a lookup."""
+    """A split with ``unload=false`` leaves both halves with the owner, and with ``unload=true`` they become unowned."""
     bundle = api.move(namespace, f"{namespace}/topic", to=2)
     before = api.bundles(namespace)
     answer = api.final("PUT", f"{NAMESPACES}/{namespace}/{bundle}/split?unload={unload}")
@@ -206,7 +206,7 @@ def test_splitting_by_range_cuts_in_the_middle(api: Api, namespace: str) -> None
 
 
 def test_splitting_by_topics_leaves_half_of_them_on_each_side(api: Api) -> None:
-    """The cut is halfway between the two topics in the middle."""
+    """A split by topic count leaves half of the topics in each of the two bundles."""
     namespace = api.new_namespace(bundles=1)
     topic = api.new_partitioned(namespace, 20)
     halves = split(api, namespace, "0x00000000_0xffffffff", "topic_count_equally_divide")
@@ -215,7 +215,7 @@ def test_splitting_by_topics_leaves_half_of_them_on_each_side(api: Api) -> None:
 
 
 def test_splitting_at_given_positions_cuts_there(api: Api, namespace: str) -> None:
-    """Several cuts at once; positions outside the bundle do nothing."""
+    """A split at given positions makes several cuts at once, and ignores positions outside the bundle."""
     algorithm = "specified_positions_divide"
     api.new_partitioned(namespace, 32)
     after = split(api, namespace, "0x00000000_0x40000000", algorithm, json=[0x10000000, 0x20000000])
@@ -231,7 +231,7 @@ def test_splitting_at_given_positions_cuts_there(api: Api, namespace: str) -> No
 def test_splitting_hardly_anything_by_topics_succeeds_and_does_nothing(
     api: Api, namespace: str, partitions: int, algorithm: str, positions: range | None
 ) -> None:
-    """At most one topic: 204, the same bundles, and the bundle is loaded."""
+    """A split by topics of a bundle with at most one topic succeeds, changes no bundle and loads it."""
     if partitions:
         api.new_partitioned(namespace, partitions)
     bundle = api.bundle_of(f"{namespace}/topic-partition-0")
@@ -241,7 +241,7 @@ def test_splitting_hardly_anything_by_topics_succeeds_and_does_nothing(
 
 
 def test_asking_where_the_coordinators_are_loads_them_all(api: Api) -> None:
-    """They lie in eight bundles as 3, 3, 2, 2, 2, 2, 1, 1, and none is without an owner once they were asked for."""
+    """A request for the coordinators loads all sixteen of them, which are in eight bundles."""
     topics = [f"{SYSTEM}/transaction_coordinator_assign-partition-{index}" for index in range(16)]
     held = Counter(api.bundle_of(topic) for topic in topics)
     assert sorted(held.values()) == [1, 1, 2, 2, 2, 2, 3, 3]
@@ -254,7 +254,7 @@ def test_asking_where_the_coordinators_are_loads_them_all(api: Api) -> None:
 
 
 def test_coordinators_move_with_their_bundles(api: Api) -> None:
-    """Piled up on one broker, they are moved by unloading one of its bundles to another."""
+    """An unload of a coordinator's bundle to another broker moves the coordinator there, and the others stay."""
     piled = api.ids.index(api.target.pile_up_tcs())
     topic = f"{SYSTEM}/transaction_coordinator_assign-partition-12"
     other = (piled + 1) % 3
@@ -265,7 +265,7 @@ def test_coordinators_move_with_their_bundles(api: Api) -> None:
 
 
 def test_a_system_bundle_tells_its_coordinators_and_can_be_split(api: Api) -> None:
-    """A bundle of three coordinators is told with them, and a split puts one in one half and two in the other."""
+    """A system bundle lists its three coordinators, and a split leaves one in one half and two in the other."""
     topics = {f"{SYSTEM}/transaction_coordinator_assign-partition-{index}" for index in (1, 5, 9)}
     bundle, owner = api.bundle_of(min(topics)), api.look_up(min(topics))
     told = api.call("GET", f"{NAMESPACES}/{SYSTEM}/{bundle}/topicHashPositions", owner).json()
@@ -275,7 +275,7 @@ def test_a_system_bundle_tells_its_coordinators_and_can_be_split(api: Api) -> No
 
 
 def test_coordinator_stats_fail_where_no_client_ever_came(api: Api) -> None:
-    """All at once it is a crash; one by one it is a 404."""
+    """Coordinator stats are answered with 500 for all and with 404 for one if no client ever used transactions."""
     assert api.call("GET", "/admin/v3/transactions/coordinatorStats").status_code == 500
     answer = api.final("GET", "/admin/v3/transactions/coordinatorStats?coordinatorId=0")
     assert answer.status_code == httpx.codes.NOT_FOUND

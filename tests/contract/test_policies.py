@@ -13,7 +13,7 @@ NAMESPACE, TOPIC = "/admin/v2/namespaces/{0}", "/admin/v2/persistent/{0}/topic"
     "policy", ["retention", "messageTTL", "deduplication", "delayedDelivery", "maxConsumersPerTopic"]
 )
 def test_an_unset_policy_is_an_empty_answer(api: Api, namespace: str, policy: str) -> None:
-    """200 with no body and no content type, which no JSON reader accepts."""
+    """An unset policy is answered with 200, without a body and without a content type."""
     answer = api.call("GET", f"{NAMESPACE.format(namespace)}/{policy}")
     assert (answer.status_code, answer.content, answer.headers.get("Content-Type")) == (200, b"", None)
 
@@ -60,7 +60,7 @@ def test_what_a_quota_leaves_out_is_zero(api: Api, namespace: str, holder: str) 
 def test_a_storage_quota_stays_under_the_retention(
     api: Api, namespace: str, minutes: int, size_mb: int, kind: str, limit_size: int, limit_time: int, status: int
 ) -> None:
-    """Size and time of a storage quota are compared with limits above 0; an age quota is not compared at all."""
+    """A storage quota is refused from the retention's limits on, if these are above 0, and an age quota is accepted."""
     path = NAMESPACE.format(namespace)
     retention = {"retentionTimeInMinutes": minutes, "retentionSizeInMB": size_mb}
     quota = {"limitSize": limit_size, "limitTime": limit_time, "policy": "producer_exception"}
@@ -89,7 +89,7 @@ def test_a_storage_quota_stays_under_the_retention(
     ],
 )
 def test_values_out_of_range_are_refused(api: Api, namespace: str, path: str, body: object, status: int) -> None:
-    """Each kind of nonsense has its own status, and nothing is kept."""
+    """Each kind of invalid value is refused with its own status, and no policy is kept."""
     assert api.call("POST", f"{NAMESPACE.format(namespace)}/{path}", json=body).status_code == status
     document = api.get(NAMESPACE.format(namespace))
     assert document["backlog_quota_map"] == {}
@@ -98,14 +98,14 @@ def test_values_out_of_range_are_refused(api: Api, namespace: str, path: str, bo
 
 @pytest.mark.parametrize(("content_type", "status"), [("application/json", 400), ("text/plain", 415)])
 def test_a_body_that_is_not_json_is_refused(api: Api, namespace: str, content_type: str, status: int) -> None:
-    """Broken JSON is 400; what is not called JSON is 415, however well formed."""
+    """A broken body is refused with 400 if it is declared as JSON, and with 415 if it is declared as text."""
     path = f"{NAMESPACE.format(namespace)}/retention"
     answer = api.call("POST", path, content=b"{broken", headers={"Content-Type": content_type})
     assert answer.status_code == status
 
 
 def test_zero_is_a_ttl_and_differs_from_none(api: Api, namespace: str) -> None:
-    """A TTL of 0 is told as 0; a deleted one is told as nothing."""
+    """A TTL of 0 is answered as 0, and a deleted one with an empty body."""
     path = f"{NAMESPACE.format(namespace)}/messageTTL"
     assert api.call("POST", path, json=0).status_code == 204
     assert api.call("GET", path).text == "0"
@@ -114,7 +114,7 @@ def test_zero_is_a_ttl_and_differs_from_none(api: Api, namespace: str) -> None:
 
 
 def test_a_partition_has_no_policies_of_its_own(api: Api, namespace: str) -> None:
-    """Policies belong to the partitioned topic: 412 for one partition."""
+    """A request for a topic policy of a single partition is refused with 412."""
     topic = api.new_partitioned(namespace, 1)
     answer = api.final("GET", f"/admin/v2/persistent/{topic}-partition-0/retention")
     assert (answer.status_code, answer.json()) == (
@@ -124,7 +124,7 @@ def test_a_partition_has_no_policies_of_its_own(api: Api, namespace: str) -> Non
 
 
 def test_a_topic_quota_stays_under_the_topic_retention(api: Api, namespace: str) -> None:
-    """The same rule one level down, in other words."""
+    """A topic's storage quota that reaches the topic's retention is refused with 412."""
     api.new_partitioned(namespace, 1)
     path = TOPIC.format(namespace)
     api.final("POST", f"{path}/retention", json={"retentionTimeInMinutes": 60, "retentionSizeInMB": 10})

@@ -29,7 +29,7 @@ ISOLATION = "/admin/v2/clusters/local/namespaceIsolationPolicies"
     ],
 )
 def test_facts_that_every_fresh_cluster_states(api: Api, path: str, expected: object) -> None:
-    """A fresh cluster answers these paths with the very same documents."""
+    """A fresh cluster answers each of these paths with the expected document."""
     assert api.get(path) == expected
 
 
@@ -56,13 +56,13 @@ def test_facts_that_every_fresh_cluster_states(api: Api, path: str, expected: ob
     ],
 )
 def test_what_is_not_there_is_refused_in_words(api: Api, path: str, status: int, reason: str) -> None:
-    """A refusal is a JSON object with the reason."""
+    """A request for a missing object is refused with a JSON object that has the reason."""
     answer = api.call("GET", path)
     assert (answer.status_code, answer.json()) == (status, {"reason": reason})
 
 
 def test_positions_in_a_namespace_that_is_not_there_are_refused(api: Api) -> None:
-    """4.2.4 takes it for a namespace of one bundle, which has no such bounds."""
+    """A request for positions in a missing namespace is refused with 404, and by Pulsar 4.2.4 with 412."""
     bundle = "public/nothing/0x00000000_0x10000000"
     answer = api.call("GET", f"{NAMESPACES}/{bundle}/topicHashPositions")
     whole = "public/nothing/0x00000000_0xffffffff"
@@ -84,7 +84,7 @@ def test_the_metadata_store_tells_of_a_topic_that_nobody_loaded(api: Api, namesp
 
 
 def test_topics_are_listed_whether_or_not_they_are_loaded(api: Api, namespace: str, reader: Reader) -> None:
-    """Partitions by themselves; and one that is not there is no document."""
+    """Partitions that are not loaded are listed and have a stored document, and a missing topic has none."""
     topic = f"persistent://{api.new_partitioned(namespace, 2)}"
     names = reader.topics(namespace)
     assert {f"{topic}-partition-0", f"{topic}-partition-1"} <= set(names)
@@ -124,7 +124,7 @@ def test_every_broker_lists_all_brokers(api: Api, path: str) -> None:
 
 
 def test_all_brokers_name_the_same_leader(api: Api) -> None:
-    """The leader is one of the listed brokers, with its id and its address."""
+    """All brokers name the same leader, one of the listed brokers, with its id and its address."""
     answers = [api.call("GET", "/admin/v2/brokers/leaderBroker", at).json() for at in range(len(api.ids))]
     assert answers[0]["brokerId"] in api.ids
     assert answers == [{"serviceUrl": f"http://{answers[0]['brokerId']}", "brokerId": answers[0]["brokerId"]}] * 3
@@ -146,7 +146,7 @@ def test_every_setting_is_a_string(api: Api, reader: Reader) -> None:
 
 
 def test_the_policies_document_holds_bounds_and_leaves_out_what_is_unset(api: Api, namespace: str) -> None:
-    """A new namespace's document has the same keys, and neither retention nor TTL among them."""
+    """A new namespace's document has the bounds of its bundles, and neither retention nor TTL."""
     document = api.get(f"{NAMESPACES}/{namespace}")
     assert document["bundles"] == api.get(f"{NAMESPACES}/{namespace}/bundles")
     assert document["bundles"]["boundaries"] == ["0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff"]
@@ -164,9 +164,9 @@ def test_set_policies_stand_in_the_policies_document(api: Api, namespace: str) -
 
 
 def test_owned_bundles_are_told_by_their_owner_only(api: Api) -> None:
-    """Another broker sends the caller on with 307 and no body; heartbeat namespaces are among the bundles.
+    """A broker lists its bundles, heartbeats among them, and other brokers redirect to it with 307 and no body.
 
-    4.2.4 has no heartbeat in the namespace of the former kind any more.
+    Pulsar 4.2.4 no longer has the heartbeat namespace with the cluster in its name.
     """
     owner = api.ids[1]
     path = f"/admin/v2/brokers/local/{owner}/ownedNamespaces"
@@ -184,7 +184,7 @@ def test_owned_bundles_are_told_by_their_owner_only(api: Api) -> None:
 
 
 def test_topics_are_listed_by_full_name(api: Api, namespace: str) -> None:
-    """Partitions stand in one list, partitioned topics in another, and a second creation is refused."""
+    """Partitions and partitioned topics are listed apart, by full name, and a second creation is refused."""
     topic = api.new_partitioned(namespace, 3)
     names = [f"persistent://{topic}-partition-{index}" for index in range(3)]
     assert sorted(api.get(f"/admin/v2/persistent/{namespace}")) == names
@@ -197,7 +197,7 @@ def test_topics_are_listed_by_full_name(api: Api, namespace: str) -> None:
 
 
 def test_hash_positions_are_the_crc32_of_the_full_names(api: Api, namespace: str) -> None:
-    """A loaded bundle's topics are told with their positions, at its owner."""
+    """The owner lists the topics of a loaded bundle with the CRC-32 of their full names as positions."""
     topic = api.new_partitioned(namespace, 8)
     bundle = api.bundle_of(f"{topic}-partition-0")
     owner = api.look_up(f"{topic}-partition-0")
@@ -209,7 +209,7 @@ def test_hash_positions_are_the_crc32_of_the_full_names(api: Api, namespace: str
 
 
 def test_bookies_are_told_by_id(api: Api, reader: Reader) -> None:
-    """Every broker knows all that belong to the cluster; to the reader they are ids."""
+    """Every broker lists all bookies of the cluster, and the reader returns their ids."""
     answers = [api.call("GET", "/admin/v2/bookies/all", at) for at in range(len(api.ids))]
     assert {answer.status_code for answer in answers} == {200}
     (document,) = [json.loads(text) for text in {answer.text for answer in answers}]
@@ -247,7 +247,7 @@ def test_isolation_policies_are_missing_then_empty(api: Api, namespace: str) -> 
 
 
 def test_an_anti_affinity_group_is_told_by_its_bare_name(api: Api, reader: Reader, namespace: str) -> None:
-    """Without one there is an empty answer; asking loads nothing."""
+    """An anti-affinity group is answered as a bare name, or as an empty body if unset; reading it loads no bundle."""
     path = f"{NAMESPACES}/{namespace}/antiAffinity"
     never = api.call("GET", path)
     assert never.status_code in {200, 204}  # 200 from 4.2 on
@@ -267,7 +267,7 @@ def test_an_anti_affinity_group_is_told_by_its_bare_name(api: Api, reader: Reade
 
 
 def test_a_namespace_tells_the_clusters_that_serve_it(reader: Reader, namespace: str) -> None:
-    """Here it is this one alone."""
+    """The reader returns the local cluster as the only one that serves the namespace."""
     assert reader.clusters_of(namespace) == frozenset({"local"})
 
 

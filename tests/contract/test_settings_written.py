@@ -20,7 +20,7 @@ BY_AGE = {"limitSize": -1, "limitTime": 3600, "policy": "producer_exception"}
 
 @pytest.mark.parametrize("holder", [NAMESPACE, TOPIC])
 def test_the_two_quotas_are_set_and_removed_apart(api: Api, namespace: str, holder: str) -> None:
-    """Removing one leaves the other as it was."""
+    """Removing the size quota of a namespace or topic leaves its age quota as it was."""
     api.new_partitioned(namespace, 1)
     path = holder.format(namespace)
     for kind, quota in ((SIZE, BY_SIZE), (AGE, BY_AGE)):
@@ -35,7 +35,7 @@ def test_the_two_quotas_are_set_and_removed_apart(api: Api, namespace: str, hold
 
 
 def test_a_topic_gets_its_ttl_by_the_query(api: Api, namespace: str) -> None:
-    """Set, told and removed; 0 is one too."""
+    """A topic's time to live is set by the query, may be 0, and can be removed."""
     api.new_partitioned(namespace, 1)
     path = f"{TOPIC.format(namespace)}/messageTTL"
     for seconds in ("600", "0"):
@@ -78,7 +78,7 @@ def test_delayed_delivery_is_set_and_removed_whole(api: Api, namespace: str, hol
 
 
 def test_what_steward_sends_is_what_it_reads(api: Api, reader: Reader, namespace: str) -> None:
-    """A bound of delays comes with the rest of its policy, and goes with it."""
+    """A delayed-delivery policy with a longest delay is read back as Steward sets it, and is gone once removed."""
     bounded = DelayedDelivery(active=True, tick_milliseconds=2000, longest_milliseconds=3_600_000)
     for value in (bounded, None):
         call = set_to(namespace, SettingName.DELAYED_DELIVERY, value)
@@ -87,7 +87,7 @@ def test_what_steward_sends_is_what_it_reads(api: Api, reader: Reader, namespace
 
 
 def test_what_delayed_delivery_leaves_out_is_off(api: Api, namespace: str) -> None:
-    """A bound of delays that is posted alone turns them off, and is in the namespace's document so."""
+    """A longest delay that is posted alone turns delayed delivery off, and the namespace's document shows it so."""
     path = NAMESPACE.format(namespace)
     assert api.call("POST", f"{path}/delayedDelivery", json={"maxDeliveryDelayInMillis": 5000}).status_code == 204
     kept = {"active": False, "tickTime": 0, "maxDeliveryDelayInMillis": 5000}
@@ -113,7 +113,7 @@ WRITES: list[tuple[str, str, dict[str, Any]]] = [
 def test_a_namespace_that_is_not_there_takes_no_setting(
     api: Api, method: str, policy: str, options: dict[str, Any]
 ) -> None:
-    """404, and no namespace comes of it."""
+    """A setting of a namespace that does not exist is refused with 404, and the namespace is not created."""
     answer = api.final(method, f"/admin/v2/namespaces/public/nothing/{policy}", **options)
     assert answer.status_code == 404
     assert "public/nothing" not in api.get("/admin/v2/namespaces/public")
@@ -126,7 +126,7 @@ def test_a_namespace_that_is_not_there_takes_no_setting(
 def test_a_topic_that_is_not_there_takes_no_setting(
     api: Api, namespace: str, method: str, policy: str, options: dict[str, Any]
 ) -> None:
-    """404 with its name, and no topic comes of it."""
+    """A setting of a topic that does not exist is refused with 404 and its name, and the topic is not created."""
     answer = api.final(method, f"/admin/v2/persistent/{namespace}/other/{policy}", **options)
     assert (answer.status_code, answer.json()["reason"]) == (404, f"Topic persistent://{namespace}/other not found")
     assert api.get(f"/admin/v2/persistent/{namespace}") == []
@@ -155,7 +155,7 @@ def test_a_topic_refuses_values_out_of_range_as_a_namespace_does(
 
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
 def test_nobody_sets_anything_without_the_token(api: Api, namespace: str, method: str) -> None:
-    """401, and what was there stays."""
+    """A call with an invalid token is refused with 401, and the namespace's retention stays as it was."""
     path = f"{NAMESPACE.format(namespace)}/retention"
     api.final("POST", path, json=KEPT)
     refused: dict[str, Any] = {"headers": {"Authorization": "Bearer rubbish"}}

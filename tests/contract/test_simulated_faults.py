@@ -46,7 +46,7 @@ def owners(simulator: Simulator) -> list[str]:
 
 
 def test_the_coordinators_begin_spread(simulator: Simulator) -> None:
-    """Sixteen of them in eight bundles are 6, 6 and 4, as on a fresh lab."""
+    """The sixteen coordinators of a new simulator are spread over its three brokers as 6, 6 and 4."""
     assert sorted(simulator.tc_placement().values()) == [4, 6, 6]
 
 
@@ -54,7 +54,7 @@ def test_the_coordinators_begin_spread(simulator: Simulator) -> None:
 def test_a_dropped_connection_hides_whether_the_work_was_done(
     simulator: Simulator, client: httpx.Client, *, done: bool
 ) -> None:
-    """The caller gets no answer in both cases; only the cluster tells."""
+    """A dropped connection gives the caller no answer, whether or not the unload was carried out before."""
     simulator.faults.add(Fault(Drop(work_done=done), path="/unload", method="PUT"))
     with pytest.raises(httpx.RemoteProtocolError):
         client.put(f"/admin/v2/namespaces/{BUNDLE}/unload")
@@ -63,7 +63,7 @@ def test_a_dropped_connection_hides_whether_the_work_was_done(
 
 
 def test_a_status_is_answered_as_often_as_asked(simulator: Simulator, client: httpx.Client) -> None:
-    """Two requests that match are refused, others and the third are not."""
+    """A fault that answers twice with a status meets the first two matching requests and no other request."""
     simulator.faults.add(Fault(Answer(503, "busy"), path="brokers$", times=2))
     assert client.get("/admin/v2/clusters").status_code == 200
     answers = [client.get("/admin/v2/brokers") for _ in range(3)]
@@ -72,7 +72,7 @@ def test_a_status_is_answered_as_often_as_asked(simulator: Simulator, client: ht
 
 
 def test_broken_json_is_a_200_that_cannot_be_read(simulator: Simulator, client: httpx.Client) -> None:
-    """Half of the document arrives, as if it were all."""
+    """A broken-JSON fault answers with status 200 and a body that cannot be decoded."""
     simulator.faults.add(Fault(BrokenJson()))
     answer = client.get("/admin/v2/brokers")
     assert answer.status_code == 200
@@ -81,7 +81,7 @@ def test_broken_json_is_a_200_that_cannot_be_read(simulator: Simulator, client: 
 
 
 def test_a_delay_comes_after_the_work(simulator: Simulator, client: httpx.Client) -> None:
-    """A caller that gives up has had its work done."""
+    """A delayed request is carried out, though its caller gives up before the answer comes."""
     fault = simulator.faults.add(Fault(Delay(30), path="/unload", times=None))
     with pytest.raises(httpx.ReadTimeout):
         client.put(f"/admin/v2/namespaces/{BUNDLE}/unload", timeout=0.3)
@@ -91,7 +91,7 @@ def test_a_delay_comes_after_the_work(simulator: Simulator, client: httpx.Client
 
 
 def test_a_fault_keeps_to_its_broker(simulator: Simulator, client: httpx.Client) -> None:
-    """Another broker answers as ever."""
+    """A fault that names a broker meets the requests to that broker only."""
     simulator.faults.add(Fault(Answer(500), broker_id=simulator.active_brokers()[0], times=None))
     statuses = {url: client.get(f"{url}/admin/v2/clusters").status_code for url in simulator.admin_urls}
     assert sorted(statuses.values()) == [200, 200, 500]
@@ -119,14 +119,14 @@ def test_a_paused_broker_accepts_and_does_not_answer(simulator: Simulator, clien
 
 
 def test_an_added_broker_is_listed_and_gets_nothing(simulator: Simulator, client: httpx.Client) -> None:
-    """It answers on a port of its own."""
+    """An added broker answers on an address of its own, is in the list of brokers and has no coordinator."""
     broker = simulator.add_broker()
     assert broker.broker_id in client.get(f"{broker.admin_url}/admin/v2/brokers").json()
     assert simulator.tc_placement()[broker.broker_id] == 0
 
 
 def test_a_session_can_be_ended_at_once(simulator: Simulator, client: httpx.Client) -> None:
-    """A test need not wait 30 s for a killed broker to leave; where it led, the next oldest leads."""
+    """Ending a killed broker's session removes it from the list at once, and the next oldest broker becomes leader."""
     first, second, _ = (url.removeprefix("http://") for url in simulator.admin_urls)
     simulator.kill_broker(first)
     at = simulator.admin_urls[1]
@@ -137,7 +137,7 @@ def test_a_session_can_be_ended_at_once(simulator: Simulator, client: httpx.Clie
 
 
 def test_a_described_topic_shows_its_figures_everywhere() -> None:
-    """Backlog, holes and delayed messages agree between the broker's document, the topic's and the metrics."""
+    """Backlog and ack holes agree in the broker's and the topic's document, and the metrics show delayed messages."""
     idle = SubscriptionSpec("s", consumers=2, backlog=50, unacked=7, ack_holes=3, delayed=5)
     topic = TopicSpec("t", partitions=2, producers=1, subscriptions=(idle,), message_bytes=10)
     spec = ClusterSpec(brokers=1, namespaces=(NamespaceSpec("a/b", topics=(topic,)),))
@@ -161,7 +161,7 @@ def test_a_described_topic_shows_its_figures_everywhere() -> None:
 
 
 def test_the_command_prints_its_addresses_and_ends_when_told() -> None:
-    """One line of JSON, then silence until SIGTERM, then exit code 0."""
+    """The command prints a line of JSON with its brokers' addresses, and ends with exit code 0 on SIGTERM."""
     command = [sys.executable, "-m", "lab.simulator", "--brokers", "2", "--token", "made-up"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:  # noqa: S603 - a fixed command
         try:

@@ -75,7 +75,7 @@ def told_at(url: str, series: str, *labels: str) -> list[float]:
     ],
 )
 def test_how_busy_a_broker_is_stands_in_its_series(load: LoadSpec, series: str, label: str, value: float) -> None:
-    """Each figure of the description is a sample's value."""
+    """Each figure of a described load is the value of its sample in the broker's metrics."""
     with one_broker(load, TopicSpec("placed")) as (_, url):
         assert told(url, series, label) == [pytest.approx(value)]
 
@@ -88,7 +88,7 @@ def test_slow_entries_of_a_topic_are_told() -> None:
 
 
 def test_the_client_of_bookies_is_told_of_where_it_is_configured() -> None:
-    """A real broker shows the queues of its threads with one setting only."""
+    """A broker's metrics show the queues of its BookKeeper client only if its configuration exposes them."""
     series = "pulsar_managedLedger_client_thread_BookKeeperClientWorker_OrderedExecutor_1_0_thread_executor_queue"
     load = LoadSpec(client_queues=(0, 900))
     with one_broker(load) as (_, url):
@@ -105,7 +105,7 @@ def test_a_clock_that_is_ahead_dates_the_answers() -> None:
 
 
 def test_brokers_have_run_for_a_while_and_later_ones_have_not() -> None:
-    """The time of the start is told in seconds since 1970."""
+    """A described broker has run for the described time, and a broker that is added later starts at that moment."""
     with one_broker(LoadSpec(uptime_s=5000.0)) as (simulator, url):
         later = simulator.add_broker().admin_url
         (old,), (young,) = (told(each, "process_start_time_seconds") for each in (url, later))
@@ -113,7 +113,7 @@ def test_brokers_have_run_for_a_while_and_later_ones_have_not() -> None:
 
 
 def test_buckets_are_told_by_the_tracker_that_has_them() -> None:
-    """One more than are sealed, and one property of the cursor for each sealed one; the other tracker has none."""
+    """The bucket tracker reports one bucket more than are sealed, and the tracker in memory reports none."""
     waiting = SubscriptionSpec("mail", backlog=200_000, delayed=200_000, delayed_buckets=3)
     topic = TopicSpec("reminders", subscriptions=(waiting,))
     with one_broker(None, topic) as (_, url):
@@ -134,7 +134,7 @@ def test_buckets_are_told_by_the_tracker_that_has_them() -> None:
     ],
 )
 def test_the_index_of_delayed_messages_takes_24_bytes_each(subscription: SubscriptionSpec, taken: int) -> None:
-    """Three longs, at least 768 bytes; of sealed buckets one segment of 5,000 is in memory."""
+    """Metrics and statistics report 24 bytes for each delayed message in memory, and at least 768 bytes for any."""
     with one_broker(None, TopicSpec("reminders", subscriptions=(subscription,))) as (_, url):
         assert told(url, "pulsar_subscription_delayed_message_index_size_bytes") == [taken]
         stats = httpx.get(f"{url}/admin/v2/persistent/shop/orders/reminders/stats", trust_env=False).json()
@@ -160,7 +160,7 @@ def test_new_clients_have_connected_just_now() -> None:
 
 
 def test_bundles_are_with_the_brokers_that_are_named() -> None:
-    """One broker's number for each bundle, in their order."""
+    """Each broker owns as many bundles of a namespace as its description assigns to it."""
     spec = ClusterSpec(namespaces=(NamespaceSpec("shop/orders", bundles=3, owners=(2, 0, 2)),))
     with running_simulator(spec) as simulator:
         brokers = [simulator.broker(url.removeprefix("http://")).broker_id for url in simulator.admin_urls]
@@ -170,7 +170,7 @@ def test_bundles_are_with_the_brokers_that_are_named() -> None:
 
 
 def test_bookies_and_zookeeper_tell_their_own_figures() -> None:
-    """Each at an address of its own, which is named as the policy names it."""
+    """A simulated bookie and a simulated ZooKeeper each report their own figures at an address named by their kind."""
     bookie = BookieSpec(writable=False, queues=(0, 70))
     zookeeper = ZooKeeperSpec(updates=50, updating_ms=400.0, gc_count=9)
     with running_servers(bookie, zookeeper) as servers:

@@ -49,10 +49,10 @@ def test_a_label_names_checks_that_exist(fault: SimulatedFault) -> None:
 
 
 def test_every_check_that_needs_a_made_up_cluster_has_one() -> None:
-    """Real brokers cannot be brought to these on a small machine."""
+    """Simulated faults cover every check that real brokers on a small machine cannot be brought to."""
     assert {each.check_id for fault in FAULTS for each in fault.expected} >= NOT_TO_BE_HAD_FOR_REAL
 
 
 def test_some_clusters_are_well() -> None:
-    """A check that always finds something would pass all the others."""
+    """At least three simulated clusters have nothing to find, so that a check that always finds something fails."""
     assert sum(not fault.expected for fault in FAULTS) >= 3

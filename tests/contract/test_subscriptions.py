@@ -78,7 +78,7 @@ def subscriptions(api: Api, topic: str) -> set[str]:
 
 @pytest.mark.parametrize("name", ["audit", ODD])
 def test_a_subscription_is_deleted_and_the_others_stay(api: Api, namespace: str, name: str) -> None:
-    """204 without a body, whatever it is called; it is gone from the statistics at once."""
+    """Deleting a subscription, also one with an odd name, answers 204 without a body and leaves the other one."""
     topic = a_topic(api, namespace, name, "billing")
     answer = delete(api, topic, name)
     assert (answer.status_code, answer.content) == (204, b"")
@@ -108,7 +108,7 @@ def test_one_that_is_not_there_is_not_found(api: Api, namespace: str) -> None:
 
 
 def test_one_with_a_consumer_stays(api: Api, namespace: str) -> None:
-    """412: it takes `force`, which Steward never sends; once the consumer is gone it may be deleted."""
+    """Deletion of a subscription with a connected consumer is refused with 412, and succeeds once that is gone."""
     topic = a_topic(api, namespace, "audit")
     with consuming(api, topic, "audit"):
         answer = delete(api, topic, "audit")
@@ -119,7 +119,7 @@ def test_one_with_a_consumer_stays(api: Api, namespace: str) -> None:
 
 
 def test_a_partition_is_deleted_from_by_itself(api: Api, namespace: str) -> None:
-    """The same subscription of the other partition stays."""
+    """Deleting a subscription of one partition leaves the same subscription of the other partition."""
     topic = api.new_partitioned(namespace, 2)
     create(api, topic, "audit")
     first, second = (f"persistent://{topic}-partition-{number}" for number in range(2))

@@ -40,7 +40,7 @@ def totals(urls: Sequence[str]) -> tuple[Counter[str], Counter[str], set[frozens
 
 @pytest.mark.live
 def test_real_brokers_tell_of_coordinators_in_use(labs: LabPool) -> None:
-    """Each coordinator by one broker; what is left open is counted as open, what is committed is not."""
+    """Real brokers report each coordinator once, and count as open only the transactions that were left open."""
     lab = labs.lab(broker_settings=dict(COMMON_SETTINGS))
     urls = [broker.admin_url for broker in lab.brokers]
     assert totals(urls)[0] == {}, "no client has used transactions yet"
@@ -56,7 +56,7 @@ def test_real_brokers_tell_of_coordinators_in_use(labs: LabPool) -> None:
 
 
 def test_simulated_ones_tell_the_same() -> None:
-    """Of the coordinators that the description says are in use, by the owner of each."""
+    """Simulated brokers report each coordinator that is described as in use once, with the described counts."""
     used = {number: CoordinatorSpec(opened=100, still_open=2, timed_out=1) for number in range(15)}
     with running_simulator(ClusterSpec(transactions=used)) as simulator:
         sums, brokers_of, labels = totals(simulator.admin_urls)

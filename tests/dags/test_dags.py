@@ -59,12 +59,12 @@ def bag(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_every_file_can_be_read(bag: dict[str, Any]) -> None:
-    """Airflow reports no import error."""
+    """Airflow imports every DAG file without an error."""
     assert bag["errors"] == {}
 
 
 def test_the_plugin_is_found_by_its_entry_point(bag: dict[str, Any]) -> None:
-    """Once, and without a folder of plugins."""
+    """Airflow finds Steward's plugin once, by the entry point of the installed package."""
     [source] = [source for name, source in bag["plugins"] if name == "pulsar_steward"]
     assert "pulsar-steward" in source
     assert bag["plugin_errors"] == {}
@@ -94,20 +94,20 @@ def test_every_task_ends_by_itself(bag: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", CHANGING)
 def test_the_time_limit_of_a_question_is_not_that_of_its_answer(bag: dict[str, Any], name: str) -> None:
-    """Airflow would take it for that; how long somebody may wait the policy says when the question is asked."""
+    """Question tasks have no response timeout in Airflow, as the policy limits the wait when the question is asked."""
     assert {bag["dags"][name]["waits"][task] for task in QUESTION_TASKS.values()} == {"None"}
 
 
 @pytest.mark.parametrize("name", CHANGING)
 def test_what_acts_and_reports_runs_whatever_happened_before(bag: dict[str, Any], name: str) -> None:
-    """No skip upstream decides anything: apply, verify and report always run, and ask the ledger themselves."""
+    """The tasks confirm, apply, verify and report run also if a task before them failed or was skipped."""
     tasks = bag["dags"][name]["tasks"]
     assert {tasks[name] for name in ("batch.confirm", "batch.apply", "batch.verify", "report")} == {"all_done"}
 
 
 @pytest.mark.parametrize("name", CHANGING)
 def test_a_way_back_goes_the_way_of_any_other_change(bag: dict[str, Any], name: str) -> None:
-    """Both DAGs ask, act and verify by the same tasks, in the same order."""
+    """Each DAG that changes a cluster runs the same tasks in the same order, from choosing a plan to the report."""
     assert bag["dags"][name]["upstream"] == {
         "choose": [],
         "batch.approve": ["choose"],
@@ -130,7 +130,7 @@ def test_nothing_is_taken_back_by_itself(bag: dict[str, Any]) -> None:
 
 
 def test_observing_goes_one_way(bag: dict[str, Any]) -> None:
-    """Prepare, observe, plan: each waits for the one before."""
+    """In the observe DAG `observe` waits for `prepare`, and `plan` waits for `observe`."""
     upstream = bag["dags"]["pulsar_observe"]["upstream"]
     assert set(upstream) == {"prepare", "observe", "plan"}
     assert upstream["observe"] == ["prepare"]

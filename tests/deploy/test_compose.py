@@ -177,7 +177,7 @@ def test_no_secret_is_written_down(name: str) -> None:
 
 
 def test_the_secrets_asked_for_are_the_ones_explained() -> None:
-    """The variables without which nothing starts are those whose making the head of the file shows."""
+    """The required variables are exactly those for which the head of the file shows how to make them."""
     text = (PROJECT / "docker-compose.yml").read_text(encoding="utf-8")
     needed = {match["name"] for match in VARIABLE.finditer(text) if match["kind"] == "?"}
     explained = re.search(r"for name in (.*)", text)
@@ -187,14 +187,14 @@ def test_the_secrets_asked_for_are_the_ones_explained() -> None:
 
 @pytest.mark.parametrize("name", AIRFLOW)
 def test_airflow_has_the_settings_of_the_demo(name: str) -> None:
-    """Every setting of the demo's Airflow is here with the same value, but for the differences that have a reason."""
+    """Airflow's services have every setting of the demo with the same value, except for the listed differences."""
     kept = {key: value for key, value in demo_settings().items() if key not in AIRFLOW_OMISSIONS}
     others = {key: setting.value for key, setting in (AIRFLOW_DIFFERENCES | AIRFLOW_ADDITIONS).items()}
     assert decoded(of_service(name)) == decoded(kept | others)
 
 
 def test_the_differences_from_the_demo_are_differences() -> None:
-    """No row of the tables outlives its reason: the demo has another value, or none."""
+    """Every listed difference from the demo still is one: the demo has another value, or no such setting."""
     demo, brokers = demo_settings(), demo_broker_settings()
     assert all(key in demo and demo[key] != setting.value for key, setting in AIRFLOW_DIFFERENCES.items())
     assert demo.keys().isdisjoint(AIRFLOW_ADDITIONS)
@@ -212,14 +212,14 @@ def test_airflow_knows_the_settings() -> None:
 
 
 def test_the_databases_drivers_are_installed() -> None:
-    """Airflow's database can be spoken to both ways with what the lock installs."""
+    """The drivers of Airflow's synchronous and asynchronous database connections are installed."""
     here = of_service("airflow-init")
     create_engine(here["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"])
     create_async_engine(here["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_ASYNC"])
 
 
 def test_both_databases_are_made() -> None:
-    """PostgreSQL begins with the two databases that Airflow and the ledger name."""
+    """PostgreSQL starts with two databases: Airflow's, and the one that the ledger's connection names."""
     postgres = SERVICES["postgres"]
     [script] = postgres["configs"]
     assert script["target"].startswith("/docker-entrypoint-initdb.d/")
@@ -230,7 +230,7 @@ def test_both_databases_are_made() -> None:
 
 @pytest.mark.parametrize("name", BROKERS)
 def test_brokers_have_the_settings_of_the_demo(name: str) -> None:
-    """Every setting of the demo's brokers is here with the same value, but for addresses and what has a reason."""
+    """Brokers have every setting of the demo with the same value, except for addresses and the listed omissions."""
     here = {key.removeprefix(PREFIX): value for key, value in of_service(name).items() if key.startswith(PREFIX)}
     kept = {key: value for key, value in demo_broker_settings().items() if key not in BROKER_OMISSIONS}
     addresses = {key: value.format(broker=name) for key, value in BROKER_ADDRESSES.items()}
@@ -293,7 +293,7 @@ def test_the_image_is_built_from_what_is_there() -> None:
 
 
 def test_the_image_is_airflows_pinned_and_unprivileged() -> None:
-    """Airflow's own image of the locked version; every package by its hash; processes are not root's, yet may write."""
+    """The image extends Airflow's of the locked version, checks packages by hash, and runs as an unprivileged user."""
     assert re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE) == [
         f"apache/airflow:slim-{version('apache-airflow')}-python3.11",
         "locked",
@@ -310,7 +310,7 @@ def test_the_image_is_airflows_pinned_and_unprivileged() -> None:
 
 
 def test_the_image_installs_the_wheel_and_the_dags() -> None:
-    """The DAGs are where the compose file has Airflow look for them."""
+    """The image installs the wheel, and puts the DAGs where the compose file has Airflow look for them."""
     assert "pip install --no-cache-dir --no-deps /opt/steward/wheel/*.whl" in DOCKERFILE
     folder = of_service("airflow-init")["AIRFLOW__CORE__DAGS_FOLDER"]
     assert f"steward airflow install {folder}\n" in DOCKERFILE
@@ -318,7 +318,7 @@ def test_the_image_installs_the_wheel_and_the_dags() -> None:
 
 
 def test_programs_of_spark_are_run_as_they_stand() -> None:
-    """The image's entry point would take them for commands of Airflow."""
+    """Spark's services replace the image's entry point, which would take their commands for Airflow's."""
     others = {name for name, service in SERVICES.items() if service["image"] == OURS} - set(AIRFLOW)
     assert [SERVICES[name]["entrypoint"] for name in others] == [["/usr/bin/dumb-init", "--"]] * len(others)
     assert all(SERVICES[name]["command"][0] == "airflow" for name in AIRFLOW)

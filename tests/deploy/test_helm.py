@@ -110,14 +110,14 @@ def of_scheduler() -> dict[str, Any]:
     ("path", "value"), list(leaves(VALUES)), ids=lambda part: ".".join(part) if isinstance(part, tuple) else ""
 )
 def test_the_chart_knows_every_key(path: tuple[str, ...], value: Any) -> None:
-    """A key that it does not know would do nothing, and nobody would be told."""
+    """Every key of the Helm values is one that the copied part of the chart's schema knows, with a valid value."""
     schema = accepted(path)
     assert schema is not None
     assert [error.message for error in Draft7Validator(schema).iter_errors(value)] == []
 
 
 def test_the_keys_are_of_the_chart_that_the_head_installs() -> None:
-    """Another version of it may know others."""
+    """The head of the values names and installs the chart version from which the schema was copied."""
     assert re.findall(r"chart, ([\d.]+),|--version ([\d.]+)", TEXT) == [(CHART, ""), ("", CHART)]
 
 
@@ -139,7 +139,7 @@ def test_the_airflow_is_one_that_was_tried() -> None:
 
 
 def test_the_home_is_a_folder_of_the_volume() -> None:
-    """The volume itself is root's, so that Steward could not close it; no start opens to a group what it has closed."""
+    """Steward's home is a folder below the mounted volume, and a start of the pod does not open it to a group."""
     (mount,), (volume,) = VALUES["scheduler"]["extraVolumeMounts"], VALUES["scheduler"]["extraVolumes"]
     assert PurePosixPath(mount["mountPath"]) in PurePosixPath(of_scheduler()["STEWARD_HOME"]).parents
     assert mount["name"] == volume["name"]
@@ -148,7 +148,7 @@ def test_the_home_is_a_folder_of_the_volume() -> None:
 
 
 def test_connections_come_from_secrets_and_only_to_where_tasks_run() -> None:
-    """A superuser's token is in no value, and in no pod that does not need it."""
+    """All connections come from a secret, and only the scheduler's pod gets them."""
     connections = {name: source for name, source in of_scheduler().items() if name.startswith("AIRFLOW_CONN_")}
     assert set(connections) == {
         "AIRFLOW_CONN_PULSAR_ADMIN_LOCAL",
@@ -164,7 +164,7 @@ def test_connections_come_from_secrets_and_only_to_where_tasks_run() -> None:
 
 
 def test_no_administrator_whose_password_everybody_knows() -> None:
-    """The chart's own would be admin, with the password admin; keys are not made anew at each upgrade."""
+    """The chart creates no default user, and the head of the values shows how to make each secret key."""
     assert VALUES["createUserJob"]["defaultUser"]["enabled"] is False
     for name in ("fernetKeySecretName", "apiSecretKeySecretName", "jwtSecretName"):
         assert VALUES[name].removeprefix("airflow-") in TEXT.partition("do kubectl create secret")[0]

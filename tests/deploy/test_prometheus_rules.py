@@ -19,7 +19,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "prometheus"
     ids=lambda words: words[0],
 )
 def test_promtool_has_nothing_to_say_against_the_rules(words: tuple[str, ...]) -> None:
-    """Every alert is fired once by made-up series, with its words."""
+    """Promtool accepts the alert rules, and its unit tests of them pass."""
     promtool = shutil.which("promtool")
     if promtool is None:
         cannot_run("no promtool on this machine: install it (Debian: apt-get install prometheus)")

@@ -86,7 +86,7 @@ def through(addresses: dict[str, str]) -> AdminSettings:
 
 
 def test_all_that_looks_goes_through(behind: tuple[Simulator, dict[str, str]], tmp_path: Path) -> None:
-    """A snapshot that is whole, a dry run and a proof by the gateway's token; the change itself past it."""
+    """A complete snapshot, a dry run and a proof are made through the gateway with the gateway's own token."""
     cluster, addresses = behind
     engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
     site, looking = Worksite(cluster, engine, token=SecretStr(SUPERUSER)), through(addresses)

@@ -63,7 +63,7 @@ def required(metadata: Message, extra: str) -> set[str]:
 def test_the_wheel_holds_what_airflow_and_spark_read(
     wheel: zipfile.ZipFile, folder: str, pattern: str, place: str
 ) -> None:
-    """Every file of the repository's folders is in it, unchanged, and nothing else is in that place."""
+    """The wheel holds the repository's DAGs, jobs, plugin and check pages unchanged, and its `files` no others."""
     files = [file for file in (ROOT / folder).glob(pattern) if file.is_file() and file.suffix != ".pyc"]
     assert files
     for file in files:
@@ -74,7 +74,7 @@ def test_the_wheel_holds_what_airflow_and_spark_read(
 
 
 def test_the_wheel_holds_nothing_of_the_tests_or_the_lab(wheel: zipfile.ZipFile) -> None:
-    """Two packages, the plugin's module, and what says what they are."""
+    """The wheel holds two packages, the plugin's module and its metadata, and no other top-level entry."""
     tops = {name.partition("/")[0] for name in wheel.namelist()}
     assert {name for name in tops if not name.endswith(".dist-info")} == {
         "pulsar_steward",
@@ -84,7 +84,7 @@ def test_the_wheel_holds_nothing_of_the_tests_or_the_lab(wheel: zipfile.ZipFile)
 
 
 def test_a_checkup_needs_neither_airflow_nor_spark(metadata: Message) -> None:
-    """Extras bring these, and none of them both, as they cannot be installed beside each other."""
+    """Airflow and Spark are required by an extra each, and not by the package itself."""
     core, airflow, spark = (required(metadata, extra) for extra in ("", "airflow", "spark"))
     assert not [name for name in core if "airflow" in name or "spark" in name or name == "pulsar-client"]
     assert airflow - core == {
@@ -109,7 +109,7 @@ def test_the_lock_holds_what_the_wheel_asks_for(metadata: Message) -> None:
 
 
 def test_airflow_finds_the_plugin_by_its_entry_point() -> None:
-    """The one in the repository and the one in the wheel are the same class."""
+    """The installed package has an entry point that names the plugin's module in the repository and its class."""
     [found] = entry_points(group="airflow.plugins", name="pulsar_steward")
     assert found.value == "steward_plugin:PulsarSteward"
     assert Path(ROOT, "plugins", "steward_plugin.py").is_file()

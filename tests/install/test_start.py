@@ -60,7 +60,7 @@ def test_every_block_is_run_or_said_not_to_be() -> None:
 @pytest.mark.timeout(2 * 3600)  # installs Airflow and Spark
 @pytest.mark.extended("tests/deploy/test_wheel.py", "tests/dags/test_dags.py", "tests/unit/cli/test_airflow_setup.py")
 def test_the_way_from_nothing_to_an_observation(tmp_path: Path) -> None:
-    """Every command does what the document says; snapshot and ledger are there then; no package overwrote another."""
+    """Every command of the start document ends as expected, and an observation writes a snapshot and a ledger."""
     need_java()
     pinned = constraints(tmp_path)
     wheels = tmp_path / "wheels"

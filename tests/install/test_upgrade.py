@@ -77,7 +77,7 @@ def dumped(home: Path) -> list[str]:
 
 
 def test_the_ledger_is_read_whole(url: URL) -> None:
-    """Every row is there, chained from now on; who answered what, and what came of it."""
+    """A ledger of Steward 0.1 is read with all its rows, and its plans, answer, outcomes and proof are as written."""
     engine = open_ledger(url)
     verdict = verify_ledger(engine)
     assert (verdict.rows, verdict.head.sequence, verdict.tampered) == (ROWS, ROWS, ())
@@ -127,7 +127,7 @@ def test_the_policy_holds(home: Path) -> None:
 
 
 def test_an_observation_goes_on_from_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A finding stands since the earlier Steward saw it; its plan asks anew, in place of the earlier one's."""
+    """An observation after the upgrade keeps the age of a finding, and its plan replaces that of the older version."""
     with running_simulator(ClusterSpec(tc_owner=0)) as cluster:
         connection = {"conn_type": "http", "extra": {"urls": cluster.admin_urls}}
         monkeypatch.setenv("AIRFLOW_CONN_PULSAR_ADMIN_LOCAL", json.dumps(connection))
@@ -172,7 +172,7 @@ def test_a_retry_of_a_run_of_that_time_is_refused(
 
 
 def test_a_plan_that_cannot_be_read_any_more_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plans of 0.1 did not say at first when their snapshot was taken: refused with the remedy, and not tried again."""
+    """A plan that was recorded without `taken_at` is refused, and the error says to observe again."""
     with closing(sqlite3.connect(home / "ledger.db")) as ledger:
         [(document,)] = ledger.execute("select document from plans where plan_id = ?", [CARRIED_OUT])
         older = json.loads(document)

@@ -52,7 +52,7 @@ def intents(*changes: Change) -> list[Intent]:
     ids=["nothing", "intended and not done", "deleted", "raised"],
 )
 def test_what_was_intended_is_no_violation(after: State, intended: tuple[Change, ...]) -> None:
-    """Whether it came to pass or not."""
+    """A change with an intent is no violation, whether it was carried out or not."""
     assert list(unintended(BEFORE, after, intents(*intended))) == []
 
 
@@ -70,7 +70,7 @@ def test_what_was_intended_is_no_violation(after: State, intended: tuple[Change,
     ids=["deleted", "another deleted", "another read", "read", "made", "raised", "raised further"],
 )
 def test_whatever_else_changed_is_one(after: State, intended: tuple[Change, ...]) -> None:
-    """A single one, as a single thing changed beyond what was intended."""
+    """A single change without an intent is exactly one violation."""
     assert len(list(unintended(BEFORE, after, intents(*intended)))) == 1
 
 
@@ -85,6 +85,6 @@ def test_whatever_else_changed_is_one(after: State, intended: tuple[Change, ...]
     ],
 )
 def test_a_redirect_elsewhere_leads_to_another_thing(path: str, other: str) -> None:
-    """Each kind of call meets it."""
+    """A redirect to `elsewhere` leads each kind of call to the address of another object."""
     assert elsewhere(path) != path
     assert elsewhere(path).endswith(other)

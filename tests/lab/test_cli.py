@@ -23,7 +23,7 @@ def ended(tmp_path: Path) -> None:
 
 
 def test_help_lists_the_commands(command: Command) -> None:
-    """Everything that can be done to a lab is listed."""
+    """The help of the lab's command line lists its commands."""
     shown = command("--help").stdout
     for name in ("start", "stop", "status", "add", "kill", "stop", "pause", "resume", "pile-up-tcs"):
         assert f" {name}" in shown
@@ -40,7 +40,7 @@ def test_help_lists_the_commands(command: Command) -> None:
     ],
 )
 def test_what_cannot_be_done_is_one_line_and_exit_code_1(command: Command, arguments: list[str], message: str) -> None:
-    """An error is a sentence on standard error, without a traceback."""
+    """A command that fails ends with exit code 1 and a message on standard error, without a traceback."""
     ran = command(*arguments)
     assert ran.returncode == 1
     assert ran.stderr.startswith("error: ")
@@ -50,7 +50,7 @@ def test_what_cannot_be_done_is_one_line_and_exit_code_1(command: Command, argum
 
 @pytest.mark.parametrize("arguments", [["start", "--auth", "password"], ["start", "--brokers", "0"], ["mend"]])
 def test_what_is_mistyped_is_exit_code_2(command: Command, arguments: list[str]) -> None:
-    """Words that the command line does not know are told apart from things that failed."""
+    """Arguments that the command line does not accept end with exit code 2."""
     assert command(*arguments).returncode == 2
 
 
@@ -63,7 +63,7 @@ def test_missing_programs_are_named(no_programs: None, command: Command) -> None
 
 
 def test_a_lab_that_died_can_still_be_looked_at(ended: None, command: Command) -> None:
-    """Status shows every part as gone, for programs with nulls for what nobody can tell."""
+    """The status of a lab that died shows every part as gone, and in JSON null for the brokers' bundles."""
     seen = json.loads(command("status", "--json").stdout)
     assert [part["state"] for part in seen["parts"]] == ["gone"] * 5
     assert [part["name"] for part in seen["parts"]][:3] == ["zookeeper", "bookie", "broker-1"]

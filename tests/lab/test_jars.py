@@ -34,7 +34,7 @@ def maven(java: Callable[[str], None], programs: Callable[[str, str], None], cal
 
 
 def test_those_who_want_the_jars_at_once_share_one_fetch(maven: Callable[[str], None], calls: Path) -> None:
-    """Maven runs once, however many labs are started on a new machine together."""
+    """Three fetches of the same jars at the same time run Maven once."""
     maven("sleep 0.3\n" + COPIES)
     threads = [threading.Thread(target=jars.fetch, args=("4.0.7", lambda _: None)) for _ in range(3)]
     for thread in threads:
@@ -46,7 +46,7 @@ def test_those_who_want_the_jars_at_once_share_one_fetch(maven: Callable[[str], 
 
 
 def test_jars_in_the_cache_are_not_fetched_again(maven: Callable[[str], None], calls: Path) -> None:
-    """The second lab asks Maven for nothing."""
+    """A second fetch finds the jars in the cache and does not run Maven."""
     maven(COPIES)
     jars.fetch("4.0.7", lambda _: None)
     assert jars.fetch("4.0.7", lambda _: None) == jars.folder("4.0.7")
@@ -63,7 +63,7 @@ def test_jars_in_the_cache_are_not_fetched_again(maven: Callable[[str], None], c
 def test_a_failed_fetch_leaves_nothing_that_passes_for_jars(
     maven: Callable[[str], None], lines: str, message: str
 ) -> None:
-    """Maven's own error is shown, and the cache stays empty, so that the next start tries again."""
+    """The error of a failed fetch says what went wrong, and the cache holds no jars afterwards."""
     maven(lines + "\n")
     with pytest.raises(JarsUnavailableError, match=message):
         jars.fetch("4.0.7", lambda _: None)
@@ -74,7 +74,7 @@ def test_a_failed_fetch_leaves_nothing_that_passes_for_jars(
 def test_jars_of_another_pom_are_not_taken_for_those_of_this_one(
     maven: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A cache that was filled before the POM asked for one jar more lacks that jar."""
+    """Jars that were fetched for an earlier POM are not used once the POM has changed."""
     maven(COPIES)
     before = jars.fetch("4.0.7", lambda _: None)
     changed = tmp_path / "poms" / "4.0.7" / "pom.xml"

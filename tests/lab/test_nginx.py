@@ -10,7 +10,7 @@ from tests.unit.admin.scripted import answer, redirect, scripted_brokers
 
 
 def test_each_port_leads_to_its_brokers() -> None:
-    """Calls and redirects pass as they are; each call is noted, and no header of it."""
+    """Each port of nginx leads to its brokers, passes redirects on unchanged, and logs a call without its headers."""
     with scripted_brokers() as start:
         first, second = start(), start()
         for broker in (first, second):

@@ -7,7 +7,7 @@ from lab.packaged_java import install
 
 
 def test_what_the_runtime_was_built_without_is_not_asked_of_it(tmp_path: Path) -> None:
-    """Spark's one request that the packaged runtime cannot grant is left out; every other word arrives as it was."""
+    """The packaged Java drops the module option that it cannot grant, and passes every other argument unchanged."""
     runtime = tmp_path / "a runtime" / "java"
     runtime.parent.mkdir()
     runtime.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\n", encoding="utf-8")

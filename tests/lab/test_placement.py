@@ -8,7 +8,7 @@ HALVES = {"a:1": ["pulsar/system/0x00000000_0x80000000"], "b:1": ["pulsar/system
 
 
 def test_the_position_is_the_crc_32_of_the_name() -> None:
-    """The check value of CRC-32 (the CRC of ``123456789``) comes out."""
+    """The position of a name in the hash range is the name's CRC-32."""
     assert placement.position("123456789") == 0xCBF43926
 
 
@@ -22,7 +22,7 @@ def test_the_position_is_the_crc_32_of_the_name() -> None:
     ],
 )
 def test_ranges_are_open_at_the_upper_end(bundle: str, held: bool) -> None:
-    """A hash on a boundary belongs to the bundle that begins there."""
+    """A hash on the boundary of two bundles belongs to the bundle that begins there."""
     assert placement.holds(bundle, "123456789") is held
 
 
@@ -36,5 +36,5 @@ def test_every_coordinator_is_counted_once() -> None:
 
 @pytest.mark.parametrize("bundles", [[], ["public/default/0x00000000_0xffffffff"]])
 def test_bundles_of_other_namespaces_hold_no_coordinator(bundles: list[str]) -> None:
-    """Coordinators whose bundle nobody owns are nowhere."""
+    """A broker that owns no bundle of `pulsar/system` holds no coordinator."""
     assert placement.count_by_broker(16, {"a:1": bundles}) == {"a:1": 0}

@@ -18,14 +18,14 @@ def test_every_part_has_ports_of_its_own() -> None:
     ("hosts", "expected"), [("same", ["127.0.0.1"] * 3), ("distinct", ["127.0.0.1", "127.0.0.2", "127.0.0.3"])]
 )
 def test_hosts(hosts: str, expected: list[str]) -> None:
-    """Brokers share an address, or each has its own."""
+    """Brokers share one address or have one each, as the lab's option `hosts` says."""
     state = plan.new_state(LabSpec(name="a", hosts=hosts))  # type: ignore[arg-type]  # a table's column is a plain str
     assert [broker.host for broker in state.brokers] == expected
 
 
 @pytest.mark.parametrize("base_port", [None, 21_500])
 def test_a_broker_more_takes_new_ports(base_port: int | None) -> None:
-    """The fourth broker is numbered on, and takes no port of the other parts, though none of them runs."""
+    """A fourth broker is named by the next number and takes no port of another part, though none of them runs."""
     state = plan.new_state(LabSpec(name="a", base_port=base_port))
 
     grown = plan.with_one_more_broker(state)
@@ -46,6 +46,6 @@ def test_a_broker_more_takes_new_ports(base_port: int | None) -> None:
     ],
 )
 def test_what_cannot_be_is_refused(options: dict[str, str], message: str) -> None:
-    """A lab that makes no sense is refused before anything is started."""
+    """A lab with an option that cannot be is refused with a message about that option."""
     with pytest.raises(LabError, match=message):
         LabSpec(**options)  # type: ignore[arg-type]  # wrong on purpose

@@ -27,27 +27,27 @@ def free_run(length: int) -> int:
 
 
 def test_ports_count_from_the_base() -> None:
-    """Ports that are asked for come one by one from the base."""
+    """Ports are handed out one by one from the base port that was asked for."""
     first = free_run(3)
     wanted = Ports(first)
     assert [wanted.take(LOOPBACK, "a part") for _ in range(3)] == [first, first + 1, first + 2]
 
 
 def test_ports_that_are_spoken_for_are_passed_over() -> None:
-    """A stopped broker's port is not given to another, though nothing listens there."""
+    """A port in the set of used ports is passed over, though no server listens on it."""
     first = free_run(3)
     wanted = Ports(first, frozenset({first, first + 1}))
     assert wanted.take(LOOPBACK, "a part") == first + 2
 
 
 def test_a_taken_port_that_was_asked_for_is_an_error_that_names_it(taken: int) -> None:
-    """The message says which port, what wanted it and what to do."""
+    """The error about a requested port in use says which port, what wanted it and which option to change."""
     with pytest.raises(PortTakenError, match=rf"port {taken} on 127\.0\.0\.1, wanted for the bookie, .*--base-port"):
         Ports(taken).take(LOOPBACK, "the bookie")
 
 
 def test_free_ports_are_below_those_of_outgoing_connections() -> None:
-    """No client of this machine can be given the port of a broker that is stopped for a while."""
+    """Free ports lie below those of outgoing connections, so that no client gets the port of a stopped broker."""
     given = [Ports(None).take(LOOPBACK, "a part") for _ in range(20)]
     assert all(ports.LOWEST <= port < 32_768 for port in given)
 

@@ -43,7 +43,7 @@ def test_a_process_pauses_and_resumes(sleeper: ProcessId) -> None:
 
 
 def test_a_paused_process_ends_without_waiting_for_the_grace(sleeper: ProcessId) -> None:
-    """SIGTERM reaches a paused process, as it is resumed for it."""
+    """A paused process is gone once it was ended, as it is resumed to receive SIGTERM."""
     process.send(sleeper, signal.SIGSTOP)
     process.end([sleeper], grace_s=60)
     assert process.condition(sleeper) == "gone"
@@ -59,7 +59,7 @@ def test_a_process_that_ignores_sigterm_is_killed_after_the_grace(log: Path) -> 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for a thread's end")
 def test_a_process_is_there_until_its_last_thread_ended(log: Path) -> None:
-    """A process whose first thread is a zombie may still listen on its ports: it is not gone yet."""
+    """A process whose first thread is a zombie counts as running until its other thread has ended."""
     code = (
         "import ctypes, threading, time; threading.Thread(target=time.sleep, args=(300,)).start();"
         "ctypes.CDLL(None).pthread_exit(None)"
@@ -84,14 +84,14 @@ def test_a_later_process_with_the_same_pid_is_left_alone(sleeper: ProcessId) -> 
 
 
 def test_a_part_that_was_never_started_is_gone() -> None:
-    """No process is a condition too, and ending it is no error."""
+    """A part that was never started counts as gone, and ending it is no error."""
     assert process.condition(None) == "gone"
     process.end([None], grace_s=60)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ties a process to its parent")
 def test_a_tied_process_dies_with_its_owner(log: Path) -> None:
-    """Even when the owner is killed and can clean nothing up."""
+    """A tied process ends when its owner is killed."""
     code = (
         "import sys, pathlib, signal; from lab import process;"
         "started = process.spawn(sys.argv[2:], pathlib.Path(sys.argv[1]), tied=True);"
@@ -111,7 +111,7 @@ def test_a_tied_process_dies_with_its_owner(log: Path) -> None:
 
 
 def test_signals_wait_while_a_process_is_written_down() -> None:
-    """A signal that comes in between is delivered after it, not lost."""
+    """A signal that comes while a process is written down is delivered afterwards."""
     seen: list[str] = []
     before = signal.signal(signal.SIGTERM, lambda *_: seen.append("delivered"))
     try:
@@ -131,7 +131,7 @@ def test_signals_wait_while_a_process_is_written_down() -> None:
     ],
 )
 def test_a_command_that_fails_shows_the_end_of_its_log(log: Path, script: str, message: str) -> None:
-    """Failing and taking too long both end in the command's own last words."""
+    """A command that fails or takes too long raises an error that says so and names its log."""
     with pytest.raises(PartFailedError, match=message):
         process.run(["sh", "-c", script], log, within_s=0.4 if "sleep" in script else 30)
 

@@ -38,12 +38,12 @@ def test_only_the_clients_own_changing_calls_are_told() -> None:
 
 @pytest.mark.parametrize("query", ["", "?authoritative=true", f"?authoritative=false&{TARGET}", f"?{TARGET}"])
 def test_a_redirected_call_is_the_same_call(query: str) -> None:
-    """Brokers add to its address, or leave out; how characters are written does not count."""
+    """A call has the same essence with and without the parameters that a redirect adds or leaves out."""
     assert essence(f"PUT {UNLOAD}{query}") == f"PUT {UNLOAD}?"
 
 
 def test_what_a_call_asks_for_counts() -> None:
-    """Two quotas of one namespace differ by their query alone."""
+    """The essence of a call keeps its query, so that calls for two quotas of one namespace differ."""
     quota = "POST /admin/v2/namespaces/public%2Fshop/backlogQuota"
 
     assert essence(f"{quota}?backlogQuotaType=message_age") == (

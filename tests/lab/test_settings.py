@@ -18,7 +18,7 @@ def state() -> LabState:
 
 
 def test_a_broker_moves_nothing_of_its_own_accord() -> None:
-    """Shedding and automatic splits are off unless asked for."""
+    """A broker's shedding and automatic splits are off by default."""
     state = plan.new_state(LabSpec(name="a"))
     conf = settings.parsed(settings.broker(state, state.brokers[0], {}))
     assert conf["loadBalancerSheddingEnabled"] == "false"
@@ -26,7 +26,7 @@ def test_a_broker_moves_nothing_of_its_own_accord() -> None:
 
 
 def test_what_was_asked_for_wins(state: LabState) -> None:
-    """A lab's own settings go before those of authentication, and these before the template's."""
+    """A lab's own settings override those of authentication, and these override the template's."""
     extra = {"numIOThreads": "3", "numHttpServerThreads": "3"}
     conf = settings.parsed(settings.broker(state, state.brokers[0], extra))
     assert conf["loadBalancerSheddingEnabled"] == "true"
@@ -35,7 +35,7 @@ def test_what_was_asked_for_wins(state: LabState) -> None:
 
 @pytest.mark.parametrize(("version", "has_buckets"), [("4.0.7", True), ("3.0.7", True), ("2.10.4", False)])
 def test_a_broker_is_set_to_what_its_version_has(version: str, *, has_buckets: bool) -> None:
-    """Indexes of delayed messages in buckets came with 3.0, and 3.0 itself asks the network card for its speed."""
+    """A broker gets the bucket tracker from version 3.0 on, and the speed of the network card in 3.0 only."""
     state = plan.new_state(LabSpec(name="a", pulsar_version=version))
     conf = settings.parsed(settings.broker(state, state.brokers[0], {}))
     assert (settings.DELAYED_TRACKER in conf) is has_buckets
@@ -43,7 +43,7 @@ def test_a_broker_is_set_to_what_its_version_has(version: str, *, has_buckets: b
 
 
 def test_zookeeper_takes_more_settings(tmp_path: Path) -> None:
-    """They win over the template's, and all others stay."""
+    """ZooKeeper's settings of a lab override the template's, and the client port stays that of the plan."""
     wanted = {"admin.enableServer": "true", "metricsProvider.httpPort": "7000"}
     state = plan.new_state(LabSpec(name="a", zookeeper_settings=wanted))
     conf = settings.parsed(settings.zookeeper(state, tmp_path))
@@ -53,7 +53,7 @@ def test_zookeeper_takes_more_settings(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("counted", [True, False])
 def test_log_lines_are_counted_where_the_jars_can(*, counted: bool) -> None:
-    """An appender that is not on the class path would be an error in each part's log."""
+    """The logging configuration has the appender that counts log lines only if the jars contain it."""
     document = ET.fromstring(settings.logging("DEBUG", counted=counted))  # noqa: S314 - written by the lab itself
     assert document.get("monitorInterval") == "1"
     assert [each.get("level") for each in document.iter("Root")] == ["DEBUG"]
@@ -63,7 +63,7 @@ def test_log_lines_are_counted_where_the_jars_can(*, counted: bool) -> None:
 
 
 def test_a_broker_listens_where_the_plan_says(state: LabState) -> None:
-    """Host and ports of the second broker are its own."""
+    """A broker is configured with the host and the ports that the plan gives it."""
     broker = state.brokers[1]
     conf = settings.parsed(settings.broker(state, broker, {}))
     assert (conf["bindAddress"], conf["advertisedAddress"]) == ("127.0.0.2", "127.0.0.2")
@@ -91,7 +91,7 @@ def test_the_bookie_registers_where_brokers_look(state: LabState, tmp_path: Path
 
 
 def test_bookies_share_nothing(tmp_path: Path) -> None:
-    """Each has ports and folders of its own, also for its admin API, which is on none unless it is asked for."""
+    """Each bookie has its own ports and folders, and a port for the admin API only if that was asked for."""
     state = plan.new_state(LabSpec(name="a", bookies=2, bookie_settings=ADMIN_API))
     first, second = (settings.parsed(settings.bookie(state, each, tmp_path)) for each in state.bookies)
     own = ("bookiePort", "httpServerPort", "journalDirectory", "ledgerDirectories", "indexDirectories")
@@ -102,6 +102,6 @@ def test_bookies_share_nothing(tmp_path: Path) -> None:
 
 
 def test_zookeeper_listens_on_loopback_only(state: LabState, tmp_path: Path) -> None:
-    """ZooKeeper, which asks nobody for a password, is not open to the network."""
+    """ZooKeeper, which asks for no password, listens on the loopback address only."""
     conf = settings.parsed(settings.zookeeper(state, tmp_path))
     assert (conf["clientPortAddress"], conf["clientPort"]) == ("127.0.0.1", str(state.zookeeper.port))

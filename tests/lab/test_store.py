@@ -26,12 +26,12 @@ def store(tmp_path: Path, state: LabState) -> StateFile:
 
 
 def test_what_was_written_is_read(store: StateFile, state: LabState) -> None:
-    """A state survives the file unchanged."""
+    """A state that is written to its file is read back unchanged."""
     assert store.read() == state
 
 
 def test_changes_made_at_once_are_all_kept(store: StateFile, state: LabState) -> None:
-    """Brokers that come up side by side are each written down."""
+    """Changes that six threads make to a state file at the same time are all kept."""
 
     def started(number: int) -> None:
         store.change(lambda state: state.with_process(f"broker-{number}", ProcessId(number, "then")))
@@ -44,7 +44,7 @@ def test_changes_made_at_once_are_all_kept(store: StateFile, state: LabState) ->
 
 @pytest.mark.parametrize("name", ["zookeeper", "bookie", "broker-2"])
 def test_a_part_is_changed_alone(state: LabState, name: str) -> None:
-    """Writing a process down touches the part that it is of, and no other."""
+    """Writing the process of a part into the state changes no other part."""
     changed = state.with_process(name, ProcessId(1, "then"))
     assert [part.name for part in changed.parts if part.process is not None] == [name]
 

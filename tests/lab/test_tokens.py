@@ -43,7 +43,7 @@ def test_only_the_owner_may_read_them(secrets: Path) -> None:
 
 
 def test_the_brokers_settings_hold_no_secret(secrets: Path) -> None:
-    """The configuration says where key and token are, and spells neither out."""
+    """The brokers' settings name the files of the key and the token, and do not contain the token."""
     text = json.dumps(tokens.settings(secrets))
     assert tokens.key_file(secrets).as_uri() in text
     assert tokens.token_file(secrets).as_uri() in text
@@ -51,7 +51,7 @@ def test_the_brokers_settings_hold_no_secret(secrets: Path) -> None:
 
 
 def test_an_access_token_is_signed_with_the_issuers_key(tmp_path: Path) -> None:
-    """For one audience, until it ends, with the role where brokers are told to look for it."""
+    """An access token has the issuer's signature, the given audience and lifetime, and the superuser's role."""
     folder = tmp_path / "secrets"
     tokens.make_key_pair(folder)
     public = load_der_public_key(
@@ -69,6 +69,6 @@ def test_an_access_token_is_signed_with_the_issuers_key(tmp_path: Path) -> None:
 
 
 def test_every_lab_has_a_key_of_its_own(secrets: Path, tmp_path: Path) -> None:
-    """A token of one lab opens no other."""
+    """Two labs have different keys for their tokens."""
     tokens.make(tmp_path / "others")
     assert tokens.key_file(secrets).read_bytes() != tokens.key_file(tmp_path / "others").read_bytes()

@@ -49,7 +49,7 @@ def plan_of(care: Care, moves: list[UnloadBundle]) -> Plan:
 
 
 def test_a_rejected_batch_stays_exactly_where_it_was(care: Care) -> None:
-    """Of three batches answered approve, reject, approve, the second one's bundles do not move; the others do."""
+    """A rejected batch moves no bundle, while the approved batches of the same run are carried out."""
     moves = [loaded_bundle(care.lab, f"public/answers-{next(_numbers)}") for _ in range(3)]
     plan = plan_of(care, moves)
     run = care.remediate(plan_id=plan.plan_id)
@@ -69,7 +69,7 @@ def test_a_rejected_batch_stays_exactly_where_it_was(care: Care) -> None:
 
 
 def test_a_dry_run_prints_the_calls_and_changes_nothing(care: Care) -> None:
-    """It needs no approval, leaves its text in the ledger, and every bundle where it was."""
+    """A dry run needs no approval, records its calls in the ledger, and leaves every bundle where it was."""
     move = loaded_bundle(care.lab, f"public/answers-{next(_numbers)}")
     plan = plan_of(care, [move])
     before = care.lab.owned_bundles()
@@ -83,7 +83,7 @@ def test_a_dry_run_prints_the_calls_and_changes_nothing(care: Care) -> None:
 
 
 def test_a_target_that_dies_after_the_approval_leaves_nothing_half_done(care: Care) -> None:
-    """The batch is refused as drifted before anything is called, and the report says which broker is away."""
+    """A batch whose target dies after the approval is not begun, and the outcomes name the broker that is away."""
     moves = [loaded_bundle(care.lab, f"public/answers-{next(_numbers)}") for _ in range(2)]
     doomed = next(broker for broker in sorted(care.lab.owned_bundles()) if broker not in {m.source for m in moves})
     sound = next(broker for broker in sorted(care.lab.owned_bundles()) if broker not in {doomed, moves[0].source})

@@ -69,7 +69,7 @@ def found_by(document: dict[str, Any]) -> set[str]:
 
 
 def test_a_cluster_through_its_days(lab: Lab, tmp_path: Path) -> None:
-    """Healthy is 0 and an empty list; three troubles at once are exactly these three and 1; half gone is said first."""
+    """A check-up reports a healthy cluster as such, exactly the three faults that were made, and unread brokers."""
     healthy, document = checked(tmp_path, lab)
     assert healthy.returncode == 0, healthy.stdout + healthy.stderr
     assert found_by(document) == set()
@@ -97,7 +97,7 @@ def test_a_cluster_through_its_days(lab: Lab, tmp_path: Path) -> None:
 
 
 def test_a_wrong_token(lab: Lab, tmp_path: Path) -> None:
-    """It is 2, with the remedy; nothing is printed as a report."""
+    """A check-up with a wrong token ends with exit code 2 and the remedy, and prints no report."""
     (tmp_path / "token").write_text("not.a.token", encoding="utf-8")
     shut_out = steward(tmp_path, "checkup", "--admin-url", running(lab), "--token-file", "token")
 

@@ -104,7 +104,7 @@ def foretold(batch: Batch) -> dict[str, int | None]:
 
 
 def test_delayed_messages_live_as_was_approved(lab: Lab, tmp_path: Path) -> None:
-    """Of two namespaces alike the one whose question is approved delivers all, the other loses what was foretold."""
+    """Delayed messages are delivered if the longer time to live was approved, and expire as foretold if rejected."""
     with ExitStack() as stack:
         healer = stack.enter_context(Healer.on(lab, tmp_path, AS_THEY_WAIT, checks=(CHECK,)))
         kept, lost = (stack.enter_context(plot(lab, f"delayed-{name}")) for name in MESSAGES)

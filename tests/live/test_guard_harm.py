@@ -104,7 +104,7 @@ def test_producers_of_a_full_topic_do_not_come_back(
 
 @pytest.mark.extended("tests/apply/test_dangers.py::test_a_move_that_would_do_harm_is_refused")
 def test_acknowledged_messages_come_again(forgetful: Lab, hands_with: Callable[..., Hands]) -> None:
-    """A cursor has more holes than are persisted: unloaded by hand, messages come again, no more than Steward said."""
+    """A move by hand that the guard refused redelivers acknowledged messages, no more than the guard foretold."""
     hands, messages = hands_with(lab=forgetful), 1_000
     with plot(forgetful, "holes") as here:
         consumer = here.shared(here.topic())
@@ -124,7 +124,7 @@ def test_acknowledged_messages_come_again(forgetful: Lab, hands_with: Callable[.
 
 @pytest.mark.extended("tests/apply/test_dangers.py::test_a_move_that_would_do_harm_is_refused")
 def test_delayed_messages_are_read_again(forgetful: Lab, hands_with: Callable[..., Hands]) -> None:
-    """An index that is in memory alone is built anew by whoever gets the bundle, from the whole backlog."""
+    """A move by hand that the guard refused makes the new owner index all delayed messages again."""
     hands = hands_with({"guards": {"most_delayed_index_megabytes": 0}}, lab=forgetful)
     with plot(forgetful, "delayed-index") as here:
         delay(here, DELAYED)
@@ -151,7 +151,7 @@ TAKERS: dict[SettingName, Setting] = {
 
 @pytest.mark.extended("tests/apply/test_dangers.py::test_a_setting_that_would_do_harm_is_refused")
 def test_delayed_messages_are_destroyed(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """Steward sets no limit where messages wait; a quota that evicts, set by hand, leaves none that is due later."""
+    """The guard refuses limits on waiting delayed messages; an evicting quota set by hand destroys most of them."""
     hands = hands_with()
     with plot(lab, "delayed-lost") as here:
         topic = delay(here, 300)
@@ -183,7 +183,7 @@ def test_what_somebody_set_meanwhile_stands(lab: Lab, hands_with: Callable[..., 
 
 @pytest.mark.extended("tests/apply/test_settings.py::test_a_quota_that_would_act_at_once_is_not_set")
 def test_a_quota_that_a_topic_is_over_stops_its_producer(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """Steward refuses it; set by hand, it cuts off a producer that was sending."""
+    """The guard refuses a quota that a topic is over; set by hand, it cuts off a producer that was sending."""
     hands = hands_with()
     with plot(lab, "no-room") as here, filled(here, 1.3) as producer:
         change = ChangeSetting(
@@ -202,7 +202,7 @@ def test_a_quota_that_a_topic_is_over_stops_its_producer(lab: Lab, hands_with: C
     "tests/live/test_answers.py::test_a_target_that_dies_after_the_approval_leaves_nothing_half_done",
 )
 def test_nothing_is_moved_while_a_broker_is_down(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """Brokers let a bundle be moved to one that was killed a moment ago, where no client reaches it."""
+    """The guard refuses moves while a broker is down; by hand, a bundle can be moved to it, out of clients' reach."""
     hands = hands_with()
     with plot(lab, "broker-down") as here:
         here.subscription(here.topic())

@@ -98,7 +98,7 @@ def test_many_clients_are_not_sent_to_reconnect_at_once(lab: Lab, hands_with: Ca
 
 @pytest.mark.extended("tests/apply/test_past.py::test_a_bundle_that_went_in_a_circle_stops_its_namespace")
 def test_a_bundle_rests_and_does_not_go_in_circles(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """Each way its consumer has to reconnect; there and back again, and the namespace is left alone."""
+    """A bundle may not move back within its cooldown, and may not move a third time after it came back."""
     hands = hands_with()
     with plot(lab, "in-circles") as here:
         here.shared(here.topic())
@@ -128,7 +128,7 @@ def hands_with_more(hands: Hands, policy: dict[str, Any]) -> Hands:
 
 
 def test_what_somebody_moved_or_split_meanwhile_has_drifted(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """The one would leave where it was put, the other is no bundle any more: the broker refuses it by hand as well."""
+    """A move has drifted if its bundle was moved or split meanwhile, and a move of a split bundle by hand fails."""
     hands = hands_with()
     with plot(lab, "moved-meanwhile") as here:
         here.subscription(here.topic())
@@ -166,7 +166,7 @@ POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
 def test_what_the_operator_said_counts(
     lab: Lab, hands_with: Callable[..., Hands], guard: str, policy: dict[str, Any]
 ) -> None:
-    """The brokers would move it at any time, wherever it is asked for."""
+    """An approved move is refused outside the window, to a draining broker, or in a protected namespace."""
     with plot(lab, f"left-alone-{guard.replace('_', '-')}") as here:
         here.subscription(here.topic())
         move = move_of(here)
@@ -229,7 +229,7 @@ def frozen_producers(here: Ground, topic: str) -> Iterator[None]:
 
 @pytest.mark.extended("tests/apply/test_health.py::test_a_batch_stops_itself_where_clients_do_not_come_back")
 def test_a_batch_stops_itself_where_clients_do_not_come_back(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """No guard can know that a client hangs: the first move shows it, and the second is not made."""
+    """A batch stops after a move whose producers do not come back, and its second move is not made."""
     hands = hands_with({"health": {"return_seconds": 5}})
     with plot(lab, "frozen") as here, plot(lab, "untouched") as other:
         other.subscription(other.topic())

@@ -68,7 +68,7 @@ def test_a_plan_of_an_old_snapshot_has_drifted(lab: Lab, hands_with: Callable[..
 
 
 def test_a_run_makes_no_more_changes_than_permitted(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """One change too many stops its whole batch before the first one; permitted, both are made."""
+    """A batch with more changes than a run may make is refused whole, and is carried out if the policy permits it."""
     hands = hands_with({"guards": {"most_changes_per_run": 1}})
     patient = Hands(hands.lab, hands.home, hands.cluster, policy=Policy(), engine=hands.engine)
     with plot(lab, "run-of-one") as one, plot(lab, "run-of-two") as two:

@@ -85,19 +85,19 @@ def story(care: Care) -> Story:
 
 
 def test_observing_twice_leaves_every_bundle_where_it_was(story: Story) -> None:
-    """Looking changes nothing: every broker owns what it owned, bundle for bundle."""
+    """Two observations leave every bundle with the broker that owned it before."""
     assert story.owned_observed == story.owned_before
     assert story.owned_observed_twice == story.owned_before
 
 
 def test_the_same_question_is_not_asked_twice(story: Story) -> None:
-    """A second observation while an approval waits plans the same, and leaves it at that."""
+    """A second observation asks no second question while the first one waits for an answer."""
     assert story.second_observation["plan"] == "skipped"
     assert story.waiting_after_second == 1
 
 
 def test_the_text_says_what_moves_why_and_how_to_go_back(story: Story, care: Care) -> None:
-    """A person can approve from what is shown."""
+    """The approval text says how many coordinators lie on which broker, which calls are made and how to undo them."""
     body = story.first["body"]
     source = care.lab.brokers[0].broker_id
     assert "16 of 16" in body
@@ -107,7 +107,7 @@ def test_the_text_says_what_moves_why_and_how_to_go_back(story: Story, care: Car
 
 
 def test_another_question_takes_the_older_ones_place(story: Story, care: Care) -> None:
-    """The older one leaves the list by itself, with its reason; nobody answered it, and nothing is changed by it."""
+    """A changed proposal ends the older question unanswered, with its reason in the ledger, and moves no bundle."""
     assert story.first_state == "success"
     assert differences(story.owned_with_four, story.owned_after_the_end, besides="public/default") == {}
     newer, older = care.ledger.plans(care.cluster)[:2]
@@ -119,14 +119,14 @@ def test_another_question_takes_the_older_ones_place(story: Story, care: Care) -
 
 
 def test_a_broker_that_joins_gets_its_share(story: Story) -> None:
-    """From 16/0/0/0 the next run brings 4/4/4/4, by the brokers' own word."""
+    """Sixteen coordinators on one broker are spread as 4, 4, 4 and 4 after a fourth broker has joined."""
     assert story.piled == [16, 0, 0]
     assert story.healed_state == "success"
     assert story.healed == [4, 4, 4, 4]
 
 
 def test_the_ledger_tells_who_approved_what_and_what_came_of_it(story: Story, care: Care) -> None:
-    """Every step has its answer, its intent with the value before it, and its outcome."""
+    """The ledger holds the answer, the intents with the owner before, the outcome of each step and the proof."""
     newest = care.ledger.plans(care.cluster)[0]
     plan = care.ledger.plan(newest.plan_id)
     (answer,) = care.ledger.answers(newest.plan_id, "b1")
@@ -168,7 +168,7 @@ def test_decisions_outcomes_and_proofs_are_published(story: Story, events: list[
 
 
 def test_the_token_is_nowhere(story: Story, care: Care) -> None:
-    """No log of Airflow or Spark, no XCom, no ledger row and no snapshot holds the cluster's token."""
+    """The cluster's token is in no ledger row, and in no file of Airflow's home but Airflow's own SQLite database."""
     del story
     token = (care.lab.token or "").encode()
     assert token

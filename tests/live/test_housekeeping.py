@@ -28,7 +28,7 @@ def _snapshots(care: Care) -> Path:
 
 
 def test_old_snapshots_go(care: Care) -> None:
-    """One that was left behind unfinished is removed; the ledger is as it was written."""
+    """Housekeeping removes an old snapshot that was left unfinished, and its check of the ledger succeeds."""
     left_behind = _snapshots(care) / "taken_at=20200101T000000Z"
     (left_behind / "topics").mkdir(parents=True)
     assert tidied(care) == ("success", {"root": "success", "snapshots": "success", "ledger": "success"})

@@ -54,7 +54,7 @@ def listeners(state: LabState) -> list[tuple[str, int]]:
 
 
 def test_every_broker_is_listed_by_the_cluster_itself(lab: Lab) -> None:
-    """Once a lab is started, Pulsar's own list of brokers is the lab's."""
+    """Pulsar's own list of brokers names exactly the running brokers of the lab."""
     assert set(lab.active_brokers()) == {broker.broker_id for broker in running(lab)}
     assert lab.admin_urls[:3] == tuple(broker.admin_url for broker in lab.brokers[:3])
 
@@ -69,7 +69,7 @@ def test_a_broker_answers_only_to_a_token(lab: Lab) -> None:
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_transaction_coordinators_pile_up_where_asked(lab: Lab, number: int) -> None:
-    """All sixteen coordinators lie on the named broker afterwards, wherever they were before."""
+    """Piling up the coordinators puts all sixteen on the named broker, wherever they were before."""
     moved_to = lab.pile_up_tcs(f"broker-{number}")
 
     assert moved_to == lab.broker(f"broker-{number}").broker_id
@@ -87,7 +87,7 @@ def test_the_coordinator_bundles_are_among_those_that_the_broker_owns(lab: Lab) 
 
 
 def test_a_killed_broker_is_gone_but_listed_until_its_session_ends(lab: Lab) -> None:
-    """SIGKILL leaves a broker in the cluster's list, refusing connections; started again it takes its place."""
+    """A killed broker refuses connections and stays in the cluster's list, and can be started again."""
     victim = lab.kill_broker("broker-3")
     try:
         assert lab.condition(victim.broker_id) == "gone"
@@ -107,7 +107,7 @@ def test_a_killed_broker_is_gone_but_listed_until_its_session_ends(lab: Lab) -> 
 
 
 def test_a_paused_broker_accepts_connections_and_answers_nothing(lab: Lab) -> None:
-    """SIGSTOP makes a broker hang, not vanish; resumed it answers again."""
+    """A paused broker accepts connections without answering, and answers again once it is resumed."""
     paused = lab.pause_broker("broker-3")
     try:
         assert ports.answers(paused.host, paused.web_port)
@@ -121,7 +121,7 @@ def test_a_paused_broker_accepts_connections_and_answers_nothing(lab: Lab) -> No
 
 
 def test_a_broker_that_joins_serves_and_can_leave(lab: Lab) -> None:
-    """A fourth broker takes coordinators; stopped gracefully, it is off the list at once and they find a new home."""
+    """A fourth broker takes coordinators; once stopped it leaves the list at once, and they can be placed elsewhere."""
     joined = lab.add_broker()
     assert joined.broker_id in lab.active_brokers()
     assert lab.pile_up_tcs(joined.broker_id) == joined.broker_id
@@ -135,7 +135,7 @@ def test_a_broker_that_joins_serves_and_can_leave(lab: Lab) -> None:
 
 
 def test_a_second_lab_of_the_same_name_is_refused(lab: Lab) -> None:
-    """A running lab is never overwritten, and the message says how to end it."""
+    """Starting a lab under the name of a running one is refused with the command that ends it."""
     with pytest.raises(LabExistsError, match=f"stop --name {lab.home.name}"):
         Lab.start(lab.home.name, home=lab.home.parent)
 
@@ -180,7 +180,7 @@ def test_a_lab_of_the_pool_is_whole_again_when_it_is_handed_out(labs: LabPool, l
 
 
 def test_a_lab_that_makes_room_for_another_leaves_no_process_and_no_data(tmp_path: Path) -> None:
-    """Of a stopped lab no part runs, no port answers, and of its folders only configuration and logs remain."""
+    """A lab that the pool has stopped has no process, no open port, and no files but configuration and logs."""
     need_lab()
     with LabPool(tmp_path, most=1) as pool:
         lab = pool.lab(brokers=1)

@@ -127,7 +127,7 @@ def test_piled_up_coordinators_are_found_and_spread(lab: Lab, tmp_path: Path) ->
 
 
 def test_a_move_is_proposed_where_shedding_would_leave_it(lab: Lab, mode: str, tmp_path: Path) -> None:
-    """A broker with all topics gives some away, unless the load manager would take them from whoever gets them."""
+    """Moves off a full broker are carried out, unless the brokers' shedding would undo them; then they are refused."""
     policy = {"broker_load_skew": {"minimum_topics": TOPICS // 2}, "bundle_balance_remedy": {"least_snapshots": 1}}
     with (
         plot(lab, "one-full-broker", BUNDLES) as here,
@@ -187,7 +187,7 @@ def owners(here: Ground) -> dict[str, str]:
 
 
 def test_namespaces_of_a_group_are_kept_apart(lab: Lab, tmp_path: Path) -> None:
-    """Two on two brokers do not join on one, while the third has none; to that one either may go."""
+    """The guard refuses to move a namespace to a broker that owns another one of its anti-affinity group."""
     policy = {"tc_skew": {"cooldown_minutes": 0}}
     with (
         plot(lab, "apart-1", 1) as one,
@@ -209,10 +209,10 @@ def test_namespaces_of_a_group_are_kept_apart(lab: Lab, tmp_path: Path) -> None:
 
 
 def test_what_shedding_would_undo_it_undoes(shedding_lab: Lab, tmp_path: Path) -> None:
-    """Moves that the guard refuses are made by hand, and the real shedder takes back; one that it permits stays.
+    """Shedding takes back some moves that the guard refused and that were made by hand, and leaves a permitted one.
 
-    One broker has more in its memory than the others, which no move takes from it. `TransferShedder` takes any of a
-    broker's bundles, and none that has a large part of its throughput: there are several.
+    One broker uses more of its memory than the others, which no move takes from it. `TransferShedder` takes any of a
+    broker's bundles but one that has a large part of its throughput, so the test uses several bundles.
     """
     lab = shedding_lab
     idle, full, other = (broker.broker_id for broker in lab.brokers)

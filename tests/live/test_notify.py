@@ -137,7 +137,7 @@ def all_came(http: HttpSink, smtp: SmtpSink) -> bool:
 
 
 def test_each_event_comes_once_though_the_scheduler_is_killed(told: Airflow, http: HttpSink, smtp: SmtpSink) -> None:
-    """To both receivers; a message that is sent again has the id that it had, and is the same."""
+    """Each event reaches both receivers under a single message id, though the scheduler is killed in between."""
     for number, person in enumerate(PEOPLE):
         halted(told, person)
         if number % 2:
@@ -161,7 +161,7 @@ def asked(airflow: Airflow, policy: Path, **variables: str) -> dict[str, dict[st
 
 
 def test_doctor_asks_this_airflow(told: Airflow, http: HttpSink, smtp: SmtpSink, tmp_path: Path) -> None:
-    """For connections by variables and in its database; each that is missing has a line with its remedy."""
+    """Doctor checks recipients whose connections are variables or in Airflow's database, and names what is missing."""
     pages = {"conn_type": "http", "host": "127.0.0.1", "port": http.port, "schema": "http", "password": "secret-page"}
     told.api.add_connection("steward_notify_pages", json.dumps(pages))
     told.api.add_connection("steward_notify_chat", json.dumps({"conn_type": "slackwebhook", "password": "secret-chat"}))

@@ -110,7 +110,7 @@ def published(lab: Lab, issuer: Issuer, file: Path, cluster: str) -> list[dict[s
 
 
 def test_a_checkup(lab: Lab, issuer: Issuer, tmp_path: Path) -> None:
-    """The first token has ended, which the issuer did not say: brokers refuse it, and another one is asked for."""
+    """A check-up asks for another access token if brokers refuse the first one, which has ended."""
     issuer.tokens = [lab.access_token(-60), lab.access_token(3600)]
     file = credentials(tmp_path, issuer)
     checkup = Checkup(tmp_path, *reaching(lab, file))
@@ -122,7 +122,7 @@ def test_a_checkup(lab: Lab, issuer: Issuer, tmp_path: Path) -> None:
 def test_an_approved_move_and_its_events(
     lab: Lab, issuer: Issuer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Carried out and proved by many tokens, one after the other; what came of it is published by TLS."""
+    """A move is carried out and proved with many renewed access tokens, and its events are published by TLS."""
     caplog.set_level("DEBUG")
     file = credentials(tmp_path, issuer)
     events_connection(lab, tmp_path.name, file, monkeypatch)
@@ -149,7 +149,7 @@ def test_an_approved_move_and_its_events(
 def test_events_outlive_their_token(
     lab: Lab, issuer: Issuer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A broker asks a connection whose token has ended for another one, and gets it."""
+    """Events are published after the connection's first token has ended, as brokers are given another one."""
     issuer.tokens, issuer.expires_in = (lambda: lab.access_token(LIVES_S + 1)), LIVES_S
     file = credentials(tmp_path, issuer)
     events_connection(lab, tmp_path.name, file, monkeypatch)
@@ -174,7 +174,7 @@ def an_event(cluster: str, reason: str) -> Event:
 
 @pytest.mark.parametrize("command", ["checkup", "doctor"])
 def test_a_wrong_client_secret(command: str, lab: Lab, issuer: Issuer, tmp_path: Path) -> None:
-    """The issuer refuses, and repeats the secret; what we say does not, and no broker is asked."""
+    """A wrong client secret ends with exit code 2 and the issuer's refusal, and the secret is written nowhere."""
     file = credentials(tmp_path, issuer, WRONG)
     ended = steward(tmp_path, command, *reaching(lab, file))
 
@@ -185,7 +185,7 @@ def test_a_wrong_client_secret(command: str, lab: Lab, issuer: Issuer, tmp_path:
 
 
 def test_a_token_for_somebody_else(lab: Lab, issuer: Issuer, tmp_path: Path) -> None:
-    """Brokers take none for another audience; it is asked for once more, in case it had ended, and not again."""
+    """A token for another audience is refused with 401, and another token is asked for only once."""
     issuer.tokens = lambda: lab.access_token(3600, "urn:pulsar:other")
     file = credentials(tmp_path, issuer)
     checkup = Checkup(tmp_path, *reaching(lab, file))
@@ -197,7 +197,7 @@ def test_a_token_for_somebody_else(lab: Lab, issuer: Issuer, tmp_path: Path) -> 
 def test_an_approved_move_whose_issuer_refuses(
     lab: Lab, issuer: Issuer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Planned and approved while the secret was right; then nothing is called, and the bundle stays where it is."""
+    """An approved move is refused if the issuer gives no token any more, and the bundle stays where it is."""
     file = credentials(tmp_path, issuer)
     move = loaded_bundle(lab, "public/oauth2-refused")
     with Hands.on(lab, tmp_path, settings=settings(lab, file)) as hands:

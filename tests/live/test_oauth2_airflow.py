@@ -78,7 +78,7 @@ def rows_in(url: str) -> str:
 
 
 def test_from_an_observation_to_its_proof(care: Care, issuer: Issuer, tmp_path: Path) -> None:
-    """Coordinators that lie on one broker are spread; the issuer was asked many times, and nothing tells of it."""
+    """Coordinators are spread by way of Airflow with many access tokens, and no secret is written anywhere."""
     care.lab.pile_up_tcs()
     care.observe()
     (question,) = care.approvals(1)

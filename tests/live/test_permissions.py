@@ -123,7 +123,7 @@ def refused(answer: httpx.Response) -> bool:
 
 @pytest.mark.parametrize("path", LOOKS_AT)
 def test_who_may_look(as_role: dict[str, Api], path: str) -> None:
-    """The role that the document names and all above it are answered; all below it are refused."""
+    """The documented role and all roles above it may read a path, and all roles below it are refused."""
     looks = as_role[LOOKS]
     asked = path.format(broker=looks.ids[0], bundle=looks.bundle_of(NAME) if "{bundle}" in path else "")
     answers = {role: as_role[role].final("GET", asked) for role in ROLES}
@@ -135,7 +135,7 @@ def test_who_may_look(as_role: dict[str, Api], path: str) -> None:
 
 @pytest.mark.usefixtures("as_role")
 def test_a_checkup_by_the_role_that_looks(lab: Lab, tmp_path: Path) -> None:
-    """Everything is read; no less than a superuser, such as the tenant's admin, sees a cluster at all."""
+    """A check-up is complete with the role that looks, and ends with exit code 2 for the tenant's admin."""
     outcomes = {}
     for role in (LOOKS, ADMIN):
         folder = tmp_path / role
@@ -176,7 +176,7 @@ def test_a_lookup_is_for_clients(as_role: dict[str, Api]) -> None:
 @pytest.mark.parametrize("name", SETTINGS, ids=str)
 @pytest.mark.parametrize("holder", [NAMESPACE, f"persistent://{NAME}"])
 def test_a_tenants_admin_changes_its_settings(as_role: dict[str, Api], holder: str, name: SettingName) -> None:
-    """Of its namespaces and their topics; to produce and consume there is not enough. And takes them back."""
+    """A tenant's admin can set and remove settings of its namespaces and topics, and lesser roles cannot."""
     for value in (SETTINGS[name], None):
         call = calls.set_to(holder, name, value)
         answers = [sent(as_role[role], call) for role in ROLES[:-1]]

@@ -82,7 +82,7 @@ def published(hands: Hands, here: Ground) -> dict[str, int | None]:
 def test_an_age_quota_that_a_message_is_too_old_for_stops_its_producer(
     lab: Lab, hands_with: Callable[..., Hands]
 ) -> None:
-    """Steward asks how old it is and refuses; set by hand, it cuts off a producer that was sending."""
+    """The guard refuses an age quota if a message is too old; set by hand, it cuts off a producer that was sending."""
     hands = hands_with()
     with plot(lab, "too-old", 1) as here, filled(here, 0.1) as producer:
         wait_until(lambda: age_of(hands, here) > OLD_S, "the oldest message is too old", WITHIN_S, 0.5)
@@ -119,7 +119,7 @@ def test_an_age_quota_is_set_and_taken_back(lab: Lab, hands_with: Callable[..., 
 
 
 def test_asking_for_the_age_changes_nothing(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """A peek would: it makes a subscription that is not there, or hangs and takes the broker with it (findings)."""
+    """Reading when the oldest message was published adds no subscription to the topic."""
     hands = hands_with()
     with plot(lab, "only-looked", 1) as here, filled(here, 0.1):
         consumer = here.shared(here.topic(), "reads-all")
@@ -187,7 +187,7 @@ def shown(here: Ground) -> Backlog:
 
 
 def test_what_is_evicted_is_what_was_approved_and_no_more(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """The text says by topic what is lost; a message more by the time of the call, and nothing is set."""
+    """A quota is refused if it would evict more than was approved, and otherwise evicts no more than the text said."""
     hands = hands_with()
     with plot(lab, "evicted", 1) as here:
         topic = here.topic()

@@ -202,7 +202,7 @@ def test_transactions_go_on(story: Story) -> None:
 
 
 def test_it_is_not_taken_back(story: Story, care: Care) -> None:
-    """The reason is said, and nothing is planned."""
+    """A rollback of a raised number of coordinators is refused with the reason."""
     del story
     applied = choose_applied(care.ledger, care.cluster, None, None)
     with (

@@ -89,7 +89,7 @@ def stored(lab: Lab, name: str, policies: dict[str, Any] | None = None) -> Itera
     "tests/live/test_remediations.py::test_quotas_and_retention_change_in_an_order_that_brokers_accept",
 )
 def test_a_backlog_without_a_quota_gets_one(lab: Lab, healer_with: Callable[..., Healer]) -> None:
-    """The text holds the sum and the call, the brokers have that quota, nothing is found, and it can be unset again."""
+    """A namespace with a backlog gets the quota that the approval text states, and a rollback removes it."""
     healer = healer_with(SMALL_DISK, "backlog-quota-missing")
     with stored(lab, "no-quota") as here:
         before = here.admin.policies(here.namespace)
@@ -119,7 +119,7 @@ def test_a_backlog_without_a_quota_gets_one(lab: Lab, healer_with: Callable[...,
 def test_quotas_and_retention_change_in_an_order_that_brokers_accept(
     lab: Lab, healer_with: Callable[..., Healer]
 ) -> None:
-    """Retention is raised before a quota and lowered after it, so no call is refused; all of it goes back as it was."""
+    """Quotas and retention are changed in an order in which brokers accept every call."""
     healer = healer_with(SMALL_DISK, "retention-unbounded", "backlog-quota-missing", "quota-over-retention")
     with (
         stored(lab, "kept-for-ever", kept(-1, -1)) as endless,
@@ -213,7 +213,7 @@ def test_a_retention_that_is_far_too_long_is_lowered(lab: Lab, healer_with: Call
 
 
 def test_a_crowded_bundle_is_split_until_none_is(lab: Lab, healer_with: Callable[..., Healer]) -> None:
-    """The halves are those that were foretold, every bundle is below the limit, and nobody claims a way back."""
+    """A crowded bundle is split into the planned halves, none is crowded afterwards, and a rollback is refused."""
     healer = healer_with({}, "bundle-topic-skew")
     with plot(lab, "crowded", 16) as here:
         place_evenly(here)
@@ -246,7 +246,7 @@ def test_a_crowded_bundle_is_split_until_none_is(lab: Lab, healer_with: Callable
 
 
 def test_a_full_broker_gives_bundles_to_the_others(lab: Lab, healer_with: Callable[..., Healer]) -> None:
-    """Three snapshots show one full broker, its bundles spread, clients follow, and all can be brought home again."""
+    """A full broker's bundles are spread after three snapshots, its clients follow, and a rollback takes all back."""
     healer = healer_with({"broker_load_skew": {"minimum_topics": 60}}, "broker-load-skew")
     with plot(lab, "one-full-broker", BUNDLES) as here:
         full = lab.brokers[0].broker_id

@@ -65,7 +65,7 @@ def places(urls: tuple[str, ...]) -> set[str]:
 
 
 def test_a_checkup_by_https(lab: Lab, proxy: ForwardProxy, tmp_path: Path) -> None:
-    """The cluster lists brokers by their plain ports; each is read at its port for TLS, and none at the other."""
+    """A check-up by https reads each broker at its TLS port only, though the cluster lists the plain-text ports."""
     checkup = Checkup(tmp_path, *reaching(lab, proxy, lab.admin_urls_tls[0]))
     checkup.assert_complete(2)
     assert (by_tls(proxy), by_plain_text(proxy)) == (places(lab.admin_urls_tls), set())
@@ -73,7 +73,7 @@ def test_a_checkup_by_https(lab: Lab, proxy: ForwardProxy, tmp_path: Path) -> No
 
 
 def test_a_checkup_by_http(lab: Lab, proxy: ForwardProxy, tmp_path: Path) -> None:
-    """Each is read where the cluster lists it, as all of them are on this machine."""
+    """A check-up by http reads each broker at the plain-text port that the cluster lists."""
     checkup = Checkup(tmp_path, *reaching(lab, proxy, lab.admin_urls[0]))
     checkup.assert_complete(2)
     assert (by_tls(proxy), by_plain_text(proxy)) == (set(), places(lab.admin_urls))
@@ -81,7 +81,7 @@ def test_a_checkup_by_http(lab: Lab, proxy: ForwardProxy, tmp_path: Path) -> Non
 
 
 def test_a_checkup_by_both(lab: Lab, proxy: ForwardProxy, tmp_path: Path) -> None:
-    """A broker that is named by http is asked so; those that are not named are asked by TLS."""
+    """A check-up that names one broker by http and the other by https reads each by the scheme that is named."""
     plain, secure = lab.admin_urls[0], lab.admin_urls_tls[1]
     checkup = Checkup(tmp_path, *reaching(lab, proxy, plain, secure))
     checkup.assert_complete(2)
@@ -92,7 +92,7 @@ def test_a_checkup_by_both(lab: Lab, proxy: ForwardProxy, tmp_path: Path) -> Non
 def test_an_approved_move(
     scheme: str, lab: Lab, proxy: ForwardProxy, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Redirects to leader and owner included, nothing leaves by the other scheme."""
+    """An approved move reaches both brokers, and by no other scheme than that of the given address."""
     caplog.set_level("DEBUG")
     urls = lab.admin_urls_tls if scheme == "https" else lab.admin_urls
     token = SecretStr(str(lab.token))

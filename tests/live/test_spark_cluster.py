@@ -159,7 +159,7 @@ def rows(snapshot: Snapshot, table: Table) -> list[str]:
 
 
 def test_the_workers_python_has_no_steward(workers_python: str) -> None:
-    """It imports what Steward needs, and neither Steward nor its Spark code."""
+    """The Python of Spark's workers can import the packages that Steward needs, and none of Steward's code."""
     names = ("pyarrow", "msgspec", "duckdb", "pulsar_steward", "steward_spark")
     assert {name: imports(workers_python, name) for name in names} == {
         "pyarrow": True,
@@ -191,7 +191,7 @@ def test_both_executors_did_a_share(observed: Observed, conf: dict[str, str]) ->
 
 @pytest.mark.airflow
 def test_executors_were_given_the_code(observed: Observed, cluster: SparkCluster) -> None:
-    """The archive that the task made is what each executor imports from; its name says what is in it."""
+    """Each worker holds the archive of Steward's code that the task made, with the same name and content."""
     (made,) = (observed.home / "steward" / "code").glob("steward-*.zip")
     for worker in range(1, WORKERS + 1):
         given = list(cluster.work(worker).rglob("steward-*.zip"))
@@ -203,9 +203,9 @@ def test_executors_were_given_the_code(observed: Observed, cluster: SparkCluster
 def test_the_snapshot_is_that_of_one_machine(
     observed: Observed, simulator: Simulator, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Every table holds the rows that Spark on one machine reads of the same brokers, and finds in them.
+    """A snapshot by the Spark cluster holds the same rows in every table as one by Spark on a single machine.
 
-    There they are in another of Hadoop's file systems: written, read, counted and removed by its URI.
+    The latter is in another of Hadoop's file systems, where it is written, read and removed by its URI.
     """
     policy, now = Policy(), datetime.now(UTC)
     mount = f"fs.viewfs.mounttable.{NAME}.link./snapshots"
@@ -228,7 +228,7 @@ def test_the_snapshot_is_that_of_one_machine(
 
 @pytest.mark.airflow
 def test_nobody_who_looks_on_sees_the_token(observed: Observed, conf: dict[str, str]) -> None:
-    """It is in no command line, no executor's environment, and on no page, of the driver's neither."""
+    """The token is in no command line, in no executor's environment, and on no page of the cluster or the driver."""
     seen = observed.seen
     assert any(EXECUTOR in command for command in seen.commands)
     assert any("observe.py" in command for command in seen.commands)
@@ -255,7 +255,7 @@ def test_nothing_that_is_left_behind_holds_the_token(
 def test_a_folder_that_executors_do_not_share_is_refused(
     simulator: Simulator, cluster: SparkCluster, workers_python: str, tmp_path: Path
 ) -> None:
-    """Else rows would be on disks that nobody reads. No broker is asked, and nothing is left in the folder."""
+    """A folder that executors do not share is refused before a broker is asked, and no file is left in it."""
     simulator.requests.clear()
     settings = {**SMALL, "spark.pyspark.python": workers_python, "spark.pyspark.driver.python": sys.executable}
     command = [

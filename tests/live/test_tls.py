@@ -44,7 +44,7 @@ def key_of(lab: Lab) -> list[str]:
 
 
 def test_a_checkup_by_a_client_certificate(lab: Lab, tmp_path: Path) -> None:
-    """Every broker is read, by the addresses that the cluster lists."""
+    """A check-up by a client certificate reads every broker of a cluster that speaks only TLS."""
     assert lab.client_files is not None
     _, certificate, key = map(str, lab.client_files)
     checkup = Checkup(tmp_path, *trusting(lab), "--client-cert", certificate, "--client-key", key)
@@ -58,7 +58,7 @@ def test_without_a_client_certificate(lab: Lab, tmp_path: Path) -> None:
 
 
 def test_an_approved_move(lab: Lab, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Recorded, approved, carried out and proved by TLS alone, redirects to the owner included."""
+    """A move is approved, carried out and proved on brokers that speak only TLS, and the key is written nowhere."""
     caplog.set_level("DEBUG")
     move = loaded_bundle(lab, "public/tls")
     with Hands.on(lab, tmp_path) as hands:

@@ -90,7 +90,7 @@ def story(care: Care) -> Iterator[Story]:
 
 
 def test_the_question_shows_the_sum_and_the_call(story: Story) -> None:
-    """A person can check how the value comes about, and what a topic over it would meet."""
+    """The question shows how the quota is computed, that it stops producers, and the call that sets it."""
     body = story.question["body"]
     assert "How the values come about" in body
     assert "the largest backlog seen in" in body
@@ -99,7 +99,7 @@ def test_the_question_shows_the_sum_and_the_call(story: Story) -> None:
 
 
 def test_exactly_the_approved_quota_is_set(story: Story) -> None:
-    """On the brokers, by their own word."""
+    """The broker shows no quota before the approval, and then one quota of 1 GiB that holds producers."""
     assert story.without == {}
     assert story.set_state == "success"
     (quota,) = story.with_quota.values()
@@ -107,7 +107,7 @@ def test_exactly_the_approved_quota_is_set(story: Story) -> None:
 
 
 def test_the_way_back_says_whose_change_it_takes_back(story: Story, care: Care) -> None:
-    """It is a question of its own, and names the batch, who approved it, and when."""
+    """The question about the rollback names the change's approver, its plan, and the call that takes it back."""
     body = story.way_back["body"]
     assert "alice" in body
     assert care.ledger.plans(care.cluster)[-1].plan_id in body
@@ -128,7 +128,7 @@ def test_what_was_taken_back_is_not_proposed_again_at_once(story: Story, care: C
 
 
 def test_the_ledger_tells_both_ways(story: Story, care: Care) -> None:
-    """Each change has one approved step behind it, the way back included."""
+    """The ledger has one step that was done and proved for the change, and one for the rollback."""
     del story
     plans = [care.ledger.plan(row.plan_id) for row in reversed(care.ledger.plans(care.cluster))]
     done = [

@@ -49,7 +49,7 @@ def submitted(job: str, arguments: Sequence[str], events: Path, **environment: s
 
 @pytest.mark.spark
 def test_the_jobs_run_by_spark_submit_and_tell_no_secret(spark: SparkSession, tmp_path: Path) -> None:
-    """The last line is the snapshot, and the token is in no output and no file."""
+    """The last line that a submitted job prints is the snapshot, and the token is in no output and no file."""
     events, out = tmp_path / "events", tmp_path / "out"
     events.mkdir()
     with running(ClusterSpec(tc_owner=0), token=TOKEN) as cluster:
@@ -93,7 +93,7 @@ def test_what_cannot_be_observed_is_told_without_spark(
     environment: dict[str, str],
     words: str,
 ) -> None:
-    """A wrong setting is one line, and exit code 1."""
+    """A wrong or missing setting ends the job with exit code 1 and an error about it."""
     monkeypatch.delenv("STEWARD_ADMIN_URLS", raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
@@ -103,7 +103,7 @@ def test_what_cannot_be_observed_is_told_without_spark(
 
 
 def test_a_policy_that_does_not_hold_up_stops_diagnosing(caplog: pytest.LogCaptureFixture) -> None:
-    """It is told before Spark is started."""
+    """An invalid policy ends a diagnosis with exit code 1 and an error that names the wrong key."""
     assert observe.main(["--snapshot", "nowhere", "--policy-json", '{"tc_skew": 3}']) == 1
     assert "tc_skew" in caplog.text
 
@@ -116,7 +116,7 @@ def test_a_policy_that_does_not_hold_up_stops_diagnosing(caplog: pytest.LogCaptu
     ],
 )
 def test_what_is_missing_is_named(capsys: pytest.CaptureFixture[str], arguments: list[str], missing: str) -> None:
-    """A snapshot to look at, or all that one is taken with."""
+    """The job needs a snapshot, or all arguments for a new one; the error names those that are missing."""
     with pytest.raises(SystemExit, match="2"):
         observe.main(arguments)
     assert f"the following arguments are required: {missing}" in capsys.readouterr().err
@@ -126,7 +126,7 @@ def test_what_is_missing_is_named(capsys: pytest.CaptureFixture[str], arguments:
 def test_a_snapshot_that_is_none_is_told_in_one_line(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Half of a cluster would pass for all of it."""
+    """A folder that is no finished snapshot ends the job with exit code 1 and an error without a trace."""
     assert observe.main(["--snapshot", str(tmp_path)]) == 1
     assert "SnapshotError" in caplog.text
     assert "holds no _SUCCESS" in caplog.text

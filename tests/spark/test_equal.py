@@ -66,7 +66,7 @@ def on_threads(cluster: Simulator, out: Path) -> SnapshotFolder:
 def test_three_ways_lead_to_the_same_snapshot_and_the_same_findings(
     observed: Observed, elsewhere: str, tmp_path: Path
 ) -> None:
-    """A folder is written by the tasks, any other file system by Spark; readers see no difference."""
+    """A snapshot has the same rows whether threads, the tasks of Spark or Spark itself wrote it."""
     with running(a_cluster(5)) as cluster:
         here = on_threads(cluster, tmp_path / "threads")
         folder = observed(cluster, str(tmp_path / "here"))

@@ -35,7 +35,7 @@ def map_over(spark: SparkSession, request: pytest.FixtureRequest) -> MapOver:
 
 
 def test_results_come_in_the_order_of_the_things(map_over: MapOver) -> None:
-    """Also of nothing, and of things that are equal."""
+    """Results come in the order of the items, also for no items and for items that are equal."""
     assert map_over(lambda each: each * 2, [3, 1, 2, 1]) == [6, 2, 4, 2]
     assert map_over(lambda each: each, []) == []
     assert map_over(lambda each: each, [None, {"a": 1}], "things") == [None, {"a": 1}]
@@ -67,7 +67,7 @@ def shard(folder: Path, number: int) -> ShardTask:
 
 
 def test_shards_are_handed_the_content_of_their_files(spark: SparkSession, tmp_path: Path) -> None:
-    """Each its own, in their order; one without files is carried out too, and what is a table stays one."""
+    """Each task gets the rows of its own files in order; a task without files and one with a table run too."""
     ready = ShardTask({}, {"topics": pa.table({"topic": ["here"]})}, (), (), 1)
     tasks = [shard(tmp_path, number) for number in range(3)]
     things = [tasks[2], ShardTask({}, {}, (), (), 1), tasks[0], ready, tasks[1]]
@@ -82,5 +82,5 @@ def test_shards_are_handed_the_content_of_their_files(spark: SparkSession, tmp_p
 
 
 def test_what_is_no_shard_is_carried_out_too(spark: SparkSession) -> None:
-    """Namespaces and suspects have no files."""
+    """The map over files also works on items that are no shards, such as namespaces and suspects."""
     assert SparkMapOverFiles(spark)(len, ["ab", "c"], "words") == [2, 1]

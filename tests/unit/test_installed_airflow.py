@@ -32,7 +32,7 @@ def test_no_airflow(tmp_path: Path) -> None:
 
 
 def test_airflow_3_is_its_core(tmp_path: Path) -> None:
-    """The distribution `apache-airflow` only asks for others since 3.0."""
+    """Airflow 3 is found by its core distribution, together with the version of its standard provider."""
     path = an_installation(
         tmp_path, apache_airflow="3.2.2", apache_airflow_core="3.2.2", apache_airflow_providers_standard="1.21.0"
     )
@@ -40,7 +40,7 @@ def test_airflow_3_is_its_core(tmp_path: Path) -> None:
 
 
 def test_airflow_2_has_no_core(tmp_path: Path) -> None:
-    """It is the distribution of that name."""
+    """Airflow 2 is found by the distribution `apache-airflow`, as it has no core distribution."""
     assert installed_airflow(an_installation(tmp_path, apache_airflow="2.11.2")) == InstalledAirflow("2.11.2", None)
 
 
@@ -71,12 +71,12 @@ def test_what_an_airflow_lacks(version: str, standard: str | None, lacks: str | 
     [("3.1.7", True), ("3.1.8", False), ("3.2.0", False), ("3.3.9", False), ("3.4.0", True), ("4.0.0", True)],
 )
 def test_what_was_not_tried(version: str, untried: bool) -> None:
-    """Patches of a tried version count as tried, from the first one that was."""
+    """The versions from 3.1.8 to 3.3 with all their patches count as tried, and earlier and later ones do not."""
     assert bool(InstalledAirflow(version, "1.21.0").untried) is untried
 
 
 def test_the_shell_refuses_to_be_imported(tmp_path: Path) -> None:
-    """The reason is the last line, which Airflow shows as the DAG's import error; Airflow is not needed for it."""
+    """The import fails under an unsupported Airflow, and the last line of the error holds reason and remedy."""
     an_installation(tmp_path, apache_airflow_core="3.0.6")
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import pulsar_steward.orchestration"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603 - this interpreter

@@ -36,7 +36,7 @@ def install(site: Path, name: str, version: str, files: dict[str, str]) -> None:
 
 
 def test_nothing_is_said_of_what_is_not_there(tmp_path: Path) -> None:
-    """An Airflow with the Spark provider alone has the client, and no PySpark."""
+    """No PySpark is found if only `pyspark-client` is installed."""
     install(tmp_path, "pyspark-client", "4.2.0", OLD)
     assert installed_spark([str(tmp_path)]) is None
 
@@ -58,7 +58,7 @@ def test_the_client_that_came_later_is_found(tmp_path: Path, golden: Golden) -> 
 
 
 def test_the_remedy_mends_it(tmp_path: Path) -> None:
-    """The client goes, and takes shared files along, which is found too; PySpark comes anew."""
+    """PySpark's files that are deleted count as foreign, and no file does after they are written anew."""
     install(tmp_path, "pyspark", "4.3.0", NEW)
     for place in OLD:
         (tmp_path / place).unlink()
@@ -69,7 +69,7 @@ def test_the_remedy_mends_it(tmp_path: Path) -> None:
 
 
 def test_a_client_that_was_overwritten_does_no_harm(tmp_path: Path, golden: Golden) -> None:
-    """PySpark is whole: that the client is listed beside it is said, and nothing more."""
+    """PySpark is whole if it was installed after `pyspark-client`, and the text only mentions the client beside it."""
     install(tmp_path, "pyspark-client", "4.2.0", OLD)
     install(tmp_path, "pyspark", "4.3.0", NEW)
     found = installed_spark([str(tmp_path)])
@@ -85,5 +85,5 @@ def test_a_mixture_is_refused_where_spark_is_needed(monkeypatch: pytest.MonkeyPa
 
 
 def test_this_environment_is_whole() -> None:
-    """The lock leaves the client out."""
+    """A PySpark in this environment has only its own files."""
     require_own_files()

@@ -60,7 +60,7 @@ HISTORIES: dict[str, tuple[list[int | None], Severity | None]] = {
 
 
 def test_growth_is_judged_by_when_it_reaches_the_quota(judge_rows: JudgeRows) -> None:
-    """Steady growth only; without a quota by its rate, and after those that have one."""
+    """Steady growth is judged by the time until the quota; without a quota by its rate, and listed last."""
     backlogs = {name: [each and each * GIB for each in history] for name, (history, _) in HISTORIES.items()}
     backlogs["free/slow"] = [0, 943_000_000, 1_886_000_000, 2_829_000_000]  # just under 1 MiB/s
 
@@ -72,7 +72,7 @@ def test_growth_is_judged_by_when_it_reaches_the_quota(judge_rows: JudgeRows) ->
 
 
 def test_one_burst_makes_no_forecast(judge_rows: JudgeRows) -> None:
-    """At the median of its steps it is slow, though it rose in all of them."""
+    """A backlog that grew much in only one of its steps gives no finding."""
     burst = [1000, 1001, 40_000, 40_001, 40_002]
 
     assert judged(scenes(judge_rows, {"bound/t": [each * MIB for each in burst]})).findings == ()
@@ -147,7 +147,7 @@ def test_without_a_quota_the_retention_is_the_measure(
 def test_too_few_snapshots_cannot_tell(
     judge_rows: JudgeRows, snapshots: int, minutes: int, policy: dict[str, int], words: str | None
 ) -> None:
-    """A first look has nothing to compare with."""
+    """The check cannot tell when the snapshots are too few or too close together."""
     made = scenes(judge_rows, {"free/t": [GIB] * snapshots}, timedelta(minutes=minutes))
 
     judgement = judged(made, a_policy(backlog_growing=policy))
@@ -177,7 +177,7 @@ def test_silence_is_open_where_something_was_not_read(
 
 
 def test_a_whole_snapshot_goes_before_a_partial_one(judge_rows: JudgeRows) -> None:
-    """It is compared with, though it is older."""
+    """An older whole snapshot is compared with in place of a partial one."""
     made = scenes(judge_rows, {"bound/t": [63 * GIB, 66 * GIB, 69 * GIB, 72 * GIB, 75 * GIB]})
     made[1].rows["snapshot"][0]["unread_brokers"] = ["b:8080"]
     made[1].rows["topics"] = []
@@ -186,7 +186,7 @@ def test_a_whole_snapshot_goes_before_a_partial_one(judge_rows: JudgeRows) -> No
 
 
 def test_only_the_worst_hundred_are_listed(judge_rows: JudgeRows) -> None:
-    """The soonest first, and the rest is counted."""
+    """The hundred topics that reach their quota soonest are listed, and the others are counted."""
     backlogs = {f"bound/t{number:03}": [(50 + 2 * step) * GIB + number for step in range(4)] for number in range(102)}
 
     judgement = judged(scenes(judge_rows, backlogs))
@@ -202,7 +202,7 @@ def of_namespaces(**namespaces: dict[str, int]) -> Policy:
 
 
 def test_each_namespace_has_its_own_limits(judge_rows: JudgeRows) -> None:
-    """A rate that matters to nobody else, and a time in which it is critical."""
+    """A namespace is judged by the rate and the critical time of its own policy."""
     made = scenes(judge_rows, {"bound/t": [66 * GIB, 69 * GIB, 72 * GIB, 75 * GIB], "free/t": [1, 2, 3, 4]})
     policy = of_namespaces(bound={"critical_hours_to_quota": 3}, free={"warning_bytes_per_second": 1})
 
@@ -214,7 +214,7 @@ def test_each_namespace_has_its_own_limits(judge_rows: JudgeRows) -> None:
 
 
 def test_a_namespace_may_be_looked_at_over_a_longer_window(judge_rows: JudgeRows) -> None:
-    """It is drained every seven hours: who looks back less far takes that for growth."""
+    """A namespace with a longer window of its own has no finding about a backlog that is drained regularly."""
     backlog = [80 * GIB, 0, 20 * GIB, 40 * GIB, 60 * GIB]
     made = scenes(judge_rows, {"bound/t": backlog, "longer/t": backlog}, timedelta(minutes=110))
     for scene in made:
@@ -224,7 +224,7 @@ def test_a_namespace_may_be_looked_at_over_a_longer_window(judge_rows: JudgeRows
 
 
 def test_where_only_some_may_be_judged_it_says_which(judge_rows: JudgeRows, golden: Golden) -> None:
-    """Others are not open for it."""
+    """The check cannot tell for the namespace with too few snapshots, and names only that one."""
     made = scenes(judge_rows, {"bound/t": [GIB] * 4, "free/t": [GIB] * 4})
 
     judgement = judged(made, of_namespaces(free={"minimum_snapshots": 5}))
@@ -239,7 +239,7 @@ def looking_up(most: int) -> Check:
 
 
 def test_what_is_produced_into_is_looked_up_first(judge_rows: JudgeRows) -> None:
-    """Full backlogs that rest do not hide those that grow; what could not be looked up is not said to be at rest."""
+    """Topics with much incoming data are looked up first, and the check cannot tell about those left out."""
     rest = {f"bound/rests{number}": [90 * GIB] * 4 for number in range(3)}
     made = scenes(judge_rows, rest | {"bound/grows": [30 * GIB, 35 * GIB, 40 * GIB, 45 * GIB]})
     for row in made[-1].rows["topics"]:
@@ -255,7 +255,7 @@ def test_what_is_produced_into_is_looked_up_first(judge_rows: JudgeRows) -> None
 def test_more_suspects_than_are_looked_at_leave_it_open(
     judge_rows: JudgeRows, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
-    """Those that grew fast lately, but did not keep on, may have hidden one that did."""
+    """The check cannot tell when more backlogs grew fast lately than it looks up."""
     monkeypatch.setattr(growing_topics, "MAX_SUSPECTS", 1)
     shrank = [60 * GIB, 20 * GIB, 30 * GIB, 40 * GIB, 50 * GIB]
 

@@ -30,7 +30,7 @@ CLOCKS: dict[str, tuple[Clocks, Severity | None, bool]] = {
 def test_clocks_are_compared_with_each_other(
     scene: Scene, skews: Clocks, severity: Severity | None, *, whole: bool
 ) -> None:
-    """The collector's own clock does not matter, and a clock that was not read is no health."""
+    """Brokers' clocks are compared with each other only, and health is not claimed with an unread clock."""
     scene.rows["brokers"] = [
         {"broker": f"b{number}", "read": True, "clock_skew_milliseconds": skew} for number, skew in enumerate(skews)
     ]
@@ -53,5 +53,5 @@ def test_a_broker_that_was_not_read_is_left_alone(scene: Scene) -> None:
 
 
 def test_a_snapshot_without_clocks_cannot_tell(scene: Scene) -> None:
-    """A snapshot of an earlier version has no such column."""
+    """The check cannot tell when the snapshot has no column of brokers' clocks."""
     assert scene.judged(CHECK).cannot_tell == "No broker's clock was read."

@@ -37,7 +37,7 @@ def test_partitions_that_each_grow_slowly_are_found_together(judge_rows: JudgeRo
 
 
 def test_topics_of_a_namespace_are_found_together(judge_rows: JudgeRows, golden: Golden) -> None:
-    """Those that are no partitions, or partitions of too many topics."""
+    """Unpartitioned topics and single partitions that grow slowly give one finding about their namespace."""
     topics = growing(6, "free/t{0}") | growing(6, "free/{0}-partition-0")
 
     (finding,) = judged(scenes(judge_rows, topics)).findings
@@ -64,7 +64,7 @@ HEALTHY: dict[str, dict[str, list[int]]] = {
 
 @pytest.mark.parametrize("backlogs", HEALTHY.values(), ids=HEALTHY)
 def test_what_is_well_is_not_found(judge_rows: JudgeRows, backlogs: dict[str, list[int]]) -> None:
-    """Each looks like growth, and is none."""
+    """Backlogs that are few, bounded by a quota, Pulsar's own or not growing steadily give no finding."""
     judgement = judged(scenes(judge_rows, backlogs))
 
     assert judgement.findings == ()
@@ -97,7 +97,7 @@ def test_what_grows_by_itself_is_not_told_again(judge_rows: JudgeRows) -> None:
 
 
 def test_a_snapshot_that_is_partial_makes_no_sum(judge_rows: JudgeRows) -> None:
-    """Half of a namespace's topics are missing there, which is no fall."""
+    """A partial snapshot is left out of the sums, so that its missing topics do not count as a fall."""
     made = scenes(judge_rows, growing(10, steps=6))
     made[3].rows["snapshot"][0]["unread_brokers"] = ["b:8080"]
     made[3].rows["topics"] = made[3].rows["topics"][::2]
@@ -106,7 +106,7 @@ def test_a_snapshot_that_is_partial_makes_no_sum(judge_rows: JudgeRows) -> None:
 
 
 def test_a_namespace_has_its_own_threshold(judge_rows: JudgeRows) -> None:
-    """For one it is much, for another it is not."""
+    """A namespace with a higher threshold of its own gives no finding about its topics together."""
     policy = a_policy(namespaces={"acme/free": {"backlog_growing": {"warning_bytes_per_second_together": 10 * MIB}}})
 
     assert judged(scenes(judge_rows, growing(10)), policy).findings == ()

@@ -48,7 +48,7 @@ RETENTIONS: dict[str, tuple[dict[str, Any], dict[str, int] | None, Severity | No
 
 
 def test_quotas_are_compared_with_the_retention(scene: Scene) -> None:
-    """A quota has to be below the retention in size and in time, and a little room is better."""
+    """`quota-over-retention` finds a quota of at least the retention, `retention-too-short` one just below it."""
     for number, (quotas, retained, _, _) in enumerate(RETENTIONS.values()):
         policies = {"retention_policies": retained} if retained else {}
         scene.namespace(f"acme/n{number}", quotas, **policies)
@@ -59,7 +59,7 @@ def test_quotas_are_compared_with_the_retention(scene: Scene) -> None:
 
 
 def test_a_quota_of_one_level_is_compared_with_the_retention_of_another(scene: Scene, golden: Golden) -> None:
-    """A topic's quota may be over its namespace's retention, and the brokers' default over both."""
+    """A quota is compared with the retention in force, also where they are set at different levels."""
     scene.configured(backlogQuotaDefaultLimitSecond="7200").namespace(retention_policies=retention(60, 10))
     scene.add("drilled", quota_limit_bytes=20 * MIB, topic_quota_json=json.dumps(size(20 * MIB)))
     scene.add("drilled", "acme/orders/as-its-namespace", quota_limit_seconds=7200)
@@ -80,7 +80,7 @@ def test_a_quota_of_one_level_is_compared_with_the_retention_of_another(scene: S
     ids=["nothing of its own", "a retention of its own"],
 )
 def test_what_a_namespace_sets_is_told_once(scene: Scene, own_retention: dict[str, int], subjects: set[str]) -> None:
-    """`{}` is what a broker's answer for a topic without policies is kept as; it sets nothing apart."""
+    """A topic has a finding beside its namespace's only with a retention of its own, and `{}` is none."""
     scene.namespace(quotas=age(7200, EVICT), retention_policies=retention(60, -1)).topic()
     own = json.dumps(own_retention)
     scene.add("drilled", quota_limit_seconds=7200, topic_quota_json="{}", topic_retention_json=own)
@@ -89,7 +89,7 @@ def test_what_a_namespace_sets_is_told_once(scene: Scene, own_retention: dict[st
 
 
 def test_a_backlog_that_outgrew_the_retention_is_found(scene: Scene) -> None:
-    """Large and old backlogs count, from a gibibyte and an hour on."""
+    """A backlog over its retention is found from a size of 1 GiB or an age of one hour on."""
     scene.namespace("acme/big", retention_policies=retention(-1, 1024))
     scene.namespace("acme/old", retention_policies=retention(60, -1))
     scene.namespace("acme/young", retention_policies=retention(1, 1))
@@ -106,7 +106,7 @@ def test_a_backlog_that_outgrew_the_retention_is_found(scene: Scene) -> None:
 
 
 def test_backlogs_are_listed_before_quotas_and_the_rest_is_counted(scene: Scene) -> None:
-    """A backlog that loses its history is worse than little room; of each kind the worst is first."""
+    """Backlogs over the retention are listed before tight quotas, the worst first, and the rest is counted."""
     scene.namespace("acme/big", retention_policies=retention(-1, 1024))
     for number in range(99):
         scene.topic(f"acme/big/t{number}", (number + 1) * GIB)
@@ -124,7 +124,7 @@ def test_backlogs_are_listed_before_quotas_and_the_rest_is_counted(scene: Scene)
 
 
 def test_a_tight_quota_is_left_to_the_other_check_by_each_namespaces_own_values(scene: Scene) -> None:
-    """From where `quota-over-retention` speaks, little room is no news: for some that is sooner."""
+    """`retention-too-short` leaves out quotas that `quota-over-retention` finds by a namespace's own policy."""
     for name in ("acme/strict", "acme/usual", "other/strict"):
         scene.namespace(name, size(95 * MIB), retention_policies=retention(-1, 100))
     own = {"quota_over_retention": {"warning_percent": 95}}
@@ -135,14 +135,14 @@ def test_a_tight_quota_is_left_to_the_other_check_by_each_namespaces_own_values(
 
 
 def test_the_age_of_a_backlog_under_retention_has_to_be_read(scene: Scene, golden: Golden) -> None:
-    """Without it nothing can be said of a retention in time."""
+    """The check cannot tell about a retention in time when the age of a backlog was not read."""
     scene.namespace(retention_policies=retention(60, -1)).topic(backlog_bytes=9).topic("acme/orders/u", 9)
 
     golden(scene.judged(RETENTION_TOO_SHORT).cannot_tell)
 
 
 def test_retention_without_any_limit_matters_by_what_is_stored(scene: Scene) -> None:
-    """Both limits have to be absent; a topic may be set apart, and offloading explains it."""
+    """Retention without any limit is a warning from 100 GiB of storage on, and else or offloaded information."""
     unbounded = retention(-1, -1)
     scene.namespace("acme/small", retention_policies=unbounded).topic("acme/small/t", storage_bytes=100 * GIB - 1)
     scene.namespace("acme/large", retention_policies=unbounded).topic("acme/large/t", storage_bytes=100 * GIB)
@@ -164,7 +164,7 @@ def test_retention_without_any_limit_matters_by_what_is_stored(scene: Scene) -> 
 
 
 def test_what_is_kept_for_ever_is_summed_over_brokers(scene: Scene, golden: Golden) -> None:
-    """A namespace's topics are on many; of those that store equally much, one is named always."""
+    """Storage under unlimited retention is summed over all brokers, and the largest topic is named."""
     scene.namespace(retention_policies=retention(-1, -1))
     for name, stored in (("a", 40), ("b", 60), ("c", 60), ("unknown", None)):
         scene.topic(f"acme/orders/{name}", storage_bytes=stored and stored * GIB)
@@ -190,7 +190,7 @@ TTLS: dict[str, tuple[int | None, dict[str, Any], Severity | None]] = {
 
 
 def test_messages_that_expire_before_the_age_quota_are_found(scene: Scene) -> None:
-    """It matters most where the quota was to stop producers so that nothing is lost."""
+    """A TTL up to the age quota is a warning; one up to 4 h longer, or under an evicting quota, is information."""
     for number, (ttl, quotas, _) in enumerate(TTLS.values()):
         policies = {} if ttl is None else {"message_ttl_in_seconds": ttl}
         scene.namespace(f"acme/n{number}", quotas, **policies)
@@ -211,7 +211,7 @@ def test_messages_that_expire_before_the_age_quota_are_found(scene: Scene) -> No
     ids=["most expire", "most do not", "of as many the lowest text", "written in two ways", "one makes no sense"],
 )
 def test_the_default_of_most_brokers_counts(scene: Scene, told: list[str], severity: Severity | None) -> None:
-    """Brokers may differ while a change is rolled out."""
+    """The default TTL that most brokers have is used where brokers differ."""
     scene.configured(ttlDurationDefaultInSeconds=None, preciseTimeBasedBacklogQuotaCheck="true")
     scene.namespace(quotas=age(60))
     scene.rows["configuration"] += [
@@ -236,7 +236,7 @@ def test_the_default_of_most_brokers_counts(scene: Scene, told: list[str], sever
 def test_an_age_quota_counts_from_when_a_ledger_was_closed(
     scene: Scene, precise: str | None, rollover: str | None, severity: Severity | None, known: bool
 ) -> None:
-    """Unless brokers read the oldest message, or close ledgers soon: what expires in between is lost first."""
+    """A TTL over the age quota is found only if brokers close ledgers late and do not read the message."""
     told = {"preciseTimeBasedBacklogQuotaCheck": precise, "managedLedgerMaxLedgerRolloverTimeMinutes": rollover}
     scene.configured(**told).namespace(quotas=age(3600), message_ttl_in_seconds=7200)
 
@@ -263,7 +263,7 @@ def test_an_age_quota_counts_from_when_a_ledger_was_closed(
 def test_where_brokers_differ_silence_is_unknown(
     scene: Scene, key: str, values: tuple[str | None, ...], own: dict[str, Any], unknown: str | None
 ) -> None:
-    """A topic is under what its own broker does, wherever it goes next."""
+    """The check cannot tell when brokers differ in a default that is in force for a namespace."""
     scene.configured(**{key: None}).namespace(**own).topic()
     scene.rows["configuration"] += [
         {"broker": broker, "key": key, "value": value}
@@ -303,14 +303,14 @@ def test_without_the_brokers_settings_silence_is_unknown(scene: Scene, check: Ch
 def test_a_check_that_is_off_matters_under_a_quota(
     scene: Scene, told: str, quotas: dict[str, Any], severity: Severity | None
 ) -> None:
-    """Without any quota there is nothing to check."""
+    """A disabled quota check is a warning when a quota is set, and information otherwise."""
     scene.configured(backlogQuotaCheckEnabled=told).namespace(quotas=quotas)
 
     assert scene.found(QUOTA_CHECK_DISABLED) == ({"lab": severity} if severity else {})
 
 
 def test_a_broker_that_did_not_tell_is_unknown(scene: Scene, golden: Golden) -> None:
-    """The setting of one broker says nothing of another; it is named beside what was found too."""
+    """A broker whose setting was not read is named, with a finding and without one."""
     scene.rows["configuration"] = [row for row in scene.rows["configuration"] if row["broker"] == "a:8080"]
 
     assert "backlogQuotaCheckEnabled was not read of b:8080" in str(scene.judged(QUOTA_CHECK_DISABLED).cannot_tell)
@@ -335,7 +335,7 @@ def test_a_broker_that_did_not_tell_is_unknown(scene: Scene, golden: Golden) -> 
 def test_a_check_that_hardly_ever_runs_is_as_good_as_off(
     scene: Scene, seconds: str, quotas: dict[str, Any], severity: Severity | None
 ) -> None:
-    """From a quarter of an hour on; what makes no sense was not told."""
+    """A quota check with an interval of 15 minutes or more is found, and an unreadable interval is unknown."""
     scene.configured(backlogQuotaCheckIntervalInSeconds=seconds).namespace(quotas=quotas)
 
     judgement = scene.judged(QUOTA_CHECK_DISABLED)
@@ -346,7 +346,7 @@ def test_a_check_that_hardly_ever_runs_is_as_good_as_off(
 
 
 def test_how_often_a_check_that_is_off_would_run_does_not_matter(scene: Scene) -> None:
-    """A broker is told of once."""
+    """A broker whose quota check is disabled is counted as disabled only, and its interval is ignored."""
     scene.configured(backlogQuotaCheckEnabled="false", backlogQuotaCheckIntervalInSeconds="86400")
 
     (finding,) = scene.namespace(quotas=size(1)).judged(QUOTA_CHECK_DISABLED).findings

@@ -35,7 +35,7 @@ def near(scene: Scene, **settings: str) -> list[str]:
 
 
 def test_the_first_finding_has_them_all(scene: Scene, golden: Golden) -> None:
-    """A sentence each, after its own evidence; the other findings have none."""
+    """The first finding names every setting that makes backlogs approximate, and the other findings name none."""
     first, second = near(scene, **SETTINGS)
     golden(first)
     assert not any(setting in second for setting in SETTINGS)
@@ -43,14 +43,14 @@ def test_the_first_finding_has_them_all(scene: Scene, golden: Golden) -> None:
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_each_is_told_only_where_it_holds(scene: Scene, setting: str) -> None:
-    """Brokers that are set as they should be are not spoken of."""
+    """The first finding names only the setting that makes backlogs approximate."""
     first, _ = near(scene, **EXACT | {setting: SETTINGS[setting]})
     assert [name for name in SETTINGS if name in first] == [setting]
 
 
 @pytest.mark.parametrize("settings", [{}, EXACT], ids=["not told", "exact"])
 def test_nothing_is_told_of_what_is_exact_or_not_known(scene: Scene, settings: dict[str, str]) -> None:
-    """A broker that did not tell is not said to be imprecise."""
+    """Findings name no setting that is exact or was not read."""
     assert not any(name in evidence for evidence in near(scene, **settings) for name in SETTINGS)
 
 

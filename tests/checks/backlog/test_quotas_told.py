@@ -46,7 +46,7 @@ def test_a_quota_that_a_topic_sets_itself_counts_though_nobody_asked_it(scene: S
 
 
 def test_a_topic_over_a_quota_of_its_own_may_be_stuck(scene: Scene) -> None:
-    """Without its policy nobody can tell."""
+    """The check cannot tell about a topic over a quota of its own whose policy was not read."""
     scene.namespace().topic(backlog_bytes=1000, producers=0)
     told(scene, "quota_limit", 1000.0)
 
@@ -55,7 +55,7 @@ def test_a_topic_over_a_quota_of_its_own_may_be_stuck(scene: Scene) -> None:
 
 @pytest.mark.parametrize("own", [10_000.0, -1.0], ids=["a wider one", "none"])
 def test_a_topic_may_be_allowed_more_than_its_namespace(scene: Scene, own: float) -> None:
-    """It is not near anything."""
+    """A topic with a wider quota of its own, or with none, is not near its namespace's quota."""
     scene.namespace(quotas=size(1000)).topic(backlog_bytes=990)
     told(scene, "quota_limit", own)
 
@@ -65,7 +65,7 @@ def test_a_topic_may_be_allowed_more_than_its_namespace(scene: Scene, own: float
 
 @pytest.mark.parametrize("limit", [1000, 2**63 - 1])
 def test_what_is_told_of_a_namespaces_quota_is_no_news(scene: Scene, limit: int) -> None:
-    """The policy is the namespace's then."""
+    """A reported quota that equals the namespace's is judged by the namespace's policy."""
     scene.namespace(quotas=size(limit)).topic(backlog_bytes=1000)
     told(scene, "quota_limit", float(limit))
 
@@ -74,7 +74,7 @@ def test_what_is_told_of_a_namespaces_quota_is_no_news(scene: Scene, limit: int)
 
 
 def test_what_another_broker_tells_does_not_count(scene: Scene) -> None:
-    """It had the topic before."""
+    """A quota that another broker than the topic's owner reports is ignored."""
     scene.namespace().topic(backlog_bytes=990)
     told(scene, "quota_limit", 1000.0, source="b:8080")
 
@@ -91,7 +91,7 @@ def test_a_topic_that_was_asked_knows_better(scene: Scene) -> None:
 
 @pytest.mark.parametrize(("seconds", "found"), [(3599.0, True), (60.0, False)])
 def test_an_age_that_is_told_is_known(scene: Scene, seconds: float, found: bool) -> None:
-    """Old or young, no topic has to be asked for it."""
+    """A backlog's age from brokers' metrics is used for topics that were not drilled."""
     scene.namespace(quotas=age(3600)).topic(backlog_bytes=9)
     told(scene, "age_seconds", seconds)
 
@@ -123,7 +123,7 @@ def test_an_age_that_is_not_told_is_not_known_to_the_broker(
 
 
 def test_an_age_quota_that_a_topic_sets_itself_needs_its_age(scene: Scene, golden: Golden) -> None:
-    """Unknown, not clear, where nobody tells how old the backlog is; healthy where it is young."""
+    """The checks cannot tell about a topic's own age quota until the age of its backlog is reported."""
     scene.namespace(quotas=size(10**12, EVICT)).topic(backlog_bytes=9)
     told(scene, "quota_limit_time", 3600.0)
 
@@ -149,7 +149,7 @@ AGES: dict[str, tuple[dict[str, Any], bool]] = {
 def test_an_age_that_the_backlog_belies_is_left_over(
     scene: Scene, topic: dict[str, Any], found: bool, drilled: bool
 ) -> None:
-    """Brokers before apache/pulsar#24915 go on counting after the message was consumed."""
+    """An age that does not fit the backlog is ignored, as brokers before apache/pulsar#24915 may report it."""
     scene.namespace(quotas=age(3600)).topic(**topic)
     if drilled:
         scene.add("drilled", quota_limit_seconds=3600, oldest_backlog_age_seconds=3600)
@@ -162,7 +162,7 @@ def test_an_age_that_the_backlog_belies_is_left_over(
 
 @pytest.mark.parametrize("value", [1e300, 1e18, float("inf"), float("nan"), -1e300])
 def test_figures_that_no_number_holds_break_nothing(scene: Scene, value: float) -> None:
-    """They are as large as can be, or are not told."""
+    """The checks do not break on reported figures that are huge, negative or not finite."""
     scene.namespace(quotas=age(3600)).topic(backlog_bytes=9)
     for figure in ("quota_limit", "quota_limit_time", "age_seconds"):
         told(scene, figure, value)

@@ -94,7 +94,7 @@ CASES: dict[str, tuple[tuple[int, ...], dict[str, Any], Severity | None]] = {
 def test_severity_follows_from_what_waits_and_for_how_long(
     judge_rows: Any, backlogs: tuple[int, ...], changes: dict[str, Any], severity: Severity | None
 ) -> None:
-    """Disconnected with something to send, or silent, in snapshots in a row; or ever more waits."""
+    """Severity follows from how long replication is disconnected, silent or falling behind with a backlog."""
     found = judged(judge_rows, backlogs, **changes).findings
     assert [(each.severity, each.subject) for each in found] == ([(severity, "t/n to west")] if severity else [])
 
@@ -123,14 +123,14 @@ def test_topics_of_a_namespace_are_told_together(judge_rows: Any, golden: Golden
 
 
 def test_partial_snapshots_prove_nothing(judge_rows: Any) -> None:
-    """A broker that was not read may have shown anything."""
+    """A partial snapshot in between does not end the time that replication has stood still."""
     off = OFF | {"backlog_entries": 9}
     looks = [snapshot(0, {"a": dict(off)}), snapshot(15, {}, unread_brokers=["a:8080"]), snapshot(30, {"a": dict(off)})]
     assert judge_rows(CHECK, looks[0], None, looks[1:]).findings[0].figures["since_seconds"] == 1800
 
 
 def test_a_namespace_may_have_its_own_times(judge_rows: Any) -> None:
-    """Such as one whose other cluster is switched off at night."""
+    """Severity follows from the times of the namespace's own policy."""
     times = {"warning_minutes": 600, "critical_minutes": 900}
     own = Policy.model_validate({"namespaces": {"t/n": {"replication_stopped": times}}})
     looks = [snapshot(minutes, {"a": OFF | {"backlog_entries": 9}}) for minutes in (0, 15, 30)]

@@ -42,7 +42,7 @@ NAMESPACES: dict[str, tuple[dict[str, int] | None, dict[str, Any], int, int, dic
 
 
 def test_only_much_for_long_is_found(scene: Scene) -> None:
-    """Of a retention that is bounded twice, the tighter one counts; offloaded ledgers are cheap."""
+    """Retention is found when it keeps much and for long, by its tighter limit, and less severe if offloaded."""
     for number, (kept, quotas, storage, backlog, more, _) in enumerate(NAMESPACES.values()):
         policies: dict[str, Any] = {"retention_policies": kept} if kept else {}
         if quotas.get("offload"):
@@ -56,7 +56,7 @@ def test_only_much_for_long_is_found(scene: Scene) -> None:
 
 
 def test_the_evidence_is_in_bytes_over_the_cluster(scene: Scene, golden: Golden) -> None:
-    """All topics of the namespace together, on whatever broker; those that retain otherwise are left out."""
+    """The evidence sums the namespace's topics over the cluster, without those that retain otherwise."""
     scene.namespace(retention_policies=MONTH)
     for name, stored in (("a", TIB), ("b", 3 * TIB), ("apart", 9 * TIB)):
         scene.topic(f"acme/orders/{name}", TIB // 4, storage_bytes=stored)

@@ -60,7 +60,7 @@ SIZES: dict[str, tuple[dict[str, Any], int, Severity | None, Severity | None]] =
 
 
 def test_a_size_quota_is_judged_by_its_share(scene: Scene) -> None:
-    """Closeness counts for every policy, the risk of a restart for those that shut producers out."""
+    """Nearness to a quota is found for every policy, the restart risk only for those that shut producers out."""
     for number, (quotas, backlog, _, _) in enumerate(SIZES.values()):
         scene.namespace(f"acme/n{number}", quotas).topic(f"acme/n{number}/t", backlog)
 
@@ -86,7 +86,7 @@ def test_an_age_quota_is_judged_by_the_age_that_the_broker_told(scene: Scene) ->
 
 
 def test_an_age_that_the_broker_does_not_know_is_not_unknown(scene: Scene) -> None:
-    """A drilled topic without an age is one that the broker leaves alone."""
+    """A drilled topic for which the broker reports no age does not count as unknown."""
     scene.namespace(quotas=age(3600)).topic(backlog_bytes=9).add("drilled", quota_limit_seconds=3600)
 
     assert scene.judged(BACKLOG_NEAR_QUOTA).cannot_tell is None
@@ -94,7 +94,7 @@ def test_an_age_that_the_broker_does_not_know_is_not_unknown(scene: Scene) -> No
 
 @pytest.mark.parametrize("check", [BACKLOG_NEAR_QUOTA, PRODUCER_HOLD_RESTART_RISK, QUOTA_STUCK], ids=named)
 def test_an_age_that_nobody_asked_for_is_unknown(scene: Scene, check: Check) -> None:
-    """A backlog under an age quota that was not drilled is no health; topics of all brokers are counted."""
+    """The checks cannot tell about topics under an age quota that were not drilled, and count them all."""
     scene.namespace(quotas=age(3600))
     for name in ("t", "u"):
         scene.topic(f"acme/orders/{name}", 9, producers=0)
@@ -106,7 +106,7 @@ def test_an_age_that_nobody_asked_for_is_unknown(scene: Scene, check: Check) -> 
 
 
 def test_an_age_matters_where_its_quota_shuts_producers_out(scene: Scene) -> None:
-    """A quota that evicts does not keep anybody from connecting."""
+    """An unread age under an evicting quota makes only `backlog-near-quota` unable to tell."""
     scene.namespace(quotas=age(3600, EVICT)).topic(backlog_bytes=9, producers=0)
 
     assert scene.judged(BACKLOG_NEAR_QUOTA).cannot_tell
@@ -115,7 +115,7 @@ def test_an_age_matters_where_its_quota_shuts_producers_out(scene: Scene) -> Non
 
 
 def test_the_topics_own_quota_goes_first(scene: Scene) -> None:
-    """A drilled topic is under the limits and the policy in force for it, whatever its namespace says."""
+    """A drilled topic is judged by the limit and policy in force for it instead of its namespace's."""
     own = json.dumps(size(10_000, EVICT))
     scene.namespace(quotas=size(1000))
     scene.topic("acme/orders/wide", 5000).add("drilled", "acme/orders/wide", quota_limit_bytes=10_000)
@@ -155,7 +155,7 @@ def test_without_the_brokers_settings_silence_is_unknown(scene: Scene, check: Ch
 
 
 def test_pulsars_own_topics_are_left_alone(scene: Scene) -> None:
-    """Heartbeats, system namespaces and change events are nobody's backlog."""
+    """Heartbeat topics, system namespaces and change events give no finding about a quota."""
     for name in ("acme/orders", "pulsar/system", "pulsar/lab/a:8080"):
         scene.namespace(name, size(1000))
     for topic in ("pulsar/system/t", "pulsar/lab/a:8080/healthcheck", "acme/orders/__change_events"):
@@ -165,7 +165,7 @@ def test_pulsars_own_topics_are_left_alone(scene: Scene) -> None:
 
 
 def test_the_evidence_names_who_holds_the_backlog(scene: Scene, golden: Golden) -> None:
-    """Share, consequence, delayed messages, slowest subscription and its worst consumer."""
+    """The evidence gives share, consequence, delayed messages, slowest subscription and its worst consumer."""
     scene.namespace(quotas=size(1000)).topic(backlog_bytes=970)
     scene.add("subscriptions", subscription="big", backlog_entries=900, consumers=0)
     scene.add("subscriptions", subscription="slow", backlog_entries=90, consumers=2)
@@ -187,7 +187,7 @@ def test_the_evidence_names_who_holds_the_backlog(scene: Scene, golden: Golden) 
 
 
 def test_without_a_word_of_the_broker_the_largest_backlog_is_the_slowest(scene: Scene, golden: Golden) -> None:
-    """A subscription without consumers says so."""
+    """The evidence names the subscription with the largest backlog where the topic was not drilled."""
     scene.namespace(quotas=size(1000)).topic(backlog_bytes=1000, producers=0)
     scene.add("subscriptions", subscription="a", backlog_entries=2, consumers=1)
     scene.add("subscriptions", subscription="b", backlog_entries=3, consumers=0)
@@ -198,7 +198,7 @@ def test_without_a_word_of_the_broker_the_largest_backlog_is_the_slowest(scene: 
 
 
 def test_the_worst_are_listed_and_the_rest_is_counted(scene: Scene) -> None:
-    """Fullest first, of equals by name."""
+    """The fullest topics are listed first, equal ones by name, and the rest is counted."""
     scene.namespace(quotas=size(1000))
     for number in range(MAX_FINDINGS + 3):
         scene.topic(f"acme/orders/t{number:03}", 900 if number < MAX_FINDINGS + 2 else 999)
@@ -239,7 +239,7 @@ BACKLOGS: dict[str, tuple[int, Severity | None]] = {
 
 
 def test_a_missing_quota_matters_by_the_backlog(scene: Scene) -> None:
-    """Without a backlog nobody is told that a quota is missing."""
+    """A missing quota is information when there is a backlog, and a warning from 10 GiB on."""
     for number, (backlog, _) in enumerate(BACKLOGS.values()):
         scene.namespace(f"acme/n{number}").topic(f"acme/n{number}/t", backlog).topic(f"acme/n{number}/u", 0)
     scene.namespace("acme/bound", age(60)).topic("acme/bound/t", 10**12)
@@ -295,7 +295,7 @@ STUCK: dict[str, tuple[dict[str, Any], dict[str, Any], Severity | None]] = {
 
 
 def test_a_quota_without_a_backlog_is_stuck(scene: Scene) -> None:
-    """Critical where entries would be larger than brokers take, and neither holes nor producers are against it."""
+    """A topic over its quota is critical when its entries cannot explain it, without ack holes or producers."""
     for number, (topic, subscription, _) in enumerate(STUCK.values()):
         name = f"acme/n{number}/t"
         scene.namespace(f"acme/n{number}", size(GIB)).topic(name, **({"backlog_bytes": GIB} | topic))
@@ -330,7 +330,7 @@ def test_no_entry_is_larger_than_a_message_may_be(scene: Scene, told: str, sever
 
 @pytest.mark.parametrize(("messages", "severity"), [(0, WARNING), (1, None)])
 def test_an_age_over_the_quota_needs_a_message(scene: Scene, messages: int, severity: Severity | None) -> None:
-    """An age that is left over from a backlog that was consumed is said to be indirect."""
+    """An age over the quota is a warning when no message is left, and the evidence calls it indirect."""
     scene.namespace(quotas=age(60, ERROR)).topic(producers=0)
     scene.add("drilled", quota_limit_seconds=60, oldest_backlog_age_seconds=90)
     scene.add("subscriptions", backlog_entries=messages)
@@ -342,14 +342,14 @@ def test_an_age_over_the_quota_needs_a_message(scene: Scene, messages: int, seve
 
 
 def test_a_topic_without_subscriptions_may_be_stuck(scene: Scene) -> None:
-    """Then nothing at all explains its backlog."""
+    """A topic over its quota without subscriptions and producers is critical."""
     scene.namespace(quotas=size(GIB)).topic(backlog_bytes=GIB, producers=0)
 
     assert list(scene.found(QUOTA_STUCK).values()) == [CRITICAL]
 
 
 def test_more_over_their_quota_than_are_looked_at_leave_it_open(scene: Scene) -> None:
-    """The fullest of the whole cluster come first; what is found among them is found."""
+    """The check cannot tell when more topics are over their quota than it looks at, the fullest first."""
     over = replace(QUOTA_STUCK.shards["over_quota"], most=2)
     check = replace(QUOTA_STUCK, shards={**QUOTA_STUCK.shards, "over_quota": over})
     scene.namespace(quotas=size(GIB))

@@ -80,7 +80,7 @@ def test_what_will_be_deleted_unread_is_found(
 
 
 def test_the_forecast_can_be_worked_out_by_hand(judge_rows: JudgeRows) -> None:
-    """450 MB in 30 minutes are a quarter of what is published: the oldest entry ages a second in four."""
+    """The forecast equals one by hand: 450 MB of growth in 30 minutes is a quarter of what is published."""
     (finding,) = judged(scene(judge_rows, 10_800), scene(judge_rows, 10_350, minutes_ago=30)).findings
 
     assert finding.evidence == (
@@ -103,7 +103,7 @@ def test_the_forecast_can_be_worked_out_by_hand(judge_rows: JudgeRows) -> None:
 
 
 def test_what_expired_in_some_snapshots_is_lost_on_average(judge_rows: JudgeRows) -> None:
-    """Brokers delete every five minutes and tell of the last minute: most looks see nothing, one sees much."""
+    """Messages that expired in only one of several snapshots are averaged over all of them."""
     earlier = [scene(judge_rows, 14_000, minutes_ago=10 * n, expired=400.0 * (n == 2)) for n in (1, 2, 3)]
     (finding,) = judged(scene(judge_rows, 14_000, consumers=1), *earlier).findings
 
@@ -124,13 +124,13 @@ def test_an_age_that_brokers_tell_counts(judge_rows: JudgeRows) -> None:
 
 
 def test_delayed_messages_are_left_to_their_own_check(judge_rows: JudgeRows) -> None:
-    """They wait on purpose; `delayed-past-ttl` looks at them."""
+    """Subscriptions with delayed messages give no finding, as `delayed-past-ttl` looks at them."""
     now = scene(judge_rows, 10_800).add("drilled", delayed_messages=5)
     assert judged(now, scene(judge_rows, 10_350, minutes_ago=30)).findings == ()
 
 
 def test_without_an_earlier_snapshot_nothing_is_known(judge_rows: JudgeRows) -> None:
-    """One backlog may shrink as well as grow; one of too few minutes before is none."""
+    """The check cannot tell near the TTL without a snapshot that is at least `minimum_minutes` older."""
     now = scene(judge_rows, 10_800)
     words = "1 topic comes near the TTL, and there is no earlier snapshot that shows whether the backlog grows."
     assert judged(now).cannot_tell == words
@@ -139,6 +139,6 @@ def test_without_an_earlier_snapshot_nothing_is_known(judge_rows: JudgeRows) -> 
 
 
 def test_quiet_says_by_which_limits(judge_rows: JudgeRows) -> None:
-    """The policy's numbers with their nouns."""
+    """The text for a healthy cluster names the policy's limits with their units."""
     judgement = judged(scene(judge_rows, 1), warning_hours=1)
     assert judgement.quiet == "No TTL deletes within 1 hour what a subscription of 100 or more entries has not read."

@@ -32,7 +32,7 @@ CASES: dict[str, tuple[int | None, Severity | None]] = {
 
 
 def test_severity_follows_from_the_share_of_the_limit(scene: Any, by_name: Callable[..., dict[str, Severity]]) -> None:
-    """From half of it on is a warning, beyond it critical; the worst come first."""
+    """Ack holes are a warning from half of the broker's limit on and critical beyond it, the worst first."""
     scene.configured()
     for name, (holes, _) in CASES.items():
         scene.subscription(name, ack_holes=holes)
@@ -65,7 +65,7 @@ def test_each_broker_has_a_limit_of_its_own(
     ids=["near", "beyond", "long arrays"],
 )
 def test_the_evidence_tells_what_it_means(scene: Any, settings: dict[str, str], holes: int, golden: Golden) -> None:
-    """The number, the limit, and what a restart does now."""
+    """The evidence gives the number of ack holes, the limit and the effect of a restart."""
     scene.configured(**settings).subscription("t", ack_holes=holes).consumer("t", "slow", unacked_messages=5)
 
     (finding,) = scene.judged(check.CHECK).findings
@@ -75,7 +75,7 @@ def test_the_evidence_tells_what_it_means(scene: Any, settings: dict[str, str], 
 
 
 def test_the_share_comes_from_the_policy(scene: Any, by_name: Callable[..., dict[str, Severity]]) -> None:
-    """A looser policy warns later."""
+    """The warning starts at the share of the limit that the policy sets."""
     scene.configured().subscription("t", ack_holes=7999).subscription("u", ack_holes=8000)
     loose = Policy.model_validate({"ack_holes": {"warning_percent": 80}})
 
@@ -83,7 +83,7 @@ def test_the_share_comes_from_the_policy(scene: Any, by_name: Callable[..., dict
 
 
 def test_the_worst_are_listed_and_the_others_counted(scene: Any) -> None:
-    """Of more findings than fit the ones with most holes are there."""
+    """The findings with the most ack holes come first, and those that do not fit are counted."""
     scene.configured()
     for number in range(MAX_FINDINGS + 1):
         scene.subscription(f"t{number}", ack_holes=20_000 + number)
@@ -106,7 +106,7 @@ def test_the_worst_are_listed_and_the_others_counted(scene: Any) -> None:
 def test_silence_means_health_only_where_the_limit_is_known(
     scene: Any, read: bool, limit: str | None, lacking: str | None, golden: Golden
 ) -> None:
-    """Few holes of an unknown limit are not called healthy."""
+    """The check cannot tell without a finding when the limit or the broker was not read."""
     scene.configured(**{LIMIT: limit}).subscription("t", ack_holes=40)
     scene.rows["brokers"] = [{"broker": "b:8080", "read": read, "topics": 1}]
 

@@ -72,7 +72,7 @@ def judged(
 def test_what_would_come_again_is_counted(
     judge_rows: JudgeRows, own: object, default: tuple[str, ...], found: dict[str, tuple[Severity, int, int]]
 ) -> None:
-    """Of whom it applies to, without readers."""
+    """Messages that would be delivered again are counted for the namespaces concerned, without readers."""
     judgement = judged(judge_rows, own, default)
     seen = {
         each.subject: (each.severity, each.figures["messages"], each.figures["seconds"]) for each in judgement.findings
@@ -83,14 +83,14 @@ def test_what_would_come_again_is_counted(
 
 @pytest.mark.parametrize("default", [(), ("some",)])
 def test_what_was_not_read_is_said(judge_rows: JudgeRows, default: tuple[str, ...]) -> None:
-    """Unknown is not taken for well."""
+    """The check cannot tell when the brokers' default was not read or is no number."""
     judgement = judged(judge_rows, None, default)
     assert judgement.findings == ()
     assert judgement.cannot_tell
 
 
 def test_nothing_that_is_consumed_is_information(judge_rows: JudgeRows) -> None:
-    """It is so all the same when somebody begins to consume; what is not told counts for nothing."""
+    """A namespace that consumes nothing gives information with a count of zero messages."""
     (finding,) = judged(judge_rows, 0.01, ("1.0",), rates=(0.0, None)).findings
     assert (finding.subject, finding.severity, finding.figures["messages"]) == (OWN, INFO, 0)
 

@@ -99,7 +99,7 @@ def test_others_are_told_where_all_is_well(judge_rows: JudgeRows) -> None:
 
 
 def test_a_snapshot_without_versions_tells_nothing(judge_rows: JudgeRows) -> None:
-    """Unless there is no client at all."""
+    """The check cannot tell when the snapshot has no client versions, unless no client is connected."""
     assert judge_rows(CHECK, snapshot()).cannot_tell == (
         "The snapshot has no versions of clients: it was collected by an earlier version of Steward."
     )

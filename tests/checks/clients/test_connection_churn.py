@@ -54,7 +54,7 @@ def add(scene: Any, name: str, clients: tuple[int, int, int, int], broker: str =
 def test_severity_follows_from_the_share_of_new_clients(
     scene: Any, by_name: Callable[..., dict[str, Severity]]
 ) -> None:
-    """Most of them new is a warning, but only where older ones show that the topic was not just loaded."""
+    """Mostly new clients are a warning, or critical if very many, and information when all clients are new."""
     scene.measured(CALM)
     for name, (clients, _) in TOPICS.items():
         add(scene, name, clients)
@@ -68,7 +68,7 @@ def test_severity_follows_from_the_share_of_new_clients(
 def test_clients_of_a_broker_that_just_started_are_naturally_new(
     scene: Any, by_name: Callable[..., dict[str, Severity]]
 ) -> None:
-    """For twice `collect.recent_minutes` nothing is said of them; where its start is not known it is."""
+    """Clients are not judged on a broker that started within twice `collect.recent_minutes`."""
     for broker, started in (("young:1", NOW - 1199), ("old:1", NOW - 1200), ("unknown:1", None)):
         scene.add("brokers", broker=broker, read=True)
         add(scene, broker.partition(":")[0], (100, 99, 0, 0), broker)
@@ -96,7 +96,7 @@ BROKERS: dict[str, tuple[tuple[int, int, int], Severity | None]] = {
 def test_severity_follows_from_how_long_connections_last(
     scene: Any, by_name: Callable[..., dict[str, Severity]]
 ) -> None:
-    """A broker all of whose connections are replaced every hour is a warning, if they are many."""
+    """A broker whose many connections are all replaced every hour gives a warning."""
     for broker, ((uptime, active, succeeded), _) in BROKERS.items():
         scene.add("brokers", broker=broker, read=True)
         scene.measured({STARTED: NOW - uptime, ACTIVE: active, SUCCEEDED: succeeded}, broker)
@@ -109,7 +109,7 @@ def test_severity_follows_from_how_long_connections_last(
 
 @pytest.mark.parametrize("clients", [(100, 50, 60, 40), (120, 120, 0, 0)], ids=["settled", "just loaded"])
 def test_the_evidence_says_what_else_it_may_be(scene: Any, clients: tuple[int, int, int, int], golden: Golden) -> None:
-    """The sign is indirect, and called so."""
+    """The evidence says what else may explain that the clients are new."""
     scene.measured(CALM)
     add(scene, "t", clients)
 
@@ -123,7 +123,7 @@ def test_the_evidence_says_what_else_it_may_be(scene: Any, clients: tuple[int, i
 
 
 def test_the_evidence_of_a_broker_has_the_counts(scene: Any, golden: Golden) -> None:
-    """Connections now, those that came and went, and failed handshakes."""
+    """The evidence gives a broker's active and replaced connections and its failed handshakes."""
     scene.measured({STARTED: NOW - 36_000, ACTIVE: 500, SUCCEEDED: 60_500, FAILED: 70})
 
     (finding,) = scene.judged(check.CHECK).findings
@@ -154,7 +154,7 @@ def test_the_evidence_of_a_broker_has_the_counts(scene: Any, golden: Golden) -> 
 def test_what_else_brokers_refused_is_evidence(
     scene: Any, told: dict[str, float], words: str, figures: dict[str, int]
 ) -> None:
-    """Of brokers that tell it; a gauge of theirs that fell below 0, as seen, is none."""
+    """Failed lookups and throttled connections are evidence where they are reported, and a negative one is 0."""
     scene.measured({STARTED: NOW - 3600, ACTIVE: 10, SUCCEEDED: 7210, **told})
 
     (finding,) = scene.judged(check.CHECK).findings
@@ -166,7 +166,7 @@ def test_what_else_brokers_refused_is_evidence(
 
 
 def test_the_worst_are_listed_and_the_others_counted(scene: Any) -> None:
-    """Topics and brokers share the room, the worst severity first."""
+    """Topics and brokers share the list of findings, the worst severity first, and the rest is counted."""
     scene.measured(CALM | {SUCCEEDED: 2_000_000 * 24})
     for number in range(MAX_FINDINGS):
         add(scene, f"t{number}", (100, 100, 0, 0))
@@ -194,7 +194,7 @@ UNKNOWN: dict[str, tuple[dict[str, float], bool, bool]] = {
 def test_silence_means_health_only_where_connections_are_counted(
     scene: Any, series: dict[str, float], read: bool, known: bool
 ) -> None:
-    """Without a broker's own counts its connections may come and go unseen."""
+    """The check cannot tell without a finding when a broker or its connection counters were not read."""
     scene.measured(series)
     scene.rows["brokers"] = [{"broker": "b:8080", "read": read}]
 

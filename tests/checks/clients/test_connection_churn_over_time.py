@@ -39,7 +39,7 @@ TOPICS: dict[str, tuple[list[Clients], Severity | None]] = {
 def test_a_topics_clients_are_compared_with_earlier_snapshots(
     scene_before: Callable[[int], Any], by_name: Callable[..., dict[str, Severity]]
 ) -> None:
-    """Every quarter of an hour, the newest last."""
+    """Severity follows from how a topic's new clients compare with those of earlier snapshots."""
     scenes = [calm(scene_before(number * MINUTES)) for number in range(4)]
     for name, (history, _) in TOPICS.items():
         for scene, clients in zip(scenes, reversed(history), strict=False):
@@ -58,7 +58,7 @@ def test_a_topics_clients_are_compared_with_earlier_snapshots(
 def test_where_nothing_can_be_compared_it_is_told(
     scene_before: Callable[[int], Any], clients: Clients, partial: bool, severity: Severity
 ) -> None:
-    """There is no earlier snapshot, or one that may not have seen it."""
+    """Without an earlier whole snapshot the newest one alone gives a finding and its severity."""
     earlier = [calm(scene_before(MINUTES)).partial()] if partial else []
 
     (finding,) = a_topic(calm(scene_before(0)), clients).judged(check.CHECK, earlier=earlier).findings
@@ -91,7 +91,7 @@ def test_a_topic_that_moves_each_time_is_another_checks(scene_before: Callable[[
 
 
 def test_the_same_new_clients_seen_twice_are_no_second_time(scene_before: Callable[[int], Any]) -> None:
-    """Five minutes ago they were new as well: within ten minutes, they are the same ones."""
+    """New clients in a snapshot of five minutes ago count as the same ones and do not raise the severity."""
     scene, *earlier = [
         a_topic(calm(scene_before(minutes)), clients)
         for minutes, clients in ((0, NEW), (5, NEW), (11, CALM), (16, CALM), (21, CALM))
@@ -119,7 +119,7 @@ BROKERS: dict[str, tuple[tuple[int, int], tuple[int, int], Severity | None]] = {
 def test_a_burst_shows_between_snapshots(
     scene_before: Callable[[int], Any], by_name: Callable[..., dict[str, Severity]]
 ) -> None:
-    """The average since a broker's start hides it, and keeps what is over."""
+    """A burst of replaced connections is found between snapshots, and a storm that is over is information."""
     scene, earlier = scene_before(0), scene_before(MINUTES)
     for broker, (*counts, _) in BROKERS.items():
         for each, (active, succeeded) in zip((earlier, scene), counts, strict=True):
@@ -145,7 +145,7 @@ def test_the_evidence_of_a_burst_has_its_counts(scene_before: Callable[[int], An
 
 
 def test_counters_of_another_process_are_not_compared(scene_before: Callable[[int], Any]) -> None:
-    """A broker that restarted in between counts from 0."""
+    """Counters of a broker that restarted between two snapshots are not compared."""
     scene = scene_before(0).measured({STARTED: START, ACTIVE: 1000, SUCCEEDED: 9000})
     earlier = scene_before(MINUTES).measured({STARTED: START - 3600, ACTIVE: 1000, SUCCEEDED: 3000})
 
@@ -194,7 +194,7 @@ def a_namespace(scene: Any, like: Namespace, name: str = "t/n", subscription: st
 
 
 def test_readers_come_and_go_by_nature(scene: Any) -> None:
-    """A page that somebody opens reads with a reader of its own."""
+    """Readers that connected recently give no finding."""
     assert not a_namespace(calm(scene), CHURN, subscription="reader-1a2b3c4d5e").judged(check.CHECK).findings
 
 

@@ -40,7 +40,7 @@ CASES: dict[str, tuple[int | None, int | None, Severity | None]] = {
 def test_severity_follows_from_the_measured_size_or_else_the_span(
     scene: Any, by_name: Callable[..., dict[str, Severity]]
 ) -> None:
-    """A measurement decides; an estimate, which is the most it can be, weighs one step less."""
+    """A measured ack state decides the severity, and an estimated one gives one step less."""
     scene.configured()
     for name, (entries, measured, _) in CASES.items():
         scene.subscription(name, entries_since_first_gap=entries)
@@ -61,7 +61,7 @@ def test_thirty_million_entries_fill_a_frame() -> None:
 
 
 def test_a_cursor_without_holes_has_no_state_however_long_its_backlog_is(scene: Any) -> None:
-    """A backlog that nobody touched is no ack state."""
+    """A cursor without ack holes gives no finding, however long its backlog is."""
     scene.configured().subscription("t", ack_holes=0, entries_since_first_gap=FULL)
 
     assert not scene.judged(check.CHECK).findings
@@ -74,7 +74,7 @@ def test_a_cursor_without_holes_has_no_state_however_long_its_backlog_is(scene: 
 def test_persisted_as_ranges_the_holes_count(
     scene: Any, by_name: Callable[..., dict[str, Severity]], holes: int, limit: str, severity: Severity | None
 ) -> None:
-    """Without long arrays the span does not matter, and only a raised limit lets the state grow so far."""
+    """An ack state that is persisted as ranges is judged by its holes up to the broker's limit, not its span."""
     scene.configured(**{LONG_ARRAY: "false", "managedLedgerMaxUnackedRangesToPersist": limit})
     scene.subscription("t", ack_holes=holes, entries_since_first_gap=FULL)
 
@@ -84,7 +84,7 @@ def test_persisted_as_ranges_the_holes_count(
 
 
 def test_the_frame_follows_from_the_largest_message(scene: Any, by_name: Callable[..., dict[str, Severity]]) -> None:
-    """A cluster with larger messages has larger entries; 5 MiB where the setting is not known."""
+    """The most that an ack state may take follows from `maxMessageSize`, or from 5 MiB where it is not read."""
     for broker, message_bytes in (("large:1", "20971520"), ("silent:1", None)):
         scene.add("brokers", broker=broker, read=True).configured(broker, maxMessageSize=message_bytes)
         topic = f"persistent://t/n/{broker.partition(':')[0]}"
@@ -123,7 +123,7 @@ def test_the_evidence_tells_a_measurement_from_an_estimate(scene: Any) -> None:
 
 
 def test_the_worst_are_listed_and_the_others_counted(scene: Any) -> None:
-    """Of more findings than fit the largest states are there."""
+    """The findings with the largest ack states come first, and those that do not fit are counted."""
     scene.configured()
     for number in range(MAX_FINDINGS + 1):
         scene.subscription(f"t{number}").drilled(f"t{number}", ack_state_bytes=FRAME + number)
@@ -188,7 +188,7 @@ BATCHES: dict[str, tuple[dict[str, Any], dict[str, str], int, bool]] = {
 
 
 def test_batches_that_are_acknowledged_in_part_come_on_top(scene: Any, golden: Golden) -> None:
-    """They are in the same entry and not in what is measured; as how many there are is not known, it is information."""
+    """An ack state below the threshold is information when batches acknowledged in part may come on top."""
     for name, (changes, settings, measured, _) in BATCHES.items():
         topic = f"persistent://t/n/{name}"
         like = {"topic": topic, "subscription": "s", "ack_holes": 40, "backlog_entries": 50_000}
@@ -205,7 +205,7 @@ def test_batches_that_are_acknowledged_in_part_come_on_top(scene: Any, golden: G
 
 
 def test_what_comes_on_top_is_told_of_a_large_state(scene: Any, golden: Golden) -> None:
-    """Half of the frame is measured already."""
+    """The evidence about a large ack state names the batches that may come on top of it."""
     scene.configured(**{BATCH_ACKS: "true"}).subscription("t", **OF_BATCHES)
     scene.drilled("t", ack_state_bytes=FRAME // 2)
 

@@ -28,7 +28,7 @@ BOTH = pytest.mark.parametrize(
 def test_severity_follows_from_their_number(
     scene: Any, by_name: Callable[..., dict[str, Severity]], check: Check, clients: str, warning: int
 ) -> None:
-    """Thousands are a warning, ten thousand critical, the fullest first; Pulsar's own topics are left alone."""
+    """Partitions are judged by their number of clients, the fullest first, and Pulsar's own are left out."""
     numbers = {"few": warning - 1, "many": warning, "nearly": 9999, "most": 10_000, "unknown": None}
     for name, number in numbers.items():
         scene.topic(name, **{clients: number})
@@ -42,7 +42,7 @@ def test_severity_follows_from_their_number(
 
 @BOTH
 def test_the_worst_are_listed_and_the_others_counted(scene: Any, check: Check, clients: str, warning: int) -> None:
-    """Of more findings than fit the fullest partitions are there."""
+    """The fullest partitions come first, and findings that do not fit are counted."""
     for number in range(MAX_FINDINGS + 2):
         scene.topic(f"t{number}", **{clients: warning + number})
 
@@ -84,7 +84,7 @@ def test_the_evidence_names_the_largest_subscription(scene: Any, golden: Golden)
 
 @pytest.mark.parametrize(("recent", "said"), [(40, "1,200 producers, 40 of which"), (None, "1,200 producers.")])
 def test_the_evidence_tells_how_many_producers_are_new(scene: Any, recent: int | None, said: str) -> None:
-    """Producers that were made anew are a hint; where that is not known nothing is said."""
+    """The evidence says how many producers connected recently, if that was read."""
     scene.topic("t", producers=1200, producers_connected_recently=recent)
 
     (finding,) = scene.judged(PRODUCERS).findings

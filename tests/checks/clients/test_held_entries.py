@@ -25,7 +25,7 @@ CASES: dict[str, tuple[dict[str, Any], bool]] = {
 
 
 def test_few_holes_may_hold_much(scene: Any, by_name: Callable[..., dict[str, Severity]]) -> None:
-    """Since when is not known, so it is information."""
+    """One unacknowledged message that holds many entries back is information, as its age is not known."""
     scene.configured()
     for name, (changes, _) in CASES.items():
         scene.subscription(name, **HELD | changes).consumer(name, "hung", unacked_messages=1)
@@ -40,7 +40,7 @@ def test_few_holes_may_hold_much(scene: Any, by_name: Callable[..., dict[str, Se
 
 
 def test_what_waits_for_its_time_is_another_checks(scene: Any) -> None:
-    """Delayed messages hold as much, for a reason; what another broker said of a topic is from before it moved."""
+    """Subscriptions with delayed messages are left out, by figures of the topic or of its present broker."""
     delayed = {"pulsar_subscription_delayed": 3.0}
     scene.configured()
     for name, source in (("delayed", "b:8080"), ("moved", "before:8080")):
@@ -81,7 +81,7 @@ def test_too_many_holes_are_told_once(scene: Any) -> None:
 
 
 def test_a_namespace_may_hold_more(scene: Any) -> None:
-    """A threshold of its own."""
+    """A namespace with a higher threshold of its own gives no finding about held entries."""
     scene.configured().subscription("t", **HELD)
     own = Policy.model_validate({"namespaces": {"t/n": {"ack_holes": {"warning_held_entries": 2 * MILLION}}}})
 

@@ -38,7 +38,7 @@ CASES: dict[str, tuple[Check, dict[str, Any], dict[str, int], bool]] = {
 def test_each_is_judged_by_its_own(
     scene: Any, check: Check, like: dict[str, Any], limits: dict[str, int], stricter: bool
 ) -> None:
-    """The same is trouble in one tenant and none in another."""
+    """A tenant's subscriptions are judged by the tenant's own thresholds, and all others by the usual ones."""
     scene.configured().subscription(USUAL, **like).subscription(OWN, **like)
     policy = Policy.model_validate({"tenants": {"own": {check.section: limits}}})
 
@@ -49,7 +49,7 @@ def test_each_is_judged_by_its_own(
 
 @pytest.mark.parametrize("check", [consumer_fanout.CHECK, producer_fanout.CHECK], ids=["consumers", "producers"])
 def test_what_is_critical_for_one_tenant_comes_first(scene: Any, check: Check, golden: Golden) -> None:
-    """Fewer clients may be worse; and of the others the highest number is told apart."""
+    """A partition that is critical by its tenant's limits comes first; silence gives each group's maximum."""
     clients = check.check_id.partition("-")[0] + "s"
     scene.topic(USUAL, **{clients: 2500}).topic(OWN, **{clients: 30})
     limits = {f"warning_{clients}": 10, f"critical_{clients}": 20}
@@ -64,7 +64,7 @@ def test_what_is_critical_for_one_tenant_comes_first(scene: Any, check: Check, g
 
 
 def test_the_share_of_blocked_consumers_is_a_tenants_own(scene: Any) -> None:
-    """It changes the severity only: all that is blocked is told."""
+    """A namespace's own share of blocked consumers changes the severity, and all blocked ones are found."""
     scene.subscription(USUAL, consumers_blocked=1).subscription(OWN, consumers_blocked=1)
     check = subscription_blocked.CHECK
     strict = Policy.model_validate({"namespaces": {"own/n": {check.section: {"warning_blocked_percent": 30}}}})
@@ -78,7 +78,7 @@ def test_the_share_of_blocked_consumers_is_a_tenants_own(scene: Any) -> None:
 
 
 def test_silence_tells_whose_thresholds_are_their_own(scene: Any, golden: Golden) -> None:
-    """A sentence for all others, and one for the tenant."""
+    """The text without findings has one sentence for the usual threshold and one for the tenant's own."""
     scene.configured()
     policy = Policy.model_validate({"tenants": {"own": {"ack_holes": {"warning_percent": 10}}}})
 

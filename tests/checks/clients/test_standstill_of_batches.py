@@ -61,7 +61,7 @@ KNOWN: dict[str, tuple[dict[str, Any], timedelta, Severity | None]] = {
 
 
 def test_where_it_is_known_since_when_that_decides(still: Any, by_name: Callable[..., dict[str, Severity]]) -> None:
-    """Messages count, not entries; and few of them only after an hour, as a slow consumer looks the same until then."""
+    """Severity follows from the time since the last activity and from the number of due messages."""
     for name, (like, since, _) in KNOWN.items():
         last = ago(seconds=int(since.total_seconds()))
         still.subscription(name, **like).drilled(name, last_consumed_milliseconds=last, last_acked_milliseconds=0)
@@ -70,7 +70,7 @@ def test_where_it_is_known_since_when_that_decides(still: Any, by_name: Callable
 
 
 def test_the_evidence_tells_entries_from_messages(still: Any, golden: Golden) -> None:
-    """Nine entries, what they are in messages, and what else would look like it."""
+    """The evidence gives the due entries, their estimated messages and what else looks like a standstill."""
     still.subscription("t", **HUNG).drilled("t", last_consumed_milliseconds=ago(minutes=30), last_acked_milliseconds=0)
 
     (finding,) = still.judged(check.CHECK).findings
@@ -91,7 +91,7 @@ def test_the_evidence_tells_entries_from_messages(still: Any, golden: Golden) ->
 def test_where_its_topic_was_not_asked_it_is_information(
     still: Any, by_name: Callable[..., dict[str, Severity]], golden: Golden
 ) -> None:
-    """The size of a batch is an estimate, and since when it stands still is not known: the evidence says so."""
+    """A standstill of a topic that was not drilled is information, and the evidence calls its start unknown."""
     still.subscription("hung", **HUNG).subscription("slow", **SLOW)
 
     judgement = still.judged(check.CHECK)
@@ -103,7 +103,7 @@ def test_where_its_topic_was_not_asked_it_is_information(
 def test_a_consumer_that_never_acknowledged_has_hung_since_it_connected(
     still: Any, by_name: Callable[..., dict[str, Severity]], golden: Golden
 ) -> None:
-    """Brokers tell the times of connected consumers: 0 is since they connected."""
+    """A consumer that never acknowledged counts as hung since it connected."""
     like = HUNG | {"message_rate_out": 3.0}
     for name, since in (("old", "2026-01-02T10:59:00.123456789Z"), ("new", "2026-01-02T12:55:00+01:00"), ("odd", "?")):
         still.subscription(name, **like).consumer(name, "c", connected_since=since, unacked_messages=4166)
@@ -118,7 +118,7 @@ def test_a_consumer_that_never_acknowledged_has_hung_since_it_connected(
 def test_standby_consumers_keep_their_permits(
     still: Any, by_name: Callable[..., dict[str, Severity]], golden: Golden
 ) -> None:
-    """On a Failover subscription one that is stuck is all that works; on a Shared one others may take the rest."""
+    """One stuck consumer is a warning on a Failover subscription and information on a Shared one."""
     for kind in ("Failover", "Shared"):
         name = kind.lower()
         still.subscription(name, **SLOW | ONE_OF_THREE, type=kind)
@@ -169,7 +169,7 @@ def test_impossible_numbers_break_nothing(still: Any) -> None:
 
 
 def test_more_possible_ones_than_are_looked_up_are_no_health(still: Any, golden: Golden) -> None:
-    """Those that pause are found only later; that others were not looked at is said."""
+    """The check cannot tell when more subscriptions may stand still than it looks up."""
     for number in range(1001):
         still.subscription(f"t{number}", **SLOW)
 

@@ -74,7 +74,7 @@ def test_snapshots_tell_since_when(found_over_time: Callable[..., dict[str, Seve
 
 
 def test_a_snapshot_that_did_not_see_it_is_passed_over(scene_before: Callable[[int], Any]) -> None:
-    """The broker was not read, so it may have been the same."""
+    """A partial snapshot without the subscription does not interrupt the time of a standstill."""
     *earlier, scene = scenes(scene_before, [BUSY, STILL, None, STILL])
 
     (finding,) = scene.judged(check.CHECK, earlier=earlier[::-1]).findings
@@ -83,7 +83,7 @@ def test_a_snapshot_that_did_not_see_it_is_passed_over(scene_before: Callable[[i
 
 
 def test_what_a_topic_tells_of_itself_counts_more(scene_before: Callable[[int], Any]) -> None:
-    """It moved five minutes ago, whatever the snapshots happened to see."""
+    """A recent consumption that the topic itself reports outweighs a standstill in the snapshots."""
     *earlier, scene = scenes(scene_before, [BATCHES] * 5)
     scene.drilled("t", last_consumed_milliseconds=int(scene.rows["snapshot"][0]["taken_at"].timestamp() - 300) * 1000)
 
@@ -113,7 +113,7 @@ def test_consumers_that_come_and_go_are_no_start(found_over_time: Callable[..., 
 
 
 def test_the_evidence_tells_in_which_snapshots(scene_before: Callable[[int], Any], golden: Golden) -> None:
-    """When it was first seen so."""
+    """The evidence says in how many snapshots, and since when, a subscription was seen like this."""
     *earlier, scene = scenes(scene_before, [BUSY, BATCHES, BATCHES, BATCHES])
     *earlier_starts, start = scenes(scene_before, [NEW] * 4)
 
@@ -126,7 +126,7 @@ def test_the_evidence_tells_in_which_snapshots(scene_before: Callable[[int], Any
 
 
 def test_a_tenant_may_wait_longer(scene_before: Callable[[int], Any]) -> None:
-    """The thresholds of its own."""
+    """A tenant's own longer times lower the severity of a standstill."""
     *earlier, scene = scenes(scene_before, [STILL] * 5)
     patient = Policy.model_validate(
         {"tenants": {"t": {"subscription_stalled": {"warning_minutes": 90, "critical_minutes": 120}}}}
@@ -166,7 +166,7 @@ def test_consumers_that_live_longer_than_what_is_recent_come_and_go_too(
 def test_a_job_that_runs_whenever_a_snapshot_is_taken_consumes(
     scene_before: Callable[[int], Any], rate_in: float, severity: Severity
 ) -> None:
-    """Had it consumed nothing, what was published since would be due as well."""
+    """A steady backlog counts as consumed when messages are published, and as a standstill when none are."""
     newest, *earlier = [
         scene_before(number * MINUTES).measured({"pulsar_subscription_delayed": 0.0}) for number in range(5)
     ]

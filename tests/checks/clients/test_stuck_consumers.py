@@ -46,7 +46,7 @@ def crowd(scene: Any, consumers: int = 10, entries: int = 5000, kind: str = "Sha
 def test_one_stuck_consumer_of_many_is_found_by_how_long_and_how_many(
     scene_before: Callable[[int], Any], snapshots: int, consumers: int, severity: Severity, golden: Golden
 ) -> None:
-    """The others take what comes, but what it holds is consumed by nobody."""
+    """A stuck consumer's severity follows from how long it has been stuck and from the share of stuck consumers."""
     scene, *earlier = [crowd(scene_before(number * MINUTES), consumers) for number in range(snapshots)]
 
     (finding,) = scene.judged(check.CHECK, earlier=earlier).findings
@@ -60,7 +60,7 @@ def test_one_stuck_consumer_of_many_is_found_by_how_long_and_how_many(
 
 @pytest.mark.parametrize("before", [name for name in OTHERS if name not in {"stuck", "is blocked"}])
 def test_a_consumer_that_pauses_is_not_stuck(scene_before: Callable[[int], Any], before: str) -> None:
-    """A quarter of an hour ago it was not so, or it held other messages."""
+    """A consumer whose state differed in the snapshot 15 minutes before is not found as stuck."""
     scene, earlier = crowd(scene_before(0)), crowd(scene_before(MINUTES), **OTHERS[before])
 
     assert not scene.judged(check.CHECK, earlier=[earlier]).findings
@@ -73,7 +73,7 @@ def test_a_consumer_that_works_is_not_stuck(scene: Any, now: str) -> None:
 
 
 def test_consumers_that_commit_together_hold_nothing_back(scene_before: Callable[[int], Any]) -> None:
-    """Each holds as many as fit, time and again, but what is read beyond the first one becomes less in between."""
+    """A consumer is not found as stuck if the entries since the first gap became fewer between snapshots."""
     spans = (4000, 5000, 3000, 6000, 2000)
     scene, *earlier = [crowd(scene_before(number * MINUTES), entries=span) for number, span in enumerate(spans)]
 
@@ -81,5 +81,5 @@ def test_consumers_that_commit_together_hold_nothing_back(scene_before: Callable
 
 
 def test_a_standby_consumer_is_no_stuck_one(scene: Any) -> None:
-    """On a Failover subscription the active one works, whatever the others have left of their permits."""
+    """A consumer of a Failover subscription is not found as stuck, as it may be a standby consumer."""
     assert not crowd(scene, kind="Failover").judged(check.CHECK).findings

@@ -106,7 +106,7 @@ def going_on(judge_rows: Any, backlogs: Sequence[int], hours: float, **last: Any
 
 
 def test_days_are_counted_from_what_was_found_before(judge_rows: Any, golden: Golden) -> None:
-    """Also where no snapshot of the beginning is read any more."""
+    """The time without a consumer is counted on from earlier findings if no read snapshot shows its beginning."""
     said = going_on(judge_rows, range(1000, 20_000, 1000), 12)
 
     severities = [found.severity for judgement in said for found in judgement.findings]
@@ -115,7 +115,7 @@ def test_days_are_counted_from_what_was_found_before(judge_rows: Any, golden: Go
 
 
 def test_what_was_consumed_in_between_begins_anew(judge_rows: Any) -> None:
-    """A backlog that fell, or a consumer that was seen, ends the absence; what follows is another."""
+    """A smaller backlog or a connected consumer ends an absence, and a later absence is counted anew."""
     said = going_on(judge_rows, [*range(1000, 7000, 1000), 3000, 4000, 5000], 12)
     assert [len(each.findings) for each in said[-3:]] == [0, 1, 1]
     (last,) = said[-1].findings
@@ -125,7 +125,7 @@ def test_what_was_consumed_in_between_begins_anew(judge_rows: Any) -> None:
 
 
 def test_where_nothing_is_found_it_says_what_was_looked_at(judge_rows: Any) -> None:
-    """A first snapshot proves nothing, and silence is not health."""
+    """If nothing is found, the check says what it looked at, or that a first snapshot or no broker proves nothing."""
     assert judged(judge_rows, (1,)).cannot_tell is None
     assert judged(judge_rows, (9000,)).cannot_tell == "1 subscription has no consumer, and this is the first snapshot."
     assert judged(judge_rows, (9000, 9000)).quiet == (

@@ -31,7 +31,7 @@ CASES: dict[str, tuple[dict[str, Any], Severity | None]] = {
 
 
 def test_severity_follows_from_who_is_blocked(scene: Any, by_name: Callable[..., dict[str, Severity]]) -> None:
-    """A subscription that nothing frees is critical, few blocked consumers are information."""
+    """A subscription that is blocked without acknowledgements is critical; few blocked consumers are information."""
     for name, (changes, _) in CASES.items():
         scene.subscription(name, **changes)
 
@@ -42,7 +42,7 @@ def test_severity_follows_from_who_is_blocked(scene: Any, by_name: Callable[...,
 
 
 def test_the_evidence_names_the_consumers(scene: Any) -> None:
-    """Blocked consumers come first, then those that hold most; no more than three are named."""
+    """The evidence names at most three consumers: blocked ones first, then those with most unacknowledged messages."""
     scene.subscription("t", consumers=5, consumers_blocked=2, unacked_messages=100_900, ack_rate=0.0)
     scene.consumer("t", "idle", unacked_messages=1, available_permits=400)
     scene.consumer("t", "holds", unacked_messages=800, connected_since="2026-01-01T00:00:00Z")
@@ -94,7 +94,7 @@ def test_unnamed_consumers_are_said_to_be_so(scene: Any, consumers: int, words: 
 
 
 def test_a_consumer_that_is_alone_is_called_so(scene: Any, golden: Golden) -> None:
-    """There is no slowest of one."""
+    """The evidence calls the single consumer of a subscription its only consumer, and not the slowest."""
     scene.subscription("t", consumers=1, consumers_blocked=1).consumer("t", "alone", unacked_messages=50_000)
 
     (finding,) = scene.judged(check.CHECK).findings
@@ -103,7 +103,7 @@ def test_a_consumer_that_is_alone_is_called_so(scene: Any, golden: Golden) -> No
 
 
 def test_the_worst_are_listed_and_the_others_counted(scene: Any) -> None:
-    """Of more findings than fit the ones with most unacknowledged messages are there."""
+    """Of more findings than fit, those with most unacknowledged messages are listed, and the rest is counted."""
     for number in range(MAX_FINDINGS + 2):
         scene.subscription(f"t{number}", blocked_on_unacked=True, unacked_messages=number)
 
@@ -124,7 +124,7 @@ def test_the_share_comes_from_the_policy(scene: Any, by_name: Callable[..., dict
 
 @pytest.mark.parametrize(("read", "known"), [(True, True), (False, False)])
 def test_silence_means_health_only_where_a_broker_was_read(scene: Any, read: bool, known: bool) -> None:
-    """Without any broker's answer nothing is known."""
+    """A snapshot without findings is healthy if a broker was read; otherwise the check cannot tell."""
     scene.rows["brokers"] = [{"broker": "b:8080", "read": read}]
 
     judgement = scene.judged(check.CHECK)
@@ -133,7 +133,7 @@ def test_silence_means_health_only_where_a_broker_was_read(scene: Any, read: boo
 
 
 def test_since_when_and_how_old_is_told_where_it_is_known(scene: Any, golden: Golden) -> None:
-    """The topic's own statistics, and what a backlog of batches is in messages."""
+    """The evidence has the last acknowledgement, the oldest entry's age and the batch size where they are known."""
     taken_at = scene.rows["snapshot"][0]["taken_at"].timestamp()
     scene.subscription("t", blocked_on_unacked=True, ack_rate=0.0, messages_per_entry=500)
     times = {"last_acked_milliseconds": int(taken_at - 2700) * 1000, "oldest_backlog_age_seconds": 10_800}
@@ -186,7 +186,7 @@ def test_where_nothing_is_ever_blocked_what_is_held_counts(
 
 
 def test_silence_tells_where_nothing_is_ever_blocked(scene: Any, golden: Golden) -> None:
-    """A limit of 0 blocks nobody."""
+    """The healthy result names the brokers and namespaces where limits of 0 block no subscription."""
     scene.configured(**OFF).subscription("t").add("namespaces", namespace="t/free", policies_json=OWN_OFF)
 
     quiet = scene.judged(check.CHECK).quiet

@@ -89,7 +89,7 @@ def test_severity_follows_from_since_when(scene: Any, by_name: Callable[..., dic
 
 
 def test_delayed_messages_are_not_due(scene: Any, by_name: Callable[..., dict[str, Severity]]) -> None:
-    """A backlog that waits for its time is no standstill, by the metrics or by the topic's own statistics."""
+    """A backlog of delayed messages is no standstill, by the metrics or by the topic's own statistics."""
     scene.measured({"pulsar_subscription_delayed": 0.0})
     for name, delayed in (("all-by-metric", 50_000), ("nearly-all", 49_001), ("enough-left", 49_000)):
         topic = f"persistent://t/n/{name}"
@@ -180,7 +180,7 @@ def test_the_evidence_tells_what_is_not_known(scene: Any) -> None:
 
 
 def test_readers_and_compaction_may_stand_still(scene: Any) -> None:
-    """A reader owes nobody that it reads, and Pulsar's own subscriptions are none of the users'."""
+    """Subscriptions of readers and of compaction are not found as stalled."""
     for name in ("reader-1a2b3c4d5e", "multiTopicsReader-0f1e2d3c4b", "__compaction"):
         scene.subscription("t", name, **STILL)
 
@@ -190,7 +190,7 @@ def test_readers_and_compaction_may_stand_still(scene: Any) -> None:
 
 
 def test_the_worst_are_listed_and_the_others_counted(scene: Any) -> None:
-    """Of more findings than fit the largest backlogs are there."""
+    """Of more findings than fit, those with the largest backlogs are listed, and the rest is counted."""
     for number in range(MAX_FINDINGS + 3):
         scene.subscription(f"t{number}", **STILL | {"backlog_entries": 5000 + number})
 
@@ -203,7 +203,7 @@ def test_the_worst_are_listed_and_the_others_counted(scene: Any) -> None:
 
 @pytest.mark.parametrize(("read", "known"), [(True, True), (False, False)])
 def test_silence_means_health_only_where_a_broker_was_read(scene: Any, read: bool, known: bool) -> None:
-    """Without any broker's answer nothing is known."""
+    """A snapshot without findings is healthy if a broker was read; otherwise the check cannot tell."""
     scene.rows["brokers"] = [{"broker": "b:8080", "read": read}]
 
     judgement = scene.judged(check.CHECK)

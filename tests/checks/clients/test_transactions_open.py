@@ -79,14 +79,14 @@ TIMING_OUT = {
 
 @pytest.mark.parametrize(("opened", "timed_out", "found"), TIMING_OUT.values(), ids=TIMING_OUT)
 def test_transactions_that_time_out(judge_rows: JudgeRows, opened: int, timed_out: int, found: bool) -> None:
-    """Counted over all coordinators, since the earliest snapshot of the window."""
+    """Timed-out transactions are found if they are enough in number and as a share of those opened meanwhile."""
     earlier = [snapshot(in_use(5000, 0, 700), minutes) for minutes in (10, 60)]
     now = snapshot(in_use(5000 + opened, 0, 700 + timed_out))
     assert bool(judge_rows(CHECK, now, earlier=earlier).findings) is found
 
 
 def test_the_evidence_can_be_checked_by_hand(judge_rows: JudgeRows, golden: Golden) -> None:
-    """Of the coordinator with most of them it has the figures of the brokers' metrics."""
+    """The evidence has the brokers' figures of the coordinator with most lasting transactions."""
     now = snapshot(in_use(1100, 150, 90) | {3: (400, 1050, 120)})
     (finding,) = judge_rows(CHECK, now, earlier=[snapshot(in_use(1000, 400), 45)]).findings
     golden(finding.evidence)
@@ -109,7 +109,7 @@ UNANSWERED: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
 def test_a_coordinator_that_nobody_tells_of(
     judge_rows: JudgeRows, now: dict[str, Any], earlier: dict[str, Any], found: bool
 ) -> None:
-    """Clients connect to all of them: one that is not there while others work did not load."""
+    """A coordinator that no broker reports in two snapshots is critical if others open transactions meanwhile."""
     findings = judge_rows(CHECK, now, earlier=[earlier]).findings
     assert [(each.severity, each.figures["coordinator"]) for each in findings] == (
         [(Severity.CRITICAL, 2)] if found else []
@@ -117,7 +117,7 @@ def test_a_coordinator_that_nobody_tells_of(
 
 
 def test_its_words(judge_rows: JudgeRows, golden: Golden) -> None:
-    """They name the snapshot before, and how many others there are."""
+    """The evidence for a missing coordinator names the snapshot before and counts the other coordinators."""
     now, then, _ = UNANSWERED["in two snapshots"]
     (finding,) = judge_rows(CHECK, now, earlier=[then]).findings
     golden(finding.evidence)
@@ -132,7 +132,7 @@ def test_what_cannot_be_told_is_said(judge_rows: JudgeRows, golden: Golden) -> N
 
 
 def test_names_of_older_brokers_count_too(judge_rows: JudgeRows) -> None:
-    """2.10 calls the counters otherwise."""
+    """Counters of transactions are also read by their names in Pulsar 2.10."""
     now, then = snapshot(in_use(1001)), snapshot(in_use(), 30)
     for rows in (now, then):
         for sample in rows["metrics"]:

@@ -95,7 +95,7 @@ def test_numbers_of_topics_are_judged(
     settings: dict[str, str | None],
     expected: dict[str, Severity],
 ) -> None:
-    """Each broker by itself, and the cluster with what its metadata store has to hold."""
+    """Topics are judged for each broker, and for the cluster together with the nodes of its metadata store."""
     one = [{"topic": "persistent://t/n/x", "broker": "h0:8080", "subscriptions": subscriptions}]
 
     judgement = cluster(settings=settings, instead={"brokers": brokers(*topics), "topics": one}).judged(
@@ -120,7 +120,7 @@ def test_a_broker_that_is_set_lower_has_a_lower_ceiling(cluster: Callable[..., C
 
 
 def test_nodes_that_zookeeper_counts_are_believed(cluster: Callable[..., Cluster], golden: Golden) -> None:
-    """An estimate is for where nobody counted."""
+    """ZooKeeper's own count of nodes is used instead of the estimate."""
     counted = {"source": "z:8000", "source_kind": "zookeeper", "series": "znode_count", "value": 7e6}
 
     (finding,) = cluster(metrics=[counted]).judged(partition_ceiling.CHECK).findings
@@ -140,7 +140,7 @@ def test_without_a_broker_nothing_is_said(cluster: Callable[..., Cluster], check
 
 @pytest.mark.parametrize("check", [partition_ceiling.CHECK, failover_time.CHECK, cluster_placement.CHECK])
 def test_brokers_that_carry_nothing_are_no_health(cluster: Callable[..., Cluster], check: Any) -> None:
-    """After a restart of all, what they will carry again cannot be seen; one broker may be empty."""
+    """The check cannot tell if no broker has a topic loaded; one broker with a topic is enough for a verdict."""
     nothing, little = (
         cluster(
             instead={
@@ -181,12 +181,12 @@ ESTIMATES: dict[str, tuple[Load, int, int]] = {
 
 @pytest.mark.parametrize(("load", "others", "seconds"), ESTIMATES.values(), ids=ESTIMATES)
 def test_an_estimate_is_a_sum(load: Load, others: int, seconds: int) -> None:
-    """Session, bundles, topics, the wait of clients and delayed backlog, one after the other."""
+    """The estimated failover time is the sum of session, bundles, topics, clients' waiting and delayed backlog."""
     assert estimated(load, RemainingBrokers(others), 30, FailoverTimePolicy()).seconds == seconds
 
 
 def test_nobody_waits_for_the_session_of_a_broker_that_ends_orderly() -> None:
-    """Clients try again at once, and wait for no longer than topics are gone."""
+    """For a broker that ends orderly the estimate has no session, and clients wait only while topics are gone."""
     load = Load("a", 25, 1_000, 0, 0)
     orderly = estimated(load, RemainingBrokers(2), 0, FailoverTimePolicy())
     assert (orderly.session, orderly.backing_off, orderly.seconds) == (0, 6, 12)
@@ -215,7 +215,7 @@ def test_the_loss_of_the_fullest_broker_is_judged(
     settings: dict[str, str | None],
     severity: Severity | None,
 ) -> None:
-    """The time counts, whatever it is made of."""
+    """The loss of the fullest broker is judged by the estimated failover time with all its parts."""
     held = [{"broker": each, "read": True, "bundles": 10, "topics": 0} for each in ("b:8080", "c:8080")]
     fullest = {"broker": "a:8080", "read": True, "bundles": 10, "topics": topics}
     lab = cluster(
@@ -234,7 +234,7 @@ def test_the_loss_of_the_fullest_broker_is_judged(
 def test_the_formula_is_in_the_evidence(
     cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]], golden: Golden
 ) -> None:
-    """Every figure and every rate that it assumes."""
+    """The evidence has every figure and every rate of the estimate."""
     lab = cluster(metrics=[delayed("persistent://t/n/any", 9_000_000)])
 
     (finding,) = lab.judged(failover_time.CHECK).findings
@@ -245,7 +245,7 @@ def test_the_formula_is_in_the_evidence(
 
 @pytest.mark.parametrize(("timeout", "said"), [("60", True), ("100", False), (None, True)])
 def test_loads_that_time_out_are_said(cluster: Callable[..., Cluster], timeout: str | None, said: bool) -> None:
-    """Topics that wait for their turn longer than a load may take fail first; the default is a minute."""
+    """The evidence names `topicLoadTimeoutSeconds`, a minute by default, if topics wait longer for their load."""
     settings = {"topicLoadTimeoutSeconds": timeout, "metadataStoreSessionTimeoutMillis": "60000"}
     held = [{"broker": each, "read": True, "bundles": 10, "topics": 100} for each in ("b:8080", "c:8080")]
     fullest = {"broker": "a:8080", "read": True, "bundles": 10, "topics": 18_000}
@@ -257,7 +257,7 @@ def test_loads_that_time_out_are_said(cluster: Callable[..., Cluster], timeout: 
 
 
 def test_an_unknown_delayed_backlog_is_no_short_failover(cluster: Callable[..., Cluster]) -> None:
-    """The in-memory tracker reads what nobody told: without that part the estimate is no verdict."""
+    """The check cannot tell if the delayed backlog is unknown, unless brokers use the bucket tracker."""
     blind = cluster(instead={"metrics": []}).judged(failover_time.CHECK)
     in_buckets = cluster(settings=IN_BUCKETS, instead={"metrics": []}).judged(failover_time.CHECK)
 
@@ -287,7 +287,7 @@ def test_the_loss_of_a_broker_is_judged(
 
 
 def test_a_broker_that_does_not_tell_its_cpu_is_said(cluster: Callable[..., Cluster], golden: Golden) -> None:
-    """An unknown CPU may be a full one."""
+    """The check cannot tell if a broker does not report its CPU, and names that broker."""
     listed = [*brokers(1, 1), {"broker": "mute:8080", "read": True, "topics": 1}]
 
     judgement = cluster(instead={"brokers": listed}).judged(cluster_placement.CHECK)
@@ -296,7 +296,7 @@ def test_a_broker_that_does_not_tell_its_cpu_is_said(cluster: Callable[..., Clus
 
 
 def test_isolation_groups_are_judged_by_themselves(cluster: Callable[..., Cluster], golden: Golden) -> None:
-    """A group without a broker, with one, and with enough; namespaces of one group are one finding."""
+    """An isolation group without a broker is critical; one with a single broker is one warning for its namespaces."""
     namespaces = [
         {"namespace": "t/free", "bundles": 4, "allowed_brokers": None},
         {"namespace": "t/lonely", "bundles": 4, "allowed_brokers": ["a:8080"]},
@@ -315,7 +315,7 @@ def test_isolation_groups_are_judged_by_themselves(cluster: Callable[..., Cluste
 
 
 def test_bundles_outside_their_group_are_found(cluster: Callable[..., Cluster], golden: Golden) -> None:
-    """A bundle that nobody owns is nowhere; one that a foreign broker owns is outside."""
+    """A bundle owned by a broker outside its isolation group is found, and an unowned bundle is not."""
     owners = {"0x00000000_0x40000000": "c:8080", "0x40000000_0x80000000": "a:8080", "0x80000000_0xffffffff": None}
     lab = cluster(
         namespaces=[{"namespace": "t/n", "bundles": 3, "allowed_brokers": ["a:8080", "b:8080"]}],
@@ -329,7 +329,7 @@ def test_bundles_outside_their_group_are_found(cluster: Callable[..., Cluster], 
 
 
 def test_namespaces_with_fewer_bundles_than_brokers_are_named(cluster: Callable[..., Cluster], golden: Golden) -> None:
-    """Many topics in few bundles cannot use every broker; few topics need not."""
+    """A namespace with many topics and fewer bundles than brokers is found, and one with few topics is not."""
     sizes = {"t/large": (2, 1_000), "t/small": (2, 999), "t/divided": (3, 5_000), "pulsar/a:8080": (1, 5_000)}
     lab = cluster(
         namespaces=[{"namespace": name, "bundles": bundles} for name, (bundles, _) in sizes.items()],

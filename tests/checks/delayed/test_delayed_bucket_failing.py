@@ -71,7 +71,7 @@ def operations(kind: str, *, failed: int, succeed: int = 0, topic: str = TOPIC) 
 def test_shares_of_failed_operations_are_judged(
     cluster: Callable[..., Cluster], metrics: list[dict[str, Any]], severity: Severity | None
 ) -> None:
-    """Each kind by itself, by subscriptions: the sum that a topic tells counts none of them twice."""
+    """Each kind of operation is judged by itself, and a topic's sum is not added to its subscriptions' counts."""
     judgement = cluster(settings=IN_BUCKETS, namespaces=KNOWN, metrics=metrics).judged(CHECK)
 
     assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
@@ -79,7 +79,7 @@ def test_shares_of_failed_operations_are_judged(
 
 
 def test_failures_of_earlier_snapshots_count(cluster: Callable[..., Cluster]) -> None:
-    """Brokers tell those since the last reading alone; what is older than the window is over."""
+    """Failures in earlier snapshots of the window are added, and older ones are not."""
     once = cluster(settings=IN_BUCKETS, namespaces=KNOWN, metrics=operations("create", failed=1))
     (about,) = once.rows["snapshot"]
 
@@ -117,7 +117,7 @@ def test_what_it_means_is_said(
 
 
 def test_a_namespace_has_its_own_thresholds(cluster: Callable[..., Cluster]) -> None:
-    """The others keep the cluster's."""
+    """A namespace's own thresholds apply to it alone; other namespaces keep the cluster's."""
     own = {"namespaces": {"t/n": {"delayed_bucket_failing": {"minimum_failed_operations": 9}}}}
     metrics = operations("create", failed=5) + operations("create", failed=5, topic="persistent://t/other/x")
 

@@ -57,7 +57,7 @@ def test_every_topic_is_judged(cluster: Callable[..., Cluster], delayed: Callabl
 
 
 def test_the_same_span_without_delayed_messages_is_left_alone(cluster: Callable[..., Cluster]) -> None:
-    """Another check looks at acknowledgement holes; this one wants delayed messages."""
+    """A long cursor span is not found by this check if there are no delayed messages."""
     judgement = cluster(**rows("x", 10, 1_000_000, 500 * GIB)).judged(delayed_holds_ledgers.CHECK)
 
     assert (judgement.findings, judgement.cannot_tell) == ((), None)
@@ -92,7 +92,7 @@ def test_an_unknown_span_is_no_health(
 def test_what_only_metrics_tell_of_is_no_health(
     cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]], table: str, golden: Golden
 ) -> None:
-    """Without its topic or its cursor, nothing is known of what a subscription keeps."""
+    """The check cannot tell if the topic or the cursor of a subscription with delayed messages was not read."""
     told = rows("x", 100, 200, 20 * GIB) | {table: []}
 
     judgement = cluster(**told, metrics=[delayed("persistent://t/n/x", 90)]).judged(delayed_holds_ledgers.CHECK)

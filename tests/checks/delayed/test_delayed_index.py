@@ -59,7 +59,7 @@ def broker_samples(broker: str, topic: str, messages: int, told: float) -> list[
 
 
 def test_indexes_are_judged_by_their_memory(cluster: Callable[..., Cluster]) -> None:
-    """The broker's own figure counts, or what so many entries take in memory; the worst comes first."""
+    """An index is judged by the broker's own figure or by an estimate from its messages, and the worst comes first."""
     instead: dict[str, list[dict[str, Any]]] = {name: [] for name in ("brokers", "topics", "metrics", "configuration")}
     for name, (messages, told, tracker, _) in MEMORY_CASES.items():
         topic, key = f"persistent://t/n/{name}", "delayedDeliveryTrackerFactoryClassName"
@@ -79,7 +79,7 @@ def test_indexes_are_judged_by_their_memory(cluster: Callable[..., Cluster]) -> 
 def test_the_evidence_says_where_the_bytes_are_from(
     cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]], golden: Golden
 ) -> None:
-    """An estimate says so, and so does the tracker's habit."""
+    """The evidence says that the size is estimated, and that the in-memory tracker reads the backlog again."""
     lab = cluster(topics=placed("b:8080"), metrics=[delayed(TOPIC, 40_000_000, source="b:8080")])
 
     (finding,) = lab.judged(delayed_index_memory.CHECK).findings
@@ -91,7 +91,7 @@ def test_the_evidence_says_where_the_bytes_are_from(
 def test_a_broker_without_a_memory_limit_cannot_be_judged(
     cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]], golden: Golden
 ) -> None:
-    """An index of unknown share is no health."""
+    """The check cannot tell if a broker with delayed messages does not report its memory limits."""
     zeros = [delayed("", 0, source=broker) | {"topic": None} for broker in ("a:8080", "b:8080", "c:8080")]
     lab = cluster(topics=placed(), instead={"metrics": [*zeros, delayed(TOPIC, 100)]})
 
@@ -103,7 +103,7 @@ def test_a_broker_without_a_memory_limit_cannot_be_judged(
 def test_memory_of_less_than_a_byte_is_not_told(
     cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]]
 ) -> None:
-    """A figure that no broker means is no limit to divide by."""
+    """A reported memory limit of less than one byte is ignored."""
     zeros = [delayed("", 0, source=broker) | {"topic": None} for broker in ("a:8080", "b:8080", "c:8080")]
     odd = {"source": "a:8080", "source_kind": "broker", "series": "jvm_memory_direct_bytes_max", "value": 0.5}
     lab = cluster(topics=placed(), instead={"metrics": [*zeros, odd, delayed(TOPIC, 20_000_000)]})
@@ -125,7 +125,7 @@ MULTIPLIED_CASES: dict[str, tuple[list[int], Severity | None]] = {
 def test_copies_of_an_index_are_judged(
     cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]], golden: Golden
 ) -> None:
-    """Entries beyond those of the fullest subscription count, topic by topic."""
+    """Index entries beyond those of the fullest subscription are judged as copies, for each topic by itself."""
     metrics = [
         delayed(f"persistent://t/n/{name.replace(' ', '-')}", messages, f"s{number}")
         for name, (counts, _) in MULTIPLIED_CASES.items()
@@ -142,7 +142,7 @@ def test_copies_of_an_index_are_judged(
 def test_a_topic_that_two_brokers_tell_of_is_not_multiplied(
     cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]]
 ) -> None:
-    """While a topic moves, both brokers may have its rows: its index is not taken for that of two subscriptions."""
+    """The index of a topic that two brokers report while it moves is not counted as a copy."""
     both = ("a:8080", "b:8080")
     lab = cluster(
         topics=[row for broker in both for row in placed(broker)],
@@ -179,7 +179,7 @@ BUCKET_CASES: dict[str | None, dict[int, Severity | None]] = {
 
 @pytest.mark.parametrize("limit", BUCKET_CASES)
 def test_buckets_are_judged(cluster: Callable[..., Cluster], limit: str | None) -> None:
-    """The series counts the bucket that is being filled as well, which is none yet."""
+    """Buckets are judged by their number, without the one that is being filled, which the series counts as well."""
     cases = BUCKET_CASES[limit]
     series = "pulsar_delayed_message_index_bucket_total"
     lab = cluster(

@@ -67,7 +67,7 @@ def test_every_namespace_is_judged(cluster: Callable[..., Cluster], delayed: Cal
 def test_the_evidence_says_what_expires(
     cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]], golden: Golden
 ) -> None:
-    """The worst subscription is named, with its rate; a default of the brokers counts where a namespace has none."""
+    """The evidence names the worst subscription with its expiry rate, and the brokers' default time to live applies."""
     topic, other = "persistent://t/n/x", "persistent://t/n/y"
     lab = cluster(
         settings={"ttlDurationDefaultInSeconds": "7200"},
@@ -109,7 +109,7 @@ def test_what_expired_in_earlier_snapshots_counts(
     given: dict[str, Any],
     severity: Severity | None,
 ) -> None:
-    """Brokers expire every five minutes, and tell the rate of the last minute: most snapshots show none."""
+    """Delayed messages that expired in an earlier snapshot of the window count, although none expire now."""
     topic, bounded = "persistent://t/n/x", 2 * HOUR * 1000
     usual = {"minutes": 10, "expired": 2.0, "backlog": 1000, "delayed": 1000, "ttl": 2 * HOUR}
     case = usual | {"delayed_then": 1000, "ttl_then": 2 * HOUR} | given
@@ -149,7 +149,7 @@ def test_what_was_not_read_is_said(
     changed: dict[str, Any],
     words: str,
 ) -> None:
-    """Without figures or without limits there is no verdict."""
+    """The check cannot tell if the delayed messages or the time to live were not read."""
     rows = {
         "namespaces": [{"namespace": "t/n", "policies_json": policies(None, None)}],
         "metrics": [delayed("persistent://t/n/x", 5)],
@@ -162,7 +162,7 @@ def test_what_was_not_read_is_said(
 
 
 def test_a_cluster_without_delayed_messages_is_quiet(cluster: Callable[..., Cluster]) -> None:
-    """A time to live alone endangers nothing."""
+    """A time to live is not found if there are no delayed messages."""
     lab = cluster(namespaces=[{"namespace": "t/n", "policies_json": policies(60, None)}])
 
     judgement = lab.judged(delayed_past_ttl.CHECK)

@@ -52,7 +52,7 @@ FAILOVERS: dict[str, tuple[list[dict[str, Any]], dict[str, Severity]]] = {
 def test_a_host_with_several_brokers_may_be_lost(
     cluster: Callable[..., Cluster], brokers: list[dict[str, Any]], expected: dict[str, Severity]
 ) -> None:
-    """It is said where that is worse than losing any one of them."""
+    """The loss of one of several hosts is found if its failover takes too long and no single broker is found."""
     judgement = cluster(instead=telling(brokers)).judged(failover_time.CHECK)
 
     assert {finding.subject: finding.severity for finding in judgement.findings} == expected
@@ -61,7 +61,7 @@ def test_a_host_with_several_brokers_may_be_lost(
 
 @pytest.mark.parametrize("check", [failover_time.CHECK, cluster_placement.CHECK])
 def test_one_host_for_all_is_said(cluster: Callable[..., Cluster], check: Any, golden: Golden) -> None:
-    """It is no finding, as many a small cluster is like that."""
+    """A cluster with all brokers on one host is no finding, but the healthy result says so."""
     one = cluster(instead=telling(on("x", 100, 100))).judged(check)
     two = cluster(instead=telling(on("x", 100) + on("y", 100))).judged(check)
 
@@ -82,7 +82,7 @@ LOSSES: dict[str, tuple[list[dict[str, Any]], Severity | None]] = {
 def test_the_others_have_to_carry_the_loss_of_a_host(
     cluster: Callable[..., Cluster], brokers: list[dict[str, Any]], severity: Severity | None
 ) -> None:
-    """A single broker is lost with every restart, a host with several of them is not: that is a warning."""
+    """Too little room after the loss of a host is a warning, and after the loss of one broker it is critical."""
     findings = cluster(instead={"brokers": brokers}).judged(cluster_placement.CHECK).findings
 
     assert [finding.severity for finding in findings] == ([] if severity is None else [severity])
@@ -117,7 +117,7 @@ def test_isolation_groups_and_their_hosts(
     severity: Severity | None,
     words: str,
 ) -> None:
-    """A group that one loss takes whole; a broker that did not answer is not taken for one that is not there."""
+    """An isolation group on one of several hosts is a warning, and an unread broker does not count as absent."""
     findings = cluster(instead={"brokers": brokers, "namespaces": namespaces}).judged(cluster_placement.CHECK).findings
 
     assert [finding.severity for finding in findings] == ([] if severity is None else [severity])

@@ -81,7 +81,7 @@ QUICKLY = ((0.0, 4.0),) * 4
 
 
 def test_a_slow_failover_is_learned(judge_rows: JudgeRows, golden: Golden) -> None:
-    """The next one would be as slow, which the policy's rates do not say: 900 topics in a minute by two brokers."""
+    """A slow failover lowers the rate of the estimate, which then finds brokers that the policy's rate would clear."""
     after = told(NOW, "bbcc", *SLOWLY, started=LOST_AT + timedelta(seconds=30))
     policy = Policy.model_validate({"failover_time": {"warning_seconds": 90}})
 
@@ -93,7 +93,7 @@ def test_a_slow_failover_is_learned(judge_rows: JudgeRows, golden: Golden) -> No
 
 
 def test_a_quick_failover_is_learned(judge_rows: JudgeRows) -> None:
-    """The twin: the same loss, and everything was back within seconds."""
+    """A quick failover raises the rate of the estimate, which then clears brokers that the policy's rate would find."""
     after = told(NOW, "bbcc", *QUICKLY, started=LOST_AT + timedelta(seconds=30))
     policy = Policy.model_validate({"failover_time": {"warning_seconds": 68}})
 
@@ -140,7 +140,7 @@ SEEN: dict[str, tuple[Rows, list[Rows], bool]] = {
 
 @pytest.mark.parametrize(("now", "earlier", "expected"), SEEN.values(), ids=SEEN)
 def test_it_is_learned_where_it_was_seen(judge_rows: JudgeRows, now: Rows, earlier: list[Rows], expected: bool) -> None:
-    """Else the policy's rates hold, and nothing is said of learning."""
+    """A rate is learned only if snapshots show one broker's end and its clients' return; else the policy's holds."""
     judgement = judge_rows(failover_time.CHECK, now, None, earlier)
 
     assert judgement.findings == ()
@@ -182,7 +182,7 @@ def test_what_belongs_together_is_counted(
 
 
 def test_a_bundle_with_one_late_client_does_not_count() -> None:
-    """One topic of it waits for a client that comes an hour later: nine in ten of all topics were served before."""
+    """A topic whose client comes an hour late does not lengthen the learned time, as nine in ten topics count."""
     rows = [{"topics": 100, "first": 0.0, "most": 5.0, "lost": "a", "taker": "b", "after": 1.0} for _ in range(9)]
     late = {"topics": 1, "first": 0.0, "most": 3_600.0, "lost": "a", "taker": "b", "after": 1.0}
     answers = {"taken_over": Answer((*rows, late), 10), "learned_before": Answer((), 0)}
@@ -211,7 +211,7 @@ def test_what_was_learned_is_handed_on(judge_rows: JudgeRows, age: timedelta, to
 
 @pytest.mark.parametrize(("topics", "lost"), [(899, "a:8080"), (901, "z:8080")])
 def test_the_larger_loss_is_learned_from(judge_rows: JudgeRows, topics: int, lost: str) -> None:
-    """Of what is seen now, and what is handed on."""
+    """The rate is learned from the loss with more topics, be it the one seen now or the one handed on."""
     known = Learned(lost="z:8080", at=NOW - timedelta(days=3), topics=topics, seconds=100, brokers=1)
     after = told(NOW, "bbcc", *QUICKLY, started=LOST_AT)
 
@@ -236,7 +236,7 @@ SEEN_ONCE = Learned(lost="a", at=NOW, topics=1_000, seconds=20, brokers=2)  # 25
 def test_what_was_learned_takes_the_place_of_what_is_assumed(
     topics: int, others: int, session: int, parts: tuple[float, float, float]
 ) -> None:
-    """Clients wait while topics are loaded, so the longer of the two counts. A hundred brokers share one store."""
+    """A learned rate replaces the policy's up to the limit of all brokers, and waiting counts beyond loading only."""
     load, takers = Load("a", 50, topics, 0, 0), RemainingBrokers(others, 1)
     estimate = estimated(load, takers, session, FailoverTimePolicy(), SEEN_ONCE)
     assert (estimate.session, estimate.loading, estimate.backing_off) == parts
@@ -244,6 +244,6 @@ def test_what_was_learned_takes_the_place_of_what_is_assumed(
 
 
 def test_a_load_ten_times_as_large_is_not_estimated_by_it() -> None:
-    """Of a short failover much is waiting, which does not grow with topics."""
+    """A learned rate is not applied to a load that is ten times as large as the one it was learned from."""
     load, takers, policy = Load("a", 50, 10_000, 0, 0), RemainingBrokers(2), FailoverTimePolicy()
     assert estimated(load, takers, 30, policy, SEEN_ONCE) == estimated(load, takers, 30, policy)

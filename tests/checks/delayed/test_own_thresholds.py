@@ -47,7 +47,7 @@ def test_a_namespace_is_judged_by_its_own_thresholds(
     thresholds: dict[str, int],
     severity: Severity,
 ) -> None:
-    """One that is named, and those of a tenant that is; the others keep the cluster's."""
+    """A namespace is judged by its own thresholds or by its tenant's, and the others keep the cluster's."""
     names = {"t/own": "a:8080", "acme/any": "b:8080", "t/usual": "c:8080"}
     topics = {f"persistent://{name}/x": broker for name, broker in names.items()}
     cursor = {"subscription": "s", "backlog_entries": 5_000, "entries_since_first_gap": 100_000, "expired_rate": 1.0}

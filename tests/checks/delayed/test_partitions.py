@@ -52,7 +52,7 @@ def test_what_partitions_hold_is_added_up(
     held: int,
     severity: Severity | None,
 ) -> None:
-    """One finding for the partitioned topic, wherever its partitions are."""
+    """The bytes that a topic's partitions hold are added up to one finding across all brokers."""
     judgement = cluster(**partitions(name, count, held, delayed)).judged(delayed_holds_ledgers.CHECK)
 
     found = [(finding.subject, finding.severity, finding.figures["partitions"]) for finding in judgement.findings]
@@ -63,7 +63,7 @@ def test_what_partitions_hold_is_added_up(
 def test_a_partition_that_is_found_by_itself_is_not_added_up(
     cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]]
 ) -> None:
-    """It is a finding of its own."""
+    """Partitions that each exceed the limit are findings of their own, without one for the whole topic."""
     lab = cluster(**partitions("x-partition-{}", 12, 11 * GIB, delayed))
 
     findings = lab.judged(delayed_holds_ledgers.CHECK).findings
@@ -91,7 +91,7 @@ def test_what_partitions_repeat_is_added_up(
     extra: int,
     severity: Severity | None,
 ) -> None:
-    """One finding for the partitioned topic, wherever its partitions are."""
+    """The copied index entries of a topic's partitions are added up to one finding across all brokers."""
     metrics = [
         delayed(f"persistent://t/n/{name.format(number)}", extra, subscription, source=BROKERS[number % 3])
         for number in range(count)

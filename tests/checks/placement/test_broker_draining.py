@@ -53,7 +53,7 @@ def test_what_is_left_of_a_draining_broker(
     coordinators: list[dict[str, Any]],
     severity: Severity,
 ) -> None:
-    """Anything that a client or a transaction could miss is a warning; an empty broker is told as one."""
+    """A draining broker with loaded topics or coordinators is a warning, and an empty one is information."""
     rows = {"brokers": brokers("a:1", "b:1"), "bundles": bundles, "transaction_coordinators": coordinators}
     (finding,) = judged(CHECK, rows, draining("a:1")).findings
     assert (finding.subject, finding.severity) == ("a:1", severity)
@@ -67,7 +67,7 @@ def test_what_nobody_marked_is_left_alone(judged: JudgeRows) -> None:
 
 
 def test_a_name_that_no_broker_has_is_a_warning(judged: JudgeRows, golden: Golden) -> None:
-    """It comes first among findings of one severity as its name does, and says which names there are."""
+    """A draining name that no broker has is a warning that lists the existing names, and comes before information."""
     rows = {"brokers": brokers("a:1", "b:1"), "bundles": [a_bundle()]}
     unknown, empty = judged(CHECK, rows, draining("b:1", "a:8080")).findings
     assert (unknown.subject, unknown.severity, unknown.figures) == ("a:8080", Severity.WARNING, {"listed": 0})
@@ -76,7 +76,7 @@ def test_a_name_that_no_broker_has_is_a_warning(judged: JudgeRows, golden: Golde
 
 
 def test_a_broker_that_was_there_lately_was_shut_down(judged: JudgeRows, golden: Golden) -> None:
-    """That is what it was drained for, and no trouble."""
+    """A draining broker that only an earlier snapshot lists is reported as shut down, as information."""
     before: Rows = {
         "snapshot": [
             {
@@ -94,7 +94,7 @@ def test_a_broker_that_was_there_lately_was_shut_down(judged: JudgeRows, golden:
 
 
 def test_what_was_not_read_may_own_anything(judged: JudgeRows) -> None:
-    """It is not said to be empty."""
+    """The check cannot tell if a draining broker was not read, and does not report it as empty."""
     judgement = judged(CHECK, {"brokers": brokers("a:1", "b:1", unread="a:1")}, draining("a:1"))
     assert judgement.findings == ()
     assert judgement.cannot_tell == "What is left on a:1 could not be read."

@@ -41,7 +41,8 @@ CASES: dict[str, tuple[list[dict[str, Any]], list[tuple[str, Severity]]]] = {
     "twice the others": (brokers_with("topics", 2000, 1000, 1000), [("a", Severity.WARNING)]),
     "few are never too many": (brokers_with("topics", 499, 200, 10), []),
     "one of two": (brokers_with("topics", 450, 1000), [("b", Severity.WARNING)]),
-    "bundles": (brokers_with("bundles", 20, 100, 20), [("b", Severity.WARNING)]),
+    "bundles": (brokers_with("bundles", 20, 125, 20), [("b", Severity.WARNING)]),
+    "fewer bundles": (brokers_with("bundles", 20, 124, 20), []),
     "bytes": (brokers_with("throughput_in_bytes", 5e6, 5e6, 20e6), [("c", Severity.WARNING)]),
     "fewer bytes": (brokers_with("throughput_out_bytes", 5e6, 5e6, 19e6), []),
     "clients": (brokers_with("consumers", 1000, 100, 100), [("a", Severity.WARNING)]),
@@ -81,7 +82,7 @@ CASES: dict[str, tuple[list[dict[str, Any]], list[tuple[str, Severity]]]] = {
 def test_brokers_are_compared(
     judged: JudgeRows, brokers: list[dict[str, Any]], expected: list[tuple[str, Severity]]
 ) -> None:
-    """Each kind of load by itself, with the median of the other brokers."""
+    """Each kind of load of a broker is compared by itself with the median of the other brokers."""
     judgement = judged(broker_load_skew.CHECK, {"brokers": brokers})
 
     assert [(finding.subject, finding.severity) for finding in judgement.findings] == expected
@@ -89,7 +90,7 @@ def test_brokers_are_compared(
 
 
 def test_a_draining_broker_is_meant_to_be_empty(judged: JudgeRows, golden: Golden) -> None:
-    """It is no finding, and no measure for the others."""
+    """A draining broker is no finding and is left out of the comparison with the others."""
     policy = Policy.model_validate({"brokers": {"draining": ["c"]}})
 
     judgement = judged(broker_load_skew.CHECK, {"brokers": brokers_with("topics", 1500, 1000, 0)}, policy)
@@ -111,7 +112,7 @@ def test_a_draining_broker_is_meant_to_be_empty(judged: JudgeRows, golden: Golde
 def test_without_others_there_is_nothing_to_compare(
     judged: JudgeRows, brokers: list[dict[str, Any]], unknown: bool
 ) -> None:
-    """The only broker has to carry everything; others that could not be read leave it open."""
+    """A single broker is no finding, and the check cannot tell if the others were not read."""
     judgement = judged(broker_load_skew.CHECK, {"brokers": brokers})
 
     assert not judgement.findings
@@ -119,7 +120,7 @@ def test_without_others_there_is_nothing_to_compare(
 
 
 def test_the_evidence_has_the_numbers(judged: JudgeRows, golden: Golden) -> None:
-    """The full one first, with all that it has too much of; then the empty one."""
+    """The full broker comes first, with every kind of load that it has too much of, and the empty broker after it."""
     brokers = [
         broker("a:1", topics=3000, producers=900, consumers=2100, cpu_percent=60.0),
         broker("b:1", topics=800, producers=500, cpu_percent=20.0),

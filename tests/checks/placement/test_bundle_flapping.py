@@ -106,7 +106,7 @@ AWAY: dict[str, Callable[[datetime], float | None]] = {
 def test_a_broker_that_was_away_explains_its_moves(
     judge_rows: JudgeRows, source_was: Callable[[datetime], float | None]
 ) -> None:
-    """Rolling restarts move bundles often, and nothing is wrong."""
+    """Moves of bundles away from a broker that restarted or was not listed are not found."""
     owners = "abab"
     snapshots = [a_snapshot({"x": owners[0], "a's": "a", "b's": "b"}, 3)]
     for step in range(1, 4):
@@ -122,7 +122,7 @@ def test_a_broker_that_was_away_explains_its_moves(
 def test_a_broker_that_kept_nothing_was_away_where_its_start_is_not_known(
     judge_rows: JudgeRows, others: dict[str, str | None], found: int
 ) -> None:
-    """One that kept another bundle was there all the time."""
+    """A broker of unknown start counts as away if it kept no bundle, and as present if it kept one."""
     snapshots = [a_snapshot({"x": owner, **others}, 3 - step) | {"metrics": []} for step, owner in enumerate("abab")]
 
     judgement = over_time(judge_rows, snapshots)
@@ -131,7 +131,7 @@ def test_a_broker_that_kept_nothing_was_away_where_its_start_is_not_known(
 
 
 def test_one_restart_does_not_hide_the_other_moves(judge_rows: JudgeRows) -> None:
-    """It is left out of the count, and said."""
+    """A move that a restart explains is counted apart, and the other moves of the bundle are found."""
     snapshots = owned("ababab")
     at = snapshots[1]["snapshot"][0]["taken_at"].timestamp() - 60
     snapshots[1]["metrics"][0]["value"] = at
@@ -164,7 +164,7 @@ def starting(count: int, snapshots: int = 8) -> list[Rows]:
 def test_a_broker_that_starts_again_and_again_is_named(
     judge_rows: JudgeRows, starts: int, severity: Severity | None
 ) -> None:
-    """It explains why its bundles move, and is the trouble; the first start may be none of it."""
+    """A broker that restarts repeatedly is found instead of its bundles, and its first start does not count."""
     findings = over_time(judge_rows, starting(starts)).findings
 
     assert [(finding.subject, finding.severity) for finding in findings] == ([("a:1", severity)] if severity else [])
@@ -181,7 +181,7 @@ def test_brokers_whose_starts_are_not_known_are_not_said_to_restart(judge_rows: 
 
 
 def test_a_broker_that_restarts_comes_before_what_moves(judge_rows: JudgeRows, golden: Golden) -> None:
-    """It is the cause; how many bundles left it is said."""
+    """A restarting broker is listed before the bundles that move, with the number of moves away from it."""
     snapshots = starting(4)
     for number, rows in enumerate(snapshots):
         rows["bundles"] += a_snapshot({"y": "cdcdaaaa"[number]})["bundles"]
@@ -221,7 +221,7 @@ SHEDDING: dict[str, tuple[dict[str, str], str]] = {
 def test_the_evidence_has_the_owners_with_times_and_what_may_move_it(
     judge_rows: JudgeRows, settings: dict[str, str], words: str, golden: Golden
 ) -> None:
-    """Shedding is only named as what it may be."""
+    """The evidence lists the owners with times, and names the brokers' shedding only as a possible cause."""
     finding = found(judge_rows, **settings)
 
     assert finding.subject == "acme/orders/0x0_0x1"
@@ -229,7 +229,7 @@ def test_the_evidence_has_the_owners_with_times_and_what_may_move_it(
 
 
 def test_heartbeats_are_no_bundles(judge_rows: JudgeRows) -> None:
-    """They belong to one broker by name."""
+    """The bundle of a heartbeat namespace is not found as moving."""
     judgement = over_time(judge_rows, owned("abab", "pulsar/east/a:1/0x0_0x1"))
 
     assert judgement.findings == ()
@@ -266,7 +266,7 @@ def test_partial_snapshots_leave_silence_open(judge_rows: JudgeRows, golden: Gol
 
 
 def test_a_bundle_that_two_brokers_tell_of_is_just_moving(judge_rows: JudgeRows) -> None:
-    """The next snapshot shows who has it."""
+    """A snapshot in which two brokers report the same bundle is not counted as a move."""
     snapshots = owned("b-ba-a", "x")
     for number in (1, 4):
         unsure = a_snapshot({"x": "a"})["bundles"] + a_snapshot({"x": "b"})["bundles"]
@@ -276,7 +276,7 @@ def test_a_bundle_that_two_brokers_tell_of_is_just_moving(judge_rows: JudgeRows)
 
 
 def test_only_the_worst_hundred_are_listed(judge_rows: JudgeRows) -> None:
-    """The most moves first, and the rest is counted."""
+    """At most 100 bundles are listed, those that moved most first, and the rest is counted."""
     snapshots = [
         a_snapshot({f"x{number:03}": owner for number in range(101)} | {"y": "abba"[step]} | {"z": worst}, 3 - step)
         for step, (owner, worst) in enumerate(zip("abac", "abab", strict=True))

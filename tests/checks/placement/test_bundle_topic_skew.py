@@ -46,14 +46,14 @@ def bundle_rows(namespace: str, topics: list[int | None]) -> list[dict[str, Any]
 
 @pytest.mark.parametrize(("topics", "most"), CASES.values(), ids=CASES)
 def test_a_namespace_is_judged(judged: JudgeRows, topics: list[int | None], most: int | None) -> None:
-    """One finding a namespace, about its fullest bundle."""
+    """A namespace has at most one finding, which is about its fullest bundle."""
     found = judged(bundle_topic_skew.CHECK, {"bundles": bundle_rows("acme/orders", topics)}).findings
 
     assert [finding.figures["most_topics"] for finding in found] == ([most] if most else [])
 
 
 def test_the_evidence_names_the_fullest_bundle(judged: JudgeRows, golden: Golden) -> None:
-    """Of equally full bundles the lowest is named, and namespaces come in order."""
+    """The evidence names the lowest of equally full bundles, and namespaces are listed in order."""
     rows = bundle_rows("b/b", [1000, 1000, 0, 0]) + bundle_rows("a/a", [5, 2000, 3, 4])
 
     first, second = judged(bundle_topic_skew.CHECK, {"bundles": rows}).findings
@@ -64,7 +64,7 @@ def test_the_evidence_names_the_fullest_bundle(judged: JudgeRows, golden: Golden
 
 
 def test_namespaces_may_have_thresholds_of_their_own(judged: JudgeRows) -> None:
-    """A tenant's, or those of one namespace; whose policies were not read is judged by the cluster's."""
+    """A tenant or a namespace may have its own thresholds, and an unread namespace is judged by the cluster's."""
     names = ("big/a", "big/b", "usual/c", "unread/d")
     snapshot: Rows = {
         "namespaces": [{"namespace": name} for name in names if name != "unread/d"],
@@ -82,7 +82,7 @@ def test_namespaces_may_have_thresholds_of_their_own(judged: JudgeRows) -> None:
 
 @pytest.mark.parametrize(("most", "found"), [(49, False), (50, True)])
 def test_a_few_topics_are_no_crowd(judged: JudgeRows, most: int, *, found: bool) -> None:
-    """Of a hundred topics in 64 bundles, five are in one by chance, which is three times the others."""
+    """A bundle with fewer than 50 topics is not found, even if the mean of the others is far lower."""
     rows = [
         {
             "namespace": "acme/orders",
@@ -97,7 +97,7 @@ def test_a_few_topics_are_no_crowd(judged: JudgeRows, most: int, *, found: bool)
 
 
 def test_only_the_worst_hundred_are_listed(judged: JudgeRows) -> None:
-    """Those with the fullest bundles, and the rest is counted."""
+    """At most 100 namespaces are listed, those with the fullest bundles, and the rest is counted."""
     rows = [row for number in range(102) for row in bundle_rows(f"acme/n{number:03}", [1000 + number])]
 
     judgement = judged(bundle_topic_skew.CHECK, {"bundles": rows})

@@ -117,12 +117,12 @@ def found_of(judgement: Judgement) -> list[tuple[str, Severity]]:
 def test_what_clients_used_and_nobody_owns_now_and_before(
     judge_rows: JudgeRows, seen: tuple[dict[str, Any] | None, ...], found: bool
 ) -> None:
-    """A warning, as clients may have left together with the owner."""
+    """Bundles that clients used are a warning once two snapshots show them without an owner."""
     assert found_of(judged(judge_rows, *seen)) == (WARNING if found else [])
 
 
 def test_what_nobody_asks_for_is_told_apart_by_its_past(judge_rows: JudgeRows) -> None:
-    """Quiet where the past shows no clients; without a past it cannot tell."""
+    """An unowned bundle that had no clients is healthy, and without an earlier snapshot the check cannot tell."""
     quiet = judged(judge_rows, NOBODYS, NOBODYS)
     assert (quiet.findings, quiet.cannot_tell) == ((), None)
     alone = judged(judge_rows, NOBODYS)
@@ -132,13 +132,13 @@ def test_what_nobody_asks_for_is_told_apart_by_its_past(judge_rows: JudgeRows) -
 
 @pytest.mark.parametrize(("minutes", "found"), [(1.9, False), (2.1, True)])
 def test_a_dead_brokers_session_is_waited_for(judge_rows: JudgeRows, minutes: float, found: bool) -> None:
-    """Two snapshots may be seconds apart."""
+    """A bundle is found only after two minutes without an owner, when a dead broker's session has ended."""
     judgement = judged(judge_rows, USED, NOBODYS, NOBODYS, step=minutes / 15)
     assert found_of(judgement) == (WARNING if found else [])
 
 
 def test_the_evidence_names_the_bundle_its_owner_and_what_was_in_it(judge_rows: JudgeRows, golden: Golden) -> None:
-    """The bundle with most clients, and how many there are; where it may be matters."""
+    """The evidence names the bundle with most clients, its last owner and the brokers that are allowed to own it."""
     many = {"0x0_0x4": USED, "0x4_0x8": a_bundle("b:1", 10), "0x8_0xc": IDLE, "0xc_0xf": USED}
     none = dict.fromkeys(many, NOBODYS) | {"0xc_0xf": USED}
     earlier = [a_snapshot(none, 1), a_snapshot(many, 2)]
@@ -164,7 +164,7 @@ def test_the_evidence_names_the_bundle_its_owner_and_what_was_in_it(judge_rows: 
 def test_a_namespace_that_no_broker_may_have_is_critical(
     judge_rows: JudgeRows, golden: Golden, allowed_then: list[str] | None, brokers: tuple[str, ...]
 ) -> None:
-    """There is no doubt, whatever its clients do."""
+    """Lost bundles of a namespace to which isolation policies leave no broker are critical."""
     earlier = [
         a_snapshot({"x": NOBODYS}, 1, allowed=[]),
         a_snapshot({"x": a_bundle("b:1", 1)}, 2, allowed=allowed_then),
@@ -181,7 +181,7 @@ def test_a_namespace_that_no_broker_may_have_is_critical(
 def test_what_no_broker_may_have_is_told_for_longer_than_snapshots_reach(
     judge_rows: JudgeRows, golden: Golden, allowed: list[str] | None, found: bool
 ) -> None:
-    """It goes on from what was found before; what may be loaded since is told while snapshots show who used it."""
+    """A finding lasts beyond the snapshots that show its clients if no broker is allowed, and ends once one is."""
     figures = '{"bundles":2,"clients":13,"since_epoch_seconds":1700000000,"topics":5}'
     bundles = dict.fromkeys("xyz", NOBODYS)
     before = a_snapshot(bundles, 1, allowed=[])
@@ -196,7 +196,7 @@ def test_what_no_broker_may_have_is_told_for_longer_than_snapshots_reach(
 
 
 def test_a_namespace_may_have_its_own_thresholds(judge_rows: JudgeRows) -> None:
-    """Of clients, and of how far back they count."""
+    """A namespace may have its own threshold of clients and its own window."""
     clients = a_policy(namespaces={ORDERS: {"bundle_without_owner": {"warning_clients": 4}}})
     assert found_of(judged(judge_rows, USED, NOBODYS, NOBODYS, policy=clients)) == []
     window = a_policy(namespaces={ORDERS: {"bundle_without_owner": {"window_minutes": 20}}})
@@ -204,7 +204,7 @@ def test_a_namespace_may_have_its_own_thresholds(judge_rows: JudgeRows) -> None:
 
 
 def test_more_than_are_looked_up_leave_it_open(judge_rows: JudgeRows, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each namespace has its turn; the number of all is told."""
+    """The check cannot tell if more bundles are unowned than are looked up, and evidence gives minimum numbers."""
     question = bundle_without_owner.CHECK.shards["without_owner"]
     assert question.most == lost_bundles.MAX_BUNDLES
     monkeypatch.setattr(bundle_without_owner, "MAX_BUNDLES", 2)
@@ -224,7 +224,7 @@ def test_more_than_are_looked_up_leave_it_open(judge_rows: JudgeRows, monkeypatc
 
 
 def test_the_most_clients_come_first_and_the_rest_is_counted(judge_rows: JudgeRows) -> None:
-    """A thousand bundles of a hundred and one namespaces are a hundred findings."""
+    """At most 100 namespaces are listed, those with most clients first, and the rest is counted."""
 
     def cluster(steps_ago: int, *, owned: bool) -> Rows:
         whole = a_snapshot({}, steps_ago)

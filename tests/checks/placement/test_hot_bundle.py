@@ -130,7 +130,7 @@ def test_a_few_hot_bundles_do_not_hide_each_other(judged: JudgeRows, bundles: li
 
 @pytest.mark.parametrize(("brokers", "found"), [(5, True), (1, False)])
 def test_what_a_broker_hardly_notices_is_not_hot(judged: JudgeRows, brokers: int, *, found: bool) -> None:
-    """A bundle of 25 MB/s is a quarter of what each of five brokers carries, and little to one that carries all."""
+    """A bundle is hot only if its throughput is a large share of what a broker carries on average."""
     bundles = [bundle(0, megabytes=25), *several(0, 230, others=2)]
     for number, row in enumerate(bundles):
         row["owner"] = f"{'abcde'[number % brokers]}:1"
@@ -162,7 +162,7 @@ HELP: dict[str, tuple[list[Row], list[Row], str]] = {
 
 @pytest.mark.parametrize(("bundles", "topics", "words"), HELP.values(), ids=HELP)
 def test_it_says_whether_a_split_can_help(judged: JudgeRows, bundles: list[Row], topics: list[Row], words: str) -> None:
-    """A topic is in one bundle, whatever is split."""
+    """The evidence says whether a split can help, by the share of the bundle's hottest topic."""
     (finding,) = judged(hot_bundle.CHECK, snapshot(bundles, topics)).findings
 
     assert finding.evidence.endswith(f". {words}")
@@ -185,7 +185,7 @@ def test_the_evidence_has_the_numbers(judged: JudgeRows, golden: Golden) -> None
 
 
 def test_limits_that_were_not_read_leave_it_open(judged: JudgeRows) -> None:
-    """Without them only the mean speaks, which is not enough to call it clear."""
+    """The check cannot tell if the brokers' limits for bundles were not read."""
     judgement = judged(hot_bundle.CHECK, snapshot([bundle(0)], limits={}))
 
     assert judgement.cannot_tell is not None
@@ -193,7 +193,7 @@ def test_limits_that_were_not_read_leave_it_open(judged: JudgeRows) -> None:
 
 
 def test_only_the_worst_hundred_are_listed(judged: JudgeRows) -> None:
-    """The most bytes first, and the rest is counted."""
+    """At most 100 bundles are listed, those with most throughput first, and the rest is counted."""
     bundles = [bundle(0, megabytes=105 + number, namespace=f"acme/n{number:03}") for number in range(102)]
 
     judgement = judged(hot_bundle.CHECK, snapshot(bundles))

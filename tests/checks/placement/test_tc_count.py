@@ -47,13 +47,13 @@ CASES: list[tuple[int, int, Severity | None]] = [
 def test_the_number_is_held_against_the_brokers(
     judge_rows: JudgeRows, coordinators: int, brokers: int, severity: Severity | None
 ) -> None:
-    """Listed brokers count, whether they were read or not; Pulsar's default suits all but large clusters."""
+    """The number of coordinators is judged by the number of listed brokers, whether they were read or not."""
     found = judge_rows(CHECK, rows(coordinators, brokers)).findings
     assert [each.severity for each in found] == ([severity] if severity else [])
 
 
 def test_brokers_that_take_none_do_not_count(judge_rows: JudgeRows) -> None:
-    """Draining ones, and those that isolation policies keep them from."""
+    """Brokers that are draining or that isolation policies exclude do not count as holders of coordinators."""
     draining = Policy.model_validate({"brokers": {"draining": ["b1:8080"]}})
     assert judge_rows(CHECK, rows(3, 4), draining).findings == ()
     apart = {"namespaces": [{"namespace": "pulsar/system", "allowed_brokers": ["b0:8080", "b1:8080", "b2:8080"]}]}
@@ -61,7 +61,7 @@ def test_brokers_that_take_none_do_not_count(judge_rows: JudgeRows) -> None:
 
 
 def test_the_evidence_says_what_it_means(judge_rows: JudgeRows, golden: Golden) -> None:
-    """Of few, of many, and of too few to matter."""
+    """The evidence says what follows from too few coordinators, from too many and from fewer than brokers."""
     found = [judge_rows(CHECK, rows(*each)).findings[0] for each in ((1, 2), (400, 3), (16, 100))]
     golden("\n".join(each.evidence for each in found))
     assert found[0].figures == {"brokers": 2, "coordinators": 1, "share_percent": 100}

@@ -88,7 +88,7 @@ def test_a_placement_is_judged(judge_rows: JudgeRows, held: Counts, unowned: int
 def test_few_coordinators_in_one_bundle_are_left_there(
     judge_rows: JudgeRows, most: int, severity: Severity | None
 ) -> None:
-    """A large cluster has more brokers than such bundles: no move would make the fullest broker's fewer."""
+    """A few coordinators in a single bundle are not found, as moving the bundle would not lower the maximum."""
     held = rows({"a": most, "b": 0, "c": 0}, unowned=16 - most, bundle="0x00000000_0x10000000")
 
     judgement = judge_rows(tc_skew.CHECK, held)
@@ -97,7 +97,7 @@ def test_few_coordinators_in_one_bundle_are_left_there(
 
 
 def test_a_broker_that_can_be_relieved_counts_beside_a_settled_one(judge_rows: JudgeRows) -> None:
-    """One settled broker says nothing for the others."""
+    """The spread is that of a broker whose bundles can be moved, although another broker holds more in one bundle."""
     held = rows({"a": 4, "b": 0, "c": 0}, bundle="0x00000000_0x10000000", coordinators=16)
     two_bundles = rows({"b": 3})["transaction_coordinators"]
     held["transaction_coordinators"] += two_bundles
@@ -128,7 +128,7 @@ def test_the_evidence_has_the_numbers(judge_rows: JudgeRows, golden: Golden) -> 
 def test_coordinators_that_nobody_has_are_told_from_those_that_an_unread_broker_may_have(
     judge_rows: JudgeRows, golden: Golden
 ) -> None:
-    """Either way they are not said to be well."""
+    """The check cannot tell, and counts unowned coordinators apart from those that an unread broker may hold."""
     held = rows({"a": 5, "b": 5, "c": None}, unowned=6)
     for number, row in enumerate(held["transaction_coordinators"]):
         row["broker_known"] = number < 14
@@ -158,7 +158,7 @@ def test_a_broker_that_is_to_have_none_is_not_the_emptiest(
 
 
 def test_thresholds_come_from_the_policy(judge_rows: JudgeRows) -> None:
-    """A looser policy lets more pass."""
+    """A policy with higher thresholds does not find a spread that the default policy finds."""
     loose = Policy.model_validate({"tc_skew": {"warning_spread_coordinators": 11, "critical_share_percent": 90}})
 
     assert not judge_rows(tc_skew.CHECK, rows({"a": 12, "b": 2, "c": 2}), loose).findings

@@ -54,7 +54,7 @@ def rows(*bookies: list[dict[str, Any]]) -> Rows:
 def test_a_disk_is_judged_by_what_is_in_use(
     judged: JudgeRows, percents: tuple[float, ...], found: Severity | None
 ) -> None:
-    """The fullest of a bookie counts; one finding a bookie."""
+    """A bookie has at most one finding, by the fullest of its disks."""
     judgement = judged(CHECK, rows(bookie(*percents), bookie(20.0, name="m:1")))
     assert {each.subject: each.severity for each in judgement.findings} == ({"k:1": found} if found else {})
     assert judgement.cannot_tell is None
@@ -77,14 +77,14 @@ def test_a_disk_is_judged_by_what_is_in_use(
 def test_a_disk_is_judged_by_how_it_fills(
     judged: JudgeRows, minutes_ago: MinutesAgo, now: float, earlier: dict[int, float], found: Severity | None
 ) -> None:
-    """Up to where the bookie stops writing, by the lower of two rates."""
+    """A disk is judged by the time until the bookie stops writing to it, at the lower of two growth rates."""
     before = [minutes_ago(minutes, rows(bookie(percent))) for minutes, percent in earlier.items()]
     judgement = judged(CHECK, rows(bookie(now)), None, before)
     assert [each.severity for each in judgement.findings] == ([found] if found else [])
 
 
 def test_the_forecast_can_be_worked_out_by_hand(judged: JudgeRows, minutes_ago: MinutesAgo) -> None:
-    """Of the worst directory; others are counted."""
+    """The evidence has the forecast of the worst directory, and counts the others that fill up."""
     before = minutes_ago(120, rows(bookie(78.0, 90.0, 10.0)))
     (finding,) = judged(CHECK, rows(bookie(80.0, 91.0, 10.0)), None, [before]).findings
     assert finding.evidence == (
@@ -102,7 +102,7 @@ def test_the_forecast_can_be_worked_out_by_hand(judged: JudgeRows, minutes_ago: 
 
 
 def test_a_read_only_bookie_is_found(judged: JudgeRows) -> None:
-    """It is critical where no other one takes writes; its disk is told all the same."""
+    """A read-only bookie is a warning, and critical if no other bookie takes writes; its disk is reported as well."""
     one = judged(CHECK, rows(bookie(50.0, writable=0.0), bookie(20.0, name="m:1"))).findings
     assert [(each.subject, each.severity) for each in one] == [("k:1", WARNING)]
     assert one[0].evidence == (
@@ -115,7 +115,7 @@ def test_a_read_only_bookie_is_found(judged: JudgeRows) -> None:
 
 
 def test_what_was_not_read_is_said(judged: JudgeRows) -> None:
-    """No bookie is named, or one tells nothing of its disks."""
+    """The check cannot tell without any bookie's metrics, or if one bookie does not report its disks."""
     assert judged(CHECK, rows()).cannot_tell == (
         "No bookie's metrics were read: collect.metrics_urls has to name them (bookie=http://HOST:PORT/metrics)."
     )

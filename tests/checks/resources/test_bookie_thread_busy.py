@@ -94,7 +94,7 @@ def test_threads_and_writes_are_judged(
 
 
 def test_a_busy_thread_is_told_from_a_busy_pool(judged: JudgeRows, golden: Golden) -> None:
-    """The thread is named and compared with the others of its pool only; slow writes are called indirect."""
+    """The evidence compares a thread with the others of its pool only, and calls slow writes indirect evidence."""
     series = "pulsar_managedLedger_client_thread_BookKeeperClientWorker_OrderedExecutor_1_0_thread_executor_queue"
     of_broker = {"source": "a:1", "source_kind": "broker", "series": series, "labels_json": "{}", "value": 1200.0}
     queues = [bookie_queue("BookieWriteThreadPool", number, queued) for number, queued in enumerate((20, 2500, 40))]
@@ -109,7 +109,7 @@ def test_a_busy_thread_is_told_from_a_busy_pool(judged: JudgeRows, golden: Golde
 
 
 def test_queues_that_are_not_shown_are_said_to_be_missing(judged: JudgeRows, golden: Golden) -> None:
-    """Quick writes are good news, but not of each thread."""
+    """The healthy result says that the queues of single threads are not in the snapshot."""
     judgement = judged(check.CHECK, {"brokers": BROKERS, "metrics": writes(100, 0)})
 
     golden(judgement.quiet)
@@ -154,7 +154,7 @@ def test_what_two_snapshots_show_is_no_hiccup(
     before: list[dict[str, Any]],
     severity: Severity | None,
 ) -> None:
-    """0.2 % of the writes, which take a second or more, are most of the time of a producer that waits for each."""
+    """Slow writes on a broker with few writes are more severe if two snapshots in a row show them."""
     judgement = judged(check.CHECK, snapshot(now), earlier=[minutes_ago(15, snapshot(before))])
 
     assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
@@ -175,7 +175,7 @@ def test_what_two_snapshots_show_is_no_hiccup(
 def test_the_snapshot_before_is_of_another_time(
     judged: JudgeRows, minutes_ago: MinutesAgo, minutes: tuple[float, ...], period: str, severity: Severity
 ) -> None:
-    """Rates are of the last statistics period; of several snapshots, the last before this one counts."""
+    """Only the last earlier snapshot is compared with, if it is of another statistics period and inside the window."""
     now, *quiet = snapshot(writes(50, 0, 0.1)), *(snapshot(writes(60, 0, 0)) for _ in minutes[1:])
     now["configuration"] = [{"broker": "a:1", "key": "managedLedgerStatsPeriodSeconds", "value": period}]
     before = [*quiet, snapshot(writes(60, 0, 0.1))]
@@ -224,7 +224,7 @@ def test_writes_that_do_not_end_are_found(
     before: list[dict[str, Any]],
     severity: Severity | None,
 ) -> None:
-    """They are in no latency; entries of the same topic that wait in two snapshots are stuck."""
+    """Waiting entries are found if the same topic's wait in two snapshots, or those of half of many topics in one."""
     judgement = judged(check.CHECK, snapshot(WELL, now), earlier=[minutes_ago(15, snapshot(WELL, before))])
 
     assert [(finding.subject, finding.severity) for finding in judgement.findings] == (
@@ -233,7 +233,7 @@ def test_writes_that_do_not_end_are_found(
 
 
 def test_stuck_writes_are_told_with_a_topic(judged: JudgeRows, minutes_ago: MinutesAgo, golden: Golden) -> None:
-    """That with most entries; topics whose rate is not known say nothing."""
+    """The evidence names the topic with most stuck entries, and a topic of unknown rate is left out."""
     now = topics(3, 97)
     now[1]["pending_add_entries"] = 900
     now[2]["message_rate_in"] = None

@@ -53,7 +53,7 @@ def test_how_bad_it_is_goes_by_what_the_setting_decides(judged: JudgeRows, key: 
 
 
 def test_who_differs_is_said(judged: JudgeRows) -> None:
-    """The most usual value first; of many brokers and values, some are named and all are counted."""
+    """The evidence starts with the most usual value, and counts the brokers and values that it does not name."""
     (finding,) = judged(CHECK, brokers("86400", "0", "86400")).findings
     assert finding.evidence == (
         f"{TTL} is 86400 on 2 brokers, 0 on b:1: what a topic gets changes as it moves to another broker."
@@ -96,7 +96,7 @@ def test_versions_may_have_other_defaults(judged: JudgeRows, values: tuple[str, 
 
 
 def test_what_was_not_read_is_said(judged: JudgeRows) -> None:
-    """A broker whose settings could not be read may differ."""
+    """The check cannot tell if the settings of one broker or of all brokers were not read."""
     rows = brokers("1", "1")
     rows["brokers"].append({"broker": "z:1", "read": True})
     assert judged(CHECK, rows).cannot_tell == "The settings of z:1 were not read."
@@ -104,7 +104,7 @@ def test_what_was_not_read_is_said(judged: JudgeRows) -> None:
 
 
 def test_each_setting_is_of_one_kind_and_of_a_real_broker() -> None:
-    """A misspelt name would never differ; one that only the extensible load manager has is not in 4.0.7's defaults."""
+    """Each compared setting has one kind, and all but one are among the defaults of Pulsar 4.0.7."""
     kinds = [key for keys, _, _ in KINDS for key in keys]
     assert sorted(kinds) == sorted(set(kinds)) == sorted(SHARED)
     assert set(SHARED) - default_configuration().keys() == {"loadBalancerSheddingExcludedNamespaces"}

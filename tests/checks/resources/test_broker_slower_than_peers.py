@@ -71,7 +71,7 @@ def test_the_middle_entry_counts(
     *,
     found: bool,
 ) -> None:
-    """Beside that of the others, by the bounds of buckets that are sure."""
+    """A broker's median publish latency is compared with that of the others, by the certain bounds of buckets."""
     rows = cluster(slow, *others)
     judgement = judged(CHECK, rows, None, [minutes_ago(10, rows)])
 
@@ -79,7 +79,7 @@ def test_the_middle_entry_counts(
 
 
 def test_one_snapshot_is_information(judged: JudgeRows, minutes_ago: MinutesAgo) -> None:
-    """A minute may be a hiccup."""
+    """A slow broker is information as long as no earlier snapshot shows it."""
     now, well = cluster({50: 100.0}, QUICK, QUICK), minutes_ago(10, cluster(QUICK, QUICK, QUICK))
     for earlier in ([], [well]):
         (finding,) = judged(CHECK, now, None, earlier).findings
@@ -97,7 +97,7 @@ def test_one_snapshot_is_information(judged: JudgeRows, minutes_ago: MinutesAgo)
 def test_it_is_told_with_figures_and_where_the_time_goes(
     judged: JudgeRows, minutes_ago: MinutesAgo, writes: dict[int, float], words: str
 ) -> None:
-    """To bookies, or in the broker."""
+    """The evidence has the figures, and says whether the time passes at the bookies or in the broker itself."""
     rows = cluster({50: 100.0}, QUICK, QUICK, {1: 1.0}, writes=writes)
     (finding,) = judged(CHECK, rows, None, [minutes_ago(10, rows)]).findings
 
@@ -128,7 +128,7 @@ def test_what_makes_it_slow_is_named(judged: JudgeRows) -> None:
 
 
 def test_too_few_to_compare_prove_nothing(judged: JudgeRows) -> None:
-    """Of two brokers nobody knows which one is the exception; one that tells nothing is named."""
+    """The check cannot tell with fewer than three publishing brokers, or if a broker reports no latencies."""
     assert judged(CHECK, cluster({50: 100.0}, QUICK)).cannot_tell == (
         "2 brokers publish 10 entries a second or more; it takes 3 to say which one is slower than the others."
     )
@@ -143,7 +143,7 @@ def test_too_few_to_compare_prove_nothing(judged: JudgeRows) -> None:
 
 
 def test_the_thresholds_are_the_policys(judged: JudgeRows) -> None:
-    """The floor, the ratio and the least number of entries."""
+    """The policy sets the minimum latency, the ratio to the other brokers and the minimum number of entries."""
     policy = a_policy(
         broker_slower_than_peers={
             "warning_milliseconds": 20,

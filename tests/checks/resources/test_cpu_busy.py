@@ -59,7 +59,7 @@ CASES: dict[str, tuple[Rows, Severity | None, bool]] = {
 def test_a_process_is_judged_by_its_processors(
     judged: JudgeRows, snapshot: Rows, severity: Severity | None, unknown: bool
 ) -> None:
-    """Since its start where no earlier snapshot is there."""
+    """A process is judged by its processor time since its start if there is no earlier snapshot."""
     judgement = judged(CHECK, snapshot, OF_FOUR)
 
     assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
@@ -80,14 +80,14 @@ HISTORIES: dict[str, tuple[Rows, Rows, Severity | None]] = {
 def test_what_was_used_since_the_snapshot_before_counts(
     judged: JudgeRows, minutes_ago: Callable[[float, Rows], Rows], now: Rows, before: Rows, severity: Severity | None
 ) -> None:
-    """Of a broker, what its load report says in both."""
+    """A process is judged by its use since the snapshot before, and a broker by the load reports of both snapshots."""
     judgement = judged(CHECK, now, OF_FOUR, [minutes_ago(15, before)])
 
     assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
 
 
 def test_without_a_number_of_processors_nothing_is_judged_but_told(judged: JudgeRows, golden: Golden) -> None:
-    """It is information from four busy ones on, and else the reason why the check cannot tell."""
+    """A process of unknown processors is information from four busy ones on; with fewer the check cannot tell."""
     (finding,) = judged(CHECK, rows(used(40_000))).findings
     few = judged(CHECK, rows(used(39_000), used(1_000, kind="zookeeper", source="z:1")))
 
@@ -99,7 +99,7 @@ def test_without_a_number_of_processors_nothing_is_judged_but_told(judged: Judge
 def test_the_evidence_can_be_checked_by_hand(
     judged: JudgeRows, minutes_ago: Callable[[float, Rows], Rows], golden: Golden
 ) -> None:
-    """The load that a broker reports, and what the process itself used; the busiest first."""
+    """The evidence has the load that a broker reports and what each process used, and the busiest comes first."""
     now = rows(used(5_600, kind="broker", source="a:1"), used(23_500), load=90.4)
     before = rows(used(5_000, kind="broker", source="a:1"), used(20_000), load=85.0)
 

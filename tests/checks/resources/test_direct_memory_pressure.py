@@ -65,7 +65,7 @@ def test_bookies_are_judged_too(judged: JudgeRows, golden: Golden) -> None:
 
 
 def test_no_process_is_no_health(judged: JudgeRows, golden: Golden) -> None:
-    """A snapshot of nothing cannot be judged."""
+    """The check cannot tell if the direct memory of no process was read."""
     judgement = judged(direct_memory_pressure.CHECK, {})
 
     golden(judgement.cannot_tell)

@@ -57,7 +57,7 @@ def judged(
 def test_ensembles_are_held_against_the_bookies(
     judge_rows: JudgeRows, bookies: int, own: object, default: tuple[str, ...], found: dict[str, Severity]
 ) -> None:
-    """Each namespace that sets one, and the default as one finding of the cluster."""
+    """Each namespace's ensemble is judged by the number of bookies, and the default as a finding of the cluster."""
     judgement = judged(judge_rows, bookies, own, default)
     assert {each.subject: each.severity for each in judgement.findings} == found
     assert judgement.cannot_tell is None
@@ -65,7 +65,7 @@ def test_ensembles_are_held_against_the_bookies(
 
 @pytest.mark.parametrize(("bookies", "default"), [(None, ("2",)), (0, ("2",)), (3, ()), (3, ("some",))])
 def test_what_was_not_read_is_said(judge_rows: JudgeRows, bookies: int | None, default: tuple[str, ...]) -> None:
-    """Unknown is not taken for well."""
+    """The check cannot tell if the number of bookies or the default ensemble was not read."""
     judgement = judged(judge_rows, bookies, default=default)
     assert judgement.findings == ()
     assert judgement.cannot_tell
@@ -73,7 +73,7 @@ def test_what_was_not_read_is_said(judge_rows: JudgeRows, bookies: int | None, d
 
 @pytest.mark.parametrize(("spare", "found"), [(0, {}), (1, {}), (2, {"lab": INFO})])
 def test_how_many_may_be_away_is_the_policys(judge_rows: JudgeRows, spare: int, found: dict[str, Severity]) -> None:
-    """Two bookies beyond an ensemble, where one is not enough."""
+    """An ensemble is information if fewer bookies are beyond it than the policy wants as spare."""
     policy = a_policy(ensemble_too_large={"information_spare_bookies": spare})
     judgement = judged(judge_rows, 3, default=("2",), policy=policy)
     assert {each.subject: each.severity for each in judgement.findings} == found
@@ -87,7 +87,7 @@ def test_how_many_may_be_away_is_the_policys(judge_rows: JudgeRows, spare: int, 
     ],
 )
 def test_it_is_told_with_figures(judge_rows: JudgeRows, bookies: int, own: int, words: str) -> None:
-    """Both numbers, and what it means."""
+    """The evidence has the ensemble, the number of bookies and what follows from them."""
     (finding,) = judged(judge_rows, bookies, own).findings
     assert words in finding.evidence
     assert finding.figures == {"bookies": bookies, "ensemble": own}

@@ -69,13 +69,13 @@ def severities(judgement: Judgement) -> list[Severity]:
 def test_what_may_be_taken_is_held_against_what_there_is(
     judged: JudgeRows, settings: dict[str, str | None], found: list[Severity]
 ) -> None:
-    """Cache, publishing and reads together."""
+    """The sizes of cache, publish buffer and reads are judged together by the direct memory."""
     judgement = judged(CHECK, broker(settings=settings))
     assert (severities(judgement), judgement.cannot_tell) == (found, None)
 
 
 def test_it_is_told_with_what_it_is_for(judged: JudgeRows) -> None:
-    """Each setting with its share, to be compared by hand."""
+    """The evidence names each setting with the memory that it may take."""
     (finding,) = judged(CHECK, broker(settings={"managedLedgerCacheSizeMB": "600"})).findings
     assert finding.evidence.startswith(
         "a:1 may take 1.07 GiB of direct memory, of 1,000 MiB that it has (110 %): 600 MiB for entries"
@@ -115,7 +115,7 @@ def test_a_cache_is_held_against_the_throughput(
 
 
 def test_a_small_cache_is_told_in_milliseconds(judged: JudgeRows) -> None:
-    """Or that it is off."""
+    """The evidence gives a small cache in milliseconds of what is published, and says if the cache is off."""
     (small,) = judged(CHECK, broker(settings={"managedLedgerCacheSizeMB": "2"})).findings
     assert (
         "has 2 MiB (managedLedgerCacheSizeMB), which are 210 ms of the 10.0 MB/s that are published" in small.evidence
@@ -157,7 +157,7 @@ def test_threads_are_information(judged: JudgeRows, more: dict[str, Any], words:
 
 
 def test_what_was_not_read_is_said(judged: JudgeRows) -> None:
-    """A broker without its cache's size, or its direct memory, and no broker at all."""
+    """The check cannot tell without a broker's cache size, without its direct memory, or without any broker."""
     words = (
         "managedLedgerCacheSizeMB, or the limit of direct memory (jvm_memory_direct_bytes_max), was not read of a:1."
     )

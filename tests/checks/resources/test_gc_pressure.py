@@ -86,7 +86,7 @@ def test_a_broker_is_judged(
 
 
 def test_a_broker_without_metrics_is_not_healthy(judge_rows: JudgeRows, golden: Golden) -> None:
-    """Silence is named; bookies are judged where they are there."""
+    """The check cannot tell if brokers have no garbage collection metrics, although a bookie has them."""
     samples = process("bookie:1", {"Copy": (1, 100)}, kind="bookie")
 
     judgement = judge_rows(gc_pressure.CHECK, snapshot(samples, ("a:1", "b:1")))
@@ -105,7 +105,7 @@ def test_what_is_no_number_is_no_sample(judge_rows: JudgeRows, golden: Golden) -
 
 
 def test_the_worst_comes_first_with_its_numbers(judge_rows: JudgeRows, golden: Golden) -> None:
-    """Critical before warning, whatever the kind of process."""
+    """A critical bookie comes before a broker with a warning, and the evidence has its figures."""
     samples = process("a:1", {"Copy": (200, 10)}) + process(
         "bookie:1", {"Copy": (20, 10), "MarkSweepCompact": (880, 60)}, kind="bookie"
     )
@@ -183,7 +183,7 @@ HISTORIES: dict[str, tuple[tuple[Collectors, ...], Severity | None]] = {
 def test_what_collections_took_lately_counts(
     judge_rows: JudgeRows, histories: tuple[Collectors, ...], severity: Severity | None
 ) -> None:
-    """Since the snapshot before, and full ones within the window; not what was in the days before."""
+    """Collections since the snapshot before and full ones within the window are judged, and older ones are not."""
     judgement = over_time(judge_rows, *histories)
 
     assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
@@ -192,12 +192,12 @@ def test_what_collections_took_lately_counts(
 
 @pytest.mark.parametrize("apart", [4, 400], ids=["too near", "too long ago"])
 def test_other_snapshots_are_not_compared_with(judge_rows: JudgeRows, apart: int) -> None:
-    """A burst of minutes is no measure: then what is since the start counts."""
+    """An earlier snapshot that is too near or too old is not compared with; the time since the start is judged."""
     assert over_time(judge_rows, young(1060), young(1000), apart=apart).findings == ()
 
 
 def test_a_restart_begins_anew(judge_rows: JudgeRows, golden: Golden) -> None:
-    """Counters of the process before are none of this one's, even where they are lower."""
+    """Counters from before a restart are not compared with, even if they are lower."""
     now, before = snapshot(process("a:1", young(60), 1000)), snapshot(process("a:1", young(1), 1000.5))
     before["snapshot"][0]["taken_at"] = NOW - timedelta(minutes=15)
 
@@ -207,7 +207,7 @@ def test_a_restart_begins_anew(judge_rows: JudgeRows, golden: Golden) -> None:
 
 
 def test_the_longest_full_collection_is_told(judge_rows: JudgeRows, golden: Golden) -> None:
-    """It was no shorter than their mean where that was longest."""
+    """The evidence gives a lower bound of the longest full collection, from the mean between two snapshots."""
     (finding,) = over_time(judge_rows, full(1030, 44), full(1028, 42), full(1000, 40)).findings
 
     golden(finding.evidence)
@@ -215,7 +215,7 @@ def test_the_longest_full_collection_is_told(judge_rows: JudgeRows, golden: Gold
 
 
 def test_the_quiet_word_says_since_when(judge_rows: JudgeRows, golden: Golden) -> None:
-    """Lately, where there is a snapshot to compare with."""
+    """The healthy result says that it is about the time since the snapshot before."""
     quiet = over_time(judge_rows, young(1009), young(1000)).quiet
 
     golden(quiet)

@@ -127,7 +127,7 @@ def test_the_lowest_use_counts_where_it_is_collected_bit_by_bit(
     severity: Severity | None,
     unknown: bool,
 ) -> None:
-    """Uses of the heap, the newest first, so many minutes apart."""
+    """The lowest use in several snapshots is judged for a collector that collects the heap bit by bit."""
     now, *before = [rows(heap(use, pool=pool)) for use in uses]
     earlier = [minutes_ago(apart * (number + 1), each) for number, each in enumerate(before)]
 
@@ -138,7 +138,7 @@ def test_the_lowest_use_counts_where_it_is_collected_bit_by_bit(
 
 
 def test_a_restart_begins_anew(judged: JudgeRows, minutes_ago: Callable[[float, Rows], Rows]) -> None:
-    """Snapshots of the process before are none of this one's."""
+    """Earlier snapshots of the process before a restart do not count."""
     before = [minutes_ago(15 * number, rows(heap(990, pool=G1, started=START - 5))) for number in (1, 2, 3)]
 
     assert judged(CHECK, rows(heap(990, pool=G1)), earlier=before).findings == ()

@@ -83,7 +83,7 @@ def test_a_broker_is_judged(
     severity: Severity | None,
     unknown: bool,
 ) -> None:
-    """One sign is information, two are a warning, and a deadlock is what it is."""
+    """One sign of stuck threads is information, two are a warning, and a deadlock is critical."""
     judgement = judged(check.CHECK, rows)
 
     assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
@@ -91,7 +91,7 @@ def test_a_broker_is_judged(
 
 
 def test_the_evidence_says_that_it_is_indirect(judged: JudgeRows, golden: Golden) -> None:
-    """All signs are named with their numbers, and only they."""
+    """The evidence names exactly the signs that were seen, with their numbers, and calls them indirect."""
     (finding,) = judged(check.CHECK, snapshot(BLOCKED | FILES, producers=200, recent=150)).findings
 
     golden(finding.evidence)
@@ -105,7 +105,7 @@ def test_the_evidence_says_that_it_is_indirect(judged: JudgeRows, golden: Golden
 
 
 def test_a_deadlock_is_not_called_indirect(judged: JudgeRows, golden: Golden) -> None:
-    """The Java process itself found it."""
+    """A deadlock is not called an indirect sign, as the Java process itself found it."""
     (finding,) = judged(check.CHECK, snapshot({series.DEADLOCKED: 2})).findings
 
     golden(finding.evidence)
@@ -138,14 +138,14 @@ STEADY: dict[str, tuple[tuple[Mapping[str, float], ...], Severity | None]] = {
 def test_what_never_goes_away_is_a_sign(
     judged: JudgeRows, values: tuple[Mapping[str, float], ...], severity: Severity | None
 ) -> None:
-    """A single stuck thread is far below what many are, but it stays."""
+    """Few blocked threads or waiting requests are a sign if every snapshot of several shows them."""
     judgement = over_time(judged, *values)
 
     assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
 
 
 def test_a_burst_of_snapshots_shows_no_more_than_one(judged: JudgeRows) -> None:
-    """They have to be of some minutes at least."""
+    """Four snapshots within nine minutes are not enough for a sign that never goes away."""
     assert over_time(judged, ONE, ONE, ONE, ONE, minutes=3).findings == ()
 
 

@@ -64,7 +64,7 @@ def test_a_broker_is_judged(
 
 
 def test_the_evidence_names_the_namespace(judged: JudgeRows, golden: Golden) -> None:
-    """All namespaces of a broker count, and the one with most slow switches is named."""
+    """The switches of all namespaces of a broker are added, and the one with most slow switches is named."""
     rows = switches(30, 2, 0, "acme/few/persistent") + switches(0, 8, 10)
 
     (finding,) = judged(check.CHECK, {"brokers": BROKERS, "metrics": rows}).findings
@@ -94,7 +94,7 @@ def test_few_among_many_are_judged_by_the_time_that_they_take(
     before: list[dict[str, Any]],
     severity: Severity | None,
 ) -> None:
-    """Five of 205 are 2 % of the switches, and more than half of the time, in two snapshots."""
+    """Few slow switches among many are a warning if they take half of the time in two snapshots."""
     earlier = [minutes_ago(15, {"brokers": BROKERS, "metrics": before})]
 
     judgement = judged(check.CHECK, {"brokers": BROKERS, "metrics": now}, earlier=earlier)

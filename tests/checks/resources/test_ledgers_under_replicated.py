@@ -146,7 +146,7 @@ GAUGES: dict[str, tuple[str, Severity | None]] = {
 
 @pytest.mark.parametrize(("series", "severity"), GAUGES.values(), ids=GAUGES)
 def test_periodic_checks_count_in_a_single_look(judged: JudgeRows, series: str, severity: Severity) -> None:
-    """They tell how many there are, and not how many were found since some time."""
+    """Ledgers that the auditor's periodic checks count are found without an earlier snapshot."""
     assert [each.severity for each in judged(check.CHECK, rows(process(found=0, gauges={series: 1}))).findings] == [
         severity
     ]

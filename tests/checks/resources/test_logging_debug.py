@@ -47,6 +47,8 @@ def snapshot(samples: list[dict[str, Any]], *brokers: str) -> Rows:
         ({"debug": 0}, HOUR, False, True),
         ({"info": 900_000}, HOUR, False, True),
         ({"debug": 36_000}, 59, False, True),
+        ({"debug": 6_000}, 75, True, False),
+        ({"debug": 5_999}, 75, False, False),
         ({"debug": 36_000}, None, False, True),
         ({"debug": float("nan")}, HOUR, False, True),
     ],
@@ -54,7 +56,7 @@ def snapshot(samples: list[dict[str, Any]], *brokers: str) -> Rows:
 def test_lines_at_debug_are_found(
     judged: JudgeRows, levels: dict[str, float], age: float | None, *, found: bool, unknown: bool
 ) -> None:
-    """From ten a second on, on average since the start, where there is nothing to compare with."""
+    """Without an earlier snapshot ten lines a second since the start, over ten minutes at least, are a warning."""
     judgement = judged(CHECK, snapshot(process(age, "a:1", "broker", **levels)))
 
     assert [finding.severity for finding in judgement.findings] == ([Severity.WARNING] if found else [])
@@ -72,7 +74,7 @@ def test_where_none_was_ever_counted_nothing_is_known(judged: JudgeRows) -> None
 
 
 def test_only_what_was_logged_lately_counts(judged: JudgeRows, minutes_ago: Callable[[float, Rows], Rows]) -> None:
-    """A search of last month is over; one that began an hour ago is not."""
+    """Lines at DEBUG are counted since the snapshot before, and earlier ones are not found."""
     quiet = minutes_ago(10, snapshot(process(100 * HOUR, debug=50_000_000)))
     since = minutes_ago(10, snapshot(process(100 * HOUR)))
 
@@ -100,7 +102,7 @@ def test_counters_begin_anew_with_a_process(judged: JudgeRows, minutes_ago: Call
 
 
 def test_brokers_that_do_not_count_are_not_known(judged: JudgeRows) -> None:
-    """An appender is needed; bookies that count are judged all the same, and the worst come first."""
+    """The check cannot tell if a broker does not count its log lines; found processes are listed worst first."""
     silent = judged(CHECK, snapshot(process(), "a:1", "b:1"))
     others = process(source="b:8000", kind="bookie", debug=72_000) + process(debug=36_000)
 

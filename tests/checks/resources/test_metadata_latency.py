@@ -88,7 +88,7 @@ def test_a_broker_is_judged(
 
 
 def test_the_evidence_tells_the_store_from_the_broker(judged: JudgeRows, golden: Golden) -> None:
-    """The slowest kind is named, with the time that it waited in the broker."""
+    """The evidence names the slowest kind of operation and the time that operations waited in the broker."""
     waits = [sample(series.WAITED, 900), sample(series.WAITS, 10)]
     rows = timed("get", 100, 110) + timed("put", 2000, 140, slow=30) + waits
 
@@ -184,7 +184,7 @@ def test_the_time_lost_is_told(judged: JudgeRows, minutes_ago: Callable[[float, 
 def test_other_snapshots_are_not_compared_with(
     judged: JudgeRows, minutes_ago: Callable[[float, Rows], Rows], minutes: int
 ) -> None:
-    """Then what is since the start counts: the old stall is found."""
+    """An earlier snapshot that is too near or too old is not compared with; counters since the start are judged."""
     old = counted(MONTH, **OLD)
 
     assert judged(check.CHECK, old, earlier=[minutes_ago(minutes, old)]).findings != ()

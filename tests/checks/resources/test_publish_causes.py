@@ -151,7 +151,7 @@ def test_a_read_only_bookie_explains_slow_writes_of_all_brokers() -> None:
 
 
 def test_subscriptions_and_bundles_are_put_to_their_broker() -> None:
-    """Findings name a topic or a bundle; who has it is in the rows of their checks."""
+    """A finding about a subscription or a bundle counts as a cause at the broker that its check's rows name."""
     topic, bundle = "persistent://acme/orders/t", "0x00000000_0x80000000"
     rows: dict[str, list[Row]] = {
         HOLES: [{"topic": topic, "subscription": "s", "broker": "a:1"}],
@@ -175,6 +175,6 @@ def test_a_check_that_found_much_on_a_broker_counts_once() -> None:
 
 
 def test_checks_that_cannot_tell_are_named() -> None:
-    """They may hide a cause."""
+    """Checks that cannot tell are listed as unknown, and checks with findings are not."""
     unknown = causes((BOOKIES, "a:1", WARNING)).unknown
     assert (BOOKIES in unknown, COLLECTIONS in unknown) == (False, True)

@@ -119,7 +119,7 @@ AGAIN: dict[str, tuple[Samples, Samples, Severity | None]] = {
 def test_what_two_snapshots_show_is_no_hiccup(
     judged: JudgeRows, minutes_ago: MinutesAgo, now: Samples, before: Samples, severity: Severity | None
 ) -> None:
-    """A single minute of few entries is information."""
+    """Slow publishing of few entries is a warning if two snapshots show it, and information if only one does."""
     judgement = judged(CHECK, snapshot(now), earlier=[minutes_ago(15, snapshot(before))])
 
     assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
@@ -160,14 +160,14 @@ FIRST: dict[str, tuple[list[Samples], str]] = {
 def test_the_cause_that_the_evidence_supports_best_comes_first(
     judged: JudgeRows, samples: list[Samples], cause: str
 ) -> None:
-    """Of the snapshot itself; `test_publish_causes.py` has more of the order."""
+    """The best supported cause in the snapshot is named first; `test_publish_causes.py` has more cases of the order."""
     found = judged(CHECK, snapshot(*samples, brokers=("a:1", "b:1"))).findings
 
     assert [first_cause(finding) for finding in found if finding.subject == "a:1"] == [cause]
 
 
 def test_ack_holes_and_hot_bundles_are_put_to_their_broker(judged: JudgeRows) -> None:
-    """A subscription's broker is that of its topic, a bundle's its owner; other brokers are told of neither."""
+    """Ack holes are a cause only at the broker of their topic, and a hot bundle only at its owner."""
     holes: Rows = {
         "topics": [{"topic": TOPIC, "broker": "a:1", "namespace": "acme/orders"}],
         "subscriptions": [
@@ -196,7 +196,7 @@ def test_ack_holes_and_hot_bundles_are_put_to_their_broker(judged: JudgeRows) ->
 
 
 def test_causes_are_told_with_the_first_ones_evidence(judged: JudgeRows, golden: Golden) -> None:
-    """The others by name; the slowest topics before."""
+    """The evidence has the slowest topics, then the first cause with its evidence, then the other causes by name."""
     topics = [{"topic": f"{TOPIC}-{number}", "broker": "a:1", "message_rate_in": 9e3} for number in range(5)]
     stalled = [sample(WRITES_OVER_A_SECOND, number) | {"topic": f"{TOPIC}-{number}"} for number in range(1, 5)]
     rows = snapshot(HURT, written(750, 150, 100), collecting(30), METADATA, stalled, topics=topics)
@@ -214,7 +214,7 @@ def test_causes_are_told_with_the_first_ones_evidence(judged: JudgeRows, golden:
 
 
 def test_where_no_cause_is_known_it_says_what_was_not_judged(judged: JudgeRows, golden: Golden) -> None:
-    """A check that cannot tell is no check that found nothing."""
+    """The evidence names the checks that could not judge if no cause is known."""
     (finding,) = judged(CHECK, snapshot(WARNED)).findings
 
     golden(finding.evidence)
@@ -228,7 +228,7 @@ def waiting(entries: int) -> list[dict[str, Any]]:
 def test_entries_that_wait_in_two_snapshots_are_time_outs(
     judged: JudgeRows, minutes_ago: MinutesAgo, golden: Golden
 ) -> None:
-    """They are in no latency; the check of writes found them, and here it is said what producers see."""
+    """Publishing is found as hanging if entries of a topic wait in two snapshots, although all latencies are short."""
     quick = [*published(900), *written(900)]
     now, before = snapshot(quick, topics=waiting(40)), snapshot(quick, topics=waiting(40))
 
@@ -277,7 +277,7 @@ def test_a_slow_topic_is_told_with_its_broker(judged: JudgeRows, minutes_ago: Mi
 
 
 def test_topics_of_a_slow_broker_are_no_findings_of_their_own(judged: JudgeRows, minutes_ago: MinutesAgo) -> None:
-    """They are named in its sentence."""
+    """Slow topics of a slow broker are named in the broker's evidence and are no findings of their own."""
     rows = stalling(30)
     rows["metrics"] = [*rows["metrics"][3:], *HURT]
 

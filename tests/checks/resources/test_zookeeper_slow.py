@@ -139,7 +139,7 @@ def test_what_happened_since_the_snapshot_before_counts(
 def test_the_evidence_can_be_checked_by_hand(
     judged: JudgeRows, minutes_ago: Callable[[float, Rows], Rows], golden: Golden
 ) -> None:
-    """Means with their counts, by kind, for each slow server; the worst comes first."""
+    """The evidence has the slow server's means and counts by kind of request, and the requests that wait."""
     now = rows(
         server(reads=(900, 2), updates=since(1, 4)),
         server("z2:8000", reads=(2000, 3), updates=since(500, 310), fsyncs=since(400, 250), waiting=1),

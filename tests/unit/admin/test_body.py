@@ -21,7 +21,7 @@ PIECES = [b'["', b"x" * 1000, b'",', b" 7]"]
 def test_a_large_body_lies_in_a_file_that_is_gone_already(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, kind: type
 ) -> None:
-    """It reads as any other, and leaves nothing behind."""
+    """A body over the limit is mapped from a file that is deleted at once, and it reads like any other body."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     body = gathered(iter(PIECES), most)

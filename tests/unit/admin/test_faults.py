@@ -104,7 +104,7 @@ def said(error: BaseException) -> str:
 def test_a_status_becomes_its_error(
     status: int, expected: type[StatusError], broker: ScriptedBroker, transport: Callable[..., Transport]
 ) -> None:
-    """Each status has its class, and the error carries status, place and the broker's own reason."""
+    """Each error status raises its class of error, which carries the status, the call and the broker's reason."""
     broker.on(PATH, answer({"reason": "Topic  is\n fenced"}, status=status))
     error = fault(transport(broker.url, read_attempts=1))
     assert type(error) is expected
@@ -120,13 +120,13 @@ def test_a_status_becomes_its_error(
 def test_without_a_reason_the_phrase_of_http_is_said(
     body: bytes, broker: ScriptedBroker, transport: Callable[..., Transport]
 ) -> None:
-    """A body without a reason, of whatever kind, is not quoted."""
+    """The reason of an error is HTTP's phrase for the status if the body has no reason; the body is not quoted."""
     broker.on(PATH, answer(body, status=404))
     assert fault(transport(broker.url)).reason == "Not Found"
 
 
 def test_a_long_reason_is_cut(broker: ScriptedBroker, transport: Callable[..., Transport]) -> None:
-    """A stack trace for a reason does not fill the log: neither the words nor the parts hold more than the limit."""
+    """A reason that is longer than the limit is cut, and no part of the error holds more of it."""
     broker.on(PATH, answer({"reason": "x" * 10_000}, status=404))
     error = fault(transport(broker.url))
     assert len(error.reason) == REASON_LIMIT
@@ -147,14 +147,14 @@ def test_a_fault_becomes_our_error(kind: str, broker: ScriptedBroker, transport:
 
 
 def test_a_refused_connection_is_unreachable(refusing: str, transport: Callable[..., Transport]) -> None:
-    """A broker that is not there is named."""
+    """A refused connection raises `Unreachable`, which names the call and the broker."""
     error = fault(transport(f"http://{refusing}", read_attempts=1))
     assert isinstance(error, Unreachable)
     assert str(error) == f"GET {PATH} at {refusing}: no connection: refused, or the name does not resolve"
 
 
 def test_a_name_that_does_not_resolve_is_unreachable(transport: Callable[..., Transport]) -> None:
-    """The name is said, and nothing more is tried."""
+    """A host name that does not resolve raises `Unreachable`, which names the host and the port."""
     error = fault(transport("http://no-such-broker.invalid:8080", read_attempts=1))
     assert isinstance(error, Unreachable)
     assert error.broker == "no-such-broker.invalid:8080"
@@ -163,14 +163,14 @@ def test_a_name_that_does_not_resolve_is_unreachable(transport: Callable[..., Tr
 def test_https_towards_plain_http_says_that_tls_failed(
     broker: ScriptedBroker, transport: Callable[..., Transport]
 ) -> None:
-    """A wrong scheme is named as what it is."""
+    """A call by https to a port of plain http raises `TlsFailed`, whose reason says that TLS failed."""
     error = fault(transport(f"https://{broker.id}", read_attempts=1))
     assert isinstance(error, TlsFailed)
     assert "TLS failed" in error.reason
 
 
 def test_a_packed_answer_is_unpacked(broker: ScriptedBroker, transport: Callable[..., Transport]) -> None:
-    """Brokers may compress; the body is what was meant, however many pieces it comes in."""
+    """A compressed answer is decompressed, also if it is large and comes in many pieces."""
     names = [f"tenant-{number}" for number in range(200_000)]
     body = gzip.compress(str(names).replace("'", '"').encode(), compresslevel=1)
     broker.on(PATH, answer(body, headers={"Content-Encoding": "gzip"}))
@@ -179,7 +179,7 @@ def test_a_packed_answer_is_unpacked(broker: ScriptedBroker, transport: Callable
 
 @pytest.mark.parametrize("decoded_as", [list[str], dict[str, int]])
 def test_a_shape_is_checked_where_it_is_decoded(decoded_as: type) -> None:
-    """An answer of another shape names the call that gave it."""
+    """An answer of another shape raises `BrokenAnswer`, which names the call and the broker."""
     with pytest.raises(BrokenAnswer, match="GET /p at b:1: the answer"):
         Answer("GET", "/p", "b:1", b'{"a": "b"}').decoded(decoded_as)
 
@@ -194,7 +194,7 @@ def library_errors() -> list[type[Exception]]:
 
 @pytest.mark.parametrize("theirs", library_errors(), ids=lambda each: f"{each.__module__}.{each.__name__}")
 def test_every_error_of_the_libraries_has_our_words(theirs: type[Exception]) -> None:
-    """The table of errors is complete, and only a connection that was never made counts as nothing sent."""
+    """Every exception of the HTTP libraries becomes one of our errors, and only `ConnectTimeout` a `NeverSent`."""
     error = theirs.__new__(theirs)
     ours = in_our_words(error, "GET", PATH, "b:1")
     assert isinstance(ours, Unreachable | TimedOut | BrokenAnswer)
@@ -210,6 +210,6 @@ def test_errors_survive_pickling(broker: ScriptedBroker, transport: Callable[...
 
 
 def test_settings_hide_the_token(settings: Callable[..., AdminSettings]) -> None:
-    """Settings may be printed and logged."""
+    """Settings do not show the token when they are printed or logged."""
     made = settings("http://broker:8080")
     assert TOKEN not in f"{made} {made!r} {vars(made)}"

@@ -92,7 +92,7 @@ def test_an_access_token_is_asked_for_once_and_sent_along(broker: ScriptedBroker
 
 
 def test_the_address_of_tokens_may_be_named_itself(broker: ScriptedBroker, issuer: Issuer) -> None:
-    """Then nobody is asked for it."""
+    """The issuer is not asked for its address of tokens if the settings name that address."""
     broker.on(TENANTS, let_in_with("first"))
     with Reader(by_oauth2(broker, issuer, issuer_url=None, token_url=f"{issuer.url}{TOKEN_PATH}")) as reader:
         assert reader.tenants() == ("t",)
@@ -102,7 +102,7 @@ def test_the_address_of_tokens_may_be_named_itself(broker: ScriptedBroker, issue
 def test_the_next_one_is_asked_for_before_the_first_one_ends(
     broker: ScriptedBroker, issuer: Issuer, clock: Clock
 ) -> None:
-    """A fifth of its life ahead, a minute at most."""
+    """A new access token is requested when four fifths of the lifetime of the present one are over."""
     issuer.expires_in = 100
     broker.on(TENANTS, answer([]))
     with Reader(by_oauth2(broker, issuer)) as reader:
@@ -117,7 +117,7 @@ def test_the_next_one_is_asked_for_before_the_first_one_ends(
 def test_a_token_that_is_valid_stays_in_use_while_the_issuer_is_down(
     broker: ScriptedBroker, issuer: Issuer, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Until it ends; the issuer is not asked for each call."""
+    """A token is sent until it ends if the issuer fails, and the issuer is not asked again for each call."""
     issuer.expires_in = 100
     broker.on(TENANTS, answer([]))
     with Reader(by_oauth2(broker, issuer)) as reader:
@@ -135,7 +135,7 @@ def test_a_token_that_is_valid_stays_in_use_while_the_issuer_is_down(
 
 
 def test_a_401_has_it_renewed_once(broker: ScriptedBroker, issuer: Issuer) -> None:
-    """The issuer's word how long a token holds is not the broker's."""
+    """After a 401 a new access token is requested, and the read is sent again with it."""
     broker.on(TENANTS, let_in_with("second"))
     with Reader(by_oauth2(broker, issuer)) as reader:
         assert reader.tenants() == ("t",)
@@ -169,7 +169,7 @@ def test_a_change_is_not_sent_again_after_a_401(broker: ScriptedBroker, issuer: 
 def test_a_401_is_the_answer_where_no_newer_token_is_given(
     trouble: str, make_broker: Callable[[], ScriptedBroker], issuer: Issuer, refusing: str
 ) -> None:
-    """The change was answered: it is neither in doubt, nor sent to another broker."""
+    """A change that got a 401 raises `NotAllowed` if no new token can be had, and no other broker gets it."""
     first, second = make_broker(), make_broker()
     second.on("/x", answer(status=204))
 
@@ -212,7 +212,7 @@ def test_a_change_for_which_no_token_was_given_was_never_sent(broker: ScriptedBr
 
 
 def test_an_issuer_that_refuses_is_told_without_the_secret(broker: ScriptedBroker, issuer: Issuer) -> None:
-    """Though it repeats it; the broker is not asked."""
+    """The error about an issuer's refusal masks the secret that the refusal repeats, and no broker is asked."""
     wrong = "another-secret-of-many-words"
     with Reader(by_oauth2(broker, issuer, secret=wrong)) as reader, pytest.raises(NoAccessToken) as caught:
         reader.tenants()
@@ -325,7 +325,7 @@ def test_a_token_file_that_was_written_to_in_place_is_read_after_a_401(broker: S
 
 
 def test_a_token_file_that_only_another_machine_has_is_no_failure(broker: ScriptedBroker, tmp_path: Path) -> None:
-    """Executors get the token that it held at first."""
+    """The token of the settings is sent if the token file is missing on this machine."""
     made = AdminSettings((broker.url,), SecretStr("first"), token_file=str(tmp_path / "elsewhere"))
     broker.on(TENANTS, answer([]))
     with Reader(made) as reader:
@@ -354,7 +354,7 @@ def test_a_user_or_password_that_cannot_be_sent_is_told(username: str, password:
 
 
 def test_a_file_of_a_user_and_a_password(tmp_path: Path) -> None:
-    """One line, as `curl --user` has it."""
+    """A file with one line `user:password` is read; the error about other content does not show the content."""
     file = tmp_path / "basic"
     file.write_text("me:pass:word\n")
     assert basic_in(file) == Basic("me", SecretStr("pass:word"))
@@ -388,7 +388,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def test_a_plug_in_gives_headers_such_as_for_athenz(installed: dict[str, Any], broker: ScriptedBroker) -> None:
-    """It is told where they go."""
+    """The headers of a plug-in are sent to the broker, and the plug-in is given the URL of the call."""
     asked = []
 
     def headers(url: str) -> dict[str, str]:
@@ -404,7 +404,7 @@ def test_a_plug_in_gives_headers_such_as_for_athenz(installed: dict[str, Any], b
 
 
 def test_a_plug_in_that_is_not_installed_is_told(installed: dict[str, Any]) -> None:
-    """A dotted path of a callable is none: who edits a connection chooses no code."""
+    """Only an entry point of an installed package can be a plug-in; the path of a callable is refused."""
     assert installed == {}
     for name in ("athenz", "os.system"):
         with pytest.raises(ConfigurationError, match="no installed package offers"):
@@ -415,7 +415,7 @@ def test_a_plug_in_that_is_not_installed_is_told(installed: dict[str, Any]) -> N
 
 @pytest.mark.parametrize("made", [ValueError("hidden"), {"X": "a\r\nY: hidden"}, {"X Y": "hidden"}, {"X": 1}, "hidden"])
 def test_a_plug_in_that_gives_no_headers_is_told(made: Any, installed: dict[str, Any], broker: ScriptedBroker) -> None:
-    """Without its words, which may hold what it was to hide; nothing is sent."""
+    """A plug-in that fails or returns invalid headers raises an error without its words, and no call is sent."""
 
     def headers(_: str) -> Any:
         if isinstance(made, Exception):

@@ -53,7 +53,7 @@ def segments(path: str) -> list[str]:
 
 @given(names)
 def test_a_segment_unquotes_to_the_name_it_was_made_of(name: str) -> None:
-    """Quoting loses nothing, and leaves no character that could end the segment."""
+    """A quoted name unquotes to the same name, and has no character that could end its segment."""
     quoted = paths.segment(name)
     assert unquote(quoted) == name
     assert not set(quoted) & set("/?#%;&+ \"'\\") - {"%"}
@@ -62,7 +62,7 @@ def test_a_segment_unquotes_to_the_name_it_was_made_of(name: str) -> None:
 @pytest.mark.parametrize("builder", BUILDERS)
 @given(name=names)
 def test_a_name_stays_one_segment(builder: str, name: str) -> None:
-    """Every path has as many segments as it should, whatever the name in it holds."""
+    """A name in a path stays one segment, whatever characters it has."""
     build, expected = BUILDERS[builder]
     assert segments(build(name)) == [part.format(name) for part in expected]
 
@@ -75,14 +75,14 @@ def test_a_namespace_is_two_segments(tenant: str, local: str) -> None:
 
 @pytest.mark.parametrize("name", ["", ".", ".."])
 def test_a_name_that_would_walk_the_path_is_refused(name: str) -> None:
-    """Empty and dot segments are taken out of URLs on the way, so the call would reach something else."""
+    """An empty name and a name of dots are refused, as the path would lead to another resource."""
     with pytest.raises(InvalidName, match="cannot be a part"):
         paths.segment(name)
 
 
 @pytest.mark.parametrize("namespace", ["tenant", "/ns", "tenant/"])
 def test_half_a_namespace_is_refused(namespace: str) -> None:
-    """Without tenant or local name the path would be that of something else."""
+    """A namespace without a tenant or without a local name is refused."""
     with pytest.raises(InvalidName, match="cannot be a part"):
         paths.namespace(namespace, "bundles")
 
@@ -91,7 +91,7 @@ def test_half_a_namespace_is_refused(namespace: str) -> None:
 def test_an_awkward_name_arrives_as_it_is(
     name: str, broker: ScriptedBroker, transport: Callable[..., Transport]
 ) -> None:
-    """No layer below quotes a second time, unquotes or cuts the path on its way to the broker."""
+    """A name with special characters arrives at the broker unchanged and as one segment."""
     with pytest.raises(NotFound):
         transport(broker.url).send("GET", paths.topic(f"persistent://t/n/{name}"))
     assert segments(broker.asked[-1].target) == ["admin", "v2", "persistent", "t", "n", name]
@@ -101,6 +101,6 @@ def test_an_awkward_name_arrives_as_it_is(
 def test_an_awkward_query_arrives_as_it_is(
     value: str, broker: ScriptedBroker, transport: Callable[..., Transport]
 ) -> None:
-    """A value in the query can neither end it nor add a key to it."""
+    """A value with special characters in the query arrives at the broker unchanged, and adds no key."""
     transport(broker.url).send("GET", paths.BROKERS, {"name": value})
     assert parse_qs(broker.asked[-1].target.partition("?")[2], strict_parsing=True) == {"name": [value]}

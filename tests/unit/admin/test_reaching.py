@@ -86,7 +86,7 @@ def base_of(made: AdminSettings, broker: str) -> str:
 def test_behind_an_https_address_brokers_are_reached_as_they_tell(
     plain: str, tls: str, listed: str, reached: str, broker: ScriptedBroker, authority: Authority
 ) -> None:
-    """Ids carry the port for http where there is one; that for TLS is in the runtime configuration."""
+    """Behind an https address brokers are reached at the configured TLS port, or by http if there is none."""
     url = over_tls(broker, authority.files)
     broker.on(CONFIGURATION, answer({"webServicePort": plain, "webServicePortTls": tls}))
     made = settings(url, authority)
@@ -95,7 +95,7 @@ def test_behind_an_https_address_brokers_are_reached_as_they_tell(
 
 
 def test_a_client_certificate_is_not_given_up_for_http(broker: ScriptedBroker, authority: Authority) -> None:
-    """Though brokers have no port for TLS: by http nobody is asked for it, and anybody could answer."""
+    """With a client certificate a broker without a TLS port is asked by https, unless the address map says http."""
     url = over_tls(broker, authority.files)
     broker.on(CONFIGURATION, answer({"webServicePort": "Optional[8080]", "webServicePortTls": "Optional.empty"}))
     mine = authority.certificate("steward")
@@ -106,18 +106,18 @@ def test_a_client_certificate_is_not_given_up_for_http(broker: ScriptedBroker, a
 
 
 def test_where_brokers_do_not_tell_their_ports_it_is_as_it_was(broker: ScriptedBroker, authority: Authority) -> None:
-    """The id with the scheme of the address."""
+    """A broker's id is used with the scheme of the settings if the configuration does not tell the ports."""
     assert base_of(settings(over_tls(broker, authority.files), authority), "b-1:8080") == "https://b-1:8080"
 
 
 def test_behind_an_http_address_nobody_is_asked(broker: ScriptedBroker) -> None:
-    """An id is an address by http."""
+    """Behind an http address a broker's id is its address, and the configuration is not read."""
     assert base_of(settings(broker.url), "b-1:8080") == "http://b-1:8080"
     assert broker.asked == []
 
 
 def test_http_and_https_brokers_side_by_side(make_broker: Callable[[], ScriptedBroker], authority: Authority) -> None:
-    """Each by the scheme under which the settings name it."""
+    """Brokers that the settings name by http and by https are each asked by their own scheme."""
     plain, secure = make_broker(), make_broker()
     url = over_tls(secure, authority.files)
     for each, names in ((plain, ["a"]), (secure, ["b"])):
@@ -168,7 +168,7 @@ def test_a_map_that_is_none_is_told_with_its_key(given: object) -> None:
 
 
 def test_where_tls_ends_before_brokers_the_remedy_is_the_map() -> None:
-    """Behind an https address, a broker without a port for TLS is best reached by another one, and not in the clear."""
+    """A token for an https address is not sent to a broker by http; the error names `address_map` as a remedy."""
     made = AdminSettings(("https://gateway:8443",), SecretStr("made-up"))
     with pytest.raises(ConfigurationError, match=r"to b-1\.internal:8080: .*`address_map` \(--address-map\), or allow"):
         made.token_for("http://b-1.internal:8080")
@@ -177,7 +177,7 @@ def test_where_tls_ends_before_brokers_the_remedy_is_the_map() -> None:
 def test_a_redirect_to_an_advertised_address_goes_where_the_map_says(
     make_broker: Callable[[], ScriptedBroker],
 ) -> None:
-    """The path and the query are those of the redirect, as ever."""
+    """A redirect to an advertised address goes to the mapped one, with the path and query of the redirect."""
     front, owner = make_broker(), make_broker()
     front.on(TENANTS, redirect(f"http://b-2.internal:8080{TENANTS}?authoritative=true"))
     owner.on(TENANTS, answer(["t"]))
@@ -190,7 +190,7 @@ def test_a_redirect_to_an_advertised_address_goes_where_the_map_says(
 def test_behind_a_balancer_that_ends_tls_a_redirect_to_http_stays_with_tls(
     make_broker: Callable[[], ScriptedBroker], authority: Authority
 ) -> None:
-    """Brokers know only how they were asked; what they have for TLS they tell in their configuration."""
+    """Behind a balancer that ends TLS, a redirect to http is followed by https at the broker's TLS port."""
     front, owner = make_broker(), make_broker()
     url = over_tls(front, authority.files)
     over_tls(owner, authority.files)
@@ -204,7 +204,7 @@ def test_behind_a_balancer_that_ends_tls_a_redirect_to_http_stays_with_tls(
 
 
 def test_what_goes_through_a_proxy(proxy: ForwardProxy, broker: ScriptedBroker, authority: Authority) -> None:
-    """A tunnel for https, of which the proxy reads the host only."""
+    """Calls by https share one tunnel through the proxy, which reads the host and not the path."""
     url = over_tls(broker, authority.files)
     broker.on(TENANTS, answer(["t"]))
     with Reader(settings(url, authority, proxy=proxy.url)) as reader:
@@ -225,7 +225,7 @@ def test_http_goes_through_a_proxy_as_well(proxy: ForwardProxy, broker: Scripted
 def test_what_may_keep_a_call_back_is_asked_when_the_tunnel_is_there(
     proxy: ForwardProxy, broker: ScriptedBroker, authority: Authority
 ) -> None:
-    """Asking a proxy for a connection is not the call."""
+    """The last check before a change runs after the proxy has made the tunnel and before the call is sent."""
     url = over_tls(broker, authority.files)
     broker.on("/x", answer(status=204))
     seen: list[tuple[int, int]] = []
@@ -268,7 +268,7 @@ def test_a_proxy_that_is_none_is_told(given: str) -> None:
 def test_a_client_certificate_is_shown_to_brokers_that_ask_for_one(
     broker: ScriptedBroker, authority: Authority
 ) -> None:
-    """Mutual TLS alone: no token, and no header."""
+    """A broker that asks for a client certificate accepts the call by it alone, without a token."""
     mine = authority.certificate("steward")
     url = over_tls(broker, authority.files, clients_of=authority.files[0])
     broker.on(TENANTS, answer(["t"]))
@@ -278,7 +278,7 @@ def test_a_client_certificate_is_shown_to_brokers_that_ask_for_one(
 
 
 def test_without_a_client_certificate_the_remedy_is_named(broker: ScriptedBroker, authority: Authority) -> None:
-    """The broker breaks off, and its alert, which says why, may be lost with the connection."""
+    """A missing client certificate raises an error of its own, or that of a handshake that was cut."""
     url = over_tls(broker, authority.files, clients_of=authority.files[0])
     assert type(failure(settings(url, authority))) in {ClientCertificateWanted, HandshakeCut}
 
@@ -305,7 +305,7 @@ def failure(made: AdminSettings) -> AdminError:
 def test_a_wrong_authority_a_wrong_scheme_and_their_words(
     broker: ScriptedBroker, authority: Authority, tmp_path: Path
 ) -> None:
-    """Three things that look alike, each with its own remedy."""
+    """An unknown authority, a port without TLS and a port with TLS only each raise their own class of error."""
     url = over_tls(broker, authority.files)
     other = tmp_path / "other"
     other.mkdir()
@@ -329,7 +329,7 @@ def test_a_file_of_certificates_that_is_none_is_told(key: str, content: str | No
 
 
 def test_a_key_without_its_certificate_is_told() -> None:
-    """One of both is a slip."""
+    """A client key without its certificate is refused with an error that names `client_key_file`."""
     with pytest.raises(ConfigurationError, match="client_key_file"):
         settings("https://b:8443", client_key_file="key.pem")
 
@@ -346,7 +346,7 @@ def test_behind_a_front_door_the_cluster_can_be_asked_and_no_broker(broker: Scri
 
 
 def test_a_front_door_with_a_map_is_a_contradiction() -> None:
-    """The one says that brokers cannot be reached, the other how."""
+    """Settings with both a front door and an address map are refused with an error that names both."""
     with pytest.raises(ConfigurationError, match=r"`front_door` .* `address_map`"):
         settings("https://b:8443", front_door=True, address_map=address_map({"b:1": "https://c:1"}))
 
@@ -370,7 +370,7 @@ def test_all_of_it_travels_to_other_processes() -> None:
 
 
 def test_a_redirect_off_the_front_door_is_refused(make_broker: Callable[[], ScriptedBroker]) -> None:
-    """Though the broker that it leads to is listed, and could be reached from here by chance."""
+    """Behind a front door a redirect to a listed broker is refused, and no connection to it is made."""
     door, member = make_broker(), make_broker()
     door.on(MEMBERS, answer([door.id, member.id]))
     door.on(TENANTS, redirect(f"{member.url}{TENANTS}"))

@@ -217,7 +217,7 @@ def test_a_document_of_another_kind_is_an_error(
 
 
 def test_every_method_is_tried() -> None:
-    """No method of the reader is left out: each is in the table above, or is asked of real brokers in the contract."""
+    """Every method of the reader that asks a broker is in the table above or in a test of the contract."""
     methods = {name for name, _ in inspect.getmembers(Reader, inspect.isfunction) if not name.startswith("_")}
     tried = {name for ask, *_ in ANSWERS for name in ask.__code__.co_names}
     contract = [file.read_text(encoding="utf-8") for file in CONTRACT.glob("test_*.py")]
@@ -226,7 +226,7 @@ def test_every_method_is_tried() -> None:
 
 
 def test_a_reader_cannot_write() -> None:
-    """No public method has a name of the writer's, and the transport within may send GET only."""
+    """No public method of the reader has the name of a change, such as `unload` or one that starts with `set`."""
     public = {name for name in dir(Reader) if not name.startswith("_")}
     assert not public & {"send", "put", "post", "delete", "unload", "split", "look_up"}
     assert not [name for name in public if name.startswith(("set", "create", "delete", "update", "remove", "write"))]
@@ -243,7 +243,7 @@ def test_even_its_transport_refuses_to_write(method: str, reader: Reader, broker
 def test_one_broker_can_be_asked(
     make_broker: Callable[[], ScriptedBroker], settings: Callable[..., AdminSettings]
 ) -> None:
-    """`at` asks that broker and no other."""
+    """The reader for one broker asks that broker and no other."""
     first, second = make_broker(), make_broker()
     second.on("/admin/v2/brokers/version", answer(b"4.2.4"))
     with Reader(settings(first.url)) as reader, reader.at(second.id) as other:
@@ -262,7 +262,7 @@ def test_a_cluster_is_named_where_brokers_are_listed_by_name_only(reader: Reader
 
 @pytest.mark.parametrize("configuration", [answer(status=404), answer({}), answer({"clusterName": ".."})])
 def test_who_tells_no_name_lists_no_brokers(reader: Reader, broker: ScriptedBroker, configuration: Reply) -> None:
-    """It is no broker, and its first answer is what is said of it."""
+    """If the brokers cannot be listed without the cluster's name, and it is unknown, the first error is raised."""
     broker.on(MEMBERS, answer(status=404))
     broker.on(f"{MEMBERS}/configuration/runtime", configuration)
     with pytest.raises(NotFound, match=rf"GET {MEMBERS} at"):

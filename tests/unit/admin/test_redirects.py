@@ -43,7 +43,7 @@ def pair(make_broker: Callable[[], ScriptedBroker]) -> tuple[ScriptedBroker, Scr
 def test_a_redirect_to_a_member_keeps_method_and_token(
     method: str, status: int, pair: tuple[ScriptedBroker, ScriptedBroker], transport: Callable[..., Transport]
 ) -> None:
-    """Another broker is another port, and is let in all the same."""
+    """A redirect to another member is followed with the same method and with the token."""
     first, second = pair
     first.on(PATH, redirect(f"{second.url}{PATH}", status))
     given = transport(first.url).send(method, PATH)  # type: ignore[arg-type]  # a parameter's literal type is lost
@@ -54,7 +54,7 @@ def test_a_redirect_to_a_member_keeps_method_and_token(
 def test_the_query_of_a_redirect_takes_the_place_of_the_first(
     pair: tuple[ScriptedBroker, ScriptedBroker], transport: Callable[..., Transport]
 ) -> None:
-    """A leader keeps the destination in the address that it gives; it must not be there twice."""
+    """The query of a redirect replaces that of the call, so the destination of an unload is there once."""
     first, second = pair
     first.on(PATH, redirect(f"{second.url}{PATH}?destinationBroker=b%3A1&authoritative=true"))
     transport(first.url).send("PUT", PATH, {"destinationBroker": "b:1"})
@@ -65,7 +65,7 @@ def test_the_query_of_a_redirect_takes_the_place_of_the_first(
 def test_two_redirects_are_followed(
     make_broker: Callable[[], ScriptedBroker], transport: Callable[..., Transport]
 ) -> None:
-    """An unload goes to the leader and from there to the owner."""
+    """Two redirects of an unload are followed, to the leader and to the owner, and the members are listed once."""
     first, leader, owner = make_broker(), make_broker(), make_broker()
     first.on(MEMBERS, answer([first.id, leader.id, owner.id]))
     first.on(PATH, redirect(f"{leader.url}{PATH}"))
@@ -76,7 +76,7 @@ def test_two_redirects_are_followed(
 
 
 def test_a_redirect_within_a_broker_is_relative(broker: ScriptedBroker, transport: Callable[..., Transport]) -> None:
-    """A location without a host stays where it is, and nobody has to be asked about members."""
+    """A redirect without a host is followed at the same broker, and the members are not listed."""
     broker.on(PATH, redirect(f"{PATH}?authoritative=true"), answer(b"[]"))
     assert transport(broker.url).get(PATH).body == b"[]"
     assert [asked.target for asked in broker.asked] == [PATH, f"{PATH}?authoritative=true"]
@@ -85,7 +85,7 @@ def test_a_redirect_within_a_broker_is_relative(broker: ScriptedBroker, transpor
 def test_a_redirect_to_a_stranger_is_refused(
     make_broker: Callable[[], ScriptedBroker], transport: Callable[..., Transport]
 ) -> None:
-    """A host that the cluster does not list is not even connected to."""
+    """A redirect to a host that the cluster does not list is refused, and no connection to it is made."""
     first, stranger = make_broker(), make_broker()
     first.on(PATH, redirect(f"{stranger.url}{PATH}"))
     with pytest.raises(RedirectRefused, match=f"redirected to {stranger.id}, which is no web address of a broker"):
@@ -112,7 +112,7 @@ def test_a_redirect_to_a_stranger_is_refused(
 def test_a_redirect_to_what_is_no_member_is_refused(
     target: str, pair: tuple[ScriptedBroker, ScriptedBroker], transport: Callable[..., Transport]
 ) -> None:
-    """Another scheme, a user in the address, no address: nothing of the kind gets the token or is quoted whole."""
+    """A redirect with another scheme, a user or no host is refused, and its password is not quoted."""
     first, second = pair
     first.on(PATH, redirect(target.format(member=second.id, path=PATH)))
     with pytest.raises(RedirectRefused) as caught:
@@ -125,7 +125,7 @@ def test_a_redirect_to_what_is_no_member_is_refused(
 def test_a_redirect_in_a_circle_ends(
     pair: tuple[ScriptedBroker, ScriptedBroker], transport: Callable[..., Transport]
 ) -> None:
-    """Two brokers that point at each other are asked once each."""
+    """Two brokers that redirect to each other are asked once each, and the call ends with an error."""
     first, second = pair
     second.on(PATH, redirect(f"{first.url}{PATH}"))
     with pytest.raises(RedirectRefused, match="in circles"):
@@ -137,7 +137,7 @@ def test_a_redirect_in_a_circle_ends(
 def test_redirects_are_bounded(
     allowed: int, pair: tuple[ScriptedBroker, ScriptedBroker], transport: Callable[..., Transport]
 ) -> None:
-    """A chain that never repeats ends at the policy's limit."""
+    """A chain of redirects that never repeats ends with an error at the policy's limit."""
     first, second = pair
     sets = [f"{PATH}?authoritative={value}" for value in ("false", "true")]
     first.on(PATH, redirect(f"{second.url}{PATH}"), *(redirect(f"{second.url}{each}") for each in sets))
@@ -150,7 +150,7 @@ def test_redirects_are_bounded(
 def test_a_list_of_members_that_is_redirected_is_not_believed(
     make_broker: Callable[[], ScriptedBroker], transport: Callable[..., Transport]
 ) -> None:
-    """To ask a stranger who the members are would be to ask without end, or to believe the stranger."""
+    """A redirect of the list of members is not followed, so that a stranger cannot name the members."""
     first, stranger = make_broker(), make_broker()
     first.on(PATH, redirect(f"{stranger.url}{PATH}"))
     first.on(MEMBERS, redirect(f"{stranger.url}{MEMBERS}"))
@@ -204,7 +204,7 @@ def test_a_configured_base_is_a_member(
 def test_a_broker_that_joined_later_is_a_member(
     make_broker: Callable[[], ScriptedBroker], transport: Callable[..., Transport]
 ) -> None:
-    """The list is read again for a broker that it did not hold."""
+    """The list of members is read again when a redirect names a broker that it does not hold."""
     first, second, late = make_broker(), make_broker(), make_broker()
     first.on(MEMBERS, answer([first.id, second.id]), answer([first.id, second.id, late.id]))
     first.on(PATH, redirect(f"{second.url}{PATH}"), redirect(f"{late.url}{PATH}"))

@@ -45,7 +45,7 @@ PASSING: dict[str, tuple[Reply, type[AdminError]]] = {
 def test_looking_is_repeated_until_it_works(
     kind: str, broker: ScriptedBroker, transport: Callable[..., Transport]
 ) -> None:
-    """A failure that may pass is tried again; the second answer counts."""
+    """A read that fails for a passing reason is tried again, and the second answer is returned."""
     broker.on(PATH, PASSING[kind][0], answer(["public"]))
     limit = BRIEF_SECONDS if kind == "no answer" else 30
     assert transport(broker.url, read_timeout_seconds=limit).get(PATH).decoded(list[str]) == ["public"]
@@ -56,7 +56,7 @@ def test_looking_is_repeated_until_it_works(
 def test_looking_ends_after_the_tries_of_the_policy(
     attempts: int, broker: ScriptedBroker, transport: Callable[..., Transport]
 ) -> None:
-    """The last failure is raised as it is once the tries are over."""
+    """A read ends with the last failure after the number of tries that the policy allows."""
     broker.on(PATH, answer({"reason": "busy"}, status=503))
     with pytest.raises(ServerError, match="busy"):
         transport(broker.url, read_attempts=attempts).get(PATH)
@@ -77,7 +77,7 @@ def test_a_clear_no_is_not_asked_again(
 def test_the_next_try_asks_the_next_base(
     make_broker: Callable[[], ScriptedBroker], transport: Callable[..., Transport]
 ) -> None:
-    """A broker that hangs does not take all tries while another one would answer."""
+    """The second try of a read goes to the next address of the settings if the first one does not answer."""
     hung, well = make_broker(), make_broker()
     hung.on(PATH, silence())
     well.on(PATH, answer(["public"]))
@@ -95,7 +95,7 @@ def test_a_change_is_sent_once(
     make_broker: Callable[[], ScriptedBroker],
     settings: Callable[..., AdminSettings],
 ) -> None:
-    """After a failure that may have come too late nothing is repeated, neither there nor at another broker."""
+    """A change that failed is sent once, and is repeated neither at the same broker nor at another."""
     reply, expected = PASSING[kind]
     first, second = make_broker(), make_broker()
     first.on(change.path, reply)
@@ -111,7 +111,7 @@ def test_a_change_is_sent_once(
 def test_a_change_that_was_never_sent_goes_to_another_base(
     change: Call, refusing: str, broker: ScriptedBroker, settings: Callable[..., AdminSettings]
 ) -> None:
-    """A refused connection has carried nothing, so that the next broker may be asked, once."""
+    """A change goes to the next address, once, if the connection to the first one was refused."""
     broker.on(change.path, answer(status=204))
     with Writer(settings(f"http://{refusing}", broker.url)) as writer:
         writer.send(change, permitted)
@@ -122,7 +122,7 @@ def test_a_change_that_was_never_sent_goes_to_another_base(
 def test_a_change_that_was_redirected_into_the_void_is_not_sent_again(
     change: Call, refusing: str, make_broker: Callable[[], ScriptedBroker], settings: Callable[..., AdminSettings]
 ) -> None:
-    """The broker that redirects may have noted the change already, so no other base is asked."""
+    """A change that was redirected to an unreachable broker is not sent again, also not to another address."""
     first, second = make_broker(), make_broker()
     first.on("/admin/v2/brokers", answer([first.id, refusing]))
     first.on(change.path, redirect(f"http://{refusing}{change.path}?{urlencode(change.query)}"))
@@ -135,7 +135,7 @@ def test_a_change_that_was_redirected_into_the_void_is_not_sent_again(
 def test_where_every_base_refuses_the_last_refusal_is_raised(
     refusing: str, transport: Callable[..., Transport]
 ) -> None:
-    """Each base is tried once and the error names one."""
+    """If every address of the settings refuses the connection, the call raises `Unreachable` with an address."""
     with pytest.raises(Unreachable, match=refusing):
         transport(f"http://{refusing}", f"http://{refusing}/").send("PUT", PATH)
 
@@ -156,7 +156,7 @@ def test_a_change_carries_what_it_says(
 def test_a_refused_change_says_why(
     status: int, expected: type[AdminError], broker: ScriptedBroker, settings: Callable[..., AdminSettings]
 ) -> None:
-    """The broker's reason reaches whoever asked for the change."""
+    """The error about a refused change carries the broker's reason."""
     broker.on(CHANGES[0].path, answer({"reason": "Not allowed unload namespace bundle"}, status=status))
     with Writer(settings(broker.url)) as writer, pytest.raises(expected, match="Not allowed unload namespace bundle"):
         writer.send(CHANGES[0], permitted)
@@ -166,7 +166,7 @@ def test_a_refused_change_says_why(
 def test_a_transport_that_looks_sends_nothing_else(
     method: str, broker: ScriptedBroker, settings: Callable[..., AdminSettings]
 ) -> None:
-    """A reader's transport refuses to write before anything goes out."""
+    """A transport for reading raises `PermissionError` for methods that write, and sends no request."""
     with Transport(settings(broker.url), frozenset({"GET"})) as looking, pytest.raises(PermissionError, match=method):
         looking.send(method, PATH)  # type: ignore[arg-type]  # a parameter's literal type is lost
     assert broker.asked == []

@@ -27,7 +27,7 @@ from pulsar_steward.errors import ConfigurationError
     ],
 )
 def test_urls_that_cannot_work_are_refused(urls: tuple[str, ...], words: str) -> None:
-    """The message says what is wrong with which URL, and never a password."""
+    """An invalid URL is refused with an error that says what is wrong and shows no password."""
     with pytest.raises(ConfigurationError, match=words) as caught:
         AdminSettings(urls)
     assert "hidden" not in str(caught.value)
@@ -35,14 +35,14 @@ def test_urls_that_cannot_work_are_refused(urls: tuple[str, ...], words: str) ->
 
 @pytest.mark.parametrize("token", ["", "hidden\n", " hidden", "hid den", "hidden\r\nX-Other: 1", "hidden-ü"])
 def test_a_token_that_no_header_carries_is_refused(token: str) -> None:
-    """A line break at the end of a token file shows here, not as an error that quotes the header."""
+    """A token that a header cannot carry is refused with an error that does not show it."""
     with pytest.raises(ConfigurationError, match="is empty or holds white space") as caught:
         AdminSettings(("http://broker:8080",), SecretStr(token))
     assert "hidden" not in str(caught.value)
 
 
 def test_bases_are_urls_without_a_path() -> None:
-    """A slash or a path at the end of a URL does no harm."""
+    """A slash or a path at the end of a URL is left out of the addresses that are called."""
     made = AdminSettings(("https://a:8443/", "https://b:8443/admin/v2"))
     assert made.schemes == {"https"}
     assert made.bases == ("https://a:8443", "https://b:8443")

@@ -63,12 +63,12 @@ def stored(*positions: tuple[int, int], in_ledger: int = -1, ledgers: list[objec
     ],
 )
 def test_a_backlog_is_told_as_far_as_ledgers_are_closed(topic: StoredTopic, backlog: int, closed: int | None) -> None:
-    """The last ledger has no size, and a cursor of a topic that was not closed has its position elsewhere."""
+    """The least backlog is the size of the closed ledgers after the slowest position that the store has."""
     assert (topic.least_backlog_bytes, topic.oldest_closed_milliseconds) == (backlog, closed)
 
 
 def test_pulsars_own_cursors_are_no_subscriptions() -> None:
-    """Of deduplication and replication: nobody loses anything by them."""
+    """Pulsar's own cursors, for deduplication and replication, are not counted as subscriptions."""
     topic = StoredTopic(
         cursors=dict.fromkeys(["pulsar.dedup", "pulsar.repl.west", "b", "a"], stored((8, -1)).cursors["sub-0"])
     )

@@ -37,7 +37,7 @@ def test_the_recipe_works(copy: Path) -> None:
 
 
 def test_a_method_that_nobody_tries_is_found(copy: Path) -> None:
-    """Without its contract test the method would be held to nothing."""
+    """The reader's tests fail for a new method without a contract test, and name the method."""
     done = run_pytest(copy, str(TABLE), "-k", "every_method_is_tried")
 
     assert "1 failed" in done.stdout, done.stdout + done.stderr

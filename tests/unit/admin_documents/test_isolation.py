@@ -55,7 +55,7 @@ def test_allowed_brokers(policies: list[dict[str, Any]], expected: tuple[str, ..
 
 
 def test_an_ipv6_host_is_matched_with_its_brackets() -> None:
-    """A host is written as Java's URL writes it."""
+    """An isolation policy's pattern is matched against an IPv6 host with its brackets, as in Java's URL."""
     policies = isolation_policies({"p": policy("acme/.*", r"\[::1\]")})
 
     assert allowed_brokers(policies, "acme/orders", ["[::1]:8080", A]) == ("[::1]:8080",)

@@ -32,7 +32,7 @@ def read(text: bytes, wanted: dict[str, float | None], piece: int = 7, most: int
 
 @pytest.mark.parametrize("piece", [1, 7, 64, 10_000])
 def test_samples_are_read_whatever_pieces_they_come_in(piece: int) -> None:
-    """Names have to fit whole; labels may be escaped and stand apart; a time at the end is passed over."""
+    """Samples are read from pieces of any size, also with escaped labels and with a time at the end."""
     found = read(TEXT, {"jvm_threads_current": None, "pulsar_ml": None, "up": None, "pulsar_lookup": None}, piece)
 
     assert found == [
@@ -51,7 +51,7 @@ def test_of_what_rests_the_first_and_all_that_do_not_rest_are_kept() -> None:
 
 
 def test_series_whose_names_hold_a_thread_are_known_by_their_endings() -> None:
-    """All of their samples are kept, and those of no other series."""
+    """A series is read if its name has a wanted ending, and skipped if Prometheus does not allow its name."""
     text = b"# TYPE ml_t-1_queue gauge\nml_t-1_queue 0\nml_t_2_queue 3\nml_t_2_queue_total 4\n"
 
     samples = Exposition([text], len(text)).samples({}, endings=("_queue",))
@@ -60,7 +60,7 @@ def test_series_whose_names_hold_a_thread_are_known_by_their_endings() -> None:
 
 
 def test_a_line_that_cannot_be_read_is_passed_over() -> None:
-    """The others count all the same; a value may be no number."""
+    """A line that cannot be parsed is skipped, and the value `NaN` of another line is read."""
     (found,) = read(TEXT, {"broken": None, "pulsar_nan": None})
 
     assert math.isnan(found.value)

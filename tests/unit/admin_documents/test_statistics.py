@@ -42,7 +42,7 @@ DOCUMENT = {
 
 
 def test_topics_of_every_domain_are_read() -> None:
-    """A bundle's topics come together, and figures that are left out are 0."""
+    """Persistent and non-persistent topics of a bundle are read together, and missing figures are 0."""
     first, second = bundles_in(json.dumps(DOCUMENT).encode(), "b:1")
 
     topic = first.topics["persistent://acme/orders/a"]
@@ -55,7 +55,7 @@ def test_topics_of_every_domain_are_read() -> None:
 
 
 def test_a_very_large_bundle_comes_in_parts() -> None:
-    """All of its topics, a thousand at a time, however many it has."""
+    """The topics of a bundle in a large document come in parts of at most 1,000, and all of them are there."""
     topics = {f"persistent://acme/orders/{number}": FULL for number in range(2_500)}
     document = {"acme/orders": {"0x00000000_0xffffffff": {"persistent": topics}}}
 
@@ -69,7 +69,7 @@ def test_a_very_large_bundle_comes_in_parts() -> None:
 
 
 def test_clients_are_counted_by_bundle() -> None:
-    """Producers and consumers of all topics of a bundle would reconnect."""
+    """The clients of a bundle are the producers and consumers of all its topics."""
     clients = clients_by_bundle(json.dumps(DOCUMENT).encode())
 
     assert clients == {"acme/orders/0x00000000_0x80000000": 7, "acme/orders/0x80000000_0xffffffff": 0}
@@ -80,6 +80,6 @@ def test_clients_are_counted_by_bundle() -> None:
     [b"", b"<html>", json.dumps(DOCUMENT).encode()[:-40], b'{"a/b":{"0x0_0x1":{"persistent":{"t":[]}}}}', b"\xff"],
 )
 def test_a_document_that_cannot_be_read_is_an_error(document: bytes) -> None:
-    """Broken statistics are told with the broker that sent them."""
+    """Statistics that cannot be read raise `BrokenAnswer`, which names the broker that sent them."""
     with pytest.raises(BrokenAnswer, match="broker-stats/topics at b:1"):
         list(bundles_in(document, "b:1"))

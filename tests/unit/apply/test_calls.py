@@ -39,19 +39,19 @@ if TYPE_CHECKING:
     ids=["unload", "split", "lookup", "names that would end a path"],
 )
 def test_a_call_in_words(call: Call, text: str) -> None:
-    """Method, quoted path and query, without host or token."""
+    """A call is printed as its method, quoted path and query, without host or token."""
     assert str(call) == text
 
 
 @pytest.mark.parametrize("namespace", ["../clusters", "a/..", "/b", "a"])
 def test_a_name_that_would_lead_elsewhere_is_no_call(namespace: str) -> None:
-    """A namespace whose parts are empty or dots would name another resource than meant."""
+    """A namespace with an empty part or with dots is refused, as its call would lead to another resource."""
     with pytest.raises(InvalidName, match="cannot be a part"):
         calls.unload(namespace, BUNDLE, broker(0))
 
 
 def test_each_change_makes_its_own_call() -> None:
-    """A move unloads towards its target; a split leaves both halves with their owner."""
+    """The call of a move unloads the bundle to its target; that of a split leaves both halves with their owner."""
     assert kind_of(a_move()).call() == calls.unload("pulsar/system", BUNDLE, broker(1))
     assert kind_of(a_split()).call().query["unload"] == "false"
     assert kind_of(a_split()).completion(BeforeSplit(owner=broker(0), bundles=[BUNDLE])) is None

@@ -58,7 +58,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def test_a_held_lease_is_prolonged(engine: Engine) -> None:
-    """It ends later and later without a new fence, so what was recorded under it stands."""
+    """A lease is prolonged while it is held, and its fence stays the same."""
     with held_lease(LedgerWriter(engine), CLUSTER, "a run", SHORT, now) as lease:
         first = lease.current
         wait_until(lambda: recorded(engine).expires_at > first.expires_at + timedelta(seconds=0.5))
@@ -66,7 +66,7 @@ def test_a_held_lease_is_prolonged(engine: Engine) -> None:
 
 
 def test_a_lease_ends_with_its_block(engine: Engine) -> None:
-    """The next writer need not wait for it to run out."""
+    """A lease ends with its block, and the next writer gets it without waiting."""
     with held_lease(LedgerWriter(engine), CLUSTER, "a run", SHORT, now):
         pass
     assert recorded(engine).expires_at <= now()
@@ -86,7 +86,7 @@ def test_a_second_writer_gives_up(engine: Engine, second: str) -> None:
 
 
 def test_a_second_writer_waits_and_goes_on(engine: Engine) -> None:
-    """It gets the lease after the first gave it back, under a higher fence."""
+    """A second writer waits for the lease, and gets it under a higher fence when the first one has ended."""
     entered = threading.Event()
     fences: list[int] = []
 
@@ -112,7 +112,7 @@ def test_a_crashed_writers_lease_runs_out(engine: Engine) -> None:
 
 
 def test_a_lease_that_ran_out_is_not_taken_up_again(engine: Engine) -> None:
-    """A writer that slept finds its lease over, even where nobody else came meanwhile."""
+    """A writer that did not prolong its lease in time has lost it, also if no other writer took it."""
     later = timedelta()
     with held_lease(LedgerWriter(engine), CLUSTER, "a run", SHORT, lambda: now() + later) as lease:
         later = timedelta(minutes=1)
@@ -122,7 +122,7 @@ def test_a_lease_that_ran_out_is_not_taken_up_again(engine: Engine) -> None:
 
 
 def test_a_lease_that_another_took_is_lost(engine: Engine) -> None:
-    """The holder learns of it at the next prolongation, and does not end the other's lease."""
+    """A holder learns at the next prolongation that another writer took the lease, and does not end that lease."""
     with held_lease(LedgerWriter(engine), CLUSTER, "a run", SHORT, now) as lease:
         LedgerWriter(engine).take_lease(CLUSTER, "another run", 60, now() + timedelta(minutes=1))
         wait_until(lambda: _lost(lambda: lease.current))

@@ -32,7 +32,7 @@ THREE_MOVES_TEN_CLIENTS = ApplyPolicy(bundle_moves_per_minute=3, reconnecting_cl
     ],
 )
 def test_the_pause_keeps_both_limits(made: list[tuple[int, int]], clients: int, pause: float) -> None:
-    """Changes are given as seconds ago and clients touched, oldest first."""
+    """The pause before a change is as long as the limits of moves and of clients per minute need, and no longer."""
     changes = [(NOW - timedelta(seconds=ago), touched) for ago, touched in made]
     assert pause_before(changes, clients, THREE_MOVES_TEN_CLIENTS, NOW) == pause
 

@@ -121,7 +121,7 @@ def test_where_others_are_listed_or_another_cluster_answers_all_are_asked_again(
 
 
 def test_a_target_that_stopped_answering_is_silent(whole: WholeLook, cluster: Cluster) -> None:
-    """From then on for all that ask."""
+    """A target that stops answering counts as silent from then on, and is not among the active brokers."""
     cluster.silent = {broker(1)}
     whole.called()
     assert look(whole) == (frozenset(), False)

@@ -71,14 +71,14 @@ def test_what_is_recorded_before_a_change_can_be_read_back(change: Change, befor
 
 @pytest.mark.parametrize("change", EXAMPLES, ids=lambda change: type(change).__name__)
 def test_guards_of_every_step_look_at_every_kind(change: Change) -> None:
-    """Those that name no kind."""
+    """Guards that name no kind of change look at the steps of every kind."""
     general = {guard.name for guard in GUARDS if guard.applies_to == Guard.applies_to}
     assert {"same_cluster", "window", "limits", "protected"} <= general
     assert general <= {guard.name for guard in guards_of(a_step(change))}
 
 
 def test_who_reconnects_for_it() -> None:
-    """A move takes the clients of a bundle elsewhere, a split leaves them there, and nothing else disturbs anybody."""
+    """A move makes a bundle's clients go to another broker, a split does not, and other changes disturb no bundle."""
     moved, split = kind_of(a_move()).disturbs, kind_of(a_split()).disturbs
     assert moved is not None
     assert split is not None
@@ -97,7 +97,7 @@ def test_a_raise_says_that_there_is_no_way_back() -> None:
 
 @pytest.mark.parametrize("name", [SettingName.SIZE_QUOTA, SettingName.AGE_QUOTA])
 def test_the_guard_that_a_warning_quotes_exists(name: SettingName) -> None:
-    """It looks at the room that is left below the quota."""
+    """The guard that the warning about a backlog quota names is one of the guards that exist."""
     change = ChangeSetting(namespace="shop/orders", name=name, before=None, after=HOLD)
     warning = kind_of(change).warning(None)
     assert warning is not None

@@ -35,7 +35,7 @@ def test_the_recipe_works(tmp_path: Path) -> None:
     ],
 )
 def test_no_piece_can_be_left_out(tmp_path: Path, without: str, error: str) -> None:
-    """It is not taken for another kind, and nothing is made up for it."""
+    """The recipe's test fails with an error about the missing piece if one of its pieces is left out."""
     made = carried_out(tmp_path, without=without)
     assert made.returncode == 1, made.stdout + made.stderr
     assert re.search(error, made.stdout), made.stdout

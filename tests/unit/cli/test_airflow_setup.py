@@ -121,7 +121,7 @@ def test_a_note_leads_nowhere_else(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_none(steward: Steward, tmp_path: Path) -> None:
-    """It ends with 2, and says how to find the right one."""
+    """A missing folder ends the installation with exit code 2 and the command that prints the right folder."""
     ended = steward("airflow", "install", tmp_path / "nowhere")
     assert (ended.code, ended.out) == (2, "")
     assert "airflow config get-value core dags_folder" in ended.err
@@ -137,7 +137,7 @@ def test_a_note_that_cannot_be_read_is_told(tmp_path: Path) -> None:
 
 
 def test_the_bundle_is_airflows_setting(steward: Steward) -> None:
-    """One line that a shell or an environment file takes; the bundle that Airflow has by itself stays."""
+    """The command prints one variable that holds Airflow's own DAG bundle and that of Steward."""
     ended = steward("airflow", "bundle")
     name, _, value = ended.out.strip().partition("=")
     own, ours = json.loads(value)

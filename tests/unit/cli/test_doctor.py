@@ -56,7 +56,7 @@ def a_token(**claims: str | int) -> str:
 
 
 def test_a_healthy_cluster_is_fine(steward: Steward, home: Path) -> None:
-    """Every line is, none has a remedy, and nothing was changed, here or there."""
+    """A healthy cluster has only lines that are fine; the doctor sends only GETs and adds no file to the home."""
     before = sorted(home.rglob("*"))
     with running_simulator(ClusterSpec()) as cluster:
         ended = steward("doctor", *(word for url in cluster.admin_urls for word in ("--admin-url", url)), "--json")
@@ -75,7 +75,7 @@ def test_a_healthy_cluster_is_fine(steward: Steward, home: Path) -> None:
 
 
 def test_the_text_says_the_same(steward: Steward) -> None:
-    """A word for each state, so that no colour is needed; the remedy below what it is about."""
+    """The text has a word for each line's state, the remedy below its line, and the number of problems."""
     with running_simulator(ClusterSpec(version="9.1.0")) as cluster:
         ended = steward("doctor", "--admin-url", cluster.admin_urls[0])
 
@@ -87,7 +87,7 @@ def test_the_text_says_the_same(steward: Steward) -> None:
 
 
 def test_nobody_there(steward: Steward) -> None:
-    """It could not look; the address and what to check are named."""
+    """An address that does not answer is unknown, with exit code 2; its line names it and what to check."""
     ended = steward("doctor", "--admin-url", "http://127.0.0.1:1", "--json")
     [line] = [line for subject, line in lines(ended).items() if subject.startswith("admin API")]
     assert (ended.code, line["state"]) == (2, "unknown")
@@ -97,7 +97,7 @@ def test_nobody_there(steward: Steward) -> None:
 
 
 def test_a_wrong_port(steward: Steward) -> None:
-    """Something answers there, but not the admin API; or it answers nothing that is HTTP."""
+    """A port that answers without the admin API ends the doctor with exit code 2, and the remedy doubts the port."""
     with running_simulator(ClusterSpec(brokers=1)) as cluster:
         cluster.faults.add(Fault(Answer(404, "no such page"), path="/admin/v2/brokers/version"))
         ended = steward("doctor", "--admin-url", cluster.admin_urls[0], "--json")
@@ -108,7 +108,7 @@ def test_a_wrong_port(steward: Steward) -> None:
 
 @pytest.mark.parametrize("token", ["wrong-token", None])
 def test_a_wrong_token(steward: Steward, tmp_path: Path, token: str | None) -> None:
-    """Or none: the option that gives another one is named, and no token is repeated."""
+    """A wrong or missing token ends the doctor with exit code 2; the remedy names the option, and not the token."""
     (tmp_path / "token").write_text(str(token), encoding="utf-8")
     with running_simulator(ClusterSpec(brokers=1), token=TOKEN) as cluster:
         given = ["--token-file", tmp_path / "token"] if token else []
@@ -120,7 +120,7 @@ def test_a_wrong_token(steward: Steward, tmp_path: Path, token: str | None) -> N
 
 
 def test_a_role_that_is_no_superuser(steward: Steward, tmp_path: Path) -> None:
-    """It is named by its token, with what it may read and what not."""
+    """A role without a superuser's rights is a problem; the line names it and what it may and may not read."""
     (tmp_path / "token").write_text(token := a_token(sub="watcher"), encoding="utf-8")
     with running_simulator(ClusterSpec(brokers=1), token=token) as cluster:
         cluster.faults.add(Fault(Answer(403, "no superuser"), path="/admin/v2/brokers/configuration/runtime"))
@@ -148,7 +148,7 @@ def test_a_superuser_is_named(steward: Steward, tmp_path: Path) -> None:
 
 
 def test_half_of_the_brokers(steward: Steward) -> None:
-    """Those that do not answer are named, and so is what comes of that; an address that nobody answers is a problem."""
+    """Brokers that do not answer are named with the consequences, and an address without an answer is a problem."""
     with running_simulator(ClusterSpec(brokers=4), session_s=3600) as cluster:
         gone = cluster.active_brokers()[2:]
         for broker in gone:
@@ -198,7 +198,7 @@ def test_a_version_that_the_operator_vouches_for(steward: Steward, tmp_path: Pat
 
 
 def test_another_load_manager(steward: Steward) -> None:
-    """Moves were never tried with it."""
+    """A load manager with which Steward was not tried is a problem, and the line names it."""
     name = "org.apache.pulsar.broker.loadbalance.impl.SimpleLoadManagerImpl"
     with running_simulator(ClusterSpec(brokers=1, configuration={"loadManagerClassName": name})) as cluster:
         ended = steward("doctor", "--admin-url", cluster.admin_urls[0], "--json")
@@ -208,7 +208,7 @@ def test_another_load_manager(steward: Steward) -> None:
 
 
 def test_the_extensible_load_manager(steward: Steward) -> None:
-    """Whether it sheds is told, and by which strategy."""
+    """The line on the load manager tells whether its own shedding is on, and by which strategy."""
     spec = ClusterSpec(brokers=1, load_manager="extensible", configuration={"loadBalancerSheddingEnabled": "true"})
     with running_simulator(spec) as cluster:
         line = lines(steward("doctor", "--admin-url", cluster.admin_urls[0], "--json"))["load manager"]
@@ -217,7 +217,7 @@ def test_the_extensible_load_manager(steward: Steward) -> None:
 
 
 def test_a_clock_that_is_wrong(steward: Steward) -> None:
-    """The broker is named, and by how much."""
+    """A clock that is wrong is a problem, and the line names the broker and the difference."""
     with running_simulator(ClusterSpec(loads=(LoadSpec(), LoadSpec(clock_ahead_s=60), LoadSpec()))) as cluster:
         ended = steward("doctor", "--admin-url", cluster.admin_urls[0], "--json")
         late = cluster.admin_urls[1].removeprefix("http://")
@@ -228,7 +228,7 @@ def test_a_clock_that_is_wrong(steward: Steward) -> None:
 
 
 def test_a_home_that_is_open_to_others(steward: Steward, home: Path) -> None:
-    """It is said with the command that closes it, and left as it is."""
+    """A home that is open to other users is a problem; the remedy is a command, and the mode is left as it is."""
     home.chmod(0o755)
     ended = steward("doctor", "--json")
     line = lines(ended)["STEWARD_HOME"]
@@ -238,7 +238,7 @@ def test_a_home_that_is_open_to_others(steward: Steward, home: Path) -> None:
 
 
 def test_a_home_that_is_not_there_is_not_made(steward: Steward, home: Path) -> None:
-    """The first run makes it."""
+    """A missing home is no problem, and the doctor does not make it."""
     home.rmdir()
     ended = steward("doctor", "--json")
     assert ended.code == 0
@@ -247,7 +247,7 @@ def test_a_home_that_is_not_there_is_not_made(steward: Steward, home: Path) -> N
 
 
 def test_policies_are_read(steward: Steward, home: Path, tmp_path: Path) -> None:
-    """All that runs would read, or the one that is named."""
+    """All policies that runs would read are checked, or only the one that is named."""
     (home / "policies").mkdir()
     (home / "policies" / "east.yaml").write_text("tc_skew: {warning_spread_coordinators: 3}\n", encoding="utf-8")
     (home / "policy.yaml").write_text("tc_skew: {no_such_key: 3}\n", encoding="utf-8")
@@ -261,7 +261,7 @@ def test_policies_are_read(steward: Steward, home: Path, tmp_path: Path) -> None
 
 
 def test_a_ledger_as_written(steward: Steward, home: Path) -> None:
-    """The default one is found; its rows are compared, and its file stays as it is."""
+    """The default ledger is found and its rows are compared, and its file stays unchanged."""
     engine = open_ledger(f"sqlite:///{home / 'ledger.db'}")
     record_move(engine, "0x00000000_0x10000000", NOW)
     engine.dispose()
@@ -273,7 +273,7 @@ def test_a_ledger_as_written(steward: Steward, home: Path) -> None:
 
 
 def test_a_ledger_that_others_may_read(steward: Steward, home: Path) -> None:
-    """Unlike other commands, this one closes nothing."""
+    """A ledger that other users may read is a problem, and the doctor leaves the file's mode as it is."""
     open_ledger(f"sqlite:///{home / 'ledger.db'}").dispose()
     (home / "ledger.db").chmod(0o644)
     ended = steward("doctor", "--json")
@@ -287,7 +287,7 @@ def test_a_ledger_that_others_may_read(steward: Steward, home: Path) -> None:
     [(None, "there is no ledger"), (b"", "no tables of this Steward yet"), (b"no database" * 100, "not a database")],
 )
 def test_a_ledger_that_cannot_be_read(steward: Steward, tmp_path: Path, made: bytes | None, words: str) -> None:
-    """It ends with 2: whether it is as written is not known."""
+    """A ledger that cannot be read ends the doctor with exit code 2, and the line has the reason."""
     file = tmp_path / "some.db"
     if made is not None:
         file.write_bytes(made)
@@ -298,7 +298,7 @@ def test_a_ledger_that_cannot_be_read(steward: Steward, tmp_path: Path, made: by
 
 
 def test_where_events_go(steward: Steward) -> None:
-    """Each address is reached or not; an address that is none is an error of the arguments."""
+    """Each address for events is fine or unknown, and an invalid address is an error of the arguments."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         ended = steward("doctor", "--events-url", f"pulsar://127.0.0.1:{port},127.0.0.1:1", "--json")
@@ -310,7 +310,7 @@ def test_where_events_go(steward: Steward) -> None:
 
 
 def test_events_over_tls_where_nobody_speaks_it(steward: Steward) -> None:
-    """The port is the wrong one."""
+    """An address for events over TLS at a port without TLS is a problem, and the line says that TLS failed."""
     with running_simulator(ClusterSpec(brokers=1)) as cluster:
         place = cluster.admin_urls[0].removeprefix("http://")
         line = lines(steward("doctor", "--events-url", f"pulsar+ssl://{place}", "--json"))[
@@ -336,7 +336,7 @@ def address_line(ended: Ended) -> dict[str, str]:
 
 
 def test_wrong_certificates_and_schemes(steward: Steward, broker: ScriptedBroker, tmp_path: Path) -> None:
-    """Four things that look alike, each with what to do."""
+    """Four mistakes with certificates and schemes each have a remedy that names the port, scheme or option."""
     authority = Authority(tmp_path)
     with saying(b"HTTP/1.1 400 Illegal character\r\n\r\n") as place:
         plain = steward("doctor", "--admin-url", f"https://{place}", "--json")
@@ -352,7 +352,7 @@ def test_wrong_certificates_and_schemes(steward: Steward, broker: ScriptedBroker
 
 
 def test_a_proxy_that_refuses(steward: Steward) -> None:
-    """It is named, and not the broker."""
+    """The line on the address says that the proxy refuses the call, and the remedy is to check the proxy."""
     with forward_proxy() as proxy:
         proxy.refusal = b"HTTP/1.1 403 Not that host\r\nContent-Length: 0\r\n\r\n"
         ended = steward("doctor", "--admin-url", "https://b-1:8443", "--proxy", proxy.url, "--json")
@@ -374,7 +374,7 @@ def test_an_issuer_that_refuses(steward: Steward, broker: ScriptedBroker, tmp_pa
 
 
 def test_settings_that_contradict_each_other(steward: Steward, tmp_path: Path) -> None:
-    """A line like others, which names the option or the key."""
+    """A CA file that cannot be used is a line of the report, which names `ca_file`, and the exit code is 2."""
     (tmp_path / "no.pem").touch()
     ended = steward("doctor", "--admin-url", "https://b-1:8443", "--ca-file", tmp_path / "no.pem", "--json")
     assert ended.code == 2
@@ -393,7 +393,7 @@ def test_a_front_door(steward: Steward) -> None:
 
 
 def test_who_is_asking_by_a_user_and_a_password(steward: Steward, tmp_path: Path) -> None:
-    """The user is named, and the password is not."""
+    """The line on rights names the user of basic authentication, and the password is not shown."""
     (tmp_path / "basic").write_text("watcher:hidden-password", encoding="utf-8")
     with running_simulator(ClusterSpec(brokers=1)) as cluster:
         ended = steward("doctor", "--admin-url", cluster.admin_urls[0], "--basic-file", tmp_path / "basic", "--json")
@@ -419,7 +419,7 @@ def a_program(folder: Path, name: str, said: str) -> None:
     ],
 )
 def test_java_and_spark(tmp_path: Path, java: str | None, spark: str | None, states: list[str]) -> None:
-    """Whether they are here, and of a version that will do."""
+    """Java and Spark are problems with a remedy if they are missing, too old or of an unknown version."""
     for name, said in (("java", java), ("spark-submit", spark)):
         if said is not None:
             a_program(tmp_path / "bin", name, said)
@@ -455,6 +455,6 @@ def test_the_airflow_beside_it(
 
 
 def test_no_airflow_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may be anywhere else."""
+    """The report has no line on Airflow if none is installed here, as it may run elsewhere."""
     monkeypatch.setattr("pulsar_steward.cli.doctor.spark.installed_airflow", lambda: None)
     assert "Airflow" not in {line.subject for line in package_lines()}

@@ -51,7 +51,7 @@ def asked(steward: Steward, cluster: Simulator, tmp_path: Path) -> Callable[...,
 
 
 def test_one_for_looking_and_one_for_changing(asked: Callable[..., Ended]) -> None:
-    """Each is named by its role; that the second may change is found out by reading."""
+    """The tokens for looking and for changing are each named by their role, and both are fine."""
     told = lines(ended := asked(LOOKING, change=CHANGING))
     assert (ended.code, told[CHANGE]["state"]) == (0, "ok")
     assert told["rights"]["words"].startswith("by a token for 'watcher', with a superuser's rights")
@@ -59,7 +59,7 @@ def test_one_for_looking_and_one_for_changing(asked: Callable[..., Ended]) -> No
 
 
 def test_one_for_both_is_said_with_the_advice(asked: Callable[..., Ended]) -> None:
-    """It is no problem, and two are better."""
+    """One token for looking and for changing is no problem, and the line tells how to have two."""
     line = lines(ended := asked(CHANGING))[CHANGE]
     assert (ended.code, line["state"]) == (0, "ok")
     assert "`pulsar_change_<cluster>`" in line["words"]
@@ -74,7 +74,7 @@ def test_the_same_one_twice_parts_nothing(asked: Callable[..., Ended]) -> None:
 
 
 def test_a_wrong_one_for_changing(asked: Callable[..., Ended]) -> None:
-    """The option that gives another one is named; looking is as it was."""
+    """A wrong token for changing is a problem whose remedy names the option, and the line on looking is fine."""
     told = lines(ended := asked(LOOKING, change=a_token(sub="nobody")))
     assert (ended.code, told[CHANGE]["state"], told["rights"]["state"]) == (1, "problem", "ok")
     assert "--change-token-file" in told[CHANGE]["remedy"]
@@ -92,7 +92,7 @@ def test_a_role_that_may_change_no_bundle(asked: Callable[..., Ended], cluster: 
 
 
 def test_another_cluster_to_change(asked: Callable[..., Ended]) -> None:
-    """Found out by what both list, though they have one name."""
+    """Addresses that lead to two clusters of the same name for looking and for changing are a problem."""
     with running_simulator(GUARDED, token=CHANGING) as other:
         line = lines(ended := asked(LOOKING, "--change-admin-url", other.admin_urls[0], change=CHANGING))[CHANGE]
     assert (ended.code, line["state"]) == (1, "problem")
@@ -101,7 +101,7 @@ def test_another_cluster_to_change(asked: Callable[..., Ended]) -> None:
 
 
 def test_nobody_there_to_change(asked: Callable[..., Ended]) -> None:
-    """It could not be looked at."""
+    """The rights to change are unknown, with exit code 2, if the address for changes does not answer."""
     line = lines(ended := asked(LOOKING, "--change-admin-url", "http://127.0.0.1:1", change=CHANGING))[CHANGE]
     assert (ended.code, line["state"]) == (2, "unknown")
     assert "that the broker runs" in line["remedy"]
@@ -115,7 +115,7 @@ def test_everybody_may_change(steward: Steward) -> None:
 
 
 def test_a_token_that_expired(asked: Callable[..., Ended]) -> None:
-    """Brokers only say that they do not take it: when it ended stands in the token."""
+    """An expired token is a problem, and the line says for whom it was and when it ended."""
     line = lines(ended := asked(a_token(sub="watcher", exp=86_400)))["token"]
     assert (ended.code, line["state"]) == (2, "problem")
     assert line["words"] == "the one for 'watcher' expired at 1970-01-02 00:00 UTC"
@@ -123,14 +123,14 @@ def test_a_token_that_expired(asked: Callable[..., Ended]) -> None:
 
 
 def test_a_port_where_nobody_speaks_http(steward: Steward) -> None:
-    """Such as that of Pulsar's own protocol."""
+    """The remedy for a port that does not speak HTTP asks whether it is the admin port."""
     with saying(b"\x00\x00\x00\x08\x00\x00\x00\x04\x08\x0d\x6a\x00") as place:
         line = address_line(steward("doctor", "--admin-url", f"http://{place}", "--json"))
     assert "is that the admin port of a Pulsar broker (8080 or 8443 by default)" in line["remedy"]
 
 
 def test_a_proxy_where_nobody_is(steward: Steward) -> None:
-    """It is named, and not the broker."""
+    """The line on the address names a proxy that cannot be reached, and the remedy is to check the proxy."""
     options = ["--admin-url", "https://b-1:8443", "--proxy", "http://127.0.0.1:1", "--json"]
     line = address_line(steward("doctor", *options))
     assert "proxy" in line["words"]

@@ -70,7 +70,7 @@ def this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_healthy(steward: Steward, told: Callable[..., str], golden: Golden) -> None:
-    """Every line, and nothing to do."""
+    """The report on a healthy cluster has the golden text, in which no line has a remedy."""
     with running_simulator(ClusterSpec()) as cluster:
         golden(told(lines(steward("doctor", *urls_of(cluster), "--json"))))
 
@@ -83,7 +83,7 @@ def test_as_text(steward: Steward, golden: Golden, home: Path) -> None:
 
 
 def test_a_remedy_that_asks_ends_with_its_question_mark(steward: Steward) -> None:
-    """All others end with a full stop."""
+    """A remedy that is a question ends with its question mark and without a full stop."""
     with running_simulator(ClusterSpec(brokers=1)) as cluster:
         cluster.faults.add(Fault(Answer(404, "no such page"), path="/admin/v2/brokers/version"))
         ended = steward("doctor", "--admin-url", cluster.admin_urls[0])
@@ -104,7 +104,7 @@ TROUBLES = {
 
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_a_trouble_of_a_cluster(steward: Steward, told: Callable[..., str], golden: Golden, trouble: str) -> None:
-    """All that is said of it."""
+    """Each trouble of a cluster has its golden text in the lines on version, load manager and clock."""
     with running_simulator(TROUBLES[trouble]) as cluster:
         report = lines(steward("doctor", "--admin-url", cluster.admin_urls[0], "--json"))
     names = ("version", "load manager", "clock")
@@ -135,7 +135,7 @@ def test_addresses(steward: Steward, told: Callable[..., str], golden: Golden) -
 
 
 def test_rights(steward: Steward, told: Callable[..., str], golden: Golden, tmp_path: Path) -> None:
-    """A wrong token, a superuser, a role with too few rights, and a token that has expired."""
+    """The lines on rights have a text for a wrong token, a superuser, too few rights and an expired token."""
     roles = {name: a_token(sub=name) for name in ("admin", "watcher")} | {"late": a_token(sub="late", exp=1)}
 
     def of(spec: ClusterSpec, given: str, *, may_read: bool = True) -> str:
@@ -157,7 +157,7 @@ def test_rights(steward: Steward, told: Callable[..., str], golden: Golden, tmp_
 
 
 def test_this_machine(steward: Steward, told: Callable[..., str], golden: Golden, home: Path) -> None:
-    """A home that is open to others, and policies: one that is right, and one with a key that there is not."""
+    """The lines on this machine have a text for an open home, a valid policy and a policy with an unknown key."""
     home.chmod(0o755)
     (home / "policies").mkdir()
     (home / "policies" / "east.yaml").write_text("tc_skew: {warning_spread_coordinators: 3}\n", encoding="utf-8")
@@ -185,7 +185,7 @@ def test_a_ledger(steward: Steward, told: Callable[..., str], golden: Golden, ho
 
 
 def test_events(steward: Steward, told: Callable[..., str], golden: Golden) -> None:
-    """One address that is reached, and one that is not; no address."""
+    """The lines on events have a text for an address that is reached, one that is not, and an invalid one."""
     with running_simulator(ClusterSpec(brokers=1)) as cluster:
         place = cluster.admin_urls[0].removeprefix("http://")
         report = lines(steward("doctor", "--events-url", f"pulsar://{place},127.0.0.1:1", "--json"))
@@ -199,7 +199,7 @@ def as_report(found: Iterable[Line]) -> dict[str, dict[str, str]]:
 
 
 def test_java_and_spark(told: Callable[..., str], golden: Golden, tmp_path: Path) -> None:
-    """Right ones; too old; none."""
+    """The lines on Java and Spark have a text for new versions, for old versions and for missing programs."""
     for name, java, spark in (("new", "17.0.15", "4.3.0"), ("old", "1.8.0_292", "3.5.1")):
         a_program(tmp_path / name, "java", f'openjdk version "{java}"')
         a_program(tmp_path / name, "spark-submit", f"version {spark}")
@@ -208,7 +208,7 @@ def test_java_and_spark(told: Callable[..., str], golden: Golden, tmp_path: Path
 
 
 def test_packages(steward: Steward, told: Callable[..., str], golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two that overwrote each other, and an Airflow without approvals."""
+    """The lines on packages have a text for PySpark that was overwritten and an Airflow without approvals."""
     spark = InstalledSpark("4.3.0", "4.2.0", 515, 99)
     airflow = InstalledAirflow("3.0.6", "1.21.0")
     monkeypatch.setattr("pulsar_steward.cli.doctor.spark.installed_airflow", lambda: airflow)

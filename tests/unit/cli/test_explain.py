@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("check_id", BY_ID)
 def test_every_check_is_explained(steward: Steward, check_id: str) -> None:
-    """Title, every step of the advice, remedy and source; in lines that fit."""
+    """The explanation of a check has its title, its source and every step of its advice."""
     info = BY_ID[check_id]
 
     ended = steward("explain", check_id)
@@ -52,7 +52,7 @@ def test_thresholds_are_said_with_their_defaults(steward: Steward) -> None:
     ],
 )
 def test_a_check_that_is_none_is_told_with_what_may_be_meant(steward: Steward, given: str, words: str) -> None:
-    """Exit code 2, one line."""
+    """An unknown check ends the command with exit code 2 and one line that suggests a check or the list."""
     ended = steward("explain", given)
 
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)

@@ -42,7 +42,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
 
 
 def test_a_halted_cluster_is_not_changed_until_it_is_resumed(steward: Steward, engine: Engine, golden: Golden) -> None:
-    """The next call is not even intended; the refusal says who halted it, where and why."""
+    """No call is recorded for a halted cluster until it is resumed; the refusal says who halted it and why."""
     halted = steward("halt", CLUSTER, "--reason", "brokers are\nbeing upgraded")
     with pytest.raises(Halted, match=r"by alice at .* \(steward halt\) at .*: brokers"):
         record_move(engine, BUNDLE, datetime.now(UTC))
@@ -56,7 +56,7 @@ def test_a_halted_cluster_is_not_changed_until_it_is_resumed(steward: Steward, e
 
 
 def test_what_is_halted_is_listed(steward: Steward, engine: Engine) -> None:
-    """That of all clusters first; what was resumed is not."""
+    """The list of halts begins with that of all clusters, and has none that was resumed."""
     empty = steward("halt")
     for arguments in (["west"], ["east"], ["--all"], ["north"]):
         assert steward("halt", *arguments, "--reason", "tests").code == 0
@@ -85,7 +85,7 @@ def test_what_is_halted_is_listed(steward: Steward, engine: Engine) -> None:
 def test_an_end_says_what_still_holds(
     steward: Steward, engine: Engine, halts: list[list[str]], resumed: list[str], said: list[str]
 ) -> None:
-    """The halt of all and those of single clusters end one by one."""
+    """The halt of all clusters and those of single clusters end one by one, and those that hold are listed."""
     for arguments in halts:
         assert steward("halt", *arguments, "--reason", "tests").code == 0
 
@@ -100,7 +100,7 @@ def test_an_end_says_what_still_holds(
 
 @pytest.mark.parametrize("known", [True, False])
 def test_a_name_that_no_plan_has_is_halted_and_doubted(steward: Steward, engine: Engine, known: bool) -> None:
-    """A stop is never refused, and a typing error never goes unseen."""
+    """A cluster for which the ledger holds no plan is halted as well, with a warning about its name."""
     if known:
         record_move(engine, BUNDLE, NOW)
 
@@ -158,7 +158,7 @@ def test_a_user_without_a_name_can_halt_too(steward: Steward, engine: Engine, mo
 def test_a_name_from_the_environment_is_cut_to_what_the_ledger_keeps(
     steward: Steward, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """PostgreSQL would refuse a longer one, and so the halt."""
+    """The name of the person who halts a cluster is cut to the length that the ledger can hold."""
     monkeypatch.setenv("LOGNAME", "a" * 300)
 
     assert steward("halt", "east", "--reason", "tests").code == 0

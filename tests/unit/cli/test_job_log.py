@@ -64,7 +64,7 @@ def test_a_job_logs_plain_lines_to_anybody_else() -> None:
 
 
 def test_what_is_no_record() -> None:
-    """Java's lines, and JSON of anybody else."""
+    """Lines of Java's log and JSON of another form are not read as records."""
     others = ("{}", "[1]", '{"msg":"x"}', '{"words":"x","level":"INFO"}', '{"steward":"other","words":"x"}')
     for line in ("26/01/01 WARN Utils: x", "", "\udc80", *others):
         assert job_record(line) is None

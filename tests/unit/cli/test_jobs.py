@@ -76,7 +76,7 @@ def test_the_last_line_of_a_job_is_what_it_made(tmp_path: Path) -> None:
     ],
 )
 def test_a_job_that_fails_says_why_and_no_secret(tmp_path: Path, text: str, words: str) -> None:
-    """An error of its own with a remedy, or else its last lines."""
+    """The error about a failed job has the job's own error or its last lines, and no secret."""
     with pytest.raises(JobFailed) as caught:
         run_job(a_script(tmp_path, text), [], os.environ | {"STEWARD_ADMIN_TOKEN": TOKEN}, lambda _: None)
 
@@ -92,7 +92,7 @@ def runs(process: psutil.Process) -> bool:
 
 
 def test_a_job_ends_when_the_command_does(tmp_path: Path) -> None:
-    """An interruption leaves nothing running, not even what the job started."""
+    """An interruption ends the job and every process that the job started."""
     script = a_script(
         tmp_path,
         "import subprocess\n"
@@ -131,7 +131,7 @@ def job(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("command", ["checkup", "plan"])
 def test_a_spark_looks_where_its_master_is_named(steward: Steward, job: Path, tmp_path: Path, command: str) -> None:
-    """The cluster goes by its own name, the policy as JSON, the master to Spark, the token not among the arguments."""
+    """The job gets the cluster's own name, the policy as JSON and Spark's master, and no token as an argument."""
     (tmp_path / "token").write_text(TOKEN, encoding="utf-8")
     (tmp_path / "policy").write_text("clusters: {west: {admin: {read_attempts: 7}}}", encoding="utf-8")
     given = ["--token-file", tmp_path / "token", "--policy", tmp_path / "policy", "--keep", tmp_path / "out"]

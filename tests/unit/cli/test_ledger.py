@@ -70,7 +70,7 @@ def test_a_ledger_as_it_was_written(steward: Steward, url: str) -> None:
 
 
 def test_dry_runs_can_be_read_again(steward: Steward, url: str) -> None:
-    """Each with who ran it and when, line by line, the oldest first; names from outside steer no terminal."""
+    """Dry runs are printed with their run and time, the oldest first, and control characters are escaped."""
     engine = open_ledger(url)
     (plan,) = LedgerReader(engine).plans(CLUSTER)
     assert steward("ledger", "dry-runs", plan.plan_id).out.endswith(f"no dry run of {plan.plan_id}\n")
@@ -86,7 +86,7 @@ def test_dry_runs_can_be_read_again(steward: Steward, url: str) -> None:
 
 
 def test_dry_runs_of_no_plan(steward: Steward, url: str) -> None:
-    """A plan that is not there is an error, not silence."""
+    """The dry runs of an unknown plan are an error with exit code 2."""
     ended = steward("ledger", "dry-runs", "no-such-plan")
 
     assert (ended.code, ended.out) == (2, "")
@@ -119,7 +119,7 @@ def test_a_noted_head_stays_in_a_chain_that_grew(steward: Steward, url: str) -> 
     ids=["changed", "removed", "inserted", "unlinked", "steering the terminal"],
 )
 def test_tampering_ends_with_1(steward: Steward, url: str, statement: Executable, words: str) -> None:
-    """Every place is named on a line of its own; no head is told that somebody could note."""
+    """Tampering ends the verification with exit code 1 and a line for each place, and no head is printed."""
     tamper(url, statement)
 
     ended = steward("ledger", "verify")
@@ -132,7 +132,7 @@ def test_tampering_ends_with_1(steward: Steward, url: str, statement: Executable
 
 
 def test_a_chain_written_anew_is_not_the_one_that_was_noted(steward: Steward, url: str, tmp_path: Path) -> None:
-    """It holds together in itself; only a head from elsewhere shows it."""
+    """A chain that was written anew is valid in itself, and is detected by a head that was noted before."""
     noted = head_of(steward)
     (tmp_path / "ledger.db").unlink()
     engine = open_ledger(url)
@@ -148,7 +148,7 @@ def test_a_chain_written_anew_is_not_the_one_that_was_noted(steward: Steward, ur
 
 @pytest.mark.parametrize("noted", ["", "4", "4:abc", f"-4:{'0' * 64}", f"4:{'g' * 64}", f"4 {'0' * 64}"])
 def test_a_head_that_is_none_ends_with_2(steward: Steward, url: str, noted: str) -> None:
-    """A typing error is no tampering."""
+    """A noted head of an invalid form ends the verification with exit code 2."""
     ended = steward("ledger", "verify", f"--noted={noted}")
 
     assert (ended.code, ended.out) == (2, "")
@@ -168,7 +168,7 @@ def test_a_damaged_database_ends_with_2(steward: Steward, tmp_path: Path, url: s
 
 
 def test_an_export_is_the_same_in_a_file_and_on_standard_output(steward: Steward, tmp_path: Path, url: str) -> None:
-    """One JSON object a line, in the order of the chain; the file is its owner's."""
+    """An export has one JSON object a line in the order of the chain, and only its owner can read its file."""
     file = tmp_path / "out.jsonl"
 
     printed = steward("ledger", "export")
@@ -203,7 +203,7 @@ def test_a_file_that_an_export_cannot_make(steward: Steward, tmp_path: Path, url
 
 
 def test_an_upgrade_brings_an_earlier_ledger_up_to_date(steward: Steward, tmp_path: Path) -> None:
-    """Said with the version; once more changes nothing."""
+    """An upgrade brings an earlier ledger to this Steward's version, and a second upgrade reports the same."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     engine = create_engine(url)
     with engine.begin() as connection:

@@ -42,7 +42,7 @@ ALL = [*READING, "ledger upgrade"]
     ],
 )
 def test_a_ledger_that_cannot_be_opened(steward: Steward, command: str, url: str | None, words: str) -> None:
-    """No file is made, and no password is taken from the arguments or repeated."""
+    """Each command refuses a ledger that is not there and a URL with a password, which is not shown."""
     ended = steward(*command.split(), *(["--ledger", url] if url else []))
 
     assert (ended.code, ended.out) == (2, "")
@@ -52,7 +52,7 @@ def test_a_ledger_that_cannot_be_opened(steward: Steward, command: str, url: str
 
 @pytest.mark.parametrize("command", READING)
 def test_only_an_upgrade_makes_tables(steward: Steward, tmp_path: Path, command: str) -> None:
-    """Every other command leaves a ledger as it is and names the remedy, which helps."""
+    """Every command but the upgrade leaves a ledger without tables as it is, and names the upgrade as the remedy."""
     (tmp_path / "ledger.db").touch()
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
 

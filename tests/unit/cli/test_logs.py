@@ -53,7 +53,7 @@ def test_logs_are_told_in_the_same_report(steward: Steward, healthy: str, log: P
 
 
 def test_several_files_may_be_named(steward: Steward, healthy: str, log: Path, tmp_path: Path) -> None:
-    """Behind one option, as a shell's pattern gives them, or by several."""
+    """Several files of logs may follow one option, or each its own."""
     dump = tmp_path / "dump.txt"
     dump.write_text(a_dump(("pulsar-io-4-1", "waits")), encoding="utf-8")
 
@@ -64,7 +64,7 @@ def test_several_files_may_be_named(steward: Steward, healthy: str, log: Path, t
 
 
 def test_the_document_is_of_the_same_form(steward: Steward, tmp_path: Path, log: Path) -> None:
-    """Checks of logs come last, and nothing of them is there without the option."""
+    """The document with logs has the checks of logs last; without the option it has none of them."""
     snapshot = written(tmp_path / "snapshot", **skewed())
     page, document, without = (tmp_path / name for name in ("a.html", "a.json", "b.json"))
 
@@ -83,7 +83,7 @@ def test_the_document_is_of_the_same_form(steward: Steward, tmp_path: Path, log:
 def test_what_a_log_holds_is_text(
     steward: Steward, healthy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No markup, no escape sequence, no direction, and no token of the command."""
+    """Markup and control characters of a log are escaped in all output, and the token is not shown."""
     monkeypatch.setenv("STEWARD_ADMIN_TOKEN", TOKEN)
     log, page = tmp_path / "x.log", tmp_path / "a.html"
     told = f"12:00:00.000 ERROR Some <script>alert(1)</script> \x1b[31m \u202e {{{{7*7}}}} {TOKEN}\n"

@@ -56,7 +56,7 @@ CALL = ("GET", "/admin/v2/brokers", "b:1")
     ],
 )
 def test_wrong_arguments_end_with_2(steward: Steward, arguments: list[str], words: str) -> None:
-    """Never with 1, which would be a finding."""
+    """Wrong arguments end a command with exit code 2, as 1 would stand for a finding."""
     ended = steward(*arguments)
 
     assert (ended.code, ended.out) == (2, "")
@@ -104,7 +104,7 @@ def test_the_version_is_told(steward: Steward) -> None:
 
 
 def test_a_defect_ends_with_2_and_its_trace(steward: Steward, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A crash is no finding."""
+    """A crash ends a command with exit code 2, its trace, and a line that calls it a defect."""
 
     def broken(*_: object, **__: object) -> int:
         raise ZeroDivisionError("made up")
@@ -163,7 +163,7 @@ def test_an_error_is_one_line_with_its_remedy(error: StewardError, words: str) -
 
 
 def test_a_reader_that_goes_away_is_no_defect() -> None:
-    """`steward explain | head -1` prints a line and no trace."""
+    """A command whose output is closed by the reader ends with exit code 2 and prints no trace."""
     command = [sys.executable, "-m", "pulsar_steward.cli", "policy", "show", "--describe"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603 - fixed
         assert process.stdout is not None

@@ -43,14 +43,14 @@ def test_metrics_of_ledger_and_snapshot(steward: Steward, options: tuple[str, ..
 
 
 def test_only_the_cluster_that_is_named(steward: Steward, options: tuple[str, ...]) -> None:
-    """One that nobody knows has no snapshot."""
+    """Only the named cluster has metrics, and an unknown cluster has no readable snapshot."""
     ended = steward("metrics", *options, "--cluster", "west")
     assert 'cluster="east"' not in ended.out
     assert 'steward_snapshot_readable{cluster="west"} 0.0' in ended.out
 
 
 def test_a_file_is_replaced_as_a_whole(steward: Steward, options: tuple[str, ...], tmp_path: Path) -> None:
-    """A collector of another user can read it, and nothing is left beside it."""
+    """The file of metrics is replaced, other users may read it, and no other file is left beside it."""
     folder = tmp_path / "collected"
     folder.mkdir()
     file = folder / "steward.prom"
@@ -70,7 +70,7 @@ def test_a_file_that_cannot_be_written(steward: Steward, options: tuple[str, ...
 
 
 def test_a_broken_snapshot_is_said_and_counted(steward: Steward, options: tuple[str, ...], tmp_path: Path) -> None:
-    """The rest is written all the same."""
+    """A broken snapshot is reported and counted as not readable, and the other metrics are printed."""
     (part,) = (tmp_path / "snapshots").glob("*/*/findings/*.parquet")
     part.write_bytes(b"no parquet")
     ended = steward("metrics", *options)
@@ -81,6 +81,6 @@ def test_a_broken_snapshot_is_said_and_counted(steward: Steward, options: tuple[
 
 
 def test_a_ledger_is_needed(steward: Steward) -> None:
-    """Half of the metrics would be missing, and nobody would notice."""
+    """The command ends with exit code 2 without a ledger, and names the variable to set."""
     ended = steward("metrics")
     assert (ended.code, "STEWARD_LEDGER" in ended.err) == (2, True)

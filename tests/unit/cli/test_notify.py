@@ -60,7 +60,7 @@ def ledger(tmp_path: Path) -> str:
 
 
 def test_what_would_be_sent(steward: Steward, ledger: str, golden: Golden) -> None:
-    """To each recipient, and nothing is: the next time it is the same."""
+    """A dry run prints the messages for each recipient and sends none, so a second one counts as many."""
     ended = steward("notify", "--dry-run", "--ledger", ledger, "--airflow-url", "https://airflow.example.org")
     assert (ended.code, ended.err) == (0, "")
     golden(ended.out)
@@ -81,14 +81,14 @@ def test_without_recipients_nothing_would_be_sent(steward: Steward, home: Path) 
 
 
 def test_a_policy_that_does_not_hold_up_is_named(steward: Steward, home: Path) -> None:
-    """A connection for something else is no recipient's."""
+    """A recipient whose connection is for another purpose is refused, and the error has the prefix to use."""
     (home / "policy.yaml").write_text("notify: {recipients: {x: {connection: pulsar_admin_east, kind: webhook}}}")
     ended = steward("notify", "--dry-run")
     assert (ended.code, "steward_notify_" in ended.err) == (2, True)
 
 
 def test_doctor_looks_at_each_recipient(golden: Golden) -> None:
-    """One answers, another has no connection; and nothing is sent."""
+    """A recipient has a line if it answers, refuses the connection, has none, or cannot be looked up."""
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         port = server.getsockname()[1]
 

@@ -49,13 +49,13 @@ def _run(*arguments: str) -> list[object]:
 
 
 def test_what_is_given_arrives_in_its_struct() -> None:
-    """Also in a struct within a struct."""
+    """Options arrive in the fields of their struct, also in a struct within a struct."""
     arguments = ("f", "--hosts", "a", "--hosts", "b", "--quick", "--name", "n", "--last", "2")
     assert _run(*arguments) == ["f", Outer(name="n", inner=Inner(hosts=["a", "b"], quick=True)), 2]
 
 
 def test_what_is_not_given_is_the_field_s_default() -> None:
-    """A field that is no option keeps its own."""
+    """A field has its default if its option is not given, or if it is no option."""
     assert _run("f") == ["f", Outer(inner=Inner()), 1]
 
 
@@ -71,7 +71,7 @@ def test_two_structs_cannot_have_one_option() -> None:
 
 @pytest.mark.parametrize("command", [checkup, plan, doctor])
 def test_each_command_that_looks_reaches_a_cluster_in_every_way(command: object) -> None:
-    """The token's variable is no option."""
+    """Each command that reads a cluster has an option for every field of `Access` but the token's variable."""
     assert callable(command)
     expected = {field.name for field in msgspec.structs.fields(Access)} - {"token_variable"}
     assert expected <= set(inspect.signature(command).parameters)

@@ -70,7 +70,7 @@ def test_a_policy_that_holds_up(steward: Steward, tmp_path: Path, text: str, wor
 def test_a_policy_that_does_not(
     steward: Steward, tmp_path: Path, command: list[str], text: str | None, words: str
 ) -> None:
-    """Exit code 2 and one line that names the key and its place."""
+    """An invalid or missing policy ends the command with exit code 2 and one line that names the place."""
     policy = tmp_path / "p.yaml"
     if text is not None:
         policy.write_text(text, encoding="utf-8")
@@ -93,7 +93,7 @@ def test_every_trouble_has_a_line(steward: Steward, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("describe", [[], ["--describe"]])
 def test_what_is_in_force_can_be_used_as_a_policy(steward: Steward, tmp_path: Path, describe: list[str]) -> None:
-    """The values are YAML of the same policy; behind each stands where it comes from."""
+    """The printed policy reads back as the same policy, and each value from the file is marked as such."""
     policy = tmp_path / "p.yaml"
     policy.write_text("tc_skew: {cooldown_minutes: 5}\nevents: {topic: null}\nbrokers: {draining: ['b:1']}\n")
 
@@ -108,7 +108,7 @@ def test_what_is_in_force_can_be_used_as_a_policy(steward: Steward, tmp_path: Pa
 
 
 def test_the_defaults_are_shown_where_there_is_no_file(steward: Steward) -> None:
-    """Every key of every section."""
+    """The printed policy is the default one if there is no file."""
     ended = steward("policy", "show")
 
     assert values(ended.out) == Policy()
@@ -124,7 +124,7 @@ def test_overrides_are_shown_where_nobody_is_named(steward: Steward) -> None:
 
 
 def test_names_that_yaml_would_misread_are_quoted(steward: Steward, tmp_path: Path) -> None:
-    """They are read back as they were."""
+    """Names that YAML would read as other values are quoted, so that the printed policy reads back the same."""
     policy = tmp_path / "p.yaml"
     policy.write_text("tenants: {'7': &a {ack_holes: {warning_percent: 7}}, 'on': *a, 'a:b': *a, plain: *a}\n")
 
@@ -154,7 +154,7 @@ def test_names_that_yaml_would_misread_are_quoted(steward: Steward, tmp_path: Pa
 def test_each_value_says_where_it_comes_from(
     steward: Steward, cluster: str, namespace: str, section: str, key: str, line: str
 ) -> None:
-    """The nearest place that names it, and what it takes the place of."""
+    """Each value is printed with the nearest place that sets it and with the values that it replaces."""
     ended = steward("policy", "show", cluster, namespace, "--policy", EXAMPLE)
 
     assert ended.out.startswith(f"# in force for cluster {cluster}, namespace {namespace}\n# file: {EXAMPLE}\n")
@@ -194,7 +194,7 @@ def test_a_cluster_has_the_file_that_scheduled_runs_use(
     ],
 )
 def test_arguments_that_cannot_be_names(steward: Steward, arguments: list[str], words: str) -> None:
-    """One line, with the remedy."""
+    """Arguments that cannot be names end the command with exit code 2 and one line with the remedy."""
     ended = steward("policy", "show", *arguments)
 
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)

@@ -69,7 +69,7 @@ def record_no(engine: Engine, decision: Decision) -> int:
 def test_what_is_silent_is_listed_until_it_is_taken_back(
     steward: Steward, engine: Engine, decision: Decision, words: str
 ) -> None:
-    """Since when, by whom, until when and why; who takes it back is kept, and why."""
+    """A silent question is listed with who silenced it and until when; its end is recorded with a reason."""
     number = record_no(engine, decision)
     listed = steward("questions", "silent", CLUSTER)
     assert (listed.code, listed.err) == (0, "")
@@ -88,7 +88,7 @@ def test_what_is_silent_is_listed_until_it_is_taken_back(
 
 
 def test_of_one_cluster(steward: Steward, engine: Engine) -> None:
-    """Another one's is not listed."""
+    """The silent questions of other clusters are not listed if a cluster is named."""
     record_no(engine, Decision.SNOOZED)
     assert steward("questions", "silent", "elsewhere").out == "nothing is silent in cluster elsewhere by this ledger\n"
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def test_a_checkup_through_a_proxy(steward: Steward) -> None:
-    """Every call goes that way, to each broker."""
+    """A check-up through a proxy reads all brokers, and each of them is asked through the proxy."""
     with running_simulator(ClusterSpec()) as cluster, forward_proxy() as proxy:
         ended = steward("checkup", "--admin-url", cluster.admin_urls[0], "--proxy", proxy.url, "--json", "-")
         asked = [record.path for record in cluster.requests.all()]
@@ -33,7 +33,7 @@ def test_a_checkup_through_a_proxy(steward: Steward) -> None:
 
 
 def test_a_checkup_by_other_addresses_than_the_listed_ones(steward: Steward) -> None:
-    """The cluster lists 127.0.0.1; each broker is asked as localhost."""
+    """A check-up with an address map asks each broker at its mapped address."""
     with running_simulator(ClusterSpec()) as cluster, forward_proxy() as proxy:
         maps = []
         for url in cluster.admin_urls:
@@ -47,7 +47,7 @@ def test_a_checkup_by_other_addresses_than_the_listed_ones(steward: Steward) -> 
 
 
 def test_an_address_that_is_said_to_be_two_brokers_is_refused(steward: Steward) -> None:
-    """One of them would be read twice, and taken for the other."""
+    """An address map that gives two brokers the same address is refused before any statistics are read."""
     with running_simulator(ClusterSpec()) as cluster:
         url, *others = cluster.admin_urls
         listed = others[0].removeprefix("http://")

@@ -25,7 +25,7 @@ TOKEN = "made.up-token_of-a.superuser"
 
 
 def test_secrets_go_by_the_environment_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The job gets addresses and token there, and nothing that another shell left."""
+    """The environment of a job has the addresses and token of this command, and no variable of another cluster."""
     monkeypatch.setenv("STEWARD_ADMIN_CA_FILE", "/of/another/cluster")
     monkeypatch.setenv("STEWARD_ADMIN_TOKEN", "of-another-cluster")
     file = tmp_path / "token"
@@ -48,7 +48,7 @@ def test_secrets_go_by_the_environment_only(tmp_path: Path, monkeypatch: pytest.
 def test_where_the_token_comes_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, content: str | None, token: str | None
 ) -> None:
-    """The file goes before the variable; none is fine too."""
+    """The token file takes precedence over the variable, and a command works without a token too."""
     monkeypatch.setenv("STEWARD_ADMIN_TOKEN", variable)
     file = None
     if content is not None:
@@ -61,7 +61,7 @@ def test_where_the_token_comes_from(
 
 
 def test_how_the_cluster_is_reached_is_as_the_options_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A certificate's place holds for whoever runs elsewhere; limits are those of the cluster where it is named."""
+    """The path of a certificate is made absolute, and the limits are those of the named cluster."""
     monkeypatch.chdir(tmp_path)
     policy = Policy.model_validate({"clusters": {"west": {"admin": {"read_attempts": 7}}}})
     usual = Target(urls=("http://a:1",), policy=policy)
@@ -80,7 +80,7 @@ def test_how_the_cluster_is_reached_is_as_the_options_say(tmp_path: Path, monkey
 
 
 def test_an_empty_token_file_is_told(tmp_path: Path) -> None:
-    """It would let nobody in."""
+    """An empty token file is refused with an error that says so."""
     file = tmp_path / "token"
     file.touch()
 
@@ -96,7 +96,7 @@ def test_an_empty_token_file_is_told(tmp_path: Path) -> None:
     ],
 )
 def test_who_does_not_let_us_in_is_told(steward: Steward, arguments: list[str], words: str) -> None:
-    """No such address, or no token: one line after what was tried."""
+    """A refused connection or a missing token ends the check-up with exit code 2 and an error about the call."""
     with running_simulator(ClusterSpec(brokers=1), token=TOKEN) as cluster:
         ended = steward("checkup", *(each.replace("URL", cluster.admin_urls[0]) for each in arguments))
 
@@ -115,7 +115,7 @@ def test_a_name_that_can_be_no_folder_is_refused() -> None:
 
 
 def test_keeping_a_snapshot_needs_a_folder(steward: Steward, tmp_path: Path) -> None:
-    """A file in its place is told before anything is asked."""
+    """The check-up ends with exit code 2 if the folder for its snapshot cannot be made."""
     (tmp_path / "file").touch()
 
     ended = steward("checkup", "--admin-url", "http://127.0.0.1:1", "--keep", tmp_path / "file" / "below")

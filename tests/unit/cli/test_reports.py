@@ -47,7 +47,7 @@ def snapshot(tmp_path: Path) -> str:
 def test_a_checkup_ends_with_what_it_comes_to(
     steward: Steward, tmp_path: Path, changed: dict[str, list[dict[str, object]]], code: int, words: str
 ) -> None:
-    """The report goes to standard output, and nothing else does."""
+    """The exit code follows from what the check-up found, and only the report is printed."""
     ended = steward("checkup", "--snapshot", written(tmp_path / "s", **changed))
 
     assert (ended.code, ended.err) == (code, "")
@@ -56,7 +56,7 @@ def test_a_checkup_ends_with_what_it_comes_to(
 
 @pytest.mark.parametrize(("options", "verbose"), [([], False), (["-v"], True), (["--verbose"], True)])
 def test_everything_is_told_on_request(steward: Steward, snapshot: str, options: list[str], *, verbose: bool) -> None:
-    """Sources and reasons among it."""
+    """Sources and reasons are printed with `--verbose` only."""
     ended = steward("checkup", "--snapshot", snapshot, *options)
 
     assert ended.code == 1
@@ -80,7 +80,7 @@ def test_a_snapshot_that_nobody_diagnosed_is_told(
 
 
 def test_page_and_json_are_written(steward: Steward, snapshot: str, tmp_path: Path) -> None:
-    """Beside the report in the terminal; the places are told apart from it."""
+    """The page and the document are written beside the report, and their places go to standard error."""
     page, document = tmp_path / "a.html", tmp_path / "a.json"
 
     ended = steward("checkup", "--snapshot", snapshot, "--html", page, "--json", document)
@@ -93,7 +93,7 @@ def test_page_and_json_are_written(steward: Steward, snapshot: str, tmp_path: Pa
 
 
 def test_json_takes_the_place_of_text(steward: Steward, snapshot: str) -> None:
-    """A program reads standard output and nothing but the document."""
+    """The document or the page is all that is printed if its place is `-`."""
     ended = steward("checkup", "--snapshot", snapshot, "--json", "-")
 
     assert json.loads(ended.out)["outcome"] == "findings"
@@ -124,7 +124,7 @@ def test_what_cannot_be_looked_at_is_one_line(
     arguments: list[str],
     words: str,
 ) -> None:
-    """Exit code 2, the reason on standard error."""
+    """Wrong arguments end the check-up with exit code 2 and one line with the reason on standard error."""
     monkeypatch.chdir(tmp_path)
 
     ended = steward("checkup", *(snapshot if each == "SNAPSHOT" else each for each in arguments))
@@ -145,7 +145,7 @@ def test_what_cannot_be_looked_at_is_one_line(
 def test_a_policy_changes_what_would_be_proposed(
     steward: Steward, snapshot: str, tmp_path: Path, text: str, *, nothing: bool
 ) -> None:
-    """A protected namespace stays, and the report says why; what the policy says of another cluster is passed over."""
+    """A protected namespace gets no steps, for a stated reason; a policy for another cluster has no effect."""
     policy = tmp_path / "p.yaml"
     policy.write_text(text, encoding="utf-8")
 
@@ -167,7 +167,7 @@ def test_a_plan_is_shown_step_by_step(steward: Steward, snapshot: str) -> None:
 
 
 def test_a_plan_of_nothing_says_why(steward: Steward, tmp_path: Path) -> None:
-    """There is no empty answer."""
+    """The command says that nothing would be proposed if the plan is empty."""
     ended = steward("plan", "--snapshot", written(tmp_path / "s"))
 
     assert ended.code == 0
@@ -184,7 +184,7 @@ def test_a_plan_as_json_is_the_plan(steward: Steward, snapshot: str) -> None:
 
 
 def test_bundles_at_rest_are_left_alone(steward: Steward, snapshot: str, tmp_path: Path) -> None:
-    """A ledger that is named tells which bundles were moved just before the snapshot."""
+    """A plan leaves a bundle alone that was moved just before the snapshot by the named ledger."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     engine = open_ledger(url)
     record_move(engine, "0x80000000_0x90000000", NOW - timedelta(minutes=5))

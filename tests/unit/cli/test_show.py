@@ -55,7 +55,7 @@ def without_digests(text: str) -> str:
 
 
 def test_a_plan_is_shown_with_what_became_of_it(steward: Steward, url: str, golden: Golden) -> None:
-    """Steps, question, answer with comment, outcome, proof, and the plan that took its place."""
+    """A plan is shown with its steps, question, answer and comment, outcome, proof and successor."""
     ended = steward("show", PLAN.plan_id, "--ledger", url)
 
     assert ended.code == 0
@@ -65,7 +65,7 @@ def test_a_plan_is_shown_with_what_became_of_it(steward: Steward, url: str, gold
 def test_a_plan_that_nobody_answered_says_so(
     steward: Steward, url: str, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
-    """The ledger may be named in the environment."""
+    """A plan without an answer is shown as such, and the ledger may be named in the environment."""
     monkeypatch.setenv("STEWARD_LEDGER", url)
 
     ended = steward("show", NEWER.plan_id)
@@ -95,7 +95,7 @@ def test_a_question_that_ended_is_shown_with_its_reason(steward: Steward, tmp_pa
 
 
 def test_a_plan_that_is_not_there_is_told_with_those_that_are(steward: Steward, url: str) -> None:
-    """An id cut short is guessed."""
+    """An unknown plan is an error that suggests a similar id, or another ledger."""
     ended = steward("show", PLAN.plan_id[:-3], "--ledger", url)
 
     assert ended.code == 2

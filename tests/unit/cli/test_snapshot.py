@@ -64,7 +64,7 @@ def temporary(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def test_looking_takes_neither_java_nor_a_process_of_its_own(
     steward: Steward, no_java: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """It tells how far it is, changes nothing, and keeps the snapshot where that was asked for, the token nowhere."""
+    """A check-up needs no Java and no other process, only reads, and keeps a snapshot without the token."""
     monkeypatch.setattr(subprocess, "Popen", None)
     (tmp_path / "token").write_text(TOKEN, encoding="utf-8")
     given = ["--token-file", tmp_path / "token", "--keep", tmp_path / "new" / "kept"]
@@ -86,7 +86,7 @@ def test_looking_takes_neither_java_nor_a_process_of_its_own(
 
 
 def test_the_name_that_was_given_is_the_one_that_counts(steward: Steward, temporary: Path) -> None:
-    """For the policy and in the report; how much is looked at is the policy's too; what was read is removed."""
+    """The given name of a cluster selects the policy and is in the report; temporary files are removed."""
     policy = temporary.parent / "policy.yaml"
     text = "{collect: {drilled_topics: 1}, backlog_quota_missing: {warning_backlog_bytes: 1}}"
     policy.write_text(f"clusters: {{west: {text}}}", encoding="utf-8")
@@ -103,7 +103,7 @@ def test_the_name_that_was_given_is_the_one_that_counts(steward: Steward, tempor
 
 
 def test_the_first_words_do_not_wait_for_an_answer(tmp_path: Path) -> None:
-    """Somebody who has just hit enter sees that it began, and whom it asks."""
+    """The first message names the address that is asked, and comes before the cluster has answered."""
     said: list[tuple[float, str]] = []
     with running_simulator(ClusterSpec(brokers=1)) as cluster:
         cluster.faults.add(Fault(Delay(1.2), path="configuration/runtime"))
@@ -163,7 +163,7 @@ def test_who_is_quick_is_not_told(
 
 
 def test_a_broker_that_is_gone_makes_it_partial(steward: Steward, temporary: Path) -> None:
-    """It is told at once, in plain words whatever it is called, and once; warnings of Python's own are not."""
+    """A broker and a namespace that cannot be read make the report partial, and each is told once in plain text."""
     with running_simulator(ClusterSpec(tc_owner=0), session_s=3600) as cluster:
         gone = cluster.active_brokers()[-1]
         cluster.kill_broker(gone)
@@ -197,7 +197,7 @@ def test_a_cluster_none_of_whose_brokers_can_be_read(steward: Steward, temporary
 
 
 def test_a_folder_that_cannot_be_written_to_is_told(steward: Steward, tmp_path: Path) -> None:
-    """It is no defect of Steward."""
+    """A folder that cannot be written to ends the check-up with exit code 2 and a line with the reason."""
     (tmp_path / "cluster=local").touch()
     with running_simulator(ClusterSpec(brokers=1)) as cluster:
         ended = steward("checkup", *urls_of(cluster), "--keep", tmp_path)
@@ -217,7 +217,7 @@ def test_a_check_without_a_page_has_none() -> None:
 def test_progress_goes_to_standard_error(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *, terminal: bool
 ) -> None:
-    """Plain lines without a terminal; behind a spinner in one."""
+    """Progress goes to standard error, as plain lines without a terminal and with a spinner in one."""
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     if terminal:

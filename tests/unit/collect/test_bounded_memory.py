@@ -137,7 +137,7 @@ def allocated() -> int:
 )
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is told by Linux's /proc only")
 def test_a_document_of_500_megabytes_is_read_in_half_of_it(tmp_path: Path) -> None:
-    """Every topic is there, and the clients of the one with 10,000 consumers that are worst."""
+    """A document of 500 MB is read in less than 250 MB, with all its topics and a bounded number of clients."""
     settings = AdminSettings(urls=("http://127.0.0.1:1",), limits=AdminPolicy(read_attempts=1))
     scope = Scope(datetime(2026, 1, 1, 0, 5, tzinfo=UTC), CollectPolicy(clients_per_subscription=3))
     Broker.ranges = tuple(name for name, _ in bundles())

@@ -57,7 +57,7 @@ CASES = {
 def test_all_bundles(
     told: list[dict[str, Any]], partial: bool, expected: dict[tuple[str, str], tuple[str | None, bool, int | None]]
 ) -> None:
-    """Every bundle is there once, in order, with its owner where that is certain."""
+    """The table has every bundle once and in order, with its owner if that is certain."""
     made = all_bundles(table(NAMESPACES, [NAMESPACE]), table(BUNDLES, told), partial=partial)
 
     assert made.schema == schema_of(BUNDLES)
@@ -69,7 +69,7 @@ def test_all_bundles(
 
 
 def test_a_cluster_without_namespaces_has_no_bundles() -> None:
-    """One of which nothing could be read."""
+    """A cluster whose namespaces and brokers could not be read has no bundles."""
     assert all_bundles(table(NAMESPACES, []), table(BUNDLES, []), partial=True).num_rows == 0
 
 

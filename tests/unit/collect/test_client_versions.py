@@ -48,7 +48,7 @@ def topic(*consumers: ConsumerStatistics, publishers: tuple[PublisherStatistics,
 
 
 def test_clients_are_counted_by_version() -> None:
-    """Hosts and an example only of those that something is known against."""
+    """Clients are counted by version; a version with a known trouble has hosts and an example, others no hosts."""
     found = rows_of(
         {
             "persistent://a/b/z": topic(consumer(OLD, "10.0.0.2", "z"), consumer(NEW), publishers=(producer(NEW),)),
@@ -72,7 +72,7 @@ def test_clients_without_a_version_are_counted_too() -> None:
 
 
 def test_what_clients_say_is_bounded() -> None:
-    """Versions, their length, and hosts: a client may say anything."""
+    """The number and length of versions and the number of hosts are bounded, and every consumer is counted."""
     many = [consumer(f"x{number}" + "y" * 1000) for number in range(MAX_VERSIONS * 3)]
     hosts = [consumer(OLD, f"10.0.{number >> 8}.{number & 255}") for number in range(MAX_HOSTS + 500)]
     found = rows_of({"persistent://a/b/c": topic(*hosts, *many)})

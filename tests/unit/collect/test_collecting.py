@@ -159,7 +159,7 @@ def test_looking_closer_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_suspects_are_looked_at_closer(tmp_path: Path) -> None:
-    """Those that are loaded: their own figures and policies stand beside each other; a healthy topic is left alone."""
+    """Loaded topics with trouble are read in detail, with their own policies; a healthy topic is not."""
     with running(TROUBLED, token=TOKEN) as cluster:
         url = f"{cluster.admin_urls[0]}/admin/v2/persistent/acme/orders/t/retention"
         retention = {"retentionTimeInMinutes": 60, "retentionSizeInMB": 100}
@@ -180,7 +180,7 @@ def test_suspects_are_looked_at_closer(tmp_path: Path) -> None:
 
 
 def test_nobody_is_looked_at_closer_where_the_policy_says_so(tmp_path: Path) -> None:
-    """A budget of none leaves the table empty."""
+    """A budget of no topics leaves the table of details empty, and no topic is asked about."""
     with running(TROUBLED, token=TOKEN) as cluster:
         none = msgspec.structs.replace(ORDER, policy=CollectPolicy(drilled_topics=0))
         snapshot = opened(settings_of(cluster), tmp_path, none)
@@ -190,7 +190,7 @@ def test_nobody_is_looked_at_closer_where_the_policy_says_so(tmp_path: Path) -> 
 
 
 def test_endpoints_of_the_policy_are_asked_without_the_token(cluster: Simulator, tmp_path: Path) -> None:
-    """A bookie's series come beside the brokers'; one that does not answer has none."""
+    """The metrics of a policy's endpoint are in the snapshot; an endpoint that does not answer has none."""
     with running(ClusterSpec(brokers=1)) as other:
         url = f"{other.admin_urls[0]}/metrics/"
         policy = CollectPolicy(metrics_urls=(f"bookie={url}", "zookeeper=http://127.0.0.1:1/metrics"))
@@ -206,7 +206,7 @@ def test_endpoints_of_the_policy_are_asked_without_the_token(cluster: Simulator,
 
 
 def test_a_broker_that_died_makes_the_snapshot_partial(cluster: Simulator, tmp_path: Path) -> None:
-    """It stays listed for a while: what it may own is unknown, and nothing is said to be healthy."""
+    """A broker that died makes the snapshot partial: what it may own is unknown, and no check is clear."""
     dead = cluster.admin_urls[1].partition("//")[2]
     cluster.kill_broker(dead)
 
@@ -220,7 +220,7 @@ def test_a_broker_that_died_makes_the_snapshot_partial(cluster: Simulator, tmp_p
 
 
 def test_a_namespace_that_fails_makes_the_snapshot_partial(cluster: Simulator, tmp_path: Path) -> None:
-    """The others are there all the same."""
+    """A namespace that cannot be read makes the snapshot partial, and the others are in it."""
     cluster.faults.add(Fault(Answer(500), path="/namespaces/acme/idle$", times=None))
 
     snapshot = opened(settings_of(cluster), tmp_path)
@@ -230,7 +230,7 @@ def test_a_namespace_that_fails_makes_the_snapshot_partial(cluster: Simulator, t
 
 
 def test_coordinators_that_nobody_loaded_are_nowhere(tmp_path: Path) -> None:
-    """Their bundles carry the positions that can be computed, and looking does not load them."""
+    """Coordinators that are not loaded have computed positions and no broker, and the snapshot loads none."""
     with running(ClusterSpec(tc_loaded=False)) as cluster:
         settings = AdminSettings(urls=cluster.admin_urls)
         snapshot = opened(settings, tmp_path)
@@ -241,7 +241,7 @@ def test_coordinators_that_nobody_loaded_are_nowhere(tmp_path: Path) -> None:
 
 
 def test_a_wrong_token_is_told_at_once(cluster: Simulator, tmp_path: Path) -> None:
-    """Without the right one there is no snapshot at all."""
+    """A wrong token ends the collection with a 401, and no file is written."""
     with pytest.raises(NotAllowed, match="401"):
         collected(settings_of(cluster, "another.token_altogether"), tmp_path)
 
@@ -249,7 +249,7 @@ def test_a_wrong_token_is_told_at_once(cluster: Simulator, tmp_path: Path) -> No
 
 
 def test_a_cluster_of_which_no_broker_can_be_read_is_an_error(cluster: Simulator, tmp_path: Path) -> None:
-    """A snapshot of nothing would look like an empty cluster."""
+    """A collection that can read no broker is an error with the broker's reason."""
     cluster.faults.add(Fault(Answer(403, "no superuser"), path="broker-stats/topics", times=None))
 
     with pytest.raises(NobodyAnswered, match="403 no superuser"):
@@ -257,7 +257,7 @@ def test_a_cluster_of_which_no_broker_can_be_read_is_an_error(cluster: Simulator
 
 
 def test_collecting_and_judging_again_replaces_what_was_there(cluster: Simulator, tmp_path: Path) -> None:
-    """A task that is tried again leaves one snapshot, not two in one."""
+    """A second collection and diagnosis of the same snapshot replaces the first."""
     for _ in range(2):
         snapshot = diagnosed(settings_of(cluster), tmp_path)
 
@@ -266,7 +266,7 @@ def test_collecting_and_judging_again_replaces_what_was_there(cluster: Simulator
 
 
 def test_files_of_tries_that_did_not_end_well_do_not_count(cluster: Simulator, tmp_path: Path) -> None:
-    """A task that was tried again, or two that ran at once, left files that nobody named."""
+    """Files that an unfinished try left in the staging folder are removed and not counted."""
     folder = collected(settings_of(cluster), tmp_path)
     count = folder.read(TOPICS).num_rows
     (one, *_) = Path(folder.uri, TOPICS.name).glob("*.parquet")
@@ -295,7 +295,7 @@ def test_what_goes_wrong_leaves_no_snapshot_behind(cluster: Simulator, tmp_path:
 def test_the_token_never_travels_unencrypted_to_another_machine(
     cluster: Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A broker that is listed under a name elsewhere is not asked, nor any other: the snapshot is refused before."""
+    """A token that would go unencrypted to another machine ends the collection before statistics are read."""
 
     def with_one_more(reader: Reader) -> Overview:
         seen = look_over(reader)
@@ -314,7 +314,7 @@ def test_the_token_never_travels_unencrypted_to_another_machine(
 def test_brokers_are_divided_into_as_many_shards_as_are_asked_for(
     cluster: Simulator, tmp_path: Path, shards: int
 ) -> None:
-    """At most one for each broker; all of a broker's rows are in the same one."""
+    """Brokers are divided into the given number of shards, at most one a broker; a broker is in one shard only."""
     folder = SnapshotFolder(LocalFiles(), snapshot_uri(str(tmp_path), ORDER.cluster, ORDER.taken_at))
     settings, threads = settings_of(cluster), OnThreads(2)
     collect(settings, ORDER, folder, WrittenByTasks(settings, folder, threads, Division(shards, 2)), threads)

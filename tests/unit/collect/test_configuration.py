@@ -28,5 +28,5 @@ def test_of_a_broker_that_tells_its_passwords_none_is_kept() -> None:
 
 
 def test_the_names_are_those_of_a_real_broker() -> None:
-    """Of 4.0.7, but for those that brokers have since 4.2; a name that no broker tells would never be kept."""
+    """Every kept setting is one that a broker of 4.0.7 has, except for a setting that was added in 4.2."""
     assert kept(default_configuration()) == {key: default_configuration()[key] for key in sorted(KEPT - SINCE_4_2)}

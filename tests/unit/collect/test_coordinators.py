@@ -11,7 +11,7 @@ SIXTEEN = ranges_of([hex(min(number * 0x10000000, 0xFFFFFFFF)) for number in ran
 
 
 def test_sixteen_coordinators_fall_into_eight_of_sixteen_bundles() -> None:
-    """The counts are those measured on a real cluster: 3, 3, 2, 2, 2, 2, 1, 1."""
+    """The computed counts of coordinators by bundle are those of a real cluster: 3, 3, 2, 2, 2, 2, 1, 1."""
     placed = placement(16, [SystemBundle(str(each), "a:1", owner_known=True) for each in SIXTEEN])
 
     assert sorted(Counter(each.bundle for each in placed).values()) == [1, 1, 2, 2, 2, 2, 3, 3]
@@ -20,7 +20,7 @@ def test_sixteen_coordinators_fall_into_eight_of_sixteen_bundles() -> None:
 
 
 def test_an_owned_half_counts_before_the_bundle_that_it_was_cut_from() -> None:
-    """Boundaries and ownership are read one after the other: what is owned is newer than what is not."""
+    """A coordinator is placed in the owned half of a split bundle rather than in the whole bundle without owner."""
     whole = SystemBundle(str(BundleRange(0, 0xFFFFFFFF)), None, owner_known=True)
     half = SystemBundle(str(BundleRange(0, 0x80000000)), "a:1", owner_known=True)
 
@@ -30,7 +30,7 @@ def test_an_owned_half_counts_before_the_bundle_that_it_was_cut_from() -> None:
 
 
 def test_a_coordinator_in_no_known_bundle_is_unknown() -> None:
-    """Without boundaries nothing is said of who holds it."""
+    """A coordinator's bundle and broker are unknown when no bundles are known."""
     assert all(not each.broker_known and each.bundle is None for each in placement(2, []))
 
 

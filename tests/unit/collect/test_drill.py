@@ -48,7 +48,7 @@ def drilled(
 
 
 def test_a_suspects_own_statistics_are_read(cluster: Simulator) -> None:
-    """They tell what the broker-wide document does not: what is delayed, and how large the acknowledgements are."""
+    """A suspect's own statistics yield its delayed messages and the size of its acknowledgement state."""
     (row,) = drilled(cluster, 1, DetailRequest(WHOLE, PARTITION, internals=True))["drilled"]
 
     assert (row["topic"], row["namespace"], row["subscription"]) == (PARTITION, "acme/orders", "s")
@@ -59,7 +59,7 @@ def test_a_suspects_own_statistics_are_read(cluster: Simulator) -> None:
 
 
 def test_ledgers_are_asked_for_only_where_they_are_wanted(cluster: Simulator) -> None:
-    """It is a long answer."""
+    """Internal statistics are requested only for suspects of which they are wanted."""
     (row,) = drilled(cluster, 1, DetailRequest(WHOLE, PARTITION))["drilled"]
 
     assert row["ledgers"] is row["cursor_properties_json"] is None
@@ -103,7 +103,7 @@ def test_a_bundle_that_moved_is_not_followed(cluster: Simulator) -> None:
     ("path", "details", "policies"), [(r"/stats\?", 0, 1), ("/internalStats$", 1, 1), (r"/retention\?", 1, 0)]
 )
 def test_what_fails_is_left_out_alone(cluster: Simulator, path: str, details: int, policies: int) -> None:
-    """The others are there all the same."""
+    """A failed request does not affect the rows of the other requests."""
     cluster.faults.add(Fault(Answer(500), path=path, times=None))
 
     found = drilled(
@@ -114,14 +114,14 @@ def test_what_fails_is_left_out_alone(cluster: Simulator, path: str, details: in
 
 
 def test_a_broker_that_is_gone_is_asked_once(cluster: Simulator) -> None:
-    """No suspect of its is worth another time limit."""
+    """A broker that cannot be reached yields no rows."""
     cluster.kill_broker(broker(cluster, 1))
 
     assert drilled(cluster, 1, DetailRequest(WHOLE, PARTITION)) == {"drilled": [], "own_policies": []}
 
 
 def test_no_more_is_asked_when_the_time_is_up(cluster: Simulator) -> None:
-    """One call a second for one second is the question whether the bundle is owned, and nothing else."""
+    """A suspect's statistics are not requested once the time that the policy leaves for suspects is used up."""
     policy = CollectPolicy(drill_calls_per_second=1, drill_seconds=1)
 
     assert drilled(cluster, 1, DetailRequest(WHOLE, PARTITION), policy=policy)["drilled"] == []

@@ -26,7 +26,7 @@ def settings(first: int, count: int) -> TableBatch:
 
 
 def test_each_table_has_a_file_and_the_rows_of_others_are_left(tmp_path: Path) -> None:
-    """A table without rows has an empty file, so that its columns are known."""
+    """Each table gets a file of its own, also without rows, and rows of other tables are not taken."""
     bundles = TableBatch(BUNDLES, pa.RecordBatch.from_pylist([], schema=schema_of(BUNDLES)))
     with TableFiles(tmp_path, "part.parquet", (CONFIGURATION, CLIENTS)) as files:
         assert files.takes(settings(0, 3))
@@ -60,7 +60,7 @@ def test_row_groups_are_neither_tiny_nor_endless(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("table", SHARDED, ids=lambda table: table.name)
 def test_every_large_table_can_be_written(tmp_path: Path, table: Table) -> None:
-    """Each of its columns has a type that Parquet has."""
+    """A row of each large table can be written to Parquet."""
     empty = TableBatch(table, pa.RecordBatch.from_pylist([{}], schema=schema_of(table)))
     with TableFiles(tmp_path, "part.parquet", (table,)) as files:
         files.takes(empty)

@@ -53,7 +53,7 @@ CASES: dict[str, tuple[list[TopicStatistics], tuple[int, datetime | None, dateti
 
 @pytest.mark.parametrize(("topics", "expected"), CASES.values(), ids=CASES)
 def test_first_clients(topics: list[TopicStatistics], expected: tuple[int, datetime | None, datetime | None]) -> None:
-    """Also where a bundle comes in several parts, and to the second."""
+    """A bundle's topics with clients are counted, with their connection times, also when it is read in parts."""
     for size in (1, len(topics) or 1):
         clients = FirstClients()
         for start in range(0, len(topics), size):
@@ -64,5 +64,5 @@ def test_first_clients(topics: list[TopicStatistics], expected: tuple[int, datet
 
 
 def test_a_bundle_that_was_not_read_tells_nothing() -> None:
-    """It has no topics that are loaded."""
+    """A bundle that was not read has no topics with clients and no connection times."""
     assert FirstClients().of(BUNDLE) == (0, None, None)

@@ -42,7 +42,7 @@ def rows(pieces: Iterable[TableBatch]) -> dict[str, list[dict[str, str]]]:
 
 @pytest.mark.parametrize("most", [1 << 30, 2_000, 0], ids=["in memory", "some on disk", "all on disk"])
 def test_all_comes_back_in_order(temporary: Path, most: int) -> None:
-    """Wherever it was, each table's rows are those that were given; afterwards nothing is left of them."""
+    """Held rows come back complete and in order for each table, and no temporary file is left."""
     pieces = [piece(table, first) for first in range(0, 1000, 100) for table in (UNREAD, WRITTEN)]
     held = HeldRows(most)
     held.add(pieces)

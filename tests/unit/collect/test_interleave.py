@@ -27,7 +27,7 @@ def waiting(*calls: Callable[[], str]) -> Task[str]:
 
 
 def test_one_that_waits_long_holds_up_no_other() -> None:
-    """The first is answered only when all others have ended."""
+    """A task that waits for a long time does not delay the other tasks."""
     others_ended = Event()
 
     def slow() -> str:
@@ -61,7 +61,7 @@ def test_few_are_begun_at_a_time() -> None:
 
 
 def test_what_a_call_raises_is_raised_where_it_was_asked_for() -> None:
-    """Each thing decides itself what comes of it."""
+    """A call's error is raised in the task that requested it, and in the caller if the task does not handle it."""
 
     def fails() -> str:
         raise OSError("nobody there")

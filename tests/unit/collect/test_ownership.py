@@ -19,7 +19,7 @@ def test_a_bundle_that_is_still_owned_is_as_it_was() -> None:
 
 
 def test_a_bundle_that_was_split_hands_its_topics_to_the_halves() -> None:
-    """Each topic is in the half that its position falls into."""
+    """The topics of a split bundle are assigned to the halves by their hash positions."""
     owned = owned_by_namespace([f"acme/orders/{LOWER}", f"acme/orders/{UPPER}"])
 
     found = dict(as_owned_now(STATISTICS, owned))
@@ -30,7 +30,7 @@ def test_a_bundle_that_was_split_hands_its_topics_to_the_halves() -> None:
 
 
 def test_a_bundle_that_went_elsewhere_takes_its_topics_along() -> None:
-    """Topics outside all that the broker owns now are not its any more."""
+    """Topics outside the bundles that the broker owns now are left out."""
     lower_only = owned_by_namespace([f"acme/orders/{LOWER}", f"other/orders/{WHOLE}"])
 
     ((bundle, topics),) = as_owned_now(STATISTICS, lower_only)
@@ -41,5 +41,5 @@ def test_a_bundle_that_went_elsewhere_takes_its_topics_along() -> None:
 
 
 def test_heartbeat_namespaces_of_three_parts_are_read() -> None:
-    """Brokers own bundles of ``pulsar/<cluster>/<broker>`` too."""
+    """A heartbeat namespace of three parts, `pulsar/<cluster>/<broker>`, is read from the name of its bundle."""
     assert list(owned_by_namespace([f"pulsar/local/127.0.0.1:8080/{WHOLE}"])) == ["pulsar/local/127.0.0.1:8080"]

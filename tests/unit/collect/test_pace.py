@@ -23,7 +23,7 @@ class Clock:
 
 
 def test_calls_keep_their_distance() -> None:
-    """The first goes at once; one that took long costs the next nothing more."""
+    """Calls begin at least the policy's interval apart, and at once after a call that took longer."""
     clock = Clock()
     pace = Pace(4, 60, clock, clock.sleep)
     moments = []

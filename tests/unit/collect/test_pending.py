@@ -84,7 +84,7 @@ def test_of_those_that_are_asked_at_once_the_first_name_is_told(clock: SimpleNam
 
 
 def test_who_has_answered_is_counted() -> None:
-    """That is no matter of who is waited for: a broker is asked more than once."""
+    """Brokers that have answered are counted separately from brokers that are waited for."""
     pending = PendingBrokers()
     with pending.on("a:1"):
         assert pending.done == 0
@@ -97,7 +97,7 @@ def test_who_has_answered_is_counted() -> None:
 
 
 def test_all_brokers_that_are_read_are_waited_for_and_counted() -> None:
-    """One that is read is asked twice; one that cannot be reached is counted as well, as it is waited for no more."""
+    """A broker that is read is asked twice. It counts as done, and so does a broker that cannot be reached."""
     pending = Noted()
     with running_simulator(ClusterSpec(brokers=2), session_s=3600) as cluster:
         here, gone = cluster.active_brokers()

@@ -54,7 +54,7 @@ def test_bundles_are_asked_for_as_the_policy_bounds_it(policy: dict[str, int], b
 
 @pytest.mark.parametrize(("effect", "asked"), [(Answer(500), 4), (Answer(412, "Failed to find ownership"), 4)])
 def test_a_bundle_that_cannot_be_asked_for_is_left_out(effect: Answer, asked: int) -> None:
-    """The broker is read all the same."""
+    """A bundle whose positions cannot be read has none, and its broker is still read."""
     with running(SPEC) as cluster:
         cluster.faults.add(Fault(effect, path="acme/orders/.*/topicHashPositions", times=None))
         found = read_first(cluster, positions_from_topics=2)
@@ -65,7 +65,7 @@ def test_a_bundle_that_cannot_be_asked_for_is_left_out(effect: Answer, asked: in
 
 
 def test_the_worst_first_by_what_they_have_most_of() -> None:
-    """Topics, clients or throughput; the coordinators' bundles and single topics are not among them."""
+    """Bundles furthest above a limit come first. Bundles of coordinators or with a single topic are left out."""
     sums = {
         ("a/b", "1"): BundleSum(topics=150),
         ("a/b", "2"): BundleSum(topics=2, consumers=5000),

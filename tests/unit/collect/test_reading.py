@@ -61,7 +61,7 @@ def read_first(cluster: Simulator, **policy: Any) -> dict[str, list[dict[str, An
 
 
 def test_a_broker_yields_itself_its_bundles_topics_and_subscriptions(cluster: Simulator) -> None:
-    """Sums of topics are those of their bundles and of the broker."""
+    """A broker yields rows of its topics and bundles, and its own row, with the sums of the topics."""
     found = read_first(cluster)
     (broker,) = found["brokers"]
     topics = [row for row in found["topics"] if row["namespace"] == "acme/orders"]
@@ -79,7 +79,7 @@ def test_a_broker_yields_itself_its_bundles_topics_and_subscriptions(cluster: Si
 
 
 def test_a_bundle_tells_since_when_its_topics_have_clients() -> None:
-    """Of each topic the first client counts; bundles whose topics have none, or that hold none, tell no time."""
+    """A bundle keeps since when its topics have clients, and has no time if they have none."""
     older, newer = (
         TopicSpec("old", partitions=9, producers=2, new_producers=1),
         TopicSpec("new", 1, new_producers=1, producers=1),
@@ -98,7 +98,7 @@ def test_a_bundle_tells_since_when_its_topics_have_clients() -> None:
 
 
 def test_subscriptions_keep_their_figures(cluster: Simulator) -> None:
-    """Each partition's subscription is a row."""
+    """Each partition's subscription is a row with its own figures."""
     found = [row for row in read_first(cluster)["subscriptions"] if row["namespace"] == "acme/orders"]
 
     assert len(found) == 6
@@ -109,7 +109,7 @@ def test_subscriptions_keep_their_figures(cluster: Simulator) -> None:
 
 
 def test_clients_that_connected_lately_are_counted(cluster: Simulator) -> None:
-    """All of the made-up clients connected five minutes before the snapshot was taken."""
+    """Clients that connected within the policy's recent minutes are counted for subscriptions and topics."""
     now, before = read_first(cluster), read_first(cluster, recent_minutes=4)
 
     assert {row["consumers_connected_recently"] for row in now["subscriptions"]} == {2}
@@ -119,7 +119,7 @@ def test_clients_that_connected_lately_are_counted(cluster: Simulator) -> None:
 
 
 def test_the_worst_clients_of_a_subscription_are_named(cluster: Simulator) -> None:
-    """The first consumer holds two of the three unacknowledged messages, the second one."""
+    """A subscription's consumers with the most unacknowledged messages are named, as many as the policy permits."""
     (name, *others) = (row["topic"] for row in read_first(cluster)["clients"] if row["unacked_messages"] == 2)
     found = [row for row in read_first(cluster)["clients"] if row["topic"] == name]
 
@@ -134,7 +134,7 @@ def test_the_worst_clients_of_a_subscription_are_named(cluster: Simulator) -> No
 
 
 def test_clients_of_subscriptions_without_backlog_are_not_named() -> None:
-    """A healthy cluster's clients make no rows."""
+    """Clients of subscriptions without a backlog are counted but yield no rows."""
     healthy = TopicSpec("t", partitions=2, subscriptions=(SubscriptionSpec("s", consumers=2),))
     with running(ClusterSpec(namespaces=(NamespaceSpec("acme/orders", topics=(healthy,), owner=0),))) as cluster:
         found = read_first(cluster)
@@ -183,7 +183,7 @@ def test_metrics_that_are_too_long_are_cut_and_said() -> None:
     [("/metrics/", Answer(500)), ("/metrics/", Answer(302)), ("configuration/runtime", Answer(403))],
 )
 def test_a_broker_is_read_though_it_tells_no_metrics_or_settings(cluster: Simulator, path: str, effect: Answer) -> None:
-    """They are left out, and that is said where it can be mistaken."""
+    """A broker whose metrics or settings cannot be read is read without them."""
     cluster.faults.add(Fault(effect, path=path, times=None))
 
     found = read_first(cluster)
@@ -196,7 +196,7 @@ def test_a_broker_is_read_though_it_tells_no_metrics_or_settings(cluster: Simula
 
 
 def test_each_broker_tells_its_version_and_its_clock_in_one_answer(cluster: Simulator) -> None:
-    """While a cluster is being upgraded brokers differ, and what the least of them can do counts."""
+    """A broker's version is kept, and is requested only once."""
     (broker,) = read_first(cluster)["brokers"]
 
     assert broker["pulsar_version"] == "4.0.7"
@@ -205,14 +205,14 @@ def test_each_broker_tells_its_version_and_its_clock_in_one_answer(cluster: Simu
 
 
 def test_the_brokers_clock_is_compared(cluster: Simulator) -> None:
-    """It is this machine's, so that it is the same but for the second that HTTP tells it by."""
+    """The clock of a broker on this machine differs by two seconds at most."""
     (broker,) = read_first(cluster)["brokers"]
 
     assert abs(broker["clock_skew_milliseconds"]) <= 2000
 
 
 def test_bundles_of_the_coordinators_carry_positions(cluster: Simulator) -> None:
-    """Planners need the positions of all topics in a bundle to know what a split would yield."""
+    """The bundles of the coordinators' namespace carry the sorted positions of all coordinators."""
     system = [row for row in read_first(cluster)["bundles"] if row["namespace"] == "pulsar/system"]
 
     assert sum(len(row["positions"]) for row in system) == 16
@@ -230,7 +230,7 @@ def test_bundles_of_the_coordinators_carry_positions(cluster: Simulator) -> None
 def test_a_broker_that_cannot_be_read_yields_nothing_but_its_failure(
     cluster: Simulator, path: str, effect: Answer | BrokenJson, words: str
 ) -> None:
-    """Half of a broker is never taken for all of it."""
+    """A broker that cannot be read in full yields only a row with the failure."""
     cluster.faults.add(Fault(effect, path=path, times=None))
 
     found = read_first(cluster)
@@ -258,7 +258,7 @@ def test_a_broker_without_a_load_report_is_read_all_the_same(cluster: Simulator)
 
 
 def test_the_extensible_load_manager_is_not_asked_for_a_load_report() -> None:
-    """It answers 500 to that; and the namespaces by which its brokers watch themselves are theirs."""
+    """The extensible load manager is not asked for a load report, and its heartbeat namespaces are read."""
     with running(ClusterSpec(brokers=1, load_manager="extensible")) as cluster:
         found = read_first(cluster)
         assert not [each for each in cluster.requests.all() if each.path.endswith("load-report")]
@@ -270,7 +270,7 @@ def test_the_extensible_load_manager_is_not_asked_for_a_load_report() -> None:
 
 
 def test_namespaces_yield_boundaries_policies_and_brokers(cluster: Simulator) -> None:
-    """One that is gone is left out, one that fails is named."""
+    """A namespace yields its boundaries and allowed brokers. A missing one is left out, and a failed one is unread."""
     cluster.faults.add(Fault(Answer(500), path="public/default", times=None))
     policies = isolation_policies({"p": {"namespaces": ["acme/.*"], "primary": ["a"], "secondary": []}})
     names = ["acme/orders", "acme/gone", "public/default"]
@@ -285,7 +285,7 @@ def test_namespaces_yield_boundaries_policies_and_brokers(cluster: Simulator) ->
 
 
 def test_namespaces_of_other_clusters_are_no_part_of_this_one() -> None:
-    """Clusters behind one configuration store list each other's namespaces; Pulsar's own belong to every one."""
+    """Namespaces that only other clusters serve are left out, except for those of Pulsar itself."""
     clusters = {
         "acme/here": ["local"],
         "acme/both": ["west", "local"],
@@ -306,7 +306,7 @@ def test_namespaces_of_other_clusters_are_no_part_of_this_one() -> None:
 
 
 def test_the_overview_names_what_there_is(cluster: Simulator) -> None:
-    """One tenant that cannot be listed does not hide the others."""
+    """The overview lists brokers, coordinators and namespaces, and names a tenant that cannot be listed."""
     cluster.faults.add(Fault(Answer(500), path="/admin/v2/namespaces/public$", times=None))
     with Reader(settings_of(cluster)) as reader:
         overview = look_over(reader)
@@ -321,13 +321,13 @@ def test_the_overview_names_what_there_is(cluster: Simulator) -> None:
     ("version", "expected"), [("4.0.7", True), ("2.11.1-cdh", True), ("5.0.1", False), ("unknown", False)]
 )
 def test_bundles_place_coordinators_up_to_pulsar_4(version: str, *, expected: bool) -> None:
-    """From Pulsar 5 on, and where nobody knows, nothing is said of them."""
+    """Bundles place transaction coordinators up to Pulsar 4, but not from Pulsar 5 on or in an unknown version."""
     with running(ClusterSpec(brokers=1, version=version)) as cluster, Reader(settings_of(cluster)) as reader:
         assert look_over(reader).tcs_by_bundle is expected
 
 
 def test_without_transactions_there_are_no_coordinators() -> None:
-    """The partitions' metadata may be there all the same."""
+    """A cluster with transactions turned off has no coordinators."""
     spec = ClusterSpec(brokers=1, configuration={"transactionCoordinatorEnabled": "false"})
     with running(spec) as cluster, Reader(settings_of(cluster)) as reader:
         assert look_over(reader).coordinators == 0

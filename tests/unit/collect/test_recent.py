@@ -27,7 +27,7 @@ TAKEN_AT = datetime(2026, 3, 1, 0, 5, tzinfo=UTC)
     ],
 )
 def test_a_time_is_compared_in_the_zone_that_it_was_written_in(written: str, *, expected: bool) -> None:
-    """Ten minutes before the snapshot is the limit, to the second; what is no time is not recent."""
+    """A client is recent from ten minutes before the snapshot on, in any time zone. Other text is not recent."""
     recent = Recent(TAKEN_AT, 10)
 
     assert recent.holds(written) is expected
@@ -36,7 +36,7 @@ def test_a_time_is_compared_in_the_zone_that_it_was_written_in(written: str, *, 
 
 @pytest.mark.parametrize("offset", ["+14:00", "-12:00", "+18:00", "-18:00"])
 def test_the_earliest_time_holds_for_every_zone(offset: str) -> None:
-    """A client of that instant, written in the time of any zone there is, is not left out."""
+    """A client that connected at the time of the snapshot is recent in every time zone."""
     zone = datetime.fromisoformat(f"2026-01-01T00:00:00{offset}").tzinfo
     recent, written = Recent(TAKEN_AT, 10), TAKEN_AT.astimezone(zone).isoformat()
 

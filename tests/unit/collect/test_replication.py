@@ -39,7 +39,7 @@ def test_what_brokers_tell_of_each_remote_cluster_is_kept() -> None:
 
 
 def test_what_a_broker_leaves_out_is_no_trouble() -> None:
-    """Whether it is connected is not known then."""
+    """Replication figures that a broker leaves out are 0, and the state of the connection is unknown."""
     _, told = kept(west={})
     assert json.loads(told or "")[0] | {"cluster": ""} == {
         "cluster": "",

@@ -11,7 +11,7 @@ from pulsar_steward.snapshots.arrow import schema_of
 
 
 def test_an_answer_is_of_one_table_only() -> None:
-    """A batch holds one table's struct, and nulls for the other tables."""
+    """An answer holds the rows of one table, and nulls for the other tables."""
     rows = Rows(UNREAD)
     rows.add(["a/b", "c/d"], ["refused", None])
 
@@ -36,11 +36,11 @@ def test_batches_stay_bounded_and_lose_nothing(count: int) -> None:
 
 @pytest.mark.parametrize("table", [*COLLECTED, *DIAGNOSED], ids=lambda table: table.name)
 def test_every_table_has_an_arrow_schema(table: Table) -> None:
-    """The schema has the table's columns in order."""
+    """The Arrow schema of each table has the table's columns in order."""
     assert tuple(schema_of(table).names) == table.names
 
 
 def test_columns_of_unequal_number_are_refused() -> None:
-    """A column too few is an error, not a shift."""
+    """Rows are refused when a column is missing."""
     with pytest.raises(ValueError, match="zip"):
         Rows(UNREAD).add(["a/b"])

@@ -26,7 +26,10 @@ def table(of: Table, rows: list[dict[str, Any]]) -> pa.Table:
 
 
 def test_each_owner_is_asked_what_is_its() -> None:
-    """A partitioned topic's policies are asked of the owner of its first partition; what nobody owns, of nobody."""
+    """Suspects are asked of their bundle's owner, and a topic's policies of the owner of its first partition.
+
+    Topics of unknown namespaces and of bundles without an owner are not asked for.
+    """
     boundaries = ["0x00000000", "0x80000000", "0xffffffff"]
     namespaces = table(NAMESPACES, [{"namespace": "acme/orders", "boundaries": boundaries}])
     lower, upper = "0x00000000_0x80000000", "0x80000000_0xffffffff"
@@ -56,7 +59,7 @@ def test_each_owner_is_asked_what_is_its() -> None:
 
 
 def test_a_topic_stands_beside_its_policies_and_its_buckets() -> None:
-    """Policies are those of the whole partitioned topic; of several tellers of buckets the highest counts."""
+    """A topic's row has the policies of its whole partitioned topic and the highest reported number of buckets."""
     one, other = topic("t-partition-0"), topic("u")
     answers = table(
         DRILLED,

@@ -62,7 +62,7 @@ SAMPLES = [delayed("waiting", 9.0), delayed("well", 0.0), {"series": "other", "t
 
 @pytest.mark.parametrize("divided", [1, 2, 9])
 def test_the_worst_of_each_sign_take_their_turns(divided: int) -> None:
-    """A long backlog does not crowd out the only topic with holes; however the rows are divided among tasks."""
+    """The worst topics of each sign are suspects in turn, however the rows are divided among tasks."""
     tasks = [[piece(SUBSCRIPTIONS, ROWS[number::divided])] for number in range(divided)]
     tasks[-1] += [piece(METRICS, SAMPLES), piece(TOPICS, [{"topic": topic("well")}])]
 
@@ -73,7 +73,7 @@ def test_the_worst_of_each_sign_take_their_turns(divided: int) -> None:
 
 
 def test_what_is_consumed_and_still_stored_is_a_suspect() -> None:
-    """A topic without a backlog may retain for ever by itself; of little nobody asks, and a backlog is a sign alone."""
+    """A topic is a suspect when it has a backlog, or when it stores far more than its backlog."""
     rows = [("kept", 10**12, 5), ("told-no-backlog", 10**10, None), ("waits", 10**11, 10**11 - 1), ("little", 10**8, 0)]
     topics = [
         {"topic": topic(name), "storage_bytes": stored, "backlog_bytes": backlog} for name, stored, backlog in rows
@@ -83,7 +83,7 @@ def test_what_is_consumed_and_still_stored_is_a_suspect() -> None:
 
 
 def test_the_largest_backlogs_in_bytes_are_suspects() -> None:
-    """Few large messages hold more than many small ones; an empty topic and one that told nothing are none."""
+    """Topics with the largest backlogs in bytes are suspects, and topics without a backlog are not."""
     rows = [("few-large", 10**12), ("many-small", 10**6), ("empty", 0), ("silent", None)]
     topics = piece(TOPICS, [{"topic": topic(name), "backlog_bytes": size} for name, size in rows])
     entries = piece(SUBSCRIPTIONS, [{"topic": topic("many-small"), "backlog_entries": 10**6}])
@@ -147,6 +147,6 @@ def test_pulsars_own_topics_are_no_suspects(name: str) -> None:
 
 
 def test_turns_end_with_the_budget() -> None:
-    """Lists may differ in length."""
+    """Lists of different lengths take turns without repetition, until the budget is used up."""
     assert in_turn([["a", "b", "c"], ["b"], []], 10) == ["a", "b", "c"]
     assert in_turn([["a", "b"], ["c"]], 2) == ["a", "c"]

@@ -99,7 +99,7 @@ def test_the_worst_of_all_shards_are_kept_and_all_are_counted(shards: list[Rows]
 
 
 def test_a_question_without_an_order_keeps_every_row() -> None:
-    """Sorted, so that nothing depends on which shard answered first."""
+    """A question without an order returns every row of all shards, sorted."""
     every = Question("select backlog_bytes from topics")
     answer = answered(Asked(shards={"every": every}), shards=SHARDS)["every"]
     assert [row["backlog_bytes"] for row in answer.rows] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
@@ -130,7 +130,7 @@ def test_what_is_asked_once_selects_from_what_shards_answered() -> None:
 
 
 def test_questions_name_fields_of_the_policy_and_the_time() -> None:
-    """Their own section's, another section's, and the seconds since the epoch."""
+    """A question can use fields of its own policy section, fields of another section, and the time."""
     asked = Asked(
         cluster={"it": Question("select $minimum_snapshots as own, $collect__recent_minutes as other, $now as now")}
     )
@@ -142,7 +142,7 @@ def test_questions_name_fields_of_the_policy_and_the_time() -> None:
 
 
 def test_limits_are_those_of_the_namespace_or_else_of_the_tenant() -> None:
-    """Of every namespace that is known: by its policies, by a bundle or by a topic."""
+    """The limits of every known namespace are its own, else those of its tenant, else the general ones."""
     each = Question("select namespace, warning_bytes_per_second as limit_ from limits")
     usual = Policy().backlog_growing.warning_bytes_per_second
 
@@ -155,7 +155,7 @@ def test_limits_are_those_of_the_namespace_or_else_of_the_tenant() -> None:
 
 
 def test_only_what_is_named_is_made() -> None:
-    """Views that nobody selects from take no time; limits need the namespaces, and these the topics."""
+    """Only views that a question names, and the views that those need, are created."""
 
     def names(text: str) -> list[str]:
         return [view.name for view in views_needed((), [text])]
@@ -167,7 +167,7 @@ def test_only_what_is_named_is_made() -> None:
 
 
 def test_what_a_detail_of_a_question_asked_once_names_is_made_too() -> None:
-    """A view that is not in its select."""
+    """A view that only the detail of a question names is created as well."""
     known = View("known", "select namespace from namespaces")
     question = Question("select 1 as a", worst_first="a", detail="select worst.*, namespace from worst, known")
     snapshot = sources_of(ROWS)
@@ -178,7 +178,7 @@ def test_what_a_detail_of_a_question_asked_once_names_is_made_too() -> None:
 
 
 def test_one_with_a_broken_question_gets_the_error_and_others_their_answers() -> None:
-    """Wherever it is broken; also where its own other questions rest on it."""
+    """A broken question is an error for the asker that has it, and other askers get their answers."""
     fine, bad = Question("select 1 as a"), Question("select nonsense from topics")
     late = Question("select a from bad")
     look = LookBack(lambda _: 60, "select nonsense from topics")
@@ -202,7 +202,7 @@ def test_one_with_a_broken_question_gets_the_error_and_others_their_answers() ->
 
 
 def test_what_one_is_answered_is_not_anothers() -> None:
-    """Two may call their questions alike, and a question like a table."""
+    """Two askers with questions of the same name each get their own answers."""
     snapshot = sources_of(ROWS)
     askers = [
         asker(
@@ -229,7 +229,7 @@ def earlier(minutes: int, backlog: int = 7) -> Rows:
 
 
 def test_a_look_back_knows_what_was_answered_and_ends_where_it_is_told() -> None:
-    """Of each snapshot within the minutes, with its time; of small tables once a snapshot."""
+    """A look back reads earlier snapshots within its minutes, with their times, and can use the shards' answers."""
     asked = Asked(
         shards={"mine": Question("select topic from raw_topics where backlog_bytes = 0")},
         earlier={
@@ -283,7 +283,7 @@ def test_a_look_back_without_a_snapshot_is_a_table_without_rows(before: list[Row
 
 
 def test_what_a_snapshot_is_comes_with_those_that_it_may_be_compared_with() -> None:
-    """A partial one says so."""
+    """A snapshot's description lists its unread parts and the earlier snapshots, and marks partial ones."""
     partial = earlier(10)
     partial["snapshot"] = [partial["snapshot"][0] | {"unread_namespaces": ["acme/x"]}]
     about = about_of(

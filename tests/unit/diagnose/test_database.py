@@ -46,7 +46,7 @@ def test_columns_that_were_not_collected_are_null_and_others_are_not_seen() -> N
 
 
 def test_nothing_stays_behind() -> None:
-    """Also where what is done with it fails."""
+    """A database is removed after use, also when a query in it failed."""
     before = databases()
     with pytest.raises(duckdb.CatalogException), connect(1) as connection:
         connection.execute("create table t as select * from nowhere")

@@ -60,7 +60,7 @@ def verdicts_of(folder: SnapshotFolder) -> dict[str, tuple[str, str]]:
 
 
 def test_a_broken_check_cannot_tell_and_stops_no_other(folder_of: FolderOf) -> None:
-    """Whether its judge or its question is broken: silence would look like health."""
+    """A check with a broken judge or question has an unknown outlook, and other checks are still judged."""
     judge = Named(check_id="judge", title="made up", advice=(), source="here", policy=TcSkewPolicy, judge=broken)
     question = a_check("question", Judgement(), shards={"x": Question("select nothing from nowhere")})
     folder = folder_of({"snapshot": [ABOUT]})
@@ -77,7 +77,7 @@ def test_a_broken_check_cannot_tell_and_stops_no_other(folder_of: FolderOf) -> N
 
 
 def test_a_verdict_counts_what_is_not_listed(folder_of: FolderOf) -> None:
-    """Beside the sentence, which counts all but the one that it tells: the worst."""
+    """A verdict's sentence states the worst finding and counts all others, and `more` counts the unlisted ones."""
     found = tuple(
         Finding(check_id="many", severity=severity, subject=severity.value, evidence=f"Too much, {severity.value}.")
         for severity in (Severity.INFO, Severity.CRITICAL)
@@ -103,7 +103,7 @@ def test_silence_is_health_only_where_everything_was_read(folder_of: FolderOf) -
 
 
 def test_what_was_found_stands_whatever_could_not_be_told() -> None:
-    """A check that found something does not say that it knows nothing."""
+    """A check with findings has the outlook found, although it could not judge everything."""
     finding = Finding(check_id="x", severity=Severity.INFO, subject="s", evidence="There.")
     about: Any = None  # nobody looks at what else was read
     verdict = verdict_of(FINE, Judgement(findings=(finding,), cannot_tell="The rest."), about)
@@ -111,7 +111,7 @@ def test_what_was_found_stands_whatever_could_not_be_told() -> None:
 
 
 def test_judging_again_replaces_what_was_said(folder_of: FolderOf) -> None:
-    """A task that is tried again leaves one diagnosis."""
+    """A second diagnosis of a snapshot replaces the first one."""
     folder = folder_of({"snapshot": [ABOUT]})
     for check in ("first", "second"):
         diagnose(folder, Policy(), on_this_thread, [a_check(check, Judgement(quiet="All is well."))])
@@ -120,6 +120,6 @@ def test_judging_again_replaces_what_was_said(folder_of: FolderOf) -> None:
 
 
 def test_an_unfinished_snapshot_is_not_judged(tmp_path: Path) -> None:
-    """Half of a cluster would pass for all of it."""
+    """The diagnosis of an unfinished snapshot is refused."""
     with pytest.raises(SnapshotError, match="holds no _SUCCESS"):
         diagnose(SnapshotFolder(LocalFiles(), str(tmp_path)), Policy(), on_this_thread)

@@ -37,7 +37,7 @@ def kept(folder_of: FolderOf, brokers: list[dict[str, Any]], *checks: Check, **s
 
 
 def test_every_broker_that_was_read_has_its_estimate(folder_of: FolderOf) -> None:
-    """Also where the check finds none of them long; one that ends orderly is not waited for."""
+    """Every broker that was read has an estimate, and an orderly end does not wait for the session timeout."""
     rates = {"topics_loaded_per_second_per_broker": 10, "session_timeout_seconds": 40}
     rows = kept(folder_of, [a_broker(1, 20), a_broker(0, 400), a_broker(2, None)], failover_time=rates)
     assert [row["broker"] for row in rows] == [broker(0), broker(1)]
@@ -52,7 +52,7 @@ def test_every_broker_that_was_read_has_its_estimate(folder_of: FolderOf) -> Non
 
 
 def test_what_was_learned_is_handed_on(folder_of: FolderOf) -> None:
-    """From diagnosis to diagnosis, by the tables that they leave; plans know it."""
+    """A diagnosis keeps what an earlier one learned about failovers, and both snapshots can be asked for it."""
     before = folder_of({"snapshot": [ABOUT | {"taken_at": NOW - timedelta(days=2)}], "brokers": [a_broker(0, 10)]})
     diagnose(before, Policy(), on_this_thread, [CHECK])
     known = Learned(lost="b:8080", at=NOW - timedelta(days=9), topics=700, seconds=70, brokers=2)
@@ -67,7 +67,7 @@ def test_what_was_learned_is_handed_on(folder_of: FolderOf) -> None:
 
 
 def test_what_is_found_is_what_is_kept(folder_of: FolderOf) -> None:
-    """A page and a finding never differ."""
+    """A failover finding has the same broker and the same seconds as the longest estimate that is kept."""
     folder = folder_of({"snapshot": [ABOUT], "brokers": [a_broker(0, 90_000), a_broker(1, 5)]})
     diagnose(folder, Policy(), on_this_thread, [CHECK])
     (finding,) = folder.read(FINDINGS).to_pylist()
@@ -78,5 +78,5 @@ def test_what_is_found_is_what_is_kept(folder_of: FolderOf) -> None:
 
 @pytest.mark.parametrize("checks", [(FINE,), (CHECK,)], ids=["the check was not asked", "no broker told its load"])
 def test_without_figures_nothing_is_kept(folder_of: FolderOf, checks: tuple[Check, ...]) -> None:
-    """No zero stands for what is not known."""
+    """No failover estimates are kept when the check was not run or no broker was read."""
     assert kept(folder_of, [a_broker(0, None)], *checks) == []

@@ -57,7 +57,7 @@ def test_another_subject_has_a_row_of_its_own() -> None:
 
 
 def test_no_more_is_read_than_is_needed() -> None:
-    """Without findings nothing is read, and with them no further than to the snapshot that settles them."""
+    """No earlier diagnosis is read without findings, and otherwise none before the one that settles them."""
     read: list[str] = []
 
     def diagnoses() -> Iterator[Diagnosis]:
@@ -72,7 +72,7 @@ def test_no_more_is_read_than_is_needed() -> None:
 
 
 def test_three_snapshots_in_a_row_are_counted(folder_of: FolderOf) -> None:
-    """Skewed, not finished, skewed, skewed: the unfinished one does not count, and the row is three long."""
+    """A finding in three finished snapshots is three in a row, although an unfinished one lies between them."""
     folders = [skewed(folder_of, NOW + number * HOUR, finished=number != 1) for number in range(4)]
     for number in (0, 2, 3):
         diagnose(folders[number], Policy(), on_this_thread, [BY_ID["tc-skew"]])

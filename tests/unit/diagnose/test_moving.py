@@ -99,7 +99,7 @@ CUTS = pytest.mark.parametrize("cut", [together, apart], ids=["one shard", "two 
 def test_a_topic_that_two_brokers_tell_counts_once(
     cut: Callable[[Sequence[Rows]], list[Rows]], bundles: list[dict[str, Any]]
 ) -> None:
-    """Of whom more is told; the other one's samples are none, but it does tell the series."""
+    """A topic that two brokers report counts once, with the rows of one of them. Both report the series."""
     split = len(bundles) > 2
     parts = [told_by("a:1"), told_by("b:1", LOWEST if split else LOW), told_by("a:1", HIGH, OTHER, producers=3)]
     # One broker's rows are in one shard.
@@ -122,7 +122,7 @@ def test_a_topic_that_two_brokers_tell_counts_once(
 
 @CUTS
 def test_a_topic_of_which_only_one_tells_is_not_lost(cut: Callable[[Sequence[Rows]], list[Rows]]) -> None:
-    """The new owner names the bundle and has samples, but its statistics are from before."""
+    """A topic counts with the statistics of its former owner when the new owner has only samples of it."""
     silent = told_by("b:1") | {"topics": [], "subscriptions": [], "clients": []}
 
     counted, _ = rows_of(cut([told_by("a:1"), silent]), [bundle(LOW, None, 1)])
@@ -156,7 +156,7 @@ def test_topics_of_two_bundles_are_two(
 
 
 def test_no_shard_is_asked_twice_where_nothing_moved() -> None:
-    """A snapshot usually has no such bundle: nothing is looked for then."""
+    """Shards are asked a second time only if a bundle without an owner shows that topics may have moved."""
     asked: list[int] = []
 
     def map_over(function: Any, things: Any, what: str = "shards") -> list[Any]:

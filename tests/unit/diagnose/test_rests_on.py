@@ -85,7 +85,7 @@ def test_what_it_rests_on_is_asked_though_nobody_asked_for_it() -> None:
 
 
 def test_one_that_was_asked_for_is_not_replaced() -> None:
-    """A check of the same id, with another question, is what it rests on then."""
+    """A check rests on the requested check of the same id instead of the one that it was made with."""
     another = a_check("first", says_its_answer, Question("select 7 as answer"))
     assert judged(another, SECOND)["second"] == "first: It is 7. ['asked']"
 
@@ -103,5 +103,5 @@ def test_one_that_breaks_cannot_tell_and_has_its_answers() -> None:
 
 
 def test_others_find_nothing_of_it() -> None:
-    """A check that rests on none has no results."""
+    """A check that rests on no other check has no results of other checks."""
     assert judged(FIRST, a_check("alone", repeats_the_others)) == {"first": "It is 42.", "alone": ""}

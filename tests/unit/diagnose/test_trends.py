@@ -100,7 +100,7 @@ def test_a_first_snapshot_records_its_own_figures() -> None:
 
 
 def test_an_unread_broker_leaves_a_gap_and_no_dip() -> None:
-    """Sums would be too low; each other broker's own figures stand."""
+    """A snapshot with an unread broker records no sums, but the figures of the brokers that were read."""
     partial = a_snapshot(t=5)
     partial["brokers"].append({"broker": "b:1", "read": False})
 
@@ -110,7 +110,7 @@ def test_an_unread_broker_leaves_a_gap_and_no_dip() -> None:
 
 
 def test_what_was_recorded_is_carried_on_and_cut() -> None:
-    """Of the newest snapshot that recorded anything; later times than this snapshot's do not count."""
+    """Trends continue those of the newest snapshot that has any, without later times, up to the policy's number."""
     older, newer = a_snapshot(2), a_snapshot(1)
     older["trends"] = [recorded(9, topics=99.0)]
     newer["trends"] = [recorded(ago, topics=float(ago)) for ago in (4, 3, 2, 1, 0, -1)]
@@ -127,7 +127,7 @@ def test_what_was_recorded_is_carried_on_and_cut() -> None:
 def test_connections_per_second_are_those_since_the_snapshot_before(
     before: float, now: float, started_steps_ago: float, rate: float | None
 ) -> None:
-    """A broker that started in between, or counts less than before, tells none."""
+    """The connection rate counts from the snapshot before. It is missing after a restart or for a lower count."""
     newest, last = a_snapshot(connections=now), a_snapshot(1)
     newest["metrics"][0]["value"] = (NOW - started_steps_ago * STEP).timestamp()
     last["trends"] = [recorded(ago, broker_connections_created=value) for ago, value in ((2, 1.0), (1, before))]
@@ -138,7 +138,7 @@ def test_connections_per_second_are_those_since_the_snapshot_before(
 
 
 def test_the_topics_that_grow_fastest_are_recorded() -> None:
-    """Ten at most; one that was recorded before keeps its past, one that grows no more is dropped."""
+    """Only the topics that grow fastest are recorded, and they keep what was recorded of them before."""
     names = [f"t{number:02}" for number in range(FASTEST + 2)]
     backlogs = [{name: 10 + number * step for number, name in enumerate(names)} for step in range(4)]
     snapshots = [a_snapshot(3 - step, **each) for step, each in enumerate(backlogs)]
@@ -156,7 +156,7 @@ def test_the_topics_that_grow_fastest_are_recorded() -> None:
 
 
 def test_diagnosing_records_them_beside_the_findings(folder_of: FolderOf) -> None:
-    """Also where the snapshot before was diagnosed by a version that recorded nothing."""
+    """A diagnosis records trends, and continues earlier ones although the snapshot before it has none."""
     uris = []
     for ago in (2, 1, 0):
         folder = folder_of(a_snapshot(ago, t=ago))

@@ -62,7 +62,7 @@ ADMIN_ERRORS: list[errors.AdminError] = [
 
 @pytest.mark.parametrize("error", ADMIN_ERRORS, ids=lambda each: type(each).__name__)
 def test_an_error_is_the_same_after_a_journey(error: errors.AdminError) -> None:
-    """Copies and pickles, as between processes, keep class, words and parts."""
+    """A copied or pickled error keeps its class, words and parts."""
     for again in (copy.copy(error), pickle.loads(pickle.dumps(error))):  # noqa: S301 - our own bytes
         assert (type(again), str(again), repr(again), vars(again)) == (
             type(error),
@@ -76,7 +76,7 @@ def test_an_error_is_the_same_after_a_journey(error: errors.AdminError) -> None:
     ("length", "kept"), [(0, 0), (1, 1), (errors.REASON_LIMIT, errors.REASON_LIMIT), (9_999, errors.REASON_LIMIT)]
 )
 def test_a_reason_is_cut_at_the_limit(length: int, kept: int) -> None:
-    """No more than the limit is kept, in the words as in the parts."""
+    """An error keeps at most `REASON_LIMIT` characters of a reason, in its words and in its parts."""
     error = errors.StatusError("GET", "/p", "b:1", "x" * length, 400)
     assert len(error.reason) == kept
     assert "x" * (errors.REASON_LIMIT + 1) not in str(error) + repr(error)

@@ -45,7 +45,7 @@ def usages(*percents: float, flow: float = 100 * MIB) -> tuple[BrokerUsage, ...]
 
 
 def test_shedding_is_on_or_off() -> None:
-    """It takes both switches, and a broker that tells neither says nothing."""
+    """Shedding is on only if both switches are on, and unknown if a broker reports no or invalid switches."""
     assert manager().sheds
     assert not manager(loadBalancerSheddingEnabled="false").sheds
     assert not manager(loadBalancerEnabled="false").sheds
@@ -63,14 +63,17 @@ def test_thresholds_are_the_brokers_own() -> None:
 
 
 def test_the_extensible_manager_sheds_by_a_strategy_of_its_own() -> None:
-    """It cannot run one that is made for the modular manager, as is configured by default."""
+    """The extensible load manager sheds by `TransferShedder` when a modular strategy is configured."""
     found = load_manager_of(EXTENSIBLE)
     assert isinstance(found, LoadManager)
     assert found.strategy.endswith(".TransferShedder")
 
 
 def test_bundles_that_are_never_shed() -> None:
-    """Pulsar's own namespace, and those that are excluded; of somebody else's strategy nothing is known."""
+    """Pulsar's strategies never shed bundles of Pulsar's own namespace or of excluded namespaces.
+
+    Another strategy is taken to shed from any namespace.
+    """
     assert not manager().sheds_from("pulsar/system")
     assert manager().sheds_from("shop/orders")
     excluded = load_manager_of(EXTENSIBLE | {"loadBalancerSheddingExcludedNamespaces": "[shop/orders, shop/bills]"})
@@ -80,7 +83,7 @@ def test_bundles_that_are_never_shed() -> None:
 
 
 def test_brokers_that_are_set_differently() -> None:
-    """Whichever leads decides, and may be another one tomorrow."""
+    """The load manager is unknown when brokers have different settings, when one reports none, or without brokers."""
     assert one_load_manager([MODULAR, MODULAR]) == manager()
     assert isinstance(one_load_manager([MODULAR, MODULAR | {"loadBalancerSheddingEnabled": "false"}]), Unknown)
     assert one_load_manager([MODULAR, {}]) == MANAGER_UNKNOWN
@@ -117,7 +120,7 @@ def test_the_extensible_manager_compares_its_own_average() -> None:
 
 @pytest.mark.parametrize("missing", [RESOURCES[1:] + FLOW, RESOURCES + FLOW[1:], []])
 def test_a_broker_that_tells_too_little(missing: list[tuple[str, str, float]]) -> None:
-    """A part of it would look like less usage."""
+    """A broker's usage is unknown when one of its figures is missing."""
     assert usage_of("a", missing, manager()) is None
 
 
@@ -139,7 +142,7 @@ def shed(found: LoadManager, there: tuple[BrokerUsage, ...], target: str = "c") 
 
 
 def test_threshold_shedder() -> None:
-    """A broker that is the threshold above the mean, if enough would be shed of it."""
+    """`ThresholdShedder` sheds from a broker that is the threshold above the mean, if enough would be shed."""
     usual = manager()
     assert not shed(usual, usages(20.0, 20.0, 34.9, flow=1000 * MIB))
     assert shed(usual, usages(20.0, 20.0, 35.0, flow=1000 * MIB))  # the mean is 25, the threshold 10
@@ -153,14 +156,14 @@ def test_threshold_shedder() -> None:
 
 
 def test_overload_shedder() -> None:
-    """A broker over the threshold, whatever the others have."""
+    """`OverloadShedder` sheds from a broker at or above the threshold, regardless of the other brokers."""
     strict = manager(loadBalancerLoadSheddingStrategy=f"{IMPL}OverloadShedder")
     assert shed(strict, usages(90.0, 90.0, 85.0))
     assert not shed(strict, usages(90.0, 90.0, 84.9))
 
 
 def test_transfer_shedder() -> None:
-    """A broker above the mean, while usages are apart, one is overloaded, or one has hardly anything."""
+    """`TransferShedder` sheds from a broker above the mean if usages differ, one is overloaded or one is idle."""
     found = load_manager_of(EXTENSIBLE)
     assert isinstance(found, LoadManager)
     assert shed(found, usages(10.0, 10.0, 80.0))  # they deviate by 33 points

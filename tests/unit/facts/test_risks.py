@@ -88,7 +88,7 @@ def test_the_worst_are_named_and_all_are_counted() -> None:
     ids=["as many as are persisted", "one more", "counted otherwise"],
 )
 def test_what_may_be_delivered_again(holes: int, entries: int, backlog: int, again: int | None) -> None:
-    """At most what is acknowledged behind the first gap."""
+    """Messages may come again only beyond the persisted holes, at most those acknowledged behind the first gap."""
     figures = SubscriptionFigures(
         subscription="s", backlog_entries=backlog, holes=holes, entries_since_first_gap=entries
     )
@@ -101,5 +101,5 @@ def test_what_may_be_delivered_again(holes: int, entries: int, backlog: int, aga
 
 @pytest.mark.parametrize(("in_memory", "held"), [(True, 70), (False, 0)], ids=["in memory", "in buckets"])
 def test_an_index_in_memory_is_read_again(in_memory: bool, held: int) -> None:
-    """Buckets are kept elsewhere and survive."""
+    """A delayed index counts as read again by a move only if it is kept in memory."""
     assert seen(Surroundings(index_in_memory=in_memory), delayed_index_bytes=70).delayed_index_bytes == held

@@ -101,7 +101,7 @@ AGES: dict[str, tuple[Step, dict[str, Any], bool, bool, str]] = {
 def test_no_topic_is_over_an_age_quota_at_once(
     step: Step, known: dict[str, Any], *, at_planning: bool, before_call: bool, words: str
 ) -> None:
-    """A tenth of the time has to be free; what is not known may be planned for, and is not done."""
+    """An age quota passes if a tenth of it is free and it is below the retention. Unknown ages pass at planning."""
     planned, called = (AgeRoom().check(step, *a_look(planning=each, **known)) for each in (True, False))
 
     assert (planned.passed, called.passed) == (at_planning, before_call)
@@ -120,12 +120,12 @@ def test_what_is_evicted_is_what_the_broker_evicts() -> None:
 
 @pytest.mark.parametrize(("held", "lost"), [(999, 0), (1000, 100), (2000, 1100)])
 def test_only_what_is_at_its_limit_loses_anything(held: int, lost: int) -> None:
-    """Down to nine tenths of the limit, as brokers evict."""
+    """A topic loses messages only from the quota's limit on, down to nine tenths of it."""
     assert loss_of([Backlog(topic=TOPIC, bytes=held, messages=(held,))], 1000).bytes == lost
 
 
 def test_the_worst_topics_are_named_and_the_others_counted() -> None:
-    """Most bytes first, then by name; the sums are those of all."""
+    """A loss names the topics that lose the most bytes, counts the other topics, and sums up all of them."""
     backlogs = [
         Backlog(topic=f"t{number:02d}", bytes=1000 + number // 2, messages=(10,)) for number in range(MAX_NAMED + 5)
     ]

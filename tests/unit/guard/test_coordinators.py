@@ -42,7 +42,7 @@ def test_what_is_too_much_or_no_raise_is_vetoed(change: RaiseCoordinators, polic
 
 
 def test_as_many_as_the_policy_permits_pass() -> None:
-    """The last one of them included."""
+    """A raise to exactly the number of coordinators that the policy permits passes."""
     result = CoordinatorLimit().check(a_step(RAISE), *a_look(TO_FIVE))
     assert (result.passed, result.reason) == (True, "5 of at most 5 (policy key guards.most_coordinators)")
 
@@ -59,7 +59,7 @@ def test_as_many_as_the_policy_permits_pass() -> None:
     ],
 )
 def test_coordinators_rest(restless: tuple[str, ...], minutes: int | None, passed: bool, words: str) -> None:
-    """While one is away or recovers nothing is raised, nor soon after another raise."""
+    """A raise is vetoed while a coordinator is not ready, and within the policy's rest after another raise."""
     raised_at = None if minutes is None else NOW - timedelta(minutes=minutes)
     result = CoordinatorsRest().check(
         a_step(RAISE), *a_look(TO_FIVE, restless_coordinators=restless, raised_at=raised_at)
@@ -104,7 +104,7 @@ def found(reader: States, owners: dict[str, set[str]]) -> tuple[str, ...]:
 
 
 def test_owners_are_asked_for_the_states_of_their_own() -> None:
-    """Each once, for no other coordinator: that would load it."""
+    """Each broker is asked only for the states of the coordinators in its own bundles."""
     reader = States(16, {0: "Ready", 3: "Initializing", 9: "Ready"})
     assert found(reader, {broker(0): {LOW}, broker(1): {HIGH}}) == ("transaction coordinator 3 is Initializing",)
     low = [number for number in range(16) if position_of(tc_topic(number)) < 0x80000000]

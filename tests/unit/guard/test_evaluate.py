@@ -28,12 +28,12 @@ GONE: dict[str, Any] = {"has_bundle": False, "owner": None}
 @pytest.mark.parametrize("change", [a_move(), a_split()])
 @pytest.mark.parametrize("seen", [a_look(), a_look(**GONE, policy=STRICT, active=frozenset())])
 def test_every_guard_answers_in_order(change: Change, seen: Seen) -> None:
-    """Every guard looks at every step, in one order, whatever the others say."""
+    """All guards of moves and splits check a step in a fixed order, also when some of them veto it."""
     assert [result.guard for result in evaluate(a_step(change), *seen)] == IN_ORDER
 
 
 def test_names_are_unique() -> None:
-    """A guard's name tells it from all others."""
+    """Each guard has a name that no other guard has."""
     assert len({guard.name for guard in GUARDS}) == len(GUARDS)
 
 

@@ -60,14 +60,14 @@ LOOKS = {
 
 @pytest.mark.parametrize(("seen", "words"), LOOKS.values(), ids=LOOKS)
 def test_a_move_that_shedding_would_undo(seen: Seen, words: str | None) -> None:
-    """Is refused, and so is one of which that is not known."""
+    """A move that the brokers' shedding would undo is refused, and so is a move for which that is unknown."""
     found = objection_to(a_step(BUSINESS), *seen)
     assert (found is None) == (words is None)
     assert words is None or (found is not None and found[0] is Objection.REFUSED and found[1].startswith(words))
 
 
 def test_coordinators_are_never_shed() -> None:
-    """No figure is asked for; nor is one for a split, or for a way back."""
+    """The shedding guard needs no figures for moves of coordinators and for splits, and ignores rollbacks."""
     seen = a_look(load_manager=shedding())
     assert objection_to(a_step(a_move()), *seen) is None
     assert objection_to(a_step(a_split(namespace="shop/orders")), *seen) is None
@@ -103,7 +103,7 @@ GROUPS = {
 
 @pytest.mark.parametrize(("seen", "words"), GROUPS.values(), ids=GROUPS)
 def test_a_group_is_kept_apart(seen: Seen, words: str | None) -> None:
-    """A move to a broker with more of its namespaces than another has is refused."""
+    """A move is refused if its target has more namespaces of the anti-affinity group than another allowed broker."""
     found = objection_to(a_step(BUSINESS), *seen)
     assert (found and found[1]) == words
     assert objection_to(a_step(a_split(namespace="shop/orders")), *seen) is None

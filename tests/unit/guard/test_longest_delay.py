@@ -55,6 +55,6 @@ def test_what_waits_for_longer_stops_it(made: Step, told: dict[str, Any], *, pas
 
 
 def test_the_way_back_is_not_held_up() -> None:
-    """A bound that somebody else had set comes back, whatever waits by then."""
+    """The guard of longest delays checks a bound of delays, but not a step that undoes another one."""
     assert "longest_delay" in {guard.name for guard in guards_of(step(HOUR))}
     assert "longest_delay" not in {guard.name for guard in guards_of(step(HOUR, undoes="older/b1.s01"))}

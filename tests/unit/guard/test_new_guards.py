@@ -61,7 +61,7 @@ VIEWS = {
 
 @pytest.mark.parametrize(("seen", "words"), VIEWS.values(), ids=VIEWS)
 def test_a_move_is_stopped(seen: Seen, words: str | None) -> None:
-    """A veto says its reason in words, and the key of the policy that it goes by."""
+    """A move that is risky or beyond a limit is refused with the reason in words, and one at a limit passes."""
     found = objection_to(a_step(), *seen)
 
     assert (found is None) == (words is None)
@@ -93,7 +93,7 @@ def test_a_way_back_is_not_held_up_by_what_is_about_the_way_there(seen: Seen, *,
     ids=["nobody checks it", "over it at once"],
 )
 def test_a_former_quota_comes_back_unless_it_does_harm(seen: Seen, *, passes: bool) -> None:
-    """It stood there before, useful or not; but what would stop producers at once is not set again either."""
+    """A rollback may set a quota although brokers do not check quotas, but not one that stops producers at once."""
     former = BacklogQuota(limit_bytes=1000, policy=QuotaPolicy.HOLD)
     change = ChangeSetting(namespace="shop/orders", name=SettingName.SIZE_QUOTA, before=None, after=former)
 
@@ -124,7 +124,7 @@ WINDOWS = {
 
 @pytest.mark.parametrize(("seen", "words"), WINDOWS.values(), ids=WINDOWS)
 def test_changes_wait_for_a_maintenance_window(seen: Seen, words: str | None) -> None:
-    """A question may be asked at any time; what is outside is told when the next one opens."""
+    """A step is refused outside the maintenance windows, with the time of the next one, but not at planning."""
     found = objection_to(a_step(), *seen)
 
     assert (found is None) == (words is None)
@@ -180,7 +180,7 @@ SETTINGS = {
 
 @pytest.mark.parametrize(("step", "seen", "words"), SETTINGS.values(), ids=SETTINGS)
 def test_a_setting_is_stopped(step: Step, seen: Seen, words: str | None) -> None:
-    """Quotas where nobody checks them, ages where clocks differ, and whatever takes delayed messages away."""
+    """A quota without checks, an age limit with clocks apart and a limit that affects delayed messages are refused."""
     found = objection_to(step, *seen)
 
     assert (found is None) == (words is None)

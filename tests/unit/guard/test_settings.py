@@ -65,7 +65,7 @@ def test_guards_of_settings_only_look_at_settings() -> None:
     ],
 )
 def test_what_is_said_of_a_new_quota(seen: Seen, objection: Objection | None, words: str) -> None:
-    """A tenth of it has to be free, and nobody may have been quicker."""
+    """A new quota is refused unless a tenth of it is free, and has drifted if another quota was set meanwhile."""
     said = objection_to(a_step(CHANGE), *seen)
 
     assert (said and said[0]) == objection
@@ -73,5 +73,5 @@ def test_what_is_said_of_a_new_quota(seen: Seen, objection: Objection | None, wo
 
 
 def test_other_settings_need_no_room() -> None:
-    """A time to live bounds no bytes, so nothing has to be known of backlogs."""
+    """A time to live passes although the sizes of backlogs are unknown."""
     assert objection_to(a_step(TTL), *view(backlog=None)) is None

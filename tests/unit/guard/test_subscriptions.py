@@ -46,7 +46,7 @@ def a_deletion(topic: str = TOPIC, subscription: str = "audit") -> Step:
 
 
 def test_guards_of_deletions() -> None:
-    """Those of every step look as well, and those of bundles and settings do not, but for the loss."""
+    """The deletion of a subscription is checked by the general guards, its own ones and the guard of losses."""
     assert [result.guard for result in evaluate(a_deletion(), *seen())] == [
         "same_cluster",
         "fresh_snapshot",
@@ -125,7 +125,7 @@ def test_what_is_no_users_or_cannot_be_called_stays(topic: str, name: str, words
 
 @pytest.mark.parametrize("name", ["reader-of-audit", "my-reader-1", "repl", "dedup"])
 def test_names_that_only_look_alike_are_users(name: str) -> None:
-    """Clients give readers a name of letters and digits."""
+    """Subscriptions whose names only resemble those of readers or cursors may be deleted."""
     assert objection_to(a_deletion(subscription=name), *seen()) is None
 
 

@@ -57,12 +57,12 @@ def test_the_next_opening(windows: tuple[Window, ...], at: float, opens: float |
 def test_an_approval_counts_from_the_opening_that_it_waits_for(
     windows: tuple[Window, ...], wait_minutes: int, until: float
 ) -> None:
-    """Or from the answer: where a window is open, where there are none, or where the next one opens too late."""
+    """An approval counts from the next window's opening if that is soon enough, and otherwise from the answer."""
     assert good_until(SUNDAY_NOON, 60, wait_minutes, windows) == hours(until)
 
 
 def test_a_way_back_waits_for_no_window() -> None:
-    """It is the quickest help where a change did harm."""
+    """A rollback waits for no maintenance window, unlike other batches."""
     policy = a_policy(guards={"windows": [NIGHT.model_dump()]})
     assert windows_for(a_batch(), policy) == (NIGHT,)
     assert windows_for(a_batch(kind=ROLLBACK), policy) == ()

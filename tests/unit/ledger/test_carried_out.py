@@ -37,7 +37,7 @@ def came_to(write: LedgerWriter, plan: Plan, step_id: str, outcome: Outcome, min
 
 
 def test_batches_with_a_step_that_is_done_are_listed_by_their_last_one(read: LedgerReader, write: LedgerWriter) -> None:
-    """Once each, of this cluster only; what came to nothing is not among them."""
+    """Batches of a cluster with a step that is done are listed once each, ordered by their last such step."""
     record(write, FIRST, BACK, ELSEWHERE)
     came_to(write, FIRST, "b1.s01", Outcome.DONE, 1)
     came_to(write, FIRST, "b2.s01", Outcome.FAILED, 2)
@@ -57,7 +57,7 @@ def test_batches_with_a_step_that_is_done_are_listed_by_their_last_one(read: Led
 
 
 def test_ways_back_are_told_from_proposals(read: LedgerReader, write: LedgerWriter) -> None:
-    """Also where a plan proposes nothing; the limit counts only what is asked for."""
+    """Plans are listed with rollbacks only, without rollbacks or both, and the limit counts only the listed kind."""
     record(write, FIRST, NOTHING, BACK)
     ids = [FIRST.plan_id, NOTHING.plan_id, BACK.plan_id]
     assert [row.plan_id for row in read.plans(CLUSTER)] == ids[::-1]

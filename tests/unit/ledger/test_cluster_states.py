@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def test_an_empty_ledger_knows_no_cluster(engine: Engine) -> None:
-    """One that was only observed is halted with every cluster all the same."""
+    """A halt of every cluster applies to an observed cluster that the ledger does not know."""
     with one_moment(engine) as connection:
         assert cluster_states(connection, AT, ["observed"]).halts == {"observed": None}
     halt = Halt(cluster=EVERY_CLUSTER, at=AT, halted=True, said_by="bob", reason="an upgrade")

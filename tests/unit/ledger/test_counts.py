@@ -61,7 +61,7 @@ def asked(write: LedgerWriter, **fields: Any) -> None:
 
 
 def test_a_question_waits_until_it_is_answered(engine: Engine, write: LedgerWriter) -> None:
-    """It says what is asked, since when, and until when."""
+    """An open question is listed with its batch, steps and times until it is answered."""
     asked(write)
     (question,) = counts_at(engine).waiting
     assert (question.kind, question.title, question.steps, question.voice) == ("tc_balance", "made up", 2, 1)
@@ -72,7 +72,7 @@ def test_a_question_waits_until_it_is_answered(engine: Engine, write: LedgerWrit
 
 
 def test_a_second_person_is_waited_for(engine: Engine, write: LedgerWriter) -> None:
-    """The first answer does not end the second question."""
+    """The question to a second person waits after the first person has answered."""
     asked(write)
     write.record_answer(an_answer())
     write.record_request(PLAN, "b1", RUN, NOW + 11 * MINUTE, voice=2)
@@ -81,7 +81,7 @@ def test_a_second_person_is_waited_for(engine: Engine, write: LedgerWriter) -> N
 
 
 def test_a_question_that_is_asked_again_waits_once(engine: Engine, write: LedgerWriter) -> None:
-    """A task that is tried again asks anew."""
+    """A question that is asked again is listed once, with the later time."""
     asked(write)
     write.record_request(PLAN, "b1", RUN, NOW + MINUTE)
     assert [each.asked_at for each in counts_at(engine).waiting] == [NOW + MINUTE]
@@ -99,7 +99,7 @@ def test_what_no_longer_counts_does_not_wait(engine: Engine, write: LedgerWriter
 
 
 def test_a_question_that_ended_does_not_wait(engine: Engine, write: LedgerWriter) -> None:
-    """The others of its plan do."""
+    """A question waits no longer after its end was recorded."""
     asked(write)
     question = NewQuestion(batch_id="b1", content_digest="0" * 64, goal="tc_balance")
     write.record_plan(PLAN, NOW, questions=QuestionChanges(asked=(question,)))
@@ -164,7 +164,7 @@ def test_an_empty_ledger_has_no_clusters(engine: Engine) -> None:
 
 
 def test_an_approval_counts_as_unused_until_something_is_carried_out(engine: Engine, write: LedgerWriter) -> None:
-    """Or until its time is over; as where a batch waits for its maintenance window."""
+    """An approval counts as unused until a run uses it or its time is over."""
     asked(write)
     kind = PLAN.batches[0].kind
     assert counts_at(engine).approved == {}
@@ -198,7 +198,7 @@ def test_an_approval_whose_question_ended_is_none(engine: Engine, write: LedgerW
 
 
 def test_an_approval_of_a_plan_that_was_superseded_is_none(engine: Engine, write: LedgerWriter) -> None:
-    """A newer plan took its place."""
+    """An approval does not count as unused after a newer plan supersedes its plan."""
     asked(write)
     write.record_answer(an_answer())
     write.record_plan(a_plan(snapshot_id="newer"), NOW, supersede=[PLAN.plan_id])
@@ -209,7 +209,7 @@ def test_an_approval_of_a_plan_that_was_superseded_is_none(engine: Engine, write
 def test_what_is_silent_is_counted_as_an_answer_of_a_person(
     engine: Engine, write: LedgerWriter, decision: Decision
 ) -> None:
-    """Until its time is over; a never for good."""
+    """A snooze counts as silent until its end, and a never for good. Both count as answers of a person."""
     asked(write)
     until = NOW + 13 * MINUTE if decision is Decision.SNOOZED else None
     write.record_answer(an_answer(decision, step_ids=(), digest=None, expires_at=None, silent_until=until))

@@ -24,7 +24,7 @@ def halt(cluster: str, *, halted: bool = True) -> Halt:
 
 
 def test_the_last_word_holds(engine: Engine) -> None:
-    """A cluster is halted from the word on until the other word."""
+    """A cluster stays halted until a later word ends the halt."""
     assert halt_of(engine, "a") is None
     say(engine, halt("a"))
     assert halt_of(engine, "a") == halt("a")
@@ -34,14 +34,14 @@ def test_the_last_word_holds(engine: Engine) -> None:
 
 
 def test_every_cluster_is_halted_at_once(engine: Engine) -> None:
-    """That one cluster may go on does not lift the halt of all."""
+    """The end of one cluster's halt does not lift a halt of every cluster."""
     say(engine, halt(EVERY_CLUSTER))
     say(engine, halt("a", halted=False))
     assert halt_of(engine, "a") == halt(EVERY_CLUSTER)
 
 
 def test_no_call_can_be_intended_while_halted(engine: Engine, write: LedgerWriter, read: LedgerReader) -> None:
-    """The last moment at which a halt is seen is the one in which the intent is written."""
+    """No intent of a call can be recorded while its cluster is halted."""
     write.record_plan(PLAN, AT)
     write.record_request(PLAN, "b1", RUN, AT)
     answer_id = write.record_answer(APPROVED)

@@ -46,7 +46,7 @@ def told(engine: Engine, **chosen: str) -> list[EventKind]:
 
 
 def test_everything_is_told_in_the_chains_order(full: Engine) -> None:
-    """Every table but those that are parts of others."""
+    """The history of a full ledger lists its events in the order of the chain, newest first."""
     assert told(full) == EVERYTHING
     page = history(full, Filter())
     assert page.before is None
@@ -99,7 +99,7 @@ def test_a_page_looks_at_a_bounded_part(full: Engine, monkeypatch: pytest.Monkey
 
 
 def test_readers_cannot_write(full: Engine, url: URL) -> None:
-    """The database refuses, whatever they try."""
+    """A ledger that was opened to read can be read, and its database refuses every write."""
     engine = open_to_read(url)
     try:
         assert LedgerReader(engine).plan(PLAN.plan_id) == PLAN

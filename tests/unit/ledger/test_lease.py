@@ -72,7 +72,7 @@ def intend(write: LedgerWriter) -> Callable[[Lease, datetime], int]:
 
 
 def test_a_free_cluster_is_taken(write: LedgerWriter, read: LedgerReader) -> None:
-    """The first holder has fence 1 until the seconds are over."""
+    """The first lease of a cluster has fence 1 and ends after the requested seconds."""
     assert read.lease("local") is None
     taken = write.take_lease("local", "one", 60, AT)
     assert taken == read.lease("local") == Lease(cluster="local", holder="one", fence=1, expires_at=EXPIRY)
@@ -80,7 +80,7 @@ def test_a_free_cluster_is_taken(write: LedgerWriter, read: LedgerReader) -> Non
 
 @pytest.mark.parametrize("at", [AT, EXPIRY - INSTANT])
 def test_a_second_writer_is_refused_until_expiry(at: datetime, write: LedgerWriter, read: LedgerReader) -> None:
-    """The refusal names the holder and its time, and changes nothing."""
+    """A second writer is refused until the lease expires, with the time of its end, and the lease stays the same."""
     taken = write.take_lease("local", "one", 60, AT)
     with pytest.raises(LeaseLost, match="cluster local until 12:01:00 UTC"):
         write.take_lease("local", "two", 60, at)
@@ -88,13 +88,13 @@ def test_a_second_writer_is_refused_until_expiry(at: datetime, write: LedgerWrit
 
 
 def test_another_cluster_is_free(write: LedgerWriter) -> None:
-    """A lease is of one cluster."""
+    """A lease of one cluster does not keep a writer from another cluster."""
     write.take_lease("local", "one", 60, AT)
     assert write.take_lease("other", "two", 60, AT).holder == "two"
 
 
 def test_an_expired_lease_is_taken_over(write: LedgerWriter) -> None:
-    """A writer that crashed holds nothing up beyond its time; the fence rises."""
+    """Another writer can take an expired lease, and gets a higher fence."""
     write.take_lease("local", "one", 60, AT)
     assert write.take_lease("local", "two", 60, EXPIRY).fence == 2
 
@@ -109,7 +109,7 @@ def test_a_holder_prolongs_its_lease(write: LedgerWriter, read: LedgerReader) ->
 
 
 def test_a_lease_that_was_given_back_is_free(write: LedgerWriter) -> None:
-    """The next writer need not wait for the expiry."""
+    """Another writer can take a lease as soon as it was given back."""
     write.end_lease(write.take_lease("local", "one", 60, AT), AT + INSTANT)
     assert write.take_lease("local", "two", 60, AT + INSTANT).fence == 2
 
@@ -125,7 +125,7 @@ def test_who_was_fenced_gives_nothing_back(write: LedgerWriter, read: LedgerRead
 def test_a_call_is_announced_under_the_lease(
     intend: Callable[[Lease, datetime], int], write: LedgerWriter, read: LedgerReader
 ) -> None:
-    """While the lease holds, intents are recorded, also by its earlier copy after it was prolonged."""
+    """Intents are recorded while the lease holds, also with the copy of it from before it was renewed."""
     lease = write.take_lease("local", "one", 60, AT)
     intend(lease, EXPIRY - INSTANT)
     write.take_lease("local", "one", 60, EXPIRY - INSTANT)
@@ -137,7 +137,7 @@ def test_a_call_is_announced_under_the_lease(
 def test_without_the_lease_no_call_is_announced(
     case: str, intend: Callable[[Lease, datetime], int], write: LedgerWriter, read: LedgerReader
 ) -> None:
-    """A writer that slept through the end of its lease learns it before the call, and no intent is left behind."""
+    """No intent is recorded for a writer that does not hold the lease at that moment."""
     lease, at = Lease(cluster="local", holder="one", fence=1, expires_at=EXPIRY), EXPIRY
     if case != "never taken":
         write.take_lease("local", "one" if case != "another name" else "two", 60, AT)
@@ -152,7 +152,7 @@ def test_without_the_lease_no_call_is_announced(
 
 
 def test_who_comes_second_to_a_new_cluster_loses(engine: Engine, url: URL, read: LedgerReader) -> None:
-    """A rival that takes the first lease between look and entry wins, and the loser may wait as for any other."""
+    """A writer is refused when a rival takes the first lease of a cluster at the same moment."""
     rival = open_ledger(url)
 
     def come_first(_: object, _cursor: object, statement: str, *_rest: object) -> None:
@@ -171,7 +171,7 @@ def test_who_comes_second_to_a_new_cluster_loses(engine: Engine, url: URL, read:
 
 
 def test_of_concurrent_writers_one_wins_each_time(url: URL) -> None:
-    """Processes that take a new, and then again and again an expired lease: every fence has one holder."""
+    """Concurrent processes that take a new lease and then expired ones never get the same fence."""
     place = url.render_as_string(hide_password=False)
     racers = [
         subprocess.Popen(  # noqa: S603 - our own interpreter and code

@@ -34,7 +34,7 @@ MESSAGE = a_message("east")
 
 
 def test_a_message_is_queued_once(engine: Engine) -> None:
-    """To one recipient; another one has a message of its own."""
+    """A message is queued once for each recipient."""
     outbox = Outbox(engine)
     other = msgspec.structs.replace(MESSAGE, recipient="dev", message_id="2" * 32)
     assert [outbox.queue([MESSAGE]), outbox.queue([MESSAGE, other]), outbox.queue([])] == [1, 1, 0]
@@ -44,7 +44,7 @@ def test_a_message_is_queued_once(engine: Engine) -> None:
 
 
 def test_each_try_is_kept(engine: Engine) -> None:
-    """Claimed before, its result after; what is over is not open any more, and the chain holds all of it."""
+    """Each try of a message is kept, and a message that was given up is no longer open."""
     outbox = Outbox(engine)
     outbox.queue([MESSAGE])
     assert outbox.claim(MESSAGE, AT) == 1

@@ -63,7 +63,7 @@ def test_a_ledger_of_before_is_brought_up_to_date(url: URL) -> None:
 
 
 def test_who_only_reads_brings_nothing_up_to_date(old: Engine, url: URL) -> None:
-    """A command that looks says how it is done, and makes no table."""
+    """Opening an older ledger without an upgrade is refused with the command to upgrade it, and changes no tables."""
     before = inspect(old).get_table_names()
     with pytest.raises(ConfigurationError, match="steward ledger upgrade"):
         open_ledger(url, make=False)

@@ -65,7 +65,7 @@ def test_a_question_comes_back_whole(asked: LedgerWriter, read: LedgerReader, en
 
 
 def test_a_question_that_ended_permits_nothing(asked: LedgerWriter, read: LedgerReader) -> None:
-    """It says why, and what takes its place; the other one of its plan stands."""
+    """A question that ended permits no run, and keeps its reason and its replacement. Other questions stand."""
     read.require_standing(GRANT, AT)
     asked.record_plan(NEWER, LATER, questions=QuestionChanges(ended=(CHANGED,)))
     with pytest.raises(Refused, match="the question ended at 2026-01-01 12:05 UTC: it changed"):
@@ -125,7 +125,7 @@ def test_a_question_is_as_fresh_as_what_confirmed_it_last(asked: LedgerWriter, r
 def test_an_observation_is_one_row_however_many_questions_it_confirms(
     write: LedgerWriter, read: LedgerReader, engine: Engine
 ) -> None:
-    """Of each plan in which some of them are asked; each question is as fresh as with a row of its own."""
+    """An observation adds one row for each plan whose questions it confirms, and renews each of these questions."""
     many = [f"b{number}" for number in range(1, 41)]
     wide = msgspec.structs.replace(
         PLAN, batches=tuple(msgspec.structs.replace(PLAN.batches[0], batch_id=each) for each in many)
@@ -155,7 +155,7 @@ def test_an_observation_is_one_row_however_many_questions_it_confirms(
 
 
 def test_all_questions_are_looked_at_by_one_query(asked: LedgerWriter, read: LedgerReader, engine: Engine) -> None:
-    """Each for the reason that it has by itself."""
+    """A single query finds which of many questions are over, with the same reasons as queries one by one."""
     back = msgspec.structs.replace(PLAN, snapshot_id="without questions")
     older = msgspec.structs.replace(PLAN, snapshot_id="superseded")
     for plan in (back, older):
@@ -178,7 +178,7 @@ def test_all_questions_are_looked_at_by_one_query(asked: LedgerWriter, read: Led
 
 
 def test_nothing_is_kept_where_the_plan_cannot_be(asked: LedgerWriter, read: LedgerReader) -> None:
-    """Plan and ends are one transaction."""
+    """Ends of questions are not recorded when their plan cannot be recorded."""
     with pytest.raises(LedgerError):
         asked.record_plan(NEWER, AT, supersede=["no-such-plan"], questions=QuestionChanges(ended=(CHANGED,)))
     assert numbers(read) == [1, 2]

@@ -72,7 +72,7 @@ def answer_id(write: LedgerWriter) -> int:
 
 
 def test_a_plan_comes_back_whole(write: LedgerWriter, read: LedgerReader) -> None:
-    """The document, its digests and its time are what was recorded."""
+    """A plan is read with the document, digests and time that were recorded."""
     write.record_plan(PLAN, AT)
     assert read.plan(PLAN.plan_id) == PLAN
     row = read.plan_row(PLAN.plan_id)
@@ -82,14 +82,14 @@ def test_a_plan_comes_back_whole(write: LedgerWriter, read: LedgerReader) -> Non
 
 
 def test_recording_a_plan_again_changes_nothing(write: LedgerWriter, read: LedgerReader) -> None:
-    """A task that is retried leaves one row, with the first time."""
+    """A plan that is recorded twice is one row with the first time."""
     write.record_plan(PLAN, AT)
     write.record_plan(PLAN, LATER)
     assert [row.created_at for row in read.plans(PLAN.cluster)] == [AT]
 
 
 def test_plans_are_listed_newest_first(write: LedgerWriter, read: LedgerReader) -> None:
-    """The last recorded comes first, other clusters' not at all, and no more than asked for."""
+    """Plans of a cluster are listed newest first, up to the requested number."""
     other = plan(cluster="other")
     for each in (PLAN, NEWER, other):
         write.record_plan(each, AT)
@@ -100,7 +100,7 @@ def test_plans_are_listed_newest_first(write: LedgerWriter, read: LedgerReader) 
 
 
 def test_a_plan_is_superseded_once(write: LedgerWriter, read: LedgerReader) -> None:
-    """The first that took its place stays, also when the task that said so is retried."""
+    """A plan stays superseded by the first plan that replaced it, also when that plan is recorded again."""
     write.record_plan(PLAN, AT)
     for _ in range(2):
         write.record_plan(NEWER, LATER, supersede=[PLAN.plan_id, PLAN.plan_id])
@@ -115,7 +115,7 @@ def test_a_plan_is_superseded_once(write: LedgerWriter, read: LedgerReader) -> N
 
 
 def test_nothing_is_kept_of_a_plan_that_fails(write: LedgerWriter, read: LedgerReader) -> None:
-    """To supersede what is not there is an error, and the plan is not recorded either."""
+    """A plan that supersedes an unknown plan is refused and not recorded."""
     with pytest.raises(LedgerError):
         write.record_plan(PLAN, AT, supersede=["no-such-plan"])
     assert read.plans("local") == ()
@@ -135,7 +135,7 @@ def test_an_unknown_plan_is_said_so(ask: Any, read: LedgerReader) -> None:
 def test_a_plan_that_was_tampered_with_is_refused(
     before: str, after: str, words: str, write: LedgerWriter, read: LedgerReader, engine: Engine
 ) -> None:
-    """A document that no longer has its digest is not handed out."""
+    """A plan whose document was changed after it was recorded is not returned."""
     write.record_plan(PLAN, AT)
     document = PLAN.encoded().decode().replace(before, after, 1)
     with engine.begin() as connection:
@@ -145,7 +145,7 @@ def test_a_plan_that_was_tampered_with_is_refused(
 
 
 def test_requests_say_when_a_person_was_last_asked(write: LedgerWriter, read: LedgerReader) -> None:
-    """The latest time counts, by batch."""
+    """The time of the latest request is returned for each batch of a plan."""
     write.record_plan(PLAN, AT)
     for batch_id, at in (("b1", AT), ("b2", AT), ("b1", LATER)):
         write.record_request(PLAN, batch_id, RUN, at)
@@ -155,7 +155,7 @@ def test_requests_say_when_a_person_was_last_asked(write: LedgerWriter, read: Le
 
 @pytest.mark.parametrize("answer", [APPROVED, *NOT_APPROVED], ids=lambda answer: answer.decision)
 def test_an_answer_comes_back_as_it_was_given(answer: Answer, write: LedgerWriter, read: LedgerReader) -> None:
-    """Approved, rejected, none or malformed: who, when, what and why are kept."""
+    """An answer is read as it was recorded, whether it is approved, rejected, missing or malformed."""
     write.record_plan(PLAN, AT)
     answer_id = write.record_answer(answer)
     assert read.answers(PLAN.plan_id, "b1") == (RecordedAnswer(answer_id=answer_id, **msgspec.structs.asdict(answer)),)
@@ -163,7 +163,7 @@ def test_an_answer_comes_back_as_it_was_given(answer: Answer, write: LedgerWrite
 
 
 def test_answers_stay_in_order(write: LedgerWriter, read: LedgerReader) -> None:
-    """A later answer is another row: nothing is replaced."""
+    """Each answer is a row of its own, in order, and replaces no earlier answer."""
     write.record_plan(PLAN, AT)
     given = [write.record_answer(each) for each in (*NOT_APPROVED, APPROVED)]
     assert [each.answer_id for each in read.answers(PLAN.plan_id, "b1")] == sorted(given)
@@ -176,20 +176,20 @@ def test_an_answer_to_no_plan_is_refused(write: LedgerWriter) -> None:
 
 
 def test_an_answer_is_used_by_one_run(answer_id: int, write: LedgerWriter) -> None:
-    """The first run has it, may say so again, and no other gets it."""
+    """An answer can be used by one run only, which may use it again."""
     assert write.use_answer(answer_id, "run 1", AT)
     assert write.use_answer(answer_id, "run 1", LATER)
     assert not write.use_answer(answer_id, "run 2", LATER)
 
 
 def test_an_answer_that_is_not_there_cannot_be_used(write: LedgerWriter) -> None:
-    """A wrong id is no permission, and not taken for somebody else's."""
+    """The use of an answer that is not in the ledger is an error."""
     with pytest.raises(NotInLedger, match="no answer 77"):
         write.use_answer(77, "run 1", AT)
 
 
 def test_an_intent_is_there_before_its_outcome(answer_id: int, write: LedgerWriter, read: LedgerReader) -> None:
-    """The call and the values before it can be read while it has no outcome yet; the outcome refers to it."""
+    """An intent can be read before its outcome, and a step has only one outcome in a run."""
     lease = write.take_lease("local", "run 1", 60, AT)
     before = {"owner": "a:8080", "clients": 7}
     call = an_intended_call(PLAN, move(1), APPROVED, answer_id, before=before)
@@ -210,7 +210,7 @@ def test_an_intent_is_there_before_its_outcome(answer_id: int, write: LedgerWrit
 
 
 def test_an_outcome_without_an_intent_is_a_refusal(answer_id: int, write: LedgerWriter, read: LedgerReader) -> None:
-    """Steps that were never about to be called have outcomes too, any number of them; a made-up intent has none."""
+    """A refused step has an outcome without an intent, and an outcome of an unknown intent is an error."""
     refused = an_outcome(PLAN, outcome=Outcome.REFUSED, run=RUN, at=AT, reason="not approved")
     for step_id in ("b1.s01", "b1.s02"):
         write.record_outcome(msgspec.structs.replace(refused, step_id=step_id))
@@ -220,7 +220,7 @@ def test_an_outcome_without_an_intent_is_a_refusal(answer_id: int, write: Ledger
 
 
 def test_attempts_are_counted_by_step(answer_id: int, write: LedgerWriter, read: LedgerReader) -> None:
-    """A second try of a step is attempt 2, beside the first."""
+    """A second intent of a step is attempt 2, and the first one is kept."""
     lease = write.take_lease("local", "run 1", 60, AT)
     for step in (move(1), move(2), move(1)):
         write.record_intent(an_intended_call(PLAN, step, APPROVED, answer_id), lease, AT)
@@ -232,7 +232,7 @@ def test_attempts_are_counted_by_step(answer_id: int, write: LedgerWriter, read:
 
 
 def test_an_intent_needs_an_answer(answer_id: int, write: LedgerWriter, read: LedgerReader) -> None:
-    """Without an answer in the ledger no call can be announced."""
+    """An intent whose answer is not in the ledger is refused and not recorded."""
     lease = write.take_lease("local", "run 1", 60, AT)
     call = an_intended_call(PLAN, move(1), APPROVED, answer_id + 1)
     with pytest.raises(Refused):
@@ -241,7 +241,7 @@ def test_an_intent_needs_an_answer(answer_id: int, write: LedgerWriter, read: Le
 
 
 def test_moves_and_changes_are_found_by_time(answer_id: int, write: LedgerWriter, read: LedgerReader) -> None:
-    """Cooldown sees moves only, at their last time; pacing sees every call with its clients; both end at `since`."""
+    """Moves with their last times, and changes with their clients, are found from the given time on."""
     lease = write.take_lease("local", "run 1", 3600, AT)
     times = [AT, AT + timedelta(seconds=1), AT + timedelta(seconds=2), AT + timedelta(seconds=3)]
     for step, at in zip((move(1), move(2), split(), move(1)), times, strict=True):
@@ -258,7 +258,7 @@ def test_moves_and_changes_are_found_by_time(answer_id: int, write: LedgerWriter
 def test_how_long_moves_took_is_known_of_those_that_came_to_be(
     answer_id: int, write: LedgerWriter, read: LedgerReader
 ) -> None:
-    """From the intent to the outcome, of the newest ones; of nothing that failed, of no split, of no other cluster."""
+    """Durations are known for successful moves of the cluster only, from the intent to the outcome."""
     lease = write.take_lease("local", "run 1", 3600, AT)
     ends = [(move(1), 0.5, Outcome.DONE), (move(2), 3.0, Outcome.FAILED), (split(), 2.0, Outcome.DONE)]
     ends += [(move(2), 1.5, Outcome.DONE), (move(1), 4.0, Outcome.DONE)]
@@ -294,7 +294,7 @@ def test_proofs_and_dry_runs_are_kept(write: LedgerWriter, read: LedgerReader) -
 
 @pytest.mark.parametrize("hours", [-11, 0, 2])
 def test_times_are_utc_whatever_zone_they_come_in(hours: int, write: LedgerWriter, read: LedgerReader) -> None:
-    """The moment is kept to the microsecond and comes back in UTC."""
+    """A time in any zone is kept to the microsecond and is read in UTC."""
     write.record_plan(PLAN, AT.astimezone(timezone(timedelta(hours=hours))))
     created = read.plan_row(PLAN.plan_id).created_at
     assert created == AT
@@ -311,7 +311,7 @@ def test_a_time_without_a_zone_is_refused(engine: Engine, write: LedgerWriter, r
 
 
 def test_a_row_without_its_plan_is_refused(engine: Engine) -> None:
-    """Foreign keys hold, also where the database asks to be told so (SQLite)."""
+    """A row of a plan that is not in the ledger is refused by a foreign key."""
     row = {"plan_id": "no-such-plan", "run": RUN, "at": AT, "text": ""}
     with engine.connect() as connection, pytest.raises(Exception, match=r"(?i)foreign key"):
         connection.execute(insert(tables.DRY_RUNS), row)

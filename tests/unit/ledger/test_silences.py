@@ -100,7 +100,10 @@ def test_a_silence_comes_back_whole(asked: LedgerWriter, engine: Engine, read: L
 def test_how_long_what_is_silent(
     asked: LedgerWriter, engine: Engine, decision: Decision, rests: timedelta | None
 ) -> None:
-    """A snooze for its days, a never for good, a rejection as long as the policy says; all else not at all."""
+    """A snooze is silent until its end, a never for good, and a rejection as long as the policy says.
+
+    Other answers are not silent.
+    """
     asked.record_answer(a_no(decision))
     assert (decision in SILENT) is (rests != timedelta())
     assert held(engine, AT + (rests or 1000 * DAY) - timedelta(seconds=1)) == ([decision] if decision in SILENT else [])
@@ -135,7 +138,7 @@ def test_the_last_word_of_a_person_holds(
 
 
 def test_any_no_of_two_people_holds(asked: LedgerWriter, engine: Engine) -> None:
-    """The second one's, after the first approved."""
+    """A never of the second person is in force although the first person approved."""
     asked.record_answer(APPROVED)
     asked.record_answer(a_no(Decision.NEVER, voice=2, answered_by="bob"))
     assert [(each.decision, each.by) for each in silences(engine, LATER)] == [(Decision.NEVER, "bob")]
@@ -158,7 +161,7 @@ def test_a_snooze_is_over_once_its_goal_was_asked_again(
 
 @pytest.mark.parametrize("decision", SILENT)
 def test_a_no_is_taken_back(asked: LedgerWriter, engine: Engine, read: LedgerReader, decision: Decision) -> None:
-    """Once, with who and why; it is asked again then."""
+    """A silence can be taken back once, and is then no longer in force."""
     number = asked.record_answer(a_no(decision))
     end = SilenceEnd(answer_id=number, at=LATER, said_by="bob at his desk", reason="the fair is over")
     assert held(engine) == [decision]

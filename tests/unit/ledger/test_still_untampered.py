@@ -43,7 +43,7 @@ def another_halt(ledger: Engine) -> None:
 
 
 def test_what_is_added_meanwhile_is_no_tampering(engine: Engine, write: LedgerWriter, walked: VerifiedChain) -> None:
-    """Rows of the plan itself, of other plans, and of tables that know none."""
+    """Rows that Steward adds after the first check do not count as tampering."""
     require_still_untampered(engine, walked)
     write.record_answer(APPROVED)
     write.record_dry_run(NEWER.plan_id, "another run", "PUT ...", AT)
@@ -55,7 +55,7 @@ def test_what_is_added_meanwhile_is_no_tampering(engine: Engine, write: LedgerWr
 @pytest.mark.parametrize("mend", [False, True], ids=["the row", "its link too"])
 @pytest.mark.parametrize("table", COMPARED, ids=str)
 def test_a_changed_row_is_found(engine: Engine, walked: VerifiedChain, table: Table, *, mend: bool) -> None:
-    """Of the plan, or of a table that knows no plans; also where its link was made to fit, walked before or not."""
+    """A changed row of the plan or of a table without plans is found, also if its link was made to fit."""
     with forging(engine) as connection:
         changed(connection, table, mend=mend)
     with pytest.raises(LedgerTampered):
@@ -65,7 +65,7 @@ def test_a_changed_row_is_found(engine: Engine, walked: VerifiedChain, table: Ta
 @IN_SQLITE
 @pytest.mark.parametrize("table", tables.CHAINED, ids=str)
 def test_a_chain_that_was_written_anew_is_found(full: Engine, table: Table) -> None:
-    """A changed row that all links were made to fit is what was written, for whoever did not see it before."""
+    """A changed row in a chain that was rewritten to fit is found by comparison with the earlier state."""
     engine, walked = full, require_untampered(full, PLAN.plan_id)
     with forging(engine) as connection:
         changed(connection, table, mend=True)
@@ -76,7 +76,7 @@ def test_a_chain_that_was_written_anew_is_found(full: Engine, table: Table) -> N
 
 
 def test_an_inserted_row_is_found(engine: Engine, walked: VerifiedChain) -> None:
-    """Such as a second approval."""
+    """An inserted answer is found when the ledger is compared again."""
     with engine.begin() as connection:
         row = connection.execute(select(tables.ANSWERS).where(tables.ANSWERS.c.answer_id == 1)).mappings().one()
         connection.execute(insert(tables.ANSWERS), {**row, "answer_id": 77})
@@ -96,7 +96,7 @@ def test_what_was_removed_is_found(engine: Engine, walked: VerifiedChain, table:
 
 
 def test_an_end_that_was_cut_off_is_found(engine: Engine, write: LedgerWriter) -> None:
-    """Though the row is gone as well, and the head says what is left."""
+    """A chain whose end was removed is found by the earlier head, although what is left of it verifies."""
     write.record_plan(PLAN, AT)
     walked = require_untampered(filled(engine), PLAN.plan_id)
     with forging(engine) as connection:
@@ -109,7 +109,7 @@ def test_an_end_that_was_cut_off_is_found(engine: Engine, write: LedgerWriter) -
 
 
 def test_what_no_permit_rests_on_is_not_walked_again(engine: Engine, write: LedgerWriter) -> None:
-    """A link of another plan's row that was changed since then is found whenever the whole chain is walked."""
+    """A changed link of another plan's row is found only when the whole chain is checked."""
     write.record_plan(PLAN, AT)
     walked = require_untampered(filled(engine), PLAN.plan_id)
     with engine.begin() as connection:
@@ -124,7 +124,7 @@ def test_what_no_permit_rests_on_is_not_walked_again(engine: Engine, write: Ledg
 @IN_SQLITE
 @pytest.mark.parametrize("table", tables.TOLD, ids=str)
 def test_what_people_were_told_is_compared_with_the_whole(engine: Engine, write: LedgerWriter, table: Table) -> None:
-    """No permit rests on it, so that many messages make no call slower; the next batch finds what was changed."""
+    """A changed message or delivery is found only when the whole ledger is checked."""
     write.record_plan(PLAN, AT)
     walked = require_untampered(filled(engine), PLAN.plan_id)
     with forging(engine) as connection:

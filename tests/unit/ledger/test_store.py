@@ -32,13 +32,13 @@ TABLES = frozenset({*metadata.tables, VERSIONS})
 
 
 def test_a_ledger_opens_with_its_tables(engine: Engine, url: URL) -> None:
-    """All tables are there after the first opening, and opening again does no harm."""
+    """A ledger has all its tables after it is opened, also when it is opened again."""
     open_ledger(url).dispose()
     assert set(inspect(engine).get_table_names()) == TABLES
 
 
 def test_a_new_ledger_is_opened_by_several_at_once(url: URL) -> None:
-    """Tasks that start together do not fall over each other's tables."""
+    """Several tasks can open a new ledger at the same time, and each finds all tables."""
     together = Barrier(4)
 
     def opened(_: int) -> set[str]:
@@ -95,14 +95,14 @@ def test_a_url_that_cannot_work_is_refused(url: str) -> None:
     ],
 )
 def test_a_ledger_that_cannot_be_reached_is_named(url: str) -> None:
-    """The place is said, the password is not."""
+    """The error for a ledger that cannot be reached names the place, but not the password."""
     with pytest.raises(LedgerError, match=r"^the ledger at (postgresql\+psycopg|sqlite)://.* failed: .+") as caught:
         open_ledger(url)
     assert "hidden" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
-    """A file of another kind is left as it is."""
+    """A file that is no database is refused and left as it is."""
     file = tmp_path / "ledger.db"
     file.write_bytes(b"not a database" * 100)
     with pytest.raises(LedgerError, match="not a database"):
@@ -127,7 +127,7 @@ def test_a_ledger_that_lost_its_tables_is_an_error(engine: Engine) -> None:
 
 @pytest.mark.parametrize("url", ["postgresql"], indirect=True)
 def test_a_writer_that_is_held_up_keeps_nobody_out(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker that is stopped in a transaction holds the chain's end; the server gives it up, and it keeps nothing."""
+    """A writer can add to the ledger while another one is held up in a transaction, which then fails."""
     monkeypatch.setattr(store, "MAX_IDLE_SECONDS", 1)
     other = open_ledger(engine.url)
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def test_what_was_written_verifies(full: Engine, write: LedgerWriter) -> None:
-    """Every row is compared, in every table, and the chain's end is what the writer was told."""
+    """All rows of all chained tables verify, and the chain's head is the one that the writer knows."""
     verdict = verify_ledger(full)
     with full.connect() as connection:
         counts = [connection.execute(select(func.count()).select_from(table)).scalar_one() for table in tables.CHAINED]
@@ -39,7 +39,7 @@ def test_what_was_written_verifies(full: Engine, write: LedgerWriter) -> None:
 
 
 def test_rows_that_are_added_meanwhile_are_no_tampering(full: Engine) -> None:
-    """The ledger is compared as it was at one moment, while others go on adding to it."""
+    """Rows that others add during the verification do not count as tampering."""
     other = open_ledger(full.url)
 
     def add(*_: object) -> None:
@@ -93,7 +93,7 @@ def test_a_removed_row_is_found(full: Engine, table: Table) -> None:
 
 
 def test_an_inserted_row_is_found(full: Engine) -> None:
-    """Such as an approval that nobody gave."""
+    """An inserted answer that is not in the chain is found."""
     row = {**msgspec.structs.asdict(APPROVED), "step_ids": '["b1.s01"]'}
     with full.begin() as connection:
         connection.execute(insert(tables.ANSWERS), row)
@@ -102,7 +102,7 @@ def test_an_inserted_row_is_found(full: Engine) -> None:
 
 
 def test_a_value_of_another_type_is_found(tmp_path: Path) -> None:
-    """SQLite lets it in; it cannot even be read."""
+    """In SQLite, a value of a type that Steward never writes is found as a change."""
     engine = open_ledger(f"sqlite:///{tmp_path / 'typed.db'}")
     say(engine, Halt(cluster="east", at=AT, halted=True, said_by="bob", reason="a test"))
     with engine.begin() as connection:
@@ -114,7 +114,7 @@ def test_a_value_of_another_type_is_found(tmp_path: Path) -> None:
 
 
 def test_a_link_that_was_mended_breaks_the_next(full: Engine) -> None:
-    """Giving a changed row a new digest, and its link a new hash, leaves a link that does not follow."""
+    """A changed row whose own link was made to fit is found by the link after it."""
     with full.begin() as connection:
         connection.execute(update(tables.PROOFS).values(proved=False))
         link = mended(connection, tables.PROOFS, connection.execute(select(tables.PROOFS)).mappings().one())
@@ -149,7 +149,7 @@ def test_an_end_that_was_cut_off_is_found(full: Engine, write: LedgerWriter) -> 
 
 
 def test_whatever_was_changed_stops_every_plan(full: Engine) -> None:
-    """A row of another plan too: what hides there may be of this one, under another name."""
+    """A changed row of one plan stops every plan."""
     with full.begin() as connection:
         connection.execute(update(tables.PLANS).where(tables.PLANS.c.plan_id == NEWER.plan_id).values(digest="0" * 64))
     for plan in (PLAN, NEWER):
@@ -158,7 +158,7 @@ def test_whatever_was_changed_stops_every_plan(full: Engine) -> None:
 
 
 def test_a_broken_chain_stops_every_plan(full: Engine) -> None:
-    """Here one that is said to end elsewhere."""
+    """A plan is stopped when the stored head of the chain does not match its end."""
     with full.begin() as connection:
         connection.execute(update(tables.HEAD).values(sequence=Head(3, "").sequence))
     with pytest.raises(LedgerTampered, match="the chain ends at link"):
@@ -178,7 +178,7 @@ def test_a_halt_that_was_removed_stops_every_plan(full: Engine) -> None:
 
 
 def test_what_was_removed_is_not_written_again(full: Engine, write: LedgerWriter) -> None:
-    """The chain knows it already: the error names the row, and nothing of the transaction is kept."""
+    """A removed row cannot be written again, and nothing of that transaction is kept."""
     with forging(full) as connection:
         connection.execute(delete(tables.SUPERSESSIONS))
     before = verify_ledger(full)
@@ -188,7 +188,7 @@ def test_what_was_removed_is_not_written_again(full: Engine, write: LedgerWriter
 
 
 def test_an_export_holds_every_row_in_order(full: Engine) -> None:
-    """One JSON object a link, with the row's own columns."""
+    """An export holds one JSON object for each link in order, with the row of the link."""
     lines = [msgspec.json.decode(line) for line in exported(full)]
     assert [line["sequence"] for line in lines] == list(range(1, verify_ledger(full).head.sequence + 1))
     assert lines[0]["table_name"] == "plans"

@@ -64,7 +64,7 @@ def test_a_message_is_found(tmp_path: Path, check_id: str, line: str) -> None:
     ("check_id", "line"), [(name, line) for name, line in (*SEEN, *WRITTEN) if name != "log-memory"]
 )
 def test_names_of_clients_find_nothing(tmp_path: Path, check_id: str, line: str) -> None:
-    """A consumer that is called like a message is told of by another class; errors of Java itself count from any."""
+    """A message in the name of a consumer yields no finding, as another class logs it."""
     message = line.splitlines()[0].rpartition(" - ")[2]
     said = read(
         tmp_path, f"{QUIET}12:00:01.000 WARN PersistentDispatcherMultipleConsumers [t / s] consumer {message}\n"
@@ -75,7 +75,7 @@ def test_names_of_clients_find_nothing(tmp_path: Path, check_id: str, line: str)
 
 
 def test_it_is_told_how_often_when_and_how_long(tmp_path: Path) -> None:
-    """The first and the last time as the log writes them; the longest of all."""
+    """A finding says how often a message was logged, its first and last time, and the longest duration."""
     line = (
         "2026-03-01T07:{:02d}:00,000+0000 [SyncThread:0] WARN  org.apache.zookeeper.server.persistence.FileTxnLog -"
         " fsync-ing the write ahead log in SyncThread:0 took {}ms which will adversely effect operation latency."
@@ -102,14 +102,14 @@ def test_it_is_told_how_often_when_and_how_long(tmp_path: Path) -> None:
     ],
 )
 def test_other_layouts_are_known(tmp_path: Path, line: str) -> None:
-    """Those of containers, JSON, and older patterns."""
+    """Entries are found in the layouts of containers, in JSON and in older patterns."""
     said = read(tmp_path, f"{line}\n")
 
     assert [finding.check_id for finding in said.findings] == ["log-metadata-store"]
 
 
 def test_packed_files_are_read(tmp_path: Path) -> None:
-    """Also of several parts; one that was cut off is read as far as it goes, and said."""
+    """Compressed files of several parts are read. One that was cut off is read up to that place and reported."""
     lines = f"{QUIET * 2000}{EXPIRED}\n".encode()
     whole = gzip.compress(lines) + gzip.compress(lines)
     said = read(tmp_path, whole, gzip.compress(lines * 50)[:-20])
@@ -135,7 +135,7 @@ def test_packed_files_are_read(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_log_is_named(tmp_path: Path, text: bytes, words: str) -> None:
-    """Never an error, and never taken for health."""
+    """A file without known entries is reported, no check is clear by it, and every check has a verdict."""
     said = read(tmp_path, text)
 
     if words:
@@ -174,7 +174,7 @@ def test_memory_stays_small(tmp_path: Path) -> None:
 
 
 def test_secrets_are_masked(tmp_path: Path) -> None:
-    """Those of the command, and what looks like one."""
+    """Secrets are masked in evidence, both those that the command knows and those recognized by their form."""
     told = (
         f'10:00:00.000 ERROR Broker failed Authorization: Bearer {TOKEN} password=hunter22 "tlsKeyPassword":"s3cr3t"'
         f" brokerClientAuthenticationParameters=token:{TOKEN} at http://admin:pa55word@proxy:3128/x"
@@ -189,7 +189,7 @@ def test_secrets_are_masked(tmp_path: Path) -> None:
 
 
 def test_an_example_is_short_and_cannot_hide_a_secret_at_its_end(tmp_path: Path) -> None:
-    """It is masked before it is cut."""
+    """A secret is masked before an example is cut to its length."""
     said = read(tmp_path, f"10:00:00.000 ERROR Broker {'x ' * 130}token={TOKEN} {'y ' * 3000}\n")
 
     (finding,) = said.findings
@@ -224,7 +224,7 @@ def test_a_process_that_logs_at_debug_is_found(tmp_path: Path) -> None:
 
 
 def test_other_errors_are_counted_by_kind(tmp_path: Path) -> None:
-    """Alike but for numbers and what is in brackets; the most frequent first."""
+    """Errors that differ only in numbers and in brackets are counted as one kind, the most frequent kind first."""
     errors = [f"12:00:00.000 ERROR Some [t{n}] failed after {n} ms\n" for n in range(5)]
     said = read(tmp_path, "".join(errors) + "12:00:01.000 ERROR Other broke\n")
 

@@ -28,7 +28,7 @@ def findings(folder: Path, *dumps: str) -> tuple[Finding, ...]:
 
 
 def test_idle_threads_are_well(tmp_path: Path) -> None:
-    """Those that wait for a connection or for work, those that wait by design, and busy ones in a single dump."""
+    """Idle threads, threads that wait by design and busy ones in a single dump yield no finding."""
     idle = a_dump(
         (IO, "idle"), (WORKER, "queue"), ("pulsar-io-4-2", "busy"), (WATCHER, "waits"), ("pulsar-web-1", "blocked")
     )
@@ -53,7 +53,7 @@ def test_a_shared_thread_may_not_wait_for_a_future(tmp_path: Path, name: str) ->
 
 
 def test_who_holds_a_lock_is_named(tmp_path: Path) -> None:
-    """Also where that thread is of no shared pool."""
+    """The thread that holds the lock of a blocked thread is named, also if it is of no shared pool."""
     (finding,) = findings(tmp_path, a_dump((IO, "blocked"), ("ForkJoinPool.commonPool-worker-19", "waits")))
 
     assert finding.severity is Severity.WARNING
@@ -61,7 +61,7 @@ def test_who_holds_a_lock_is_named(tmp_path: Path) -> None:
 
 
 def test_a_lock_of_another_dump_is_another_lock(tmp_path: Path) -> None:
-    """An address means something in its own dump only."""
+    """The holder of a lock is not taken from another dump."""
     (finding,) = findings(tmp_path, a_dump(("main", "waits")), a_dump((IO, "blocked")))
 
     assert "whose holder is not in the dump" in finding.evidence
@@ -81,7 +81,7 @@ def test_the_same_work_in_every_dump_is_found(tmp_path: Path) -> None:
 
 
 def test_the_same_thread_of_another_process_is_another_thread(tmp_path: Path) -> None:
-    """It is told by its address."""
+    """Threads of the same name with different addresses are different threads."""
     assert findings(tmp_path, a_dump((IO, "busy")), a_dump(("main", "idle"), (IO, "busy"))) == ()
 
 
@@ -107,7 +107,7 @@ def test_a_dump_may_stand_in_a_log(tmp_path: Path) -> None:
 
 
 def test_hostile_dumps_do_no_harm(tmp_path: Path) -> None:
-    """Names as long as they like, threads without end, states that are none."""
+    """A dump with very long names, many threads and invalid states yields no findings and no error."""
     names = "".join(
         f'"pulsar-io-{n}{"x" * 400}" #1 tid=0x1\n   java.lang.Thread.State: NONE\n\tat {"a." * 3000}(\n'
         for n in range(300)

@@ -23,7 +23,7 @@ TOLD = {
 
 
 def test_what_is_told() -> None:
-    """The size in gigabytes goes before that in bytes, where it is above 0."""
+    """All defaults are read, and a size in gigabytes above 0 takes precedence over the one in bytes."""
     assert set(TOLD) == set(KEYS)
     assert broker_defaults(TOLD) == BrokerDefaults(
         limit_bytes=5 << 29,
@@ -60,6 +60,6 @@ def test_as_settings() -> None:
 
 
 def test_the_value_of_most_brokers() -> None:
-    """Of equally frequent ones the lowest text; as the checks' SQL has it."""
+    """The value of most brokers is taken for each key, and of equally frequent ones the lowest text."""
     told = [("a", "2"), ("a", "2"), ("a", "1"), ("b", "9"), ("b", "10"), ("c", None)]
     assert most_frequent(told) == {"a": "2", "b": "10"}

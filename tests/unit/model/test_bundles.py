@@ -22,7 +22,7 @@ bundles = st.tuples(positions, positions).filter(lambda ends: ends[0] < ends[1])
 
 @given(bundles)
 def test_a_range_reads_back_as_it_is_written(bundle: BundleRange) -> None:
-    """Pulsar's own writing: eight hexadecimal digits a boundary."""
+    """A range is parsed back from its text, which has eight hexadecimal digits for each boundary."""
     assert BundleRange.parse(str(bundle)) == bundle
     assert len(str(bundle)) == len("0x00000000_0xffffffff")
 
@@ -76,12 +76,12 @@ def test_a_range_excludes_its_end_but_for_the_last(text: str, position: int, hel
     ],
 )
 def test_a_position_is_the_crc_32_of_the_name(name: str, position: int) -> None:
-    """The published check values come out, so this is the CRC-32 that brokers use."""
+    """The position of a name is its CRC-32, by published check values."""
     assert position_of(name) == position
 
 
 def test_a_name_is_hashed_as_utf_8() -> None:
-    """Names beyond ASCII have a position too, of their bytes."""
+    """A name beyond ASCII has a position within the full range."""
     assert position_of("ü") == position_of(b"\xc3\xbc".decode())
     assert 0 <= position_of("persistent://t/n/主題") <= FULL_RANGE
 
@@ -130,14 +130,14 @@ WHOLE = BundleRange(0, 1000)
     ],
 )
 def test_halves_are_cut_between_the_middle_topics(topics: list[int], cut: int | None) -> None:
-    """The broker's rule (`TopicCountEquallyDivideBundleSplitAlgorithm`): half way, rounded down, from two topics on."""
+    """A bundle is cut between its middle topics as by the broker's `TopicCountEquallyDivideBundleSplitAlgorithm`."""
     expected = None if cut is None else (BundleRange(0, cut), BundleRange(cut, 1000))
     assert halves_by_topic_count(WHOLE, topics) == expected
 
 
 @given(bundles, st.data())
 def test_halves_part_the_topics_evenly(bundle: BundleRange, data: st.DataObject) -> None:
-    """Topics at different positions are parted into halves that differ by one at most, and tile the bundle."""
+    """The halves tile the bundle and part its topics in the middle, or one before if the middle ones are adjacent."""
     topics = sorted(data.draw(st.sets(st.integers(bundle.lower, bundle.upper - 1), max_size=20)))
     halves = halves_by_topic_count(bundle, topics)
     if halves is None:

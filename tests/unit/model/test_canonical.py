@@ -38,7 +38,7 @@ def typed(value: Any) -> Any:
 
 @given(plain)
 def test_nothing_is_lost(value: Any) -> None:
-    """The canonical form reads back as the value, and has no white space of its own."""
+    """Canonical JSON reads back as the same value, and has sorted keys and no extra white space."""
     document = canonical_json(value)
     assert typed(json.loads(document)) == typed(value)
     assert document == json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
@@ -52,12 +52,12 @@ def test_equal_digest_means_equal_content(one: Any, other: Any) -> None:
 
 @given(st.dictionaries(keys, st.integers(), min_size=2))
 def test_the_order_of_keys_does_not_count(value: dict[str, int]) -> None:
-    """The same pairs in another order are the same bytes."""
+    """The order of an object's keys does not change its canonical bytes."""
     assert canonical_json(dict(reversed(value.items()))) == canonical_json(value)
 
 
 def test_a_digest_is_sha_256_of_the_document() -> None:
-    """Anybody can check a digest with other tools."""
+    """A digest is the SHA-256 of the canonical document."""
     assert canonical_json({"b": [1, "ü"], "a": None}) == '{"a":null,"b":[1,"ü"]}'.encode()
     assert digest({"b": [1, "ü"], "a": None}) == hashlib.sha256('{"a":null,"b":[1,"ü"]}'.encode()).hexdigest()
 
@@ -77,18 +77,18 @@ def test_a_digest_is_sha_256_of_the_document() -> None:
     ],
 )
 def test_what_has_no_single_form_is_refused(value: object) -> None:
-    """A float anywhere, or what JSON does not know, is an error and not a guess."""
+    """A value with a float, or of a type that JSON does not know, is refused."""
     with pytest.raises(TypeError):
         canonical_json(value)
 
 
 def test_a_decimal_is_text() -> None:
-    """Exact numbers that are no integers may be kept, as text."""
+    """A decimal number is written as text with all its digits."""
     assert canonical_json([Decimal("0.10")]) == b'["0.10"]'
 
 
 def test_a_set_has_one_order_in_every_process() -> None:
-    """Python's hashes differ between processes; the bytes do not."""
+    """The digest of a set is the same in processes with different hash seeds."""
     code = "from pulsar_steward.model.canonical import digest; print(digest({'a', 'b', 'c', 'd', 'e'}))"
     path = os.pathsep.join(entry for entry in sys.path if entry)
     command = [sys.executable, "-c", code]

@@ -10,7 +10,7 @@ from pulsar_steward.model.cluster import require_cluster_name
 
 @pytest.mark.parametrize("name", ["east", "a", "9", "east-1.prod_b", "E..1"])
 def test_a_name_that_makes_a_part_of_a_path(name: str) -> None:
-    """It comes back as it is."""
+    """A valid cluster name is returned unchanged."""
     assert require_cluster_name(name) == name
 
 

@@ -53,12 +53,12 @@ def with_first(**fields: Any) -> Batch:
     ],
 )
 def test_what_moves_with_every_look_is_no_content(same: Batch) -> None:
-    """The same is asked, at whatever time and with whatever figures."""
+    """Words, figures, losses and the place in the plan do not change the digest of a batch's content."""
     assert content(same) == content(BATCH)
 
 
 def test_the_snapshot_and_the_policy_are_no_content() -> None:
-    """They say when it was looked, and by which measure."""
+    """The snapshot, its time and the policy do not change the digest of a batch's content."""
     later = {"snapshot_id": "later", "taken_at": NOW + timedelta(hours=1), "policy_digest": "0" * 64, "notes": ("n",)}
     assert content(BATCH, **later) == content(BATCH)
 
@@ -78,7 +78,7 @@ def test_the_snapshot_and_the_policy_are_no_content() -> None:
     ],
 )
 def test_what_would_be_done_is_content(other: Batch) -> None:
-    """A person who answered one of them has not answered the other."""
+    """A batch that would do something else has another digest of its content."""
     assert content(other) != content(BATCH)
 
 
@@ -91,7 +91,7 @@ def test_what_would_be_done_is_content(other: Batch) -> None:
     ],
 )
 def test_the_cluster_is_content(fields: dict[str, Any]) -> None:
-    """Of another cluster, or of one that is not known, it is another question."""
+    """The same batch in a plan of another or unknown cluster has another digest of its content."""
     assert content(BATCH, **fields) != content(BATCH)
 
 
@@ -122,7 +122,7 @@ def test_a_goal_is_a_kind_and_what_it_is_about(steps: tuple[Step, ...], goal: st
     ],
 )
 def test_goals_are_shared_namespace_by_namespace(goal: str, other: str, share: bool) -> None:
-    """Of a kind; the moves of a kind have one goal."""
+    """Two goals of one kind are shared if they have a namespace in common, or if neither has a namespace."""
     assert share_goal(goal, other) is share
     assert share_goal(other, goal) is share
 

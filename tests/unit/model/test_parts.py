@@ -23,14 +23,14 @@ GROUP = a_batch(*STEPS, parts=(1, 2))
 
 
 def test_a_group_has_its_steps_by_part() -> None:
-    """Each step in one of them, in order; any other batch is its own part."""
+    """A group's parts have its steps in order, and any other batch is its own part."""
     assert [part.steps for part in parts_of(GROUP)] == [STEPS[:1], STEPS[1:]]
     assert all(parts_of(part) == (part,) for part in parts_of(GROUP))
     assert parts_of(a_batch(*STEPS)) == (a_batch(*STEPS),)
 
 
 def test_parts_are_recorded_with_the_plan() -> None:
-    """A batch that is no group has no such key, so that plans keep their digests."""
+    """Only a plan with a group records the key `parts`, and decoding it gives the same plan."""
     plan = a_plan(GROUP)
     assert Plan.decoded(plan.encoded()) == plan
     assert b"parts" in plan.encoded()
@@ -50,5 +50,5 @@ def test_parts_are_recorded_with_the_plan() -> None:
     ],
 )
 def test_namespaces_may_be_left_out_of_some(batch: Batch, namespaces: tuple[str, ...], several: bool) -> None:
-    """Of what is about several; moves between brokers are about none."""
+    """A group in several namespaces, or its rollback, is about several; moves between brokers are about none."""
     assert (namespaces_of(batch), is_about_several(batch)) == (namespaces, several)

@@ -77,7 +77,7 @@ def test_another_change_is_another_proposal(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", SAID)
 def test_other_words_are_the_same_proposal(kind: str) -> None:
-    """A newer snapshot that asks for the same changes asks no second question."""
+    """A plan's proposal digest stays the same where only texts, figures, ids, snapshot or policy differ."""
     assert SAID[kind].proposal_digest == plan().proposal_digest
 
 
@@ -88,7 +88,7 @@ def test_the_same_plan_is_the_same_bytes() -> None:
 
 
 def test_a_plan_reads_back_as_it_is_written() -> None:
-    """Moves, splits, guards and findings survive, and so does the digest."""
+    """A plan that is encoded and decoded is the same plan, with the same digest and kinds of change."""
     again = Plan.decoded(plan().encoded())
     assert again == plan()
     assert again.digest == plan().digest
@@ -98,20 +98,20 @@ def test_a_plan_reads_back_as_it_is_written() -> None:
 
 @pytest.mark.parametrize("document", [b"{}", b"[]", plan().encoded().replace(b"unload_bundle", b"drop_bundle")])
 def test_what_is_no_plan_is_refused(document: bytes) -> None:
-    """A missing field or an unknown change is an error where it is read."""
+    """Decoding fails for a document with missing fields or with an unknown kind of change."""
     with pytest.raises(msgspec.ValidationError):
         Plan.decoded(document)
 
 
 @pytest.mark.parametrize("order", list(permutations(["b1.s01", "b1.s02", "b1.s03"])))
 def test_the_order_of_ticks_does_not_count(order: tuple[str, ...]) -> None:
-    """An approval covers a set of steps, however they were ticked, even twice."""
+    """An approval's digest depends on the set of ticked steps, not on their order or repetition."""
     expected = approval_digest(plan(), "b1", ["b1.s01", "b1.s02", "b1.s03"])
     assert approval_digest(plan(), "b1", [*order, order[0]]) == expected
 
 
 def test_every_choice_of_steps_is_another_approval() -> None:
-    """No two selections share a digest, the empty one included."""
+    """Each selection of a batch's steps has a digest of its own, the empty selection included."""
     ids = [step.step_id for step in plan().batch("b1").steps]
     choices = [[each for bit, each in enumerate(ids) if number >> bit & 1] for number in range(8)]
     assert len({approval_digest(plan(), "b1", choice) for choice in choices}) == 8
@@ -119,7 +119,7 @@ def test_every_choice_of_steps_is_another_approval() -> None:
 
 @pytest.mark.parametrize("kind", [*PROPOSED, *SAID])
 def test_an_approval_holds_for_its_plan_only(kind: str) -> None:
-    """The same ids in a plan that differs anywhere are not approved."""
+    """An approval's digest for the same step differs where the plan differs in any field."""
     other = {**PROPOSED, **SAID}[kind]
     assert approval_digest(other, "b1", ["b1.s02"]) != approval_digest(plan(), "b1", ["b1.s02"])
 
@@ -129,13 +129,13 @@ def test_an_approval_holds_for_its_plan_only(kind: str) -> None:
     [("b9", [], "b9"), ("b1", ["b1.s01", "b1.s09"], "b1.s09"), ("b1", ["b2.s01"], "b2.s01"), ("b1", ["z", "y"], "y")],
 )
 def test_what_is_not_in_the_plan_cannot_be_approved(batch_id: str, step_ids: list[str], unknown: str) -> None:
-    """The error names what is not there; a step of another batch is not there."""
+    """An approval of an unknown batch, or of a step that the batch lacks, is an error that names it."""
     with pytest.raises(KeyError, match=unknown):
         approval_digest(plan(), batch_id, step_ids)
 
 
 def test_a_step_that_a_batch_lacks_is_an_error() -> None:
-    """Looking for a step is no way to get None."""
+    """A look-up of a step that the batch lacks is an error that names the step."""
     assert plan().batch("b1").step("b1.s02") == move(2)
     with pytest.raises(KeyError, match=r"b1\.s07"):
         plan().batch("b1").step("b1.s07")

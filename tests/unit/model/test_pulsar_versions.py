@@ -32,13 +32,13 @@ def test_every_release_that_was_tried_can_be_started() -> None:
 
 
 def test_every_setting_is_an_operation() -> None:
-    """Of a namespace and of a topic."""
+    """Every setting is an operation of namespaces and one of topics."""
     assert set(OF_NAMESPACES) == set(OF_TOPICS) == set(SettingName)
     assert {*OF_NAMESPACES.values(), *OF_TOPICS.values()} < EVERY
 
 
 def test_the_document_says_what_the_table_says() -> None:
-    """A command wrote it after trying: `done` where the table has the operation, and nothing else elsewhere."""
+    """The document says `done` exactly for the releases and operations that the table of tried ones has."""
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in DOCUMENT.read_text(encoding="utf-8").splitlines()
@@ -54,7 +54,7 @@ def test_the_document_says_what_the_table_says() -> None:
 
 @pytest.mark.parametrize("version", [*TRIED, "4.0.0", "4.0.15", "4.2.9", "3.0.17", "3.3.9"])
 def test_a_release_of_a_line_that_was_tried(version: str) -> None:
-    """A patch release counts as the one of its line that was tried, and that is said."""
+    """A patch release counts as the tried release of its line, and the words name that release."""
     assert objection_to(TTL, version) is None
     line = version.rpartition(".")[0]
     tried = next(each for each in TRIED if each.startswith(f"{line}."))
@@ -66,7 +66,7 @@ def test_a_release_of_a_line_that_was_tried(version: str) -> None:
 @pytest.mark.parametrize("version", ["2.8.1", "2.10.0", "2.10.6", "2.11.4", "2.10.4-acme", "2.11.0.3"])
 @pytest.mark.parametrize("vouched", [(), ("2.8", "2.10", "2.11", "2.10.4-acme", "2.11.0.3")])
 def test_what_brokers_lack_is_refused_whoever_vouches_for_it(version: str, vouched: tuple[str, ...]) -> None:
-    """The policy may add what was never tried, not what cannot be."""
+    """A bundle move is refused on releases that lack it, also where the policy vouches for the release."""
     reason = objection_to(MOVE, version, vouched)
     assert reason is not None
     assert reason.startswith(f"Pulsar {version} has no `destinationBroker`")
@@ -109,7 +109,7 @@ def test_what_was_never_tried_is_refused(version: str, words: str) -> None:
     ],
 )
 def test_the_operator_vouches_for_a_line_or_for_a_version(version: str, vouched: tuple[str, ...], passes: bool) -> None:
-    """A line holds its releases, and no build of somebody's own."""
+    """A vouched line covers its releases but no custom build, and a vouched version covers itself only."""
     assert (objection_to(MOVE, version, vouched) is None) is passes
     if passes:
         assert tried_as(version).endswith("as the policy says (policy key guards.versions_tried_here)")
@@ -121,7 +121,7 @@ def test_the_policy_takes_nothing_away() -> None:
 
 
 def test_one_operation_may_be_untried_on_a_release(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is refused there by its name until somebody vouches for it; all others are not."""
+    """A single untried operation is refused on a release until the policy vouches for it; the others pass."""
     operation = Operation.NAMESPACE_DELAYED_DELIVERY
     all_but_one = {**pulsar_versions.TRIED, "4.2.4": EVERY - {operation}}
     monkeypatch.setattr(pulsar_versions, "TRIED", all_but_one)

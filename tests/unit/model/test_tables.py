@@ -11,7 +11,7 @@ from pulsar_steward.model.tables import COLLECTED, DIAGNOSED, Table
 
 @pytest.mark.parametrize("table", [*COLLECTED, *DIAGNOSED], ids=lambda table: table.name)
 def test_a_table_says_what_it_holds(table: Table) -> None:
-    """Names are unique and in snake case, and every column has a meaning."""
+    """A table's column names are unique and in snake case, and every column has a meaning."""
     assert len(set(table.names)) == len(table.names)
     assert all(name.isidentifier() and name == name.lower() for name in table.names)
     assert all(column.meaning for column in table.columns)

@@ -49,7 +49,7 @@ def test_bytes_in_a_unit_that_fits(count: float, exact: str, rounded: str) -> No
     ],
 )
 def test_seconds_in_a_unit_that_fits(count: float, exact: str, rounded: str) -> None:
-    """A limit as somebody set it keeps every second; what was measured needs none."""
+    """A duration is written exactly to the second by default, and with one decimal where it is to be rounded."""
     assert (seconds_in_words(count), seconds_in_words(count, rounded=True)) == (exact, rounded)
 
 
@@ -62,7 +62,7 @@ def test_numbers_with_as_many_decimals_as_tell(number: float, words: str) -> Non
 
 
 def test_throughput_and_counts() -> None:
-    """Throughput in powers of 1000; a noun follows its number."""
+    """Throughput is written in powers of 1000, and a noun is singular or plural by its count."""
     assert throughput_in_words(1_540_000) == "1.5 MB/s"
     assert [counted(1, "topic"), counted(2000, "topic"), counted(3, "entry", "entries")] == [
         "1 topic",
@@ -73,7 +73,7 @@ def test_throughput_and_counts() -> None:
 
 @pytest.mark.parametrize("zone", [UTC, timezone(timedelta(hours=5, minutes=30))])
 def test_a_time_is_in_utc_wherever_it_was_read(zone: timezone) -> None:
-    """To the minute where people look it up, to the second where it is compared."""
+    """A time of any zone is written in UTC, to the minute or on request to the second."""
     moment = datetime(2026, 1, 31, 23, 59, 58, 999_999, UTC).astimezone(zone)
     assert time_in_words(moment) == "2026-01-31 23:59 UTC"
     assert time_in_words(moment, seconds=True) == "2026-01-31 23:59:58 UTC"

@@ -22,7 +22,7 @@ def test_a_batch_of_which_nothing_is_known_is_worth_nothing_known() -> None:
 
 
 def test_everything_that_is_known_is_told() -> None:
-    """Findings by severity, the first quota, the placement's spread, and what is kept."""
+    """A batch's worth has its findings by severity, the first quota, the spread before and after, and kept messages."""
     batch = a_batch(
         a_step(averts=Loss(messages=7, bytes=1)),
         a_step(averts=Loss(messages=5, bytes=1)),
@@ -43,7 +43,7 @@ def test_a_placement_of_one_side_alone_has_no_spread() -> None:
 
 
 def test_what_is_worth_most_comes_first() -> None:
-    """Critical before time left before what is evened out; unknown comes last."""
+    """Critical findings rank first, then the time left, kept messages and the spread; no figures rank last."""
     ranked = [
         Worth(critical=2, warnings=0),
         Worth(critical=1, warnings=0, seconds_to_quota=0),

@@ -22,7 +22,7 @@ def test_one_notice_is_its_own_message(golden: Golden) -> None:
 
 
 def test_many_questions_are_one_message(golden: Golden) -> None:
-    """It lists them, says how many there are beyond that, and leads to the list of all."""
+    """A message lists the first of many questions, counts the others, and links to the list of all."""
     notices = [a_notice(name=str(number)) for number in range(203)]
     message = composed("id-1", notices, AIRFLOW)
     golden(f"{message.subject}\n{message.text}\n{message.link}")
@@ -30,7 +30,7 @@ def test_many_questions_are_one_message(golden: Golden) -> None:
 
 
 def test_several_clusters_share_a_message() -> None:
-    """The worst severity is the message's, and the page of all clusters its link."""
+    """A message about several clusters has the worst severity, and links to the page of all clusters."""
     west = a_notice(Occasion.FAILED, "2", cluster="west", severity=Severity.CRITICAL)
     message = composed("id-1", [a_notice(Occasion.FAILED), west], AIRFLOW)
     assert (message.clusters, message.severity) == (("east", "west"), Severity.CRITICAL)
@@ -43,14 +43,14 @@ def test_every_occasion_has_words_for_many() -> None:
 
 
 def test_nothing_is_hidden_in_json() -> None:
-    """Also of fields that nobody made safe before."""
+    """A message's JSON escapes invisible characters, and decoding it gives the name unchanged."""
     encoded = composed("id-1", [a_notice(cluster=NASTY)], "").encoded()
     assert "\u202e" not in encoded.decode()
     assert msgspec.json.decode(encoded)["clusters"] == [NASTY]
 
 
 def test_an_id_is_of_a_recipient_and_its_notices() -> None:
-    """The same for the same, another for another."""
+    """A message's id is the same for the same recipient and notices, and another one for others."""
     notices = [a_notice(), a_notice(name="2")]
     assert message_id("ops", notices) == message_id("ops", notices)
     assert len({message_id("ops", notices), message_id("dev", notices), message_id("ops", notices[:1])}) == 3

@@ -48,13 +48,13 @@ def occasions(notices: Iterable[Notice]) -> list[str]:
 
 
 def test_a_question_that_waits(golden: Golden) -> None:
-    """It says what is asked, until when, and leads to the very question; the second person's to the second one."""
+    """A notice says what is asked and until when, and links to the question of the first or second person."""
     questions = [a_question(), a_question(batch_id="b2", voice=2, steps=1)]
     golden(texts(question_notices(questions, NOW, HOUR)))
 
 
 def test_a_question_that_is_about_to_end(golden: Golden) -> None:
-    """It is told once more, and not before its time."""
+    """A question is announced once more before it ends, and not earlier than the given time."""
     question = a_question()
     late = question.ends_at - HOUR
     assert occasions(question_notices([question], late - timedelta(seconds=1), HOUR)) == ["waiting"]
@@ -62,14 +62,14 @@ def test_a_question_that_is_about_to_end(golden: Golden) -> None:
 
 
 def test_a_short_question_is_not_about_to_end_when_it_begins() -> None:
-    """Half of its time is left to it."""
+    """A short question is announced as about to end only when half of its time is left."""
     question = a_question(ends_at=NOW + timedelta(minutes=10))
     assert occasions(question_notices([question], NOW + timedelta(minutes=4), HOUR)) == ["waiting"]
     assert occasions(question_notices([question], NOW + timedelta(minutes=5), HOUR)) == ["waiting", "expiring"]
 
 
 def test_a_question_that_is_asked_again_is_the_same() -> None:
-    """Airflow tries a task again; another plan's, run's or person's question is another one."""
+    """A question that is asked again keeps its key; another plan, batch, run or person has another key."""
     [first] = question_notices([a_question()], NOW, HOUR)
     [again] = question_notices([a_question(asked_at=NOW + HOUR, ends_at=NOW + timedelta(days=2))], NOW, HOUR)
     assert again.key == first.key
@@ -78,7 +78,7 @@ def test_a_question_that_is_asked_again_is_the_same() -> None:
 
 
 def test_how_a_batch_ends(golden: Golden) -> None:
-    """Each way has its words and its severity, and says of which steps."""
+    """Each way in which a batch ends has its own text and severity, and names the steps."""
     refused, failed = a_step(Outcome.REFUSED, 2, reason="halted"), a_step(Outcome.FAILED, 2, reason="409 busy")
     ends = [
         an_end(a_step(), a_step(number=2)),
@@ -107,13 +107,13 @@ def test_a_batch_that_goes_on_is_not_told(end: BatchEnd) -> None:
 
 
 def test_a_halt_and_its_end(golden: Golden) -> None:
-    """One of every cluster is told for each."""
+    """A halt and its end are announced, and a halt of every cluster is announced for each cluster."""
     halts = [a_halt(), a_halt(halted=False, halt_id=8, reason="done"), a_halt(cluster=EVERY_CLUSTER, halt_id=9)]
     golden(texts(halt_notices(halts, [CLUSTER, "west"])))
 
 
 def test_a_halt_by_the_variable_and_its_end(golden: Golden) -> None:
-    """It leads to Airflow's variables; names in its value are text."""
+    """A notice about the halt variable links to Airflow's variables, and shows names in its value as text."""
     seen = {
         CLUSTER: VariableHalt(halted=True, at=NOW, value="east, west"),
         "west": VariableHalt(halted=False, at=NOW + HOUR, value=""),
@@ -149,7 +149,7 @@ def test_findings_come_and_go(golden: Golden) -> None:
 
 
 def test_what_nobody_could_judge_is_not_gone() -> None:
-    """It is gone when a later snapshot shows that it is."""
+    """A finding is gone only when a later snapshot judges its check and does not show it."""
     looks = [a_snapshot(0, "a/b"), a_snapshot(1, judged=()), a_snapshot(2)]
     assert occasions(finding_notices(CLUSTER, looks[:2])) == []
     [gone] = finding_notices(CLUSTER, looks)
@@ -157,7 +157,7 @@ def test_what_nobody_could_judge_is_not_gone() -> None:
 
 
 def test_the_same_snapshots_give_the_same_keys() -> None:
-    """Also where older ones are not there any more."""
+    """A notice about a finding stays the same where older snapshots are missing."""
     looks = [a_snapshot(0), a_snapshot(1, "a/b"), a_snapshot(2, "a/b"), a_snapshot(3)]
     [new, gone] = finding_notices(CLUSTER, looks)
     [later] = finding_notices(CLUSTER, looks[1:])
@@ -167,7 +167,7 @@ def test_the_same_snapshots_give_the_same_keys() -> None:
 
 
 def test_hostile_names_are_text(golden: Golden) -> None:
-    """Each is on one line, with nothing hidden, and one part of a path."""
+    """Hostile names are shown on one line without hidden characters, and are escaped in paths."""
     question = a_question(title=NASTY, plan_id=NASTY, run=f"dag/{NASTY}/3")
     end = an_end(a_step(Outcome.FAILED, reason=NASTY * 100), title=NASTY * 20, plan_id=NASTY, proof_reason=NASTY)
     halt = a_halt(said_by=NASTY, reason=NASTY)
@@ -187,6 +187,6 @@ def test_hostile_names_are_text(golden: Golden) -> None:
 
 
 def test_nothing_here_needs_airflow() -> None:
-    """The library derives events; only the shell sends them."""
+    """The module that derives events has no global name that begins with `airflow`."""
     module = sys.modules["pulsar_steward.notify.events"]
     assert not any(name.startswith("airflow") for name in vars(module))

@@ -20,13 +20,13 @@ NOT_MAPPED = "dags/:dagId/runs/:runId/tasks/:taskId/required_actions"
     ],
 )
 def test_questions_are_where_airflow_has_them(voice: int, index: str, path: str, route: str) -> None:
-    """The installed Airflow has the tab of a task instance, and of a mapped one; names of runs may hold slashes."""
+    """A question's path matches exactly one route of the installed Airflow, also where a run's name holds slashes."""
     assert question_path(f"dag/run/with/3:+/{index}", voice) == path
     assert [each for each in routes_below_runs() if leads_to(path, each)] == [route]
 
 
 def test_other_addresses_are_told_apart() -> None:
-    """An address that the pages do not have leads nowhere."""
+    """A path that Airflow's pages do not have matches none of their routes."""
     routes = routes_below_runs()
     assert not any(leads_to("/dags/dag/runs/run/tasks/batch.approve/mapped/7/questions", each) for each in routes)
     assert not any(leads_to("/dags/dag/runs/run/required_actions/7", each) for each in routes)

@@ -50,7 +50,7 @@ def provided(patch: pytest.MonkeyPatch, **modules: Any) -> None:
 
 
 def test_a_webhook_by_its_connection(http: HttpSink, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Host, port, schema and password are Airflow's."""
+    """A webhook's host, port, schema and password come from its Airflow connection."""
     connected(monkeypatch, host="127.0.0.1", port=http.port, schema="http", password="token")
     recipients.send(route(RecipientKind.WEBHOOK), MESSAGE)
     [posted] = http.posted
@@ -58,7 +58,7 @@ def test_a_webhook_by_its_connection(http: HttpSink, monkeypatch: pytest.MonkeyP
 
 
 def test_a_mail_by_the_provider(smtp: SmtpSink, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One mail to all, with the message's id, and with nothing in it that a name brought."""
+    """One mail goes to all addresses with the message's id, and names in its HTML are escaped."""
     mailing(monkeypatch, smtp)
     recipients.send(route(RecipientKind.SMTP), MESSAGE)
     [(to, mail)] = smtp.mails
@@ -71,7 +71,7 @@ def test_a_mail_by_the_provider(smtp: SmtpSink, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_mail_that_is_not_taken_is_tried_once(smtp: SmtpSink, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The outbox tries again, with pauses; what the server said is not repeated."""
+    """A mail that the server refuses is tried once, and the error does not repeat the server's words."""
     mailing(monkeypatch, smtp)
     smtp.refuses = True
     with pytest.raises(NotDelivered, match="SMTPDataError") as caught:
@@ -93,7 +93,7 @@ def mailing(patch: pytest.MonkeyPatch, smtp: SmtpSink, **extra: Any) -> None:
 
 @pytest.mark.parametrize("missing", ["to", "from_email"])
 def test_a_mail_needs_addresses(smtp: SmtpSink, monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
-    """They are the connection's, not the policy's."""
+    """A mail connection without a sender or without recipients is a configuration error."""
     mailing(monkeypatch, smtp, **{missing: ""})
     with pytest.raises(ConfigurationError, match=f"{CONNECTION}.*`to` and `from_email`"):
         recipients.send(route(RecipientKind.SMTP), MESSAGE)
@@ -125,7 +125,7 @@ def test_a_missing_connection_is_named() -> None:
 
 
 def test_what_slack_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plain text in blocks, so that no name is markup; an error's own text, which may hold the address, is not kept."""
+    """Slack gets names as plain text, and the error of a failed call does not repeat what its client said."""
     given: list[dict[str, Any]] = []
 
     class Hook:
@@ -147,7 +147,7 @@ def test_what_slack_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_pagerduty_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The id is what it tells doubles by."""
+    """PagerDuty gets the message's id as its key for duplicates, with severity, subject and link."""
     given: list[dict[str, Any]] = []
     hook = SimpleNamespace(send_event=lambda **fields: given.append(fields))
     connected(monkeypatch, password="key")
@@ -187,7 +187,7 @@ def test_apprise_has_to_say_yes(monkeypatch: pytest.MonkeyPatch, *, taken: bool 
 
 
 def test_doctor_is_told_addresses_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No password leaves the process that reads connections."""
+    """Doctor gets only the address of a connection, and the trouble and remedy for one that is missing."""
     connected(monkeypatch, host="hooks.example.org", schema="https", password="secret-password")
     missing = Asked("steward_notify_missing", RecipientKind.WEBHOOK)
     found, lost = addresses([Asked(CONNECTION, RecipientKind.WEBHOOK), missing])

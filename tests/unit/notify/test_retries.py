@@ -51,5 +51,5 @@ def test_pauses_grow_to_an_hour() -> None:
 
 
 def test_no_two_workers_send_one_message_at_once() -> None:
-    """A claim counts for longer than the task that made it may run."""
+    """A claim is valid for longer than the time limit of the task that makes it."""
     assert CLAIM_VALID > TELLING

@@ -131,7 +131,7 @@ def test_an_event_is_told_once(office: Office) -> None:
 
 
 def test_a_worker_that_is_killed_before_it_sends_is_taken_over(office: Office) -> None:
-    """Once its claim is over, and by the same message."""
+    """A message that a killed worker claimed is sent once, by another worker, after the claim is over."""
     halt(office.engine)
     office.killed_before = True
     with pytest.raises(Killed):
@@ -144,7 +144,7 @@ def test_a_worker_that_is_killed_before_it_sends_is_taken_over(office: Office) -
 
 
 def test_a_worker_that_is_killed_after_it_sent_sends_the_same_id_again(office: Office) -> None:
-    """More is not to be had over HTTP: who receives it tells doubles by the id."""
+    """A worker that is killed after it sent leads to one repetition of the same message, and to no more."""
     halt(office.engine)
     office.killed_after = True
     with pytest.raises(Killed):
@@ -173,7 +173,7 @@ def _killed(*_: object) -> None:
 
 
 def test_of_two_workers_one_sends(office: Office) -> None:
-    """The claim is compared with what the other one saw, in the ledger's own transaction."""
+    """A worker can neither claim nor queue a message that another worker has claimed in the meantime."""
     halt(office.engine)
     office.down = {"ops"}
     office.round()
@@ -186,7 +186,7 @@ def test_of_two_workers_one_sends(office: Office) -> None:
 
 
 def test_a_recipient_that_fails_stops_nobody(engine: Engine, shelf: SnapshotShelf) -> None:
-    """It is tried again after growing pauses, and told when it is back."""
+    """Other recipients get their messages while one fails, and that one gets its own once it is back."""
     office = Office(engine, shelf, ops={}, dev={})
     office.down = {"ops"}
     halt(engine)
@@ -201,7 +201,7 @@ def test_a_recipient_that_fails_stops_nobody(engine: Engine, shelf: SnapshotShel
 
 
 def test_after_a_day_it_is_given_up(office: Office) -> None:
-    """That is counted, with the reason."""
+    """A message is given up after a day, and the ledger counts it with the reason."""
     office.down = {"ops"}
     halt(office.engine)
     office.round()
@@ -278,7 +278,7 @@ def test_without_recipients_nothing_is_queued(engine: Engine, shelf: SnapshotShe
 
 
 def test_what_is_long_past_is_not_told(office: Office) -> None:
-    """Such as after Airflow stood still for days; a halt in force is."""
+    """A halt that ended long ago is not announced, and one that is still in force is."""
     halt(office.engine, NOW - timedelta(days=3))
     halt(office.engine, NOW - timedelta(days=2), halted=False)
     assert office.round() == Round()
@@ -287,7 +287,7 @@ def test_what_is_long_past_is_not_told(office: Office) -> None:
 
 
 def test_critical_findings_of_snapshots_are_told(office: Office, tmp_path: Path) -> None:
-    """From the files as they are: new ones, and those that are gone."""
+    """Critical findings of snapshots are announced when they are new and when they are gone."""
     looks: list[list[dict[str, Any]]] = [[], [a_finding()], []]
     for number, findings in enumerate(looks):
         at = NOW + number * MINUTE
@@ -302,7 +302,7 @@ def test_critical_findings_of_snapshots_are_told(office: Office, tmp_path: Path)
 
 
 def test_a_halt_by_the_variable_is_told_once_and_its_end_too(office: Office) -> None:
-    """One in force however old it is; an end of more than a day ago is no news."""
+    """A halt by the variable is announced once at any age, and its end once unless it is days past."""
     office.by_variable = {CLUSTER: VariableHalt(halted=True, at=NOW - timedelta(days=30), value="*")}
     assert [office.round(MINUTE) for _ in range(2)] == [Round(queued=1, sent=1), Round()]
     office.by_variable = {CLUSTER: VariableHalt(halted=False, at=office.now, value="")}

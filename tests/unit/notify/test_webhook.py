@@ -55,14 +55,14 @@ def test_a_message_arrives_whole(http: HttpSink) -> None:
     ("login", "expected"), [(None, f"Bearer {SECRET}"), ("ops", "Basic b3BzOnNlY3JldC1wYXNzd29yZA==")]
 )
 def test_a_receiver_may_ask_who_sends(http: HttpSink, login: str | None, expected: str) -> None:
-    """A password alone is a token."""
+    """A password alone is sent as a bearer token, and beside a login as basic authentication."""
     sent(http, login=login, password=SecretStr(SECRET))
     assert http.posted[0].headers["Authorization"] == expected
 
 
 @pytest.mark.parametrize("status", [301, 307, 400, 404, 500, 503])
 def test_only_a_yes_is_a_yes(http: HttpSink, status: int) -> None:
-    """A redirect is not followed, wherever it leads."""
+    """Every status other than success fails the delivery, and a redirect is not followed."""
     http.status, http.location = status, f"http://127.0.0.1:{http.port}/elsewhere"
     with pytest.raises(NotDelivered, match=str(status)):
         sent(http)
@@ -70,7 +70,7 @@ def test_only_a_yes_is_a_yes(http: HttpSink, status: int) -> None:
 
 
 def test_nobody_there_is_told_without_secrets() -> None:
-    """The address is, the path and the password are not."""
+    """The error for a receiver that cannot be reached names its address, but neither path nor password."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with pytest.raises(NotDelivered, match=f"127.0.0.1:{port}") as caught:
@@ -79,7 +79,7 @@ def test_nobody_there_is_told_without_secrets() -> None:
 
 
 def test_an_answer_that_never_ends_is_cut(http: HttpSink) -> None:
-    """Though each byte of it comes in time."""
+    """A call whose answer never ends fails by the total time limit, although each byte comes in time."""
     http.drip_seconds = 0.05
     with pytest.raises(NotDelivered):
         post(webhook_of(fields(port=http.port)), MESSAGE, seconds=60, total_seconds=0.5)
@@ -148,7 +148,7 @@ def test_where_others_are(kind: RecipientKind, given: dict[str, Any], expected: 
 
 
 def test_a_mail_does_not_travel_unencrypted() -> None:
-    """Unless somebody allowed it, or it goes to this machine."""
+    """An unencrypted mail connection is refused unless it is allowed or leads to this machine."""
     bare = {"disable_ssl": True, "disable_tls": True}
     with pytest.raises(ConfigurationError, match="unencrypted"):
         address_of(RecipientKind.SMTP, fields(host="mail.example.org", extra=bare))

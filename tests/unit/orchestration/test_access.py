@@ -61,7 +61,7 @@ def admin(monkeypatch: pytest.MonkeyPatch) -> Any:
     ],
 )
 def test_what_the_extra_names_decides(fields: dict[str, Any], login: Any, admin: Any) -> None:
-    """The password is what belongs to it."""
+    """The fields of a connection's extra decide which kind of login its password belongs to."""
     made = admin(password=SECRET, **fields)
     assert made.login == login
     assert made.token is None
@@ -69,13 +69,13 @@ def test_what_the_extra_names_decides(fields: dict[str, Any], login: Any, admin:
 
 
 def test_a_login_alone_changes_nothing(admin: Any) -> None:
-    """The password stays the token, as it was before there was anything else."""
+    """The password remains a token where the connection has a login and no extra."""
     made = admin(login="me", password=SECRET)
     assert (made.login, made.token) == (None, SecretStr(SECRET))
 
 
 def test_client_credentials_in_a_file(admin: Any, tmp_path: Path) -> None:
-    """The extra goes before what the file says."""
+    """Client credentials are read from a file, and the extra adds the audience."""
     file = tmp_path / "key.json"
     file.write_text(json.dumps({"client_id": "c", "client_secret": SECRET, "issuer_url": "https://i"}))
     made = admin(extra={"oauth2_file": str(file), "audience": "urn:x"})
@@ -83,7 +83,7 @@ def test_client_credentials_in_a_file(admin: Any, tmp_path: Path) -> None:
 
 
 def test_a_token_file(admin: Any, tmp_path: Path) -> None:
-    """Read now, so that what is wrong with it is said now, and read again later."""
+    """A token file that cannot be read is an error at once; otherwise its token and its path are kept."""
     file = tmp_path / "token"
     with pytest.raises(ConfigurationError, match="cannot be read"):
         admin(extra={"token_file": str(file)})
@@ -171,7 +171,7 @@ def test_a_connection_with_addresses_is_one_of_its_own(change: Any) -> None:
 
 
 def test_a_way_without_addresses_is_an_error(change: Any) -> None:
-    """It would be taken for that to the other's addresses."""
+    """A connection for changes that names a proxy but no host is a configuration error."""
     with pytest.raises(ConfigurationError, match="'pulsar_change_east' says `proxy`, and no host"):
         change(password=CHANGING, extra={"proxy": "http://other:3128"})
 
@@ -232,7 +232,7 @@ def test_by_default_only_folders_for_pulsar_are(file: str, admin: Any, monkeypat
 
 
 def test_home_holds_secrets_too(admin: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is for the user that runs Airflow alone."""
+    """The folder `secrets` of Steward's home may hold a token file where no other folder is named."""
     monkeypatch.delenv(FOLDERS)
     monkeypatch.setenv("STEWARD_HOME", str(tmp_path))
     (tmp_path / "secrets").mkdir()
@@ -278,7 +278,7 @@ def test_events_by_a_token_and_a_user(publishing: Any) -> None:
 
 
 def test_events_by_a_client_certificate(publishing: Any) -> None:
-    """Alone it says who is asking; beside a token it is what the connection needs."""
+    """A client certificate alone authenticates the client for events, and a token beside it takes its place."""
     files = {"client_cert_file": "/cert.pem", "client_key_file": "/key.pem"}
     options, made = publishing(extra=files)
     assert made == [("AuthenticationTLS", ("/cert.pem", "/key.pem"))]
@@ -288,7 +288,7 @@ def test_events_by_a_client_certificate(publishing: Any) -> None:
 
 
 def test_events_by_a_token_file(publishing: Any, tmp_path: Path) -> None:
-    """The client asks for the token whenever it connects."""
+    """The client for events reads the token file anew whenever it asks for the token."""
     file = tmp_path / "token"
     file.write_text("first")
     ((name, (supplier,)),) = publishing(extra={"token_file": str(file)})[1]
@@ -298,7 +298,7 @@ def test_events_by_a_token_file(publishing: Any, tmp_path: Path) -> None:
 
 
 def test_events_by_client_credentials(publishing: Any, tmp_path: Path) -> None:
-    """The client gets access tokens from us, whenever it connects; an issuer that refuses is told before."""
+    """The client for events gets a new access token after expiry, and a refusal is an error without secrets."""
     with scripted_brokers() as start:
         issuer = Issuer(start(), ["first", "second"], SECRET)
         issuer.expires_in = 0.01
@@ -314,7 +314,7 @@ def test_events_by_client_credentials(publishing: Any, tmp_path: Path) -> None:
 
 
 def test_events_by_a_plug_in_are_refused(publishing: Any) -> None:
-    """Headers are the admin API's."""
+    """Events are refused where the connection names an authentication plug-in."""
     with pytest.raises(ConfigurationError, match="events go nowhere: `auth_plugin`"):
         publishing(extra={"auth_plugin": "athenz"})
 

@@ -56,7 +56,7 @@ from tests.unit.orchestration.answering import ASKED, FIRST, GONE, IDS, PLAN, PO
 def test_a_plain_yes_is_an_approval_of_exactly_the_ticked_steps(
     given_event: dict[str, Any], steps: tuple[str, ...]
 ) -> None:
-    """It carries the person, the steps in the plan's order, their digest, and its end."""
+    """An approval carries the person, the ticked steps in the plan's order, their digest and its expiry."""
     answer = answer_to(given_event)
     assert (answer.decision, answer.answered_by, answer.step_ids) == (Decision.APPROVED, "operator", steps)
     assert answer.digest == approval_digest(PLAN, "b1", steps)
@@ -120,7 +120,7 @@ def test_a_plain_yes_is_an_approval_of_exactly_the_ticked_steps(
     ],
 )
 def test_whatever_is_no_plain_yes_permits_nothing(given_event: Any, decision: str, reason: str) -> None:
-    """Each other shape is a rejection, no answer or malformed, with the reason, and covers no step."""
+    """An event that is no plain approval is a rejection, no answer or malformed, with a reason and without steps."""
     answer = answer_to(given_event)
     assert answer.decision == decision
     assert reason in answer.reason
@@ -128,7 +128,7 @@ def test_whatever_is_no_plain_yes_permits_nothing(given_event: Any, decision: st
 
 
 def test_the_comment_is_kept() -> None:
-    """Also beside a rejection, without the blanks around it."""
+    """The comment of a rejection is kept without the blanks around it."""
     answer = answer_to(event(chosen_options=[REJECT], params_input={"comment": "  not today\n"}))
     assert answer.comment == "not today"
 
@@ -161,7 +161,7 @@ EVENTS = st.fixed_dictionaries(
 
 @given(EVENTS)
 def test_no_event_whatsoever_is_an_approval_unless_it_is_a_plain_yes(given_event: dict[str, Any]) -> None:
-    """An approval rests on exactly the one option, a name, and known steps that were ticked; nothing ever raises."""
+    """No event raises an error, and an approval needs exactly the one option, a name, and known ticked steps."""
     answer = answer_to(given_event)
     if answer.decision is not Decision.APPROVED:
         assert (answer.step_ids, answer.digest, answer.expires_at) == ((), None, None)
@@ -206,7 +206,7 @@ LOSSY = a_plan(a_batch(a_step(step_id="b1.s01"), a_step(EVICTING, step_id="b1.s0
 def test_what_deletes_messages_needs_a_confirmation_of_its_own(
     steps: list[str], tick: dict[str, Any], decision: Decision
 ) -> None:
-    """Approve alone is not enough: the tick is for the ticked steps that take messages away."""
+    """An approval of steps that delete messages needs a separate confirmation of the loss."""
     asked = Question(plan=LOSSY, batch_id="b1", run=RUN)
     answer = interpret(event(params_input={"steps": steps, "comment": "", **tick}), asked, POLICY, NOW)
 
@@ -255,7 +255,7 @@ def test_who_started_the_run_may_reject_it() -> None:
 
 
 def test_a_second_person_confirms_no_more_than_the_first_approved() -> None:
-    """Fewer steps are theirs to leave; a step that the first unticked is malformed."""
+    """A second person may confirm fewer steps than the first approved; any other step makes the answer malformed."""
     question = Question(plan=PLAN, batch_id="b1", run=RUN, first=FIRST)
     answer = interpret(ticked("b1.s03"), question, POLICY, NOW)
     assert (answer.decision, answer.voice, answer.step_ids) == (Decision.APPROVED, 2, ("b1.s03",))
@@ -281,7 +281,7 @@ def by_risk(**demands: Any) -> ApprovalPolicy:
 def test_what_a_batch_demands_by_its_risk_is_asked_of_who_answers(
     demands: dict[str, Any], asked: dict[str, Any], decision: Decision
 ) -> None:
-    """A second person is asked for by the task that asks, and by the gate."""
+    """An approval is malformed if the policy for the batch's risk does not permit the person who gave it."""
     question = Question(plan=PLAN, batch_id="b1", run=RUN, **asked)
     assert interpret(event(), question, by_risk(**demands), NOW).decision is decision
 
@@ -293,7 +293,7 @@ def test_an_approval_counts_as_long_as_the_risk_lets_it() -> None:
 
 @pytest.mark.parametrize(("opens", "hours"), [("0 22 * * *", 10), ("0 12 * * *", 0), ("0 12 20 3 *", 0)])
 def test_an_approval_before_a_window_counts_from_its_opening(opens: str, hours: int) -> None:
-    """From the answer where it is open, or where the next one is weeks away."""
+    """An approval's time counts from the next window's opening, or from the answer if that is open or weeks away."""
     windows = (Window(opens=opens, minutes=60),)
     given = interpret(event(), ASKED, POLICY, NOW, windows)
     assert given.expires_at == NOW + timedelta(hours=hours, minutes=30)

@@ -90,7 +90,7 @@ def test_what_is_left_out_is_read_strictly(fields: dict[str, Any], decision: Dec
 
 
 def test_namespaces_are_left_out_only_where_that_is_asked() -> None:
-    """A batch about one namespace has no such field: somebody meant something that was not asked."""
+    """An answer that leaves out a namespace is malformed where the batch is about one namespace."""
     form = {"steps": list(IDS), "comment": "", LEFT_OUT: ["pulsar/system"]}
     assert answer_to(event(params_input=form)).decision is Decision.MALFORMED
 
@@ -108,7 +108,7 @@ def test_a_second_person_leaves_out_what_the_first_one_kept() -> None:
 
 
 def test_the_tick_for_loss_is_for_what_counts() -> None:
-    """A namespace that is left out loses nothing."""
+    """A loss needs no confirmation where the namespace that would lose messages is left out."""
     plan = a_plan(a_batch(expiring("shop/a", 1, SOONER), expiring("shop/b", 2, LATER), parts=(1, 1)))
     asked = Question(plan=plan, batch_id="b1", run=RUN)
     assert group_answer(asked).decision is Decision.REJECTED

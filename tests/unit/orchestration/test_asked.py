@@ -119,7 +119,7 @@ def answer(engine: Engine, decision: Decision, plan: Plan = NEW, **fields: Any) 
 
 
 def test_a_question_waits_until_its_time_is_up(engine: Engine) -> None:
-    """From its record, or from when somebody was last asked."""
+    """A question waits for the response time, counted from its record or from the last request."""
     assert [state(engine, minutes) for minutes in (0, 59, 60)] == [State.WAITING, State.WAITING, State.OVER]
     request(engine, 50)
     assert [state(engine, minutes) for minutes in (60, 109, 110)] == [State.WAITING, State.WAITING, State.OVER]
@@ -127,7 +127,7 @@ def test_a_question_waits_until_its_time_is_up(engine: Engine) -> None:
 
 @pytest.mark.parametrize("decision", [Decision.REJECTED, Decision.NO_ANSWER, Decision.MALFORMED])
 def test_an_answered_question_is_over_until_it_is_asked_again(engine: Engine, decision: Decision) -> None:
-    """The answer to an earlier request is none to this one; only a rejection is remembered as one."""
+    """A question answered without an approval is over until a new request, and only a rejection is remembered."""
     answer(engine, decision)
     rejected = QuestionBook(LedgerReader(engine), CLUSTER, POLICY, NOW + timedelta(minutes=6)).rejected()
     assert (state(engine, 6), len(rejected)) == (State.OVER, int(decision is Decision.REJECTED))
@@ -136,7 +136,7 @@ def test_an_answered_question_is_over_until_it_is_asked_again(engine: Engine, de
 
 
 def test_an_approval_waits_is_used_and_is_over(engine: Engine) -> None:
-    """Until it expires or its outcomes are there; once something was called, it was carried out."""
+    """An approval waits, is in use once it is claimed, and ends when it expires or a call's outcome is recorded."""
     request(engine, 0)
     given = answer(engine, Decision.APPROVED)
     writes = LedgerWriter(engine)
@@ -152,7 +152,7 @@ def test_an_approval_waits_is_used_and_is_over(engine: Engine) -> None:
 
 
 def test_an_approval_that_was_refused_before_any_call_is_over(engine: Engine) -> None:
-    """The same may be asked anew."""
+    """A question whose approval was refused before any call is over, and the same may be asked again."""
     answer(engine, Decision.APPROVED)
     LedgerWriter(engine).record_outcome(an_outcome(NEW, run=RUN))
     assert state(engine, 6) is State.OVER
@@ -182,7 +182,7 @@ def test_a_question_is_asked_anew_where_its_answer_would_be_refused(engine: Engi
 
 
 def test_a_question_that_was_asked_under_a_stricter_policy_is_asked_anew(engine: Engine) -> None:
-    """Also where it was planned under the one that is in force again: the gate compares both."""
+    """A question that was asked under a stricter policy than the one in force is asked again."""
     stricter = Policy(approval=APPROVAL, apply=ApplyPolicy(most_clients_per_step=1))
     request(engine, 1, stricter)
     assert published(engine, SAME, 2).ask
@@ -212,7 +212,7 @@ def test_a_plan_of_an_earlier_steward_is_superseded_and_its_rejection_counts(eng
 
 
 def test_a_rollback_is_no_proposal(engine: Engine) -> None:
-    """It has no question, and no observation takes its place."""
+    """A rollback has no question, and a later plan does not supersede it."""
     back = a_plan(a_batch(kind=ROLLBACK), snapshot_id="back")
     LedgerWriter(engine).record_plan(back, NOW)
     LedgerWriter(engine).record_request(back, "b1", "pulsar_rollback/manual/0", NOW)
@@ -224,7 +224,7 @@ def test_a_rollback_is_no_proposal(engine: Engine) -> None:
 
 
 def test_a_plan_that_nobody_was_asked_about_is_asked_when_its_task_is_tried_again(engine: Engine) -> None:
-    """The task may have been cut short between its record and what it hands on."""
+    """A plan is handed on again when its task is tried again, until its question was requested."""
     assert published(engine, NEW, 1).ask
     request(engine, 2)
     assert not published(engine, NEW, 3).ask

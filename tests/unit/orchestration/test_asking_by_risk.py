@@ -57,7 +57,7 @@ def asked(plan: Plan, voice: int = 1) -> ApproveBatch:
 
 
 def test_those_are_asked_whom_the_risk_demands(site: Worksite, folder: Path) -> None:
-    """A split cannot be undone, a move can."""
+    """A step that cannot be undone is asked of the users of its risk, and one that can be undone of anybody."""
     by_risk(site, folder, medium={"users": ["7", "8"]})
     assert asked(site.asked_without_answer(calm(site))).assigned_users is None
     assert asked(site.asked_without_answer(site.split(1))).assigned_users == [

@@ -52,7 +52,7 @@ def test_what_stands_is_asked(plan: Plan) -> None:
 
 
 def test_what_another_run_asks_is_not_asked_again(site: Worksite, plan: Plan) -> None:
-    """Until somebody answered there; the run itself may be tried again."""
+    """A question that another run asks is not asked until it is answered there; that run itself may be tried again."""
     site.ask(plan, OTHER)
     assert chosen(plan) == ["b2"]
     assert chosen(plan, OTHER.rpartition("/")[0]) == ["b1", "b2"]
@@ -80,7 +80,7 @@ def test_a_run_by_hand_of_which_nothing_is_left_says_who_asks(site: Worksite, pl
 
 @pytest.mark.parametrize("decision", [Decision.SNOOZED, Decision.NEVER])
 def test_what_is_silent_is_not_asked_by_hand_either(site: Worksite, plan: Plan, decision: Decision) -> None:
-    """Until its time is over or somebody took it back: a run names the command that does."""
+    """A run by hand refuses a silent question and names the command that takes the silence back."""
     site.ask(plan, OTHER)
     until = site.clock() + timedelta(days=1) if decision is Decision.SNOOZED else None
     no = site.approval(plan, run=OTHER, decision=decision, step_ids=(), expires_at=None, silent_until=until)
@@ -94,7 +94,7 @@ def test_what_is_silent_is_not_asked_by_hand_either(site: Worksite, plan: Plan, 
 
 
 def test_what_ended_is_not_asked(site: Worksite) -> None:
-    """It says why; a dry run of it does, too."""
+    """A question that ended is not asked, and the refusal says why; a dry run of it is refused as well."""
     plan = site.asked(site.move(0))
     site.end(plan)
     assert chosen(plan, published=True) == []

@@ -154,7 +154,7 @@ AX, AY, AZ, BX = (quota(name) for name in ("a/x", "a/y", "a/z", "b/x"))
 
 
 def test_by_namespace_a_plan_is_what_planners_made() -> None:
-    """To the byte; so it is by default."""
+    """A plan with one question for each namespace, as is the default, equals the planners' plan to the byte."""
     for policy in (a_policy(), sized("namespace")):
         assert in_questions(policy, AX, AY, a_batch()).encoded() == planned(AX, AY, a_batch()).encoded()
 
@@ -199,14 +199,14 @@ def test_some_things_are_never_asked_together(pair: tuple[Batch, Batch]) -> None
 
 
 def test_what_is_alike_is_asked_together() -> None:
-    """Also where it loses messages, or cannot be undone."""
+    """Batches of one kind are one question, also where they lose messages or cannot be undone."""
     splits = [a_batch(a_step(a_split(namespace=name)), kind="bundle_split") for name in ("a/x", "a/y")]
     for pair in ((AX, AY), (expiry("a/x"), expiry("a/y")), splits):
         assert about(in_questions(sized("kind"), *pair)) == [("a/x", "a/y")]
 
 
 def test_a_group_is_cut_between_namespaces() -> None:
-    """One that has too many steps by itself is cut between its batches, and one batch is never cut."""
+    """A group with too many steps is cut between namespaces, then between batches, and never within a batch."""
     policy = sized("kind", most_steps=3)
     assert about(in_questions(policy, quota("a/x", steps=2), quota("a/y", steps=2), AZ)) == [("a/x",), ("a/y", "a/z")]
     crowd = (quota("a/x", steps=2), quota("a/x", 2, steps=2), AY, quota("a/z", steps=5))
@@ -225,7 +225,7 @@ def test_a_group_has_no_more_steps_than_may_be_changed_in_one_run() -> None:
 
 
 def test_a_group_is_what_its_parts_are() -> None:
-    """Steps in order, each after what it was after; its parts have the content that they have alone."""
+    """A group keeps the order and dependencies of steps, and its parts have the content that they have alone."""
     first, second = quota("a/x", steps=2), quota("a/y", steps=2)
     chained = msgspec.structs.replace(second.steps[1], after=("b1.s01",))
     second = msgspec.structs.replace(second, steps=(second.steps[0], chained))
@@ -288,7 +288,7 @@ def test_questions_that_stand_keep_their_size_when_the_policy_changes() -> None:
 
 
 def test_a_rejected_group_silences_its_parts() -> None:
-    """Also where a part is gone, or another namespace joins; what has another value is asked."""
+    """A rejected group silences each of its parts, alone or in another group, unless its value changes."""
     book = Book(sized("kind"))
     book.publish(AX, AY)
     book.reject()
@@ -317,7 +317,7 @@ def test_a_snoozed_group_silences_its_namespaces() -> None:
 
 @pytest.mark.parametrize("more", [1, 2])
 def test_a_namespace_of_a_snoozed_group_is_compared_with_itself(more: int) -> None:
-    """That the others would have lost a lot is no reason to keep silent about it."""
+    """A namespace of a snoozed group is asked about only if it would lose more than it would have lost itself."""
     book = Book(sized("kind"))
     book.publish(expiry("a/x", loss=Loss(messages=1, bytes=1)), expiry("a/y", loss=Loss(messages=9, bytes=9)))
     assert book.asked == [("a/x", "a/y")]
@@ -327,7 +327,7 @@ def test_a_namespace_of_a_snoozed_group_is_compared_with_itself(more: int) -> No
 
 
 def test_a_rejection_of_one_does_not_silence_a_group() -> None:
-    """The others are asked without it."""
+    """Namespaces that were not rejected are asked about as a group without the one that was."""
     book = Book(sized("namespace"))
     book.publish(AX)
     book.reject()
@@ -337,7 +337,7 @@ def test_a_rejection_of_one_does_not_silence_a_group() -> None:
 
 
 def test_a_group_that_timed_out_is_asked_anew_with_what_joined() -> None:
-    """It asks the same, and more."""
+    """A group that timed out is asked again together with the namespace that joined it."""
     book = Book(sized("kind"))
     book.publish(AX, AY)
     book.becomes(State.OVER)
@@ -347,7 +347,7 @@ def test_a_group_that_timed_out_is_asked_anew_with_what_joined() -> None:
 
 
 def test_nothing_is_asked_for_what_a_group_in_use_is_about() -> None:
-    """Whether it is the same or something else; other namespaces are asked about."""
+    """While a group is in use, only other namespaces than its own are asked about."""
     book = Book(sized("kind"))
     book.publish(AX, AY)
     book.becomes(State.IN_USE)
@@ -356,7 +356,7 @@ def test_nothing_is_asked_for_what_a_group_in_use_is_about() -> None:
 
 
 def test_a_partial_snapshot_that_shows_a_part_of_a_group_asks_nothing() -> None:
-    """The rest may still be so; where what it shows is otherwise, the question ends."""
+    """A partial snapshot with a part of a group leaves its question as it is, and with another value it ends it."""
     book = Book(sized("kind"))
     book.publish(AX, AY)
     publication = book.publish(AX, view=View.PARTIAL)
@@ -400,7 +400,7 @@ def proposals(values: Iterable[int | None]) -> list[Batch]:
 @pytest.mark.parametrize("fate", [State.WAITING, State.IN_USE, State.OVER, "rejected"], ids=str)
 @pytest.mark.parametrize("view", View)
 def test_whatever_stood_and_whatever_is_seen(policy: Policy, fate: State | str, view: View) -> None:
-    """Each proposal is in one place: in a question that stands or is new, resting, or held; nothing is left over."""
+    """Each proposal is in exactly one question unless it is silent, and the same plan once more changes no question."""
     for old, new in product(product((None, 1), repeat=3), product((None, 1, 2), repeat=3)):
         book, case = Book(policy), (old, new)
         book.publish(*proposals(old), snapshot="old")

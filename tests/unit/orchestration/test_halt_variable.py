@@ -73,7 +73,7 @@ def test_each_change_has_the_time_at_which_it_was_seen_first(variables: Variable
 
 
 def test_nobody_is_told_of_what_cannot_be_kept(variables: Variables) -> None:
-    """It would be told anew by each run; the first one that can keep it tells it."""
+    """A halt by the variable is reported only by the first look that can also store it."""
     variables.values[HALT] = "east"
     variables.unwritable = True
     assert seen(1) == {}
@@ -82,7 +82,7 @@ def test_nobody_is_told_of_what_cannot_be_kept(variables: Variables) -> None:
 
 
 def test_what_somebody_wrote_into_its_memory_is_written_anew(variables: Variables) -> None:
-    """It decides nothing: at worst a halt is told once more."""
+    """A stored state of the variable that cannot be read is written anew, and the halt counts from then on."""
     variables.values |= {HALT: "east", SEEN: "[not json"}
     assert seen(1) == {CLUSTER: (True, 1)}
     assert halts_seen([CLUSTER], NOW)[CLUSTER] == VariableHalt(halted=True, at=NOW + timedelta(minutes=1), value="east")

@@ -37,7 +37,7 @@ from pulsar_steward.orchestration.remediating import RemediateParams, wanted_by
 def test_what_a_run_is_about(
     params: dict[str, Any], published: list[dict[str, Any]], wanted: list[tuple[str, str | None, tuple[str, ...]]]
 ) -> None:
-    """Publications win over parameters, but for the kinds; clusters come in order of their names."""
+    """Publications take precedence over a run's parameters, and clusters come in order of their names."""
     expected = tuple(
         RemediateParams(
             cluster=cluster,

@@ -181,7 +181,7 @@ def test_a_greater_loss_than_was_rejected_is_asked() -> None:
 
 
 def test_the_same_plan_once_more_asks_what_nobody_was_asked() -> None:
-    """A task that was cut short after its plan was recorded; what waits already is not asked again."""
+    """A plan that is decided on again is handed on only if one of its questions was not requested yet."""
     plan = a_new_plan(SHOP, BANK, MOVE)
     here = [
         asked(n, batch, plan_id=plan.plan_id, batch_id=f"b{n}", requested=n != 1, state=state)
@@ -213,14 +213,14 @@ def test_plans_without_questions_are_superseded_with_the_next_record() -> None:
 def test_a_partial_snapshot_proves_nothing_absent(
     batches: list[Batch], expected: tuple[list[str], list[int], list[Any]]
 ) -> None:
-    """It ends a question only where it proposes something else for the same goal."""
+    """A partial snapshot ends a question only where it proposes something else for the same goal."""
     publication = decided(batches, [WAITS], view=View.PARTIAL, older=("old",))
     assert in_short(publication) == expected
     assert publication.supersede == (("old",) if publication.record else ())
 
 
 def test_whatever_stood_and_whatever_is_seen() -> None:
-    """Of every combination: nothing is asked twice, nothing is left over, and nothing in use is ended."""
+    """In every combination no waiting question is asked twice, none in use is ended, and no outdated one is left."""
     batches = (None, SHOP, SHOP_LATER, SHOP_LOSES, BANK)
     states = tuple(State)
     for old, state, answerable, new, also, no, view in product(

@@ -132,7 +132,7 @@ def test_the_end_of_the_question_ends_the_wait(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_ledger_that_cannot_be_read_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The question goes on waiting, for an answer or for a ledger that says more."""
+    """A question waits on while the ledger cannot be read, and ends when the ledger says so."""
     answers(monkeypatch, lambda: asyncio.sleep(3600))
     ledger_says(monkeypatch, LedgerError("gone"), OSError("no route"), "it went")
     assert fired(a_trigger()) == [{END: "it went"}]
@@ -169,7 +169,7 @@ def test_all_questions_of_a_process_share_one_look(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_question_that_comes_later_is_looked_for_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where the look was over, as nobody waited any more."""
+    """A question that comes after the last one ended is looked for in the ledger as well."""
     answers(monkeypatch, lambda: asyncio.sleep(3600))
     asked = ledger_says(monkeypatch, "it went")
 
@@ -182,7 +182,7 @@ def test_a_question_that_comes_later_is_looked_for_as_well(monkeypatch: pytest.M
 
 
 def test_a_look_opens_the_ledger_once_and_closes_it(site: Worksite, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says of all questions what the ledger says of each."""
+    """A look reads all questions through one engine, reports those that ended, and returns its connections."""
     plan = a_question_of(site)
     site.end(plan)
     opened: list[Engine] = []
@@ -200,7 +200,7 @@ def test_a_look_opens_the_ledger_once_and_closes_it(site: Worksite, monkeypatch:
 
 
 def test_a_trigger_that_is_started_anew_waits_for_the_same() -> None:
-    """Airflow keeps it by the name of its class, and by its arguments."""
+    """A trigger that is made anew from its serialized form waits for the same question until the same time."""
     first = a_trigger()
     name, arguments = first.serialize()
     assert name == f"{QuestionTrigger.__module__}.{QuestionTrigger.__name__}"
@@ -298,7 +298,7 @@ def test_a_question_about_several_namespaces_lets_some_be_left_out(
 
 
 def test_every_step_may_be_taken_out(site: Worksite, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Airflow's form holds null then, which the field has to allow, or the answer is refused without a word."""
+    """The form's field for steps accepts null, which Airflow sends when every step is taken out."""
     task = asked_form(site, site.proposed(site.move(0)), monkeypatch)
     steps = task.params.get_param(STEPS)
     assert steps.value == ["b1.s01"]
@@ -306,7 +306,7 @@ def test_every_step_may_be_taken_out(site: Worksite, monkeypatch: pytest.MonkeyP
 
 
 def test_what_ended_is_not_asked(site: Worksite) -> None:
-    """It ended between the choice and the question: nothing is recorded as asked."""
+    """The task is skipped for a question that ended before it was asked, and no request is recorded."""
     plan = a_question_of(site)
     site.end(plan)
     with pytest.raises(AirflowSkipException, match="nobody is asked: the question ended"):
@@ -315,7 +315,7 @@ def test_what_ended_is_not_asked(site: Worksite) -> None:
 
 
 def test_a_question_that_ended_is_no_answer(site: Worksite) -> None:
-    """The task is skipped with the reason, and nothing is recorded as said by anybody."""
+    """The task is skipped with the reason for a question that ended while it waited, and no answer is recorded."""
     plan = a_question_of(site)
     site.ask(plan)
     site.end(plan)
@@ -358,7 +358,7 @@ def a_setting_of(site: Worksite) -> Plan:
 def test_a_question_may_be_snoozed_or_never_wanted(
     site: Worksite, monkeypatch: pytest.MonkeyPatch, proposed: Callable[[Worksite], Plan], options: list[str]
 ) -> None:
-    """The form has the days, and until when; a never is offered where it is about one namespace."""
+    """A form offers a snooze with its days, and `never` only for a question about one namespace."""
     monkeypatch.setattr(HITLOperator, "execute", lambda *_: None)
     task = a_task(proposed(site))
     task.execute(a_context())
@@ -369,7 +369,7 @@ def test_a_question_may_be_snoozed_or_never_wanted(
 
 
 def test_a_snooze_is_kept_and_permits_nothing(site: Worksite) -> None:
-    """Until its days are over the same goal is silent in the ledger."""
+    """A snooze is recorded with the time of its end, and the batch gets no permit."""
     plan = a_setting_of(site)
     site.ask(plan)
     event = an_approval(site) | {"chosen_options": [SNOOZE]}

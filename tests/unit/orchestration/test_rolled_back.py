@@ -52,7 +52,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 
 
 def test_what_is_done_of_a_way_back_rests_as_long_as_a_rejection(engine: Engine) -> None:
-    """From the time of the last step that was taken back."""
+    """A bundle that was moved back rests as long as a rejection; one whose step was refused does not."""
     expected = RolledBack(
         plan_id=BACK.plan_id,
         subjects=frozenset({("pulsar/system", HALVES[0])}),
@@ -75,7 +75,7 @@ OTHER_MOVE = a_step(a_move(bundle=HALVES[1]), step_id="b1.s02")
 
 
 def test_a_batch_of_nothing_but_what_was_taken_back_is_left_out(golden: Golden) -> None:
-    """Another target or value makes no new question; the note says until when it rests and what took it back."""
+    """A batch that only changes what was taken back is left out, also with another value, and a note says why."""
     ttl = ChangeSetting(namespace="shop/orders", name=SettingName.TTL, before=None, after=TimeToLive(seconds=61))
     kept = a_batch(OTHER_MOVE, batch_id="b3", title="kept")
     plan = a_plan(a_batch(MOVE, title="moves"), a_batch(a_step(ttl), batch_id="b2", title="settles"), kept)
@@ -87,13 +87,13 @@ def test_a_batch_of_nothing_but_what_was_taken_back_is_left_out(golden: Golden) 
 
 @pytest.mark.parametrize("lately", [LATELY, ()], ids=["with something else", "nothing was taken back"])
 def test_what_also_changes_something_else_is_proposed(lately: tuple[RolledBack, ...]) -> None:
-    """The plan stays as it was made, byte for byte."""
+    """A batch that also changes something else stays, and the plan is the same to the byte."""
     plan = a_plan(a_batch(MOVE, OTHER_MOVE))
     assert without_rolled_back(plan, lately).encoded() == plan.encoded()
 
 
 def test_a_subject_is_the_bundle_or_the_setting_of_its_holder() -> None:
-    """A topic's own setting is another one than its namespace's."""
+    """A change's subject is its bundle, or its setting together with the topic that holds it."""
     topic = "persistent://shop/orders/t"
     change = ChangeSetting(namespace="shop/orders", topic=topic, name=SettingName.TTL, before=None, after=None)
     assert kind_of(change).subject == (topic, "time to live")

@@ -31,7 +31,7 @@ RUN = "pulsar_rollback/manual"
     ],
 )
 def test_what_a_way_back_is_about(params: dict[str, Any], plan_id: str | None, batch_id: str | None) -> None:
-    """A cluster, and perhaps one of its plans, and perhaps one batch of it."""
+    """A rollback's parameters are a cluster, a plan and a batch, and an empty name counts as none."""
     assert wanted_by(params) == RollbackParams(cluster="east", plan_id=plan_id, batch_id=batch_id)
 
 
@@ -69,7 +69,7 @@ def test_ways_back_of_different_batches_wait_side_by_side(site: Worksite) -> Non
 
 
 def test_remediation_does_not_take_a_way_back_for_the_newest_plan(site: Worksite) -> None:
-    """Unless it is named, what it asks about is the newest proposal."""
+    """Remediation asks about the newest proposal, also where a rollback was planned after it."""
     plan = moved(site)
     rolling_back.choose(LAST, RUN)
     (ref,) = choose_remedy([RemediateParams(cluster=CLUSTER, plan_id=None)], "pulsar_remediate/manual")
@@ -77,7 +77,7 @@ def test_remediation_does_not_take_a_way_back_for_the_newest_plan(site: Worksite
 
 
 def test_a_dry_run_of_a_way_back_is_kept_and_supersedes_nothing(site: Worksite) -> None:
-    """It prints the calls and what stays; a question that waits goes on waiting."""
+    """A dry run of a rollback prints the calls and what stays, and is kept; it changes and supersedes nothing."""
     plan = site.approve(site.split_and_moves())
     site.carry_out(plan)
     site.simulator.requests.clear()
@@ -102,7 +102,7 @@ def test_while_the_cluster_is_being_changed_nothing_is_taken_back(site: Worksite
 
 
 def test_what_was_never_carried_out_is_refused(site: Worksite) -> None:
-    """Whether nothing was at all, or there is no such plan."""
+    """A rollback is refused where no batch was carried out, or where the ledger lacks the plan."""
     with pytest.raises(Refused, match=r"carried out in cluster east; .*: nothing"):
         rolling_back.choose(LAST, RUN)
     with pytest.raises(NotInLedger, match="nowhere"):

@@ -43,7 +43,7 @@ def test_the_same_code_makes_the_same_archive(package: Path, tmp_path: Path) -> 
 
 
 def test_other_code_makes_another_archive(package: Path, tmp_path: Path) -> None:
-    """An archive that a running job was given stays as it is."""
+    """Changed code makes another archive, and the earlier archive stays as it is."""
     first = code_archive([package], tmp_path / "made")
     before = first.read_bytes()
     (package / "__init__.py").write_text("VALUE = 2\n")
@@ -97,7 +97,7 @@ def test_what_is_chosen_is_shipped(
 
 
 def test_jobs_that_lie_alone_take_the_installed_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A folder with the jobs' files only is enough where Steward is installed."""
+    """A job in a folder without Steward's code is given an archive of the installed packages."""
     monkeypatch.delenv("STEWARD_PY_FILES", raising=False)
     archive = py_files(str(tmp_path / "observe.py"), tmp_path / "code")
     assert archive is not None

@@ -78,7 +78,7 @@ def test_what_is_silent_is_not_asked(batch: Batch, silence: SilencedGoal, asks: 
 
 
 def test_one_that_holds_is_enough() -> None:
-    """Of two people who said no, either's holds."""
+    """A goal is silent as long as one of several answers `snoozed` or `never` holds for it."""
     over = silenced(SHOP, days=0)
     assert not decided([WORSE], silenced(SHOP), silenced(SHOP, days=None)).ask
     assert not decided([SHOP], over, silenced(SHOP)).ask
@@ -86,7 +86,7 @@ def test_one_that_holds_is_enough() -> None:
 
 
 def test_the_question_that_was_snoozed_is_left_until_it_is_asked_again() -> None:
-    """It ends as worse then, with the new one that takes its place; without a proposal it ends as any other."""
+    """A snoozed question stands until its goal is asked again as worse or is no longer proposed."""
     question = asked(1, SHOP, State.OVER)
     assert in_short(decided([SHOP_LATER], silenced(SHOP), standing=(question,))) == ([], [], [])
     publication = decided([WORSE], silenced(SHOP), standing=(question,))
@@ -97,7 +97,7 @@ def test_the_question_that_was_snoozed_is_left_until_it_is_asked_again() -> None
 
 
 def test_a_question_that_waits_goes_on() -> None:
-    """Somebody may be reading it; what is new for the same goal is not asked."""
+    """A waiting question goes on although another proposal for its goal is silenced and not asked."""
     waits = asked(1, MOVE)
     assert in_short(decided([MOVE, OTHER_MOVE], silenced(OTHER_MOVE), standing=(waits,))) == ([], [1], [])
 
@@ -111,7 +111,7 @@ def test_the_same_plan_once_more_does_not_ask_what_was_snoozed() -> None:
 
 
 def test_it_is_said_who_wants_it_so_and_why() -> None:
-    """Of a snooze, a never and a rejection."""
+    """The reason for not asking names the person and the comment, for a snooze, a `never` and a rejection."""
     person: dict[str, Any] = {"by": "alice", "comment": "after the fair"}
     no = msgspec.structs.replace(rejected(BANK, 5), **person)
     silences = (silenced(SHOP, **person), silenced(MOVE, days=None, **person))
@@ -121,7 +121,7 @@ def test_it_is_said_who_wants_it_so_and_why() -> None:
 
 
 def test_whatever_was_said_and_whatever_is_seen() -> None:
-    """Of every combination: a batch is asked exactly if no no holds for it, and no question is lost over it."""
+    """In every combination a batch is asked exactly if no snooze or `never` holds for its goal."""
     batches = (None, SHOP, SHOP_LATER, WORSE, BANK)
     noes = (None, silenced(SHOP), silenced(SHOP, until_worse=False), silenced(SHOP, days=None))
     for old, state, new, first, second, view in product(batches, State, batches, noes, noes, View):

@@ -44,7 +44,7 @@ def said(option: str, asked: Question = OF_NAMESPACE, **form: Any) -> Answer:
 @pytest.mark.parametrize("days", [1, 7, 90])
 @pytest.mark.parametrize("until_worse", [True, False])
 def test_a_snooze_is_for_so_many_days(days: int, until_worse: bool) -> None:
-    """It permits nothing, although steps are ticked; the reason says until when."""
+    """A snooze lasts the given days and permits no step; its reason says whether it ends when things get worse."""
     answer = said(SNOOZE, snooze_days=days, until_it_gets_worse=until_worse, comment="after the fair")
     assert (answer.decision, answer.step_ids, answer.digest, answer.expires_at) == (Decision.SNOOZED, (), None, None)
     assert (answer.silent_until, answer.until_worse) == (NOW + timedelta(days=days), until_worse)
@@ -62,7 +62,7 @@ HUGE = pytest.param(10**5000, id="5,000 digits")
 
 @pytest.mark.parametrize("days", [0, -1, 91, 7.0, float("nan"), float("inf"), "7", True, None, [7], HUGE])
 def test_a_snooze_of_no_known_length_is_none(days: object) -> None:
-    """It is malformed, and asked again: nothing is silent for longer than somebody meant."""
+    """A snooze whose number of days is invalid is malformed, and silences nothing."""
     answer = said(SNOOZE, snooze_days=days)
     assert (answer.decision, answer.silent_until) == (Decision.MALFORMED, None)
     assert len(answer.reason) < 400
@@ -70,7 +70,7 @@ def test_a_snooze_of_no_known_length_is_none(days: object) -> None:
 
 @pytest.mark.parametrize("worse", [None, 1, "true", []])
 def test_until_it_gets_worse_is_yes_or_no(worse: object) -> None:
-    """Anything else is asked again."""
+    """A snooze is malformed where the field `until_it_gets_worse` is not a boolean."""
     assert said(SNOOZE, until_it_gets_worse=worse).decision is Decision.MALFORMED
 
 

@@ -105,7 +105,7 @@ def options(words: list[str], name: str) -> list[str]:
     ],
 )
 def test_the_connection_says_where(submitted: dict[str, dict[str, Any]], name: str, master: str) -> None:
-    """The driver is in the task, wherever the executors are; addresses and token are in its environment only."""
+    """The connection names Spark's master, the driver runs in the task, and the token is in the environment only."""
     told = submitted[name]
     assert options(told["words"], "--master") == [master]
     assert options(told["words"], "--deploy-mode") == ["client"]
@@ -117,7 +117,7 @@ def test_the_connection_says_where(submitted: dict[str, dict[str, Any]], name: s
 
 @pytest.mark.parametrize("name", ["local", "standalone"])
 def test_the_connection_brings_settings_of_spark(submitted: dict[str, dict[str, Any]], name: str) -> None:
-    """They come beside those of the task."""
+    """Spark settings of the connection are passed beside those of the task."""
     given = options(submitted[name]["words"], "--conf")
     wanted = {"spark.executor.memory=2g", "spark.eventLog.enabled=true", "spark.executor.cores=2", "spark.task=own"}
     assert wanted <= set(given)
@@ -125,7 +125,7 @@ def test_the_connection_brings_settings_of_spark(submitted: dict[str, dict[str, 
 
 @pytest.mark.parametrize("name", ["standalone", "near", "yarn"])
 def test_executors_elsewhere_get_the_code(submitted: dict[str, dict[str, Any]], name: str) -> None:
-    """The driver's Python stays the task's; that of executors is left to Spark's settings."""
+    """Executors elsewhere get an archive of the code, and only the driver's Python is set."""
     told = submitted[name]
     (archive,) = options(told["words"], "--py-files")
     assert Path(archive).parent.name == "code"
@@ -136,7 +136,7 @@ def test_executors_elsewhere_get_the_code(submitted: dict[str, dict[str, Any]], 
 
 @pytest.mark.parametrize("name", ["none", "local", "installed"])
 def test_executors_that_have_the_code_get_none(submitted: dict[str, dict[str, Any]], name: str) -> None:
-    """Those in the task itself, and those of which ``STEWARD_PY_FILES`` says so."""
+    """No archive is passed where executors run in the task or where `STEWARD_PY_FILES` is empty."""
     assert options(submitted[name]["words"], "--py-files") == []
 
 
@@ -155,6 +155,6 @@ def test_what_jobs_cannot_do_is_refused(submitted: dict[str, dict[str, Any]], na
 
 
 def test_an_airflow_without_spark_is_told(submitted: dict[str, dict[str, Any]]) -> None:
-    """The provider brings no spark-submit; PySpark beside its client would be a mixture of two versions."""
+    """A task without spark-submit fails with a configuration error that says where to install Spark."""
     assert submitted["absent"]["error"].startswith("ConfigurationError: there is no spark-submit here")
     assert "beside Airflow's environment" in submitted["absent"]["error"]

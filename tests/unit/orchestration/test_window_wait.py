@@ -58,7 +58,7 @@ def a_context() -> Any:
 
 
 def test_an_approved_batch_waits_for_its_window(site: Worksite, opens: datetime) -> None:
-    """Deferred, until it opens; nothing is recorded, claimed or called."""
+    """An approved batch is deferred until its window opens, and nothing is recorded, claimed or called."""
     plan = approved_until(site, opens + timedelta(minutes=60))
     with pytest.raises(TaskDeferred) as deferred:
         a_task(plan).execute(a_context())
@@ -83,7 +83,7 @@ def test_a_batch_without_an_approval_does_not_wait(site: Worksite, opens: dateti
 
 
 def test_a_question_that_ends_meanwhile_leaves_nothing_behind(site: Worksite, opens: datetime) -> None:
-    """No refusal, no failure: the task is skipped with the reason, and the run's report has no trouble."""
+    """A question that ends while its batch waits for the window skips the task, and the report has no trouble."""
     plan = approved_until(site, opens + timedelta(minutes=60))
     site.end(plan)
     with pytest.raises(AirflowSkipException, match=r"nothing was changed: .*it was seen otherwise"):
@@ -97,14 +97,14 @@ def test_a_question_that_ends_meanwhile_leaves_nothing_behind(site: Worksite, op
 
 @pytest.mark.parametrize("event", [{END: "made up"}, {OPENED: "whenever"}, {}])
 def test_what_the_trigger_says_decides_nothing(site: Worksite, opens: datetime, event: dict[str, Any]) -> None:
-    """The question stands by the ledger, and the window is shut by the clock: it waits again."""
+    """For any event of the trigger the batch is deferred again while its question stands and the window is shut."""
     plan = approved_until(site, opens + timedelta(minutes=60))
     with pytest.raises(TaskDeferred):
         a_task(plan).execute_in_window(a_context(), event)
 
 
 def test_an_approval_that_is_over_by_then_does_not_wait(site: Worksite, opens: datetime) -> None:
-    """It is refused at once, and says so: somebody approved."""
+    """A batch whose approval expires before the window opens is refused at once, and nothing is called."""
     plan = approved_until(site, opens - timedelta(minutes=1))
     with pytest.raises(AirflowFailException, match="no maintenance window is open"):
         a_task(plan).execute(a_context())
@@ -159,7 +159,7 @@ def test_the_end_of_the_question_ends_the_wait(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_trigger_that_is_started_anew_waits_for_the_same() -> None:
-    """Airflow keeps it by the name of its class, and by its arguments."""
+    """A window trigger that is made anew from its serialized form equals the first one."""
     first = a_trigger(datetime.now(UTC))
     name, arguments = first.serialize()
     assert name == f"{WindowTrigger.__module__}.{WindowTrigger.__name__}"

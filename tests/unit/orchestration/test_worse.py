@@ -58,7 +58,7 @@ def proposal(*findings: Finding, seconds: int = 60, **fields: Any) -> Batch:
     ],
 )
 def test_worse(now: Batch, then: Batch | None, words: str | None) -> None:
-    """A finding that is more severe or new, or a greater loss; figures alone are not."""
+    """A proposal is worse by a new or more severe finding or by a greater loss, and not by other figures."""
     why = got_worse(now, then)
     assert (why is None) == (words is None)
     assert (words or "") in (why or "")

@@ -34,7 +34,7 @@ from pulsar_steward.outside_text import MAX_MARKS, ShownRecords, show_logs, show
     ],
 )
 def test_what_cannot_be_seen_is_spelled_out(words: object, read: str) -> None:
-    """All else stays as it is, spaces too."""
+    """Invisible characters are spelled out as escapes, and other text stays as it is, spaces included."""
     assert shown(words) == read
 
 
@@ -65,7 +65,7 @@ def test_json_means_the_same(words: str) -> None:
 
 
 def test_logs_are_shown_once_however_often_that_is_asked_for() -> None:
-    """Importing the library did it; a factory of somebody else's is asked for the record."""
+    """Importing the library installs its factory of log records, and installing it again changes nothing."""
     factory = logging.getLogRecordFactory()
     show_logs()
 

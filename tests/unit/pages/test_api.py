@@ -23,7 +23,7 @@ MANY = 100_000
 
 
 def test_every_answer_is_as_documented(client: Client, plans: dict[str, Plan]) -> None:
-    """Of every route that the document has."""
+    """Every route of the API's document answers in the form that the document gives."""
     document = client.get("/api/openapi.json").json()
     assert document["openapi"].startswith("3.1")
     assert len(document["paths"]) > 10
@@ -49,7 +49,7 @@ def test_a_page_that_cannot_be_is_refused(client: Client, query: str) -> None:
 
 
 def test_history_goes_back_page_by_page(client: Client) -> None:
-    """Without a gap, and without an event twice."""
+    """The history's pages follow one another without a gap and without a repeated event."""
     whole = client.get("/api/history?size=500").json()
     found: list[dict[str, Any]] = []
     before: int | None = whole["head"]["sequence"] + 1
@@ -63,7 +63,7 @@ def test_history_goes_back_page_by_page(client: Client) -> None:
 
 
 def test_a_hundred_thousand_findings(tmp_path: Path, shown_folder: Path, plans: dict[str, Plan]) -> None:
-    """The last page has the last of them, in every order."""
+    """The last page of 100,000 findings ends with the last of them, and every order counts them all."""
     severities = ("critical", "warning", "info")
     rows = [a_finding(severities[place % 3], "ack-holes", subject=f"t-{place:06d}") for place in range(MANY)]
     (tmp_path / "ledger.db").write_bytes((shown_folder / "ledger.db").read_bytes())

@@ -59,13 +59,13 @@ def only(folder: Path, **tables: Any) -> NamespaceBacklog:
 
 
 def test_what_the_cluster_page_says(client: Client, golden: Golden) -> None:
-    """Of a namespace that fills up, one with delayed messages, one under the brokers' default, and one unread."""
+    """The cluster page shows a growing backlog, delayed messages, a default quota and a namespace that was not read."""
     read = words(client, "/clusters/east")
     golden(read[read.index("Backlog of ") : read.index(" Trends Backlog")])
 
 
 def test_hours_are_left_where_a_backlog_grows(tmp_path: Path) -> None:
-    """Of the topic that reaches its quota next, not of the fullest one; and until it outgrows what is retained."""
+    """The time left is that of the topic that reaches its quota next, beside the time until it outgrows retention."""
     half = GIB // 2
     found = only(
         tmp_path,
@@ -80,14 +80,14 @@ def test_hours_are_left_where_a_backlog_grows(tmp_path: Path) -> None:
 
 
 def test_several_topics_that_grow_together_have_no_retention(tmp_path: Path) -> None:
-    """A retention is of one topic, so the time until their sum outgrows it means nothing."""
+    """No time until the retention is given for several topics together, as a retention is of one topic."""
     together = full("backlog-growing", subject=NAMESPACE, backlog_bytes=GIB, growth_bytes_per_second=MIB, topics=9)
     found = only(tmp_path, bundles=[a_bundle(backlog=GIB)], findings=[together])
     assert (found.bytes_per_second, found.seconds_to_retention, found.seconds_left) == (MIB, None, None)
 
 
 def test_an_age_quota_counts_as_one(tmp_path: Path) -> None:
-    """The fuller of the two is shown."""
+    """The percentage is that of the fuller quota, be it of size or of age."""
     near = full("backlog-near-quota", bytes_percent=3, seconds_percent=91, limit_bytes=GIB, limit_seconds=60)
     assert only(tmp_path, bundles=[a_bundle(backlog=MIB)], findings=[near]).percent == 91
 
@@ -103,14 +103,14 @@ def test_an_age_quota_counts_as_one(tmp_path: Path) -> None:
 def test_a_bound_where_no_check_found_anything(
     tmp_path: Path, fields: dict[str, Any], percent: int | None, *, whole: bool
 ) -> None:
-    """No topic holds more than the fullest bundle; where a broker was not read, nothing is known."""
+    """Without a finding the fullest bundle bounds the percentage, and with an unread part there is no bound."""
     found = only(tmp_path, bundles=[a_bundle(backlog=MIB), a_bundle(**fields)])
     assert (found.percent, found.at_most_percent, found.whole, found.severity) == (None, percent, whole, None)
     assert found.at_most_percent_of_retention == (None if percent is None else percent // 2)
 
 
 def test_who_has_no_quota_and_of_whom_it_is_not_known(tmp_path: Path) -> None:
-    """The brokers' default counts where a namespace sets none; unread policies are none that are known."""
+    """The brokers' default counts where a namespace sets no quota, and unread policies count as not known."""
     unbounded = SIZED % (-1, -1)
     documents = [
         {"namespace": NAMESPACE, "policies_json": unbounded},
@@ -125,7 +125,7 @@ def test_who_has_no_quota_and_of_whom_it_is_not_known(tmp_path: Path) -> None:
 
 
 def test_numbers_that_nobody_means_break_nothing(tmp_path: Path) -> None:
-    """A retention of as many megabytes as a long holds is one that no backlog outgrows."""
+    """A retention of the largest possible size is accepted, and no time until a backlog outgrows it is given."""
     absurd = SIZED % (GIB, (1 << 63) - 1)
     found = only(
         tmp_path,
@@ -137,7 +137,7 @@ def test_numbers_that_nobody_means_break_nothing(tmp_path: Path) -> None:
 
 
 def test_the_nearest_come_first(tmp_path: Path) -> None:
-    """Critical before warning, then the least time, then who is fuller, then by the bound; not all are listed."""
+    """Namespaces are ordered by severity, time left, percentage and bound, and only the first ones are listed."""
     names = [f"acme/n-{number:02d}" for number in range(40)]
     findings = [
         full("backlog-near-quota", "critical", f"persistent://{names[9]}/t", bytes_percent=96),
@@ -156,7 +156,7 @@ def test_the_nearest_come_first(tmp_path: Path) -> None:
 
 
 def test_delayed_messages_of_checks_and_of_topics_that_were_asked(tmp_path: Path) -> None:
-    """The larger of the two counts, as each is a lower bound; what they keep stored; and what the checks say."""
+    """The larger of a check's count and that of the topics asked is shown, with held bytes and checks' reasons."""
     found = read(
         tmp_path,
         namespaces=[{"namespace": NAMESPACE, "policies_json": '{"message_ttl_in_seconds":3600}'}],

@@ -60,7 +60,7 @@ def test_the_api_tells_all(client: Client) -> None:
 
 
 def test_what_the_check_cannot_tell_is_said(tmp_path: Path, golden: Golden) -> None:
-    """Beside the figures that there are: a broker that is alone, and a part that is not known."""
+    """The page shows the known figures, a broker without others to take over, and what the check could not tell."""
     client = shown(
         tmp_path,
         failovers=[failover(broker(0), 120, others=0)],
@@ -71,7 +71,7 @@ def test_what_the_check_cannot_tell_is_said(tmp_path: Path, golden: Golden) -> N
 
 
 def test_of_very_many_brokers_those_that_take_longest_are_listed(tmp_path: Path) -> None:
-    """The API has all of them."""
+    """The page lists the brokers that take longest and counts the others, and the API has all of them."""
     client = shown(tmp_path, failovers=[failover(broker(n), n, others=1) for n in range(LISTED_FAILOVERS + 2)])
     assert part_of(client).count(":8080") == LISTED_FAILOVERS
     assert "2 brokers take less." in part_of(client)
@@ -79,7 +79,7 @@ def test_of_very_many_brokers_those_that_take_longest_are_listed(tmp_path: Path)
 
 
 def test_a_snapshot_of_an_earlier_version_has_no_estimates(tmp_path: Path) -> None:
-    """The page says so, and shows all the rest."""
+    """The page says that a snapshot of an earlier version has no estimates, and the API returns none."""
     verdicts = [a_verdict("failover-time", "clear", "All is well.")]
     client = shown(tmp_path, failovers=[failover(broker(0), 9, others=2)], verdicts=verdicts)
     (folder,) = (tmp_path / "snapshots").glob("*/*/failovers")

@@ -63,7 +63,7 @@ def forecast(left: list[Step], seconds: list[int], pace: Pace = FAST) -> tuple[f
 
 
 def test_steps_take_as_long_as_those_before() -> None:
-    """Two in 80 seconds: the three that are left take 120 from then on, of which 20 have gone by."""
+    """After two steps in 80 seconds, the three that are left take 120 seconds, of which 20 have gone by."""
     assert forecast(steps(3), [40, 80]) == (100, False)
 
 
@@ -87,7 +87,7 @@ def test_never_faster_than_the_pace(left: list[Step], pace: Pace, seconds: float
 
 
 def test_an_earlier_approval_does_not_count() -> None:
-    """A night between two approvals is no pace."""
+    """The forecast ignores steps of an earlier approval and the time between the two approvals."""
     night = timedelta(hours=8)
     calls = [an_intent("b1.s00", BEGAN - night, 1), an_intent("b1.s01", BEGAN, 2)]
     last = {"b1.s00": ended("b1.s00", BEGAN - night), "b1.s01": ended("b1.s01", BEGAN + timedelta(seconds=60))}
@@ -95,13 +95,13 @@ def test_an_earlier_approval_does_not_count() -> None:
 
 
 def test_the_pace_is_that_of_the_recorded_policy() -> None:
-    """Of another version too: what it does not name is as usual."""
+    """The pace comes from the recorded policy, with defaults for what that does not name."""
     assert Pace.of({"apply": {"bundle_moves_per_minute": 2}}) == Pace(changes=2)
     assert Pace.of({}) == Pace()
 
 
 def test_the_plan_page_says_it(client: Client, plans: dict[str, Plan]) -> None:
-    """While it runs, and not when it is over."""
+    """The plan page shows the forecast of a batch while it runs, and not when it is over."""
     read = words(client, f"/plans/{plans['east'].plan_id}")
     assert "2 of 4 approved steps came to an end; the last one should have ended by now" in read
     batches = client.get(f"/api/plans/{plans['east'].plan_id}").json()["batches"]

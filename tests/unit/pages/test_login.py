@@ -38,7 +38,7 @@ def test_every_route_is_refused_without_a_login(tmp_path: Path) -> None:
 
 
 def test_nothing_else_answers(tmp_path: Path) -> None:
-    """No documents of FastAPI's own, and no way to send something."""
+    """FastAPI's own documents are not served, and every route accepts only GET."""
     app = make_app(sources_of(tmp_path), lambda: None)
     client = Client(app)
     assert [client.get(path).status_code for path in ("/docs", "/redoc", "/openapi.json", "/assets/..%2fapp.py")] == [
@@ -51,7 +51,7 @@ def test_nothing_else_answers(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore")  # Airflow's own
 def test_airflows_own_check_refuses_every_route(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The application as the plugin makes it, which is not before somebody asks; without a token no route answers."""
+    """The plugin makes the application on demand, and without Airflow's token every route answers 401."""
     monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path))
     monkeypatch.setenv("STEWARD_HOME", str(tmp_path / "steward"))
     from steward_plugin import PREFIX, LazyPages, PulsarSteward, pages  # noqa: PLC0415 - loads Airflow

@@ -44,7 +44,7 @@ def words(client: Client, path: str) -> str:
 
 
 def test_cards_say_what_matters(client: Client) -> None:
-    """The one that needs somebody first; partial, stale and halted in words; what runs and what waits."""
+    """The halted cluster comes first, and cards say what is partial, stale, halted, running and waiting."""
     read = words(client, "/")
     assert read.index("halted north") < read.index("changing east") < read.index("healthy west")
     for said in (
@@ -61,7 +61,7 @@ def test_cards_say_what_matters(client: Client) -> None:
 
 
 def test_a_cluster_shows_guide_findings_brokers_bundles_and_plans(client: Client) -> None:
-    """Findings by pages, the worst first."""
+    """The cluster page shows findings by pages, brokers, bundles, the backlog and plans."""
     read = words(client, "/clusters/east")
     for said in (
         "Findings 50",
@@ -89,7 +89,7 @@ def test_findings_are_filtered_and_the_form_remembers(client: Client) -> None:
 
 
 def test_a_plan_shows_each_step_before_and_after(client: Client, plans: Plans) -> None:
-    """Guards, whom it touches, who answered what, what came of it, and the way back."""
+    """The plan page shows each step's brokers, guards, clients, answers and outcome, and how to roll back."""
     read = words(client, f"/plans/{plans['east'].plan_id}")
     for said in (
         "changing Even out 16 transaction coordinators of east over 3 brokers b1, tc_balance",
@@ -136,7 +136,7 @@ def test_a_question_that_ended_says_why(tmp_path: Path) -> None:
 
 
 def test_what_rejecting_means_is_on_the_page(tmp_path: Path) -> None:
-    """Of the step that averts it, on its own page too, in the question's words; the other one says nothing of it."""
+    """The plan's and the step's page say what a rejection loses, for the step that averts it only."""
     change = ChangeSetting(
         namespace="a/b", name=SettingName.TTL, before=TimeToLive(seconds=3600), after=TimeToLive(seconds=7200)
     )
@@ -154,7 +154,7 @@ def test_what_rejecting_means_is_on_the_page(tmp_path: Path) -> None:
 
 
 def test_one_of_a_thing_is_not_several(tmp_path: Path) -> None:
-    """Of a plan with one step that touches one client."""
+    """The pages of a plan with one step that touches one client use singular nouns."""
     touched = Touched(producers=1, consumers=0, topics=1, coordinators=1)
     plan = a_plan(a_batch(a_step(touched=touched)))
     engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
@@ -176,7 +176,7 @@ def test_one_of_a_thing_is_not_several(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_silent_says_until_when(tmp_path: Path, decision: Decision, fields: dict[str, Any], read: str) -> None:
-    """On the plan's page and on the cluster's, with the command that takes it back."""
+    """The plan page says how long a batch is silent and how to end that, and the cluster page says by whom."""
     plan = a_plan(a_batch(title="a time to live"))
     engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
     writer = LedgerWriter(engine)
@@ -198,7 +198,7 @@ def test_what_is_silent_says_until_when(tmp_path: Path, decision: Decision, fiel
 
 
 def test_a_steps_whole_life(client: Client, plans: Plans) -> None:
-    """From the plan to what came of it, without other steps."""
+    """A step's page shows its events from the plan to its outcome, without those of other steps."""
     read = words(client, f"/plans/{plans['east'].plan_id}/steps/b1.s01")
     assert "3 producers, 5 consumers, 4 topics, 2 coordinators" in read
     assert "PUT /admin/v2/namespaces/pulsar/system/" in read
@@ -222,7 +222,7 @@ def test_history_tells_who_and_what(client: Client) -> None:
 
 
 def test_from_a_question_to_its_batch_and_back(client: Client, plans: Plans) -> None:
-    """The tab beside a question knows its run; the page leads to that very question."""
+    """The tab beside a question redirects to its batch, and the page of all clusters links to that question."""
     dag, run, index = EVERY.partition("/")[0], EVERY.partition("/")[2], 1
     answer = client.get(f"/question?dag_id={dag}&run_id={run.replace('+', '%2B')}&map_index={index}")
     assert (answer.status_code, answer.headers["location"]) == (303, f"/steward/plans/{plans['east'].plan_id}#b2")
@@ -248,7 +248,7 @@ def test_names_stay_text(client: Client, path: str) -> None:
 
 
 def test_every_page_forbids_what_is_not_its_own(client: Client, plans: Plans) -> None:
-    """Also where something is not there; the files it loads are the application's own."""
+    """Headers forbid foreign content on pages, also on a missing one, and a page loads only the application's files."""
     for path in ("/", f"/plans/{plans['east'].plan_id}", "/plans/none", "/api/clusters", "/assets/steward.js"):
         headers = client.get(path).headers
         assert headers["content-security-policy"].startswith("default-src 'none'")
@@ -261,7 +261,7 @@ def test_every_page_forbids_what_is_not_its_own(client: Client, plans: Plans) ->
 
 
 def test_every_link_leads_somewhere(client: Client, plans: Plans) -> None:
-    """Of those to the pages themselves."""
+    """Every link from a page to another page of the application answers with status 200."""
     pages = (
         "/",
         "/clusters/east",
@@ -276,7 +276,7 @@ def test_every_link_leads_somewhere(client: Client, plans: Plans) -> None:
 
 
 def test_what_is_not_there_is_not_there(client: Client) -> None:
-    """A page and a document that say so."""
+    """A missing page answers 404 and says what is missing, as a page and as a document."""
     for path in ("/clusters/nowhere", "/plans/none", "/clusters/east/../..%2f", "/assets/app.py"):
         assert client.get(path).status_code == 404
     assert "no cluster &#39;nowhere&#39; is known" in client.get("/clusters/nowhere").text
@@ -294,7 +294,7 @@ def test_a_ledger_that_is_not_there_is_said(tmp_path: Path) -> None:
 
 
 def test_a_broken_snapshot_hides_nothing_else(shown_folder: Path, plans: Plans, tmp_path: Path) -> None:
-    """The card says so, and what the ledger holds is shown all the same."""
+    """The pages say that a snapshot cannot be read, and still show what the ledger holds."""
     (tmp_path / "ledger.db").write_bytes((shown_folder / "ledger.db").read_bytes())
     broken = tmp_path / "snapshots" / "cluster=east" / "taken_at=20260301T120000Z"
     for name in ("snapshot", "findings", "verdicts"):
@@ -322,7 +322,7 @@ def test_a_snapshot_that_is_broken_in_part(shown_folder: Path, plans: Plans, tmp
 
 
 def test_very_many_brokers_and_bundles(shown_folder: Path, plans: Plans, tmp_path: Path) -> None:
-    """The fullest are listed, and those that were not read; all where they are asked for; small bundles together."""
+    """The page lists the fullest and the unread brokers, all of them on request, and sums up small bundles."""
     (tmp_path / "ledger.db").write_bytes((shown_folder / "ledger.db").read_bytes())
     brokers = [
         {"broker": f"b-{place:03d}:1", "read": place > 0, "leader": False, "topics": place, "read_milliseconds": 1}
@@ -362,7 +362,7 @@ def test_a_cluster_that_was_planned_for_and_never_observed(shown_folder: Path, p
 
 
 def test_every_table_that_scrolls_can_be_reached_by_keyboard(client: Client, plans: Plans) -> None:
-    """It takes the focus and has a name, as nothing within it may; headings go down by one."""
+    """Every part that scrolls takes the focus and has a name, and headings go down by one level at most."""
     plan = f"/plans/{plans['east'].plan_id}"
     for path in ("/", "/clusters/east", plan, f"{plan}/steps/b1.s01", "/history"):
         page = client.get(path).text
@@ -374,7 +374,7 @@ def test_every_table_that_scrolls_can_be_reached_by_keyboard(client: Client, pla
 
 
 def test_before_anything_was_observed(tmp_path: Path, plans: Plans, shown_folder: Path) -> None:
-    """Empty pages say what to do."""
+    """The pages say so where no cluster was observed and the ledger is empty."""
     from pulsar_steward.ledger.store import open_ledger  # noqa: PLC0415 - here alone
 
     open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}").dispose()

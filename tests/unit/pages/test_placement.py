@@ -55,7 +55,7 @@ def test_what_moves_is_taken_from_one_and_given_to_the_other(tmp_path: Path) -> 
 
 
 def test_what_is_there_already_or_not_seen_is_not_counted_twice(tmp_path: Path) -> None:
-    """A bundle that is where it is to be moves nothing, and one that nobody owns is told of."""
+    """A move to the present owner changes nothing, and a bundle without an owner is counted as not seen."""
     found = today(
         tmp_path,
         a_move(bundle=BUNDLES[0], target=broker(0)),
@@ -66,12 +66,12 @@ def test_what_is_there_already_or_not_seen_is_not_counted_twice(tmp_path: Path) 
 
 
 def test_without_moves_there_is_nothing_to_predict(tmp_path: Path) -> None:
-    """A plan of settings places nothing."""
+    """A plan without moves has no predicted placement."""
     assert today(tmp_path) is None
 
 
 def test_the_plan_page_shows_what_is_still_to_come(client: Client, plans: dict[str, Plan], golden: Golden) -> None:
-    """Steps that are done are in today's; a plan that is done predicts nothing."""
+    """The plan page predicts the placement after the steps still to come, and none for a plan that is done."""
     read = words(client, f"/plans/{plans['east'].plan_id}")
     golden(read[read.index("Placement today") : read.index(" changing Even out")])
     assert "Placement today" not in words(client, f"/plans/{plans['west'].plan_id}")

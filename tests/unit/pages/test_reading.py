@@ -73,7 +73,7 @@ def paths(folder: Path, plans: dict[str, Plan]) -> list[str]:
 def test_no_request_reads_a_table_that_grows_with_topics(
     shown_folder: Path, plans: dict[str, Plan], counting: CountingParquet
 ) -> None:
-    """On no route; each table that is read is small, and opened a few times, however many routes show it."""
+    """No route reads a table that grows with topics, and each other table is opened a few times at most."""
     client = Client(make_app(sources_of(shown_folder), lambda: None))
     answered = {path: client.get(path).status_code for path in paths(shown_folder, plans)}
     assert {path: status for path, status in answered.items() if status not in {200, 303}} == {}
@@ -85,7 +85,7 @@ def test_no_request_reads_a_table_that_grows_with_topics(
 def test_a_snapshot_that_is_known_is_not_read_again(
     shown_folder: Path, plans: dict[str, Plan], counting: CountingParquet
 ) -> None:
-    """After the first request of each route the second reads no row, whichever filter, order or page it asks for."""
+    """A second request of any route opens no table of a known snapshot, also with another filter, order or page."""
     client = Client(make_app(sources_of(shown_folder), lambda: None))
     for path in paths(shown_folder, plans):
         client.get(path)

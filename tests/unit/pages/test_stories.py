@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     "text", ['=HYPERLINK("x")', "+1", "-1", "@SUM(A1)", "\tx", "\r=1", "\n=1", "\uff1d1", " =1", "a=1", ""]
 )
 def test_no_cell_begins_as_a_formula_does(text: str) -> None:
-    """Also behind a character that spreadsheets skip."""
+    """A cell never begins as a formula does, also behind characters that spreadsheets skip."""
     assert not cell_of(text).lstrip(" \t\r\n").startswith(("=", "+", "-", "@", "\uff1d"))
 
 
 def test_the_file_has_every_event(client: Client) -> None:
-    """The same ones as the other file, each on a line, names of people as they are."""
+    """The CSV file has the same events as the JSON file, one on each line, without hidden characters."""
     answer = client.get("/history.csv")
     rows = list(csv.reader(answer.text.splitlines()))
     events = client.get("/history.json").json()
@@ -37,6 +37,6 @@ def test_the_file_has_every_event(client: Client) -> None:
 
 
 def test_a_file_of_one_cluster(client: Client) -> None:
-    """The filter of the page counts for the file."""
+    """The CSV file has only the events of the cluster in its filter."""
     rows = list(csv.reader(client.get("/history.csv?cluster=north").text.splitlines()))
     assert [row[COLUMNS.index("cluster")] for row in rows[1:]] == ["north"]

@@ -25,7 +25,7 @@ def test_durations(seconds: int, words: str) -> None:
 
 
 def test_figures_that_are_not_there() -> None:
-    """Have a dash, and are never 0."""
+    """A missing figure is written as a dash, and never as 0."""
     assert {number(None), percent(None), size(None), rate(None)} == {MISSING}
     assert (number(1234), percent(12.4), size(3 << 30), rate(1_250_000)) == ("1,234", "12 %", "3.0 GiB", "1.2")
 
@@ -39,7 +39,7 @@ def test_every_part_of_an_address_stays_a_part() -> None:
 
 
 def test_drawings_stay_within_their_frame() -> None:
-    """Also of nothing but zeros, and of one value."""
+    """A line stays within its frame, also for zeros and for one value, and heat is drawn in five steps."""
     assert polyline([0.0, 0.0], 10, 10) == "0.0,9.0 10.0,9.0"
     assert polyline([5.0], 10, 10) == "0.0,1.0"
     assert [heat_step(heat) for heat in (0.0, 0.01, 0.2, 0.5, 1.0)] == [0, 0, 2, 3, 4]

@@ -58,7 +58,7 @@ def recorded(writer: LedgerWriter, *batches: Batch, windows: tuple[dict[str, Any
 def test_an_approved_batch_says_what_it_waits_for(
     tmp_path: Path, writer: LedgerWriter, windows: tuple[dict[str, Any], ...], good_for: float, opens: object
 ) -> None:
-    """The opening of the next window, as long as its approval counts then."""
+    """An approved batch shows when the next window opens, if it is shut now and the approval still counts then."""
     plan, telling = recorded(writer, tc_batch("east"), windows=windows)
     telling.asked(plan, "b1", "pulsar_remediate/r/0", NOW)
     answer = telling.answered(plan, "b1", "pulsar_remediate/r/0", NOW, Decision.APPROVED, hours=good_for)
@@ -85,7 +85,7 @@ def test_worth_and_risk_are_on_the_page(tmp_path: Path, writer: LedgerWriter) ->
 
 
 def test_what_waits_is_listed_by_its_worth(tmp_path: Path, writer: LedgerWriter) -> None:
-    """Whichever was asked first; what cannot be read any more comes last."""
+    """Questions that wait are listed by their batches' worth, not by when they were asked."""
     found = a_finding(Severity.CRITICAL)
     grave = msgspec.structs.replace(quota_batch(), findings=(found,))
     soon = a_batch(

@@ -50,7 +50,7 @@ def ages(hours: int, **more: Any) -> BacklogAges:
     ids=["the share", "both alike", "the outage", "the outage at the margin", "the margin", "evicting"],
 )
 def test_a_missing_age_quota(days: int, remedy: dict[str, Any], hours: int) -> None:
-    """A share of the retention time, an outage with headroom at least, and always below the retention by the margin."""
+    """An age quota is a share of the retention time, covers an outage, and stays below the retention by a margin."""
     proposal = proposed(kept(days), "backlog-quota-missing", policy=a_policy(backlog_quota_remedy=remedy))
     policy = QuotaPolicy(remedy.get("policy", QuotaPolicy.HOLD))
 
@@ -86,7 +86,7 @@ def test_the_sum_and_what_it_would_have_done_are_said(golden: Golden) -> None:
     ids=["nothing is retained", "no time", "unbounded", "no room", "expires first", "too old", "estimated too old"],
 )
 def test_why_no_age_quota_is_proposed(own: dict[SettingName, Setting], known: dict[str, Any], words: str) -> None:
-    """The size quota comes all the same, and the note names the numbers."""
+    """Only the size quota is proposed where no age quota fits, and a note says why."""
     proposal = proposed(own, "backlog-quota-missing", **known)
 
     assert SettingName.AGE_QUOTA not in dict(changes(proposal))
@@ -170,7 +170,7 @@ def test_the_largest_backlogs_are_given_with_their_messages() -> None:
 
 
 def test_what_is_consumed_and_stored_is_what_no_subscription_waits_for() -> None:
-    """Topic by topic: a backlog that is larger than what is stored takes nothing from another topic."""
+    """Consumed bytes are counted by topic, so that a backlog above what is stored takes nothing from another topic."""
     assert consumed_bytes(topics(("a", 400, 0.0), ("b", 5000, 0.0), ("c", None, 0.0))) == 600 + 0 + 1000
 
 

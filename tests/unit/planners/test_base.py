@@ -60,14 +60,14 @@ def test_others_are_no_business_of_it(finding: Finding) -> None:
 
 
 def test_findings_have_to_stand() -> None:
-    """The note counts the snapshots, unless the planner has none."""
+    """Young findings lead to a note that counts their snapshots, or to none if the planner has no text for it."""
     stood = msgspec.structs.replace(PLANNER, young_note="{goal} {stood} of {needed}")
     assert notes(stood, found("x", stood=1)) == ("a/b 1 of 2",)
     assert notes(msgspec.structs.replace(PLANNER, young_note=""), found("x", stood=1)) == ()
 
 
 def test_a_partial_snapshot_comes_first() -> None:
-    """One note for all goals, with what is missing of what the planner needs."""
+    """A partial snapshot leads to one note for all goals, with what is missing of what the planner needs."""
     unread = tuple(f"broker-{number}" for number in range(7))
     needs = msgspec.structs.replace(PLANNER, missing=lambda planning: planning.unread[6:])
     every = msgspec.structs.replace(PLANNER, partial_note="{all_missing}")
@@ -80,13 +80,13 @@ def test_a_partial_snapshot_comes_first() -> None:
 
 
 def test_braces_in_names_are_text() -> None:
-    """Names come from outside, and are never a template."""
+    """Braces in names from outside stay text, and are never a template."""
     assert notes(PLANNER, found("x"), unread=("{goal.__class__}",)) == ("partial without {goal.__class__}",)
     assert "{needed}: " in notes(PLANNER, found("x", stood=1, subject="{needed}"))[0]
 
 
 def test_an_obstacle_is_told_whatever_has_stood() -> None:
-    """Of goals that are explained even without a finding."""
+    """An obstacle is noted for young findings too, and for explained goals without a finding."""
     stopped = msgspec.structs.replace(PLANNER, obstacle=lambda _, goal: f"{goal} stopped", explained=("c/d",))
     assert notes(stopped, found("x", stood=1)) == ("c/d stopped", "a/b stopped")
     assert notes(msgspec.structs.replace(PLANNER, explained=("c/d",))) == ()
@@ -101,7 +101,7 @@ VETOED = a_step(
 
 
 def test_vetoed_changes_are_named_by_guard(golden: Golden) -> None:
-    """The first few, and the number of the others."""
+    """A note names the first few changes that a guard vetoed, and the number of the others."""
     vetoed = Vetoed()
     assert all(vetoed.holds(VETOED, f"b{number}") for number in range(7))
     assert not vetoed.holds(a_step(), "free")
@@ -109,7 +109,7 @@ def test_vetoed_changes_are_named_by_guard(golden: Golden) -> None:
 
 
 def test_reasons_are_given_once() -> None:
-    """Though several steps have the same."""
+    """A reason that several steps share is given once, and steps without a veto have none."""
     assert reasons_against(VETOED, a_step(), VETOED) == "cooldown: moved lately"
     assert reasons_against(a_step()) == ""
 

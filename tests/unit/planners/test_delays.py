@@ -98,7 +98,7 @@ def test_a_time_to_live_outlasts_the_bound_of_delays(longest_s: int, oldest_s: i
 def test_delays_without_a_bound_get_one(
     fields: dict[str, Any], expected: list[tuple[SettingName, Setting | None]]
 ) -> None:
-    """Once messages live for longer: the bound waits for that; the rest of its policy stays as brokers have it."""
+    """Delays without a bound get one, after any step that raises the time to live, and its undo removes the bound."""
     proposal = proposed(**fields)
 
     assert changes(proposal) == expected
@@ -110,7 +110,7 @@ def test_delays_without_a_bound_get_one(
 
 
 def test_what_expires_if_it_is_rejected() -> None:
-    """The delayed messages, by topic; not those of topics that have none."""
+    """The raise of the time to live states by topic the delayed messages that it saves; the bound states none."""
     first, second = steps(proposed())
 
     topic = TopicLoss(topic=TOPIC, messages=90, bytes=500)
@@ -137,7 +137,7 @@ UNTRIED = "version_tried: Pulsar 3.0.7 has no `maxDeliveryDelayInMillis`"
     ids=["gone", "long enough", "too long", "no bound", "not known", "off", "version", "clocks", "other changes"],
 )
 def test_why_nothing_is_proposed(fields: dict[str, Any], words: str) -> None:
-    """A person decides, and is told what about."""
+    """A note gives the reason if neither a longer time to live nor a bound of delays is proposed."""
     proposal = proposed(**fields)
 
     assert not proposal.batches
@@ -145,7 +145,7 @@ def test_why_nothing_is_proposed(fields: dict[str, Any], words: str) -> None:
 
 
 def test_what_is_said_of_it(golden: Golden) -> None:
-    """Both sums, and what the cluster shows then."""
+    """The texts of both steps tell how the values are computed, what the cluster shows then, and how to undo them."""
     proposal = proposed(oldest_s=8 * DAY)
 
     golden(proposal.batches[0].title)

@@ -107,7 +107,7 @@ def test_it_is_raised_as_far_as_the_forecast_needs(fields: dict[str, Any], megab
 
 
 def test_the_retention_is_raised_first() -> None:
-    """Brokers take no quota that is not below it, so that each step waits for the one before."""
+    """A retention without room for the raised size quota is raised first, as brokers would refuse the quota."""
     proposal = proposed(a_namespace(own={SIZE: HOLD, RETENTION: KEPT}))
 
     assert changes(proposal) == [
@@ -154,7 +154,7 @@ def test_the_policy_bounds_it(remedy: dict[str, int], megabytes: int) -> None:
 
 
 def test_what_a_namespace_may_store_more_is_shared_by_its_full_topics() -> None:
-    """Each of them may fill the quota, as it holds for every topic by itself."""
+    """The policy's limit for a namespace is divided by its full topics, as each of them may fill the raised quota."""
     second = FullTopic(topic=topic_of(ORDERS, 1), backlog_bytes=8 * GIB, bytes_per_second=1.0, seconds=60)
     fact = a_namespace(full=(*a_namespace().full, second))
     policy = a_policy(backlog_quota_remedy={"raise_namespace_megabytes": 8192})
@@ -173,7 +173,7 @@ def test_the_most_urgent_namespace_takes_first_from_what_the_cluster_may_store()
 
 
 def test_a_topic_that_is_nearer_to_its_age_quota_is_not_answered() -> None:
-    """The planner of age quotas does, and says why not if it does not."""
+    """The planner of size quotas gives neither a batch nor a note for a topic that is nearer to its age quota."""
     proposal = proposed(a_namespace(), findings=(found(seconds_percent=95),))
     assert (proposal.batches, proposal.notes) == ((), ())
 
@@ -201,7 +201,7 @@ def test_a_topic_that_is_nearer_to_its_age_quota_is_not_answered() -> None:
     ids=["enough", "topic", "cluster", "own", "guard", "other changes", "partial", "unknown"],
 )
 def test_why_it_stays(fact: NamespaceFact, fields: dict[str, Any], words: str) -> None:
-    """It is never lowered, and nothing is done that would not help; the note says why."""
+    """A size quota stays if a raise is not needed, not possible or not permitted, and a note gives the reason."""
     proposal = proposed(fact, **fields)
 
     assert not proposal.batches
@@ -230,7 +230,7 @@ def test_a_topic_with_a_retention_of_its_own_is_no_reason(kept: Retention, *, no
 
 
 def test_what_is_said_of_it(golden: Golden) -> None:
-    """The sum, what it comes to, what else acts there, and how exact all of it is."""
+    """The texts of the steps hold the forecast, the new value, other quotas in force, and how exact the figures are."""
     age = BacklogQuota(limit_seconds=DAY * 60, policy=QuotaPolicy.EVICT)
     own: dict[SettingName, Setting] = {SIZE: HOLD, AGE: age, RETENTION: KEPT, SettingName.TTL: TimeToLive(seconds=9)}
     caveats = ("Brokers compare every 60 s", "Entry filters are loaded (x)")

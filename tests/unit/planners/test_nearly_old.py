@@ -70,7 +70,7 @@ def changes(proposal: Proposal) -> list[tuple[SettingName, Setting | None]]:
 
 
 def test_it_is_raised_as_far_as_the_forecast_needs() -> None:
-    """43 h old now, 67 h in a day, of which a tenth stays free: 75 h; the way back is the former value."""
+    """An age quota is raised to the age in a day plus free room, here 75 h, and the undo is the former value."""
     proposal = proposed(a_namespace())
 
     assert changes(proposal) == [(AGE, BacklogQuota(limit_seconds=75 * HOUR, policy=QuotaPolicy.HOLD))]
@@ -93,7 +93,7 @@ def test_the_oldest_of_several_topics_decides() -> None:
 
 
 def test_the_retention_is_raised_first() -> None:
-    """Brokers do not refuse an age quota beyond it, so that Steward sees to it: one batch, one after the other."""
+    """A retention that is too short for the raised age quota is raised in a step before it, in the same batch."""
     kept = Retention(minutes=3 * DAY // 60, megabytes=-1)
     proposal = proposed(a_namespace({AGE: days(2), RETENTION: kept}))
 
@@ -148,7 +148,7 @@ def test_it_stays_with_the_reason(
 
 
 def test_it_is_raised_to_the_bound_where_that_still_helps() -> None:
-    """Less than the forecast asks for, but more than there is."""
+    """An age quota is raised to the policy's limit if that is below the forecast but above the present value."""
     bound = a_policy(backlog_quota_remedy={"raise_most_hours": 60})
     assert changes(proposed(a_namespace(), policy=bound)) == [
         (AGE, BacklogQuota(limit_seconds=60 * HOUR, policy=QuotaPolicy.HOLD))
@@ -177,13 +177,13 @@ def test_one_that_evicts_keeps_doing_so_later() -> None:
 
 
 def test_a_topic_that_is_nearer_to_its_size_quota_is_not_answered() -> None:
-    """Another planner raises that one."""
+    """The planner of age quotas gives neither a batch nor a note for a topic that is nearer to its size quota."""
     proposal = proposed(a_namespace(), found(bytes_percent=95, limit_bytes=1 << 30))
     assert (proposal.batches, proposal.notes) == ((), ())
 
 
 def test_each_of_two_topics_is_answered_by_one_planner() -> None:
-    """The one near its age quota by this, the other one not again in the same plan."""
+    """A topic near its age quota gets a batch from the planner of age quotas and nothing from that of size quotas."""
     facts = planning_facts_with(
         3,
         findings=(found(),),

@@ -81,7 +81,7 @@ def limits(proposal: Proposal) -> list[tuple[str | None, Setting | None]]:
     ids=["peak", "outage", "unbounded", "of its own alone", "what its retention leaves", "the same policy", "growing"],
 )
 def test_a_topic_that_needs_more_than_its_namespace_gets_its_own(more: dict[str, Any], limit: BacklogQuota) -> None:
-    """The larger of an outage and of more than was seen, under its own retention; its policy is the namespace's."""
+    """A topic's own quota covers an outage and the peak backlog within its retention, and keeps the policy."""
     assert limits(proposed(**more)) == [(TOPIC, limit)]
 
 
@@ -126,7 +126,7 @@ def test_why_it_gets_none(more: dict[str, Any], words: str) -> None:
 
 
 def test_partitions_share_one_quota_and_all_that_was_found_of_them(golden: Golden) -> None:
-    """It is set on the topic, once, with its sum; the way back is the namespace's quota."""
+    """All findings of a topic's partitions lead to one step for the topic, which names the namespace's quota."""
     findings = tuple(
         found(check, f"{TOPIC}-partition-{number}")
         for number in (0, 1)

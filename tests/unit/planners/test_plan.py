@@ -26,25 +26,25 @@ SKEWED = planning_facts_with(3, hashed_tc_bundles([broker(0)] * 16, 16))
 
 @pytest.mark.parametrize(("number", "expected"), [(1, "b1.s01"), (12, "b1.s12"), (123, "b1.s123")])
 def test_step_ids(number: int, expected: str) -> None:
-    """A step's id is its batch's and its place in it."""
+    """A step's id consists of its batch's id and its number within the batch."""
     assert step_id(batch_id(1), number) == expected
 
 
 def test_renumbered_keeps_what_comes_after_what() -> None:
-    """A batch under another id has steps of that id, in the same order and after the same steps."""
+    """A renumbered batch has steps with ids of its own, in the same order and after the same steps."""
     batch = renumbered(a_batch(a_step(), a_step(step_id="b1.s02", after=("b1.s01",))), "b7")
     assert batch.batch_id == "b7"
     assert [(step.step_id, step.after) for step in batch.steps] == [("b7.s01", ()), ("b7.s02", ("b7.s01",))]
 
 
 def test_renumbered_refuses_foreign_steps() -> None:
-    """A step that waits for one of another batch is an error of its planner."""
+    """Renumbering a batch with a step that waits for a step of another batch raises a `KeyError`."""
     with pytest.raises(KeyError):
         renumbered(a_batch(a_step(after=("b9.s01",))), "b1")
 
 
 def test_order_of_batches() -> None:
-    """Coordinators come first whatever the urgency, then the worse findings, then kind and title."""
+    """Batches of coordinators come first, then those with worse findings; equally urgent ones are sorted by title."""
     batches = [
         a_batch(kind="split", title="b"),
         a_batch(kind="split", title="a"),
@@ -63,13 +63,13 @@ def test_order_of_batches() -> None:
 
 
 def test_empty_batches_are_left_out() -> None:
-    """A batch without steps is nothing to approve."""
+    """A batch without steps is left out of the plan."""
     without_steps = msgspec.structs.replace(a_batch(), steps=())
     assert assemble(SKEWED, [Proposal(batches=(without_steps,))]).batches == ()
 
 
 def test_notes_once_in_order() -> None:
-    """Notes keep the planners' order, each once."""
+    """The plan has each note once, in the order of the planners."""
     proposals = [Proposal(notes=("z", "a")), Proposal(notes=("a", "m"))]
     assert assemble(SKEWED, proposals).notes == ("z", "a", "m")
 
@@ -83,7 +83,7 @@ def test_plan_of_a_scene() -> None:
 
 
 def test_plan_depends_on_the_policy() -> None:
-    """Another policy is another plan, even where the same steps come of it."""
+    """A changed policy changes the plan's digest, but not its proposal digest if the steps are the same."""
     other = planning_facts_with(3, SKEWED.tc_bundles, policy=a_policy(tc_skew={"cooldown_minutes": 31}))
     assert make_plan(other).digest != make_plan(SKEWED).digest
     assert make_plan(other).proposal_digest == make_plan(SKEWED).proposal_digest

@@ -22,7 +22,7 @@ FACTS = BundleFacts(crowds=(crowded(1500, 10, 10, 10),), load=load_of_stays(3, S
 
 
 def test_coordinators_are_balanced_before_bundles_move() -> None:
-    """Splits stay in the plan, behind; moves come with a later one, and a note says so."""
+    """A plan that balances coordinators may split bundles but moves none, and a note says that moves come later."""
     planning = planning_facts_with(
         3,
         hashed_tc_bundles([broker(0)] * 16, 16),
@@ -37,7 +37,7 @@ def test_coordinators_are_balanced_before_bundles_move() -> None:
 
 
 def test_a_namespace_that_is_split_is_not_moved() -> None:
-    """Others are, in the same plan."""
+    """Bundles of a namespace that the plan splits are not moved, those of other namespaces are, and a note says so."""
     plan = make_plan(planning_facts_with(3, findings=(CROWDED, SKEW), bundles=FACTS))
 
     kinds = {batch.kind: batch for batch in plan.batches}
@@ -54,14 +54,14 @@ def test_without_a_split_all_of_them_move() -> None:
 
 
 def test_what_is_claimed() -> None:
-    """The namespaces of moves and splits."""
+    """The namespaces of all moves and splits are claimed."""
     steps = (a_step(a_move(namespace="a/b")), a_step(a_split(namespace="c/d")))
 
     assert claimed_by([Proposal(), Proposal(batches=(a_batch(*steps),))])[0] == {"a/b", "c/d"}
 
 
 def test_which_settings_are_claimed() -> None:
-    """Those of namespaces; a topic's own are apart."""
+    """A change of a namespace's setting claims the namespace, and a change of a topic's own setting does not."""
     change = ChangeSetting(namespace="a/b", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
     topic = msgspec.structs.replace(change, namespace="c/d", topic="persistent://c/d/t")
     steps = (a_step(change), a_step(topic))
@@ -86,7 +86,7 @@ def test_checks_name_the_planners_that_answer_them() -> None:
 
 
 def test_what_the_policy_never_asks_is_not_proposed() -> None:
-    """A note says so; the namespace is free for what else is proposed then."""
+    """A kind of batch under `never_ask` is left out with a note, and other kinds may change the namespace instead."""
     policy = parse_policy({"namespaces": {NAMESPACE: {"approval": {"never_ask": ["bundle_split"]}}}}, name="p")
     plan = make_plan(planning_facts_with(3, findings=(CROWDED, SKEW), bundles=FACTS, policy=policy))
 

@@ -84,7 +84,7 @@ def changes(proposal: Proposal) -> list[tuple[SettingName, Setting | None]]:
     ids=["least", "peak", "outage", "retention"],
 )
 def test_a_missing_size_quota(backlog: int, rate: float, kept: Retention | None, limit: int) -> None:
-    """It has room for an outage and for more than was ever seen, and stays below the retention by the margin."""
+    """A missing size quota is set with room for an outage and the peak backlog, below the retention by a margin."""
     own: dict[SettingName, Setting] = {} if kept is None else {SettingName.RETENTION: kept}
     assert changes(proposed(own, "backlog-quota-missing", backlog=backlog, rate=rate)) == [
         (SettingName.SIZE_QUOTA, size(limit))
@@ -92,7 +92,7 @@ def test_a_missing_size_quota(backlog: int, rate: float, kept: Retention | None,
 
 
 def test_a_retention_that_leaves_no_room_is_raised_first() -> None:
-    """The quota comes after it, so that the broker never has to refuse; both are undone by their own values."""
+    """A retention without room for the new size quota is raised before it, and each step's undo is the former value."""
     own: dict[SettingName, Setting] = {SettingName.RETENTION: Retention(minutes=DAY, megabytes=1024)}
     proposal = proposed(own, "backlog-quota-missing", backlog=10 * GIB)
 
@@ -120,7 +120,7 @@ def test_a_retention_that_leaves_no_room_is_raised_first() -> None:
     ids=["the quota is lowered where no backlog is near", "else the retention is raised"],
 )
 def test_a_quota_over_the_retention(backlog: int, expected: list[tuple[SettingName, Setting]]) -> None:
-    """A quota is never lowered to where a backlog seen lately, with headroom, would be over it at once."""
+    """A quota over the retention is lowered if recent backlogs with headroom fit in; else the retention is raised."""
     own: dict[SettingName, Setting] = {
         SettingName.RETENTION: Retention(minutes=DAY, megabytes=10_240),
         SettingName.SIZE_QUOTA: size(20 * GIB, QuotaPolicy.EVICT),
@@ -137,7 +137,7 @@ def test_a_retention_for_ever_is_bounded_in_time() -> None:
 
 
 def test_a_time_to_live_is_raised_beyond_the_age_quota() -> None:
-    """To whole hours, with the margin."""
+    """A time to live below the age quota is raised above it by a margin, in whole hours."""
     own: dict[SettingName, Setting] = {
         SettingName.AGE_QUOTA: BacklogQuota(limit_seconds=36_000, policy=QuotaPolicy.HOLD),
         SettingName.TTL: TimeToLive(seconds=600),
@@ -146,7 +146,7 @@ def test_a_time_to_live_is_raised_beyond_the_age_quota() -> None:
 
 
 def test_a_time_to_live_outlasts_an_age_quota_that_acts_late() -> None:
-    """On a quiet topic the quota waits for the oldest ledger to be closed; a TTL in between would come first again."""
+    """The time to live is raised above the sum of the age quota and the delay with which the quota acts."""
     own: dict[SettingName, Setting] = {
         SettingName.AGE_QUOTA: BacklogQuota(limit_seconds=36_000, policy=QuotaPolicy.HOLD),
         SettingName.TTL: TimeToLive(seconds=36_600),
@@ -174,7 +174,7 @@ def test_what_would_have_happened_is_said(golden: Golden) -> None:
     ],
 )
 def test_why_nothing_is_proposed(fields: dict[str, Any], words: str) -> None:
-    """The note names the namespace or what is missing."""
+    """A note gives the reason if nothing is proposed: a partial snapshot, a young finding or missing settings."""
     proposal = proposed({}, "backlog-quota-missing", **fields)
     assert proposal.batches == ()
     assert words in proposal.notes[0]
@@ -220,7 +220,7 @@ def test_the_order_of_findings_changes_no_proposed_step() -> None:
     ids=["off", "unknown", "protected"],
 )
 def test_what_a_guard_vetoes_is_not_proposed(known: dict[str, Any], words: str) -> None:
-    """The note says which guard it was, and what to do about it."""
+    """A change that a guard vetoes is not proposed, and a note names the guard and its reason."""
     proposal = proposed({}, "backlog-quota-missing", **known)
 
     assert not proposal.batches
@@ -271,7 +271,7 @@ def test_a_topics_own_quota_is_lowered_on_the_topic() -> None:
     ids=["a backlog that needs it", "below already", "not seen", "not known whether it is checked"],
 )
 def test_why_nothing_is_proposed_for_a_topic(peak: int, fields: dict[str, Any], words: str) -> None:
-    """The note names the topic and the reason."""
+    """A note gives the reason if no change is proposed for a topic with a `quota-over-retention` finding."""
     proposal = proposed_for_topic(peak, **fields)
 
     assert not proposal.batches
@@ -323,7 +323,7 @@ def test_what_a_quota_would_have_done(action: QuotaPolicy, harm: str, golden: Go
 
 
 def test_an_unbounded_retention_is_bounded_with_what_it_costs(golden: Golden) -> None:
-    """The approver reads how much is stored now."""
+    """The reason of a step that limits an unlimited retention tells the approver how much is stored now."""
     own: dict[SettingName, Setting] = {SettingName.RETENTION: Retention(minutes=-1, megabytes=-1)}
     (batch,) = proposed(own, "retention-unbounded", backlog=3 * GIB).batches
 

@@ -71,7 +71,7 @@ def snapshot(tmp_path: Path) -> Snapshot:
 
 
 def test_a_namespace_is_known_by_what_its_topics_hold(snapshot: Snapshot) -> None:
-    """Without Pulsar's own topics; the ages that brokers told go before those that are estimated."""
+    """A namespace's facts sum up its topics without Pulsar's own, and prefer ages told by brokers to estimated ones."""
     (fact,) = namespace_facts(snapshot, snapshot.findings())
 
     assert fact.ages == BacklogAges(
@@ -86,7 +86,7 @@ def test_a_namespace_is_known_by_what_its_topics_hold(snapshot: Snapshot) -> Non
 
 
 def test_only_topics_that_retain_themselves_are_looked_at_for_a_quota_of_their_own(snapshot: Snapshot) -> None:
-    """Each by what was found of it, under the name that settings have; its partitions count together."""
+    """Facts are read of topics that have a warning and a retention of their own, with their largest figures."""
     (fact,) = topic_facts(snapshot, snapshot.findings())
 
     assert (fact.subject, fact.topic) == (named("big-partition-1")["topic"], named("big")["topic"])
@@ -109,7 +109,7 @@ FULL = [("backlog-near-quota", named("t")["topic"]), ("delayed-past-ttl", SHOP)]
 
 
 def test_growth_is_read_from_earlier_snapshots(tmp_path: Path) -> None:
-    """From the lowest point on; where there is no earlier one, what comes in is all that is known."""
+    """Growth is computed from the lowest earlier backlog on; without an earlier snapshot, the incoming rate is used."""
     then, first = datetime(2026, 3, 1, 11, tzinfo=UTC), datetime(2026, 3, 1, 10, tzinfo=UTC)
     a_folder(tmp_path, first, topics=[a_topic("t", 80)])
     a_folder(tmp_path, then, topics=[a_topic("t", 40)])

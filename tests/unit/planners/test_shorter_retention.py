@@ -68,7 +68,7 @@ def test_it_is_lowered_to_what_quota_and_outage_need(
 
 
 def test_what_it_deletes_is_said_and_has_to_be_confirmed(golden: Golden) -> None:
-    """At most all that is stored and consumed; the sum has its numbers, and the way back brings nothing of it back."""
+    """A step that lowers a retention counts as losing messages, and states the largest loss and that it is final."""
     (batch,) = proposed(with_quotas(kept(30 * DAY, -1)), FOUND, consumed_bytes=5 * GIB).batches
     (step,) = batch.steps
 

@@ -11,7 +11,7 @@ from tests.builders import a_finding, a_policy, broker, hashed_tc_bundles, plann
 
 @pytest.mark.parametrize(("stood", "proposed"), [(1, False), (2, False), (3, True), (4, True)])
 def test_a_young_skew_is_not_acted_upon_yet(stood: int, proposed: bool) -> None:
-    """Below the policy's number of snapshots there is no step, and a note says how many there were."""
+    """A skew that has stood for fewer snapshots than the policy asks for gets no step but a note with their number."""
     finding = msgspec.structs.replace(a_finding(), snapshots_in_a_row=stood)
     planning = planning_facts_with(
         3,

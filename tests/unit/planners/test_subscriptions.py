@@ -86,13 +86,13 @@ def deleted(proposal: Proposal) -> list[str]:
 
 
 def test_it_is_asked_and_its_check_names_it() -> None:
-    """It is among all planners."""
+    """The planner of abandoned subscriptions is registered, and its check names its kind of batch as the remedy."""
     assert PLANNER in PLANNERS
     assert CHECK.remedied_by in PLANNER.kinds
 
 
 def test_nothing_is_proposed_by_default() -> None:
-    """A policy has to say that people are to be asked; a note says which key."""
+    """No deletion is proposed under the default policy, and a note names the key that permits it."""
     proposal = proposed(limits={})
     assert proposal.batches == ()
     (note,) = proposal.notes
@@ -114,7 +114,7 @@ def test_an_abandoned_subscription_is_proposed_with_its_loss() -> None:
 
 
 def test_the_risk_of_it_is_critical() -> None:
-    """It loses messages that nobody has read, and there is no way back."""
+    """The deletion of a subscription has critical risk, as it loses unread messages and cannot be undone."""
     plan = make_plan(planning())
     risk = risk_of(plan, plan.batches[0])
     assert risk.level is Risk.CRITICAL
@@ -124,7 +124,7 @@ def test_the_risk_of_it_is_critical() -> None:
 
 @pytest.mark.parametrize(("entries", "asks_anew"), [(13_000, False), (15_999, False), (16_001, True)])
 def test_a_question_stands_while_the_backlog_grows(entries: int, asks_anew: bool) -> None:
-    """Snapshots later it is the same question, until it would lose more than it says."""
+    """A larger backlog does not change the question, and counts as a larger loss only above the limit stated in it."""
     first, later = make_plan(planning()), make_plan(planning(a_fact(entries=entries)))
     asked, now = first.batches[0], later.batches[0]
     assert content_digest(first, asked) == content_digest(later, now)
@@ -135,7 +135,7 @@ def test_a_question_stands_while_the_backlog_grows(entries: int, asks_anew: bool
     ("entries", "most"), [(0, 1), (1, 1), (2, 2), (8, 10), (1_000, 2_000), (4_000, 5_000), (4_001, 10_000)]
 )
 def test_the_most_that_is_lost_has_room_for_growth(entries: int, most: int) -> None:
-    """A quarter by default, rounded up to one of few numbers."""
+    """The stated limit of lost messages has a quarter of headroom and is rounded up to one of few numbers."""
     (batch,) = proposed(a_fact(entries=entries)).batches
     (step,) = batch.steps
     assert isinstance(step.loss, Loss)
@@ -159,7 +159,7 @@ def test_one_batch_a_namespace_the_longest_abandoned_first() -> None:
 
 
 def test_what_is_not_abandoned_for_long_enough_waits() -> None:
-    """The check warns after eight days; the policy wants five weeks."""
+    """A subscription is proposed only after it was abandoned for the policy's `minimum_days`, and a note says so."""
     proposal = proposed(a_fact(days=34.9))
     assert proposal.batches == ()
     assert "before nobody has come for 35 days (policy key subscriptions.minimum_days)" in proposal.notes[0]
@@ -191,7 +191,7 @@ def test_what_a_guard_vetoes_is_noted(state: dict[str, Any], fields: dict[str, A
 
 
 def test_nothing_is_proposed_from_a_partial_snapshot_or_of_what_it_lacks() -> None:
-    """A consumer may be at what was not read."""
+    """A note gives the reason if the snapshot is partial or lacks the subscriptions."""
     assert "partial without broker-01:8080" in proposed(unread=("broker-01:8080",)).notes[0]
     proposal = proposed(subscriptions=())
     assert (proposal.batches, "the snapshot does not have them" in proposal.notes[0]) == ((), True)

@@ -55,7 +55,7 @@ def test_lab_with_all_on_one_broker() -> None:
 
 
 def test_lab_with_a_new_broker() -> None:
-    """A fourth broker that joins 6/5/5 empty gets as much as every other."""
+    """A fourth, empty broker beside brokers with 6, 5 and 5 coordinators gets as many as each of the others."""
     first = planning_facts_with(3, ALL_ON_ONE)
     replay = Replay(first)
     replay.finish(only_batch(first))
@@ -77,7 +77,7 @@ def test_lab_with_a_new_broker() -> None:
     ],
 )
 def test_ends_even(brokers: int, bundles: OwnersAndCounts, after: list[int], splits_needed: int | None) -> None:
-    """Placements end with a spread of at most 1, and bundles are split only where whole ones do not do."""
+    """A placement ends with a spread of at most 1, and bundles are split only if whole bundles cannot achieve that."""
     batch = only_batch(planning_facts_with(brokers, counted_tc_bundles(bundles)))
     assert sorted(counts(batch.after), reverse=True) == after
     assert splits_needed in (None, splits(batch))
@@ -119,7 +119,7 @@ def test_split() -> None:
 
 
 def test_split_of_a_half() -> None:
-    """A half is split again only after the split that makes it, and both say so."""
+    """Steps on the halves of a split come after the step that splits, also if a half is split again."""
     steps = only_batch(planning_facts_with(4, HEAVY)).steps
     cut_by = {
         half: step.step_id for step in steps if isinstance(step.change, SplitBundle) for half in step.change.halves
@@ -131,7 +131,7 @@ def test_split_of_a_half() -> None:
 
 
 def test_a_hundred_brokers_with_a_thousand_coordinators() -> None:
-    """The largest cluster that is planned for is evened out: it took less than a yardstick when measured."""
+    """The plan for 1,000 coordinators on 100 brokers is even, and takes less processor time than five yardsticks."""
     began = time.process_time()
     batch = only_batch(planning_facts_with(100, hashed_tc_bundles([broker(0)] * 1024, 1000)))
     assert time.process_time() - began < 5 * yardstick()

@@ -61,7 +61,7 @@ def raised(proposal: Proposal) -> RaiseCoordinators:
     ],
 )
 def test_their_number_is_raised(planning: PlanningFacts, after: int) -> None:
-    """To what the policy wants for the brokers that could hold one."""
+    """The number of coordinators is raised to what suits the brokers that may hold one, up to the policy's limit."""
     assert raised(PLANNER.proposal(planning)) == RaiseCoordinators(before=2, after=after)
 
 
@@ -75,7 +75,7 @@ def test_what_a_person_reads(golden: Golden) -> None:
 
 
 def test_what_the_policy_does_not_permit_is_left_out_and_said() -> None:
-    """Fewer than would suit the brokers are proposed, with a note."""
+    """A note says how many coordinators would suit the brokers if the policy permits fewer."""
     (note,) = PLANNER.proposal(facts(most=4)).notes
     assert note.endswith("5 would suit 5 brokers, and the policy permits 4 (policy key guards.most_coordinators).")
 
@@ -99,7 +99,7 @@ def test_what_the_policy_does_not_permit_is_left_out_and_said() -> None:
     ],
 )
 def test_why_nothing_is_proposed(planning: PlanningFacts, words: str) -> None:
-    """A note has the reason."""
+    """A note gives the reason if the number of coordinators is not raised."""
     proposal = PLANNER.proposal(planning)
     assert proposal.batches == ()
     (note,) = proposal.notes
@@ -107,7 +107,7 @@ def test_why_nothing_is_proposed(planning: PlanningFacts, words: str) -> None:
 
 
 def test_information_is_not_answered() -> None:
-    """Sixteen coordinators for a hundred brokers are no reason for what cannot be undone."""
+    """An information finding about the number of coordinators leads to no proposal."""
     assert PLANNER.proposal(facts(findings=(too_few(severity=Severity.INFO),))) == Proposal()
 
 
@@ -122,13 +122,13 @@ def test_it_comes_first_and_nothing_is_balanced_beside_it() -> None:
 
 
 def test_off_by_default() -> None:
-    """A policy says nothing of it, and nothing is raised."""
+    """The default policy permits no raise of the number of coordinators, so that no batch is proposed."""
     planning = msgspec.structs.replace(facts(), policy=a_policy())
     assert PLANNER.proposal(planning).batches == ()
 
 
 def test_it_is_asked() -> None:
-    """It is among all planners, and its check names it."""
+    """The planner of coordinator counts is registered, answers its check, and provides that check's remedy."""
     assert PLANNER in PLANNERS
     assert PLANNER.answers == {CHECK.check_id}
     assert CHECK.remedied_by in PLANNER.kinds

@@ -102,7 +102,7 @@ def test_no_batch_but_a_note(planning: PlanningFacts, note: str) -> None:
 
 
 def test_other_unread_namespaces_do_not_matter() -> None:
-    """A namespace that holds no coordinators may be unread."""
+    """An unread namespace without coordinators does not prevent the balance."""
     assert after(planning_facts_with(3, ALL_ON_ONE, unread=("public/default",))) == [6, 5, 5]
 
 
@@ -115,12 +115,12 @@ def test_draining_broker_only_gives() -> None:
 
 
 def test_isolation_excludes_targets() -> None:
-    """A broker that isolation keeps from the namespace gets none."""
+    """A broker that isolation excludes from the namespace gets no coordinators."""
     assert after(planning_facts_with(3, ALL_ON_ONE, tc_allowed=(broker(0), broker(2)))) == [8, 0, 8]
 
 
 def test_resting_bundles_stay_and_count() -> None:
-    """A bundle within its cooldown is in no step, its coordinators count, and a note names it with its time."""
+    """A bundle within its cooldown stays, its coordinators count, and a note names it and the time of its last move."""
     planning = planning_facts_with(3, ALL_ON_ONE, **moved(29, 4, 7))
     proposal = PLANNER.proposal(planning)
     resting = {ALL_ON_ONE[index].bundle for index in (4, 7)}
@@ -132,7 +132,7 @@ def test_resting_bundles_stay_and_count() -> None:
 
 
 def test_rested_bundles_move() -> None:
-    """From the minute on in which the cooldown is over, a bundle is like any other."""
+    """A bundle may move again from the minute on in which its cooldown ends."""
     proposal = PLANNER.proposal(planning_facts_with(3, ALL_ON_ONE, **moved(30, *range(8))))
     assert proposal.notes == ()
     assert changes(proposal) == changes(PLANNER.proposal(planning_facts_with(3, ALL_ON_ONE)))
@@ -162,7 +162,7 @@ def test_too_many_clients() -> None:
 
 @pytest.mark.parametrize("owner", [None, "gone:8080"])
 def test_bundles_that_no_broker_owns(owner: str | None) -> None:
-    """Coordinators whose bundle no listed broker owns count nowhere, stay out, and are noted."""
+    """Coordinators of a bundle without a listed owner are not counted and not moved, and a note names the bundle."""
     bundles = counted_tc_bundles([(owner, 5), (broker(0), 2), (broker(0), 2)])
     planning = planning_facts_with(2, bundles)
     assert after(planning) == [2, 2]

@@ -118,7 +118,7 @@ def test_steps_lead_to_what_is_promised(planning: PlanningFacts) -> None:
 @quick
 @given(scenes())
 def test_each_effect_is_what_happens(planning: PlanningFacts) -> None:
-    """Each move says the counts of both brokers before and after it as they then are."""
+    """Each move's effect states the counts of both brokers before and after it as they are at that moment."""
     for batch in PLANNER.proposal(planning).batches:
         replay = Replay(planning)
         for step in batch.steps:
@@ -135,7 +135,7 @@ def test_each_effect_is_what_happens(planning: PlanningFacts) -> None:
 @quick
 @given(scenes())
 def test_moves_are_few_and_permitted(planning: PlanningFacts) -> None:
-    """Each bundle moves at most once, no more than there are coordinators, to permitted brokers, past all guards."""
+    """Each bundle moves at most once, to a permitted broker, past all guards; moves are no more than coordinators."""
     targets = targets_of(planning)
     for batch in PLANNER.proposal(planning).batches:
         bundles = [move.bundle for move in moves(batch)]
@@ -147,7 +147,7 @@ def test_moves_are_few_and_permitted(planning: PlanningFacts) -> None:
 @quick
 @given(scenes())
 def test_splits_come_first_and_are_used(planning: PlanningFacts) -> None:
-    """Splits precede all moves, and the halves of none end on one broker: that split would have done nothing."""
+    """Splits precede all moves, and the two halves of a split end on different brokers."""
     for batch in PLANNER.proposal(planning).batches:
         kinds = [isinstance(step.change, SplitBundle) for step in batch.steps]
         assert kinds == sorted(kinds, reverse=True)
@@ -162,7 +162,7 @@ def test_splits_come_first_and_are_used(planning: PlanningFacts) -> None:
 @quick
 @given(st.data())
 def test_same_in_same_out(data: st.DataObject) -> None:
-    """The same facts give the same bytes, also when its parts are listed in another order."""
+    """The same facts give the same bytes, also if brokers, bundles and moves are listed in another order."""
     planning = data.draw(scenes())
     shuffled = msgspec.structs.replace(
         planning,

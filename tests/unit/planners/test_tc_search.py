@@ -56,21 +56,21 @@ def test_fewest_clients_of_equals() -> None:
 
 
 def test_clients_tell_pieces_on_either_side_of_half() -> None:
-    """A part above half the difference and one as far below it are equally good: the clients decide."""
+    """Of two parts equally far above and below half the difference, the one with fewer clients moves."""
     assert best_to_move([(1, 9, 0, 1), (2, 5, 1, 2)], 3) == (2, 5, 1, 2)
     assert best_to_move([(1, 5, 0, 1), (2, 9, 1, 2)], 3) == (1, 5, 0, 1)
 
 
 @pytest.mark.parametrize("count", [0, 4, 6])
 def test_no_piece_of_that_count(count: int) -> None:
-    """A count that no part has finds none."""
+    """The search for a part of a given count returns None if no part has that count."""
     assert first_of_count(ranks(1, 5), count) is None
 
 
 @pytest.mark.parametrize("coordinators", [2, 3, 5, 8])
 @pytest.mark.parametrize("others", [0, 4])
 def test_split_parts_what_is_there(coordinators: int, others: int) -> None:
-    """A split loses no coordinator and no topic, and parts the topics in equal numbers, one more above where odd."""
+    """A split keeps all coordinators and topics and halves the topics; of an odd number, the upper half gets more."""
     bundle = tc_bundle(WHOLE, broker(0), coordinators_in(WHOLE, coordinators), others=OTHERS[:others])
     split = split_of(part_of(bundle, broker(0)))
     assert split is not None
@@ -82,13 +82,13 @@ def test_split_parts_what_is_there(coordinators: int, others: int) -> None:
 
 @pytest.mark.parametrize("coordinators", [0, 1])
 def test_one_coordinator_is_not_split(coordinators: int) -> None:
-    """Parting other topics from a lone coordinator evens out nothing."""
+    """A bundle with at most one coordinator is not split, as that would even out nothing."""
     bundle = tc_bundle(WHOLE, broker(0), coordinators_in(WHOLE, coordinators), others=OTHERS)
     assert split_of(part_of(bundle, broker(0))) is None
 
 
 def test_neighbours_cannot_be_parted() -> None:
-    """Topics at neighbouring positions stay together: the broker would cut below both of them."""
+    """A bundle whose topics are at neighbouring positions is not split, as the broker would cut below both of them."""
     bundle = tc_bundle(WHOLE, broker(0), coordinators_in(WHOLE, 2))
     neighbours = msgspec.structs.replace(part_of(bundle, broker(0)), positions=(5, 6))
     assert split_of(neighbours) is None
@@ -143,7 +143,7 @@ def test_few_splits_and_moves(brokers: int, owners_and_counts: list[tuple[int, i
 
 
 def test_what_helps_most_comes_first() -> None:
-    """A batch that stops half way has done the better part: its first move is from the fullest to the emptiest."""
+    """The first move of a batch takes the largest part from the fullest broker to the emptiest one."""
     owners_and_counts = [(0, 1), (0, 1), (0, 1), (1, 1), (1, 1), (1, 3), (1, 4), (2, 1)]
     placement = evened_out(4, owners_and_counts)
     moves = list(moves_in_order({broker(0): 3, broker(1): 9, broker(2): 1, broker(3): 0}, placement))

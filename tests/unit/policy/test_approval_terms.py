@@ -22,14 +22,14 @@ def terms(kind: str = "retention", risk: Risk = Risk.HIGH, **approval: Any) -> T
 
 
 def test_without_a_word_of_risk_all_is_as_it_was() -> None:
-    """Default: one person, an hour."""
+    """By default one person approves a batch of any risk, and the approval is valid for an hour."""
     for risk in Risk:
         assert terms(risk=risk) == Terms(users=None, people=1, valid_minutes=60, requester_may_approve=True)
 
 
 @pytest.mark.parametrize("risk", Risk)
 def test_the_floor_holds_whatever_the_policy_says_of_other_approvals(risk: Risk) -> None:
-    """A month for a batch of low risk is a day for one that loses messages."""
+    """The validity of an approval is limited by risk level, also if the policy's `valid_minutes` is larger."""
     month = 30 * 24 * 60
     assert terms(risk=risk, valid_minutes=month).valid_minutes == FLOOR_VALID_MINUTES.get(risk, month)
 
@@ -111,7 +111,7 @@ def test_what_does_not_hold_up_is_named(approval: dict[str, Any], words: str) ->
 
 
 def test_a_policy_of_an_earlier_steward_has_terms() -> None:
-    """The ledger keeps it as it was: without any word of risk."""
+    """A stored policy of an earlier version, which has no terms by risk, gives the terms of its other keys."""
     earlier = {"valid_minutes": 45, "two_people_for": ["retention"]}
     assert terms_of(earlier, "retention", Risk.LOW) == Terms(
         users=None, people=2, valid_minutes=45, requester_may_approve=True
@@ -123,7 +123,7 @@ STRICT = {"people": 2, "valid_minutes": 30, "users": ["ann"], "requester_may_app
 
 @pytest.mark.parametrize("key", STRICT)
 def test_less_by_risk_is_looser(key: str) -> None:
-    """Key by key; the same, or more, is not."""
+    """Dropping a key of the terms by risk is a loosening; adding a key or keeping all of them is none."""
     then = parse_policy({"approval": {"by_risk": {"medium": STRICT}}}, name="then")
     less = parse_policy(
         {"approval": {"by_risk": {"medium": {name: value for name, value in STRICT.items() if name != key}}}},

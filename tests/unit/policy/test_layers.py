@@ -68,7 +68,7 @@ def lines(tmp_path: Path) -> Callable[[str], list[str]]:
     ],
 )
 def test_the_nearest_wins(cluster: str | None, namespace: str | None, percent: int) -> None:
-    """Default, file, cluster, tenant, namespace: each key by itself."""
+    """Each key takes its value from the nearest layer that sets it: namespace, tenant, cluster, file or default."""
     policy = parse_policy(LAYERED, name="p")
     policy = policy.for_cluster(cluster) if cluster else policy
     policy = policy.for_namespace(namespace) if namespace else policy
@@ -201,7 +201,7 @@ def test_what_does_not_hold_up_in_an_override_is_named(document: dict[str, Any],
     ],
 )
 def test_thresholds_are_in_order_after_merging_too(document: dict[str, Any], troubles: list[str]) -> None:
-    """A section is judged as it is in force, also where only one cluster makes it fail; each trouble is told once."""
+    """Thresholds have to be in order after merging, also for a single cluster, and each error is told once."""
     try:
         parse_policy(document, name="p")
         told = []
@@ -211,7 +211,7 @@ def test_thresholds_are_in_order_after_merging_too(document: dict[str, Any], tro
 
 
 def test_thresholds_without_an_order_are_pairs_that_are_there() -> None:
-    """An exception outlives no key, and what measures different things may be set as one likes."""
+    """Exceptions from the order of thresholds name existing keys, and such thresholds may be set in any order."""
     for section in SECTIONS.values():
         free = {f"{kind}_{name}" for name in getattr(section, "UNORDERED", ()) for kind in ("warning", "critical")}
         assert free <= set(section.model_fields)
@@ -267,14 +267,14 @@ def test_keys_that_stand_twice_and_broken_yaml(lines: Callable[[str], list[str]]
 
 @pytest.mark.parametrize("text", ["a: 2026-13-45\n", "[" * 3000, "\x00"])
 def test_what_yaml_stumbles_over_is_a_policy_error(lines: Callable[[str], list[str]], text: str) -> None:
-    """Impossible dates, endless nesting, no text at all."""
+    """A file with an impossible date, very deep nesting or a NUL is refused as it cannot be read as YAML."""
     (line,) = lines(text)
 
     assert "cannot be read as YAML" in line
 
 
 def test_aliases_and_merge_keys_may_be_used(tmp_path: Path) -> None:
-    """They are YAML's own way to say things once; a key beside `<<` stands there once."""
+    """YAML aliases and merge keys may be used, and a key beside `<<` does not count as a duplicate."""
     file = tmp_path / "p.yaml"
     a, c = "a: &a {ack_holes: &h {warning_percent: 3}}", "c: {ack_holes: {<<: *h, warning_percent: 4}}"
     file.write_text(f"tenants:\n  {a}\n  b: *a\n  {c}\n")
@@ -297,7 +297,7 @@ def test_the_example_of_the_documentation_holds_up() -> None:
 
 
 def test_the_documentation_lists_what_namespaces_may_set_apart() -> None:
-    """Every such section, and no other, and the example as it is."""
+    """The documentation lists exactly the sections that namespaces may override, and holds the example unchanged."""
     page = (EXAMPLE.parent / "policy.md").read_text(encoding="utf-8")
     table = page.partition("## What tenants and namespaces may set")[2].partition("\n## ")[0]
 
@@ -329,7 +329,7 @@ def test_every_scope_is_one_of_a_section() -> None:
 def test_namespaces_divide_by_the_values_in_force(
     sections: tuple[str, ...], parts: dict[str, int], names: list[list[str]]
 ) -> None:
-    """Equal values make one part, whoever set them; what only differs elsewhere makes none."""
+    """Namespaces with equal values in force form one part, and differences in other sections do not divide them."""
     policy = parse_policy(LAYERED, name="p").for_cluster("west")
     division = divided(policy, sections)
 
@@ -356,7 +356,7 @@ NEVER_ASKED: dict[str, Any] = {
     ],
 )
 def test_what_is_never_asked_differs_by_namespace(namespace: str, never: tuple[str, ...]) -> None:
-    """The nearest wins as with every other key; the rest of the section is the cluster's."""
+    """`never_ask` comes from the nearest layer, and the approval section's other keys from the cluster."""
     policy = parse_policy({**NEVER_ASKED, "approval": {**NEVER_ASKED["approval"], "valid_minutes": 5}}, name="p")
     own = policy.for_namespace(namespace).approval
     assert (own.never_ask, own.valid_minutes) == (never, 5)

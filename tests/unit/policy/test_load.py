@@ -32,19 +32,19 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_without_a_file_the_defaults_hold(file: Path) -> None:
-    """No path and no file are the same: what is shipped."""
+    """The shipped defaults hold if no path is given or the file does not exist."""
     assert load_policy(None) == load_policy(file) == Policy()
 
 
 @pytest.mark.parametrize("text", ["", "\n", "# nothing yet\n", "---\n", "{}", "null", "admin: {}"])
 def test_an_empty_file_is_the_defaults(text: str, file: Path) -> None:
-    """A file that says nothing changes nothing."""
+    """A file that sets no key gives the default policy."""
     file.write_text(text)
     assert load_policy(file) == Policy()
 
 
 def test_a_key_takes_the_place_of_its_default_only(file: Path) -> None:
-    """Everything that the file does not name stays as it is."""
+    """A key in the file replaces its own default, and all other keys keep theirs."""
     file.write_text("tc_skew:\n  warning_spread_coordinators: 5\nbrokers:\n  draining: ['a:8080', 'b:8080']\n")
     loaded = load_policy(file)
     assert loaded.tc_skew.warning_spread_coordinators == 5
@@ -87,7 +87,7 @@ def test_a_key_takes_the_place_of_its_default_only(file: Path) -> None:
     ],
 )
 def test_what_does_not_hold_up_is_named(document: Any, words: str) -> None:
-    """The message says which file, which key, and what would be valid."""
+    """An invalid policy is refused with a message that names the file, the key and the reason."""
     with pytest.raises(PolicyError, match=words) as caught:
         parse_policy(document, name="east.yaml")
     assert str(caught.value).startswith("east.yaml: ")
@@ -124,7 +124,7 @@ def sections() -> dict[str, type[BaseModel]]:
 
 @pytest.mark.parametrize("section", sections())
 def test_every_key_has_a_unit_and_a_meaning(section: str) -> None:
-    """A number's unit is in its key, and each key says what it is for."""
+    """Each key of a section has a description, and each integer key has its unit in its name."""
     for name, field in sections()[section].model_fields.items():
         assert field.description
         assert field.annotation is not int or UNITS & set(name.split("_"))
@@ -137,7 +137,7 @@ def test_a_policy_cannot_be_changed() -> None:
 
 
 def test_the_digest_is_of_the_effective_values(file: Path) -> None:
-    """A default that is spelt out is no other policy; any value that differs is."""
+    """A default that is written out does not change the policy's digest, and any other value does."""
     file.write_text("tc_skew: {cooldown_minutes: 30}")
     assert load_policy(file).digest == Policy().digest
     changed = [

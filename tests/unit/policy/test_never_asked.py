@@ -45,5 +45,5 @@ def test_every_kind_that_is_planned_can_be_left_out(kind: str) -> None:
     ids=["a setting", "a split", "a split and its move", "moves", "two namespaces", "a rollback", "no name of one"],
 )
 def test_what_is_about_one_namespace(batch: Batch, namespace: str | None) -> None:
-    """Moves are about brokers, whichever namespace's bundles they are."""
+    """A batch of settings or splits in one namespace is about that namespace; moves or a rollback are about none."""
     assert namespace_to_leave_alone(batch) == namespace

@@ -21,12 +21,12 @@ def a_document(**recipient: Any) -> dict[str, Any]:
 
 
 def test_by_default_nobody_is_told() -> None:
-    """Somebody has to be named."""
+    """The default policy has no recipients of messages."""
     assert Policy().notify.recipients == {}
 
 
 def test_a_recipient_wants_what_it_names() -> None:
-    """All kinds where it names none, from its severity on."""
+    """A recipient gets the events that it names, or all if it names none, from its minimum severity on."""
     everything = parse_policy(a_document(), name="x").notify.recipients["ops"]
     assert all(everything.wants(occasion, Severity.INFO) for occasion in Occasion)
     some = parse_policy(a_document(events=["waiting", "failed"], min_severity="critical"), name="x")
@@ -68,7 +68,7 @@ def test_what_does_not_hold_up_is_named(document: dict[str, Any], words: str) ->
 
 
 def test_a_cluster_has_recipients_of_its_own() -> None:
-    """They take the place of the file's."""
+    """A cluster's own recipients replace those of the file."""
     document = {**a_document(), "clusters": {"east": {"notify": {"recipients": {"east": OPS}}}}}
     policy = parse_policy(document, name="x")
     assert list(policy.for_cluster("east").notify.recipients) == ["east"]
@@ -76,6 +76,6 @@ def test_a_cluster_has_recipients_of_its_own() -> None:
 
 
 def test_what_is_stored_is_what_was_loaded() -> None:
-    """The ledger keeps the policy: names of connections, and nothing that is secret."""
+    """A policy with recipients is the same after it is written as JSON and read again."""
     policy = parse_policy(a_document(events=["waiting"]), name="x")
     assert Policy.model_validate_json(policy.document()) == policy

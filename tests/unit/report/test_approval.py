@@ -69,7 +69,7 @@ def test_each_step_is_told_whole(step: object) -> None:
 
 
 def test_what_it_costs_and_what_it_means_is_said(golden: Golden) -> None:
-    """Placement before and after, clients, the end of the approval, the reasons, and which plan it is."""
+    """The question tells the placement before and after, the clients, how long the approval counts, and the plan."""
     assert PLAN.digest[:12] in BODY
     golden(without_digest(PLAN, BODY))
 
@@ -92,7 +92,7 @@ def test_a_veto_is_shown_and_not_hidden_by_passes() -> None:
 
 
 def test_the_subject_and_the_ticks_name_things_briefly(golden: Golden) -> None:
-    """One line for the list of what waits, and one beside each tick."""
+    """The question's subject is one line with title and risk, and each tick has a one-line label."""
     assert subject(PLAN, BATCH) == "east: Even out (1 warning; medium risk)"
     assert list(labels(BATCH)) == ["b1.s01", "b1.s02"]
     golden("\n".join(labels(BATCH).values()))
@@ -118,7 +118,7 @@ def test_names_from_outside_stay_names() -> None:
 
 
 def test_a_way_back_names_what_it_takes_back_first_and_what_stays(golden: Golden) -> None:
-    """The title opens the text; what is not taken back and why each step is there follow, once each."""
+    """The question of a rollback begins with its title, and tells what is not taken back and why each step is there."""
     batch = a_batch(
         a_step(MOVE.change, undo=MOVE.undo, undo_note=MOVE.undo_note, why="b1.s02 moved it", undoes="older/b1.s02"),
         kind=ROLLBACK,
@@ -131,7 +131,7 @@ def test_a_way_back_names_what_it_takes_back_first_and_what_stays(golden: Golden
 
 
 def test_a_way_back_of_everything_mentions_nothing_that_stays() -> None:
-    """No empty list is shown; nor are a setting's reasons told twice."""
+    """The question of a complete rollback has no section on what stays, and states the reason of a step once."""
     change = ChangeSetting(namespace="shop/orders", name=SettingName.TTL, before=TimeToLive(seconds=60), after=None)
     batch = a_batch(a_step(change, why="b1.s01 changed it", undoes="older/b1.s01"), kind=ROLLBACK)
     words = body(a_plan(batch), batch, POLICY)
@@ -188,7 +188,7 @@ def test_a_retention_that_is_raised_deletes_nothing() -> None:
 
 
 def test_the_cluster_is_named_as_pulsar_names_it(golden: Golden) -> None:
-    """It is what the plan is held to; one that does not say it promises nothing."""
+    """The question names the Pulsar cluster that the plan is bound to, and omits the line if the plan names none."""
     named = msgspec.structs.replace(PLAN, pulsar_cluster=IDENTITY)
     (line,) = (line for line in body(named, BATCH, POLICY).splitlines() if "Only in Pulsar cluster" in line)
     assert str(IDENTITY.metadata_id) in line
@@ -197,7 +197,7 @@ def test_the_cluster_is_named_as_pulsar_names_it(golden: Golden) -> None:
 
 
 def test_what_rejecting_means_is_said_by_topic(golden: Golden) -> None:
-    """Messages that nobody has read, and that a longer time to live would keep."""
+    """The question about a longer time to live lists by topic the unread messages that expire after a rejection."""
     words = asked(SettingName.TTL, TimeToLive(seconds=7200), TimeToLive(seconds=3600), averts=EVICTED)
     golden(words)
 

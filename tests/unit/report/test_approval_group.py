@@ -104,7 +104,7 @@ def test_many_steps_are_told_by_sums(golden: Golden) -> None:
 
 
 def test_the_text_does_not_grow_with_the_namespaces() -> None:
-    """Six hundred steps are hardly longer to read than one hundred and fifty; each has its tick."""
+    """The question about 600 steps is less than a tenth longer than one about 150, and each step has its tick."""
     large, larger = words_of(a_group(50)), words_of(batch := a_group(200))
     assert len(larger) < 1.1 * len(large)
     assert len(labels(batch)) == 600
@@ -130,7 +130,7 @@ def test_what_is_lost_is_summed_up_in_the_largest_letters() -> None:
 
 
 def test_few_steps_are_told_one_by_one() -> None:
-    """Also where they are in several namespaces."""
+    """Few steps are listed one by one, also if they are in several namespaces."""
     few = words_of(a_group(MAX_STEPS_IN_FULL // 3))
     assert all(step.step_id in few for step in a_group(MAX_STEPS_IN_FULL // 3).steps)
     assert "Namespaces that you leave out stay as they are" in few

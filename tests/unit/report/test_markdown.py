@@ -35,7 +35,7 @@ from pulsar_steward.report.markdown import bullets, codes, table, text
     ],
 )
 def test_words_stay_words(words: object, escaped: str) -> None:
-    """Every character with a meaning in Markdown loses it, and lines become one."""
+    """Characters with a meaning in Markdown are made harmless, and line breaks are spelled out."""
     assert text(words) == escaped
 
 
@@ -53,14 +53,14 @@ def test_a_reader_of_the_rendered_page_sees_the_words(words: str) -> None:
 
 @given(st.lists(st.tuples(st.text(), st.text()), max_size=4))
 def test_a_table_keeps_its_shape(rows: list[tuple[str, str]]) -> None:
-    """Each row is one line of two cells, whatever is in them."""
+    """Each row of a table is one line of two cells, whatever text the cells hold."""
     lines = table(("a", "b"), rows).split("\n")
     assert len(lines) == 2 + len(rows)
     assert all(len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == 3 for line in lines)
 
 
 def test_columns_of_numbers_stand_to_the_right() -> None:
-    """The second line of a table says so."""
+    """The second line of a table aligns columns of numbers to the right."""
     assert table(("broker", "now"), [("b", 3)], numbers=frozenset({1})).split("\n") == [
         "| broker | now |",
         "| --- | --: |",
@@ -69,7 +69,7 @@ def test_columns_of_numbers_stand_to_the_right() -> None:
 
 
 def test_a_list_has_an_item_a_line() -> None:
-    """A line break in an item makes no further item."""
+    """A line break within an item does not start another item of the list."""
     assert (
         bullets(["one", "two\n- three"])
         == r"""- one
@@ -79,7 +79,7 @@ def test_a_list_has_an_item_a_line() -> None:
 
 @given(st.lists(st.text(alphabet="`~ab\n"), max_size=3))
 def test_code_ends_where_it_should(lines: list[str]) -> None:
-    """Each line is one item; no run of backticks inside is as long as those around it."""
+    """Each line becomes one list item of code, fenced by more backticks than any run of them inside."""
     items = codes(lines).split("\n") if lines else []
     assert len(items) == len(lines)
     for item in items:

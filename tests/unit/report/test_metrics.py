@@ -189,7 +189,7 @@ def test_what_did_not_happen_yet_is_zero() -> None:
 
 
 def test_questions_and_durations() -> None:
-    """The oldest question counts; buckets are cumulated."""
+    """Waiting questions are counted with the time of the oldest one, and answer times are in cumulative buckets."""
     counts = msgspec.structs.replace(
         QUIET,
         waiting=(a_question("retention"), a_question("retention", NOW - timedelta(hours=1))),
@@ -237,7 +237,7 @@ def rules() -> list[dict[str, Any]]:
 
 
 def test_rules_and_panels_ask_for_what_is_exported(full: bytes) -> None:
-    """No alert or panel waits for a metric that nobody exports."""
+    """Alert rules and dashboard panels use only metrics that are exported."""
     panels = (DEPLOY / "grafana" / "steward.json").read_text(encoding="utf-8")
     asked = {name for text in (panels, *(rule["expr"] for rule in rules())) for name in _NAME.findall(text)}
     assert len(asked) > 15
@@ -245,7 +245,7 @@ def test_rules_and_panels_ask_for_what_is_exported(full: bytes) -> None:
 
 
 def test_every_rule_says_what_to_do() -> None:
-    """It has a severity, a summary, and a sentence with the remedy; a unit test for promtool names it."""
+    """Each alert rule has a severity, a summary and a description, and a promtool unit test names it."""
     tested = (DEPLOY / "prometheus" / "steward-alerts-test.yaml").read_text(encoding="utf-8")
     for rule in rules():
         assert rule["labels"]["severity"] in {"warning", "critical"}
@@ -254,7 +254,7 @@ def test_every_rule_says_what_to_do() -> None:
 
 
 def test_panels_have_places_of_their_own() -> None:
-    """Panels do not lie over each other, and each asks the data source that the dashboard's variable names."""
+    """Panels do not overlap, have ids of their own, and use the data source that the dashboard's variable names."""
     dashboard = json.loads((DEPLOY / "grafana" / "steward.json").read_text(encoding="utf-8"))
     places = [panel["gridPos"] for panel in dashboard["panels"]]
     cells = [

@@ -108,7 +108,7 @@ def test_what_an_operator_has_to_look_at(batch: BatchStory, troubles: list[str])
 
 
 def test_a_story_tells_who_decided_what_came_of_it_and_where_things_are(golden: Golden) -> None:
-    """Decision with name and comment, a row for each step, the proof, and the placement by broker."""
+    """The report holds the decision with name and comment, each step's outcome, the proof, and the placement."""
     placement = {"b-2": {"unread": "no connection"}, "b-1": {"bundles": 3, "coordinators": 5}}
     words = story([told(an_answer(comment="go ahead"), BOTH_DONE, a_proof(placement=placement))])
     assert words.startswith("## east: Even\\_out\n\n")
@@ -131,12 +131,12 @@ def test_a_story_without_a_happy_end(batch: BatchStory, golden: Golden) -> None:
 
 
 def test_a_run_without_batches_had_nothing_to_do() -> None:
-    """An empty report is no report."""
+    """The report of a run without batches says that there was nothing to do."""
     assert story([]) == "There was nothing to do."
 
 
 def test_a_comment_stays_a_comment() -> None:
-    """A person's words are shown as they are, not rendered."""
+    """A person's comment is shown with its Markdown and HTML escaped."""
     words = story([told(an_answer(comment="<b>[x](y)</b>"))])
     assert r"\<b\>\[x\]\(y\)\</b\>" in words
 

@@ -45,7 +45,7 @@ def differences(*steps: Step) -> tuple[str, ...]:
 
 
 def test_steps_that_were_added_and_left_out() -> None:
-    """Each by what it does."""
+    """Steps that were added or left out are listed by what they do, and unchanged ones are counted."""
     assert differences(MOVE) == (f"Added: b1.s02, {kind_of(OTHER.change).describe()}.", "1 step as before.")
     third = a_step(a_move(bundle="0x20000000_0x30000000"))
     assert differences(MOVE, OTHER, third) == (f"Left out: {kind_of(third.change).describe()}.", "2 steps as before.")
@@ -77,7 +77,7 @@ def test_another_way_back_and_another_verdict() -> None:
 
 
 def test_more_would_be_lost() -> None:
-    """The steps are the same, and that is why it is asked."""
+    """A larger loss is named as the change if the steps are the same."""
     ttl = ChangeSetting(namespace="a/b", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
     now, then = (a_step(ttl, loss=Loss(messages=number, bytes=1)) for number in (6, 5))
     assert what_changed(a_batch(now), former(then))[1:] == ("More would be lost than was asked before.",)
@@ -92,7 +92,7 @@ def test_more_would_be_lost() -> None:
     ],
 )
 def test_why_it_is_asked_again(reason: EndReason, words: str) -> None:
-    """Also where nothing differs but that."""
+    """The text gives the reason why a question is asked again, also if its steps are the same."""
     why, same = what_changed(BATCH, former(MOVE, OTHER, reason=reason))
     assert words in why
     assert same == "The steps are the same, with the same values."

@@ -39,7 +39,7 @@ def with_windows(*windows: dict[str, Any], **approval: Any) -> Policy:
 
 
 def test_when_it_would_begin_and_end(golden: Golden) -> None:
-    """At once, in the open window, in the next one, in one that is too short, and in none that is near enough."""
+    """The text tells when a batch begins and ends: at once, in an open or a later window, or too late."""
     long = a_batch_of(60 * 90)
     cases = {
         "no windows": (a_batch_of(3), Policy()),
@@ -64,7 +64,7 @@ def test_how_long_it_takes_is_what_the_pace_makes_of_it() -> None:
 
 
 def test_how_long_earlier_moves_took_is_said(golden: Golden) -> None:
-    """Of batches that move something, where any move is known."""
+    """The question about moves tells how long earlier moves took, and that about splits does not."""
     moved = MoveTimes(moves=34, middle=0.42, nine_in_ten=2.1, days=90)
     golden("\n".join(when(a_batch_of(120), Policy(), 60, NOW, moved=moved)))
     split = a_batch(a_step(a_split()))

@@ -62,7 +62,7 @@ def test_bars_are_as_long_as_their_figures() -> None:
 
 
 def test_a_chart_of_too_many_bars_is_cut_and_says_so(golden: Golden) -> None:
-    """A page of a thousand brokers stays a page; its table has all."""
+    """A chart with too many bars draws the first ones and says so, and its table has all of them."""
     chart = bars(*range(MAX_BARS + 7))
 
     assert len(drawn(chart)["data"][0]["x"]) == MAX_BARS
@@ -71,7 +71,7 @@ def test_a_chart_of_too_many_bars_is_cut_and_says_so(golden: Golden) -> None:
 
 
 def test_noughts_alone_can_be_drawn() -> None:
-    """The axis has a length all the same."""
+    """The axis of a chart whose figures are all zero runs from 0 to 1."""
     assert drawn(bars(0, 0))["layout"]["xaxis"]["range"] == [0, 1]
 
 
@@ -94,7 +94,7 @@ def test_a_chart_is_as_high_as_its_bars_are_many() -> None:
     ],
 )
 def test_names_beside_bars(name: str, shown: str) -> None:
-    """Shortened at their front, as they differ at their ends; tags of plotly's own kind are letters."""
+    """Labels are shortened at their front, omit the scheme `persistent`, and have tags and control signs escaped."""
     assert label(name, 46) == shown
 
 
@@ -108,7 +108,7 @@ def test_a_name_is_whole_at_the_pointer() -> None:
 
 
 def test_no_name_ends_the_script_that_it_stands_in() -> None:
-    """The figures are JSON without a single letter that means something to HTML, and the same JSON all the same."""
+    """The JSON of the figures contains no character that is special in HTML, and decodes to the same names."""
     text = str(figures_json([bar_chart("chart-x", LINK, [Bar(LINK, 1, f"{LINK}\u2028")], HEAD)]))
 
     assert not set("<>&\u2028") & set(text)
@@ -138,7 +138,7 @@ def limited(quota: int | None, retention: int | None, backlog: int = 8 * MIB, **
 
 
 def test_backlogs_with_a_line_at_quota_and_retention() -> None:
-    """Over the quota they are red; no limit, no line, and the table says which it is."""
+    """A backlog over its quota is red, a missing limit has no line, and the table tells who set each limit."""
     chart = backlog_chart(
         [limited(16 * MIB, None), limited(4 * MIB, 0), limited(None, None, quota_by=None, retention_by=None)]
     )
@@ -160,7 +160,7 @@ def test_backlogs_with_a_line_at_quota_and_retention() -> None:
 
 @pytest.mark.parametrize(("least", "most"), [(1, 1), (1, 2**50), (5000, 6000), (2**30, 2**31)])
 def test_the_scale_of_bytes_has_ticks(least: int, most: int) -> None:
-    """A few, at round figures, within what is shown."""
+    """The axis of bytes has two to seven ticks, at round figures."""
     layout = drawn(backlog_chart([limited(None, None, least), limited(None, None, most)]))["layout"]["xaxis"]
 
     assert layout["type"] == "log"
@@ -169,7 +169,7 @@ def test_the_scale_of_bytes_has_ticks(least: int, most: int) -> None:
 
 
 def test_ack_holes_with_the_line_that_their_broker_draws() -> None:
-    """Beyond it they are red; where it was not read there is none."""
+    """Ack holes beyond their broker's limit are red, and a limit that was not read has no line."""
     holes = [
         HoledSubscription(topic=f"t{most}", subscription="s", ack_holes=500, persisted_at_most=most)
         for most in (400, 500, None)
@@ -184,7 +184,7 @@ def test_ack_holes_with_the_line_that_their_broker_draws() -> None:
 
 
 def test_delayed_messages_beside_the_size_of_their_index() -> None:
-    """On a scale each; what was not told has no bar."""
+    """Delayed messages and index sizes have an axis each, and a figure that was not told has a bar of length 0."""
     chart = delayed_chart(
         [
             DelayedSubscription(topic="t", subscription="s", delayed_messages=9, index_bytes=2048, buckets=3),
@@ -208,7 +208,7 @@ def trend(measure: str, subject: str, *values: float) -> Trend:
 
 
 def test_a_trend_is_a_line_a_subject() -> None:
-    """A chart a measure; the table has a row a time, with a gap where a subject has no figure."""
+    """Each measure has a chart with a line for each subject, and a table with a row for each time, with gaps."""
     topics, backlog = trend_charts(
         [
             trend("broker_topics", "a", 1, 2, 3),
@@ -237,7 +237,7 @@ def test_a_trend_is_a_line_a_subject() -> None:
     ],
 )
 def test_the_scale_of_a_trend(measure: str, most: float, expected: list[str]) -> None:
-    """Round figures from 0; bytes in powers of 1024."""
+    """The axis of a trend has round figures from 0, for bytes in powers of 1024."""
     (chart,) = trend_charts([trend(measure, "east", 0, most)])
 
     assert drawn(chart)["layout"]["yaxis"]["ticktext"] == expected
@@ -258,7 +258,7 @@ def test_nothing_to_draw_is_said_in_words(checkup_with: Make) -> None:
 
 
 def test_every_chart_has_a_table_of_what_it_draws(checkup_with: Make) -> None:
-    """For whoever runs no scripts, and whoever cannot see."""
+    """Each chart with a figure has a table whose rows have as many cells as its head."""
     charts = [chart for chart in charts_of(checkup_with(**skewed())) if chart.figure is not None]
 
     assert len(charts) == 5
@@ -268,7 +268,7 @@ def test_every_chart_has_a_table_of_what_it_draws(checkup_with: Make) -> None:
 
 
 def test_no_transactions_no_chart_of_coordinators(checkup_with: Make) -> None:
-    """A chart of noughts says nothing."""
+    """A cluster without transactions has no chart of coordinators."""
     checkup = checkup_with(snapshot=meta(coordinators=0), transaction_coordinators=[], bundles=[])
 
     assert [chart.chart_id for chart in charts_of(checkup) if chart.figure] == ["chart-topics"]

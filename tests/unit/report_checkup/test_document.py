@@ -49,7 +49,7 @@ FOUND = a_verdict("tc-skew", "found")
 def test_the_outcome_and_its_exit_code(
     checkup_with: Make, severities: list[str], verdicts: list[dict[str, object]], outcome: Outcome, code: int
 ) -> None:
-    """Information is no trouble, and where nothing is clear nothing is known to be well."""
+    """The exit code is 1 with a warning or worse, else 0 with a clear check, else 2, as the check-up could not look."""
     made = checkup_with(findings=[a_finding(severity) for severity in severities], verdicts=verdicts)
 
     assert (made.outcome, made.outcome.exit_code) == (outcome, code)
@@ -67,7 +67,7 @@ def test_every_check_of_the_catalog_is_there_in_its_order(checkup_with: Make) ->
 
 
 def test_a_check_that_only_the_snapshot_knows_is_reported() -> None:
-    """A newer version may have diagnosed the snapshot."""
+    """A check that this version does not know is reported in the section of other checks."""
     (known, unknown) = check_reports(
         [Finding(check_id="of-tomorrow", severity=Severity.WARNING, subject="s", evidence="e")],
         [],
@@ -80,7 +80,7 @@ def test_a_check_that_only_the_snapshot_knows_is_reported() -> None:
 
 
 def test_findings_come_worst_first_and_those_not_listed_are_counted() -> None:
-    """The verdict counts what the table does not list."""
+    """Findings are listed worst first, with the number of further ones that the verdict tells."""
     findings = [
         Finding(check_id="tc-skew", severity=severity, subject=subject, evidence="e")
         for severity, subject in ((Severity.INFO, "a"), (Severity.CRITICAL, "b"), (Severity.WARNING, "c"))
@@ -94,7 +94,7 @@ def test_findings_come_worst_first_and_those_not_listed_are_counted() -> None:
 
 
 def test_a_partial_snapshot_names_what_is_unread(checkup_with: Make) -> None:
-    """A broker comes with the reason why it could not be read."""
+    """A partial snapshot's unread brokers and namespaces are listed, brokers with the reason."""
     broker = {"broker": "broker-09:8080", "read": False, "leader": False, "read_milliseconds": 3}
     about = checkup_with(
         snapshot=meta(unread_brokers=["broker-09:8080"], unread_namespaces=["acme/orders"]),
@@ -110,7 +110,7 @@ def test_a_partial_snapshot_names_what_is_unread(checkup_with: Make) -> None:
 
 
 def test_what_would_be_proposed_is_said_in_short(checkup_with: Make) -> None:
-    """A batch with its steps, clients and way back."""
+    """A proposed batch is listed with its kind, its title, its number of steps and whether it can be undone."""
     (batch,) = checkup_with(**skewed()).planning.batches
 
     assert (batch.kind, batch.steps, batch.undoable) == ("tc_balance", 4, True)
@@ -118,7 +118,7 @@ def test_what_would_be_proposed_is_said_in_short(checkup_with: Make) -> None:
 
 
 def test_a_snapshot_of_an_older_version_is_reported_too(tmp_path: Path) -> None:
-    """It has verdicts without the number of further findings, and no trends."""
+    """A snapshot of an older version, without trends and without `more` in its verdicts, is reported too."""
     place = written(tmp_path / "snapshot", **skewed())
     file = Path(place) / "verdicts" / "part-0.parquet"
     pq.write_table(pq.read_table(file, partitioning=None).drop_columns("more"), file)

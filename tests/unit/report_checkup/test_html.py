@@ -58,7 +58,7 @@ class Page(HTMLParser):
 
 
 def test_the_page_says_what_the_terminal_says(checkup_with: Make) -> None:
-    """Result, finding, advice, remedy, source, what is clear, what would be proposed."""
+    """The page holds the result, the finding with advice and source, clear checks, the proposal and the charts."""
     said = " ".join(Page(as_html(checkup_with(**skewed()))).said.split())
 
     for words in (
@@ -93,7 +93,7 @@ def test_the_page_needs_nothing_else(checkup_with: Make) -> None:
 
 
 def test_only_the_pages_own_scripts_may_run(checkup_with: Make) -> None:
-    """The policy names plotly and the few lines that draw with it by their hashes; nothing may be loaded or sent."""
+    """The page's security policy permits its two scripts, by their hashes, and no loading or sending of data."""
     text = as_html(checkup_with(**skewed()))
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', text)
     digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in SCRIPT.findall(text)]
@@ -106,7 +106,7 @@ def test_only_the_pages_own_scripts_may_run(checkup_with: Make) -> None:
 
 
 def test_every_drawing_has_a_place_and_a_table(checkup_with: Make) -> None:
-    """The figures are found by their ids, and what they show is in words below."""
+    """Each figure has a place with its id on the page, and a table."""
     text = as_html(checkup_with(**skewed()))
     (figures,) = re.findall(r'<script type="application/json" id="figures">(.*?)</script>', text)
     places = re.findall(r'<div class="plot" id="([^"]+)"', text)
@@ -118,7 +118,7 @@ def test_every_drawing_has_a_place_and_a_table(checkup_with: Make) -> None:
 
 
 def test_names_are_words_and_never_tags(checkup_with: Make) -> None:
-    """A namespace called like a script, an evidence with tags: all escaped, in charts and their data as well."""
+    """Tags in names and evidence are escaped on the page and in the data of its charts."""
     finding = a_finding(evidence="<b>x</b>", subject='"><img src=x>')
     topic = {"topic": f"persistent://{NASTY}/t</script><img src=x>", "namespace": NASTY, "backlog_bytes": 9}
 
@@ -146,13 +146,13 @@ def test_what_stands_between_backticks_is_code(words: str, expected: str) -> Non
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_how_a_page_reads(name: str, golden: Golden) -> None:
-    """All of it but scripts and styles, of which the page names the hashes."""
+    """The page of each example equals its golden text, apart from scripts, styles and their hashes."""
     page = re.sub(r"<(script|style)\b[^>]*>.*?</\1>", "", as_html(EXAMPLES[name]()), flags=re.DOTALL)
     golden(re.sub(r"sha256-[^']+", "sha256-HASH", page))
 
 
 def test_many_findings_unfold(checkup_with: Make) -> None:
-    """The first ones lie open; those that the snapshot does not list are counted."""
+    """Findings beyond the first few are folded under their number, and those that the snapshot omits are counted."""
     findings = [a_finding("warning", subject=f"s{number}") for number in range(MAX_OPEN + 1200)]
 
     text = as_html(checkup_with(findings=findings, verdicts=[a_verdict("tc-skew", "found", more=77)]))

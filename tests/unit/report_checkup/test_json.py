@@ -34,7 +34,7 @@ SHIPPED = Path(__file__).resolve().parents[3] / "docs" / "checkup.schema.json"
     ids=["healthy", "skewed", "partial", "standing"],
 )
 def test_what_is_written_is_valid(checkup_with: Make, changed: dict[str, Any]) -> None:
-    """The document holds to the schema, and comes back as the same document."""
+    """The JSON document is valid by the schema, and decodes to the same check-up."""
     checkup = checkup_with(**changed)
     text = as_json(checkup)
 
@@ -48,7 +48,7 @@ def test_what_is_written_is_valid(checkup_with: Make, changed: dict[str, Any]) -
     [("format", "else"), ("version", 2), ("outcome", "fine"), ("checks", {}), ("counts", None)],
 )
 def test_the_schema_refuses_what_is_none(checkup_with: Make, key: str, value: object) -> None:
-    """It is not so wide that everything is valid."""
+    """The schema refuses a document with an invalid value."""
     document = json.loads(as_json(checkup_with())) | {key: value}
 
     with pytest.raises(jsonschema.ValidationError):
@@ -56,17 +56,17 @@ def test_the_schema_refuses_what_is_none(checkup_with: Make, key: str, value: ob
 
 
 def test_a_missing_field_is_refused(checkup_with: Make) -> None:
-    """All fields are always there."""
+    """The schema requires every top-level field of the document."""
     document = json.loads(as_json(checkup_with()))
 
     assert sorted(schema()["$defs"]["Checkup"]["required"]) == sorted(document)
 
 
 def test_the_shipped_schema_is_the_documents() -> None:
-    """`steward schema > docs/checkup.schema.json` makes it so again."""
+    """`docs/checkup.schema.json` equals the generated schema; `steward schema` writes it anew."""
     assert SHIPPED.read_text(encoding="utf-8") == schema_text()
 
 
 def test_the_schema_is_a_schema() -> None:
-    """Of the dialect that it names."""
+    """The generated schema is valid JSON Schema of the draft 2020-12."""
     jsonschema.Draft202012Validator.check_schema(schema())

@@ -32,7 +32,7 @@ DEFAULTS = {"backlogQuotaDefaultLimitGB": "-1", "backlogQuotaDefaultLimitBytes":
 
 
 def test_the_measures_are_those_of_the_tables(checkup_with: Make) -> None:
-    """Coordinators and topics by broker, the most crowded namespaces, and the backlog where there is any."""
+    """The measures hold topics and coordinators by broker, the most crowded namespaces, and backlogs by namespace."""
     measures = checkup_with().measures
 
     assert [(each.topics, each.coordinators) for each in measures.brokers] == [(0, 16), (10, 0), (20, 0)]
@@ -42,7 +42,7 @@ def test_the_measures_are_those_of_the_tables(checkup_with: Make) -> None:
 
 
 def test_a_large_namespace_is_cut_and_says_so(checkup_with: Make) -> None:
-    """The fullest bundles are listed, the others counted; bundles that could not be read are neither."""
+    """A large namespace lists its fullest bundles and counts the others, without bundles that could not be read."""
     bundles = [
         {"namespace": "a/b", "bundle": f"0x{number:08x}", "owner_known": True, "topics": number} for number in range(40)
     ]
@@ -131,7 +131,7 @@ def test_the_limits_in_force_for_a_topic(
     quota: tuple[int | None, str | None],
     retention: tuple[int | None, str | None],
 ) -> None:
-    """The namespace's go before the brokers' defaults; what is not known is not none."""
+    """A namespace's limits take precedence over the brokers' defaults, and unknown limits have no source."""
     (limited,) = checkup_with(
         topics=[a_topic("t", 50)], namespaces=namespaces(policies), configuration=settings(**DEFAULTS | changed)
     ).measures.limited
@@ -164,7 +164,7 @@ def test_a_topics_own_limits_go_before_its_namespaces(checkup_with: Make) -> Non
 
 
 def test_a_drilled_topic_without_limits_of_its_own(checkup_with: Make) -> None:
-    """The namespace's quota as the broker has it in force; no quota is none, whatever the namespace's document says."""
+    """A topic without a quota of its own has what its broker reports, whatever the namespace's policies hold."""
     limited = drilled_limits(checkup_with, quota_limit_bytes=None)
 
     assert (limited.quota_bytes, limited.quota_by) == (None, "namespace")
@@ -172,7 +172,7 @@ def test_a_drilled_topic_without_limits_of_its_own(checkup_with: Make) -> None:
 
 
 def test_the_fullest_topics_come_before_the_largest(checkup_with: Make) -> None:
-    """Those near their quota first, then by size; Pulsar's own and those without a backlog not at all."""
+    """Topics near their quota come first, then the largest, without Pulsar's own and those without a backlog."""
     near = [a_topic(f"near-{number:02d}", 100 - number) for number in range(FULLEST + 5)]
     large = [a_topic(f"large-{number:02d}", 1_000_000 + number, "acme/free") for number in range(MAX_TOPICS)]
     others = [a_topic("none", 0), a_topic("__change_events", 10**9), a_topic("x", 10**9, "pulsar/system")]
@@ -201,7 +201,7 @@ def test_a_quota_of_nothing_is_the_fullest(checkup_with: Make) -> None:
 
 
 def test_the_worst_ack_holes_with_what_their_broker_persists(checkup_with: Make) -> None:
-    """Brokers may be set apart; a setting that was not read is null."""
+    """The most ack holes are listed with the limit of their broker, which is None if it was not read."""
     topics = [a_topic(f"t{number:02d}", 0) | {"broker": f"broker-{number % 2:02d}:8080"} for number in range(30)]
     subscriptions = [
         {"topic": topic["topic"], "namespace": "acme/orders", "subscription": "s", "ack_holes": number}
@@ -216,7 +216,7 @@ def test_the_worst_ack_holes_with_what_their_broker_persists(checkup_with: Make)
 
 
 def test_delayed_messages_of_the_topics_that_were_read(checkup_with: Make) -> None:
-    """The largest index first, then those whose index is not told, by messages; none has none."""
+    """Subscriptions with delayed messages are sorted by index size, then those of unknown size by messages."""
     rows = [(0, None), (5, None), (9, None), (2, 800), (3, 900), (0, 0), (None, None)]
     drilled = [
         {"topic": f"{ORDERS}t{number}", "subscription": "s", "delayed_messages": messages, "delayed_index_bytes": size}
@@ -256,7 +256,7 @@ def test_trends_have_two_points_at_least(checkup_with: Make) -> None:
 
 
 def test_trends_of_many_brokers_are_those_that_changed_most(checkup_with: Make) -> None:
-    """More lines could not be told apart."""
+    """Of many brokers, only the trends that changed most are listed."""
     rows = [
         row for number in range(40) for row in figures("broker_topics", f"broker-{number:02d}:8080", 100, 100 + number)
     ]
@@ -268,7 +268,7 @@ def test_trends_of_many_brokers_are_those_that_changed_most(checkup_with: Make) 
 
 @pytest.mark.parametrize("most", [1, 3, 5, 9])
 def test_the_worst_rows_of_a_table(most: int) -> None:
-    """Largest first, ties by name, and those that are not known not at all."""
+    """The worst rows of a table come largest first, ties by name, and rows with unknown values are left out."""
     table = pa.table({"name": ["d", "c", "a", "b", "e"], "size": [5, None, 7, 7, 1]})
 
     rows = worst(table, "size", most, "name")

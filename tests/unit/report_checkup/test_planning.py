@@ -116,7 +116,7 @@ def skew(snapshots: int = 1) -> Finding:
 
 
 def test_a_planner_that_says_nothing_is_spoken_for(golden: Golden) -> None:
-    """A finding that it could remedy, and no note."""
+    """The reasons explain a finding for which its planner gave neither a batch nor a note."""
     found = Verdict(check_id="tc-skew", outlook=Outlook.FOUND, reason="e")
     needed = a_policy(plan={"standing_snapshots": 4})
 
@@ -149,7 +149,7 @@ ONLY_SOME = f"{NEAR}: a size quota of its own is proposed only"
 def test_which_full_topics_get_a_quota_of_their_own_is_said(
     answered: tuple[Finding, ...], left: tuple[Finding, ...], words: str | None, notes: tuple[str, ...]
 ) -> None:
-    """Planners pass over most of them in silence: it is neither that nothing can be done, nor that all of it is."""
+    """A reason explains warnings of nearly full topics that no batch answers, and is left out if all are answered."""
     found = Verdict(check_id=NEAR, outlook=Outlook.FOUND, reason="e")
     checks = check_reports((*answered, *left), (found,), {NEAR: BY_ID[NEAR]})
     batches = (a_batch(findings=answered),) if answered else ()
@@ -176,7 +176,7 @@ def test_a_plan_says_why_it_is_no_more(checkup_with: Make, golden: Golden) -> No
 
 
 def test_not_even_a_check_is_a_reason() -> None:
-    """Should nothing have been looked at, that is said."""
+    """The reasons say so if the check-up has no checks at all."""
     plan = Plan(cluster="east", snapshot_id="s", taken_at=NOW, policy_digest="d")
 
     assert planning_of(plan, (), Policy()).reasons == (NOTHING_LOOKED_AT,)

@@ -55,7 +55,7 @@ def found(subject: str, severity: str = "warning", **fields: str) -> Rows:
 
 @pytest.mark.parametrize("verbose", [False, True])
 def test_the_worst_comes_before_what_is_clear(checkup_with: Make, *, verbose: bool) -> None:
-    """Result, evidence, advice with the remedy, the proposal, then what is unknown and what is clear."""
+    """The report shows the result, the finding, advice and the proposal before the unknown and the clear checks."""
     text = shown(checkup_with(**skewed()), verbose=verbose)
 
     parts = [
@@ -81,7 +81,7 @@ def test_the_worst_comes_before_what_is_clear(checkup_with: Make, *, verbose: bo
 
 
 def test_sources_and_reasons_are_told_where_they_are_asked_for(checkup_with: Make, golden: Golden) -> None:
-    """Else a part of the guide has a line, and what could not be judged is named once."""
+    """Sources and the reasons of unknown checks are shown only if verbose; else the unknown checks are only named."""
     checkup = checkup_with(**skewed())
     short, whole = shown(checkup), shown(checkup, verbose=True)
 
@@ -96,7 +96,7 @@ def test_sources_and_reasons_are_told_where_they_are_asked_for(checkup_with: Mak
 
 
 def test_a_line_for_each_part_of_the_guide_says_how_much_of_it_is_clear(checkup_with: Make) -> None:
-    """Also for a part none of whose checks is, and in the guide's order."""
+    """The report has a line with the number of clear checks for each part of the guide, in the guide's order."""
     text = shown(checkup_with(**skewed()))
 
     told = part(text, "Clear (").splitlines()
@@ -107,7 +107,7 @@ def test_a_line_for_each_part_of_the_guide_says_how_much_of_it_is_clear(checkup_
 
 
 def test_a_part_of_the_guide_that_is_clear_is_green() -> None:
-    """One with anything else is not."""
+    """The line of a part of the guide is green only if all of its checks are clear."""
     told = [line for line in lines(healthy(), 80) if " of  1 " in line.plain]
 
     assert [(line.plain.split(maxsplit=3)[3], {span.style for span in line.spans} - {""}) for line in told] == [
@@ -136,12 +136,12 @@ def test_a_healthy_cluster_fits_a_screen(checkup_with: Make, golden: Golden) -> 
 
 
 def test_what_no_check_is_clear_of_has_no_part(checkup_with: Make) -> None:
-    """An empty list of what is clear would look like one."""
+    """The report has no section of clear checks if no check is clear."""
     assert "Clear (" not in shown(checkup_with(verdicts=[]))
 
 
 def test_nothing_is_proposed_for_reasons(checkup_with: Make, golden: Golden) -> None:
-    """Those of what was found; that the others are clear is repeated on request only."""
+    """The report explains an empty plan by its warnings and, if verbose, by information and clear checks too."""
     verdicts = [
         a_verdict("ack-holes", "found"),
         a_verdict("hot-bundle", "clear", "No bundle is hot."),
@@ -171,7 +171,7 @@ def test_what_is_clear_is_not_listed_twice(checkup_with: Make, golden: Golden) -
 
 
 def test_a_check_without_words_hides_no_reason(checkup_with: Make, golden: Golden) -> None:
-    """Every sentence ends with nothing."""
+    """The reasons of an empty plan also list an unknown check whose verdict has no text."""
     verdicts = [a_verdict("ack-holes", "found"), a_verdict("hot-bundle", "unknown", "")]
 
     text = shown(checkup_with(findings=[a_finding(check_id="ack-holes")], verdicts=verdicts))
@@ -242,7 +242,7 @@ def test_a_cluster_that_goes_by_its_own_name_is_named_once(checkup_with: Make, o
 
 
 def test_names_cannot_steer_the_terminal(checkup_with: Make) -> None:
-    """Escape sequences, line breaks and markup of a name are spelled out."""
+    """Escape sequences, line breaks and markup in names and evidence are spelled out in the terminal."""
     finding = a_finding(subject="a\x1b[2Jb", evidence="[red]x[/red]\nRESULT: healthy \u202e")
     checkup = checkup_with(findings=[finding], verdicts=[a_verdict("tc-skew", "found")])
     console = Console(file=io.StringIO(), force_terminal=True, width=80, highlight=False)
@@ -256,7 +256,7 @@ def test_names_cannot_steer_the_terminal(checkup_with: Make) -> None:
 
 @pytest.mark.parametrize(("terminal", "coloured"), [(True, True), (False, False)])
 def test_colour_is_for_terminals_only(checkup_with: Make, *, terminal: bool, coloured: bool) -> None:
-    """A pipe gets words alone."""
+    """The report has colour in a terminal, and none in a pipe."""
     console = Console(file=io.StringIO(), force_terminal=terminal, width=80, no_color=False, highlight=False)
 
     with console.capture() as capture:
@@ -305,7 +305,7 @@ def test_a_partial_snapshot_says_so_before_anything_else(checkup_with: Make, gol
 def test_many_findings_are_cut_and_counted(
     checkup_with: Make, listed: int, further: int, counts: list[str], golden: Golden, *, verbose: bool
 ) -> None:
-    """The screen has the worst ones; who asks for all of them gets those that the snapshot has."""
+    """The report lists the first findings and counts the others; if verbose, it lists all that the snapshot has."""
     findings = [a_finding("warning", subject=f"s{number}") for number in range(listed)]
     checkup = checkup_with(findings=findings, verdicts=[a_verdict("tc-skew", "found", more=further)])
 
@@ -318,7 +318,7 @@ def test_many_findings_are_cut_and_counted(
 
 
 def test_a_finding_that_is_less_bad_than_its_check_says_so(checkup_with: Make) -> None:
-    """The check has the severity of its worst one."""
+    """A check has the severity of its worst finding, and a less severe finding is marked with its own severity."""
     findings = [a_finding(subject="worst"), a_finding("warning", subject="other")]
 
     text = shown(checkup_with(findings=findings, verdicts=[a_verdict("tc-skew", "found")]))
@@ -337,7 +337,7 @@ def test_a_check_that_found_what_nobody_wrote_down_is_there_all_the_same(checkup
 
 
 def test_a_finding_that_stands_says_since_when(checkup_with: Make) -> None:
-    """One that only this snapshot shows says nothing of it."""
+    """A finding that stands in several snapshots is shown with the time since when, and a new one without."""
     old = a_finding(snapshots_in_a_row=4, first_seen=meta()[0]["taken_at"], subject="old")
     verdicts = [a_verdict("tc-skew", "found")]
 
@@ -347,7 +347,7 @@ def test_a_finding_that_stands_says_since_when(checkup_with: Make) -> None:
 
 
 def test_checks_of_one_reason_stand_together(checkup_with: Make) -> None:
-    """A reason that many checks share is said once."""
+    """A reason that several checks share is shown once."""
     text = part(shown(checkup_with(), verbose=True), "Could not be judged")
 
     assert text.count("diagnosed without this check") == 1
@@ -361,12 +361,12 @@ def test_checks_of_one_reason_stand_together(checkup_with: Make) -> None:
     ],
 )
 def test_the_result_is_said_in_a_sentence(checkup_with: Make, verdicts: list[dict[str, str]], words: str) -> None:
-    """Health that was not seen is not claimed."""
+    """The result is `healthy, as far as` if some checks are unknown, and `could not look` if all of them are."""
     assert f"RESULT: {words}" in shown(checkup_with(verdicts=verdicts), 100)
 
 
 def test_a_plan_shows_each_step_with_its_call(tmp_path: Path, golden: Golden) -> None:
-    """Reason, effect, cost, way back, and the call on a line of its own."""
+    """A plan shows each step's reason, effect, cost and undo, and its call on a line of its own."""
     snapshot = open_snapshot(written(tmp_path / "snapshot", **skewed()))
     plan = make_plan(planning_facts_of(snapshot, Policy(), Moves()))
 
@@ -389,7 +389,7 @@ def test_a_paragraph_keeps_its_indentation() -> None:
 @pytest.mark.parametrize("look", LOOKS)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_how_a_checkup_looks(name: str, look: str, golden: Golden) -> None:
-    """To the letter and the colour."""
+    """The report of each example equals its golden text, including its colours."""
     golden(looks(name, look))
 
 

@@ -101,7 +101,7 @@ def planning(place: Path, policy: Policy = SMALL) -> PlanningFacts:
 
 
 def test_crowded_bundles_with_their_topics_and_positions(folder: Path) -> None:
-    """Those that may have to be split; the others only count."""
+    """A crowded namespace's facts hold the bundles that may need a split with their topics, and count the others."""
     (crowd,) = planning(put(folder)).bundles.crowds
 
     assert (crowd.namespace, crowd.bundles, crowd.topics, crowd.rest_topics) == (NAMESPACE, 2, 5, 1)
@@ -137,7 +137,7 @@ def test_without_findings_nothing_is_read(folder: Path) -> None:
 
 
 def test_the_load_over_several_snapshots(folder: Path) -> None:
-    """Means, peaks, and which bundles stayed where they are; heartbeats are nobody's business."""
+    """The load facts hold mean, peak and present load of brokers and of bundles that stayed, without heartbeats."""
     put(folder, 20, bundles=[a_row(topics=1, throughput_in_bytes=0.0), a_row(UPPER, owner="a:1", topics=3)])
     put(folder, 10, bundles=[a_row(topics=7, throughput_in_bytes=1000.0), a_row(UPPER, owner="b:1", topics=2)])
     place = put(folder, findings=[found("broker-load-skew", "a:1")])
@@ -164,7 +164,7 @@ def test_the_load_over_several_snapshots(folder: Path) -> None:
     ],
 )
 def test_which_snapshots_are_looked_at(folder: Path, before: list[tuple[int, list[str]]], expected: int) -> None:
-    """Whole ones within the window, and no more than the policy says."""
+    """The load facts use whole snapshots within the time window, and no more of them than the policy says."""
     for minutes, unread in before:
         meta = META | {"taken_at": TAKEN_AT - timedelta(minutes=minutes), "unread_brokers": unread}
         put(folder, minutes, snapshot=[meta])
@@ -185,7 +185,7 @@ def test_too_few_snapshots_are_only_counted(folder: Path) -> None:
 
 
 def test_brokers_that_take_part(folder: Path) -> None:
-    """Draining ones do not, and isolation is told of the namespaces that may move."""
+    """Draining brokers are left out of the load facts, which hold the allowed brokers of isolated namespaces."""
     namespaces = [USUAL["namespaces"][0] | {"allowed_brokers": ["a:1", "c:1"]}]
     policy = a_policy(brokers={"draining": ["b:1"]}, bundle_balance_remedy={"least_snapshots": 1})
 
@@ -199,7 +199,7 @@ def test_brokers_that_take_part(folder: Path) -> None:
 
 
 def test_what_drains(folder: Path) -> None:
-    """Of one snapshot already: bundles with a topic, Pulsar's own among them, brokers' resources, and isolation."""
+    """One snapshot suffices for the drain facts: bundles with topics, loads and resources of brokers, and isolation."""
     rows = [
         *USUAL["bundles"],
         a_row("0x00000000_0xffffffff", namespace="pulsar/system", producers=None, consumers=None, topics=3),
@@ -229,7 +229,7 @@ def test_what_drains(folder: Path) -> None:
 
 
 def test_the_risks_of_what_drains_are_known(folder: Path) -> None:
-    """Guards look at them as they do at any other move."""
+    """The risk figures include a topic near its quota in a bundle that leaves a draining broker."""
     told = [USUAL["namespaces"][0] | {"policies_json": msgspec.json.encode(QUOTA).decode()}]
     topics = [a_topic(TOPICS[0], backlog_bytes=900)]
     place = put(folder, findings=[found("broker-draining", "a:1")], namespaces=told, topics=topics)

@@ -79,7 +79,7 @@ def a_folder(root: Path, minutes: int = 0, *, finished: bool = True, diagnosed: 
     ],
 )
 def test_what_makes_no_path_is_refused(cluster: str, taken_at: datetime, words: str) -> None:
-    """A name or a time comes from outside."""
+    """A cluster name that cannot be part of a path, and a time without a time zone, are refused."""
     with pytest.raises(ConfigurationError, match=words):
         snapshot_uri("out", cluster, taken_at)
 
@@ -117,7 +117,7 @@ def test_of_earlier_snapshots_the_newest_whole_ones_count(tmp_path: Path) -> Non
 
 
 def test_all_of_a_cluster_have_their_times(tmp_path: Path) -> None:
-    """Whole or not; other names are left out."""
+    """`all_of_cluster` returns finished and unfinished snapshots with their times, and leaves out other folders."""
     a_folder(tmp_path, 0, finished=False)
     here = a_folder(tmp_path, 1)
     for name in ("notes", "taken_at=yesterday"):
@@ -126,7 +126,7 @@ def test_all_of_a_cluster_have_their_times(tmp_path: Path) -> None:
 
 
 def test_what_an_older_version_did_not_write_is_null(tmp_path: Path) -> None:
-    """A column, a whole table; of a table in two files both count."""
+    """A missing column is null, a missing table is empty, and all Parquet files of a table are read."""
     folder = a_folder(tmp_path)
     place = Path(folder.uri, BROKERS.name)
     pq.write_table(pa.table({"broker": ["b:1"], "of_a_later_version": [1]}), place / "part-9.parquet")
@@ -150,7 +150,7 @@ def test_a_file_that_is_none_is_an_error(tmp_path: Path) -> None:
 
 
 def test_writing_replaces_and_adding_adds(tmp_path: Path) -> None:
-    """Columns are put in the order that was agreed."""
+    """Writing a table replaces its rows, with columns given in any order, and adding keeps the rows that it has."""
     folder = a_folder(tmp_path)
     rows = table(BROKERS, {"broker": "b:1"})
     folder.write(BROKERS, rows.select(list(reversed(rows.column_names))))
@@ -159,7 +159,7 @@ def test_writing_replaces_and_adding_adds(tmp_path: Path) -> None:
 
 
 def test_files_of_one_name_make_a_shard(tmp_path: Path) -> None:
-    """Those that Spark wrote share their number; what was added to one table makes one of its own."""
+    """Files of several tables with the same name, or with the same number by Spark, make one shard."""
     folder = a_folder(tmp_path)
     names = {
         TOPICS: ("part-00000-1f.c000.zstd.parquet", "part-00001-1f.c000.zstd.parquet", "part-ab12-x.parquet"),
@@ -206,14 +206,14 @@ def test_staged_files_become_a_table(tmp_path: Path) -> None:
 
 
 def test_files_that_are_not_seen_here_are_an_error(tmp_path: Path) -> None:
-    """Tasks on other machines wrote them there: half of a snapshot would be missing."""
+    """A staged file that is not on this machine is an error that names the file and suggests a shared address."""
     folder = SnapshotFolder(LocalFiles(), str(tmp_path))
     with pytest.raises(SnapshotError, match=r"topics/part-1\.parquet, which a Spark task wrote, is not there.*hdfs"):
         folder.take_in(TOPICS, ["part-1.parquet"])
 
 
 def test_what_lies_elsewhere_is_read_through_its_file_system(tmp_path: Path) -> None:
-    """Tables come as rows, as no path leads there, and shards as places."""
+    """A snapshot on another file system gives tables as rows, shards as addresses, and no staging folder."""
     here = a_folder(tmp_path)
     here.write(TOPICS, table(TOPICS, {"topic": "t"}))
     folder = SnapshotFolder(Elsewhere(), f"far:/{here.uri}")

@@ -40,7 +40,7 @@ def ago(days: float) -> datetime:
 def test_what_is_past_its_time_goes_oldest_first(
     finished: list[float], unfinished: list[float], gone: list[float]
 ) -> None:
-    """The newest finished ones stay however old they are; what was never finished goes after a day."""
+    """Snapshots past their time go oldest first, except the newest finished ones; unfinished ones go after a day."""
     folder = SnapshotFolder(LocalFiles(), "file:///nowhere")
     there = [Kept(folder=folder, taken_at=ago(days), finished=True) for days in finished]
     there += [Kept(folder=folder, taken_at=ago(days), finished=False) for days in unfinished]
@@ -84,7 +84,7 @@ def test_only_the_clusters_own_old_snapshots_are_removed(tmp_path: Path) -> None
     ],
 )
 def test_what_a_diagnosis_looks_back_to_stays_whole(least: int, ages: list[float], compacted: list[float]) -> None:
-    """That is twelve snapshots, or more where the policy says so; of older ones the bulk goes."""
+    """The newest twelve snapshots, or more by the policy, stay whole; old ones before them are compacted."""
     policy = HousekeepingPolicy(keep_topics_days=3, keep_snapshots_least=least)
     folder = SnapshotFolder(LocalFiles(), "file:///nowhere")
     there = [Kept(folder=folder, taken_at=ago(days), finished=True) for days in ages]
@@ -94,7 +94,7 @@ def test_what_a_diagnosis_looks_back_to_stays_whole(least: int, ages: list[float
 
 
 def test_of_a_compacted_snapshot_what_was_said_of_it_stays(tmp_path: Path) -> None:
-    """It counts no more, is not compacted again, and goes at the end of its time as any other."""
+    """An old snapshot is compacted once and removed at the end of its time, and newer ones keep their large tables."""
     folders = [made(tmp_path, days) for days in (*(0.1 * number for number in range(12)), 5)]
     (folders[-1] / "findings").mkdir()
     here = SnapshotFolder(LocalFiles(), snapshot_uri(str(tmp_path), "east", NOW))
@@ -124,6 +124,6 @@ def test_a_compacted_snapshot_is_none(tmp_path: Path) -> None:
 
 
 def test_a_cluster_without_snapshots_is_no_error(tmp_path: Path) -> None:
-    """There is nothing to remove."""
+    """Tidying a cluster without snapshots removes nothing and is no error."""
     here = SnapshotFolder(LocalFiles(), snapshot_uri(str(tmp_path), "east", NOW))
     assert tidy(here, POLICY, NOW).removed == ()

@@ -35,7 +35,7 @@ def names(shelf: SnapshotShelf, **asked: bool) -> list[str]:
 
 
 def test_only_diagnosed_snapshots_are_found(root: Path) -> None:
-    """The newest first; those that lost their large tables only if they are asked for."""
+    """Diagnosed snapshots are found newest first, and those without their large tables only on request."""
     shelf = SnapshotShelf(str(root))
     assert names(shelf) == [f"east-{TIMES[1]}"]
     assert names(shelf, whole=False) == [f"east-{TIMES[1]}", f"east-{TIMES[0]}"]
@@ -43,7 +43,7 @@ def test_only_diagnosed_snapshots_are_found(root: Path) -> None:
 
 
 def test_a_snapshot_is_found_by_its_id(root: Path) -> None:
-    """If it is whole and diagnosed; an id that is no snapshot's finds none."""
+    """A snapshot is found by its id if it is whole and diagnosed, and an unknown id finds None."""
     shelf = SnapshotShelf(str(root))
     found = shelf.named("east", f"east-{TIMES[1]}")
     assert found is not None
@@ -52,7 +52,7 @@ def test_a_snapshot_is_found_by_its_id(root: Path) -> None:
 
 
 def test_clusters_are_named_by_their_folders(root: Path) -> None:
-    """A folder whose name cannot be a cluster's is none; a missing folder has none."""
+    """Clusters are the folders with valid names, a missing folder has none, and an invalid name is refused."""
     assert SnapshotShelf(str(root)).clusters() == ("east", "west")
     assert SnapshotShelf(str(root / "missing")).clusters() == ()
     with pytest.raises(ConfigurationError):

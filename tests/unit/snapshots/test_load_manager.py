@@ -57,7 +57,7 @@ def test_a_calm_cluster(folder: Path) -> None:
     ids=["modular", "extensible"],
 )
 def test_a_cluster_that_sheds(folder: Path, settings: dict[str, str], samples: Samples, percent: float) -> None:
-    """The usage of each broker that was read, by what its load manager compares."""
+    """Each broker that was read has a usage, by the figure that its load manager compares."""
     facts = planned(folder, dict.fromkeys(READ, settings), {key: [*samples, *FLOW] for key in READ})
     assert isinstance(facts.load_manager, LoadManager)
     assert facts.load_manager.sheds

@@ -83,7 +83,7 @@ class Store(BaseHTTPRequestHandler):
 
 @pytest.mark.parametrize("scheme", ["s3", "s3a"])
 def test_a_snapshot_in_an_object_store(folder: Path, monkeypatch: pytest.MonkeyPatch, scheme: str) -> None:
-    """It is read as it is from a disk, also by the name that Hadoop has for such a store."""
+    """A snapshot in an object store is read like one on a disk, by an `s3` and by an `s3a` address."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "somebody")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "made-up")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -112,7 +112,7 @@ def test_a_path_may_be_written_in_any_way(folder: Path, uri: str) -> None:
     ],
 )
 def test_what_cannot_be_opened_is_told_with_its_remedy(uri: str, words: str) -> None:
-    """The URI is named, and what would help."""
+    """An address that cannot be opened is refused with an error that names it and the remedy."""
     with pytest.raises(SnapshotError, match=f"^{uri}: .*{words}"):
         place_of(uri)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("as_uri", [False, True])
 def test_the_meta_row_says_what_it_is(folder: Path, *, as_uri: bool) -> None:
-    """A path and a URI are read alike; times are UTC."""
+    """The meta row is the same by path and by URI, and its time is in UTC."""
     meta = open_snapshot(folder.as_uri() if as_uri else str(folder)).meta()
 
     assert (meta.cluster, meta.coordinators, meta.unread) == ("lab", 3, ("c:1",))
@@ -29,7 +29,7 @@ def test_the_meta_row_says_what_it_is(folder: Path, *, as_uri: bool) -> None:
 
 
 def test_rows_come_in_order_and_with_their_nulls(folder: Path) -> None:
-    """The order does not depend on the files."""
+    """Rows come sorted and with their nulls, whatever their order in the files."""
     snapshot = open_snapshot(str(folder))
 
     assert [(row.broker, row.read, row.topics) for row in snapshot.brokers()] == [
@@ -44,7 +44,7 @@ def test_rows_come_in_order_and_with_their_nulls(folder: Path) -> None:
 
 
 def test_findings_come_worst_first(folder: Path) -> None:
-    """Figures are integers by name."""
+    """Findings come sorted by severity and subject, and their figures are integers by name."""
     snapshot = open_snapshot(str(folder))
 
     found = snapshot.findings()
@@ -58,7 +58,7 @@ def test_findings_come_worst_first(folder: Path) -> None:
 
 
 def test_trends_come_by_measure_subject_and_time(folder: Path) -> None:
-    """Older snapshots have none, which is no error."""
+    """Trends come sorted by measure, subject and time, and a snapshot without them has none."""
     snapshot = open_snapshot(str(folder))
 
     assert [(row.measure, row.subject, row.taken_at.year, row.value) for row in snapshot.trends()] == [
@@ -71,7 +71,7 @@ def test_trends_come_by_measure_subject_and_time(folder: Path) -> None:
 
 
 def test_single_columns_can_be_read(folder: Path) -> None:
-    """A table of a million rows need not be read whole."""
+    """A single column of a table can be read."""
     assert open_snapshot(str(folder)).table(BROKERS, ["broker"]).column_names == ["broker"]
 
 
@@ -92,7 +92,7 @@ def test_a_place_without_a_snapshot_is_refused(uri: str) -> None:
 
 @pytest.mark.parametrize("table", [each for each in COLLECTED if each not in SINCE], ids=lambda table: table.name)
 def test_a_snapshot_that_lacks_a_table_is_refused(folder: Path, table: Table) -> None:
-    """The missing table is named."""
+    """A snapshot that lacks a required table is refused with an error that names the table."""
     shutil.rmtree(folder / table.name)
 
     with pytest.raises(SnapshotError, match=f"lacks the tables {table.name}"):
@@ -101,14 +101,14 @@ def test_a_snapshot_that_lacks_a_table_is_refused(folder: Path, table: Table) ->
 
 @pytest.mark.parametrize("table", SINCE, ids=lambda table: table.name)
 def test_a_snapshot_of_an_older_version_is_read(folder: Path, table: Table) -> None:
-    """It lacks what that version did not collect."""
+    """A snapshot without a table that older versions did not collect can be opened."""
     shutil.rmtree(folder / table.name)
 
     assert open_snapshot(str(folder)).meta().cluster
 
 
 def test_findings_before_diagnosing_are_an_error(folder: Path) -> None:
-    """No findings and not yet looked for are different things."""
+    """Reading the findings of a snapshot that was not diagnosed is an error."""
     shutil.rmtree(folder / "findings")
 
     with pytest.raises(SnapshotError, match="findings cannot be read"):
@@ -125,7 +125,7 @@ def test_findings_before_diagnosing_are_an_error(folder: Path) -> None:
     ids=["not Parquet", "columns missing", "nulls where none may be"],
 )
 def test_a_table_of_another_shape_is_an_error(folder: Path, content: bytes | dict[str, list[str | None]]) -> None:
-    """It is told, and never read as something else."""
+    """A table that is not Parquet, lacks columns or has forbidden nulls is an error that names the table."""
     shutil.rmtree(folder / "brokers")
     (folder / "brokers").mkdir()
     file = folder / "brokers" / "part-0.parquet"
@@ -139,7 +139,7 @@ def test_a_table_of_another_shape_is_an_error(folder: Path, content: bytes | dic
 
 
 def test_a_snapshot_of_two_meta_rows_is_an_error(folder: Path) -> None:
-    """One snapshot is one observation."""
+    """A snapshot with two meta rows is an error."""
     shutil.copy(folder / "snapshot" / "part-0.parquet", folder / "snapshot" / "part-9.parquet")
 
     with pytest.raises(SnapshotError, match="2 rows instead of one"):

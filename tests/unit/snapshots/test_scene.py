@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def test_the_scene_holds_the_bundles_that_place_coordinators(folder: Path) -> None:
-    """Others of the namespace are left out; one with an unknown owner has none."""
+    """The planning facts hold only the bundles that place coordinators, and an unknown owner is None."""
     moved = {"pulsar/system/0x00000000_0x40000000": datetime(2025, 12, 31, tzinfo=UTC)}
 
     planning = planning_facts_of(open_snapshot(str(folder)), Policy(), Moves(moved_at=moved))
@@ -50,7 +50,7 @@ def test_the_same_snapshot_gives_the_same_scene(folder: Path) -> None:
 
 
 def test_a_snapshot_that_was_not_diagnosed_gives_no_scene(folder: Path) -> None:
-    """A plan rests on findings."""
+    """Planning facts cannot be read from a snapshot without findings."""
     shutil.rmtree(folder / "findings")
 
     with pytest.raises(SnapshotError, match="findings"):

@@ -43,7 +43,7 @@ def board(brokers: int, stays: list[PlacedBundle], policy: Policy | None = None)
 
 
 def test_bundles_go_from_the_full_broker_to_the_empty_ones() -> None:
-    """Until all are near the mean; the batch shows the topics of each broker before and after."""
+    """Bundles move from the full broker until all are near the mean, and the batch has the topics before and after."""
     proposal = PLANNER.proposal(uneven_scene(3, ON_ONE))
 
     (batch,) = proposal.batches
@@ -69,7 +69,7 @@ def test_a_move_is_described_and_can_be_undone(golden: Golden) -> None:
 
 
 def test_what_lowers_the_spread_for_the_fewest_clients_goes_first() -> None:
-    """Of bundles with the same load, those that hardly anybody is connected to."""
+    """Of bundles with the same load, those with the fewest clients are moved first."""
     crowded = Load(topics=100, bytes=MEGABYTE, producers=400, consumers=400)
     same = msgspec.structs.replace(crowded, producers=5, consumers=5)
     stays = [a_stay(0, number, crowded, now=crowded, mean=same, peak=same) for number in range(16)]
@@ -97,7 +97,7 @@ def test_throughput_is_brought_closer_too() -> None:
 
 
 def test_a_bundle_whose_peak_does_not_fit_stays() -> None:
-    """On average it would; at its peak, the target would carry more than the full broker ever did."""
+    """A bundle stays where its peak would not fit on the target, although its mean would."""
     mean = Load(topics=400, bytes=10 * MEGABYTE)
     burst = msgspec.structs.replace(mean, bytes=900 * MEGABYTE)
     stays = [a_stay(0, number, mean, peak=mean) for number in range(4)]
@@ -140,7 +140,7 @@ def test_why_nothing_is_proposed(fields: dict[str, Any], words: str) -> None:
     ],
 )
 def test_bundles_that_are_left_where_they_are(fields: dict[str, Any], words: str) -> None:
-    """A whole namespace of them here, so that nothing is proposed."""
+    """Bundles that are split, flapping, protected or without an allowed target stay, and a note says why."""
     proposal = PLANNER.proposal(uneven_scene(3, ON_ONE, **fields))
 
     assert proposal.batches == ()
@@ -156,7 +156,7 @@ def test_brokers_that_isolation_excludes_get_nothing() -> None:
 
 
 def test_a_bundle_with_a_hazard_stays_and_others_go() -> None:
-    """The note names the guard and the bundle; its load still counts."""
+    """A bundle with a hazard stays while others move, and a note names the guard and the bundle."""
     held = ON_ONE[3]
     quota = BacklogQuota(limit_bytes=100, policy=QuotaPolicy.HOLD)
     risks = RiskFigures(
@@ -172,7 +172,7 @@ def test_a_bundle_with_a_hazard_stays_and_others_go() -> None:
 
 
 def test_no_broker_gets_what_its_own_shedding_would_take_away() -> None:
-    """A move carries usage along, and each is looked at with those before it: a fifth one would be a move too many."""
+    """No broker gets more moves, all of a plan counted, than its own shedding would leave on it."""
     usages = tuple(BrokerUsage(broker=broker(n), percent=60.0 if n == 0 else 20.0, bytes=20e6) for n in range(3))
     strict = {
         "loadBalancerBrokerThresholdShedderPercentage": "0",
@@ -198,7 +198,7 @@ def test_a_bundle_that_was_moved_lately_rests() -> None:
 
 
 def test_no_more_moves_than_the_policy_lets(golden: Golden) -> None:
-    """The most helpful ones; the rest is said."""
+    """A plan has no more moves than the policy permits, and a note tells of the others."""
     proposal = PLANNER.proposal(uneven_scene(3, ON_ONE, policy=a_policy(bundle_balance_remedy={"most_moves": 2})))
 
     assert len(ways(proposal)) == 2
@@ -217,7 +217,7 @@ def test_a_burst_that_is_over_is_no_reason(golden: Golden) -> None:
 
 @pytest.mark.parametrize("found", [finding("broker-load-skew", broker(0), Severity.INFO), finding("tc-skew", "east")])
 def test_without_its_finding_there_is_nothing_to_say(found: Any) -> None:
-    """No step and no note."""
+    """The planner proposes no step and writes no note without a warning of its own check."""
     proposal = PLANNER.proposal(uneven_scene(3, ON_ONE, findings=(found,)))
 
     assert (proposal.batches, proposal.notes) == ((), ())
@@ -235,7 +235,7 @@ LOADS = st.builds(
 @settings(max_examples=80, deadline=None)
 @given(brokers=st.integers(2, 5), loads=st.lists(st.tuples(st.integers(0, 4), LOADS, LOADS), max_size=25))
 def test_every_move_improves_and_each_bundle_moves_once(brokers: int, loads: list[tuple[int, Load, Load]]) -> None:
-    """For any load; the spread falls with each step, no target comes to carry more than its source did, and it ends."""
+    """For any load each move lowers the spread, no bundle moves twice, and the same facts give the same bytes."""
     stays = [
         a_stay(owner % brokers, number, load, peak=peak_of(load, other), now=other)
         for number, (owner, load, other) in enumerate(loads)
@@ -265,7 +265,7 @@ def peak_of(load: Load, other: Load) -> Load:
 
 
 def test_a_large_cluster_is_balanced_in_time() -> None:
-    """100 brokers, of which one is empty, with 200 bundles each that may move: it took 7 yardsticks when measured."""
+    """A plan for 100 brokers with 19,800 bundles takes less than 40 yardsticks; it took 7 when measured."""
     load = Load(topics=50, bytes=MEGABYTE // 2, producers=5, consumers=5)
     stays = [a_stay(1 + number % 99, number, load) for number in range(200 * 99)]
     began = process_time()

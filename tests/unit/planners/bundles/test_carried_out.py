@@ -77,7 +77,7 @@ def carry_out(cluster: Simulator, change: Change) -> None:
 
 
 def test_what_is_proposed_heals_the_cluster(tmp_path: Path) -> None:
-    """The crowded namespace is split, the other one is moved; afterwards neither check finds anything."""
+    """After the proposed splits and moves are carried out, neither check finds anything and nothing is proposed."""
     with running(SPEC) as cluster:
         first, found = observed(cluster, tmp_path, 0)
         assert found == PLANNERS

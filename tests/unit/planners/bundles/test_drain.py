@@ -96,7 +96,7 @@ def test_all_bundles_go_to_the_brokers_that_stay() -> None:
 
 
 def test_a_move_is_described_and_can_be_undone(golden: Golden) -> None:
-    """The way back is told with what it takes."""
+    """A step of a drain states its reason and its effect, and its undo moves the bundle back."""
     step = PLANNER.proposal(drain_scene(3, TEN)).batches[0].steps[0]
     assert isinstance(step.change, UnloadBundle)
     assert isinstance(step.undo, UnloadBundle)
@@ -115,7 +115,7 @@ def test_the_fuller_of_those_that_stay_gets_less() -> None:
 
 
 def test_coordinators_come_first_and_pulsars_own_last() -> None:
-    """The most coordinators first, to whoever has fewest; then the heaviest business bundles."""
+    """Bundles with the most coordinators move first, then the heaviest business bundles, and Pulsar's own last."""
     ranges = hashed_tc_bundles([broker(0)] * 4 + [broker(1)] * 4, 16)
     scene = planning_facts_with(4, ranges)
     heavy = a_stay(0, 90, Load(topics=400, bytes=9 * MEGABYTE))
@@ -145,7 +145,7 @@ def test_a_batch_is_no_larger_than_people_can_approve(golden: Golden) -> None:
 
 
 def test_titles_sort_as_batches_are_carried_out() -> None:
-    """Also where there are ten and more of them."""
+    """A plan keeps a drain's batches in their order, also where there are more than ten."""
     sections = {"broker_drain_remedy": {"most_moves": 1, "most_batches": 12}}
     stays = [a_stay(0, number, Load(topics=100 - number)) for number in range(12)]
     plan = make_plan(drain_scene(3, stays, policy=draining(0, **sections)))
@@ -154,7 +154,7 @@ def test_titles_sort_as_batches_are_carried_out() -> None:
 
 
 def test_two_brokers_share_the_room_that_there_is() -> None:
-    """The second one's bundles go to where the first one's are not."""
+    """Bundles of two draining brokers go to different brokers."""
     one, other = a_stay(0, 1, Load(topics=600)), a_stay(1, 2, Load(topics=600))
     proposal = PLANNER.proposal(drain_scene(4, [one, other], (0, 1)))
     assert [batch.findings[0].subject for batch in proposal.batches] == [broker(0), broker(1)]
@@ -175,7 +175,7 @@ REFUSED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("fields", REFUSED.values(), ids=REFUSED)
 def test_nothing_is_moved_where_the_rest_could_not_take_it(golden: Golden, fields: dict[str, Any]) -> None:
-    """Refused whole, with the figures: a cluster that is drained by half and overloaded is worse than before."""
+    """A drain is refused as a whole where the other brokers lack room or facts are missing, and a note says why."""
     proposal = PLANNER.proposal(drain_scene(**{"brokers": 3, "stays": TEN, **fields}))
     assert proposal.batches == ()
     (note,) = proposal.notes
@@ -218,14 +218,14 @@ def test_room_is_used_up_as_bundles_come() -> None:
     ids=["isolated", "isolated there", "resting", "circling", "idle", "protected", "crowded"],
 )
 def test_what_stays_is_said_with_its_reason(fields: dict[str, Any], moved: dict[str, int], words: str) -> None:
-    """Guards and isolation hold for a draining broker as well."""
+    """Guards, isolation and missing load keep bundles on a draining broker, and a note gives the reason."""
     proposal = PLANNER.proposal(drain_scene(3, TEN, **fields))
     assert {target: len(bundles) for target, bundles in targets(proposal).items()} == moved
     assert words in " ".join(proposal.notes)
 
 
 def test_a_target_that_would_shed_it_is_passed_over() -> None:
-    """Another one gets it; and a drained broker is one that shedding would fill again."""
+    """A target that would shed the bundle is passed over, and a note advises to shut a drained broker down soon."""
     usages = tuple(
         BrokerUsage(broker=broker(number), percent=percent, bytes=50.0 * MEGABYTE)
         for number, percent in enumerate((20.0, 84.9, 20.0))
@@ -238,14 +238,14 @@ def test_a_target_that_would_shed_it_is_passed_over() -> None:
 
 
 def test_where_every_target_would_shed_it_it_stays() -> None:
-    """Also where what the brokers' own shedding would do is not known."""
+    """Bundles stay on a draining broker where the effect of the brokers' own shedding is not known."""
     proposal = PLANNER.proposal(drain_scene(3, TEN, load_manager=load_manager_of(MODULAR)))
     assert proposal.batches == ()
     assert "Guard shedding keeps bundles on a draining broker" in proposal.notes[0]
 
 
 def test_a_name_that_no_broker_has_is_said(golden: Golden) -> None:
-    """Beside the moves of brokers that there are, and where there are none."""
+    """A note reports a draining name that no broker has, beside the moves of other brokers and without any."""
     unknown = finding("broker-draining", "broker-0:8080")
     scene = drain_scene(3, TEN)
     policy = a_policy(brokers={"draining": ["broker-0:8080", broker(0)]})
@@ -257,14 +257,14 @@ def test_a_name_that_no_broker_has_is_said(golden: Golden) -> None:
 
 
 def test_an_empty_broker_asks_for_nothing() -> None:
-    """That it is drained is news, and no trouble."""
+    """A draining broker that is already empty leads to neither steps nor notes."""
     news = finding("broker-draining", broker(0), Severity.INFO)
     proposal = PLANNER.proposal(drain_scene(3, (), findings=(news,)))
     assert (proposal.batches, proposal.notes) == ((), ())
 
 
 def test_a_plan_that_drains_balances_nothing_else() -> None:
-    """Coordinators and bundles are evened out afterwards, and notes say so."""
+    """A plan that drains a broker balances neither coordinators nor bundles, and two notes say so."""
     ranges = hashed_tc_bundles([broker(0)] * 16, 16)
     scene = drain_scene(3, [*TEN, *of_coordinators(planning_facts_with(3, ranges))], tc_bundles=ranges)
     skews = (finding("tc-skew", "east"), finding("broker-load-skew", broker(0)))
@@ -294,7 +294,7 @@ PERCENT = st.floats(0, 90, allow_nan=False)
 def test_no_bundle_goes_to_a_broker_that_drains_or_is_full(
     brokers: int, loads: list[tuple[int, Load]], sources: set[int], used: list[tuple[float, float]]
 ) -> None:
-    """For any cluster: each bundle moves once at most, from a draining broker to one that stays within its limits."""
+    """For any cluster each bundle moves at most once, from a draining broker to one that does not drain."""
     stays = [a_stay(owner % brokers, number, load) for number, (owner, load) in enumerate(loads)]
     marked = sorted({number % brokers for number in sources})
     resources = {broker(number): Usage(cpu=used[number][0], direct_memory=used[number][1]) for number in range(brokers)}
