@@ -30,7 +30,11 @@ class BrokerLoadSkewPolicy(Section):
         2, ge=2, description="what a broker carries, as a multiple of the median of the others; shedders bear less too"
     )
     minimum_topics: int = Field(500, ge=1, description="topics on a broker; one with fewer is not full")
-    minimum_bundles: int = Field(50, ge=1, description="bundles on a broker, its heartbeats among them; the same")
+    minimum_bundles: int = Field(
+        125,
+        ge=1,
+        description="bundles on a broker, its heartbeats among them; so many get owners while 500 topics load",
+    )
     minimum_throughput_megabytes: int = Field(20, ge=1, description="bytes in and out, 10^6 a second; the same")
     minimum_clients: int = Field(1000, ge=1, description="producers and consumers on a broker; the same")
     empty_percent: int = Field(

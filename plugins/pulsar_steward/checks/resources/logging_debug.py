@@ -1,6 +1,7 @@
 """Brokers, bookies and ZooKeeper that log at DEBUG, by what their log appenders count.
 
-Judged is the time since the snapshot before, or since the process's start if there is none.
+Judged is the time since the snapshot before, or since the process's start if there is none: ten minutes of it at least,
+as a mean of less says nothing that lasts.
 """
 
 from __future__ import annotations
@@ -34,6 +35,11 @@ class LoggingDebugPolicy(Section):
 
     window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
     minimum_age_seconds: int = Field(60, ge=1, description="younger processes are not judged: a start logs much")
+    settling_minutes: int = Field(
+        10,
+        ge=1,
+        description="a process that is younger, without an earlier snapshot, counts as that old",
+    )
     warning_per_second: int = Field(
         10,
         ge=1,
@@ -62,11 +68,14 @@ JUDGED = f"""
 with told as ({in_time("counts", "counts_before")}),
 spans as ({growth("told", ("source", "source_kind"), ("debug_lines", "lines"))})
 select source, source_kind, since, seconds, grown_debug_lines as debug_lines, grown_lines as lines,
-    $now - started as age_seconds, if(seconds > 0, grown_debug_lines / seconds, null) as per_second
+    $now - started as age_seconds, if(seconds > 0, grown_debug_lines / seconds, null) as per_second,
+    grown_debug_lines / greatest(seconds, if(since is null, 60 * $settling_minutes, 1)) as lasting_per_second
 from spans where moment = $now::double
 """
+"""Lines of each process. `lasting_per_second` is lower than `per_second` soon after a start: a moment at DEBUG, which
+is over, is much by the mean of the minute since."""
 
-FOUND = "select * from judged where age_seconds >= $minimum_age_seconds and per_second >= $warning_per_second"
+FOUND = "select * from judged where age_seconds >= $minimum_age_seconds and lasting_per_second >= $warning_per_second"
 
 YOUNG = "select source from judged where not coalesce(age_seconds >= $minimum_age_seconds, false)"
 
