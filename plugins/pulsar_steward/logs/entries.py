@@ -32,6 +32,13 @@ UNREADABLE = (OSError, EOFError, zlib.error)
 _GZIP = b"\x1f\x8b"
 _TIME = r"(?P<at>(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)"
 _LEVEL = r"(?P<level>TRACE|DEBUG|INFO|WARN|ERROR|FATAL)"
+_JSON_LEVELS = {
+    **{name: name for name in ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")},
+    "WARNING": "WARN",
+    "SEVERE": "ERROR",
+    "CRITICAL": "FATAL",
+}
+"""Names of levels in JSON, in upper case; an object without one of these is no entry of a log."""
 _ENTRY = re.compile(
     rf"{_TIME}\s+(?:\[[^\]]{{0,200}}\]\s+)?(?:-\s+)?{_LEVEL}\s+(?:-\s+)?"
     r"(?:\[[^\]]{0,200}?:(?P<inner>[\w.$]{1,200})(?:@\d+)?\]|(?P<logger>[\w.$]{1,200}))\s+(?:-\s+)?(?P<message>.*)"
@@ -136,7 +143,7 @@ def _of_json(line: str) -> Entry | None:
     if isinstance(wrapped := told.get("log"), str) and not wrapped.startswith("{"):
         return entry_of(wrapped.rstrip("\n"))  # what a container runtime wraps each line in
     found = {name: next((told[key] for key in keys if key in told), "") for name, keys in _KEYS.items()}
-    if not (found["level"] and found["message"]):
+    level, message = _JSON_LEVELS.get(str(found["level"]).upper()), found["message"]
+    if level is None or not message or not isinstance(message, str):
         return None
-    at, level, logger, message = (str(found[name]) for name in ("at", "level", "logger", "message"))
-    return Entry(at, level.upper()[: len("ERROR")], logger.rpartition(".")[2], message.replace("\n", " "))
+    return Entry(str(found["at"]), level, str(found["logger"]).rpartition(".")[2], message.replace("\n", " "))

@@ -131,17 +131,28 @@ def test_packed_files_are_read(tmp_path: Path) -> None:
         (bytes(range(256)) * 300, "no line is in a format that is known"),
         ("\ufeff12:00 \u202e\u0000\n".encode("utf-16"), "no line is in a format that is known"),
         (b"\x1f\x8bnot gzip at all", "could not be read to its end"),
-        (b"{" * 5000 + b"\n[[[[\n" + b'{"level": ["ERROR"], "message": {"a": 1}}\n', ""),
+        (b"{" * 5000 + b"\n[[[[\n", "no line is in a format that is known, after 2 lines"),
+        (b'{"level": ["ERROR"], "message": {"a": 1}}\n', "no line is in a format that is known, after 1 line"),
+        (b'{"level": "ERROR", "message": ["a"]}\n', "no line is in a format that is known, after 1 line"),
+        (b'{"level": "hello", "message": "world"}\n', "no line is in a format that is known, after 1 line"),
+        (b'{"level": 50, "logger": "x.Some", "msg": "boom"}\n', "no line is in a format that is known, after 1 line"),
     ],
 )
 def test_what_is_no_log_is_named(tmp_path: Path, text: bytes, words: str) -> None:
     """A file without known entries is reported, no check is clear by it, and every check has a verdict."""
     said = read(tmp_path, text)
 
-    if words:
-        (failed,) = found(said, "log-files")
-        assert words in failed.evidence
-        assert Outlook.CLEAR not in {verdict.outlook for verdict in said.verdicts}
+    (failed,) = found(said, "log-files")
+    assert words in failed.evidence
+    assert Outlook.CLEAR not in {verdict.outlook for verdict in said.verdicts}
+    assert {verdict.check_id for verdict in said.verdicts} == set(LOG_CHECKS)
+
+
+def test_json_of_other_types_stops_no_reading(tmp_path: Path) -> None:
+    """JSON with a list and an object in place of texts does not keep later entries from being found."""
+    said = read(tmp_path, f'{{"level": ["ERROR"], "message": {{"a": 1}}}}\n{EXPIRED}\n')
+
+    assert [finding.check_id for finding in said.findings] == ["log-metadata-store"]
     assert {verdict.check_id for verdict in said.verdicts} == set(LOG_CHECKS)
 
 
