@@ -160,12 +160,18 @@ def test_an_age_that_the_backlog_belies_is_left_over(
     assert scene.judged(BACKLOG_NEAR_QUOTA).cannot_tell is None
 
 
-@pytest.mark.parametrize("value", [1e300, 1e18, float("inf"), float("nan"), -1e300])
-def test_figures_that_no_number_holds_break_nothing(scene: Scene, value: float) -> None:
-    """The checks do not break on reported figures that are huge, negative or not finite."""
+@pytest.mark.parametrize(
+    ("value", "said"), [(1e300, True), (1e18, True), (float("inf"), True), (float("nan"), True), (-1e300, False)]
+)
+def test_figures_that_no_number_holds_break_nothing(scene: Scene, value: float, said: bool) -> None:
+    """Figures that are huge, negative or not finite break no check, and only negative ones mean no quota."""
     scene.namespace(quotas=age(3600)).topic(backlog_bytes=9)
     for figure in ("quota_limit", "quota_limit_time", "age_seconds"):
         told(scene, figure, value)
 
     for check in (BACKLOG_NEAR_QUOTA, PRODUCER_HOLD_RESTART_RISK, QUOTA_STUCK):
-        assert not scene.judged(check).broke
+        judgement = scene.judged(check)
+        assert not judgement.broke
+        assert not any("None" in finding.evidence for finding in judgement.findings)
+    near = scene.judged(BACKLOG_NEAR_QUOTA)
+    assert bool(near.findings or near.cannot_tell) is said

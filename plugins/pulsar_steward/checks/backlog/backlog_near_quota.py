@@ -15,6 +15,7 @@ from pulsar_steward.checks.backlog.quota_words import (
     consequence,
     delayed_words,
     figures,
+    in_brackets,
     size_quota,
 )
 from pulsar_steward.checks.backlog.quotas import ages_not_read, unknown_ages
@@ -63,7 +64,7 @@ def _finding(row: Row) -> Finding:
         severity=Severity.CRITICAL if row["critical"] else Severity.WARNING,
         subject=row["topic"],
         evidence=(
-            f"{capitalised(quota)}; once exceeded ({policy}), {consequence(policy)}.{delayed_words(row)}"
+            f"{capitalised(quota)}; once exceeded{in_brackets(policy)}, {consequence(policy)}.{delayed_words(row)}"
             f"{slowest_words(row)}"
         ),
         figures=figures(row),

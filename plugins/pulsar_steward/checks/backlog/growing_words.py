@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.backlog.culprits import slowest_words
 from pulsar_steward.checks.backlog.growing_sums import FLOOR_BYTES
-from pulsar_steward.checks.backlog.quota_words import consequence, delayed_words
+from pulsar_steward.checks.backlog.quota_words import consequence, delayed_words, in_brackets
 from pulsar_steward.model.units import DAY, MIB, bytes_in_words, counted, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _until_quota(growth: Growth, left: float) -> str:
     row = growth.row
     return (
         f"so it reaches the size quota of {bytes_in_words(row['limit_bytes'], rounded=True)} {_ahead(growth, left)};"
-        f" then ({row['bytes_policy'] or 'policy not read'}) {consequence(row['bytes_policy'])}."
+        f" then{in_brackets(row['bytes_policy'])} {consequence(row['bytes_policy'])}."
     )
 
 

@@ -21,6 +21,11 @@ def consequence(policy: str | None) -> str:
     return _CONSEQUENCES.get(policy or "", "what happens is not known, as its policy was not read")
 
 
+def in_brackets(policy: str | None) -> str:
+    """Name of the policy in brackets, behind a blank; empty: it was not read."""
+    return f" ({policy})" if policy else ""
+
+
 def size_quota(row: Row) -> str:
     """Usage of the size quota; an impossible one of 0 bytes is named as such."""
     if row["limit_bytes"] == 0:
