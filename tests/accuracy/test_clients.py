@@ -19,27 +19,38 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ANSWERS = """
-import json, sys
+import json, sys, time
 for line in sys.stdin:
     work = json.loads(line)
     if work["topic"] == "fatal":
         sys.exit(1)
+    if work["topic"] == "slow":
+        time.sleep(0.3)
+    print(work["count"], file=sys.stderr, flush=True)
     error = f"{work['do']} of {work['count']} refused" if work["topic"] == "full" else None
     print(json.dumps({"number": work["number"], "error": error}), flush=True)
 """
 
 
 @pytest.fixture
-def helper(tmp_path: Path) -> HelperProcess:
-    """A process that answers, refuses or ends, by the topic."""
-    return HelperProcess([sys.executable, "-c", ANSWERS], tmp_path / "log" / "helper.log")
+def log(tmp_path: Path) -> Path:
+    """A file to which the process writes the count of each piece of work right before it answers."""
+    return tmp_path / "log" / "helper.log"
 
 
-def test_work_is_done_once_it_is_answered(helper: HelperProcess) -> None:
-    """The helper process answers two pieces of work, one after the other, without an error."""
+@pytest.fixture
+def helper(log: Path) -> HelperProcess:
+    """A process that answers, at once or after a while, refuses or ends, by the topic."""
+    return HelperProcess([sys.executable, "-c", ANSWERS], log)
+
+
+def test_work_is_done_once_it_is_answered(helper: HelperProcess, log: Path) -> None:
+    """Telling the helper process a piece of work returns after the process has done it, even if that takes a while."""
     with helper:
-        helper.do(Sending(topic="t", count=1))
-        helper.do(Sending(topic="t", count=2))
+        helper.do(Sending(topic="slow", count=1))
+        assert log.read_text(encoding="utf-8").split() == ["1"]
+        helper.do(Sending(topic="slow", count=2))
+        assert log.read_text(encoding="utf-8").split() == ["1", "2"]
 
 
 def test_a_refusal_says_why(helper: HelperProcess) -> None:
@@ -124,9 +135,10 @@ def test_a_handler_treats_messages_as_it_is_told(how: Any, outcome: tuple[list[i
 
 
 def test_a_handler_that_hangs_takes_no_more() -> None:
-    """A handler with a limit acknowledges that many messages and no more."""
+    """A handler with a limit acknowledges that many messages and no more, and hangs until it is ended."""
     over = threading.Event()
     consumer = Consumer(over, 4)
     threading.Timer(0.3, over.set).start()
     Handler(consumer, Taking(topic="t", most=2), over).run()
+    assert over.is_set()
     assert consumer.acknowledged == [0, 1]

@@ -199,7 +199,7 @@ def test_a_second_approval_in_the_same_run_does_not_repeat_an_interrupted_call(s
     assert site.recorded(plan) == [("b1.s01", "unknown")]
 
 
-def test_an_unreadable_cluster_under_an_expired_approval_is_unknown(site: Worksite) -> None:
+def test_an_unreadable_cluster_under_a_superseded_plan_is_unknown(site: Worksite) -> None:
     """An interrupted step of a superseded plan is unknown if the cluster cannot be read; both reasons are given."""
     plan = site.approved(site.move(0))
     crash(site, plan, after="PUT")

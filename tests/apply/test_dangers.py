@@ -122,7 +122,7 @@ EXPIRE = setting(SettingName.TTL, TimeToLive(seconds=3600))
 
 
 @pytest.mark.parametrize(
-    ("change", "subscription", "running", "words"),
+    ("change", "subscription", "last", "words"),
     [
         (HOLD, {"backlog": 9, "delayed": 9}, {}, None),
         (EVICT, {"backlog": 9, "delayed": 9}, {}, "delayed_kept: 9 delayed messages"),
@@ -130,20 +130,21 @@ EXPIRE = setting(SettingName.TTL, TimeToLive(seconds=3600))
         (EXPIRE, {"backlog": 9}, {}, None),
         (HOLD, {}, {"backlogQuotaCheckEnabled": "false"}, "quotas_checked: brokers do not check"),
     ],
-    ids=["hold", "evict", "expire", "nothing delayed", "nobody checks"],
+    ids=["hold", "evict", "expire", "nothing delayed", "one broker does not check"],
 )
 def test_a_setting_that_would_do_harm_is_refused(
-    tmp_path: Path, change: ChangeSetting, subscription: dict[str, Any], running: dict[str, str], words: str | None
+    tmp_path: Path, change: ChangeSetting, subscription: dict[str, Any], last: dict[str, str], words: str | None
 ) -> None:
-    """A setting is refused if it would delete delayed messages, or if brokers do not check quotas."""
+    """A setting is refused if it would delete delayed messages, or if a single broker does not check quotas."""
     namespace = NamespaceSpec("shop/orders", bundles=4, topics=(topic(**subscription),))
-    with running_simulator(replace(SKEWED, namespaces=(namespace,), configuration=running)) as simulator:
+    with running_simulator(replace(SKEWED, namespaces=(namespace,), own_settings=({}, {}, last))) as simulator:
         engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
         site = Worksite(simulator, engine)
         outcomes: tuple[StepOutcome, ...] = site.carry_out(site.approved(change))
         engine.dispose()
 
         assert said(outcomes) == (["done"] if words is None else ["refused"]), outcomes[0].reason
+        assert site.untouched() is (words is not None)
         assert words is None or outcomes[0].reason.startswith(words)
 
 

@@ -119,13 +119,15 @@ def test_two_batches_of_two_runs_follow_one_another(site: Worksite) -> None:
 
 
 def test_a_call_that_is_sent_on_from_broker_to_broker_is_one_move(tmp_path: Path) -> None:
-    """A bundle that the third broker owns is moved to the second one, and the move is proved."""
+    """A call that the first broker sends on to the owner is one move, with one intent, and is proved."""
     with running_simulator(ClusterSpec(system_bundles=4, tc_owner=2)) as simulator:
         engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
         site = Worksite(simulator, engine)
         plan = site.approved(msgspec.structs.replace(site.move(0), source=site.brokers[2]))
         assert said(site.carry_out(plan)) == ["done"]
         assert site.owner(site.tc_bundles[0]) == site.brokers[1]
+        assert [call.broker_id for call in simulator.requests.writes()] == [site.brokers[0], site.brokers[2]]
+        assert len(site.ledger.intents(plan.plan_id, "b1")) == 1
         with site.context(RUN) as context:
             assert verify(context, plan.plan_id, "b1").proved
         engine.dispose()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from lab.simulator import Answer, Fault
+from pulsar_steward.apply.halting import StopSwitch
 from pulsar_steward.apply.health import Level, TopicVitals, Vitals, judged
 from pulsar_steward.apply.pace import slowed
 from pulsar_steward.apply.verify import verify
@@ -110,7 +112,13 @@ def test_clients_that_come_back_are_told(site: Worksite) -> None:
     (outcome,) = site.carry_out(plan)
     assert outcome.outcome == "done"
     assert "10 of 10 watched clients" in outcome.reason
-    assert outcome.proof["health"]["level"] == "fine"
+    health = outcome.proof["health"]
+    topics = {
+        f"persistent://shop/orders/t-partition-{number}": {"producers": 2, "consumers": 3, "backlog": 0}
+        for number in range(2)
+    }
+    assert health["level"] == "fine"
+    assert health["before"]["topics"] == health["after"]["topics"] == topics
 
 
 def test_what_was_there_before_the_first_call_has_to_come_back_after_the_last(site: Worksite) -> None:
@@ -162,16 +170,35 @@ def test_a_harm_outlives_a_crash(site: Worksite) -> None:
     assert site.changes() == [f"unload {BUNDLE}"]
 
 
-def test_what_cannot_be_read_afterwards_slows_the_batch(site: Worksite) -> None:
-    """A step is strained if the statistics cannot be read after the change."""
-    watching(site)
-    site.simulator.faults.add(Fault(Answer(500), path="/stats", broker_id=site.brokers[1], times=None))
-    (outcome,) = site.carry_out(site.approved(site.move(BUNDLE, namespace="shop/orders")))
-    assert "after the change cannot be read" in outcome.reason
-    assert outcome.proof["health"] == {"level": "strained"}
+@pytest.mark.parametrize("strained", [True, False], ids=["strained", "fine"])
+def test_what_cannot_be_read_afterwards_slows_the_batch(
+    site: Worksite, monkeypatch: pytest.MonkeyPatch, *, strained: bool
+) -> None:
+    """A step whose statistics cannot be read afterwards is strained, and of two moves a minute one is left."""
+    site.policy = quick_policy(health={"return_seconds": 1}, apply={"bundle_moves_per_minute": 2, "lease_seconds": 120})
+    really_rest, paused = StopSwitch.rest, list[float]()
+
+    def rest(switch: StopSwitch, seconds: float) -> None:
+        if seconds <= 1:  # between two looks at the clients
+            really_rest(switch, seconds)
+        else:
+            paused.append(seconds)
+            site.clock.advance(seconds=seconds)
+
+    monkeypatch.setattr(StopSwitch, "rest", rest)
+    if strained:
+        site.simulator.faults.add(Fault(Answer(500), path="/stats", broker_id=site.brokers[1], times=None))
+    plan = site.approved(site.move(BUNDLE, namespace="shop/orders"), site.move(1))
+    first, second = site.carry_out(plan)
+    assert said((first, second)) == ["done", "done"]
+    assert first.proof["health"]["level"] == ("strained" if strained else "fine")
+    assert ("after the change cannot be read" in first.reason) is strained
+    begun = [intent.at for intent in site.ledger.intents(plan.plan_id, "b1")]
+    assert bool(paused) is strained
+    assert not strained or begun[1] - begun[0] >= timedelta(minutes=1)
 
 
-def test_a_strained_batch_goes_half_as_fast() -> None:
+def test_each_strain_halves_the_pace_once_more() -> None:
     """Each strain halves the pace once more; one change a minute is always left."""
     policy = quick_policy(apply={"bundle_moves_per_minute": 5, "reconnecting_clients_per_minute": 1000}).apply
     slow = [slowed(policy, 2**strains) for strains in (0, 1, 2, 3)]

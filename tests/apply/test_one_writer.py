@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -20,12 +21,14 @@ if TYPE_CHECKING:
 
 
 def test_a_batch_waits_for_another_writer_and_gives_up_in_time(site: Worksite) -> None:
-    """Nothing is called while another writer holds the lease, and the error names that writer."""
-    site.policy = quick_policy(apply={"lease_wait_seconds": 0})
+    """A batch waits as long as it may for another writer's lease, then ends with an error that names the writer."""
+    site.policy = quick_policy(apply={"lease_wait_seconds": 1})
     plan = site.approved(site.move(0))
     site.writes.take_lease(CLUSTER, "somebody else", 60, site.clock())
+    begun = time.monotonic()
     with pytest.raises(LeaseLost, match="somebody else is changing cluster east"):
         site.carry_out(plan)
+    assert time.monotonic() - begun >= 1
     assert site.untouched()
     assert site.recorded(plan) == []  # so that the task can be tried again
 

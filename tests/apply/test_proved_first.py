@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 
 from lab.simulator import Answer, Fault
+from pulsar_steward.apply.halting import StopSwitch
 from tests.apply.worksite import quick_policy, said
 
 if TYPE_CHECKING:
@@ -24,14 +24,22 @@ def test_an_unproved_batch_stops_the_next_one(site: Worksite) -> None:
     assert f"batch b1 of plan {first.plan_id} changed the cluster, and its proof is not there yet" in refused.reason
 
 
-def test_a_proof_that_comes_soon_is_waited_for(site: Worksite) -> None:
-    """A batch is carried out if the proof of the earlier batch is recorded soon."""
+def test_a_proof_that_comes_soon_is_waited_for(site: Worksite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch waits for the proof of the earlier batch, and is carried out once that is recorded."""
     first, second = site.approved(site.move(0)), site.approved(site.move(1))
     site.carry_out(first)
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(site.carry_out, second)
-        site.proved(first)
-        assert said(waiting.result(timeout=180)) == ["done"]
+    rest, rests = StopSwitch.rest, list[float]()
+
+    def proof_comes(switch: StopSwitch, seconds: float) -> None:
+        rests.append(seconds)
+        if len(rests) == 1:
+            assert len(site.changes()) == 1
+            site.proved(first)
+        rest(switch, seconds)
+
+    monkeypatch.setattr(StopSwitch, "rest", proof_comes)
+    assert said(site.carry_out(second)) == ["done"]
+    assert rests
 
 
 def test_a_batch_that_failed_stops_plans_from_before_it(site: Worksite) -> None:

@@ -97,6 +97,16 @@ def test_without_a_policy_that_permits_it_nothing_is_raised(site: Worksite) -> N
     assert site.untouched()
 
 
+def test_a_policy_that_became_stricter_after_the_approval_counts(site: Worksite) -> None:
+    """A raise that was approved under a policy that permits it is refused if the one in force no longer does."""
+    plan = site.approved(RAISE)
+    site.policy = quick_policy(guards={"most_coordinators": 19})
+    (outcome,) = site.carry_out(plan)
+    assert outcome.outcome == "refused"
+    assert "coordinator_limit: 20 of at most 19" in outcome.reason
+    assert site.untouched()
+
+
 def test_nothing_is_raised_while_a_coordinator_is_away(site: Worksite) -> None:
     """A raise is refused while no broker serves one of the coordinators."""
     plan = site.approved(RAISE)

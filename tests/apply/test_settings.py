@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -95,7 +96,7 @@ def test_a_quota_over_the_retention_is_refused_by_the_broker(site: Worksite) -> 
     (outcome,) = site.carry_out(site.approved(change))
 
     assert outcome.outcome == "drifted"
-    assert "exceeds configured retention quota" in outcome.reason
+    assert re.search("412 .*exceeds configured retention quota", outcome.reason), outcome.reason
     assert own(site, change) is None
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 
 from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec, running_simulator
 from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.model.bundles import BundleRange, position_of
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Setting, SettingName
 from pulsar_steward.model.step import ChangeSetting, Step
@@ -96,13 +98,22 @@ def test_more_of_them_than_may_be_asked_are_not_known(tmp_path: Path) -> None:
 
 
 def test_of_a_topics_own_quota_only_that_topic_counts(tmp_path: Path) -> None:
-    """A topic's own quota is set even if another topic of its namespace has a large backlog."""
+    """A topic's own quota is set even if another topic of its namespace, not loaded, has a large backlog."""
     other = TopicSpec("other", storage_bytes=2 * GIB, message_bytes=GIB // 10, subscriptions=(STUCK,))
     mine = TopicSpec("mine", partitions=2, subscriptions=(READ,))
-    spec = ClusterSpec(brokers=1, namespaces=(NamespaceSpec(NAMESPACE, bundles=1, topics=(mine, other), loaded=True),))
-    step = a_quota(SIZE, limited(QuotaPolicy.HOLD, limit_bytes=GIB), f"persistent://{NAMESPACE}/mine")
+    spec = ClusterSpec(brokers=1, namespaces=(NamespaceSpec(NAMESPACE, bundles=4, topics=(mine, other)),))
+    topic = f"persistent://{NAMESPACE}/mine"
+    step = a_quota(SIZE, limited(QuotaPolicy.HOLD, limit_bytes=GIB), topic)
     with running_simulator(spec) as simulator:
         engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
-        (outcome,) = Worksite(simulator, engine).carry_out(Worksite(simulator, engine).approved(step))
+        site = Worksite(simulator, engine)
+        # Only its first partition's owner tells what is set on a topic.
+        first = position_of(f"{topic}-partition-0")
+        away = [bundle for bundle in site.tc_bundles if first not in BundleRange.parse(bundle)]
+        for bundle in away:
+            httpx.put(f"{simulator.admin_urls[0]}/admin/v2/namespaces/{NAMESPACE}/{bundle}/unload").raise_for_status()
+        (outcome,) = site.carry_out(site.approved(step))
+        assert any(position_of(f"persistent://{NAMESPACE}/other") in BundleRange.parse(bundle) for bundle in away)
+        assert all(site.owner(bundle, NAMESPACE) is None for bundle in away)
         engine.dispose()
-    assert outcome.outcome == "done"
+    assert outcome.outcome == "done", outcome.reason

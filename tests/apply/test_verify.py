@@ -115,6 +115,7 @@ def test_a_cluster_that_is_away_leaves_a_proof_that_says_so(site: Worksite) -> N
     assert not proof.proved
     assert "the placement cannot be read" in proof.reason
     assert proof.shown["placement"] == {}
+    assert site.ledger.proofs(plan.plan_id) == (proof,)
 
 
 def test_looking_back_changes_nothing(site: Worksite) -> None:

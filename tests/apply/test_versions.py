@@ -45,12 +45,13 @@ def test_nothing_is_called_where_a_broker_lacks_it(tmp_path: Path, versions: tup
 
 
 def test_a_broker_that_does_not_answer_for_its_version(tmp_path: Path) -> None:
-    """A batch is refused if a broker does not answer for its version."""
+    """A batch is refused if a broker does not answer for its version, and the reason names the broker."""
     with a_site(tmp_path) as site:
         plan = site.approved(site.move(0))
         site.simulator.faults.add(Fault(Answer(500), path="/brokers/version", broker_id=site.brokers[2], times=None))
-        outcomes = site.carry_out(plan)
-        assert said(outcomes) == ["refused"]
+        (outcome,) = site.carry_out(plan)
+        assert outcome.outcome == "refused"
+        assert f"/brokers/version at {site.brokers[2]}: 500" in outcome.reason
         assert site.untouched()
 
 

@@ -28,12 +28,17 @@ def a_window_in(site: Worksite, hours: int, minutes: int = 60, **approval: Any) 
     return opens
 
 
-def approved(site: Worksite) -> Plan:
+def expiry(site: Worksite) -> datetime:
+    """Time until which an answer of this moment counts, as `interpret` would date it."""
+    approval = site.policy.approval
+    waits = approval.wait_for_window_minutes
+    return good_until(site.clock(), approval.valid_minutes, waits, site.policy.guards.windows)
+
+
+def approved(site: Worksite, bundle: int = 0) -> Plan:
     """A question and its approval, as `interpret` would date it."""
-    plan = site.asked_without_answer(site.move(0))
-    approval, now = site.policy.approval, site.clock()
-    until = good_until(now, approval.valid_minutes, approval.wait_for_window_minutes, site.policy.guards.windows)
-    return site.approve(plan, expires_at=until)
+    plan = site.asked_without_answer(site.move(bundle))
+    return site.approve(plan, expires_at=expiry(site))
 
 
 def waits_for(site: Worksite, plan: Plan) -> datetime | None:
@@ -85,15 +90,15 @@ def test_a_row_that_says_longer_is_believed_no_more_than_the_policy(site: Worksi
 
 
 def test_what_the_gate_refuses_does_not_wait(site: Worksite) -> None:
-    """A batch that was rejected or whose question ended does not wait for a window."""
-    a_window_in(site, 5)
-    plan = site.asked_without_answer(site.move(0))
-    site.approve(plan, decision=Decision.REJECTED, reason="not now")
-    assert waits_for(site, plan) is None
-    plan = site.asked_without_answer(site.move(1))
-    site.approve(plan)
-    site.end(plan)
-    assert waits_for(site, plan) is None
+    """A batch that waits for a window waits no longer once it is rejected or its question ended."""
+    opens = a_window_in(site, 5)
+    rejected, ended = approved(site), approved(site, 1)
+    assert (waits_for(site, rejected), waits_for(site, ended)) == (opens, opens)
+    no = site.approval(rejected, decision=Decision.REJECTED, reason="not now", expires_at=expiry(site))
+    site.writes.record_answer(no)
+    assert waits_for(site, rejected) is None
+    site.end(ended)
+    assert waits_for(site, ended) is None
 
 
 def test_a_later_look_that_sees_it_otherwise_ends_the_wait(site: Worksite) -> None:
@@ -120,10 +125,13 @@ def test_guards_look_again_in_the_window(site: Worksite) -> None:
 
 
 def test_what_was_begun_waits_for_no_window(site: Worksite) -> None:
-    """A batch that has been begun does not wait for the next maintenance window."""
-    opens = a_window_in(site, 5)
-    plan = approved(site)
-    site.clock.ahead += opens - site.clock() + timedelta(minutes=5)
-    assert said(site.carry_out(plan)) == ["done"]
-    site.clock.advance(minutes=90)
-    assert waits_for(site, plan) is None
+    """A batch that has been begun does not wait for the next maintenance window, and one that has not waits."""
+    hourly = {"opens": "0 * * * *", "minutes": 15}
+    site.policy = quick_policy(guards={"windows": [hourly]}, approval={"valid_minutes": 180})
+    hour = site.clock().replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+    site.clock.ahead += hour + timedelta(minutes=5) - site.clock()
+    begun, unbegun = approved(site), approved(site, 1)
+    assert said(site.carry_out(begun)) == ["done"]
+    site.clock.advance(minutes=30)
+    assert waits_for(site, begun) is None
+    assert waits_for(site, unbegun) == hour + timedelta(hours=1)

@@ -39,8 +39,12 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 
 def test_every_page_is_in_the_index() -> None:
-    """The index links to every page that is directly in `docs`."""
-    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    """The index links to every page that is directly in `docs`, and to every folder of pages."""
+    docs = ROOT / "docs"
+    index = (docs / "index.md").read_text(encoding="utf-8")
 
-    pages = [page.name for page in sorted((ROOT / "docs").glob("*.md")) if page.name != "index.md"]
-    assert [name for name in pages if f"({name})" not in index] == []
+    pages = [page.name for page in sorted(docs.glob("*.md")) if page.name != "index.md"]
+    folders = [f"{folder.name}/" for folder in sorted(docs.iterdir()) if any(folder.glob("*.md"))]
+    assert pages
+    assert folders
+    assert [name for name in (*pages, *folders) if f"({name})" not in index] == []

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.admin.settings import AdminSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "plugins" / "pulsar_steward"
@@ -45,6 +49,11 @@ def modules_of(package: str) -> list[str]:
     return [name.removesuffix(".__init__") for name in dotted]
 
 
+def missing_of(names: Collection[str]) -> list[str]:
+    """Those of our modules that do not exist by these names: nothing could load one that was renamed."""
+    return [name for name in names if name.startswith("pulsar_steward.") and find_spec(name) is None]
+
+
 @pytest.mark.parametrize(
     ("packages", "forbidden"),
     [
@@ -63,6 +72,7 @@ def modules_of(package: str) -> list[str]:
 )
 def test_a_part_never_loads_what_it_must_not_know(packages: tuple[str, ...], forbidden: set[str]) -> None:
     """Importing all modules of these packages does not load the modules that are forbidden for them."""
+    assert missing_of(forbidden) == []
     assert forbidden & loaded_by(*packages) == set()
 
 
@@ -70,6 +80,7 @@ def test_spark_jobs_never_load_what_could_change_a_cluster() -> None:
     """The modules of Spark jobs load no writer, no `apply`, no ledger and no planners."""
     loaded = loaded_after(["steward_spark.observing", "steward_spark.shared_storage"])
     shut = ("pulsar_steward.admin.writer", "pulsar_steward.apply", "pulsar_steward.ledger", "pulsar_steward.planners")
+    assert missing_of(shut) == []
     assert [name for name in loaded if name.startswith(shut)] == []
 
 

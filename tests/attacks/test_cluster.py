@@ -23,7 +23,6 @@ from tests.builders import CLUSTER, a_batch, a_plan, a_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from lab.simulator import Simulator
     from tests.apply.worksite import Worksite
@@ -40,9 +39,8 @@ def other(request: pytest.FixtureRequest) -> Iterator[Simulator]:
         yield simulator
 
 
-def test_what_tasks_hand_on_does_not_choose_the_cluster(
-    site: Worksite, other: Simulator, home: Path, connect: Connect
-) -> None:
+@pytest.mark.usefixtures("home")
+def test_what_tasks_hand_on_does_not_choose_the_cluster(site: Worksite, other: Simulator, connect: Connect) -> None:
     """A batch is carried out in its plan's cluster, even if the data that tasks hand on names another one."""
     connect(site.simulator, no_policy_file=True)
     connect(other, "prod", no_policy_file=True)
@@ -50,7 +48,7 @@ def test_what_tasks_hand_on_does_not_choose_the_cluster(
     plan = site.approved(site.move(0))
     handed_on = {"cluster": "prod", "plan_id": plan.plan_id, "batch_id": "b1", "label": "prod b1"}
     (outcome,) = batches.apply_batch(BatchRef.read(handed_on), RUN)
-    assert (outcome.outcome, home.name) == ("done", home.name)
+    assert outcome.outcome == "done"
     assert not other.requests.writes()
     assert site.owner(site.tc_bundles[0]) == site.brokers[1]
 

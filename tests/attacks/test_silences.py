@@ -89,24 +89,27 @@ def test_a_yes_and_a_no_at_once_are_neither(options: tuple[str, ...]) -> None:
     assert (answer.decision, answer.step_ids, answer.silent_until) == (Decision.MALFORMED, (), None)
 
 
-@pytest.mark.parametrize("option", [SNOOZE, NEVER])
-def test_a_no_with_every_tick_permits_nothing(option: str) -> None:
+@pytest.mark.parametrize(("option", "decision"), [(SNOOZE, Decision.SNOOZED), (NEVER, Decision.NEVER)])
+def test_a_no_with_every_tick_permits_nothing(option: str, decision: Decision) -> None:
     """A snooze or a never permits no step, although every step is ticked in the form."""
     answer = answered(option)
-    assert answer.decision in {Decision.SNOOZED, Decision.NEVER}
+    assert answer.decision is decision
     assert (answer.step_ids, answer.digest, answer.expires_at) == ((), None, None)
 
 
-@pytest.mark.parametrize("voice", [1, 2])
+@pytest.mark.parametrize(("voice", "person"), [(1, "operator"), (2, "another")])
 @pytest.mark.parametrize("decision", [Decision.SNOOZED, Decision.NEVER])
-def test_a_snooze_after_an_approval_takes_it_away(site: Worksite, decision: Decision, voice: int) -> None:
+def test_a_snooze_after_an_approval_takes_it_away(site: Worksite, decision: Decision, voice: int, person: str) -> None:
     """A batch is refused when a snooze or a never of either person follows the approval."""
     plan = site.approved(site.move(0))
     until = site.clock() + timedelta(days=7)
-    site.writes.record_answer(site.approval(plan, decision=decision, voice=voice, silent_until=until))
-    with pytest.raises(Refused):
+    if voice == 2:
+        site.ask(plan, voice=2)
+    no = site.approval(plan, decision=decision, voice=voice, silent_until=until, answered_by=person, reason="not yet")
+    site.writes.record_answer(no)
+    with pytest.raises(Refused, match=f"{decision}: not yet"):
         ask_for_permit(site.ledger, plan.plan_id, "b1", RUN, site.clock(), site.policy)
-    with pytest.raises(Refused):
+    with pytest.raises(Refused, match=f"{decision}: not yet"):
         site.carry_out(plan)
     assert site.untouched()
 
@@ -141,8 +144,10 @@ def test_a_namespace_that_hides_yaml_is_one_key(namespace: str) -> None:
     "namespace", ["a/b: {approval: {valid_minutes: 9999}}", "a/b\napproval:", "a/b #", "*", "a", "a/b/c", "a/b\u202e"]
 )
 def test_a_name_that_no_policy_can_hold_proposes_none(namespace: str) -> None:
-    """A never is malformed and proposes no entry for a namespace whose name no policy can hold."""
-    answer = answered(NEVER, plan=a_setting(namespace))
+    """A never is not offered, is malformed and proposes no entry for a namespace whose name no policy can hold."""
+    plan = a_setting(namespace)
+    assert NEVER not in Question(plan=plan, batch_id="b1", run=RUN).options
+    answer = answered(NEVER, plan=plan)
     assert (answer.decision, answer.policy_entry) == (Decision.MALFORMED, None)
 
 

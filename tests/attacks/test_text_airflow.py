@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 from airflow.providers.standard.operators.hitl import HITLOperator
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from lab.simulator import running_simulator
+from pulsar_steward.errors import Refused
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Answer, Decision, Outcome, RecordedAnswer
 from pulsar_steward.ledger.store import open_ledger
@@ -22,13 +23,14 @@ from pulsar_steward.orchestration.applying import ApplyBatch
 from pulsar_steward.orchestration.approval import ApproveBatch
 from pulsar_steward.orchestration.approval_response import APPROVE, REJECT, Question, interpret
 from pulsar_steward.orchestration.batches import BatchRef
+from pulsar_steward.orchestration.question_trigger import END
 from pulsar_steward.policy.approval import ApprovalPolicy
 from tests.apply.worksite import SKEWED, Worksite
 from tests.attacks.hostile import HOSTILE, READ, a_story_of, unseen
 from tests.builders import CLUSTER, NOW, a_batch, a_plan, a_step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pulsar_steward.model.plan import Plan
@@ -80,7 +82,7 @@ def test_a_question_in_airflow_holds_nothing_hidden(site: Worksite, monkeypatch:
 
 
 def test_what_an_answer_came_to_holds_nothing_hidden(site: Worksite) -> None:
-    """The approval task returns a reason in which the hidden characters of a user's name are spelled out."""
+    """The approval task returns values in which the hidden characters of a user's name are spelled out."""
     event = {
         "chosen_options": [APPROVE],
         "params_input": {"steps": ["b1.s01"], "comment": HOSTILE},
@@ -91,6 +93,7 @@ def test_what_an_answer_came_to_holds_nothing_hidden(site: Worksite) -> None:
 
     assert told["decision"] == "malformed"
     assert told["reason"].startswith(f"{READ} may not answer")
+    assert [value for value in told.values() if unseen(str(value))] == []
 
 
 def test_a_dry_run_has_no_line_but_its_own(site: Worksite) -> None:
@@ -136,6 +139,36 @@ def test_what_a_task_of_a_batch_says_holds_nothing_hidden(monkeypatch: pytest.Mo
             said = str(error)
         assert READ.replace("\\", "\\\\") in said or READ in said
         assert unseen(said) == set()
+
+
+def test_what_a_skipped_task_of_a_batch_says_holds_nothing_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tasks `apply` and `verify` skip with the hidden characters of the reason spelled out."""
+    told = a_story_of(HOSTILE)
+
+    def refuse(*_: object) -> None:
+        raise Refused(HOSTILE)
+
+    monkeypatch.setattr(batch_tasks, "_named_run", lambda _: "dag/run/0")
+    monkeypatch.setattr(applying, "run_key", lambda _: "dag/run/0")
+    monkeypatch.setattr(batches, "opening_of", lambda *_: None)
+    monkeypatch.setattr(batches, "apply_batch", refuse)
+    monkeypatch.setattr(batches, "was_approved", lambda *_: False)
+    monkeypatch.setattr(batches, "verify_batch", lambda *_: told.proof)
+    ref = msgspec.to_builtins(BatchRef.of(told.plan, told.batch))
+    context: Any = {}
+    apply = ApplyBatch(task_id="apply", batch=ref)
+    cases: list[tuple[str | None, Callable[[], object]]] = [
+        (None, lambda: apply.execute(context)),
+        (HOSTILE, lambda: apply.execute_in_window(context, {END: True})),
+        (None, lambda: batch_tasks._verify.function(ref)),
+        (HOSTILE, lambda: batch_tasks._verify.function(ref)),
+    ]
+    for over, task in cases:
+        monkeypatch.setattr(batches, "ended_unbegun", lambda *_, over=over: over)
+        with pytest.raises(AirflowSkipException) as skipped:
+            task()
+        assert READ in str(skipped.value)
+        assert unseen(str(skipped.value)) == set()
 
 
 IDS = ("b1.s01", "b1.s02")

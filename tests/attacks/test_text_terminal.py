@@ -237,4 +237,9 @@ def test_a_ledger_that_was_tampered_with_says_so_in_lines_of_its_own(
     assert main.run(["ledger", "verify", "--ledger", ledger.url]) == 1
     said = capsys.readouterr().out
     assert unseen(said, lines=True) == set()
-    assert [line for line in said.splitlines() if not re.match(r"TAMPERED|head:|- ", line)] == []
+    lines = said.splitlines()
+    assert [line for line in lines if not re.match(r"TAMPERED|head:|- ", line)] == []
+    assert lines[0].startswith("TAMPERED")
+    (inserted,) = [line for line in lines if " of batches was inserted by another hand" in line]
+    assert inserted.startswith(r'- row ["a\u200ea\u200f')  # a key is JSON, and its escapes are those of JSON
+    assert rf"\n{FORGED}\u202e\u001b[31m" in inserted

@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
-from pulsar_steward.admin.exchange import Response
+from pulsar_steward.admin.exchange import Exchange, Response
 from pulsar_steward.admin.own_settings import defaults_in
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.errors import AdminError, BrokenAnswer
@@ -79,13 +81,23 @@ def test_a_first_broker_that_is_sick_does_not_keep_the_others_from_telling(
 
 @pytest.mark.parametrize("name", ["evil@127.0.0.1:1", "127.0.0.1:1/admin", "127.0.0.1:1?x=", "127.0.0.1", "", "a b:1"])
 def test_what_is_no_broker_is_not_called(
-    name: str, recorded: Recorded, replayed: dict[str, Response | AdminError]
+    name: str, recorded: Recorded, replayed: dict[str, Response | AdminError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A listed broker name that is not a host and a port is refused as a broken answer."""
+    """A listed broker name that is not a host and a port is refused as a broken answer, and only brokers are asked."""
+    asked: list[str] = []
+    replay = Exchange.whole
+
+    def noted(self: Exchange, method: str, url: str, *rest: Any) -> Response:
+        asked.append(urlsplit(url).netloc)
+        return replay(self, method, url, *rest)
+
+    monkeypatch.setattr(Exchange, "whole", noted)
     listed = json.dumps([*recorded.brokers, name]).encode()
     replayed[recorded.url(0, "/admin/v2/brokers")] = Response(200, None, listed, "OK", None)
     with pytest.raises(BrokenAnswer, match="cannot be read: Expected `str` matching regex"):
         overview(recorded)
+    assert asked
+    assert set(asked) <= set(recorded.brokers)
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e400", "1e300", "9" * 400, "-" + "9" * 400, "", "x", "0x10"])

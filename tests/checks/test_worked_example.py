@@ -34,7 +34,8 @@ def test_its_test_passes(environment: dict[str, str], tmp_path: Path) -> None:
     done = _run(
         environment, tmp_path, "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib", str(tmp_path)
     )
-    assert "3 passed" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 passed" in done.stdout
 
 
 def test_it_is_found_without_being_named_anywhere(environment: dict[str, str], tmp_path: Path) -> None:

@@ -63,8 +63,8 @@ def test_a_checkup_of_a_cluster(tmp_path: Path, *, piled_up: bool, code: int) ->
     assert not [path for path in files if TOKEN.encode() in path.read_bytes()]
 
 
-@pytest.mark.parametrize(("token", "words"), [("wrong", "--token-file"), (None, "--token-file")])
-def test_a_cluster_that_does_not_let_us_in(tmp_path: Path, token: str | None, words: str) -> None:
+@pytest.mark.parametrize("token", ["wrong", None])
+def test_a_cluster_that_does_not_let_us_in(tmp_path: Path, token: str | None) -> None:
     """A check-up with a wrong token or without one ends with exit code 2 and names the remedy."""
     (tmp_path / "token").write_text(str(token), encoding="utf-8")
     with running_simulator(ClusterSpec(brokers=1), token=TOKEN) as cluster:
@@ -72,7 +72,7 @@ def test_a_cluster_that_does_not_let_us_in(tmp_path: Path, token: str | None, wo
         ended = steward(tmp_path, "checkup", "--admin-url", cluster.admin_urls[0], *given)
 
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert words in ended.stderr
+    assert "--token-file" in ended.stderr
 
 
 def test_no_such_address(tmp_path: Path) -> None:

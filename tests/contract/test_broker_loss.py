@@ -24,7 +24,9 @@ def test_a_killed_broker_is_believed_in_until_its_session_ends(api: Api) -> None
         api.target.start_broker(api.ids[dead])
     assert api.ids[dead] in listed(api, alive)
     assert api.target.tc_placement()[api.ids[dead]] == 0
-    assert all(api.ids[dead] in bundle for bundle in api.target.owned_bundles()[api.ids[dead]]), "its heartbeats only"
+    owned = api.target.owned_bundles()[api.ids[dead]]
+    assert owned
+    assert all(api.ids[dead] in bundle for bundle in owned), "its heartbeats only"
 
 
 def while_its_session_lasts(api: Api, alive: int, dead: int) -> None:

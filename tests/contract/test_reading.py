@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pulsar_steward.admin.reader import Reader
-from pulsar_steward.errors import AdminError
+from pulsar_steward.errors import ServerError
 from tests.contract.api import Api
 
 NAMESPACES = "/admin/v2/namespaces"
@@ -90,7 +90,7 @@ def test_topics_are_listed_whether_or_not_they_are_loaded(api: Api, namespace: s
     assert {f"{topic}-partition-0", f"{topic}-partition-1"} <= set(names)
     stored = reader.stored_topic(f"{topic}-partition-1")
     assert (stored.subscriptions, stored.least_backlog_bytes) == ((), 0)
-    with pytest.raises(AdminError, match="500"):
+    with pytest.raises(ServerError):
         reader.stored_topic(f"persistent://{namespace}/nothing")
 
 

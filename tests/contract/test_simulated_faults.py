@@ -119,10 +119,14 @@ def test_a_paused_broker_accepts_and_does_not_answer(simulator: Simulator, clien
 
 
 def test_an_added_broker_is_listed_and_gets_nothing(simulator: Simulator, client: httpx.Client) -> None:
-    """An added broker answers on an address of its own, is in the list of brokers and has no coordinator."""
+    """An added broker answers on an address of its own, is in the list of brokers and has only its heartbeats."""
     broker = simulator.add_broker()
     assert broker.broker_id in client.get(f"{broker.admin_url}/admin/v2/brokers").json()
     assert simulator.tc_placement()[broker.broker_id] == 0
+    assert simulator.owned_bundles()[broker.broker_id] == (
+        f"pulsar/{broker.broker_id}/0x00000000_0xffffffff",
+        f"pulsar/local/{broker.broker_id}/0x00000000_0xffffffff",
+    )
 
 
 def test_a_session_can_be_ended_at_once(simulator: Simulator, client: httpx.Client) -> None:
@@ -161,7 +165,7 @@ def test_a_described_topic_shows_its_figures_everywhere() -> None:
 
 
 def test_the_command_prints_its_addresses_and_ends_when_told() -> None:
-    """The command prints a line of JSON with its brokers' addresses, and ends with exit code 0 on SIGTERM."""
+    """The command prints a line of JSON with its brokers' addresses and no other, and ends with 0 on SIGTERM."""
     command = [sys.executable, "-m", "lab.simulator", "--brokers", "2", "--token", "made-up"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:  # noqa: S603 - a fixed command
         try:
@@ -172,5 +176,6 @@ def test_the_command_prints_its_addresses_and_ends_when_told() -> None:
             assert sorted(f"http://{broker}" for broker in listed) == sorted(told["admin_urls"])
             process.send_signal(signal.SIGTERM)
             assert process.wait(timeout=10) == 0
+            assert process.stdout.read() == b""
         finally:
             process.kill()

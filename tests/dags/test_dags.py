@@ -33,7 +33,7 @@ print(json.dumps({{
             "seconds": {{
                 task.task_id: task.execution_timeout and task.execution_timeout.total_seconds() for task in dag.tasks
             }},
-            "waits": {{task.task_id: str(getattr(task, "response_timeout", None)) for task in dag.tasks}},
+            "waits": {{task.task_id: str(getattr(task, "response_timeout", "no such limit")) for task in dag.tasks}},
         }}
         for name, dag in bag.dags.items()
     }},

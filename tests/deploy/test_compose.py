@@ -27,6 +27,8 @@ DOCKERFILE = (PROJECT / "Dockerfile").read_text(encoding="utf-8")
 
 OURS = "pulsar-steward:0.1.0"
 ONE_SHOT = {"airflow-init", "pulsar-init"}
+FIRST = {"postgres", "spark-master", "zookeeper"}
+"""Services that start at once, as they need no other."""
 AIRFLOW = [name for name in SERVICES if name.startswith("airflow-")]
 BROKERS = [name for name in SERVICES if name.startswith("broker-")]
 PREFIX = "PULSAR_PREFIX_"
@@ -36,6 +38,8 @@ TARGET: Any = SimpleNamespace(
     token=None,
 )
 VARIABLE = re.compile(r"\$\{(?P<name>\w+):(?P<kind>[?-])(?P<rest>[^}]*)\}")
+SECRET = re.compile(r"(PASSWORD|SECRET|SECRET_KEY|FERNET_KEY|TOKEN)$")
+"""Ends of names of variables whose values are secrets."""
 DATABASE = "postgresql+psycopg://steward:<POSTGRES_PASSWORD>@postgres:5432/airflow"
 
 
@@ -149,8 +153,10 @@ def test_long_running_services_are_checked_and_restarted(name: str) -> None:
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_dependencies_exist_and_are_waited_for(name: str) -> None:
-    """A dependency is a service of the file, waited for until it is done or healthy, whichever it can be."""
-    for other, how in SERVICES[name].get("depends_on", {}).items():
+    """All but the first services have dependencies, each a service that is waited for until it is done or healthy."""
+    dependencies = SERVICES[name].get("depends_on", {})
+    assert bool(dependencies) == (name not in FIRST)
+    for other, how in dependencies.items():
         assert other in SERVICES
         done = "service_completed_successfully" if other in ONE_SHOT else "service_healthy"
         assert how["condition"] == done
@@ -165,15 +171,45 @@ def test_ports_are_published_on_loopback_only() -> None:
     assert len(hosts) == len(set(hosts))
 
 
-@pytest.mark.parametrize("name", SERVICES)
+def secrets_in(text: str) -> list[str]:
+    """Passwords, keys and tokens within a URL, a connection, the options of a command or an SQL script."""
+    in_urls = re.findall(r"://[^/@]*?:(?!//)(.+?)@", text)
+    in_json = re.findall(r'"password": "(.*?)"', text)
+    in_options = re.findall(r"--[\w-]*(?:password|secret|key|token)[ =](\$\{[^}]*\}|\S+)", text)
+    in_sql = re.findall(r"(?i:\bpassword) '(.*?)'", text)
+    return in_urls + in_json + in_options + in_sql
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgresql://steward:hidden@postgres/airflow",
+        '{"login": "steward", "password": "hidden"}',
+        "bin/pulsar broker --token hidden",
+        "steward pages --secret-key=hidden --port 80",
+        "CREATE USER steward WITH PASSWORD 'hidden';",
+    ],
+    ids=["url", "json", "option", "option with =", "sql"],
+)
+def test_secrets_are_seen_wherever_they_stand(text: str) -> None:
+    """A secret within a value, a command or a script is found."""
+    assert secrets_in(text) == ["hidden"]
+
+
+@pytest.mark.parametrize("name", [*SERVICES, *COMPOSE["configs"]])
 def test_no_secret_is_written_down(name: str) -> None:
-    """A password, key or token is a variable without a default, also within an URL or a connection."""
-    for key, value in SERVICES[name].get("environment", {}).items():
-        secrets = re.findall(r"://[^/@]*?:(?!//)(.+?)@", value) + re.findall(r'"password": "(.*?)"', value)
-        if re.search(r"(PASSWORD|SECRET|SECRET_KEY|FERNET_KEY|TOKEN)$", key):
-            secrets.append(value)
-        for secret in secrets:
-            assert re.fullmatch(r"\$\{\w+:\?[^}]+\}", secret), key
+    """A password, key or token in an environment, a command or a file is a variable without a default."""
+    service = SERVICES.get(name, {})
+    environment = service.get("environment", {})
+    texts = [
+        *environment.values(),
+        " ".join(service.get("command", [])),
+        COMPOSE["configs"].get(name, {}).get("content", ""),
+    ]
+    secrets = [value for key, value in environment.items() if SECRET.search(key)]
+    secrets += [secret for text in texts for secret in secrets_in(text)]
+    assert bool(secrets) == (name in {"postgres", *AIRFLOW})
+    assert [secret for secret in secrets if not re.fullmatch(r"\$\{\w+:\?[^}]+\}", secret)] == []
 
 
 def test_the_secrets_asked_for_are_the_ones_explained() -> None:

@@ -166,5 +166,6 @@ def test_connections_come_from_secrets_and_only_to_where_tasks_run() -> None:
 def test_no_administrator_whose_password_everybody_knows() -> None:
     """The chart creates no default user, and the head of the values shows how to make each secret key."""
     assert VALUES["createUserJob"]["defaultUser"]["enabled"] is False
-    for name in ("fernetKeySecretName", "apiSecretKeySecretName", "jwtSecretName"):
-        assert VALUES[name].removeprefix("airflow-") in TEXT.partition("do kubectl create secret")[0]
+    made = re.findall(r"for name in (.+)\n# +do kubectl create secret generic \"airflow-\$name\"", TEXT)
+    named = [VALUES[name] for name in ("fernetKeySecretName", "apiSecretKeySecretName", "jwtSecretName")]
+    assert named == [f"airflow-{name}" for names in made for name in names.split()]

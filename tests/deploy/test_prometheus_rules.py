@@ -7,10 +7,21 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from lab.testing import cannot_run
 
 FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "prometheus"
+
+
+def test_each_alert_is_tested_to_fire_and_not_to_fire() -> None:
+    """The unit tests for promtool expect each alert of the rules to fire at some time, and not to at another."""
+    rules = yaml.safe_load((FOLDER / "steward-alerts.yaml").read_text(encoding="utf-8"))
+    tests = yaml.safe_load((FOLDER / "steward-alerts-test.yaml").read_text(encoding="utf-8"))
+    alerts = {rule["alert"] for group in rules["groups"] for rule in group["rules"]}
+    tested = [each for test in tests["tests"] for each in test["alert_rule_test"]]
+    assert alerts == {each["alertname"] for each in tested if each["exp_alerts"]}
+    assert alerts == {each["alertname"] for each in tested if not each["exp_alerts"]}
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ def test_clients_that_connect_at_the_end_are_closed() -> None:
     """A simulator that ends while clients connect closes all connections, so that Python warns of no open socket."""
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
+        connected = 0
         for number in range(ROUNDS):
             stop, opened = threading.Event(), list[socket.socket]()
             with running_simulator(ClusterSpec()) as simulator:
@@ -42,7 +43,9 @@ def test_clients_that_connect_at_the_end_are_closed() -> None:
                 time.sleep(number * 0.0004)
             stop.set()
             client.join()
+            connected += len(opened)
             for each in opened:
                 each.close()
         gc.collect()
+    assert connected > 0
     assert [str(each.message) for each in seen] == []

@@ -28,13 +28,18 @@ def decoded(part: str) -> bytes:
     return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
 
 
+def is_signed(token: Path, key: Path) -> bool:
+    """Whether a token's signature is the HMAC-SHA256 by a key."""
+    signed, _, signature = token.read_text(encoding="utf-8").rpartition(".")
+    return decoded(signature) == hmac.new(key.read_bytes(), signed.encode(), hashlib.sha256).digest()
+
+
 def test_the_token_names_the_superuser_and_is_signed_with_the_key(secrets: Path) -> None:
     """The token names the superuser and has an HMAC-SHA256 signature that the key verifies."""
-    head, body, signature = tokens.token_file(secrets).read_text(encoding="utf-8").split(".")
-    expected = hmac.new(tokens.key_file(secrets).read_bytes(), f"{head}.{body}".encode(), hashlib.sha256).digest()
+    head, body, _ = tokens.token_file(secrets).read_text(encoding="utf-8").split(".")
     assert json.loads(decoded(head)) == {"alg": "HS256"}
     assert json.loads(decoded(body)) == {"sub": tokens.SUPERUSER}
-    assert decoded(signature) == expected
+    assert is_signed(tokens.token_file(secrets), tokens.key_file(secrets))
 
 
 def test_only_the_owner_may_read_them(secrets: Path) -> None:
@@ -43,11 +48,14 @@ def test_only_the_owner_may_read_them(secrets: Path) -> None:
 
 
 def test_the_brokers_settings_hold_no_secret(secrets: Path) -> None:
-    """The brokers' settings name the files of the key and the token, and do not contain the token."""
+    """The brokers' settings name the files of the key and the token, and contain neither, also not in base64."""
     text = json.dumps(tokens.settings(secrets))
     assert tokens.key_file(secrets).as_uri() in text
     assert tokens.token_file(secrets).as_uri() in text
     assert tokens.token_file(secrets).read_text(encoding="utf-8") not in text
+    key = tokens.key_file(secrets).read_bytes()
+    for written in (base64.b64encode(key).decode(), base64.urlsafe_b64encode(key).decode(), key.hex()):
+        assert written.rstrip("=") not in text
 
 
 def test_an_access_token_is_signed_with_the_issuers_key(tmp_path: Path) -> None:
@@ -69,6 +77,8 @@ def test_an_access_token_is_signed_with_the_issuers_key(tmp_path: Path) -> None:
 
 
 def test_every_lab_has_a_key_of_its_own(secrets: Path, tmp_path: Path) -> None:
-    """Two labs have different keys for their tokens."""
-    tokens.make(tmp_path / "others")
-    assert tokens.key_file(secrets).read_bytes() != tokens.key_file(tmp_path / "others").read_bytes()
+    """The key of a lab verifies its own token, and not that of another lab."""
+    others = tmp_path / "others"
+    tokens.make(others)
+    assert is_signed(tokens.token_file(others), tokens.key_file(others))
+    assert not is_signed(tokens.token_file(secrets), tokens.key_file(others))

@@ -272,6 +272,7 @@ def test_what_was_approved_runs_in_its_window(story: Story, care: Care) -> None:
     outcomes = care.ledger.outcomes(*story.approved)
     assert {row.outcome for row in outcomes} == {Outcome.DONE}
     intents: tuple[Intent, ...] = care.ledger.intents(*story.approved)
+    assert [intent.step_id for intent in intents] == [row.step_id for row in outcomes]
     assert all(intent.at >= story.opens for intent in intents)
     assert story.kept["overtime-approved"] != KEPT_FOR_EVER
 

@@ -178,7 +178,9 @@ def test_the_run_succeeds_on_the_cluster(observed: Observed, cluster: SparkClust
     (application,) = state["completedapps"]
     assert (application["name"], application["state"]) == (f"observe {NAME}", "FINISHED")
     page = httpx.get(f"{cluster.page}/app/?appId={application['id']}", timeout=10).text
-    assert all(worker["id"] in page for worker in state["workers"])
+    workers = [worker["id"] for worker in state["workers"]]
+    assert len(workers) == WORKERS
+    assert all(worker in page for worker in workers)
 
 
 @pytest.mark.airflow

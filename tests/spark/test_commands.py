@@ -7,7 +7,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
@@ -28,6 +28,17 @@ if TYPE_CHECKING:
 TOKEN = "made.up-token_of-a.superuser"
 JOBS = Path(observe.__file__).parent
 OBSERVE = ["--cluster", "lab", "--taken-at", "2026-01-31T23:59:59Z"]
+
+
+@pytest.fixture
+def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails a test in which a job starts Spark."""
+
+    def start(name: str) -> NoReturn:
+        pytest.fail(f"Spark was started for {name}")
+
+    for job in (observe, housekeeping):
+        monkeypatch.setattr(job, "spark_session", start)
 
 
 def submitted(job: str, arguments: Sequence[str], events: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -87,13 +98,14 @@ def test_the_jobs_run_by_spark_submit_and_tell_no_secret(spark: SparkSession, tm
     ],
 )
 def test_what_cannot_be_observed_is_told_without_spark(
+    no_spark: None,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     arguments: list[str],
     environment: dict[str, str],
     words: str,
 ) -> None:
-    """A wrong or missing setting ends the job with exit code 1 and an error about it."""
+    """A wrong or missing setting ends the job with exit code 1 and an error about it, before Spark is started."""
     monkeypatch.delenv("STEWARD_ADMIN_URLS", raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
@@ -102,8 +114,8 @@ def test_what_cannot_be_observed_is_told_without_spark(
     assert words in caplog.text
 
 
-def test_a_policy_that_does_not_hold_up_stops_diagnosing(caplog: pytest.LogCaptureFixture) -> None:
-    """An invalid policy ends a diagnosis with exit code 1 and an error that names the wrong key."""
+def test_a_policy_that_does_not_hold_up_stops_diagnosing(no_spark: None, caplog: pytest.LogCaptureFixture) -> None:
+    """An invalid policy ends a diagnosis with exit code 1 and the wrong key's name, before Spark is started."""
     assert observe.main(["--snapshot", "nowhere", "--policy-json", '{"tc_skew": 3}']) == 1
     assert "tc_skew" in caplog.text
 
@@ -126,10 +138,12 @@ def test_what_is_missing_is_named(capsys: pytest.CaptureFixture[str], arguments:
 def test_a_snapshot_that_is_none_is_told_in_one_line(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A folder that is no finished snapshot ends the job with exit code 1 and an error without a trace."""
+    """A folder that is no finished snapshot ends the job with exit code 1 and an error of one line."""
     assert observe.main(["--snapshot", str(tmp_path)]) == 1
-    assert "SnapshotError" in caplog.text
-    assert "holds no _SUCCESS" in caplog.text
+    (told,) = (record for record in caplog.records if record.levelname == "ERROR")
+    assert told.getMessage().startswith("SnapshotError: ")
+    assert "holds no _SUCCESS" in told.getMessage()
+    assert "\n" not in told.getMessage()
     assert "Traceback" not in caplog.text
 
 
@@ -166,8 +180,8 @@ def test_housekeeping_says_how_many_are_left(
     assert capsys.readouterr().out.splitlines()[-1] == "snapshots of east: 1 removed, 0 compacted, 1 left"
 
 
-def test_housekeeping_tells_a_wrong_policy_without_spark(caplog: pytest.LogCaptureFixture) -> None:
-    """A policy that is not JSON ends housekeeping with exit code 1 and an error that names `--policy-json`."""
+def test_housekeeping_tells_a_wrong_policy_without_spark(no_spark: None, caplog: pytest.LogCaptureFixture) -> None:
+    """A policy that is not JSON ends housekeeping with exit code 1 and an error, before Spark is started."""
     assert housekeeping.main(["--cluster", "east", "--out", "nowhere", "--policy-json", "{"]) == 1
     assert "--policy-json: not JSON" in caplog.text
 

@@ -32,9 +32,9 @@ def test_no_airflow(tmp_path: Path) -> None:
 
 
 def test_airflow_3_is_its_core(tmp_path: Path) -> None:
-    """Airflow 3 is found by its core distribution, together with the version of its standard provider."""
+    """The version of Airflow 3 is that of its core distribution, and its standard provider's is found beside it."""
     path = an_installation(
-        tmp_path, apache_airflow="3.2.2", apache_airflow_core="3.2.2", apache_airflow_providers_standard="1.21.0"
+        tmp_path, apache_airflow="3.2.1", apache_airflow_core="3.2.2", apache_airflow_providers_standard="1.21.0"
     )
     assert installed_airflow(path) == InstalledAirflow("3.2.2", "1.21.0")
 

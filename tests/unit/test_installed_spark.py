@@ -57,7 +57,7 @@ def test_the_client_that_came_later_is_found(tmp_path: Path, golden: Golden) -> 
     assert "--force-reinstall --no-deps pyspark==4.3.0" in found.remedy
 
 
-def test_the_remedy_mends_it(tmp_path: Path) -> None:
+def test_deleted_files_are_foreign_until_they_are_written_anew(tmp_path: Path) -> None:
     """PySpark's files that are deleted count as foreign, and no file does after they are written anew."""
     install(tmp_path, "pyspark", "4.3.0", NEW)
     for place in OLD:
@@ -85,5 +85,9 @@ def test_a_mixture_is_refused_where_spark_is_needed(monkeypatch: pytest.MonkeyPa
 
 
 def test_this_environment_is_whole() -> None:
-    """A PySpark in this environment has only its own files."""
+    """This environment has a PySpark with only its own files, and no `pyspark-client` beside it."""
+    found = installed_spark()
+    assert found is not None
+    assert (found.client, found.foreign) == (None, 0)
+    assert found.files > 100
     require_own_files()

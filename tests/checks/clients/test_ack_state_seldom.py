@@ -89,9 +89,10 @@ def test_what_was_not_read_is_said(judge_rows: JudgeRows, default: tuple[str, ..
     assert judgement.cannot_tell
 
 
-def test_nothing_that_is_consumed_is_information(judge_rows: JudgeRows) -> None:
-    """A namespace that consumes nothing gives information with a count of zero messages."""
-    (finding,) = judged(judge_rows, 0.01, ("1.0",), rates=(0.0, None)).findings
+@pytest.mark.parametrize("rate", [0.0, None])
+def test_nothing_that_is_consumed_is_information(judge_rows: JudgeRows, rate: float | None) -> None:
+    """A namespace that consumes nothing, or nothing known, gives information with a count of zero messages."""
+    (finding,) = judged(judge_rows, 0.01, ("1.0",), rates=(rate, 50.0)).findings
     assert (finding.subject, finding.severity, finding.figures["messages"]) == (OWN, INFO, 0)
 
 

@@ -130,9 +130,9 @@ def test_the_worst_are_listed_and_the_others_counted(scene: Any) -> None:
 
     judgement = scene.judged(check.CHECK)
 
-    assert len(judgement.findings) == MAX_FINDINGS
     assert judgement.more == 1
-    assert judgement.findings[0].figures["ack_state_bytes"] == FRAME + MAX_FINDINGS
+    listed = [finding.figures["ack_state_bytes"] for finding in judgement.findings]
+    assert listed == list(range(FRAME + MAX_FINDINGS, FRAME, -1))  # without the smallest
 
 
 UNKNOWN: dict[str, tuple[dict[str, Any], str | None, int | None, bool]] = {

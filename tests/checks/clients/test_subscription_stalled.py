@@ -180,13 +180,13 @@ def test_the_evidence_tells_what_is_not_known(scene: Any) -> None:
 
 
 def test_readers_and_compaction_may_stand_still(scene: Any) -> None:
-    """Subscriptions of readers and of compaction are not found as stalled."""
-    for name in ("reader-1a2b3c4d5e", "multiTopicsReader-0f1e2d3c4b", "__compaction"):
+    """Subscriptions of readers and of compaction are not found as stalled, unlike a user's of the same topic."""
+    for name in ("reader-1a2b3c4d5e", "multiTopicsReader-0f1e2d3c4b", "__compaction", "users"):
         scene.subscription("t", name, **STILL)
 
     judgement = scene.judged(check.CHECK)
 
-    assert not judgement.findings
+    assert {finding.subject for finding in judgement.findings} == {"persistent://t/n/t subscription users"}
 
 
 def test_the_worst_are_listed_and_the_others_counted(scene: Any) -> None:
@@ -201,11 +201,11 @@ def test_the_worst_are_listed_and_the_others_counted(scene: Any) -> None:
     assert judgement.findings[0].figures["due_entries"] == 5000 + MAX_FINDINGS + 2
 
 
-@pytest.mark.parametrize(("read", "known"), [(True, True), (False, False)])
-def test_silence_means_health_only_where_a_broker_was_read(scene: Any, read: bool, known: bool) -> None:
+@pytest.mark.parametrize("read", [True, False])
+def test_silence_means_health_only_where_a_broker_was_read(scene: Any, read: bool) -> None:
     """A snapshot without findings is healthy if a broker was read; otherwise the check cannot tell."""
     scene.rows["brokers"] = [{"broker": "b:8080", "read": read}]
 
     judgement = scene.judged(check.CHECK)
 
-    assert (judgement.findings, judgement.cannot_tell is None) == ((), known)
+    assert (judgement.findings, judgement.cannot_tell is None) == ((), read)

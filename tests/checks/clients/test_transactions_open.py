@@ -79,10 +79,18 @@ TIMING_OUT = {
 
 @pytest.mark.parametrize(("opened", "timed_out", "found"), TIMING_OUT.values(), ids=TIMING_OUT)
 def test_transactions_that_time_out(judge_rows: JudgeRows, opened: int, timed_out: int, found: bool) -> None:
-    """Timed-out transactions are found if they are enough in number and as a share of those opened meanwhile."""
-    earlier = [snapshot(in_use(5000, 0, 700), minutes) for minutes in (10, 60)]
-    now = snapshot(in_use(5000 + opened, 0, 700 + timed_out))
-    assert bool(judge_rows(CHECK, now, earlier=earlier).findings) is found
+    """Transactions that timed out within the window are found if they are enough in number and as a share."""
+
+    def told(opened: int, timed_out: int, minutes_ago: int = 0) -> dict[str, Any]:
+        # Each coordinator has counted another number before.
+        counts = {number: (0, 5000 * number + opened, 700 * number + timed_out) for number in range(4)}
+        return snapshot(counts, minutes_ago)
+
+    earlier = [told(opened // 2, timed_out // 2, 10), told(0, 0, 60)]
+    findings = judge_rows(CHECK, told(opened, timed_out), earlier=earlier).findings
+    assert [(each.figures["opened"], each.figures["timed_out"]) for each in findings] == (
+        [(4 * opened, 4 * timed_out)] if found else []
+    )
 
 
 def test_the_evidence_can_be_checked_by_hand(judge_rows: JudgeRows, golden: Golden) -> None:
@@ -90,7 +98,14 @@ def test_the_evidence_can_be_checked_by_hand(judge_rows: JudgeRows, golden: Gold
     now = snapshot(in_use(1100, 150, 90) | {3: (400, 1050, 120)})
     (finding,) = judge_rows(CHECK, now, earlier=[snapshot(in_use(1000, 400), 45)]).findings
     golden(finding.evidence)
-    assert all(isinstance(figure, int) for figure in finding.figures.values())
+    assert finding.figures == {
+        "coordinators": 4,
+        "open": 850,
+        "opened": 350,
+        "staying_open": 500,
+        "staying_seconds": 2700,
+        "timed_out": 390,
+    }
 
 
 PARTLY: dict[str, Any] = {"unread_brokers": ["c:8080"]}
@@ -133,10 +148,10 @@ def test_what_cannot_be_told_is_said(judge_rows: JudgeRows, golden: Golden) -> N
 
 def test_names_of_older_brokers_count_too(judge_rows: JudgeRows) -> None:
     """Counters of transactions are also read by their names in Pulsar 2.10."""
-    now, then = snapshot(in_use(1001)), snapshot(in_use(), 30)
+    now, then = snapshot(in_use(1001, timed_out=7)), snapshot(in_use(timed_out=3), 30)
     for rows in (now, then):
         for sample in rows["metrics"]:
             for new, old in (OPENED, TIMED_OUT):
                 sample["series"] = sample["series"].replace(new, old)
     (finding,) = judge_rows(CHECK, now, earlier=[then]).findings
-    assert finding.figures["staying_open"] == 4
+    assert (finding.figures["staying_open"], finding.figures["timed_out"]) == (4, 16)

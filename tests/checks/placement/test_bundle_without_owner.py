@@ -204,7 +204,7 @@ def test_a_namespace_may_have_its_own_thresholds(judge_rows: JudgeRows) -> None:
 
 
 def test_more_than_are_looked_up_leave_it_open(judge_rows: JudgeRows, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The check cannot tell if more bundles are unowned than are looked up, and evidence gives minimum numbers."""
+    """Beyond the limit the check cannot tell or gives minimum numbers, and each namespace has bundles looked up."""
     question = bundle_without_owner.CHECK.shards["without_owner"]
     assert question.most == lost_bundles.MAX_BUNDLES
     monkeypatch.setattr(bundle_without_owner, "MAX_BUNDLES", 2)
@@ -221,6 +221,16 @@ def test_more_than_are_looked_up_leave_it_open(judge_rows: JudgeRows, monkeypatc
     earlier = [a_snapshot(bundles, 1), a_snapshot(dict.fromkeys("xyz", USED), 2)]
     judgement = judge_rows(bundle_without_owner.CHECK, a_snapshot(bundles), None, earlier)
     assert judgement.findings[0].evidence.startswith("At least 2 of 3 bundles have had no owner")
+
+    def two_namespaces(steps_ago: int, bundle: dict[str, Any]) -> Rows:
+        one, other = (
+            a_snapshot(dict.fromkeys("xyz", bundle), steps_ago, namespace=name) for name in (ORDERS, "acme/others")
+        )
+        return one | {table: [*one[table], *other[table]] for table in ("namespaces", "bundles", "topics")}
+
+    earlier = [two_namespaces(1, NOBODYS), two_namespaces(2, USED)]
+    judgement = judge_rows(bundle_without_owner.CHECK, two_namespaces(0, NOBODYS), None, earlier)
+    assert [each.subject for each in judgement.findings] == [ORDERS, "acme/others"]
 
 
 def test_the_most_clients_come_first_and_the_rest_is_counted(judge_rows: JudgeRows) -> None:

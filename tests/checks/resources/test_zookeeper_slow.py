@@ -139,19 +139,19 @@ def test_what_happened_since_the_snapshot_before_counts(
 def test_the_evidence_can_be_checked_by_hand(
     judged: JudgeRows, minutes_ago: Callable[[float, Rows], Rows], golden: Golden
 ) -> None:
-    """The evidence has the slow server's means and counts by kind of request, and the requests that wait."""
+    """The evidence has each slow server's means and counts by kind of request, and what waits, the worst first."""
     now = rows(
         server(reads=(900, 2), updates=since(1, 4)),
         server("z2:8000", reads=(2000, 3), updates=since(500, 310), fsyncs=since(400, 250), waiting=1),
-        server("z3:8000", updates=since(500, 1200), started=None),
+        server("z3:8000", updates=(500, 1200)),
     )
     earlier = [minutes_ago(15, rows(server("z2:8000", updates=(1_000_000, 1), fsyncs=(1_000_000, 1), waiting=2)))]
 
     findings = judged(check.CHECK, now, earlier=earlier).findings
 
-    assert [finding.subject for finding in findings] == ["z2:8000"]
+    assert [finding.subject for finding in findings] == ["z3:8000", "z2:8000"]
     golden("\n".join(finding.evidence for finding in findings))
-    assert findings[0].figures == {
+    assert findings[1].figures == {
         "fsync_milliseconds": 250,
         "fsyncs": 400,
         "nodes": 20_000,

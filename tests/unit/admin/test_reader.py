@@ -225,8 +225,9 @@ def test_every_method_is_tried() -> None:
     assert methods - {"at", "close", "url_of"} <= tried | asked
 
 
-def test_a_reader_cannot_write() -> None:
-    """No public method of the reader has the name of a change, such as `unload` or one that starts with `set`."""
+def test_a_reader_cannot_write(reader: Reader) -> None:
+    """The reader's transport may send only GET, and no public method has the name of a change, such as `unload`."""
+    assert reader._transport._methods == {"GET"}
     public = {name for name in dir(Reader) if not name.startswith("_")}
     assert not public & {"send", "put", "post", "delete", "unload", "split", "look_up"}
     assert not [name for name in public if name.startswith(("set", "create", "delete", "update", "remove", "write"))]

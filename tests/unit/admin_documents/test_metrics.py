@@ -10,6 +10,7 @@ from pulsar_steward.admin.metrics import Exposition, Sample
 
 TEXT = rb"""# TYPE jvm_threads_current gauge
 jvm_threads_current{cluster="local"} 73.0
+jvm_threads_current_daemon{cluster="local"} 70.0
 # TYPE pulsar_delayed gauge
 pulsar_delayed{cluster="local",topic="a"} 0
 pulsar_delayed{cluster="local",topic="b"} 0.0
@@ -18,6 +19,7 @@ pulsar_delayed_other{cluster="local"} 9
 pulsar_lookup{cluster="local",quantile="1.0"} -Inf
 pulsar_ml{cluster="local", namespace="acme/\"x\\n\"", quantile="0.0_0.5"} 1.5E3
 up 1 1700000000000
+uptime 5
 broken{cluster="local" 4
 pulsar_nan NaN
 """
@@ -32,7 +34,7 @@ def read(text: bytes, wanted: dict[str, float | None], piece: int = 7, most: int
 
 @pytest.mark.parametrize("piece", [1, 7, 64, 10_000])
 def test_samples_are_read_whatever_pieces_they_come_in(piece: int) -> None:
-    """Samples are read from pieces of any size, also with escaped labels and with a time at the end."""
+    """Samples of the wanted names alone are read from pieces of any size, also with escaped labels or a time."""
     found = read(TEXT, {"jvm_threads_current": None, "pulsar_ml": None, "up": None, "pulsar_lookup": None}, piece)
 
     assert found == [
@@ -51,10 +53,10 @@ def test_of_what_rests_the_first_and_all_that_do_not_rest_are_kept() -> None:
 
 
 def test_series_whose_names_hold_a_thread_are_known_by_their_endings() -> None:
-    """A series is read if its name has a wanted ending, and skipped if Prometheus does not allow its name."""
+    """A series is read if its name has a wanted ending, and not if it only starts like a wanted one or is invalid."""
     text = b"# TYPE ml_t-1_queue gauge\nml_t-1_queue 0\nml_t_2_queue 3\nml_t_2_queue_total 4\n"
 
-    samples = Exposition([text], len(text)).samples({}, endings=("_queue",))
+    samples = Exposition([text], len(text)).samples({"ml_t_2": None}, endings=("_queue",))
 
     assert [(sample.series, sample.value) for sample in samples] == [("ml_t_2_queue", 3.0)]
 

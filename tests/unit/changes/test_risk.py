@@ -134,6 +134,7 @@ def test_the_gravest_reason_comes_first_and_none_is_left_out() -> None:
     batch = a_batch(a_step(EVICTS, loss=Loss(messages=7, bytes=100)), a_step(SPLIT), a_step(HOLDS, undo=BACK))
     reasons = risk_of(a_plan(batch), batch).reasons
     assert [reason.level for reason in reasons] == sorted((each.level for each in reasons), key=lambda each: -each.rank)
+    assert len(reasons) == 9
     words = " ".join(reason.words for reason in reasons)
     for part in ("7 messages", "100 B", "cannot be undone", "STOPS PRODUCERS", "9 clients", "one snapshot alone"):
         assert part in words

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("check_id", BY_ID)
-def test_every_check_is_explained(steward: Steward, check_id: str) -> None:
-    """The explanation of a check has its title, its source and every step of its advice."""
+def test_every_check_is_explained(steward: Steward, monkeypatch: pytest.MonkeyPatch, check_id: str) -> None:
+    """The explanation of a check has its title, its source and every step of its advice, also without its page."""
+    monkeypatch.setattr(explain, "page_of", lambda _: None)
     info = BY_ID[check_id]
 
     ended = steward("explain", check_id)

@@ -36,18 +36,23 @@ ALL = [*READING, "ledger upgrade"]
     ("url", "words"),
     [
         (None, "name the ledger by --ledger"),
-        ("sqlite:///no/such.db", "there is no ledger 'no/such.db'"),
+        ("sqlite:///such.db", "there is no ledger 'such.db'"),
         ("nonsense", "the ledger's URL cannot be read"),
         ("postgresql+psycopg://u:hush@h/d", "set STEWARD_LEDGER instead"),
     ],
 )
-def test_a_ledger_that_cannot_be_opened(steward: Steward, command: str, url: str | None, words: str) -> None:
-    """Each command refuses a ledger that is not there and a URL with a password, which is not shown."""
+def test_a_ledger_that_cannot_be_opened(
+    steward: Steward, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, url: str | None, words: str
+) -> None:
+    """Each command refuses a ledger that is not there, without making it, and a URL with a password, unshown."""
+    monkeypatch.chdir(tmp_path)
+
     ended = steward(*command.split(), *(["--ledger", url] if url else []))
 
     assert (ended.code, ended.out) == (2, "")
     assert words in ended.err
     assert "hush" not in ended.err
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("command", READING)
@@ -62,6 +67,7 @@ def test_only_an_upgrade_makes_tables(steward: Steward, tmp_path: Path, command:
     engine.dispose()
 
     assert (ended.code, ended.out, made) == (2, "", [])
+    assert "no tables" in ended.err
     assert "`steward ledger upgrade`" in ended.err
     assert steward("ledger", "upgrade", "--ledger", url).code == 0
     assert "no tables" not in steward(*command.split(), "--ledger", url).err

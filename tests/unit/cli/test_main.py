@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import resource
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -163,11 +166,14 @@ def test_an_error_is_one_line_with_its_remedy(error: StewardError, words: str) -
 
 
 def test_a_reader_that_goes_away_is_no_defect() -> None:
-    """A command whose output is closed by the reader ends with exit code 2 and prints no trace."""
+    """A command whose reader goes away after the first words ends with exit code 2 and prints no trace."""
     command = [sys.executable, "-m", "pulsar_steward.cli", "policy", "show", "--describe"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603 - fixed
         assert process.stdout is not None
         assert process.stderr is not None
+        # A pipe of one page: the rest of what is printed is not in it when it is closed.
+        fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, resource.getpagesize())
+        assert os.read(process.stdout.fileno(), 1)
         process.stdout.close()
         said = process.stderr.read()
 

@@ -88,8 +88,9 @@ def test_a_policy_that_does_not_hold_up_is_named(steward: Steward, home: Path) -
 
 
 def test_doctor_looks_at_each_recipient(golden: Golden) -> None:
-    """A recipient has a line if it answers, refuses the connection, has none, or cannot be looked up."""
+    """A recipient has a line if it answers, refuses, has no connection, or cannot be looked up; none gets a byte."""
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        server.settimeout(10)
         port = server.getsockname()[1]
 
         def lookup(asked: Sequence[Asked]) -> list[Found]:
@@ -97,6 +98,8 @@ def test_doctor_looks_at_each_recipient(golden: Golden) -> None:
             return [here, Found(asked[1].connection, trouble="there is no such connection", remedy="add it")]
 
         told = list(recipient_lines(None, None, lookup))
+        with server.accept()[0] as taken:
+            assert taken.recv(1) == b""
     there = list(recipient_lines(None, None, lookup))
     lines = [*told, there[0], *recipient_lines(None, None, lambda _: None)]
     golden(

@@ -108,10 +108,10 @@ def test_what_is_in_force_can_be_used_as_a_policy(steward: Steward, tmp_path: Pa
 
 
 def test_the_defaults_are_shown_where_there_is_no_file(steward: Steward) -> None:
-    """The printed policy is the default one if there is no file."""
+    """All keys of the default policy are printed if there is no file, but none for single names."""
     ended = steward("policy", "show")
 
-    assert values(ended.out) == Policy()
+    assert yaml.safe_load(ended.out) == Policy().model_dump(mode="json", exclude={"clusters", "tenants", "namespaces"})
     assert "# file" not in ended.out
 
 

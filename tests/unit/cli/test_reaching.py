@@ -96,14 +96,15 @@ def test_an_empty_token_file_is_told(tmp_path: Path) -> None:
     ],
 )
 def test_who_does_not_let_us_in_is_told(steward: Steward, arguments: list[str], words: str) -> None:
-    """A refused connection or a missing token ends the check-up with exit code 2 and an error about the call."""
+    """A refused connection or a missing token ends the check-up with exit code 2 and one line about the call."""
     with running_simulator(ClusterSpec(brokers=1), token=TOKEN) as cluster:
         ended = steward("checkup", *(each.replace("URL", cluster.admin_urls[0]) for each in arguments))
 
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err.splitlines()[0].endswith("who is there")
-    assert ended.err.splitlines()[1].startswith("error: GET /admin/v2/brokers/configuration/runtime at 127.0.0.1:")
-    assert words in ended.err
+    progress, error = ended.err.splitlines()
+    assert progress.endswith("who is there")
+    assert error.startswith("error: GET /admin/v2/brokers/configuration/runtime at 127.0.0.1:")
+    assert words in error
 
 
 def test_a_name_that_can_be_no_folder_is_refused() -> None:

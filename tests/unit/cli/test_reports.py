@@ -167,11 +167,11 @@ def test_a_plan_is_shown_step_by_step(steward: Steward, snapshot: str) -> None:
 
 
 def test_a_plan_of_nothing_says_why(steward: Steward, tmp_path: Path) -> None:
-    """The command says that nothing would be proposed if the plan is empty."""
+    """The command says that nothing would be proposed if the plan is empty, and gives the reasons."""
     ended = steward("plan", "--snapshot", written(tmp_path / "s"))
 
     assert ended.code == 0
-    assert "Nothing would be proposed" in ended.out
+    assert "Nothing would be proposed, for these reasons:\n- tc-skew is below its thresholds" in ended.out
 
 
 def test_a_plan_as_json_is_the_plan(steward: Steward, snapshot: str) -> None:
@@ -184,14 +184,16 @@ def test_a_plan_as_json_is_the_plan(steward: Steward, snapshot: str) -> None:
 
 
 def test_bundles_at_rest_are_left_alone(steward: Steward, snapshot: str, tmp_path: Path) -> None:
-    """A plan leaves a bundle alone that was moved just before the snapshot by the named ledger."""
+    """A plan that moves a bundle leaves it alone if the named ledger has a move of it just before the snapshot."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     engine = open_ledger(url)
     record_move(engine, "0x80000000_0x90000000", NOW - timedelta(minutes=5))
     engine.dispose()
 
+    without = steward("plan", "--snapshot", snapshot)
     ended = steward("plan", "--snapshot", snapshot, "--ledger", url)
 
+    assert "move 0x80000000_0x90000000" in without.out
     assert ended.code == 0
     assert "move 0x80000000_0x90000000" not in ended.out
     assert "cooldown" in ended.out

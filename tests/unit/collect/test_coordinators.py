@@ -24,14 +24,18 @@ def test_an_owned_half_counts_before_the_bundle_that_it_was_cut_from() -> None:
     whole = SystemBundle(str(BundleRange(0, 0xFFFFFFFF)), None, owner_known=True)
     half = SystemBundle(str(BundleRange(0, 0x80000000)), "a:1", owner_known=True)
 
-    for each in placement(16, [whole, half]):
-        inside = each.position < 0x80000000
-        assert (each.bundle, each.broker) == ((half.bundle, "a:1") if inside else (whole.bundle, None))
+    placed = placement(16, [whole, half])
+
+    inside = [each.position < 0x80000000 for each in placed]
+    assert (len(inside), set(inside)) == (16, {True, False})
+    assert [(each.bundle, each.broker) for each in placed] == [
+        (half.bundle, "a:1") if lower else (whole.bundle, None) for lower in inside
+    ]
 
 
 def test_a_coordinator_in_no_known_bundle_is_unknown() -> None:
     """A coordinator's bundle and broker are unknown when no bundles are known."""
-    assert all(not each.broker_known and each.bundle is None for each in placement(2, []))
+    assert [(each.bundle, each.broker, each.broker_known) for each in placement(2, [])] == [(None, None, False)] * 2
 
 
 def test_a_bundle_that_an_unread_broker_may_own_leaves_its_coordinators_unknown() -> None:

@@ -10,6 +10,7 @@ import pytest
 from lab.simulator import Answer, ClusterSpec, Fault, NamespaceSpec, Simulator, SubscriptionSpec, TopicSpec
 from lab.simulator import running_simulator as running
 from pulsar_steward.admin.owner import TopicDetail
+from pulsar_steward.admin.reader import Reader
 from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.collect.drill import DetailRequest, DrillTask, drill, rows_of
 from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy
@@ -113,19 +114,30 @@ def test_what_fails_is_left_out_alone(cluster: Simulator, path: str, details: in
     assert (len(found["drilled"]), len(found["own_policies"])) == (details, policies)
 
 
-def test_a_broker_that_is_gone_is_asked_once(cluster: Simulator) -> None:
-    """A broker that cannot be reached yields no rows."""
-    cluster.kill_broker(broker(cluster, 1))
+def test_a_broker_that_is_gone_is_asked_once(cluster: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that cannot be reached yields no rows, and is not asked again about suspects of another bundle."""
+    asked: list[str] = []
+    ask = Reader.owned_bundles
 
-    assert drilled(cluster, 1, DetailRequest(WHOLE, PARTITION)) == {"drilled": [], "own_policies": []}
+    def counted(reader: Reader, pulsar_cluster: str, name: str) -> tuple[str, ...]:
+        asked.append(name)
+        return ask(reader, pulsar_cluster, name)
+
+    monkeypatch.setattr(Reader, "owned_bundles", counted)
+    cluster.kill_broker(broker(cluster, 1))
+    wanted = (DetailRequest(WHOLE, PARTITION), DetailRequest("acme/idle/0x00000000_0xffffffff", PARTITION))
+
+    assert drilled(cluster, 1, *wanted) == {"drilled": [], "own_policies": []}
+    assert asked == [broker(cluster, 1)]
 
 
 def test_no_more_is_asked_when_the_time_is_up(cluster: Simulator) -> None:
-    """A suspect's statistics are not requested once the time that the policy leaves for suspects is used up."""
+    """Once the time that the policy leaves for suspects is used up by the first request, none follows it."""
     policy = CollectPolicy(drill_calls_per_second=1, drill_seconds=1)
 
     assert drilled(cluster, 1, DetailRequest(WHOLE, PARTITION), policy=policy)["drilled"] == []
-    assert not [record for record in cluster.requests.all() if record.path.endswith("/stats")]
+    owned = f"/admin/v2/brokers/{cluster.cluster}/{broker(cluster, 1)}/ownedNamespaces"
+    assert [record.path for record in cluster.requests.all()] == [owned]
 
 
 def test_a_topic_without_subscriptions_is_one_row() -> None:

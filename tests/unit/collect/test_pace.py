@@ -45,3 +45,7 @@ def test_no_call_begins_after_the_end() -> None:
     with pytest.raises(TimeIsUp, match="2 seconds"):
         pace.wait()
     assert clock.now == pytest.approx(101)
+    clock.sleep(9)
+    with pytest.raises(TimeIsUp, match="2 seconds"):
+        pace.wait()
+    assert clock.now == pytest.approx(110)

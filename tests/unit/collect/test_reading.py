@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lab.simulator import Answer, BrokenJson, ClusterSpec, Fault, NamespaceSpec, Simulator, SubscriptionSpec, TopicSpec
+from lab.simulator import (
+    Answer,
+    BrokenJson,
+    ClusterSpec,
+    Fault,
+    LoadSpec,
+    NamespaceSpec,
+    Simulator,
+    SubscriptionSpec,
+    TopicSpec,
+)
 from lab.simulator import running_simulator as running
 from pulsar_steward.admin.isolation import isolation_policies
 from pulsar_steward.admin.reader import Reader
@@ -61,11 +71,12 @@ def read_first(cluster: Simulator, **policy: Any) -> dict[str, list[dict[str, An
 
 
 def test_a_broker_yields_itself_its_bundles_topics_and_subscriptions(cluster: Simulator) -> None:
-    """A broker yields rows of its topics and bundles, and its own row, with the sums of the topics."""
+    """A broker yields rows of its topics, subscriptions and bundles, and its own row, with the topics' sums."""
     found = read_first(cluster)
     (broker,) = found["brokers"]
     topics = [row for row in found["topics"] if row["namespace"] == "acme/orders"]
     bundles = [row for row in found["bundles"] if row["namespace"] == "acme/orders"]
+    subscribed = [row["topic"] for row in found["subscriptions"] if row["namespace"] == "acme/orders"]
 
     assert (broker["read"], broker["failure"], broker["leader"]) == (True, None, True)
     assert broker["bundles"] == len(found["bundles"])
@@ -73,6 +84,7 @@ def test_a_broker_yields_itself_its_bundles_topics_and_subscriptions(cluster: Si
     assert (broker["producers"], broker["consumers"]) == (6, 12)
     assert broker["cpu_percent"] == pytest.approx(10.0)
     assert {row["topic"] for row in topics} == {f"persistent://acme/orders/ü x-partition-{n}" for n in range(6)}
+    assert sorted(subscribed) == sorted(row["topic"] for row in topics)
     assert sum(row["topics"] for row in bundles) == 6
     assert sum(row["message_rate_in"] for row in bundles) == pytest.approx(12.0)
     assert all(row["positions"] is None for row in bundles)
@@ -170,12 +182,16 @@ def test_metrics_of_a_broker_are_kept_that_somebody_reads(cluster: Simulator) ->
 
 
 def test_metrics_that_are_too_long_are_cut_and_said() -> None:
-    """A broker whose metrics are longer than the limit is marked as one whose metrics were not read."""
+    """A broker with more metrics than the limit is marked as not read in full, and those before it are kept."""
     many = TopicSpec("t", partitions=2000, subscriptions=(SubscriptionSpec("s", delayed=1, backlog=2),))
     with running(ClusterSpec(namespaces=(NamespaceSpec("acme/orders", topics=(many,), owner=0),))) as cluster:
-        (broker,) = read_first(cluster, metrics_megabytes=1)["brokers"]
+        found = read_first(cluster, metrics_megabytes=1)
 
+    (broker,) = found["brokers"]
+    series = {row["series"] for row in found["metrics"]}
     assert broker["metrics_read"] is False
+    assert "jvm_memory_bytes_max" in series
+    assert "pulsar_subscription_delayed" not in series
 
 
 @pytest.mark.parametrize(
@@ -196,19 +212,21 @@ def test_a_broker_is_read_though_it_tells_no_metrics_or_settings(cluster: Simula
 
 
 def test_each_broker_tells_its_version_and_its_clock_in_one_answer(cluster: Simulator) -> None:
-    """A broker's version is kept, and is requested only once."""
+    """A broker's version and the skew of its clock are kept, and the version is requested only once."""
     (broker,) = read_first(cluster)["brokers"]
 
     assert broker["pulsar_version"] == "4.0.7"
+    assert broker["clock_skew_milliseconds"] is not None
     paths = [record.path for record in cluster.requests.all()]
     assert paths.count("/admin/v2/brokers/version") == 1
 
 
-def test_the_brokers_clock_is_compared(cluster: Simulator) -> None:
-    """The clock of a broker on this machine differs by two seconds at most."""
-    (broker,) = read_first(cluster)["brokers"]
+def test_the_brokers_clock_is_compared() -> None:
+    """A broker's clock that is two minutes ahead is told, give or take two seconds."""
+    with running(ClusterSpec(loads=(LoadSpec(clock_ahead_s=120),))) as cluster:
+        (broker,) = read_first(cluster)["brokers"]
 
-    assert abs(broker["clock_skew_milliseconds"]) <= 2000
+    assert abs(broker["clock_skew_milliseconds"] - 120_000) <= 2000
 
 
 def test_bundles_of_the_coordinators_carry_positions(cluster: Simulator) -> None:

@@ -102,14 +102,16 @@ def of_broker(*backlogs: tuple[str, int], samples: Sequence[dict[str, Any]] = ()
 
 @pytest.mark.parametrize("divided", [True, False])
 def test_a_small_quota_that_is_nearly_full_makes_a_suspect(divided: bool) -> None:
-    """A topic over its small quota is a suspect as well as topics with much larger backlogs."""
-    large = [(f"large-{number}", 10**12 + number) for number in range(3)]
+    """A topic that uses half of its small quota is a suspect as well as topics with much larger backlogs."""
+    large = [(f"large-{number}", 10**12 + number) for number in range(7)]
     limits = [told(name, "quota_limit", 1e13) for name, _ in large]
     one = of_broker(*large, ("free", 10**9), samples=[*limits, told("free", "quota_limit", -1.0)])
-    small = [("nearly-full", 95), ("over", 120), ("half-empty", 49)]
+    small = [("nearly-full", 95), ("over", 120), ("half-full", 50), ("half-empty", 49)]
     other = of_broker(*small, samples=[told(name, "quota_limit", 100.0) for name, _ in small])
 
-    assert suspects(2, *([one, other] if divided else [[*one, *other]])) == [topic("over"), topic("large-2")]
+    names = ["over", "large-6", "nearly-full", "large-5", "half-full", "large-4", "large-3"]
+    tasks = [one, other] if divided else [[*one, *other]]
+    assert suspects(7, *tasks) == [topic(name) for name in names]
     assert set(suspects(99, one, other)) == {topic(name) for name, _ in (*large, ("free", 0), *small)}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -67,8 +67,9 @@ def answered(
     earlier: Sequence[Rows] = (),
     **parts: Any,
 ) -> Answers:
-    """Answers to one who asks."""
-    snapshot = sources_of(rows or ROWS, shards, earlier)
+    """Answers to one who asks; topics of every earlier snapshot are in two shards."""
+    before = [sources_of(each, [{"topics": each["topics"][half::2]} for half in (0, 1)]) for each in earlier]
+    snapshot = replace(sources_of(rows or ROWS, shards), earlier=before)
     (answers,) = ask(snapshot, [asker(snapshot, asked, **parts)], (), on_this_thread).values()
     assert not isinstance(answers, NoAnswer), answers
     return answers
@@ -195,6 +196,7 @@ def test_one_with_a_broken_question_gets_the_error_and_others_their_answers() ->
     fine_answers = answers.pop("fine")
     assert not isinstance(fine_answers, NoAnswer)
     assert fine_answers["bad"].one == {"a": 1}
+    assert answers.keys() == {"in a shard", "in the whole", "before"}
     for each in answers.values():
         assert isinstance(each, NoAnswer)
         assert "BinderException" in str(each)
@@ -223,13 +225,14 @@ def test_what_one_is_answered_is_not_anothers() -> None:
 
 
 def earlier(minutes: int, backlog: int = 7) -> Rows:
-    """A snapshot so many minutes ago."""
+    """A snapshot so many minutes ago, of the first topic of each namespace."""
     about = ABOUT | {"taken_at": NOW - timedelta(minutes=minutes)}
-    return {"snapshot": [about], "topics": [TOPICS[0] | {"backlog_bytes": backlog}], "brokers": [{"broker": "a:1"}]}
+    topics = [TOPICS[0] | {"backlog_bytes": backlog}, TOPICS[5] | {"backlog_bytes": 10 * backlog}]
+    return {"snapshot": [about], "topics": topics, "brokers": [{"broker": "a:1"}]}
 
 
 def test_a_look_back_knows_what_was_answered_and_ends_where_it_is_told() -> None:
-    """A look back reads earlier snapshots within its minutes, with their times, and can use the shards' answers."""
+    """A look back reads all shards of earlier snapshots within its minutes, and can use the answers of this one."""
     asked = Asked(
         shards={"mine": Question("select topic from raw_topics where backlog_bytes = 0")},
         earlier={
@@ -240,10 +243,10 @@ def test_a_look_back_knows_what_was_answered_and_ends_where_it_is_told() -> None
     )
     answers = answered(asked, shards=SHARDS, earlier=[earlier(10, 8), earlier(20, 9), earlier(30, 10)])
 
-    assert column(answers, "before", "backlog_bytes") == [8, 9]
-    assert column(answers, "before", "taken_at") == [NOW - timedelta(minutes=each) for each in (10, 20)]
+    assert column(answers, "before", "backlog_bytes") == [8, 9, 80, 90]
+    assert column(answers, "before", "taken_at") == [NOW - timedelta(minutes=each) for each in (10, 20, 10, 20)]
     assert len(answers["brokers_before"].rows) == 3
-    assert answers["newest"].one == {"at": NOW - timedelta(minutes=10), "n": 2}
+    assert answers["newest"].one == {"at": NOW - timedelta(minutes=10), "n": 4}
 
 
 def test_a_question_to_small_tables_is_asked_once_and_known_to_those_that_look_back() -> None:
@@ -261,7 +264,7 @@ def test_a_question_to_small_tables_is_asked_once_and_known_to_those_that_look_b
 
     assert (answers["listed"].rows, answers["listed"].count) == (({"broker": "b:1"},), 2)
     assert len(answers["topics_told"].rows) == len(SHARDS)
-    assert column(answers, "before", "broker") == ["b:1"]
+    assert column(answers, "before", "broker") == ["b:1", "b:1"]  # from each of its two shards
 
 
 @pytest.mark.parametrize("before", [[], [earlier(30)]], ids=["none", "too old"])

@@ -30,7 +30,7 @@ def age_quota(hours: int | None = 10, policy: QuotaPolicy = QuotaPolicy.HOLD) ->
 
 
 def ages(seconds: int, **more: Any) -> BacklogAges:
-    """Of one topic with a backlog so old."""
+    """Ages of backlogs where one topic has one, which is so many seconds old."""
     return msgspec.structs.replace(BacklogAges(oldest_seconds=seconds, topic=TOPIC, waiting=1), **more)
 
 
@@ -91,7 +91,7 @@ AGES: dict[str, tuple[Step, dict[str, Any], bool, bool, str]] = {
         {"backlog_ages": BacklogAges(), "retained_seconds": 11 * HOUR},
         True,
         True,
-        "",
+        "no topic has a backlog, of 10 h less 10 %",
     ),
     "removed": (age_quota(None), {"backlog_ages": None}, True, True, "no age quota is set"),
 }

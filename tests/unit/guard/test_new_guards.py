@@ -61,11 +61,16 @@ VIEWS = {
 
 @pytest.mark.parametrize(("seen", "words"), VIEWS.values(), ids=VIEWS)
 def test_a_move_is_stopped(seen: Seen, words: str | None) -> None:
-    """A move that is risky or beyond a limit is refused with the reason in words, and one at a limit passes."""
+    """A move that is risky or beyond a limit is refused with the reason in words, and one at a limit passes.
+
+    A move by an old snapshot has drifted.
+    """
     found = objection_to(a_step(), *seen)
 
+    drifted = words is not None and words.startswith("fresh_snapshot")
+    objection = Objection.DRIFTED if drifted else Objection.REFUSED
     assert (found is None) == (words is None)
-    assert words is None or (found is not None and found[1].startswith(words))
+    assert words is None or (found is not None and found[0] is objection and found[1].startswith(words))
 
 
 @pytest.mark.parametrize(

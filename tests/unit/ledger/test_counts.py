@@ -99,14 +99,17 @@ def test_what_no_longer_counts_does_not_wait(engine: Engine, write: LedgerWriter
 
 
 def test_a_question_that_ended_does_not_wait(engine: Engine, write: LedgerWriter) -> None:
-    """A question waits no longer after its end was recorded."""
-    asked(write)
-    question = NewQuestion(batch_id="b1", content_digest="0" * 64, goal="tc_balance")
-    write.record_plan(PLAN, NOW, questions=QuestionChanges(asked=(question,)))
-    assert len(counts_at(engine).waiting) == 1
+    """A question waits no longer after its end was recorded, and the other question of its plan still waits."""
+    plan = a_plan(a_batch(), a_batch(a_step(step_id="b2.s01"), batch_id="b2"))
+    both = [batch.batch_id for batch in plan.batches]
+    questions = tuple(NewQuestion(batch_id=each, content_digest="0" * 64, goal=f"goal of {each}") for each in both)
+    write.record_plan(plan, NOW, questions=QuestionChanges(asked=questions))
+    for each in both:
+        write.record_request(plan, each, RUN, NOW)
+    assert [question.batch_id for question in counts_at(engine).waiting] == ["b1", "b2"]
     end = Ending(question_id=1, reason=EndReason.NO_LONGER_PROPOSED, words="it went")
     write.record_plan(a_plan(snapshot_id="newer"), NOW, questions=QuestionChanges(ended=(end,)))
-    assert counts_at(engine).waiting == ()
+    assert [question.batch_id for question in counts_at(engine).waiting] == ["b2"]
 
 
 def test_a_batch_that_runs_says_how_far_it_is(engine: Engine, write: LedgerWriter) -> None:

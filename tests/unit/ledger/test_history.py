@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import select, text
 from sqlalchemy.exc import DBAPIError
 
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.ledger import history as module
+from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.events import EventKind
 from pulsar_steward.ledger.history import Filter, history, whole_story
 from pulsar_steward.ledger.read import LedgerReader
@@ -38,6 +39,8 @@ EVERYTHING = [
     EventKind.ASKED,
     EventKind.PLANNED,
 ]
+NO_EVENTS = {"policies", "batches", "questions", "messages", "deliveries"}
+"""Chained tables without events: parts of a plan or a request, and what people were told."""
 
 
 def told(engine: Engine, **chosen: str) -> list[EventKind]:
@@ -46,9 +49,17 @@ def told(engine: Engine, **chosen: str) -> list[EventKind]:
 
 
 def test_everything_is_told_in_the_chains_order(full: Engine) -> None:
-    """The history of a full ledger lists its events in the order of the chain, newest first."""
+    """The history of a full ledger lists every chained row as an event, in the order of the chain, newest first.
+
+    Rows that are parts of others, and what people were told, are no events.
+    """
     assert told(full) == EVERYTHING
     page = history(full, Filter())
+    names = [table.name for table in tables.CHAINED if table.name not in NO_EVENTS]
+    links = select(tables.CHAIN.c.sequence).where(tables.CHAIN.c.table_name.in_(names))
+    with full.connect() as connection:
+        newest_first = connection.execute(links.order_by(tables.CHAIN.c.sequence.desc())).scalars().all()
+    assert [event.sequence for event in page.events] == newest_first
     assert page.before is None
     assert page.head.sequence >= page.events[0].sequence
 

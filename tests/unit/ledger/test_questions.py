@@ -178,10 +178,11 @@ def test_all_questions_are_looked_at_by_one_query(asked: LedgerWriter, read: Led
 
 
 def test_nothing_is_kept_where_the_plan_cannot_be(asked: LedgerWriter, read: LedgerReader) -> None:
-    """Ends of questions are not recorded when their plan cannot be recorded."""
+    """Neither a plan nor ends of questions are recorded when the plan supersedes one that does not exist."""
     with pytest.raises(LedgerError):
         asked.record_plan(NEWER, AT, supersede=["no-such-plan"], questions=QuestionChanges(ended=(CHANGED,)))
     assert numbers(read) == [1, 2]
+    assert [row.plan_id for row in read.plans(PLAN.cluster)] == [PLAN.plan_id]
 
 
 def test_a_rejection_counts_until_somebody_answers_otherwise(asked: LedgerWriter, read: LedgerReader) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pulsar_steward.ledger.write import LedgerWriter
 
 DAY = timedelta(days=1)
+SECOND = timedelta(seconds=1)
 GOAL = "retention shop/orders"
 ASKED = QuestionChanges(asked=(NewQuestion(batch_id="b1", content_digest="0" * 64, goal=GOAL),))
 POLICY = Policy(approval=ApprovalPolicy(ask_again_minutes=120))
@@ -105,9 +106,11 @@ def test_how_long_what_is_silent(
     Other answers are not silent.
     """
     asked.record_answer(a_no(decision))
-    assert (decision in SILENT) is (rests != timedelta())
-    assert held(engine, AT + (rests or 1000 * DAY) - timedelta(seconds=1)) == ([decision] if decision in SILENT else [])
-    assert held(engine, AT + (rests or 1000 * DAY)) == ([decision] if rests is None else [])
+    silent = [] if rests == timedelta() else [decision]
+    end = AT + (1000 * DAY if rests is None else rests)
+    assert (decision in SILENT) is bool(silent)
+    assert [held(engine, at) for at in (AT + SECOND, end - SECOND)] == [silent, silent]
+    assert held(engine, end) == (silent if rests is None else [])
 
 
 def test_a_rollback_is_never_silent(write: LedgerWriter, engine: Engine) -> None:

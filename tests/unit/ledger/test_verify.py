@@ -39,15 +39,19 @@ def test_what_was_written_verifies(full: Engine, write: LedgerWriter) -> None:
 
 
 def test_rows_that_are_added_meanwhile_are_no_tampering(full: Engine) -> None:
-    """Rows that others add during the verification do not count as tampering."""
+    """Rows that others add during a verification do not count as tampering, and it does not see them."""
     other = open_ledger(full.url)
 
     def add(*_: object) -> None:
         say(other, Halt(cluster=PLAN.cluster, at=AT, halted=False, said_by="bob", reason="meanwhile"))
 
     event.listen(full, "after_cursor_execute", add)
-    assert verify_ledger(full).tampered == ()
-    require_untampered(full, PLAN.plan_id)
+    verdict = verify_ledger(full)
+    grown = verify_ledger(other).head
+    walked = require_untampered(full, PLAN.plan_id)
+    assert verdict.tampered == ()
+    assert verdict.head.sequence < grown.sequence
+    assert walked.head.sequence < verify_ledger(other).head.sequence
     other.dispose()
 
 
@@ -123,11 +127,20 @@ def test_a_link_that_was_mended_breaks_the_next(full: Engine) -> None:
 
 
 @pytest.mark.parametrize("which", [1, 5])
-def test_a_missing_link_is_found(full: Engine, which: int) -> None:
-    """A link that is missing from the chain is found and named by its number."""
-    with full.begin() as connection:
-        connection.execute(delete(tables.CHAIN).where(tables.CHAIN.c.sequence == which))
-    assert f"link {which} of the chain is missing" in {each.words for each in verify_ledger(full).tampered}
+@pytest.mark.parametrize("row_too", [False, True])
+def test_a_missing_link_is_found(full: Engine, which: int, *, row_too: bool) -> None:
+    """A link that is missing from the chain is found and named by its number, also where its row is missing too."""
+    of_link = tables.CHAIN.c.sequence == which
+    with forging(full) as connection:
+        link = connection.execute(select(tables.CHAIN).where(of_link)).mappings().one()
+        connection.execute(delete(tables.CHAIN).where(of_link))
+        if row_too:
+            table = next(each for each in tables.CHAINED if each.name == link["table_name"])
+            key = zip(key_columns(table), msgspec.json.decode(link["row_key"]), strict=True)
+            assert connection.execute(delete(table).where(*(table.c[name] == value for name, value in key))).rowcount
+    found = {each.words: each.damage for each in verify_ledger(full).tampered}
+    assert found.pop(f"link {which} of the chain is missing") is Damage.REMOVED
+    assert list(found.values()) == ([] if row_too else [Damage.INSERTED])
 
 
 def test_an_end_that_was_cut_off_is_found(full: Engine, write: LedgerWriter) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
@@ -82,8 +85,23 @@ def test_other_words_are_the_same_proposal(kind: str) -> None:
 
 
 def test_the_same_plan_is_the_same_bytes() -> None:
-    """Two plans made alike are equal to the byte."""
-    assert plan().encoded() == plan().encoded()
+    """A plan has the same bytes and id in processes with different hash seeds."""
+    code = (
+        "import sys; from tests.unit.model.builders import plan;"
+        " sys.stdout.buffer.write(plan().plan_id.encode() + plan().encoded())"
+    )
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    command = [sys.executable, "-c", code]
+    seen = {
+        subprocess.run(  # noqa: S603 - our own interpreter and code
+            command,
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": path},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert seen == {plan().plan_id.encode() + plan().encoded()}
     assert plan().plan_id == f"{plan().snapshot_id}-{plan().digest[:12]}"
 
 

@@ -28,5 +28,6 @@ def test_questions_are_where_airflow_has_them(voice: int, index: str, path: str,
 def test_other_addresses_are_told_apart() -> None:
     """A path that Airflow's pages do not have matches none of their routes."""
     routes = routes_below_runs()
+    assert routes >= {MAPPED, NOT_MAPPED}
     assert not any(leads_to("/dags/dag/runs/run/tasks/batch.approve/mapped/7/questions", each) for each in routes)
     assert not any(leads_to("/dags/dag/runs/run/required_actions/7", each) for each in routes)

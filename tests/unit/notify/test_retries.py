@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +15,7 @@ from tests.builders import NOW
 from tests.unit.notify.notices import a_notice
 
 MINUTE = timedelta(minutes=1)
+NOTIFY = Path(__file__).resolve().parents[3] / "dags" / "notify.py"
 
 
 def tried(*states: State) -> Queued:
@@ -51,5 +54,11 @@ def test_pauses_grow_to_an_hour() -> None:
 
 
 def test_no_two_workers_send_one_message_at_once() -> None:
-    """A claim is valid for longer than the time limit of the task that makes it."""
+    """A claim is valid for longer than `TELLING`, which the DAG's file sets as the limit of the task that makes it."""
     assert CLAIM_VALID > TELLING
+    found = ast.walk(ast.parse(NOTIFY.read_text(encoding="utf-8")))
+    [task] = [each for each in found if isinstance(each, ast.FunctionDef) and each.name == "notify"]
+    [decorator] = task.decorator_list
+    assert isinstance(decorator, ast.Call)
+    options = {each.arg: ast.unparse(each.value) for each in decorator.keywords}
+    assert (ast.unparse(decorator.func), options.get("execution_timeout")) == ("task", "TELLING")

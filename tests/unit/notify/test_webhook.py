@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -81,8 +82,11 @@ def test_nobody_there_is_told_without_secrets() -> None:
 def test_an_answer_that_never_ends_is_cut(http: HttpSink) -> None:
     """A call whose answer never ends fails by the total time limit, although each byte comes in time."""
     http.drip_seconds = 0.05
+    began = time.monotonic()
     with pytest.raises(NotDelivered):
         post(webhook_of(fields(port=http.port)), MESSAGE, seconds=60, total_seconds=0.5)
+    assert 0.5 <= time.monotonic() - began < 60
+    assert [each.path for each in http.posted] == ["/"]
 
 
 @pytest.mark.parametrize(

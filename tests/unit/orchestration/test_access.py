@@ -75,21 +75,24 @@ def test_a_login_alone_changes_nothing(admin: Any) -> None:
 
 
 def test_client_credentials_in_a_file(admin: Any, tmp_path: Path) -> None:
-    """Client credentials are read from a file, and the extra adds the audience."""
+    """Client credentials are read from a file, and what the extra says takes the place of what the file says."""
     file = tmp_path / "key.json"
-    file.write_text(json.dumps({"client_id": "c", "client_secret": SECRET, "issuer_url": "https://i"}))
+    told = {"client_id": "c", "client_secret": SECRET, "issuer_url": "https://i", "audience": "urn:file", "scope": "s"}
+    file.write_text(json.dumps(told))
     made = admin(extra={"oauth2_file": str(file), "audience": "urn:x"})
-    assert made.login == ClientCredentials("c", SecretStr(SECRET), issuer_url="https://i", audience="urn:x")
+    assert made.login == ClientCredentials("c", SecretStr(SECRET), issuer_url="https://i", audience="urn:x", scope="s")
 
 
 def test_a_token_file(admin: Any, tmp_path: Path) -> None:
-    """A token file that cannot be read is an error at once; otherwise its token and its path are kept."""
+    """A token file that cannot be read is an error at once; otherwise its present token and its path are kept."""
     file = tmp_path / "token"
     with pytest.raises(ConfigurationError, match="cannot be read"):
         admin(extra={"token_file": str(file)})
     file.write_text(f"{SECRET}\n")
     made = admin(extra={"token_file": str(file)})
     assert (made.token, made.token_file) == (SecretStr(SECRET), str(file))
+    file.write_text("another\n")
+    assert admin(extra={"token_file": str(file)}).token == SecretStr("another")
 
 
 def test_transport(admin: Any) -> None:
@@ -232,12 +235,15 @@ def test_by_default_only_folders_for_pulsar_are(file: str, admin: Any, monkeypat
 
 
 def test_home_holds_secrets_too(admin: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The folder `secrets` of Steward's home may hold a token file where no other folder is named."""
+    """By default a token file may be in the folder `secrets` of Steward's home, and nowhere else in that home."""
     monkeypatch.delenv(FOLDERS)
     monkeypatch.setenv("STEWARD_HOME", str(tmp_path))
     (tmp_path / "secrets").mkdir()
     (tmp_path / "secrets" / "token").write_text(SECRET)
     assert admin(extra={"token_file": str(tmp_path / "secrets" / "token")}).token == SecretStr(SECRET)
+    (tmp_path / "token").write_text(SECRET)
+    with pytest.raises(ConfigurationError, match=FOLDERS):
+        admin(extra={"token_file": str(tmp_path / "token")})
 
 
 class Client:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pendulum
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pulsar_steward.ledger.rows import Decision, Origin
@@ -127,10 +127,14 @@ def test_whatever_is_no_plain_yes_permits_nothing(given_event: Any, decision: st
     assert (answer.step_ids, answer.digest, answer.expires_at) == ((), None, None)
 
 
-def test_the_comment_is_kept() -> None:
-    """The comment of a rejection is kept without the blanks around it."""
-    answer = answer_to(event(chosen_options=[REJECT], params_input={"comment": "  not today\n"}))
-    assert answer.comment == "not today"
+@pytest.mark.parametrize(
+    ("choice", "decision"),
+    [(APPROVE, Decision.APPROVED), (REJECT, Decision.REJECTED), (SNOOZE, Decision.SNOOZED)],
+)
+def test_the_comment_is_kept(choice: str, decision: Decision) -> None:
+    """The comment of an approval, a rejection and a snooze is kept without the blanks around it."""
+    answer = answer_to(event(chosen_options=[choice], params_input={"steps": list(IDS), "comment": "  this time\n"}))
+    assert (answer.decision, answer.comment) == (decision, "this time")
 
 
 ANYTHING = st.recursive(
@@ -159,6 +163,8 @@ EVENTS = st.fixed_dictionaries(
 )
 
 
+@example(event())
+@example(ticked("b1.s02"))
 @given(EVENTS)
 def test_no_event_whatsoever_is_an_approval_unless_it_is_a_plain_yes(given_event: dict[str, Any]) -> None:
     """No event raises an error, and an approval needs exactly the one option, a name, and known ticked steps."""

@@ -174,11 +174,15 @@ def test_the_same_is_asked_once_and_stays_as_fresh_as_it_was_seen(engine: Engine
 
 
 def test_a_question_is_asked_anew_where_its_answer_would_be_refused(engine: Engine) -> None:
-    """A question that was asked under a stricter policy ends, and its batch is asked anew under the looser one."""
-    assert published(engine, SAME, 1, LOOSER).ask
-    over = LedgerReader(engine).questions.over(NEW.plan_id, "b1")
-    assert over is not None
-    assert "asked under a stricter policy" in over
+    """A question asked under a stricter policy ends, and its batch is asked anew once, under the looser one."""
+    looser = msgspec.structs.replace(SAME, policy_digest=LOOSER.digest)
+    assert published(engine, looser, 1, LOOSER).ask
+    end = LedgerReader(engine).questions.end(NEW.plan_id, "b1")
+    assert end is not None
+    assert (end.reason, end.by_plan_id) == (EndReason.POLICY_LOOSENED, looser.plan_id)
+    assert "asked under a stricter policy" in end.words
+    assert not published(engine, msgspec.structs.replace(looser, snapshot_id="still looser"), 2, LOOSER).ask
+    assert not published(engine, msgspec.structs.replace(SAME, snapshot_id="restored"), 3).ask
 
 
 def test_a_question_that_was_asked_under_a_stricter_policy_is_asked_anew(engine: Engine) -> None:

@@ -22,6 +22,12 @@ from pulsar_steward.orchestration.remediating import RemediateParams, wanted_by
             {"cluster": "demo"}, [{"cluster": "east", "plan_id": "p1"}], [("east", "p1", ())], id="a publication"
         ),
         pytest.param(
+            {"cluster": "demo", "kinds": ["tc_balance"]},
+            [{"cluster": "east", "plan_id": "p1"}],
+            [("east", "p1", ("tc_balance",))],
+            id="only some kinds of a publication",
+        ),
+        pytest.param(
             {"cluster": "demo", "kinds": None},
             [
                 {"cluster": "west", "plan_id": "w1"},
@@ -37,7 +43,7 @@ from pulsar_steward.orchestration.remediating import RemediateParams, wanted_by
 def test_what_a_run_is_about(
     params: dict[str, Any], published: list[dict[str, Any]], wanted: list[tuple[str, str | None, tuple[str, ...]]]
 ) -> None:
-    """Publications take precedence over a run's parameters, and clusters come in order of their names."""
+    """Publications take precedence over a run's cluster and plan, and clusters come in order of their names."""
     expected = tuple(
         RemediateParams(
             cluster=cluster,

@@ -15,7 +15,7 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.providers.standard.triggers.hitl import HITLTrigger
 from airflow.triggers.base import TriggerEvent
 from sqlalchemy import create_engine
-from sqlalchemy.pool import QueuePool
+from sqlalchemy.event import listen
 
 from pulsar_steward.apply.gate import ask_for_permit
 from pulsar_steward.errors import LedgerError, Refused
@@ -182,21 +182,23 @@ def test_a_question_that_comes_later_is_looked_for_as_well(monkeypatch: pytest.M
 
 
 def test_a_look_opens_the_ledger_once_and_closes_it(site: Worksite, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A look reads all questions through one engine, reports those that ended, and returns its connections."""
+    """A look reads all questions through one connection of one engine, reports those that ended, and closes it."""
     plan = a_question_of(site)
     site.end(plan)
     opened: list[Engine] = []
+    happened: list[str] = []
 
     def ledger() -> Engine:
         opened.append(create_engine(site.engine.url))
+        for name in ("checkout", "checkin", "close"):
+            listen(opened[-1], name, lambda *_, name=name: happened.append(name))
         return opened[-1]
 
     monkeypatch.setattr(connections, "ledger", ledger)
     over = question_poll.read_over([(plan.plan_id, "b1"), ("another", "b1")])
     assert over == {(plan.plan_id, "b1"): site.ledger.questions.over(plan.plan_id, "b1")}
-    (engine,) = opened
-    assert isinstance(engine.pool, QueuePool)
-    assert engine.pool.checkedin() == 0
+    assert len(opened) == 1
+    assert happened == ["checkout", "checkin", "close"]
 
 
 def test_a_trigger_that_is_started_anew_waits_for_the_same() -> None:
@@ -369,7 +371,7 @@ def test_a_question_may_be_snoozed_or_never_wanted(
 
 
 def test_a_snooze_is_kept_and_permits_nothing(site: Worksite) -> None:
-    """A snooze is recorded with the time of its end, and the batch gets no permit."""
+    """A snooze is recorded with the time of its end, silences its batch until then, and gives it no permit."""
     plan = a_setting_of(site)
     site.ask(plan)
     event = an_approval(site) | {"chosen_options": [SNOOZE]}
@@ -377,7 +379,11 @@ def test_a_snooze_is_kept_and_permits_nothing(site: Worksite) -> None:
     told = a_task(plan).execute_complete(a_context(), event)
     assert told["decision"] == Decision.SNOOZED.value
     (answer,) = site.ledger.answers(plan.plan_id, "b1")
-    assert (answer.decision, answer.silent_until) == (Decision.SNOOZED, event["responded_at"] + timedelta(days=2))
+    until = event["responded_at"] + timedelta(days=2)
+    assert (answer.decision, answer.silent_until) == (Decision.SNOOZED, until)
+    before, after = (site.ledger.questions.silences(plan.cluster, until + timedelta(seconds=by)) for by in (-1, 0))
+    assert [(each.answer_id, each.until, each.until_worse) for each in before] == [(answer.answer_id, until, False)]
+    assert after == ()
     with pytest.raises(Refused, match="snoozed"):
         ask_for_permit(site.ledger, plan.plan_id, "b1", RUN, site.clock(), site.policy)
 

@@ -69,11 +69,13 @@ def test_ways_back_of_different_batches_wait_side_by_side(site: Worksite) -> Non
 
 
 def test_remediation_does_not_take_a_way_back_for_the_newest_plan(site: Worksite) -> None:
-    """Remediation asks about the newest proposal, also where a rollback was planned after it."""
+    """Remediation asks about the newest proposal where a rollback was planned after it, which has to be named."""
     plan = moved(site)
-    rolling_back.choose(LAST, RUN)
+    (back,) = rolling_back.choose(LAST, RUN)
     (ref,) = choose_remedy([RemediateParams(cluster=CLUSTER, plan_id=None)], "pulsar_remediate/manual")
     assert ref["plan_id"] == plan.plan_id
+    (named,) = choose_remedy([RemediateParams(cluster=CLUSTER, plan_id=back["plan_id"])], "pulsar_remediate/manual")
+    assert named == back
 
 
 def test_a_dry_run_of_a_way_back_is_kept_and_supersedes_nothing(site: Worksite) -> None:

@@ -121,7 +121,10 @@ def test_it_is_said_who_wants_it_so_and_why() -> None:
 
 
 def test_whatever_was_said_and_whatever_is_seen() -> None:
-    """In every combination a batch is asked exactly if no snooze or `never` holds for its goal."""
+    """In every combination a batch is asked exactly if no snooze or `never` holds for its goal.
+
+    A question that waits for the same is confirmed all the same; one that is over stands while its goal is silent.
+    """
     batches = (None, SHOP, SHOP_LATER, WORSE, BANK)
     noes = (None, silenced(SHOP), silenced(SHOP, until_worse=False), silenced(SHOP, days=None))
     for old, state, new, first, second, view in product(batches, State, batches, noes, noes, View):
@@ -132,12 +135,13 @@ def test_whatever_was_said_and_whatever_is_seen() -> None:
         case = (old, state, new, first, second, view)
         of_shop = new is not None and goal_of(new) == goal_of(SHOP)
         in_force = [each for each in silences if not (each.until_worse and new is WORSE)]
+        without = decided([] if new is None else [new], standing=standing, view=view)
         if of_shop and in_force:
-            assert asks == [], case
-            if old is not None and state is State.OVER and goal_of(old) == goal_of(SHOP):
-                assert ended == [], case
+            assert (asks, confirmed) == ([], in_short(without)[1]), case
+            over = old is not None and state is State.OVER and goal_of(old) == goal_of(SHOP)
+            stands = old is None or state is State.IN_USE or over or bool(confirmed) or view is View.PARTIAL
+            assert ended == ([] if stands else [(1, "no_longer_proposed", None)]), case
         else:
-            without = decided([] if new is None else [new], standing=standing, view=view)
             assert (asks, confirmed) == in_short(without)[:2], case
             assert [(number, by) for number, _, by in ended] == [(n, by) for n, _, by in in_short(without)[2]], case
         assert not (confirmed and ended), case

@@ -97,10 +97,13 @@ def test_a_question_that_ends_meanwhile_leaves_nothing_behind(site: Worksite, op
 
 @pytest.mark.parametrize("event", [{END: "made up"}, {OPENED: "whenever"}, {}])
 def test_what_the_trigger_says_decides_nothing(site: Worksite, opens: datetime, event: dict[str, Any]) -> None:
-    """For any event of the trigger the batch is deferred again while its question stands and the window is shut."""
+    """For any event of the trigger the batch waits for the same window while its question stands and that is shut."""
     plan = approved_until(site, opens + timedelta(minutes=60))
-    with pytest.raises(TaskDeferred):
+    with pytest.raises(TaskDeferred) as deferred:
         a_task(plan).execute_in_window(a_context(), event)
+    assert isinstance(deferred.value.trigger, WindowTrigger)
+    assert (deferred.value.trigger.opens_at, deferred.value.method_name) == (opens, "execute_in_window")
+    assert site.untouched()
 
 
 def test_an_approval_that_is_over_by_then_does_not_wait(site: Worksite, opens: datetime) -> None:

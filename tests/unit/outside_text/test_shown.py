@@ -64,13 +64,27 @@ def test_json_means_the_same(words: str) -> None:
     assert shown_json(msgspec.json.format(document, indent=2)).count(b"\n") == 5
 
 
+class ForeignRecord(logging.LogRecord):
+    """A log record as another library makes it."""
+
+
 def test_logs_are_shown_once_however_often_that_is_asked_for() -> None:
-    """Importing the library installs its factory of log records, and installing it again changes nothing."""
+    """Importing the library installs its factory of log records; installing it again wraps only that of others."""
     factory = logging.getLogRecordFactory()
     show_logs()
 
     assert isinstance(factory, ShownRecords)
     assert logging.getLogRecordFactory() is factory
+
+    logging.setLogRecordFactory(ForeignRecord)
+    try:
+        show_logs()
+        make = logging.getLogRecordFactory()
+    finally:
+        logging.setLogRecordFactory(factory)
+    record = make("pulsar_steward.apply", logging.INFO, "file", 1, "a\nb", (), None)
+    assert isinstance(record, ForeignRecord)
+    assert record.getMessage() == r"a\nb"
 
 
 def test_records_of_others_are_left_alone() -> None:

@@ -61,8 +61,13 @@ def test_cards_say_what_matters(client: Client) -> None:
 
 
 def test_a_cluster_shows_guide_findings_brokers_bundles_and_plans(client: Client) -> None:
-    """The cluster page shows findings by pages, brokers, bundles, the backlog and plans."""
+    """The cluster page shows findings by pages, the gravest first, brokers, bundles, the backlog and plans."""
     read = words(client, "/clusters/east")
+    pages = [client.get(f"/clusters/east?page={page}").text for page in (1, 2)]
+    severities = re.findall(r'<tr class="row"><td><span class="pill (critical|warning|info)">', "".join(pages))
+    assert len(severities) == 50
+    assert list(dict.fromkeys(severities)) == ["critical", "warning", "info"]
+    assert severities == sorted(severities, key=["critical", "warning", "info"].index)
     for said in (
         "Findings 50",
         "page 1 of 2",
@@ -364,10 +369,18 @@ def test_a_cluster_that_was_planned_for_and_never_observed(shown_folder: Path, p
 def test_every_table_that_scrolls_can_be_reached_by_keyboard(client: Client, plans: Plans) -> None:
     """Every part that scrolls takes the focus and has a name, and headings go down by one level at most."""
     plan = f"/plans/{plans['east'].plan_id}"
-    for path in ("/", "/clusters/east", plan, f"{plan}/steps/b1.s01", "/history"):
+    scrolls: dict[str, list[str]] = {
+        "/": [],
+        "/clusters/east": ["Findings", "Brokers", "Restarts", "Backlog", "Delayed messages", "Plans"],
+        plan: ["Placement", "Steps of b1", "Steps of b2", "Events"],
+        f"{plan}/steps/b1.s01": ["Events"],
+        "/history": ["Events"],
+    }
+    for path, names in scrolls.items():
         page = client.get(path).text
         scrolling = re.findall(r'<div class="scroll[^>]*>', page)
-        assert all('role="region"' in each and 'aria-label="' in each and 'tabindex="0"' in each for each in scrolling)
+        assert all('role="region"' in each and 'tabindex="0"' in each for each in scrolling)
+        assert [name for each in scrolling for name in re.findall(r'aria-label="([^"]+)"', each)] == names, path
         levels = [int(level) for level in re.findall(r"<h([1-6])[ >]", page[: page.index("<dialog")])]
         assert levels[0] == 1
         assert all(deeper - level <= 1 for level, deeper in pairwise(levels)), path

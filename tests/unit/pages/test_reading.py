@@ -89,6 +89,7 @@ def test_a_snapshot_that_is_known_is_not_read_again(
     client = Client(make_app(sources_of(shown_folder), lambda: None))
     for path in paths(shown_folder, plans):
         client.get(path)
+    assert counting.opened.total() > 0
     counting.opened.clear()
     for path in paths(shown_folder, plans):
         client.get(path)

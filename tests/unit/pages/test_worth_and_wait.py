@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
+from sqlalchemy import update
 
 from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.ledger.tables import PLANS
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.pages.app import make_app
@@ -85,7 +87,7 @@ def test_worth_and_risk_are_on_the_page(tmp_path: Path, writer: LedgerWriter) ->
 
 
 def test_what_waits_is_listed_by_its_worth(tmp_path: Path, writer: LedgerWriter) -> None:
-    """Questions that wait are listed by their batches' worth, not by when they were asked."""
+    """Questions that wait are listed by their batches' worth, not by when they were asked; unreadable ones are last."""
     found = a_finding(Severity.CRITICAL)
     grave = msgspec.structs.replace(quota_batch(), findings=(found,))
     soon = a_batch(
@@ -94,5 +96,11 @@ def test_what_waits_is_listed_by_its_worth(tmp_path: Path, writer: LedgerWriter)
     plan, telling = recorded(writer, tc_batch("east"), grave, soon)
     for minute, batch_id in enumerate(("b1", "b3", "b2")):
         telling.asked(plan, batch_id, f"pulsar_remediate/r/{minute}", NOW - timedelta(minutes=9 - minute))
+    unreadable, telling = recorded(writer, msgspec.structs.replace(grave, batch_id="b4"))
+    telling.asked(unreadable, "b4", "pulsar_remediate/r/3", NOW - timedelta(minutes=10))
+    engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    with engine.begin() as connection:
+        connection.execute(update(PLANS).where(PLANS.c.plan_id == unreadable.plan_id).values(document="{}"))
+    engine.dispose()
     (card,) = cluster_cards(sources_of(tmp_path))
-    assert [each.batch_id for each in card.waiting] == ["b2", "b3", "b1"]
+    assert [each.batch_id for each in card.waiting] == ["b2", "b3", "b1", "b4"]

@@ -106,6 +106,7 @@ def test_delays_without_a_bound_get_one(
     assert last.after == tuple(step.step_id for step in steps(proposal)[:-1])
     assert isinstance(last.undo, ChangeSetting)
     assert last.undo.after is None
+    assert all(step.guards for step in steps(proposal))
     assert all(result.passed for step in steps(proposal) for result in step.guards)
 
 

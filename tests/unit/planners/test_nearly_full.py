@@ -103,6 +103,7 @@ def test_it_is_raised_as_far_as_the_forecast_needs(fields: dict[str, Any], megab
     assert isinstance(step.undo, ChangeSetting)
     assert step.undo.after == HOLD
     assert proposal.batches[0].kind == "backlog_quota"
+    assert step.guards
     assert all(result.passed for result in step.guards)
 
 
@@ -251,6 +252,7 @@ def test_the_order_of_findings_changes_no_batch() -> None:
     findings = (found(CARTS), found(ORDERS), found(ORDERS, check="backlog-growing", bytes_percent=0))
     facts = (a_namespace(CARTS), a_namespace())
     one, other = proposed(*facts, findings=findings), proposed(*facts, findings=findings[::-1])
+    assert len(one.batches) == 2
     assert [msgspec.structs.replace(batch, findings=()) for batch in one.batches] == [
         msgspec.structs.replace(batch, findings=()) for batch in other.batches
     ]

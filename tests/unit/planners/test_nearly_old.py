@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from pulsar_steward.facts.backlogs import BacklogAges
@@ -12,7 +13,7 @@ from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, S
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.model.units import DAY, HOUR
 from pulsar_steward.planners.registry import proposals_of
-from pulsar_steward.planners.settings.facts import BacklogSample, NamespaceFact, TopicFact
+from pulsar_steward.planners.settings.facts import BacklogSample, FullTopic, NamespaceFact, TopicFact
 from pulsar_steward.planners.settings.nearly_full import PLANNER as NEARLY_FULL
 from pulsar_steward.planners.settings.nearly_old import PLANNER as NEARLY_OLD
 from tests.builders import NOW, a_policy, planning_facts_with
@@ -20,9 +21,10 @@ from tests.builders import NOW, a_policy, planning_facts_with
 if TYPE_CHECKING:
     from pulsar_steward.planners.base import Proposal
 
-ORDERS = "shop/orders"
+ORDERS, CARTS = "shop/orders", "shop/carts"
+GIB = 1 << 30
 TOPIC = f"persistent://{ORDERS}/t-0"
-RETENTION, AGE, TTL = SettingName.RETENTION, SettingName.AGE_QUOTA, SettingName.TTL
+RETENTION, AGE, SIZE, TTL = SettingName.RETENTION, SettingName.AGE_QUOTA, SettingName.SIZE_QUOTA, SettingName.TTL
 EVICT = QuotaPolicy.EVICT
 
 
@@ -79,6 +81,7 @@ def test_it_is_raised_as_far_as_the_forecast_needs() -> None:
     assert batch.kind == "backlog_quota"
     assert isinstance(step.undo, ChangeSetting)
     assert step.undo.after == days(2)
+    assert step.guards
     assert all(result.passed for result in step.guards)
 
 
@@ -183,13 +186,26 @@ def test_a_topic_that_is_nearer_to_its_size_quota_is_not_answered() -> None:
 
 
 def test_each_of_two_topics_is_answered_by_one_planner() -> None:
-    """A topic near its age quota gets a batch from the planner of age quotas and nothing from that of size quotas."""
+    """Of two topics, each gets one batch, from the planner of the quota, by age or by size, that it is near to."""
+    near = f"persistent://{CARTS}/t-0"
+    carts = msgspec.structs.replace(
+        a_namespace({SIZE: BacklogQuota(limit_bytes=GIB, policy=QuotaPolicy.HOLD)}),
+        namespace=CARTS,
+        full=(FullTopic(topic=near, backlog_bytes=GIB * 9 // 10, bytes_per_second=1.0, seconds=HOUR),),
+    )
+    by_bytes = {"bytes_percent": 90, "backlog_bytes": GIB * 9 // 10, "limit_bytes": GIB}
     facts = planning_facts_with(
         3,
-        findings=(found(),),
-        namespaces=(a_namespace(),),
+        findings=(found(), found(near, hours=1, **by_bytes)),
+        namespaces=(carts, a_namespace()),
         quotas_are_checked=True,
         clocks_differ_milliseconds=0,
     )
     by_size, by_age = proposals_of((NEARLY_FULL, NEARLY_OLD), facts)
-    assert (len(by_size.batches), by_size.notes, len(by_age.batches)) == (0, (), 1)
+    assert (by_size.notes, by_age.notes) == ((), ())
+    assert [name for name, _ in changes(by_size)] == [SIZE]
+    assert [name for name, _ in changes(by_age)] == [AGE]
+    assert [batch.findings for batch in (*by_size.batches, *by_age.batches)] == [
+        (facts.findings[1],),
+        (facts.findings[0],),
+    ]

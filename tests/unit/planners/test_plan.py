@@ -7,6 +7,7 @@ import pytest
 
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.numbering import batch_id, renumbered, step_id
+from pulsar_steward.model.worth import SECONDS_TO_QUOTA
 from pulsar_steward.planners.base import Proposal
 from pulsar_steward.planners.registry import assemble, make_plan
 from tests.builders import (
@@ -44,10 +45,14 @@ def test_renumbered_refuses_foreign_steps() -> None:
 
 
 def test_order_of_batches() -> None:
-    """Batches of coordinators come first, then those with worse findings; equally urgent ones are sorted by title."""
+    """Coordinators come first, then worse findings, then sooner full quotas; all else equal, kind and title decide."""
+    soon, later = (msgspec.structs.replace(a_finding(), figures={SECONDS_TO_QUOTA: each}) for each in (60, 3600))
     batches = [
         a_batch(kind="split", title="b"),
         a_batch(kind="split", title="a"),
+        a_batch(kind="quota", title="d"),
+        a_batch(kind="split", title="e", findings=(later,)),
+        a_batch(kind="split", title="f", findings=(soon,)),
         a_batch(kind="quota", findings=()),
         a_batch(kind="split", title="c", findings=CRITICAL),
         a_batch(kind="tc_balance"),
@@ -56,9 +61,12 @@ def test_order_of_batches() -> None:
     assert [(batch.batch_id, batch.kind, batch.title) for batch in plan.batches] == [
         ("b1", "tc_balance", "made up"),
         ("b2", "split", "c"),
-        ("b3", "split", "a"),
-        ("b4", "split", "b"),
-        ("b5", "quota", "made up"),
+        ("b3", "split", "f"),
+        ("b4", "split", "e"),
+        ("b5", "quota", "d"),
+        ("b6", "split", "a"),
+        ("b7", "split", "b"),
+        ("b8", "quota", "made up"),
     ]
 
 

@@ -43,8 +43,8 @@ TABLES: dict[str, Rows] = {
         a_topic("t", 100, 1000),
         a_topic("u", 300, 300, 10.0),
         a_topic("v", 0, 50),
-        a_topic("big-partition-0", 5, 5, 1.0),
-        a_topic("big-partition-1", 9, 9, 3.0),
+        a_topic("big-partition-0", 9, 9, 3.0),
+        a_topic("big-partition-1", 5, 5, 1.0),
         a_topic("__change_events", 10**9, 10**9),
     ],
     "subscriptions": [
@@ -86,7 +86,7 @@ def test_a_namespace_is_known_by_what_its_topics_hold(snapshot: Snapshot) -> Non
 
 
 def test_only_topics_that_retain_themselves_are_looked_at_for_a_quota_of_their_own(snapshot: Snapshot) -> None:
-    """Facts are read of topics that have a warning and a retention of their own, with their largest figures."""
+    """Facts are read of topics with a warning and a retention of their own, with the largest figures of partitions."""
     (fact,) = topic_facts(snapshot, snapshot.findings())
 
     assert (fact.subject, fact.topic) == (named("big-partition-1")["topic"], named("big")["topic"])

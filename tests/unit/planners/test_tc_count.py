@@ -70,6 +70,7 @@ def test_what_a_person_reads(golden: Golden) -> None:
     (batch,) = PLANNER.proposal(facts()).batches
     (step,) = batch.steps
     assert (batch.kind, step.undo, step.touched.clients) == (TC_COUNT, None, 0)
+    assert step.guards
     assert all(result.passed for result in step.guards)
     golden(f"{batch.title}\n{step.why}\n{step.effect}\n{step.undo_note}")
 

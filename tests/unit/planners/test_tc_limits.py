@@ -112,6 +112,9 @@ def test_draining_broker_only_gives() -> None:
     assert after(planning_facts_with(3, ALL_ON_ONE, policy=draining_2)) == [8, 8, 0]
     draining_0 = a_policy(brokers={"draining": (broker(0),)})
     assert max(after(planning_facts_with(3, ALL_ON_ONE, policy=draining_0))) == 6
+    less_than_its_share = hashed_tc_bundles([broker(0)] * 2 + [broker(1)] * 14, 16)
+    assert after(planning_facts_with(3, less_than_its_share)) == [5, 6, 5]
+    assert after(planning_facts_with(3, less_than_its_share, policy=draining_0)) == [2, 7, 7]
 
 
 def test_isolation_excludes_targets() -> None:

@@ -7,7 +7,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import msgspec
-from hypothesis import given, settings
+import pytest
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pulsar_steward.model.bundles import TC_NAMESPACE
@@ -16,7 +17,17 @@ from pulsar_steward.model.step import SplitBundle, UnloadBundle
 from pulsar_steward.model.units import counted
 from pulsar_steward.planners.tc.balance import PLANNER
 from pulsar_steward.planners.tc.survey import targets_of
-from tests.builders import NOW, a_policy, broker, coordinators_in, equal_ranges, planning_facts_with, tc_bundle
+from tests.builders import (
+    NOW,
+    a_policy,
+    broker,
+    coordinators_in,
+    counted_tc_bundles,
+    equal_ranges,
+    hashed_tc_bundles,
+    planning_facts_with,
+    tc_bundle,
+)
 from tests.unit.planners.replay import Replay
 
 if TYPE_CHECKING:
@@ -71,6 +82,19 @@ def scenes(draw: st.DrawFn) -> PlanningFacts:
     )
 
 
+MOVED = planning_facts_with(3, hashed_tc_bundles([broker(0)] * 16, 16))
+"""Many bundles on one of three brokers: moves alone even that out."""
+SPLIT = planning_facts_with(3, counted_tc_bundles([(broker(0), 6)]))
+"""All coordinators in one bundle: it has to be split first."""
+
+
+@pytest.mark.parametrize(("planning", "kinds"), [(MOVED, {UnloadBundle}), (SPLIT, {SplitBundle, UnloadBundle})])
+def test_the_examples_are_balanced(planning: PlanningFacts, kinds: set[type[object]]) -> None:
+    """The plans of the examples have moves, and those of the second one splits as well."""
+    batches = PLANNER.proposal(planning).batches
+    assert {type(step.change) for batch in batches for step in batch.steps} == kinds
+
+
 def spread(placements: Iterable[Placement], targets: Iterable[str]) -> int:
     """The most on any broker minus the fewest on one that may take more."""
     loads = {placement.broker: placement.count for placement in placements}
@@ -94,6 +118,8 @@ def test_ends_even_where_bundles_allow(planning: PlanningFacts) -> None:
 
 
 @quick
+@example(MOVED)
+@example(SPLIT)
 @given(scenes())
 def test_never_less_even(planning: PlanningFacts) -> None:
     """Every batch makes the placement more even: the sum of squared counts falls and the spread does not grow."""
@@ -103,6 +129,8 @@ def test_never_less_even(planning: PlanningFacts) -> None:
 
 
 @quick
+@example(MOVED)
+@example(SPLIT)
 @given(scenes())
 def test_steps_lead_to_what_is_promised(planning: PlanningFacts) -> None:
     """The steps, carried out in order, lead from exactly `before` to exactly `after`, and lose no coordinator."""
@@ -116,6 +144,8 @@ def test_steps_lead_to_what_is_promised(planning: PlanningFacts) -> None:
 
 
 @quick
+@example(MOVED)
+@example(SPLIT)
 @given(scenes())
 def test_each_effect_is_what_happens(planning: PlanningFacts) -> None:
     """Each move's effect states the counts of both brokers before and after it as they are at that moment."""
@@ -133,6 +163,8 @@ def test_each_effect_is_what_happens(planning: PlanningFacts) -> None:
 
 
 @quick
+@example(MOVED)
+@example(SPLIT)
 @given(scenes())
 def test_moves_are_few_and_permitted(planning: PlanningFacts) -> None:
     """Each bundle moves at most once, to a permitted broker, past all guards; moves are no more than coordinators."""
@@ -141,10 +173,13 @@ def test_moves_are_few_and_permitted(planning: PlanningFacts) -> None:
         bundles = [move.bundle for move in moves(batch)]
         assert len(bundles) == len(set(bundles)) <= sum(placement.count for placement in batch.before)
         assert all(move.target in targets and move.target != move.source for move in moves(batch))
+        assert all(step.guards for step in batch.steps)
         assert all(result.passed for step in batch.steps for result in step.guards)
 
 
 @quick
+@example(MOVED)
+@example(SPLIT)
 @given(scenes())
 def test_splits_come_first_and_are_used(planning: PlanningFacts) -> None:
     """Splits precede all moves, and the two halves of a split end on different brokers."""

@@ -313,31 +313,42 @@ def test_every_scope_is_one_of_a_section() -> None:
         assert not info.reads or info.scope is Scope.NAMESPACE
 
 
+WARNINGS = {
+    "ack_holes": "warning_percent",
+    "consumer_fanout": "warning_consumers",
+    "producer_fanout": "warning_producers",
+}
+
+
 @pytest.mark.parametrize(
-    ("sections", "parts", "names"),
+    ("sections", "values", "names"),
     [
         (
             ("ack_holes",),
-            {"acme/orders": 30, "acme/x": 40, "other/one": 40, "o/o": 60},
+            {"acme/orders": [30], "acme/x": [40], "other/one": [40], "o/o": [60]},
             [["acme", "other/one"], ["acme/orders"]],
         ),
-        (("consumer_fanout",), {"acme/x": 60, "acme/same": 60, "o/o": 60}, [["acme"]]),
-        (("producer_fanout",), {"acme/orders": 60, "o/o": 60}, []),
-        (("producer_fanout", "ack_holes"), {"acme/orders": 30, "o/o": 60}, [["acme", "other/one"], ["acme/orders"]]),
+        (("consumer_fanout",), {"acme/x": [3000], "acme/same": [2000], "o/o": [2000]}, [["acme"]]),
+        (("producer_fanout",), {"acme/orders": [1000], "o/o": [1000]}, []),
+        (
+            ("producer_fanout", "ack_holes"),
+            {"acme/orders": [1000, 30], "o/o": [1000, 60]},
+            [["acme", "other/one"], ["acme/orders"]],
+        ),
     ],
 )
 def test_namespaces_divide_by_the_values_in_force(
-    sections: tuple[str, ...], parts: dict[str, int], names: list[list[str]]
+    sections: tuple[str, ...], values: dict[str, list[int]], names: list[list[str]]
 ) -> None:
     """Namespaces with equal values in force form one part, and differences in other sections do not divide them."""
     policy = parse_policy(LAYERED, name="p").for_cluster("west")
     division = divided(policy, sections)
 
     assert [division.names(part) for part in range(1, len(division.policies))] == names
-    for namespace, percent in parts.items():
+    for namespace, expected in values.items():
         own, told = policy.for_namespace(namespace), division.policies[division.part_of(namespace)]
         assert [getattr(told, each) for each in sections] == [getattr(own, each) for each in sections]
-        assert "ack_holes" not in sections or own.ack_holes.warning_percent == percent
+        assert [getattr(getattr(told, each), WARNINGS[each]) for each in sections] == expected
 
 
 NEVER_ASKED: dict[str, Any] = {

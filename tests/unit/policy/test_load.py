@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 from pydantic import BaseModel, ValidationError
@@ -19,7 +19,7 @@ seconds minutes milliseconds minute hour hours percent mean others bytes mebibyt
 redirects snapshots coordinators bundles bundle topics subscriptions subscription consumers
 producers clients messages message entries buckets nodes node brokers broker cluster namespaces
 signs suspects step steps second tasks operations collections switches threads requests files moves changes turnovers
-splits bookies connections days transactions processors ledgers
+splits bookies connections days transactions processors ledgers people
 """
 UNITS = frozenset(UNIT_WORDS.split())
 """What a whole number counts; one of these words is in every such key's name."""
@@ -116,18 +116,27 @@ def test_a_folder_is_no_policy(tmp_path: Path) -> None:
         load_policy(tmp_path)
 
 
-def sections() -> dict[str, type[BaseModel]]:
-    """The sections of a policy by name."""
-    found = {name: field.annotation for name, field in Policy.model_fields.items()}
-    return {name: each for name, each in found.items() if isinstance(each, type) and issubclass(each, BaseModel)}
+def types_in(annotation: object) -> list[object]:
+    """A type and all types within it, such as those of a union or of a list's elements."""
+    return [annotation, *(inner for each in get_args(annotation) for inner in types_in(each))]
+
+
+def sections(of: type[BaseModel] = Policy, place: str = "") -> dict[str, type[BaseModel]]:
+    """The sections of a policy, and the models within them, by place."""
+    found: dict[str, type[BaseModel]] = {}
+    for name, field in of.model_fields.items():
+        for each in types_in(field.annotation):
+            if isinstance(each, type) and issubclass(each, BaseModel):
+                found |= {f"{place}{name}": each} | sections(each, f"{place}{name}.")
+    return found
 
 
 @pytest.mark.parametrize("section", sections())
 def test_every_key_has_a_unit_and_a_meaning(section: str) -> None:
-    """Each key of a section has a description, and each integer key has its unit in its name."""
+    """Each key of a section, or of a model in it, has a description, and each integer key has its unit in its name."""
     for name, field in sections()[section].model_fields.items():
         assert field.description
-        assert field.annotation is not int or UNITS & set(name.split("_"))
+        assert int not in types_in(field.annotation) or UNITS & set(name.split("_"))
 
 
 def test_a_policy_cannot_be_changed() -> None:

@@ -75,7 +75,7 @@ def test_a_cluster_has_recipients_of_its_own() -> None:
     assert list(policy.for_cluster("west").notify.recipients) == ["ops"]
 
 
-def test_what_is_stored_is_what_was_loaded() -> None:
+def test_a_policy_with_recipients_survives_json() -> None:
     """A policy with recipients is the same after it is written as JSON and read again."""
     policy = parse_policy(a_document(events=["waiting"]), name="x")
     assert Policy.model_validate_json(policy.document()) == policy

@@ -13,6 +13,7 @@ from pulsar_steward.model.loss import Loss, TopicLoss
 from pulsar_steward.model.plan import ROLLBACK, Placement
 from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, QuotaPolicy, Retention, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, GuardResult, Touched
+from pulsar_steward.planners.settings.effects import undo_note
 from pulsar_steward.policy.approval import ApprovalPolicy
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.approval import body, labels, subject
@@ -139,10 +140,14 @@ def test_a_way_back_of_everything_mentions_nothing_that_stays() -> None:
     assert words.count("changed it") == 1
 
 
+NOBODY = Touched(producers=0, consumers=0, topics=0, coordinators=0)
+"""Whom a change of a setting disturbs."""
+
+
 def asked(name: SettingName, after: Setting | None, before: Setting | None = None, **fields: Any) -> str:
-    """Text about a step that changes a setting, without Markdown's backslashes."""
+    """Text about a step that changes a setting and can be taken back, without Markdown's backslashes."""
     change = ChangeSetting(namespace="shop/orders", name=name, before=before, after=after)
-    batch = a_batch(a_step(change, undo=change.inverse, **fields))
+    batch = a_batch(a_step(change, touched=NOBODY, undo=change.inverse, undo_note=undo_note(change), **fields))
     plan = a_plan(batch)
     return without_digest(plan, body(plan, batch, POLICY)).replace("\\", "")
 

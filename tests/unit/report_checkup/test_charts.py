@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import html
 import json
 from datetime import UTC, datetime, timedelta
+from math import log10
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pulsar_steward.model.units import bytes_in_words
 from pulsar_steward.report.checkup.charts.all import NO_TRENDS, charts_of
 from pulsar_steward.report.checkup.charts.bars import MAX_BARS, Bar, bar_chart
 from pulsar_steward.report.checkup.charts.chart import BLUE, RED, escaped, label
@@ -160,11 +163,13 @@ def test_backlogs_with_a_line_at_quota_and_retention() -> None:
 
 @pytest.mark.parametrize(("least", "most"), [(1, 1), (1, 2**50), (5000, 6000), (2**30, 2**31)])
 def test_the_scale_of_bytes_has_ticks(least: int, most: int) -> None:
-    """The axis of bytes has two to seven ticks, at round figures."""
+    """The axis of bytes has two to seven ticks within its range, at round figures."""
     layout = drawn(backlog_chart([limited(None, None, least), limited(None, None, most)]))["layout"]["xaxis"]
+    start, end = layout["range"]
 
     assert layout["type"] == "log"
     assert 2 <= len(layout["tickvals"]) <= 7
+    assert all(start <= log10(tick) <= end for tick in layout["tickvals"])
     assert not [words for words in layout["ticktext"] if "." in words]
 
 
@@ -257,14 +262,22 @@ def test_nothing_to_draw_is_said_in_words(checkup_with: Make) -> None:
     assert all(chart.note for chart in charts.values() if chart.figure is None)
 
 
+def in_words(chart: Chart, value: int) -> str:
+    """A figure of a chart, as its table has it."""
+    return bytes_in_words(value, rounded=True) if chart.chart_id == "chart-backlog" else f"{value:,}"
+
+
 def test_every_chart_has_a_table_of_what_it_draws(checkup_with: Make) -> None:
-    """Each chart with a figure has a table whose rows have as many cells as its head."""
+    """Each chart with a figure has a table whose rows are the names and the figures that it draws."""
     charts = [chart for chart in charts_of(checkup_with(**skewed())) if chart.figure is not None]
 
     assert len(charts) == 5
     for chart in charts:
-        assert chart.rows
-        assert {len(row) for row in chart.rows} == {len(chart.head)}
+        (trace,) = drawn(chart)["data"]
+        assert trace["x"]
+        assert [name for name, _ in chart.rows] == [html.unescape(name) for name, _ in trace["customdata"]]
+        assert [figure for _, figure in chart.rows] == [in_words(chart, value) for value in trace["x"]]
+        assert len(chart.head) == 2
 
 
 def test_no_transactions_no_chart_of_coordinators(checkup_with: Make) -> None:

@@ -250,8 +250,11 @@ def test_names_cannot_steer_the_terminal(checkup_with: Make) -> None:
     with console.capture() as capture:
         print_lines(lines(checkup, 80), console)
 
-    assert "a\\x1b[2Jb" in capture.get()
-    assert "[red]x[/red]\\nRESULT: healthy \\u202e" in capture.get()
+    text = capture.get()
+    assert "a\\x1b[2Jb" in text
+    assert "[red]x[/red]\\nRESULT: healthy \\u202e" in text
+    assert "\x1b[2J" not in text
+    assert "\u202e" not in text
 
 
 @pytest.mark.parametrize(("terminal", "coloured"), [(True, True), (False, False)])

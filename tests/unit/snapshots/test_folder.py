@@ -154,6 +154,7 @@ def test_writing_replaces_and_adding_adds(tmp_path: Path) -> None:
     folder = a_folder(tmp_path)
     rows = table(BROKERS, {"broker": "b:1"})
     folder.write(BROKERS, rows.select(list(reversed(rows.column_names))))
+    assert pq.read_schema(Path(folder.uri, BROKERS.name, "part-0.parquet")).names == list(BROKERS.names)
     folder.add(BROKERS, table(BROKERS, {"broker": "c:1"}))
     assert sorted(folder.read(BROKERS)["broker"].to_pylist()) == ["b:1", "c:1"]
 

@@ -94,13 +94,15 @@ def test_what_a_diagnosis_looks_back_to_stays_whole(least: int, ages: list[float
 
 
 def test_of_a_compacted_snapshot_what_was_said_of_it_stays(tmp_path: Path) -> None:
-    """An old snapshot is compacted once and removed at the end of its time, and newer ones keep their large tables."""
+    """An old snapshot loses its large tables once and keeps its findings until its time ends; newer ones stay whole."""
     folders = [made(tmp_path, days) for days in (*(0.1 * number for number in range(12)), 5)]
     (folders[-1] / "findings").mkdir()
     here = SnapshotFolder(LocalFiles(), snapshot_uri(str(tmp_path), "east", NOW))
     policy = HousekeepingPolicy(keep_topics_days=3, keep_snapshots_days=6)
 
     tidied = tidy(here, policy, NOW)
+    assert (folders[-1] / "findings").exists()
+    assert not (folders[-1] / "topics").exists()
     again = tidy(here, policy, NOW)
     later = tidy(here, policy, NOW + timedelta(days=2))
 

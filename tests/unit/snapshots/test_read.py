@@ -13,6 +13,9 @@ import pytest
 from pulsar_steward.errors import SnapshotError
 from pulsar_steward.model.finding import Outlook, Severity
 from pulsar_steward.model.tables import BROKERS, COLLECTED, SINCE, Table
+from pulsar_steward.snapshots.arrow import schema_of
+from pulsar_steward.snapshots.files import LocalFiles
+from pulsar_steward.snapshots.folder import SnapshotFolder
 from pulsar_steward.snapshots.read import open_snapshot
 
 if TYPE_CHECKING:
@@ -101,10 +104,11 @@ def test_a_snapshot_that_lacks_a_table_is_refused(folder: Path, table: Table) ->
 
 @pytest.mark.parametrize("table", SINCE, ids=lambda table: table.name)
 def test_a_snapshot_of_an_older_version_is_read(folder: Path, table: Table) -> None:
-    """A snapshot without a table that older versions did not collect can be opened."""
+    """A snapshot without a table that older versions did not collect can be opened, and that table has no rows."""
     shutil.rmtree(folder / table.name)
 
     assert open_snapshot(str(folder)).meta().cluster
+    assert SnapshotFolder(LocalFiles(), str(folder)).read(table) == schema_of(table).empty_table()
 
 
 def test_findings_before_diagnosing_are_an_error(folder: Path) -> None:

@@ -87,6 +87,7 @@ def test_what_is_proposed_heals_the_cluster(tmp_path: Path) -> None:
         second, found = observed(cluster, tmp_path, 1)
         assert {batch.kind for batch in second.batches} == {"bundle_split", "bundle_balance"}
         steps = [step for batch in second.batches for step in batch.steps]
+        assert all(step.guards for step in steps)
         assert all(result.passed for step in steps for result in step.guards)
         for step in steps:
             carry_out(cluster, step.change)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pulsar_steward.facts.load_manager import BrokerUsage, load_manager_of
@@ -15,6 +15,7 @@ from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.plan import Placement
 from pulsar_steward.model.step import UnloadBundle
 from pulsar_steward.model.units import MEGABYTE
+from pulsar_steward.planners.base import Proposal
 from pulsar_steward.planners.bundles.drain import PLANNER
 from pulsar_steward.planners.bundles.facts import BundleFacts, DrainFacts, Load, PlacedBundle, Usage
 from pulsar_steward.planners.registry import make_plan
@@ -31,7 +32,6 @@ from tests.unit.planners.bundles.scenes import NAMESPACE, a_stay, finding, load_
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pulsar_steward.planners.base import Proposal
     from pulsar_steward.planners.planning_facts import PlanningFacts
     from pulsar_steward.policy.schema import Policy
     from tests.golden import Golden
@@ -104,6 +104,7 @@ def test_a_move_is_described_and_can_be_undone(golden: Golden) -> None:
     assert (step.touched.producers, step.touched.consumers, step.touched.topics) == (5, 5, 100)
     for text in (step.why, step.effect, step.undo_note):
         golden(text)
+    assert step.guards
     assert all(result.passed for result in step.guards)
 
 
@@ -145,12 +146,14 @@ def test_a_batch_is_no_larger_than_people_can_approve(golden: Golden) -> None:
 
 
 def test_titles_sort_as_batches_are_carried_out() -> None:
-    """A plan keeps a drain's batches in their order, also where there are more than ten."""
+    """A plan keeps a drain's batches in their order, which is that of their titles, also if there are over ten."""
     sections = {"broker_drain_remedy": {"most_moves": 1, "most_batches": 12}}
     stays = [a_stay(0, number, Load(topics=100 - number)) for number in range(12)]
     plan = make_plan(drain_scene(3, stays, policy=draining(0, **sections)))
     assert [step.change.namespace for batch in plan.batches for step in batch.steps] == [NAMESPACE] * 12
     assert [batch.steps[0].touched.topics for batch in plan.batches] == [100 - number for number in range(12)]
+    titles = [batch.title for batch in plan.batches]
+    assert titles == sorted(titles)
 
 
 def test_two_brokers_share_the_room_that_there_is() -> None:
@@ -203,7 +206,7 @@ def test_room_is_used_up_as_bundles_come() -> None:
 @pytest.mark.parametrize(
     ("fields", "moved", "words"),
     [
-        ({"allowed": {NAMESPACE: (broker(0), broker(2))}}, {broker(2): 10}, ""),
+        ({"allowed": {NAMESPACE: (broker(0), broker(2))}}, {broker(2): 10}, None),
         ({"allowed": {NAMESPACE: (broker(0),)}}, {}, "isolation policies leave it to draining brokers alone"),
         ({"moved_at": {TEN[3].name: NOW}}, {broker(1): 5, broker(2): 4}, "Guard cooldown keeps bundles"),
         ({"circling": {NAMESPACE: ("0x0_0x1",)}}, {}, "Guard circles keeps bundles"),
@@ -217,11 +220,14 @@ def test_room_is_used_up_as_bundles_come() -> None:
     ],
     ids=["isolated", "isolated there", "resting", "circling", "idle", "protected", "crowded"],
 )
-def test_what_stays_is_said_with_its_reason(fields: dict[str, Any], moved: dict[str, int], words: str) -> None:
-    """Guards, isolation and missing load keep bundles on a draining broker, and a note gives the reason."""
+def test_what_stays_is_said_with_its_reason(fields: dict[str, Any], moved: dict[str, int], words: str | None) -> None:
+    """A note gives the reason for which bundles stay on a draining broker; where all move there is none."""
     proposal = PLANNER.proposal(drain_scene(3, TEN, **fields))
     assert {target: len(bundles) for target, bundles in targets(proposal).items()} == moved
-    assert words in " ".join(proposal.notes)
+    if words is None:
+        assert proposal.notes == ()
+    else:
+        assert words in " ".join(proposal.notes)
 
 
 def test_a_target_that_would_shed_it_is_passed_over() -> None:
@@ -282,34 +288,68 @@ LOADS = st.builds(
     consumers=st.integers(0, 500),
 )
 PERCENT = st.floats(0, 90, allow_nan=False)
+MOST_TOPICS, MOST_PERCENT = 9000, 80
+
+
+def weights(brokers: int, stays: Sequence[PlacedBundle]) -> dict[str, float]:
+    """The load of each bundle in units of the mean of brokers, or of what the check takes for a full broker."""
+    skew = a_policy().broker_load_skew
+    full = (skew.minimum_topics, skew.minimum_throughput_megabytes * MEGABYTE, skew.minimum_clients)
+    amounts = {stay.bundle: (stay.mean.topics, stay.mean.bytes, stay.mean.clients) for stay in stays}
+    sums = [sum(each[at] for each in amounts.values()) for at in range(len(full))]
+    units = [max(total / brokers, least) for total, least in zip(sums, full, strict=True)]
+    return {
+        bundle: sum((amount / unit for amount, unit in zip(each, units, strict=True)), 0.0)
+        for bundle, each in amounts.items()
+    }
 
 
 @settings(max_examples=80, deadline=None)
+@example(brokers=3, loads=[(0, Load(topics=100))] * 10, sources={0}, used=[(10.0, 5.0)] * 6, least=10)
+@example(brokers=3, loads=[(0, Load(topics=3000))] * 5, sources={0}, used=[(1.0, 1.0)] * 6, least=5)
+@example(brokers=3, loads=[(0, Load(topics=99))] * 3, sources={0}, used=[(60.0, 0.0)] * 2 + [(0.0, 0.0)] * 4, least=3)
 @given(
     brokers=st.integers(2, 6),
     loads=st.lists(st.tuples(st.integers(0, 5), LOADS), max_size=25),
     sources=st.sets(st.integers(0, 5), min_size=1, max_size=3),
     used=st.lists(st.tuples(PERCENT, PERCENT), min_size=6, max_size=6),
+    least=st.just(0),
 )
 def test_no_bundle_goes_to_a_broker_that_drains_or_is_full(
-    brokers: int, loads: list[tuple[int, Load]], sources: set[int], used: list[tuple[float, float]]
+    brokers: int, loads: list[tuple[int, Load]], sources: set[int], used: list[tuple[float, float]], least: int
 ) -> None:
-    """For any cluster each bundle moves at most once, from a draining broker to one that does not drain."""
+    """For any cluster each bundle moves at most once, from a draining broker to one that stays and has room for it."""
     stays = [a_stay(owner % brokers, number, load) for number, (owner, load) in enumerate(loads)]
     marked = sorted({number % brokers for number in sources})
     resources = {broker(number): Usage(cpu=used[number][0], direct_memory=used[number][1]) for number in range(brokers)}
-    limits = {"broker_drain_remedy": {"most_topics": 9000, "most_moves": 3}}
+    limits = {"broker_drain_remedy": {"most_topics": MOST_TOPICS, "most_usage_percent": MOST_PERCENT, "most_moves": 3}}
     planning = drain_scene(brokers, stays, marked, resources=resources, policy=draining(*marked, **limits))
     proposal = PLANNER.proposal(planning)
     moved = ways(proposal)
+    assert len(moved) >= least
     assert len({bundle for bundle, *_ in moved}) == len(moved)
     assert {source for _, source, _ in moved} <= {broker(number) for number in marked}
     assert not {target for *_, target in moved} & {broker(number) for number in marked}
-    before = {stay.owner: 0 for stay in stays}
+    carried, owned = weights(brokers, stays), {stay.bundle: stay for stay in stays}
+    topics = {broker(number): 0 for number in range(brokers)}
+    whole = dict.fromkeys(topics, 0.0)
+    for stay in stays:
+        topics[stay.owner] += stay.now.topics
+        whole[stay.owner] += carried[stay.bundle]
+    usage = {name: (resources[name].cpu or 0.0, resources[name].direct_memory or 0.0) for name in topics}
+    at_first = dict(usage)
     for batch in proposal.batches:
         assert len(batch.steps) <= 3
-        for place in batch.after:
-            assert place.count <= max(9000, before.get(place.broker, 0), *(each.count for each in batch.before))
+        assert {place.broker: place.count for place in batch.before} == topics
+        for bundle, source, target in ways(Proposal(batches=(batch,))):
+            topics[source] -= owned[bundle].now.topics
+            topics[target] += owned[bundle].now.topics
+            share = carried[bundle] / whole[source]
+            cpu, memory = (there + share * taken for there, taken in zip(usage[target], at_first[source], strict=True))
+            usage[target] = cpu, memory
+            assert topics[target] <= MOST_TOPICS
+            assert max(usage[target]) <= MOST_PERCENT + 1e-6
+        assert {place.broker: place.count for place in batch.after} == topics
     if moved:
         assert len(marked) * 2 <= brokers
     assert msgspec.json.encode(proposal) == msgspec.json.encode(PLANNER.proposal(planning))
