@@ -74,11 +74,14 @@ class Boot:
         """Starts these brokers side by side, and returns once each has written and read a message."""
         self._up(*map(self._broker_launch, brokers))
 
-    def log_at(self, part: Node | Broker, level: LogLevel) -> Path:
-        """Writes a part's log configuration, which it reads again where it runs; returns the file."""
+    def log_at(self, part: Node | Broker, level: LogLevel, pipe: Path | None = None) -> Path:
+        """Writes a part's log configuration, which it reads again where it runs; returns the file.
+
+        ``pipe`` is a named pipe to write every line to as well.
+        """
         path = self._home / "conf" / f"{part.name}.log4j2.xml"
         written = path.with_suffix(".new")  # a running part must never read half of it
-        text = settings.logging(level, counted=jars.counts_log_lines(self._spec.pulsar_version))
+        text = settings.logging(level, counted=jars.counts_log_lines(self._spec.pulsar_version), pipe=pipe)
         written.write_text(text, encoding="utf-8")
         return written.replace(path)
 

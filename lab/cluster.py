@@ -239,9 +239,12 @@ class Lab:
 
         wait_until(printed, f"{broker.name} has collected its heap", COLLECTED_WITHIN_S, QUIET_S)
 
-    def log_at(self, broker_id: str, level: LogLevel) -> None:
-        """Has a running broker log at this level from the next second on; started again, it logs at INFO."""
-        self._boot().log_at(self._in_condition(broker_id, "running"), level)
+    def log_at(self, broker_id: str, level: LogLevel, pipe: Path | None = None) -> None:
+        """Has a running broker log at this level from the next second on; started again, it logs at INFO.
+
+        It writes every line to the named pipe as well, if there is one, and waits for whoever reads that.
+        """
+        self._boot().log_at(self._in_condition(broker_id, "running"), level, pipe)
 
     def pause_zookeeper(self) -> None:
         """SIGSTOP: brokers read what they have cached, change nothing, and lose their sessions if it lasts."""

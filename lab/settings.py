@@ -53,11 +53,24 @@ def broker(state: LabState, broker: Broker, extra: Mapping[str, str]) -> str:
     return _written(settings)
 
 
-def logging(level: LogLevel, *, counted: bool) -> str:
-    """A part's log configuration; ``counted``: log lines are counted in its metrics, by level."""
+def logging(level: LogLevel, *, counted: bool, pipe: Path | None = None) -> str:
+    """A part's log configuration.
+
+    Args:
+        level: The lowest level that is logged.
+        counted: Whether log lines are counted in its metrics, by level.
+        pipe: A named pipe that every line is written to as well: the part waits for whoever reads it.
+    """
     template = Template((TEMPLATES / "log4j2.xml").read_text(encoding="utf-8"))
-    parts = ('<Prometheus name="lines"/>', '<AppenderRef ref="lines"/>') if counted else ("", "")
-    return template.substitute(level=level, counting=parts[0], counted=parts[1])
+    counting = '<Prometheus name="lines"/>' if counted else ""
+    piping = f'<File name="pipe" fileName="{pipe}"><PatternLayout pattern="%d %p %c %m%n"/></File>' if pipe else ""
+    return template.substitute(
+        level=level,
+        counting=counting,
+        counted='<AppenderRef ref="lines"/>' if counted else "",
+        piping=piping,
+        piped='<AppenderRef ref="pipe"/>' if pipe else "",
+    )
 
 
 def hosts(names: Mapping[str, str]) -> str:

@@ -105,3 +105,15 @@ def test_zookeeper_listens_on_loopback_only(state: LabState, tmp_path: Path) -> 
     """ZooKeeper, which asks for no password, listens on the loopback address only."""
     conf = settings.parsed(settings.zookeeper(state, tmp_path))
     assert (conf["clientPortAddress"], conf["clientPort"]) == ("127.0.0.1", str(state.zookeeper.port))
+
+
+@pytest.mark.parametrize("counted", [True, False])
+@pytest.mark.parametrize("pipe", [None, Path("/lab/slow-log")])
+def test_every_line_goes_to_each_place_that_is_asked_for(counted: bool, pipe: Path | None) -> None:
+    """A log configuration is XML in which the root logger refers to each appender that there is, and to no other."""
+    tree = ET.fromstring(settings.logging("DEBUG", counted=counted, pipe=pipe))
+
+    names = [appender.get("name") for appender in tree.findall("Appenders/*")]
+    assert names == ["console", *(["lines"] if counted else []), *(["pipe"] if pipe else [])]
+    assert [each.get("ref") for each in tree.findall("Loggers/Root/AppenderRef")] == names
+    assert [each.get("fileName") for each in tree.iter("File")] == ([str(pipe)] if pipe else [])

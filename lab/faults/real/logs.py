@@ -1,14 +1,20 @@
-"""Brokers that log more than they should, or did so for a moment."""
+"""Brokers that log more than they should, or did so for a moment, or whose log is written slowly."""
 
 import contextlib
+import os
+import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 from lab.cluster import Lab
 from lab.faults.fault import Expected, Making, RealFault
 from lab.faults.real.ground import ground
 from lab.faults.real.healthy import published_to
 from lab.faults.real.operator import Operator
+from lab.faults.real.publishing import PERIOD_S, SETTINGS, SHOWN_PERIODS
+from lab.model import LogLevel
 from lab.waiting import wait_until
 
 TOPICS, RATE = 12, 20
@@ -23,7 +29,15 @@ MANY_A_SECOND = 100.0
 MOMENT_S = 3.0
 SHOWN_WITHIN_S, EVERY_S = 180.0, 5.0
 
-LINES, STARTED = "log4j2_appender_total", "process_start_time_seconds"
+BUSY_RATE = 100
+"""Messages a second of each of the topics, where their broker has to write some 3.5 kB at DEBUG for each of them."""
+
+SLOW_BYTES_A_SECOND = 600_000
+"""What a slow log takes: half or so of what a broker logs at DEBUG with 400 messages a second, and all at INFO."""
+
+READ_EVERY_S, CLOSED_WITHIN_S = 0.02, 30.0
+
+LINES, STARTED, PUBLISHED = "log4j2_appender_total", "process_start_time_seconds", "pulsar_broker_rate_in"
 
 
 class _Logging:
@@ -38,16 +52,57 @@ class _Logging:
         lines = sum(value for name, value in rows if name.startswith(LINES) and 'level="debug"' in name)
         return lines, time.time() - max(value for name, value in rows if name.startswith(STARTED))
 
+    def published(self) -> float:
+        """Messages a second that are published to it."""
+        return sum(value for name, value in self._operator.metrics() if name.startswith(PUBLISHED))
+
 
 @contextlib.contextmanager
-def _debugging(lab: Lab) -> Iterator[_Logging]:
-    """Has the second broker log at DEBUG for the length of a block."""
-    broker_id = lab.brokers[1].broker_id
-    lab.log_at(broker_id, "DEBUG")
+def _logging_at(lab: Lab, broker_id: str, level: LogLevel, pipe: Path | None = None) -> Iterator[_Logging]:
+    """Has a broker log at this level, and into that pipe, for the length of a block."""
+    lab.log_at(broker_id, level, pipe)
     try:
         yield _Logging(lab, broker_id)
     finally:
         lab.log_at(broker_id, "INFO")
+
+
+def _debugging(lab: Lab) -> contextlib.AbstractContextManager[_Logging]:
+    """Has the second broker log at DEBUG for the length of a block."""
+    return _logging_at(lab, lab.brokers[1].broker_id, "DEBUG")
+
+
+@contextlib.contextmanager
+def _slow_pipe(path: Path) -> Iterator[Path]:
+    """A named pipe that is read slowly, as a disk or a console that is behind: who writes more waits.
+
+    After the block everything is read until nobody writes to it any more, so that no writer is left waiting.
+    """
+    os.mkfifo(path)
+    reader, over = os.open(path, os.O_RDONLY | os.O_NONBLOCK), threading.Event()
+
+    def read(most: int) -> bytes | None:
+        """What waits, so many bytes at most; empty where nobody writes, None where nothing was written."""
+        try:
+            return os.read(reader, most)
+        except BlockingIOError:
+            return None
+
+    def read_slowly() -> None:
+        while not over.wait(READ_EVERY_S):
+            read(int(SLOW_BYTES_A_SECOND * READ_EVERY_S))
+        deadline = time.monotonic() + CLOSED_WITHIN_S
+        while read(SLOW_BYTES_A_SECOND) != b"" and time.monotonic() < deadline:
+            time.sleep(READ_EVERY_S)
+
+    thread = threading.Thread(target=read_slowly, name="slow-log")
+    thread.start()
+    try:
+        yield path
+    finally:
+        over.set()
+        thread.join()
+        os.close(reader)
 
 
 @contextlib.contextmanager
@@ -60,6 +115,18 @@ def _at_debug(lab: Lab) -> Iterator[None]:
         published_to(here, TOPICS, RATE)
         wait_until(many, "its lines at DEBUG are many", SHOWN_WITHIN_S, EVERY_S, instead=broker.seen)
         yield
+
+
+@contextlib.contextmanager
+def _into_a_slow_log(lab: Lab, name: str, level: LogLevel) -> Iterator[None]:
+    """The broker with most of what is published logs at this level into a slow log."""
+    with ground(lab, name, batched=False) as here, _slow_pipe(lab.home / "slow-log") as pipe:
+        published_to(here, TOPICS, BUSY_RATE)
+        busiest = max(lab.brokers, key=lambda broker: _Logging(lab, broker.broker_id).published())
+        with _logging_at(lab, busiest.broker_id, level, pipe) as broker:
+            time.sleep(SHOWN_PERIODS * PERIOD_S)  # rates are told of a whole period that is over
+            wait_until(lambda: broker.seen()[1] > OLD_ENOUGH_S, "it has run for a while", SHOWN_WITHIN_S, EVERY_S)
+            yield
 
 
 @contextlib.contextmanager
@@ -81,6 +148,17 @@ def _made_at_debug_for_a_moment(lab: Lab) -> Making:
     return _at_debug_for_a_moment(lab)
 
 
+def _slow_log(name: str, about: str, level: LogLevel, **label: Any) -> RealFault:
+    """The busiest broker logs at this level into a slow log, while twelve topics are published to."""
+
+    def made(lab: Lab) -> Making:
+        return _into_a_slow_log(lab, name, level)
+
+    return RealFault(
+        name=name, about=about, made=made, settings=SETTINGS, own_lab=True, client="python", batched=False, **label
+    )
+
+
 FAULTS = (
     RealFault(
         name="broker-at-debug",
@@ -99,5 +177,21 @@ FAULTS = (
         client="python",
         batched=False,
         twin_of=("broker-at-debug",),
+    ),
+    _slow_log(
+        "broker-at-debug-into-a-slow-log",
+        "A broker logs at DEBUG more than its log takes: each line waits, and so does whoever publishes.",
+        "DEBUG",
+        expected=(Expected("logging-debug"), Expected("publish-slow", "", "cause: logging at DEBUG")),
+        allowed={
+            "bookie-thread-busy": "a broker whose threads wait for its log sees its writes take long",
+            "broker-slower-than-peers": "it is, and the cause is named there as well",
+        },
+    ),
+    _slow_log(
+        "broker-at-info-into-a-slow-log",
+        "Healthy: the same slow log at INFO takes what little is logged, and nobody waits for it.",
+        "INFO",
+        twin_of=("broker-at-debug-into-a-slow-log",),
     ),
 )

@@ -8,7 +8,6 @@ SLOW = LatencySpec(800.0, slow_percent=15, stalled_percent=3)
 QUICK = LatencySpec(800.0, slow_percent=0.5)
 
 NO_HEAP = "a broker of the lab with too small a heap dies, or answers nobody, before it publishes slowly"
-QUICK_AT_DEBUG = "the lab's brokers are quick at DEBUG as well: little is published there"
 NO_ROOM = "one machine has no room for so many clients, so much throughput or so many acknowledgements a minute"
 NO_HANGING = "no call makes a broker's threads hang, or fills its direct memory, so that it still answers"
 
@@ -135,7 +134,7 @@ TROUBLES = (
         "logging at DEBUG",
         "logging-debug",
         strained(debug_lines=100 * DAY_S, publishes=SLOW),
-        QUICK_AT_DEBUG,
+        "the same for real is `broker-at-debug-into-a-slow-log`; here every figure is known",
         debug_lines=0,
     ),
     _at_one(
