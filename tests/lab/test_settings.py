@@ -111,7 +111,7 @@ def test_zookeeper_listens_on_loopback_only(state: LabState, tmp_path: Path) -> 
 @pytest.mark.parametrize("pipe", [None, Path("/lab/slow-log")])
 def test_every_line_goes_to_each_place_that_is_asked_for(counted: bool, pipe: Path | None) -> None:
     """A log configuration is XML in which the root logger refers to each appender that there is, and to no other."""
-    tree = ET.fromstring(settings.logging("DEBUG", counted=counted, pipe=pipe))
+    tree = ET.fromstring(settings.logging("DEBUG", counted=counted, pipe=pipe))  # noqa: S314 - our own
 
     names = [appender.get("name") for appender in tree.findall("Appenders/*")]
     assert names == ["console", *(["lines"] if counted else []), *(["pipe"] if pipe else [])]
