@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.large_metrics import metrics
-from pulsar_steward.collect.reading import Division
+from pulsar_steward.collect.reading import TaskDivision
 from pulsar_steward.model.tables import BUNDLES, DRILLED, SHARDED, SMALL
 from pulsar_steward.snapshots.arrow import schema_of
 from pulsar_steward.snapshots.files import LocalFiles
@@ -32,7 +32,7 @@ TOPICS_A_BUNDLE = 31
 BUNDLES_A_NAMESPACE = 16
 DRILLED_TOPICS = 200
 RARE = 100_000
-SHARDS = Division(tasks=4, at_once=1)
+SHARDS = TaskDivision(tasks=4, at_once=1)
 """As collecting makes them on two cores, and more of many brokers."""
 TOPICS_A_BROKER = 10_000
 

@@ -9,8 +9,8 @@ from pydantic import SecretStr
 from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.checks.registry import CHECKS
 from pulsar_steward.cli.snapshot import MAX_CONCURRENT_BROKERS, SHARDS
-from pulsar_steward.collect.collecting import Order, collect
-from pulsar_steward.collect.reading import Division, WrittenByTasks
+from pulsar_steward.collect.collecting import CollectParameters, collect
+from pulsar_steward.collect.reading import TaskDivision, WrittenByTasks
 from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.parallel import OnThreads
 from pulsar_steward.snapshots.files import LocalFiles
@@ -53,14 +53,14 @@ def observe(
         checks: Ids of those to run; all of them by default.
     """
     chosen = [check for check in CHECKS if not checks or check.check_id in checks]
-    order = Order(cluster=cluster, taken_at=taken_at, policy=policy.collect)
+    order = CollectParameters(cluster=cluster, taken_at=taken_at, policy=policy.collect)
     folder = SnapshotFolder(LocalFiles(), snapshot_uri(str(out), cluster, taken_at))
     collected_here(settings_of(target, policy), order, folder)
     diagnose(folder, policy, OnThreads(SHARDS), chosen)
     return folder.uri
 
 
-def collected_here(settings: AdminSettings, order: Order, folder: SnapshotFolder) -> None:
+def collected_here(settings: AdminSettings, order: CollectParameters, folder: SnapshotFolder) -> None:
     """Takes a snapshot on threads of this process.
 
     Args:
@@ -69,5 +69,5 @@ def collected_here(settings: AdminSettings, order: Order, folder: SnapshotFolder
         folder: The snapshot's.
     """
     on_threads = OnThreads(SHARDS)
-    reading = WrittenByTasks(settings, folder, on_threads, Division(SHARDS, MAX_CONCURRENT_BROKERS))
+    reading = WrittenByTasks(settings, folder, on_threads, TaskDivision(SHARDS, MAX_CONCURRENT_BROKERS))
     collect(settings, order, folder, reading, on_threads)

@@ -48,7 +48,7 @@ from pulsar_steward.model.pulsar_versions import Operation
 from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, QuotaPolicy, Retention, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, SplitBundle, UnloadBundle
 from pulsar_steward.model.units import DAY, GIB
-from pulsar_steward.orchestration.approval_response import APPROVE, COMMENT, LOSS, STEPS, Question, interpret
+from pulsar_steward.orchestration.approval_response import APPROVE, COMMENT, LOSS, STEPS, ApprovalQuestion, interpret
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.document import Checkup
 
@@ -280,8 +280,8 @@ def _policy(version: str) -> Policy:
     return Policy.model_validate({"guards": guards, "subscriptions": subscriptions, "tc_skew": {"cooldown_minutes": 0}})
 
 
-def _question(plan: Plan) -> Question:
-    return Question(plan=plan, batch_id=BATCH, run=RUN, origin=Origin.SCHEDULE)
+def _question(plan: Plan) -> ApprovalQuestion:
+    return ApprovalQuestion(plan=plan, batch_id=BATCH, run=RUN, origin=Origin.SCHEDULE)
 
 
 def _yes(plan: Plan, now: datetime) -> dict[str, object]:

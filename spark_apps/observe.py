@@ -59,11 +59,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _observe(arguments: argparse.Namespace) -> str:
     settings = settings_of(arguments, os.environ)
     spark = spark_session(f"observe {arguments.cluster}")
-    from steward_spark.observing import Observation, observe  # noqa: PLC0415 - wrong arguments are told without Spark
+    from steward_spark.observing import ObservationParameters, observe  # noqa: PLC0415 - wrong arguments are told without Spark
     from steward_spark.shared_storage import require_shared  # noqa: PLC0415 - as above
 
     require_shared(spark, arguments.out)
-    observation = Observation(
+    observation = ObservationParameters(
         cluster=arguments.cluster,
         out=arguments.out,
         taken_at=arguments.taken_at,

@@ -17,7 +17,7 @@ from pulsar_steward.facts.load_manager import (
     MANAGER_UNKNOWN,
     THROUGHPUT_UNKNOWN,
     USAGES_UNKNOWN,
-    AntiAffinity,
+    AntiAffinityGroup,
     BrokerUsage,
     LoadManager,
 )
@@ -272,7 +272,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     versions: tuple[str, ...] | Unknown = (PULSAR,)
     read_only_bookies: tuple[str, ...] = ()
     allowed_brokers: frozenset[str] | None = None
-    anti_affinity: AntiAffinity | Unknown | None = None
+    anti_affinity: AntiAffinityGroup | Unknown | None = None
     load_manager: LoadManager | None = CALM
     usages: tuple[BrokerUsage, ...] | None = None
     throughput: float | None = None
@@ -334,7 +334,7 @@ class MadeUpFacts:
         """Returns the given brokers that isolation policies leave to any namespace."""
         return self._told.allowed_brokers
 
-    def anti_affinity(self, namespace: str) -> AntiAffinity | Unknown | None:  # noqa: ARG002 - the protocol
+    def anti_affinity(self, namespace: str) -> AntiAffinityGroup | Unknown | None:  # noqa: ARG002 - the protocol
         """Returns the given anti-affinity group for any namespace."""
         return self._told.anti_affinity
 

@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 from benchmarks.bench.figures import Figures, Meter, told
 from benchmarks.observing import collected_here
 from pulsar_steward.admin.settings import AdminSettings
-from pulsar_steward.collect.collecting import Collecting, Order
+from pulsar_steward.collect.collecting import Collecting, CollectParameters
 from pulsar_steward.model.tables import TOPICS
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.snapshots.files import LocalFiles
 from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
-from steward_spark.observing import Observation, collect_snapshot
+from steward_spark.observing import ObservationParameters, collect_snapshot
 from steward_spark.session import spark_session
 
 CLUSTER = "bench"
@@ -36,17 +36,19 @@ def main(how: str, out: str, *urls: str) -> None:
     settings = AdminSettings(urls=urls, limits=policy.admin)
     folder = SnapshotFolder(LocalFiles(), snapshot_uri(out, CLUSTER, now))
     if how == "spark":
-        figures = _by_spark(settings, Observation(cluster=CLUSTER, out=out, taken_at=now, policy=policy), folder)
+        figures = _by_spark(
+            settings, ObservationParameters(cluster=CLUSTER, out=out, taken_at=now, policy=policy), folder
+        )
     else:
         meter = Meter()
-        collected_here(settings, Order(cluster=CLUSTER, taken_at=now, policy=policy.collect), folder)
+        collected_here(settings, CollectParameters(cluster=CLUSTER, taken_at=now, policy=policy.collect), folder)
         figures = meter.figures("topics", 0)
     files = [file for shard in folder.shards() for file in shard[TOPICS.name]]
     count = sum(pq.read_metadata(file).num_rows for file in files)
     told(msgspec.structs.replace(figures, count=count, parts=parts))
 
 
-def _by_spark(settings: AdminSettings, observation: Observation, folder: SnapshotFolder) -> Figures:
+def _by_spark(settings: AdminSettings, observation: ObservationParameters, folder: SnapshotFolder) -> Figures:
     spark = spark_session(CLUSTER)
     # A worker process starts with the first job; the job of an hour's schedule pays for it just as once.
     spark.sparkContext.parallelize(range(2), 2).map(lambda number: number).count()

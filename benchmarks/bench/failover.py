@@ -26,7 +26,7 @@ from lab.errors import AdminCallError
 from lab.faults.real.ground import COMMON_SETTINGS, ground
 from lab.faults.real.operator import shown_topics
 from lab.waiting import wait_until
-from pulsar_steward.checks.delayed.failover import Load, RemainingBrokers, estimated
+from pulsar_steward.checks.delayed.failover import LostLoad, RemainingBrokers, estimated
 from pulsar_steward.checks.delayed.failover_time import CHECK, FailoverTimePolicy
 from pulsar_steward.checks.delayed.learned import learned_from
 from pulsar_steward.checks.registry import VIEWS
@@ -122,7 +122,7 @@ def _lost(
     say(f"  {learned.words if learned else 'nothing is learned from it'}")
     lab.start_broker(broker)
     policy = FailoverTimePolicy()
-    load = Load(lost=broker, bundles=bundles, topics=len(served), delayed=0, most_delayed=0)
+    load = LostLoad(lost=broker, bundles=bundles, topics=len(served), delayed=0, most_delayed=0)
     session = policy.session_timeout_seconds if how == KILLED else 0
     takers = RemainingBrokers(BROKERS - 1)
     estimate = estimated(load, takers, session, policy)

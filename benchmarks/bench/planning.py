@@ -11,7 +11,7 @@ from pulsar_steward.facts.load_manager import LoadManager
 from pulsar_steward.model.bundles import FULL_RANGE, TC_NAMESPACE, BundleRange, position_of, ranges_of, tc_topic
 from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.planners.bundles.facts import BundleFacts, CrowdedNamespace, Load, SplitCandidate, TopicFact
+from pulsar_steward.planners.bundles.facts import BundleFacts, Load, NamespaceToSplit, SplitCandidate, TopicFact
 from pulsar_steward.planners.planning_facts import BrokerFact, PlanningFacts, TcBundle
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import Policy
@@ -95,7 +95,7 @@ def _planned(scene: PlanningFacts, what: str) -> Figures:
     return figures
 
 
-def _crowd(namespace: str, ranges: Sequence[BundleRange]) -> CrowdedNamespace:
+def _crowd(namespace: str, ranges: Sequence[BundleRange]) -> NamespaceToSplit:
     suspects = []
     for place, bundle in enumerate(ranges):
         width = (bundle.upper - bundle.lower) // CROWD
@@ -109,7 +109,7 @@ def _crowd(namespace: str, ranges: Sequence[BundleRange]) -> CrowdedNamespace:
                 topics=tuple(TopicFact(position, f"persistent://{namespace}/{position}") for position in positions),
             )
         )
-    return CrowdedNamespace(
+    return NamespaceToSplit(
         namespace=namespace, bundles=len(ranges), topics=CROWD * len(ranges), suspects=tuple(suspects)
     )
 

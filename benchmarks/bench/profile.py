@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pulsar_steward.admin.settings import AdminSettings
-from pulsar_steward.collect.broker import BrokerTask, Scope, read_brokers
+from pulsar_steward.collect.broker import BrokerTask, ReadScope, read_brokers
 from pulsar_steward.collect.files import TableFiles
 from pulsar_steward.model.tables import SHARDED
 from pulsar_steward.policy.schema import Policy
@@ -36,7 +36,7 @@ def _read(url: str, folder: Path) -> None:
     settings = AdminSettings(urls=(url,), limits=policy.admin)
     task = BrokerTask(url.partition("://")[2], "local", leader=False)
     with TableFiles(folder, "part.parquet", SHARDED) as files:
-        for piece in read_brokers(settings, [task], Scope(datetime.now(UTC), policy.collect)):
+        for piece in read_brokers(settings, [task], ReadScope(datetime.now(UTC), policy.collect)):
             files.takes(piece)
         list(files.written())
 

@@ -29,7 +29,15 @@ from pulsar_steward.ledger.rows import Origin
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.content import content_digest, goal_of
-from pulsar_steward.orchestration.approval_response import APPROVE, COMMENT, LOSS, REJECT, STEPS, Question, interpret
+from pulsar_steward.orchestration.approval_response import (
+    APPROVE,
+    COMMENT,
+    LOSS,
+    REJECT,
+    STEPS,
+    ApprovalQuestion,
+    interpret,
+)
 from pulsar_steward.policy.schema import Policy
 
 if TYPE_CHECKING:
@@ -145,7 +153,7 @@ class ChaosRun:
         runs = [RUN, OTHER_RUN] if self.scenario.fault.name == "two runs of a plan" else [RUN]
         for run in runs if self.scenario.answer != "never asked" else ():
             writer.record_request(plan, BATCH, run, now, origin=Origin.SCHEDULE, policy=policy)
-            asked = Question(plan=plan, batch_id=BATCH, run=run, origin=Origin.SCHEDULE)
+            asked = ApprovalQuestion(plan=plan, batch_id=BATCH, run=run, origin=Origin.SCHEDULE)
             answer = interpret(self._event(plan, now), asked, policy.approval, now)
             with suppress(*[LedgerTampered] if kind == "trigger" else []):
                 writer.record_answer(answer)

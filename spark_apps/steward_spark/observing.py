@@ -6,8 +6,8 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pulsar_steward.collect.collecting import Order, collect
-from pulsar_steward.collect.reading import Division, WrittenByTasks
+from pulsar_steward.collect.collecting import CollectParameters, collect
+from pulsar_steward.collect.reading import TaskDivision, WrittenByTasks
 from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
 from steward_spark.hadoop_files import files_at
@@ -37,7 +37,7 @@ ASKED_A_CORE = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Observation:
+class ObservationParameters:
     """Parameters of an observation.
 
     Attributes:
@@ -55,7 +55,7 @@ class Observation:
     at_once: int | None = None
 
 
-def observe(spark: SparkSession, settings: AdminSettings, observation: Observation) -> str:
+def observe(spark: SparkSession, settings: AdminSettings, observation: ObservationParameters) -> str:
     """Takes a snapshot, unless it exists already, and diagnoses it. Returns its URI.
 
     Raises:
@@ -88,14 +88,16 @@ def diagnose_snapshot(spark: SparkSession, uri: str, policy: Policy) -> str:
 
 
 def collect_snapshot(
-    spark: SparkSession, settings: AdminSettings, observation: Observation, folder: SnapshotFolder
+    spark: SparkSession, settings: AdminSettings, observation: ObservationParameters, folder: SnapshotFolder
 ) -> None:
     """Takes a snapshot, by Spark's tasks. Raises as `observe` does."""
-    order = Order(cluster=observation.cluster, taken_at=observation.taken_at, policy=observation.policy.collect)
+    order = CollectParameters(
+        cluster=observation.cluster, taken_at=observation.taken_at, policy=observation.policy.collect
+    )
     cores = spark.sparkContext.defaultParallelism
     most = observation.at_once or ASKED_A_CORE * cores
     tasks = min(max(FEWEST_TASKS, TASKS_A_CORE * cores), most)
-    division = Division(tasks, max(1, most // min(cores, tasks)))
+    division = TaskDivision(tasks, max(1, most // min(cores, tasks)))
     map_over = SparkMap(spark)
     reading: BrokerReading
     if folder.staging() is None:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from pulsar_steward.admin.settings import AdminSettings
-    from pulsar_steward.collect.broker import BrokerTask, Scope
-    from pulsar_steward.collect.reading import Division, Tables
+    from pulsar_steward.collect.broker import BrokerTask, ReadScope
+    from pulsar_steward.collect.reading import Tables, TaskDivision
     from pulsar_steward.model.tables import Table
     from pulsar_steward.snapshots.folder import SnapshotFolder
 
@@ -37,12 +37,12 @@ class KeptBySpark(BrokerReading):
     """
 
     def __init__(
-        self, spark: SparkSession, settings: AdminSettings, folder: SnapshotFolder, division: Division
+        self, spark: SparkSession, settings: AdminSettings, folder: SnapshotFolder, division: TaskDivision
     ) -> None:
         self._spark, self._settings, self._folder, self._division = spark, settings, folder, division
         self._answers: DataFrame | None = None
 
-    def read(self, tasks: Sequence[BrokerTask], scope: Scope) -> Tables:
+    def read(self, tasks: Sequence[BrokerTask], scope: ReadScope) -> Tables:
         """See `BrokerReading.read`."""
         settings, at_once = self._settings, self._division.at_once
 

@@ -9,8 +9,8 @@ import pytest
 
 from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
 from pulsar_steward.checks.registry import CHECKS
-from pulsar_steward.collect.collecting import Order, collect
-from pulsar_steward.collect.reading import Division, WrittenByTasks
+from pulsar_steward.collect.collecting import CollectParameters, collect
+from pulsar_steward.collect.reading import TaskDivision, WrittenByTasks
 from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.errors import Refused
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of, tc_topic
@@ -73,9 +73,13 @@ class Drain:
         """A recorded plan, and what is found of draining brokers and skews, by subject."""
         site, threads = self.site, OnThreads(2)
         site.clock.advance(minutes=15)
-        order = Order(cluster=CLUSTER, taken_at=site.clock().replace(microsecond=0), policy=site.policy.collect)
+        order = CollectParameters(
+            cluster=CLUSTER, taken_at=site.clock().replace(microsecond=0), policy=site.policy.collect
+        )
         folder = SnapshotFolder(LocalFiles(), snapshot_uri(str(self.home), CLUSTER, order.taken_at))
-        collect(site.settings, order, folder, WrittenByTasks(site.settings, folder, threads, Division(2, 1)), threads)
+        collect(
+            site.settings, order, folder, WrittenByTasks(site.settings, folder, threads, TaskDivision(2, 1)), threads
+        )
         diagnose(folder, site.policy, threads, MOVES_ANSWER)
         moves = moves_before(site.ledger, CLUSTER, order.taken_at, site.policy)
         planning = planning_facts_of(open_snapshot(folder.uri), site.policy, moves)

@@ -11,10 +11,17 @@ from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.model.parts import namespaces_of
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.orchestration.approval_response import APPROVE, COMMENT, LEFT_OUT, STEPS, Question, interpret
+from pulsar_steward.orchestration.approval_response import (
+    APPROVE,
+    COMMENT,
+    LEFT_OUT,
+    STEPS,
+    ApprovalQuestion,
+    interpret,
+)
 from pulsar_steward.orchestration.asked import QuestionBook
 from pulsar_steward.orchestration.grouping import grouped
-from pulsar_steward.orchestration.publish import View, decide
+from pulsar_steward.orchestration.publish import SnapshotView, decide
 from tests.apply.worksite import RUN, a_worksite, quick_policy, said
 from tests.builders import CLUSTER, a_batch, a_plan, a_step
 
@@ -47,9 +54,9 @@ def published(site: Worksite, *names: str, snapshot: str) -> tuple[Plan, Publica
         pulsar_cluster=site.identity,
         policy_digest=site.recorded_policy.digest,
     )
-    plan = grouped(made, View.COMPLETE, book.standing(), book.rejected(), book.silenced(), site.policy)
+    plan = grouped(made, SnapshotView.COMPLETE, book.standing(), book.rejected(), book.silenced(), site.policy)
     known = book.standing(), book.rejected(), book.older_plans()
-    publication = decide(plan, View.COMPLETE, *known)
+    publication = decide(plan, SnapshotView.COMPLETE, *known)
     if publication.record:
         site.record(plan, questions=publication.questions)
     return plan, publication
@@ -58,7 +65,7 @@ def published(site: Worksite, *names: str, snapshot: str) -> tuple[Plan, Publica
 def answered(site: Worksite, plan: Plan, left_out: list[str]) -> Decision:
     """Somebody is asked, and approves all but these namespaces."""
     site.ask(plan)
-    asked = Question(plan=plan, batch_id="b1", run=RUN)
+    asked = ApprovalQuestion(plan=plan, batch_id="b1", run=RUN)
     event = {
         "chosen_options": [APPROVE],
         "params_input": {STEPS: [step.step_id for step in asked.steps], LEFT_OUT: left_out, COMMENT: ""},

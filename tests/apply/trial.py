@@ -16,7 +16,7 @@ from pulsar_steward.ledger.publishing import QuestionChanges
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.orchestration.approval_response import APPROVE, LEFT_OUT, LOSS, STEPS, Question, interpret
+from pulsar_steward.orchestration.approval_response import APPROVE, LEFT_OUT, LOSS, STEPS, ApprovalQuestion, interpret
 from tests.apply.forging import forgeries
 from tests.apply.happenings import happenings
 from tests.apply.machine import RETURNS, SHOP, Proposal, Truth, Word, steps_for
@@ -122,7 +122,7 @@ class Trial:
             "responded_at": now,
             "responded_by_user": {"id": "operator", "name": "operator"},
         }
-        answer = interpret(event, Question(plan=plan, batch_id="b1", run=run), self.site.policy.approval, now)
+        answer = interpret(event, ApprovalQuestion(plan=plan, batch_id="b1", run=run), self.site.policy.approval, now)
         if answer.step_ids != tuple(step.step_id for step in steps if step.change.namespace not in left_out):
             self.faults.append(f"all but {left_out} was taken for {answer.step_ids}: {answer.reason}")
         self._answers(proposal, answer, permits=True)

@@ -17,7 +17,7 @@ from pydantic import SecretStr
 
 from benchmarks.observing import collected_here
 from lab.simulator import Answer, Fault, running_simulator
-from pulsar_steward.collect.collecting import Order
+from pulsar_steward.collect.collecting import CollectParameters
 from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.errors import ConfigurationError, Refused
 from pulsar_steward.ledger.store import open_ledger
@@ -106,7 +106,7 @@ def observed(site: Worksite) -> str:
     """A snapshot, diagnosed, by the connection that looks."""
     taken_at = datetime.now(UTC).replace(microsecond=0)
     folder = SnapshotFolder(LocalFiles(), snapshot_uri(observing.prepare(CLUSTER)["root"], CLUSTER, taken_at))
-    order = Order(cluster=CLUSTER, taken_at=taken_at, policy=site.policy.collect)
+    order = CollectParameters(cluster=CLUSTER, taken_at=taken_at, policy=site.policy.collect)
     collected_here(connections.admin_settings(CLUSTER, site.policy), order, folder)
     diagnose(folder, site.policy, OnThreads(2))
     return folder.uri

@@ -14,7 +14,7 @@ from pulsar_steward.ledger.clock import LedgerClock
 from pulsar_steward.ledger.rows import Decision, Origin
 from pulsar_steward.model.people import Person, same_person
 from pulsar_steward.orchestration.approval import origin_of
-from pulsar_steward.orchestration.approval_response import APPROVE, STEPS, Question, interpret
+from pulsar_steward.orchestration.approval_response import APPROVE, STEPS, ApprovalQuestion, interpret
 from pulsar_steward.policy.approval import ApprovalPolicy
 from tests.apply.worksite import RUN, quick_policy
 from tests.builders import NOW, a_plan
@@ -129,7 +129,7 @@ def answered(user: dict[str, str], policy: ApprovalPolicy, **asked: Any) -> Any:
         "responded_at": NOW,
         "responded_by_user": user,
     }
-    return interpret(event, Question(plan=plan, batch_id="b1", run=RUN, **asked), policy, NOW)
+    return interpret(event, ApprovalQuestion(plan=plan, batch_id="b1", run=RUN, **asked), policy, NOW)
 
 
 ALIASES = [("alice", "ALICE"), ("alice", "alice "), ("alice", "\u2002Alice"), ("alice", "\uff41lice")]

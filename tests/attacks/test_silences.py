@@ -25,7 +25,7 @@ from pulsar_steward.orchestration.approval_response import (
     SNOOZE_DAYS,
     STEPS,
     UNTIL_WORSE,
-    Question,
+    ApprovalQuestion,
     interpret,
 )
 from pulsar_steward.policy.approval import ApprovalPolicy
@@ -47,7 +47,7 @@ def a_setting(namespace: str = "shop/orders") -> Plan:
 
 def answered(*options: str, plan: Plan | None = None, **form: Any) -> Answer:
     """Answer recorded where everything is ticked that permits something."""
-    asked = Question(plan=plan or a_setting(), batch_id="b1", run=RUN)
+    asked = ApprovalQuestion(plan=plan or a_setting(), batch_id="b1", run=RUN)
     event = {
         "chosen_options": list(options),
         "params_input": {STEPS: ["b1.s01"], LOSS: True, SNOOZE_DAYS: 7, UNTIL_WORSE: True, **form},
@@ -146,7 +146,7 @@ def test_a_namespace_that_hides_yaml_is_one_key(namespace: str) -> None:
 def test_a_name_that_no_policy_can_hold_proposes_none(namespace: str) -> None:
     """A never is not offered, is malformed and proposes no entry for a namespace whose name no policy can hold."""
     plan = a_setting(namespace)
-    assert NEVER not in Question(plan=plan, batch_id="b1", run=RUN).options
+    assert NEVER not in ApprovalQuestion(plan=plan, batch_id="b1", run=RUN).options
     answer = answered(NEVER, plan=plan)
     assert (answer.decision, answer.policy_entry) == (Decision.MALFORMED, None)
 

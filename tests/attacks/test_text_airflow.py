@@ -21,7 +21,7 @@ from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.orchestration import applying, batch_tasks, batches, remediating
 from pulsar_steward.orchestration.applying import ApplyBatch
 from pulsar_steward.orchestration.approval import ApproveBatch
-from pulsar_steward.orchestration.approval_response import APPROVE, REJECT, Question, interpret
+from pulsar_steward.orchestration.approval_response import APPROVE, REJECT, ApprovalQuestion, interpret
 from pulsar_steward.orchestration.batches import BatchRef
 from pulsar_steward.orchestration.question_trigger import END
 from pulsar_steward.policy.approval import ApprovalPolicy
@@ -172,7 +172,7 @@ def test_what_a_skipped_task_of_a_batch_says_holds_nothing_hidden(monkeypatch: p
 
 
 IDS = ("b1.s01", "b1.s02")
-ASKED = Question(plan=a_plan(a_batch(*(a_step(step_id=each) for each in IDS))), batch_id="b1", run="dag/run/0")
+ASKED = ApprovalQuestion(plan=a_plan(a_batch(*(a_step(step_id=each) for each in IDS))), batch_id="b1", run="dag/run/0")
 LONG = "x" * 5000
 
 

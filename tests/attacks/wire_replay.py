@@ -26,10 +26,10 @@ from pulsar_steward.collect.arrow import (
     UNREAD,
     as_answer,
 )
-from pulsar_steward.collect.broker import BrokerTask, Scope, read_brokers
+from pulsar_steward.collect.broker import BrokerTask, ReadScope, read_brokers
 from pulsar_steward.collect.coordinators import SystemBundle, placement
 from pulsar_steward.collect.drill import DetailRequest, DrillTask, drill
-from pulsar_steward.collect.namespace import Placement, read_namespaces
+from pulsar_steward.collect.namespace import PlacementInput, read_namespaces
 from pulsar_steward.collect.overview import look_over
 from pulsar_steward.collect.suspects import SuspectCollector, worst_of
 from pulsar_steward.errors import AdminError
@@ -112,7 +112,7 @@ def overview(known: Recorded) -> Read:
     with Reader(known.settings) as reader:
         found = look_over(reader)
     placement(found.coordinators, [SystemBundle("0x00000000_0xffffffff", None, owner_known=True)])
-    namespaces(known, Placement(found.brokers, found.policies, found.pulsar_cluster), found.namespaces)
+    namespaces(known, PlacementInput(found.brokers, found.policies, found.pulsar_cluster), found.namespaces)
     figures = {name: [value] for name, value in msgspec.structs.asdict(found).items() if name != "unread"}
     return Read(figures, set(found.unread))
 
@@ -121,7 +121,7 @@ def brokers(known: Recorded) -> Read:
     """Two brokers, as a task of Spark's reads them: rows by broker."""
     tasks = [BrokerTask(name, known.cluster, leader=False) for name in known.brokers[1:]]
     worst, rows, unread = SuspectCollector(20, from_consumed_bytes=1), defaultdict[str, list[Any]](list), set[str]()
-    for piece in read_brokers(known.settings, tasks, Scope(TAKEN_AT, POLICY)):
+    for piece in read_brokers(known.settings, tasks, ReadScope(TAKEN_AT, POLICY)):
         worst.sees(piece)
         for row in checked(piece, BROKER_TABLES):
             if piece.table == BROKERS and not row["read"] and row["failure"]:
@@ -140,10 +140,10 @@ def whose(row: dict[str, Any], known: Recorded) -> str:
     return named or known.brokers[1 if row["namespace"] == "acme/orders" else 2]
 
 
-def namespaces(known: Recorded, where: Placement | None = None, names: Iterable[str] = NAMESPACES) -> Read:
+def namespaces(known: Recorded, where: PlacementInput | None = None, names: Iterable[str] = NAMESPACES) -> Read:
     """Namespaces by name; what plans are made of later has to be readable then."""
     rows, unread = dict[str, list[Any]](), set[str]()
-    for piece in read_namespaces(known.settings, where or Placement(known.brokers, (), known.cluster), names):
+    for piece in read_namespaces(known.settings, where or PlacementInput(known.brokers, (), known.cluster), names):
         for row in checked(piece, NAMESPACE_TABLES):
             if piece.table == UNREAD:
                 unread.add(row["name"])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pulsar_steward.checks.check import Check, Judgement
-    from pulsar_steward.checks.views import View
+    from pulsar_steward.checks.views import SqlView
     from pulsar_steward.model.tables import Table
 
 Rows = dict[str, list[dict[str, Any]]]
@@ -33,7 +33,7 @@ class JudgeRows(Protocol):
         """Judges; `earlier` snapshots are the newest first."""
 
 
-def judging(views: Sequence[View]) -> JudgeRows:
+def judging(views: Sequence[SqlView]) -> JudgeRows:
     """Judges with these views."""
 
     def judge(check: Check, rows: Rows, policy: Policy | None = None, earlier: Sequence[Rows] = ()) -> Judgement:

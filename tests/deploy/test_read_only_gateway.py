@@ -22,7 +22,7 @@ from lab.waiting import wait_until
 from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.apply.rehearse import rehearse
 from pulsar_steward.apply.verify import verify
-from pulsar_steward.collect.collecting import Order
+from pulsar_steward.collect.collecting import CollectParameters
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.snapshots.files import LocalFiles
 from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
@@ -91,7 +91,7 @@ def test_all_that_looks_goes_through(behind: tuple[Simulator, dict[str, str]], t
     engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
     site, looking = Worksite(cluster, engine, token=SecretStr(SUPERUSER)), through(addresses)
     folder = SnapshotFolder(LocalFiles(), snapshot_uri(str(tmp_path), CLUSTER, NOW))
-    collected_here(looking, Order(cluster=CLUSTER, taken_at=NOW, policy=site.policy.collect), folder)
+    collected_here(looking, CollectParameters(cluster=CLUSTER, taken_at=NOW, policy=site.policy.collect), folder)
     meta = open_snapshot(folder.uri).meta()
     assert (meta.coordinators, meta.unread) == (16, ())
 

@@ -34,7 +34,7 @@ from pulsar_steward.snapshots.folder import SUCCESS, SnapshotFolder
 from pulsar_steward.snapshots.housekeeping import tidy
 from pulsar_steward.snapshots.read import open_snapshot
 from steward_spark.hadoop_files import files_at
-from steward_spark.observing import Observation, observe
+from steward_spark.observing import ObservationParameters, observe
 from tests.live.bare_python import bare_python, imports
 from tests.live.onlooker import EXECUTOR, Seen, events_in, looking_on, pages_of, shows
 
@@ -212,7 +212,7 @@ def test_the_snapshot_is_that_of_one_machine(
     policy, now = Policy(), datetime.now(UTC)
     mount = f"fs.viewfs.mounttable.{NAME}.link./snapshots"
     spark.sparkContext._jsc.hadoopConfiguration().set(mount, tmp_path.as_uri())
-    observation = Observation(cluster=NAME, out=f"viewfs://{NAME}/snapshots", taken_at=now, policy=policy)
+    observation = ObservationParameters(cluster=NAME, out=f"viewfs://{NAME}/snapshots", taken_at=now, policy=policy)
     uri = observe(spark, AdminSettings(urls=simulator.admin_urls, token=SecretStr(TOKEN)), observation)
     (folder,) = (tmp_path / f"cluster={NAME}").iterdir()
     assert uri == f"viewfs://{NAME}/snapshots/cluster={NAME}/{folder.name}"

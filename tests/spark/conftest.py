@@ -13,7 +13,7 @@ from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.snapshots.folder import SnapshotFolder
 from steward_spark.hadoop_files import files_at
-from steward_spark.observing import Observation, observe
+from steward_spark.observing import ObservationParameters, observe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +50,7 @@ def observed(spark: SparkSession) -> Observed:
 
     def carry_out(cluster: Simulator, out: str, policy: Policy | None = None) -> SnapshotFolder:
         settings = AdminSettings(urls=cluster.admin_urls)
-        observation = Observation(cluster="lab", out=out, taken_at=TAKEN_AT, policy=policy or Policy())
+        observation = ObservationParameters(cluster="lab", out=out, taken_at=TAKEN_AT, policy=policy or Policy())
         uri = observe(spark, settings, observation)
         return SnapshotFolder(files_at(spark, uri), uri)
 

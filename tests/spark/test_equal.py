@@ -10,8 +10,8 @@ import pytest
 
 from lab.simulator import running_simulator as running
 from pulsar_steward.admin.settings import AdminSettings
-from pulsar_steward.collect.collecting import Order, collect
-from pulsar_steward.collect.reading import Division, WrittenByTasks
+from pulsar_steward.collect.collecting import CollectParameters, collect
+from pulsar_steward.collect.reading import TaskDivision, WrittenByTasks
 from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.model.tables import (
     BROKERS,
@@ -57,8 +57,8 @@ def on_threads(cluster: Simulator, out: Path) -> SnapshotFolder:
     """Observes the cluster on threads, as the command line does."""
     folder, threads = SnapshotFolder(LocalFiles(), snapshot_uri(str(out), "lab", TAKEN_AT)), OnThreads(4)
     settings = AdminSettings(urls=cluster.admin_urls)
-    reading = WrittenByTasks(settings, folder, threads, Division(4, 4))
-    collect(settings, Order(cluster="lab", taken_at=TAKEN_AT), folder, reading, threads)
+    reading = WrittenByTasks(settings, folder, threads, TaskDivision(4, 4))
+    collect(settings, CollectParameters(cluster="lab", taken_at=TAKEN_AT), folder, reading, threads)
     diagnose(folder, Policy(), threads)
     return folder
 

@@ -11,7 +11,7 @@ from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.checks.registry import CHECKS
 from pulsar_steward.diagnose import diagnosing
 from pulsar_steward.policy.schema import Policy
-from steward_spark.observing import Observation, observe
+from steward_spark.observing import ObservationParameters, observe
 from tests.spark.conftest import TAKEN_AT, Observed, a_cluster
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def test_a_retry_needs_no_cluster_any_more(spark: SparkSession, observed: Observ
     with running(a_cluster(2)) as cluster:
         uri = observed(cluster, str(tmp_path)).uri
     gone = AdminSettings(urls=("http://127.0.0.1:1",))
-    observation = Observation(cluster="lab", out=str(tmp_path), taken_at=TAKEN_AT, policy=Policy())
+    observation = ObservationParameters(cluster="lab", out=str(tmp_path), taken_at=TAKEN_AT, policy=Policy())
     assert observe(spark, gone, observation) == uri
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from urllib.parse import SplitResult
 
     from pulsar_steward.admin.settings import AdminSettings
-    from pulsar_steward.admin.transport import Answer
+    from pulsar_steward.admin.transport import BrokerAnswer
 
 log = logging.getLogger(__name__)
 
@@ -83,8 +83,8 @@ class Members:
         self,
         settings: AdminSettings,
         bases: Sequence[str],
-        ask: Callable[[str], Answer],
-        ask_apart: Callable[[str], Answer],
+        ask: Callable[[str], BrokerAnswer],
+        ask_apart: Callable[[str], BrokerAnswer],
     ) -> None:
         self._settings = settings
         self._bases = bases

@@ -56,7 +56,7 @@ _IN_DOUBT = (Unreachable, TimedOut, BrokenAnswer, RedirectRefused, ServerError)
 """Errors after which a change may have happened."""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class BrokerAnswer(msgspec.Struct, frozen=True):
     """A 2xx response: the responding broker, the body as it came, and the broker's clock (HTTP's ``Date``)."""
 
     method: str
@@ -123,12 +123,12 @@ class Transport(Closing):
         """
         return self._members.base_of(broker)
 
-    def _from_any_apart(self, path: str) -> Answer:
+    def _from_any_apart(self, path: str) -> BrokerAnswer:
         """Response of any broker, by connections of its own: several threads may ask at once."""
         with Transport(self._settings, frozenset({"GET"})) as anybody:
             return anybody._from_a_base(path)
 
-    def get(self, path: str, query: Mapping[str, str] | None = None) -> Answer:
+    def get(self, path: str, query: Mapping[str, str] | None = None) -> BrokerAnswer:
         """Sends a GET request; a failure that may pass is retried at the next base URL, after growing pauses.
 
         Raises:
@@ -154,7 +154,7 @@ class Transport(Closing):
         )
         return retrying(ask)
 
-    def get_here(self, path: str, query: Mapping[str, str] | None = None) -> Answer:
+    def get_here(self, path: str, query: Mapping[str, str] | None = None) -> BrokerAnswer:
         """Sends a GET request to the first base URL once, without redirects: for what only that broker can return.
 
         Raises:
@@ -182,7 +182,7 @@ class Transport(Closing):
         query: Mapping[str, str] | None = None,
         body: Any = None,
         may_leave: Callable[[], None] | None = None,
-    ) -> Answer:
+    ) -> BrokerAnswer:
         """Sends a call that may change the cluster: once, as a repeat could do it twice.
 
         Args:
@@ -205,7 +205,7 @@ class Transport(Closing):
         query: Mapping[str, str] | None,
         body: Any,
         may_leave: Callable[[], None] | None = None,
-    ) -> Answer:
+    ) -> BrokerAnswer:
         if method not in self._methods:
             raise PermissionError(f"this client may not send {method}: it only looks")
         for _ in self._bases[1:]:
@@ -222,7 +222,7 @@ class Transport(Closing):
 
     def _follow(
         self, method: Method, url: str, query: Mapping[str, str] | None, body: Any, may_leave: Callable[[], None] | None
-    ) -> Answer:
+    ) -> BrokerAnswer:
         url = f"{url}?{urlencode(query)}" if query else url
         asked, until = urlsplit(url), self._exchange.deadline()
         seen: set[str] = set()
@@ -293,10 +293,10 @@ class Transport(Closing):
             return f"redirected: {error}"
         return None
 
-    def _checked(self, method: Method, url: str, response: Response) -> Answer:
+    def _checked(self, method: Method, url: str, response: Response) -> BrokerAnswer:
         parts = urlsplit(url)
         if 200 <= response.status < 300:  # noqa: PLR2004 - HTTP's own boundaries
-            return Answer(method, parts.path, parts.netloc, response.body, response.date)
+            return BrokerAnswer(method, parts.path, parts.netloc, response.body, response.date)
         error = error_for_status(response.status)
         raise error(method, parts.path, parts.netloc, response.reason, response.status)
 
@@ -307,7 +307,7 @@ class Transport(Closing):
             raise RedirectRefused("GET", parts.path, parts.netloc, "the broker sends its callers elsewhere")
         return response
 
-    def _from_a_base(self, path: str) -> Answer:
+    def _from_a_base(self, path: str) -> BrokerAnswer:
         """Response of the first base URL that gives one; not redirected, as checking redirects takes this very call."""
         failure: AdminError | None = None
         for base in self._bases:

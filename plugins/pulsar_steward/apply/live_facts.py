@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pulsar_steward.apply.live_reader import LiveReader
     from pulsar_steward.apply.whole_look import WholeLook
     from pulsar_steward.facts.backlogs import BacklogAges
-    from pulsar_steward.facts.load_manager import AntiAffinity, BrokerUsage, LoadManager
+    from pulsar_steward.facts.load_manager import AntiAffinityGroup, BrokerUsage, LoadManager
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.model.loss import Loss
@@ -142,7 +142,7 @@ class LiveFacts(ClusterFacts):
         """Listed brokers that isolation policies leave to a namespace."""
         return self._whole.allowed(namespace)
 
-    def anti_affinity(self, namespace: str) -> AntiAffinity | Unknown | None:
+    def anti_affinity(self, namespace: str) -> AntiAffinityGroup | Unknown | None:
         """Anti-affinity group of a namespace, as brokers tell it."""
         return self._whole.anti_affinity(namespace)
 

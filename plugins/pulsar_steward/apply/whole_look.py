@@ -16,7 +16,7 @@ import msgspec
 
 from pulsar_steward.admin.isolation import IsolationPolicy, allowed_brokers
 from pulsar_steward.errors import AdminError
-from pulsar_steward.facts.load_manager import USAGES_UNKNOWN, AntiAffinity, BrokerUsage, LoadManager
+from pulsar_steward.facts.load_manager import USAGES_UNKNOWN, AntiAffinityGroup, BrokerUsage, LoadManager
 from pulsar_steward.facts.protocol import Unknown
 from pulsar_steward.model.bundles import HEARTBEAT
 from pulsar_steward.model.cluster import ClusterIdentity
@@ -157,7 +157,7 @@ class WholeLook:
         allowed = allowed_brokers(answers.isolation, namespace, answers.cluster.listed)
         return None if allowed is None else frozenset(allowed)
 
-    def anti_affinity(self, namespace: str) -> AntiAffinity | Unknown | None:
+    def anti_affinity(self, namespace: str) -> AntiAffinityGroup | Unknown | None:
         """The anti-affinity group of a namespace, with its other namespaces on each broker; None: it is in none.
 
         Where there is a group, every namespace with a bundle is asked for its own: brokers list a group's namespaces of
@@ -175,7 +175,7 @@ class WholeLook:
                 f" it, too, more than the {MAX_NAMESPACES_ASKED:,} that are asked"
             )
         same = {each for each in others if (self._group(each) or "").lower() == group.lower()}
-        return AntiAffinity(group=group, others={broker: len(same & there) for broker, there in placed.items()})
+        return AntiAffinityGroup(group=group, others={broker: len(same & there) for broker, there in placed.items()})
 
     def _group(self, namespace: str) -> str | None:
         groups = self._whole().groups

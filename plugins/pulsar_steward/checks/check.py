@@ -71,7 +71,7 @@ class LookBack:
 
 
 @dataclass(frozen=True)
-class Answer:
+class CheckAnswer:
     """Answer to one question.
 
     Attributes:
@@ -98,7 +98,7 @@ class Answer:
         return row
 
 
-Answers = Mapping[str, Answer]
+Answers = Mapping[str, CheckAnswer]
 """Answers by the question's name."""
 
 
@@ -116,7 +116,7 @@ class Earlier:
 
 
 @dataclass(frozen=True)
-class About:
+class AboutSnapshot:
     """Metadata of a snapshot.
 
     Attributes:
@@ -157,7 +157,7 @@ class CheckContext(Generic[LIMITS]):
         results: Results of the checks that this one rests on, by id; empty while questions are asked.
     """
 
-    about: About
+    about: AboutSnapshot
     policy: Any
     limits: LIMITS
     parts: tuple[tuple[LIMITS, tuple[str, ...]], ...] = ()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from pulsar_steward.checks.check import About, Answer, CheckContext, Earlier, Row
+    from pulsar_steward.checks.check import AboutSnapshot, CheckAnswer, CheckContext, Earlier, Row
 
 WINDOW_MINUTES = 120
 WINDOW = "how old an earlier snapshot may be to be compared with"
@@ -108,7 +108,7 @@ def growth(rows: str, keys: Sequence[str], counters: Sequence[str], apart_second
     """
 
 
-def within(about: About, minutes: int) -> tuple[Earlier, ...]:
+def within(about: AboutSnapshot, minutes: int) -> tuple[Earlier, ...]:
     """Earlier snapshots taken at most so many minutes before this one, the newest first."""
     since = about.taken_at - timedelta(minutes=minutes)
     return tuple(each for each in about.earlier if each.taken_at >= since)
@@ -152,7 +152,7 @@ class EarlierRows:
 
     @classmethod
     def of(
-        cls, answer: Answer, context: CheckContext[Any], minutes: Callable[[Any], int], *columns: str
+        cls, answer: CheckAnswer, context: CheckContext[Any], minutes: Callable[[Any], int], *columns: str
     ) -> EarlierRows:
         """Groups the answer to a `LookBack` of these minutes."""
         rows: dict[Key, dict[datetime, Row]] = defaultdict(dict)

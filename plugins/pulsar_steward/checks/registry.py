@@ -16,7 +16,7 @@ from pulsar_steward.checks.check import Check
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from pulsar_steward.checks.views import View
+    from pulsar_steward.checks.views import SqlView
 
 
 class GuideSection(NamedTuple):
@@ -46,5 +46,5 @@ CHECKS = tuple(check for group in GROUPS for check in group.checks)
 
 BY_ID = {check.check_id: check for check in CHECKS}
 
-VIEWS: tuple[View, ...] = tuple(view for package in _PACKAGES for view in package.VIEWS)
+VIEWS: tuple[SqlView, ...] = tuple(view for package in _PACKAGES for view in package.VIEWS)
 """Views that their questions use besides `pulsar_steward.checks.views`, in the order in which they are created."""

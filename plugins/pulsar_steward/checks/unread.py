@@ -8,13 +8,13 @@ from pulsar_steward.checks.check import Question
 from pulsar_steward.checks.words import named
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answer
+    from pulsar_steward.checks.check import CheckAnswer
 
 BROKERS_READ = Question("select count(*) as brokers from brokers where read")
 """Question for `nothing_read`: the number of brokers that were read."""
 
 
-def nothing_read(answer: Answer) -> str | None:
+def nothing_read(answer: CheckAnswer) -> str | None:
     """Reason why the absence of findings proves nothing, if no broker was read; None if one was."""
     return None if answer.one["brokers"] else "No broker was read."
 
@@ -31,7 +31,7 @@ def not_telling(setting: str) -> Question:
     """)
 
 
-def setting_unread(answer: Answer, setting: str) -> str | None:
+def setting_unread(answer: CheckAnswer, setting: str) -> str | None:
     """Reason why the absence of findings proves nothing, if brokers with topics did not report a setting; else None."""
     names = [row["broker"] for row in answer.rows]
     return f"The setting {setting} is not in the snapshot for {named(names)}." if names else None

@@ -21,7 +21,7 @@ STARTED = "process_start_time_seconds"
 
 
 @dataclass(frozen=True)
-class View:
+class SqlView:
     """A view that questions select from.
 
     Attributes:
@@ -53,35 +53,35 @@ TABLE_MACROS = {
 """Macros that need the tables that they select from, by name."""
 
 LARGE_TABLES = (
-    View(
+    SqlView(
         "topics",
         """select * replace (coalesce(namespace, namespace_of(topic)) as namespace), of_users(topic) as of_users
         from raw_topics""",
         kept=True,
     ),
-    View(
+    SqlView(
         "subscriptions",
         """select s.* replace (coalesce(s.namespace, namespace_of(s.topic)) as namespace), t.broker,
             of_users(s.topic) and not starts_with(s.subscription, '__') and not is_reader(s.subscription) as of_users
         from raw_subscriptions s left join topics t using (topic)""",
         kept=True,
     ),
-    View("clients", "select * from raw_clients"),
-    View("metrics", "select * from raw_metrics"),
+    SqlView("clients", "select * from raw_clients"),
+    SqlView("metrics", "select * from raw_metrics"),
 )
 """Views over the files' rows (``raw_<table>``)."""
 
 SHARED = (
-    View("user_topics", "select * from topics where of_users"),
-    View("user_subscriptions", "select * from subscriptions where of_users"),
-    View(
+    SqlView("user_topics", "select * from topics where of_users"),
+    SqlView("user_subscriptions", "select * from subscriptions where of_users"),
+    SqlView(
         "namespaces_seen",
         """select namespace from namespaces union select namespace from bundles
         union select namespace from topics where namespace is not null""",
         kept=True,
     ),
     # Namespaces' own settings of how ledgers are written; null where one leaves it to the brokers.
-    View(
+    SqlView(
         "persistence",
         """select namespace, own.persistence.bookkeeperEnsemble as ensemble,
             own.persistence.managedLedgerMaxMarkDeleteRate as mark_deletes_per_second

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pulsar_steward.admin.logins import Login
 
 
-class Access(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterAccess(msgspec.Struct, frozen=True, kw_only=True):
     """How a cluster is reached, and with which credentials.
 
     Attributes:
@@ -118,7 +118,7 @@ class ChangeOptions(msgspec.Struct, frozen=True, kw_only=True):
         credentials = (self.change_token_file, self.change_oauth2_file, self.change_basic_file, self.change_client_cert)
         return bool(self.change_admin_url) or any(credentials)
 
-    def after(self, looking: Access) -> Access:
+    def after(self, looking: ClusterAccess) -> ClusterAccess:
         """The access for changing: reached as for looking, with credentials of its own."""
         return msgspec.structs.replace(
             looking,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from pulsar_steward.cli.access import Access
+from pulsar_steward.cli.access import ClusterAccess
 from pulsar_steward.cli.option_groups import with_option_groups
 from pulsar_steward.cli.options import Source, policy_of, snapshot_of
 from pulsar_steward.cli.output import STANDARD_OUTPUT, print_lines, progress, tell, width
@@ -74,7 +74,7 @@ def _log_files(first: list[str] | None, more: list[str] | None) -> list[Path]:
     return files
 
 
-def _read_logs(files: list[Path], access: Access) -> LogsRead | None:
+def _read_logs(files: list[Path], access: ClusterAccess) -> LogsRead | None:
     if not files:
         return None
     with progress() as say:

@@ -10,7 +10,7 @@ import msgspec
 import typer
 from pyarrow import fs
 
-from pulsar_steward.cli.access import Access
+from pulsar_steward.cli.access import ClusterAccess
 from pulsar_steward.cli.output import progress, tell
 from pulsar_steward.cli.paths import JOB
 from pulsar_steward.cli.snapshot import Target, look
@@ -38,7 +38,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     snapshot: Annotated[
         str | None, typer.Option(metavar="URI", help="A diagnosed snapshot, in place of looking at a cluster.")
     ] = None
-    access: Access
+    access: ClusterAccess
     policy: PolicyFile = None
     cluster: ClusterName = None
     keep: Annotated[

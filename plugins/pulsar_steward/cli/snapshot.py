@@ -20,12 +20,12 @@ from pydantic import SecretStr
 from pulsar_steward.admin.addresses import address_map
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.admin.settings import AdminSettings
-from pulsar_steward.cli.access import Access
+from pulsar_steward.cli.access import ClusterAccess
 from pulsar_steward.cli.jobs import run_job
 from pulsar_steward.cli.paths import JOB, need_java, spark_apps
-from pulsar_steward.collect.collecting import Order, collect
+from pulsar_steward.collect.collecting import CollectParameters, collect
 from pulsar_steward.collect.pending import PendingBrokers
-from pulsar_steward.collect.reading import Division, WrittenByTasks
+from pulsar_steward.collect.reading import TaskDivision, WrittenByTasks
 from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.installed_spark import require_own_files
@@ -64,7 +64,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     urls: tuple[str, ...]
-    access: Access = Access()
+    access: ClusterAccess = ClusterAccess()
     cluster: str | None = None
     policy: Policy
     master: str | None = None
@@ -101,17 +101,21 @@ def look(target: Target, folder: Path, say: Say) -> str:
         return run_job(spark_apps() / JOB, [*arguments, "--policy-json", policy.model_dump_json()], environment, say)
     place = SnapshotFolder(LocalFiles(), snapshot_uri(str(folder.resolve()), cluster, taken_at))
     try:
-        _look_here(settings, Order(cluster=cluster, taken_at=taken_at, policy=policy.collect), policy, place, say)
+        _look_here(
+            settings, CollectParameters(cluster=cluster, taken_at=taken_at, policy=policy.collect), policy, place, say
+        )
     except OSError as error:
         raise ConfigurationError(f"{place.uri}: no snapshot can be written there: {error.strerror or error}") from error
     return place.uri
 
 
-def _look_here(settings: AdminSettings, order: Order, policy: Policy, place: SnapshotFolder, say: Say) -> None:
+def _look_here(
+    settings: AdminSettings, order: CollectParameters, policy: Policy, place: SnapshotFolder, say: Say
+) -> None:
     """Collects and diagnoses in this process."""
     waiting, on_threads = PendingBrokers(), OnThreads(SHARDS)
     with _log_told(say), _waiting_told(waiting, settings.limits.total_timeout_seconds, say):
-        reading = WrittenByTasks(settings, place, on_threads, Division(SHARDS, MAX_CONCURRENT_BROKERS), waiting)
+        reading = WrittenByTasks(settings, place, on_threads, TaskDivision(SHARDS, MAX_CONCURRENT_BROKERS), waiting)
         collect(settings, order, place, reading, on_threads)
     say("looking for trouble")
     diagnose(place, policy, OnThreads(os.cpu_count() or 1))

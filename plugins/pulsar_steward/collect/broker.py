@@ -58,7 +58,7 @@ class BrokerTask(msgspec.Struct, frozen=True):
     leader: bool
 
 
-class Scope(msgspec.Struct, frozen=True):
+class ReadScope(msgspec.Struct, frozen=True):
     """Extent of what is read of every broker.
 
     Attributes:
@@ -73,7 +73,7 @@ class Scope(msgspec.Struct, frozen=True):
 def read_brokers(
     settings: AdminSettings,
     tasks: Iterable[BrokerTask],
-    scope: Scope,
+    scope: ReadScope,
     at_once: int = 1,
     waiting: PendingBrokers | None = None,
 ) -> Iterator[TableBatch]:
@@ -94,7 +94,7 @@ def read_brokers(
     yield from interleave((_read(settings, task, scope, waiting) for task in tasks), at_once)
 
 
-def _read(settings: AdminSettings, task: BrokerTask, scope: Scope, waiting: PendingBrokers) -> Task[TableBatch]:
+def _read(settings: AdminSettings, task: BrokerTask, scope: ReadScope, waiting: PendingBrokers) -> Task[TableBatch]:
     """Reads one broker: converts its responses to rows, makes the requests that follow from them, returns all rows."""
     began = time.monotonic()
     rows = _TopicRows(task, scope)
@@ -135,7 +135,7 @@ def _read(settings: AdminSettings, task: BrokerTask, scope: Scope, waiting: Pend
 class _TopicRows:
     """Rows of one broker's topics, subscriptions and clients, held back until it was read completely."""
 
-    def __init__(self, task: BrokerTask, scope: Scope) -> None:
+    def __init__(self, task: BrokerTask, scope: ReadScope) -> None:
         recent = Recent(scope.taken_at, scope.policy.recent_minutes)
         self._broker = task.broker
         self._topics = TopicRows(task.broker, recent, scope.policy.clients_per_subscription)
@@ -177,7 +177,7 @@ class _TopicRows:
         self._held.let_go()
 
 
-def _more_positions(settings: AdminSettings, task: BrokerTask, scope: Scope, sums: Sums) -> Positions:
+def _more_positions(settings: AdminSettings, task: BrokerTask, scope: ReadScope, sums: Sums) -> Positions:
     with Reader(settings, broker=task.broker) as reader:
         return worst_positions(reader, sums, scope.policy)
 

@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 from pulsar_steward.admin.members import BEHIND_FRONT_DOOR
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.collect.arrow import DRILL_TABLES, NAMESPACE_TABLES, OWN_POLICIES, SUSPECTS, UNREAD
-from pulsar_steward.collect.broker import BrokerTask, Scope
+from pulsar_steward.collect.broker import BrokerTask, ReadScope
 from pulsar_steward.collect.bundles import all_bundles, with_positions
 from pulsar_steward.collect.coordinators import SystemBundle, placement
 from pulsar_steward.collect.drill import DrillTask, drill
 from pulsar_steward.collect.metrics import read_endpoint
-from pulsar_steward.collect.namespace import Placement, read_namespaces
+from pulsar_steward.collect.namespace import PlacementInput, read_namespaces
 from pulsar_steward.collect.overview import Overview, look_over
 from pulsar_steward.collect.reading import tables_of, together
 from pulsar_steward.collect.suspected import drilled_of, tasks_of, wanted_of
@@ -60,7 +60,7 @@ NAMESPACES_A_TASK = 200
 """Namespaces that one task reads one after the other, a few milliseconds each."""
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
+class CollectParameters(msgspec.Struct, frozen=True, kw_only=True):
     """Parameters of a collection.
 
     Attributes:
@@ -75,7 +75,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def collect(
-    settings: AdminSettings, order: Order, folder: SnapshotFolder, reading: BrokerReading, map_over: MapOver
+    settings: AdminSettings, order: CollectParameters, folder: SnapshotFolder, reading: BrokerReading, map_over: MapOver
 ) -> None:
     """Takes a snapshot. A broker or namespace that does not respond makes it partial.
 
@@ -131,7 +131,9 @@ def _require_one_url_each(reader: Reader, brokers: Sequence[str]) -> None:
 class Collecting:
     """One collection."""
 
-    def __init__(self, settings: AdminSettings, order: Order, overview: Overview, map_over: MapOver) -> None:
+    def __init__(
+        self, settings: AdminSettings, order: CollectParameters, overview: Overview, map_over: MapOver
+    ) -> None:
         self._settings, self._order, self._overview, self._map_over = settings, order, overview, map_over
 
     def brokers(self, reading: BrokerReading) -> Tables:
@@ -139,7 +141,7 @@ class Collecting:
         began = time.monotonic()
         overview = self._overview
         tasks = [BrokerTask(name, overview.pulsar_cluster, name == overview.leader) for name in overview.brokers]
-        small = reading.read(tasks, Scope(self._order.taken_at, self._order.policy))
+        small = reading.read(tasks, ReadScope(self._order.taken_at, self._order.policy))
         table = small[BROKERS.name]
         read = table.filter(pc.field("read"))
         if not read.num_rows:
@@ -182,7 +184,7 @@ class Collecting:
     def _namespaces_and_endpoints(self) -> Tables:
         overview, policy = self._overview, self._order.policy
         asker = _ItemReader(
-            self._settings, Placement(overview.brokers, overview.policies, overview.pulsar_cluster), policy
+            self._settings, PlacementInput(overview.brokers, overview.policies, overview.pulsar_cluster), policy
         )
         names = overview.namespaces
         groups = [names[first : first + NAMESPACES_A_TASK] for first in range(0, len(names), NAMESPACES_A_TASK)]
@@ -236,7 +238,7 @@ class _ItemReader:
     """Reads namespaces, or the metrics of a bookie or ZooKeeper."""
 
     settings: AdminSettings
-    placement: Placement
+    placement: PlacementInput
     policy: CollectPolicy
 
     def __call__(self, asked: _Item) -> Tables:

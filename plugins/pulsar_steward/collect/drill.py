@@ -17,7 +17,7 @@ from pulsar_steward.admin.own_settings import own_settings_in
 from pulsar_steward.admin.owner import OwnerReader
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.collect.arrow import OWN_POLICIES
-from pulsar_steward.collect.pace import Pace, TimeIsUp
+from pulsar_steward.collect.pace import CallPace, TimeIsUp
 from pulsar_steward.collect.positions import GIVING_UP
 from pulsar_steward.collect.rows import UNFIT, Rows
 from pulsar_steward.errors import AdminError
@@ -75,7 +75,7 @@ def drill(settings: AdminSettings, task: DrillTask, policy: CollectPolicy) -> It
     )
     brief = dataclasses.replace(settings, limits=limits)
     with Reader(brief, broker=task.broker) as reader, OwnerReader(brief, task.broker) as owner:
-        drilling = _Drilling(task, reader, owner, Pace(policy.drill_calls_per_second, policy.drill_seconds))
+        drilling = _Drilling(task, reader, owner, CallPace(policy.drill_calls_per_second, policy.drill_seconds))
         try:
             drilling.all()
         except (TimeIsUp, *GIVING_UP) as error:
@@ -86,7 +86,7 @@ def drill(settings: AdminSettings, task: DrillTask, policy: CollectPolicy) -> It
 class _Drilling:
     """Reads the suspects of one broker and collects their rows."""
 
-    def __init__(self, task: DrillTask, reader: Reader, owner: OwnerReader, pace: Pace) -> None:
+    def __init__(self, task: DrillTask, reader: Reader, owner: OwnerReader, pace: CallPace) -> None:
         self._task = task
         self._reader = reader
         self._owner = owner

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pulsar_steward.collect.arrow import TableBatch
 
 
-class Placement(msgspec.Struct, frozen=True):
+class PlacementInput(msgspec.Struct, frozen=True):
     """Input for the placement of namespaces: the listed brokers, the isolation policies, and the cluster's own name."""
 
     brokers: tuple[str, ...]
@@ -35,7 +35,9 @@ class _Policies(NamespaceDocument, frozen=True, kw_only=True):
     bundles: Bundles
 
 
-def read_namespaces(settings: AdminSettings, placement: Placement, namespaces: Iterable[str]) -> Iterator[TableBatch]:
+def read_namespaces(
+    settings: AdminSettings, placement: PlacementInput, namespaces: Iterable[str]
+) -> Iterator[TableBatch]:
     """Reads each namespace (``tenant/name``), and yields rows of `NAMESPACE_TABLES`.
 
     A namespace that was deleted since it was listed yields no row, nor does one that only other clusters of the same
@@ -57,7 +59,7 @@ def read_namespaces(settings: AdminSettings, placement: Placement, namespaces: I
     yield from unread.rest()
 
 
-def _row(reader: Reader, placement: Placement, namespace: str) -> tuple[object, ...] | None:
+def _row(reader: Reader, placement: PlacementInput, namespace: str) -> tuple[object, ...] | None:
     """Row of a namespace, or None if it no longer exists, or is of other clusters only."""
     try:
         document = reader.namespace_policies(namespace)

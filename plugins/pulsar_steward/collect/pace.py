@@ -13,7 +13,7 @@ class TimeIsUp(Exception):
     """The time for requests is over."""
 
 
-class Pace:
+class CallPace:
     """Limits calls to so many a second, one after the other, until the time is up.
 
     Args:

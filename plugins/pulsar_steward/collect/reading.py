@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from pulsar_steward.collect.arrow import SUSPECTS, WRITTEN
-from pulsar_steward.collect.broker import BrokerTask, Scope, read_brokers
+from pulsar_steward.collect.broker import BrokerTask, ReadScope, read_brokers
 from pulsar_steward.collect.files import TableFiles
 from pulsar_steward.collect.suspects import SuspectCollector
 from pulsar_steward.errors import SnapshotError
@@ -38,7 +38,7 @@ Tables = dict[str, pa.Table]
 class BrokerReading(Protocol):
     """Reads all brokers of a cluster, each once; `end` has to be called at last."""
 
-    def read(self, tasks: Sequence[BrokerTask], scope: Scope) -> Tables:
+    def read(self, tasks: Sequence[BrokerTask], scope: ReadScope) -> Tables:
         """Reads all brokers; returns `SMALL_OF_BROKERS` and keeps the other tables.
 
         Args:
@@ -61,7 +61,7 @@ MAX_BROKERS_A_TASK = 50
 
 
 @dataclass(frozen=True)
-class Division:
+class TaskDivision:
     """Division of brokers into tasks.
 
     Attributes:
@@ -96,7 +96,7 @@ class WrittenByTasks(BrokerReading):
         settings: AdminSettings,
         folder: SnapshotFolder,
         map_over: MapOver,
-        division: Division,
+        division: TaskDivision,
         waiting: PendingBrokers | None = None,
     ) -> None:
         staging = folder.staging()
@@ -106,7 +106,7 @@ class WrittenByTasks(BrokerReading):
         self._map_over, self._division, self._waiting = map_over, division, waiting
         self._files: dict[str, list[str]] = {}
 
-    def read(self, tasks: Sequence[BrokerTask], scope: Scope) -> Tables:
+    def read(self, tasks: Sequence[BrokerTask], scope: ReadScope) -> Tables:
         """See `BrokerReading.read`."""
         reader = _Reader(self._settings, scope, self._staging, self._division.at_once, self._waiting)
         count = self._division.tasks_for(len(tasks))
@@ -138,7 +138,7 @@ class _Reader:
     """Work of one task on its brokers."""
 
     settings: AdminSettings
-    scope: Scope
+    scope: ReadScope
     staging: Path
     at_once: int
     waiting: PendingBrokers | None
@@ -154,7 +154,7 @@ class _Reader:
 def pieces_of(
     settings: AdminSettings,
     tasks: Iterable[BrokerTask],
-    scope: Scope,
+    scope: ReadScope,
     at_once: int,
     waiting: PendingBrokers | None = None,
 ) -> Iterator[TableBatch]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pulsar_steward.checks.check import About, Answer, Earlier
+from pulsar_steward.checks.check import AboutSnapshot, CheckAnswer, Earlier
 from pulsar_steward.diagnose.database import add_table, connect
 from pulsar_steward.diagnose.looking_back import looked_back
 from pulsar_steward.diagnose.moving import BUNDLES_GIVEN, MOVING, MOVING_BUNDLES, ROWS, settled_of
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pulsar_steward.checks.check import Answers
-    from pulsar_steward.checks.views import View
+    from pulsar_steward.checks.views import SqlView
     from pulsar_steward.diagnose.database import Sources
     from pulsar_steward.diagnose.questions import Asker, Key, Questions
     from pulsar_steward.diagnose.shards import AnswerTable
@@ -63,7 +63,7 @@ class SnapshotSources:
 def ask(
     snapshot: SnapshotSources,
     askers: Sequence[Asker],
-    views: Sequence[View],
+    views: Sequence[SqlView],
     map_over: MapOver,
     threads: int = 1,
 ) -> dict[str, Answers | NoAnswer]:
@@ -100,14 +100,14 @@ def _of_shards(askers: Sequence[Asker]) -> tuple[tuple[PreparedQuestion, ...], t
     return tuple(each for small, each in asked if small), tuple(each for small, each in asked if not small)
 
 
-def about_of(snapshot: SnapshotSources) -> About:
+def about_of(snapshot: SnapshotSources) -> AboutSnapshot:
     """Metadata of a snapshot, and of those that it may be compared with."""
     with connect(1) as connection:
         snapshots = enumerate((snapshot, *snapshot.earlier))
         (row,), *others = (_small_rows(connection, each, SNAPSHOT, number) for number, each in snapshots)
         brokers = sorted(_small_rows(connection, snapshot, BROKERS), key=lambda each: each["broker"])
     earlier = [each for (each,) in others]
-    return About(
+    return AboutSnapshot(
         cluster=row["cluster"],
         unread=(*(row["unread_brokers"] or ()), *(row["unread_namespaces"] or ())),
         taken_at=row["taken_at"],
@@ -123,7 +123,7 @@ def about_of(snapshot: SnapshotSources) -> About:
     )
 
 
-def reads(questions: Questions, table: str, views: Sequence[View]) -> bool:
+def reads(questions: Questions, table: str, views: Sequence[SqlView]) -> bool:
     """True if any question about this snapshot reads a table, directly or through views."""
     texts = [f"{each.sql} {each.detail or ''}" for each in (*questions.shards.values(), *questions.cluster.values())]
     return table in words_needed(views_needed(views, texts), texts)
@@ -192,7 +192,9 @@ def _concluded(
     if failures:
         return NoAnswer(failures[0])
     return {
-        name: Answer(tuple(each.rows.to_pylist()), each.count) for name, each in own.items() if each.rows is not None
+        name: CheckAnswer(tuple(each.rows.to_pylist()), each.count)
+        for name, each in own.items()
+        if each.rows is not None
     }
 
 

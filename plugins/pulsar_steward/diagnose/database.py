@@ -18,7 +18,7 @@ from pulsar_steward.snapshots.arrow import schema_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pulsar_steward.checks.views import View
+    from pulsar_steward.checks.views import SqlView
     from pulsar_steward.model.tables import Table
 
 Source: TypeAlias = "pa.Table | Sequence[str]"
@@ -150,7 +150,7 @@ def _whole(rows: pa.Table, table: Table) -> pa.Table:
     )
 
 
-def add_views(connection: duckdb.DuckDBPyConnection, views: Sequence[View]) -> None:
+def add_views(connection: duckdb.DuckDBPyConnection, views: Sequence[SqlView]) -> None:
     """Creates views, in order; those that are kept are computed now."""
     for view in views:
         kind = "temp table" if view.kept else "temp view"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pulsar_steward.checks.check import About, Check, Judgement
+    from pulsar_steward.checks.check import AboutSnapshot, Check, Judgement
     from pulsar_steward.diagnose.questions import Asker
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.model.tables import Table
@@ -81,7 +81,7 @@ def diagnose(
     folder.write(VERDICTS, rows_of(VERDICTS, [msgspec.to_builtins(verdict) for verdict in verdicts]))
 
 
-def verdict_of(check: Check, judgement: Judgement, about: About) -> Verdict:
+def verdict_of(check: Check, judgement: Judgement, about: AboutSnapshot) -> Verdict:
     """Verdict of a check: its findings count, but "clear" requires that everything it depends on was read."""
     check_id = check.check_id
     if judgement.findings:

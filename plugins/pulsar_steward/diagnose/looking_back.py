@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pulsar_steward.checks.check import CheckContext, LookBack
-    from pulsar_steward.checks.views import View
+    from pulsar_steward.checks.views import SqlView
     from pulsar_steward.diagnose.database import Sources
     from pulsar_steward.diagnose.questions import Asker, Key, PreparedQuestion
     from pulsar_steward.parallel import MapOver
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def looked_back(
     before: Sequence[Sequence[ShardTask]],
     askers: Sequence[Asker],
-    views: tuple[View, ...],
+    views: tuple[SqlView, ...],
     answers: Mapping[Key, AnswerTable],
     map_over: MapOver,
 ) -> dict[Key, AnswerTable]:
@@ -63,7 +63,7 @@ def looked_back(
     return nothing | all_together(asked.values(), found)
 
 
-def _named_in(questions: Sequence[PreparedQuestion], views: Sequence[View], small: Sources) -> Sources:
+def _named_in(questions: Sequence[PreparedQuestion], views: Sequence[SqlView], small: Sources) -> Sources:
     """Small tables that questions need: tables in memory travel with every task."""
     texts = [text_of(each) for each in questions]
     words = words_needed(views_needed(views, texts), texts)
@@ -71,7 +71,7 @@ def _named_in(questions: Sequence[PreparedQuestion], views: Sequence[View], smal
 
 
 def _of_nothing(
-    questions: Sequence[PreparedQuestion], views: tuple[View, ...], given: Mapping[str, Mapping[str, pa.Table]]
+    questions: Sequence[PreparedQuestion], views: tuple[SqlView, ...], given: Mapping[str, Mapping[str, pa.Table]]
 ) -> dict[Key, AnswerTable]:
     """Answers to a look-back without any snapshot: no rows, with the columns that it would have."""
     told = answers_of_shard(ShardTask({}, {}, tuple(questions), views, 1, given))

@@ -14,8 +14,8 @@ from pulsar_steward.policy.division import divided
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pulsar_steward.checks.check import About, Answers, Check
-    from pulsar_steward.checks.views import View
+    from pulsar_steward.checks.check import AboutSnapshot, Answers, Check
+    from pulsar_steward.checks.views import SqlView
     from pulsar_steward.parallel import MapOver
     from pulsar_steward.policy.schema import Policy
 
@@ -41,7 +41,7 @@ def run_checks(
     snapshot: SnapshotSources,
     policy: Policy,
     checks: Sequence[Check],
-    views: Sequence[View],
+    views: Sequence[SqlView],
     map_over: MapOver,
 ) -> list[CheckResult]:
     """Runs checks on a snapshot; a check that fails does not affect the others.
@@ -58,7 +58,7 @@ def run_checks(
     return judged(checks, askers, ask(snapshot, askers, views, map_over))
 
 
-def askers_of(checks: Sequence[Check], about: About, policy: Policy) -> list[Asker]:
+def askers_of(checks: Sequence[Check], about: AboutSnapshot, policy: Policy) -> list[Asker]:
     """Questions of checks and of those that they rest on, each check's once, with the limits in force for it."""
     return [_asker_of(check, about, policy) for check in with_those_they_rest_on(checks)]
 
@@ -70,7 +70,7 @@ def with_those_they_rest_on(checks: Sequence[Check]) -> list[Check]:
     return list({check.check_id: check for check in (*needed, *checks)}.values())
 
 
-def _asker_of(check: Check, about: About, policy: Policy) -> Asker:
+def _asker_of(check: Check, about: AboutSnapshot, policy: Policy) -> Asker:
     """Questions of a check, with the limits in force for it."""
     own = policy.for_cluster(about.cluster) if policy.clusters else policy
     parts: tuple[tuple[Any, tuple[str, ...]], ...] = ()

@@ -20,7 +20,7 @@ from pulsar_steward.model.tables import SHARDED, SMALL_BEFORE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pulsar_steward.checks.views import View
+    from pulsar_steward.checks.views import SqlView
     from pulsar_steward.diagnose.database import Sources
     from pulsar_steward.diagnose.questions import Key, PreparedQuestion
 
@@ -53,7 +53,7 @@ class ShardTask:
     small: Sources
     shard: Sources
     questions: tuple[PreparedQuestion, ...]
-    views: tuple[View, ...]
+    views: tuple[SqlView, ...]
     threads: int
     given: Mapping[str, Mapping[str, pa.Table]] = field(default_factory=dict)
     settled: Mapping[str, pa.Table] = field(default_factory=dict)
@@ -110,7 +110,7 @@ def prepare(connection: duckdb.DuckDBPyConnection, task: ShardTask, texts: Seque
     add_views(connection, needed)
 
 
-def views_needed(views: Sequence[View], texts: Sequence[str]) -> list[View]:
+def views_needed(views: Sequence[SqlView], texts: Sequence[str]) -> list[SqlView]:
     """Views, common ones too, that texts name, and those that these name, in order; `limits` needs the namespaces."""
     words = {word for text in texts for word in words_of(text)}
     if "limits" in words:
@@ -123,7 +123,7 @@ def views_needed(views: Sequence[View], texts: Sequence[str]) -> list[View]:
     return found[::-1]
 
 
-def words_needed(views: Sequence[View], texts: Sequence[str]) -> frozenset[str]:
+def words_needed(views: Sequence[SqlView], texts: Sequence[str]) -> frozenset[str]:
     """Words of texts, of the views that they need, and of the macros that any of these name: tables among them."""
     words = {word for text in (*texts, *(view.sql for view in views)) for word in words_of(text)}
     words |= {word for name, macro in TABLE_MACROS.items() if name in words for word in words_of(macro)}

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from pulsar_steward.checks.check import About, Answers, LookBack, Row
+    from pulsar_steward.checks.check import AboutSnapshot, Answers, LookBack, Row
     from pulsar_steward.policy.schema import Policy
 
 NAME = "trends"
@@ -99,7 +99,7 @@ class _TrendQuestions:
     )
 
 
-def trends_asker(about: About, policy: Policy) -> Asker:
+def trends_asker(about: AboutSnapshot, policy: Policy) -> Asker:
     """Questions for trends; the limits are those of growing backlogs."""
     own = policy.for_cluster(about.cluster)
     return Asker(NAME, _TrendQuestions(), CheckContext(about=about, policy=own, limits=own.backlog_growing))
@@ -138,7 +138,7 @@ def _recorded(recorded: pa.Table | None, now: datetime, most: int) -> list[_Poin
     return [row for row in past if row.taken_at in latest]
 
 
-def _of_cluster(answers: Answers, about: About) -> Iterator[_Point]:
+def _of_cluster(answers: Answers, about: AboutSnapshot) -> Iterator[_Point]:
     """Sums over all brokers, if all were read: a gap in a line is true, a dip would not be."""
     if not all(row["read"] for row in answers["brokers"].rows):
         return
@@ -154,7 +154,7 @@ def _of_cluster(answers: Answers, about: About) -> Iterator[_Point]:
         yield _Point(measure, about.cluster, about.taken_at, float(sum(part[column] for part in parts)))
 
 
-def _of_brokers(answers: Answers, about: About) -> Iterator[_Point]:
+def _of_brokers(answers: Answers, about: AboutSnapshot) -> Iterator[_Point]:
     held = {row["broker"]: row["held"] for row in answers["held"].rows}
     created = {row["broker"]: row["created"] for row in answers["of_processes"].rows}
     for row in answers["brokers"].rows:

@@ -257,7 +257,7 @@ def _by_deviation(manager: LoadManager, usages: Collection[BrokerUsage], there: 
     )
 
 
-class AntiAffinity(msgspec.Struct, frozen=True, kw_only=True):
+class AntiAffinityGroup(msgspec.Struct, frozen=True, kw_only=True):
     """The anti-affinity group of a namespace: brokers place its namespaces apart.
 
     Attributes:

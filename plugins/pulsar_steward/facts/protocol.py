@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pulsar_steward.facts.backlogs import BacklogAges
-    from pulsar_steward.facts.load_manager import AntiAffinity, BrokerUsage, LoadManager
+    from pulsar_steward.facts.load_manager import AntiAffinityGroup, BrokerUsage, LoadManager
     from pulsar_steward.facts.risks import MoveRisks
     from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.model.loss import Loss
@@ -143,7 +143,7 @@ class ClusterFacts(Protocol):
     def allowed_brokers(self, namespace: str) -> frozenset[str] | None:
         """Brokers that isolation policies leave to a namespace; None: every broker."""
 
-    def anti_affinity(self, namespace: str) -> AntiAffinity | Unknown | None:
+    def anti_affinity(self, namespace: str) -> AntiAffinityGroup | Unknown | None:
         """The anti-affinity group of a namespace; None: it is in none."""
 
     def load_manager(self) -> LoadManager | Unknown:

@@ -12,7 +12,7 @@ from pulsar_steward.guard.kinds import Guard, Objection
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.step import GuardResult, Step
-    from pulsar_steward.policy.guards import Window as WindowPolicy
+    from pulsar_steward.policy.guards import MaintenanceWindow as WindowPolicy
     from pulsar_steward.policy.schema import Policy
 
 _A_MOMENT = timedelta(microseconds=1)

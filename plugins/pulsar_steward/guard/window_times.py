@@ -11,29 +11,31 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pulsar_steward.model.plan import Batch
-    from pulsar_steward.policy.guards import Window
+    from pulsar_steward.policy.guards import MaintenanceWindow
     from pulsar_steward.policy.schema import Policy
 
 
-def windows_for(batch: Batch, policy: Policy) -> tuple[Window, ...]:
+def windows_for(batch: Batch, policy: Policy) -> tuple[MaintenanceWindow, ...]:
     """Windows in which a batch may be carried out; none: at any time, as for every rollback."""
     return () if batch.is_rollback else policy.guards.windows
 
 
-def next_opening(windows: Sequence[Window], at: datetime) -> datetime | None:
+def next_opening(windows: Sequence[MaintenanceWindow], at: datetime) -> datetime | None:
     """When a window opens next, UTC; None: one is open, or there are none."""
     if not windows or closing(windows, at) is not None:
         return None
     return min(opens_at(window, at) for window in windows).astimezone(UTC)
 
 
-def closing(windows: Sequence[Window], at: datetime) -> datetime | None:
+def closing(windows: Sequence[MaintenanceWindow], at: datetime) -> datetime | None:
     """When the windows that are open close, UTC; None: none is open."""
     ends = [end for window in windows if (end := closes_at(window, at)) > at]
     return max(ends).astimezone(UTC) if ends else None
 
 
-def good_until(answered_at: datetime, valid_minutes: int, wait_minutes: int, windows: Sequence[Window]) -> datetime:
+def good_until(
+    answered_at: datetime, valid_minutes: int, wait_minutes: int, windows: Sequence[MaintenanceWindow]
+) -> datetime:
     """Last time at which a change may be made under an approval.
 
     Args:

@@ -44,7 +44,7 @@ class Head(msgspec.Struct, frozen=True):
         return f"{self.sequence}:{self.hash}"
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class ChainLink(msgspec.Struct, frozen=True, kw_only=True):
     """One link: its row, and the hash of the row's content; `hash` covers all of it and the link before."""
 
     sequence: int

@@ -39,7 +39,7 @@ class EventKind(StrEnum):
     RESUMED = "resumed"
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True):
+class LedgerEvent(msgspec.Struct, frozen=True, kw_only=True):
     """One row of the ledger as a sentence.
 
     Attributes:

@@ -14,7 +14,7 @@ from sqlalchemy import and_, or_, select
 
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.chain import HEAD_NAME, Head, row_key
-from pulsar_steward.ledger.events import TELLERS, Event
+from pulsar_steward.ledger.events import TELLERS, LedgerEvent
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.model.plan import Plan
 
@@ -58,7 +58,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
         head: The chain's end.
     """
 
-    events: tuple[Event, ...]
+    events: tuple[LedgerEvent, ...]
     before: int | None
     head: Head
 
@@ -85,9 +85,9 @@ def history(engine: Engine, chosen: Filter, *, before: int | None = None, most: 
         return Page(events=tuple(found), before=reached, head=head)
 
 
-def _walked(reader: _Reader, narrowed: _Narrowed, before: int, most: int) -> tuple[list[Event], int | None]:
+def _walked(reader: _Reader, narrowed: _Narrowed, before: int, most: int) -> tuple[list[LedgerEvent], int | None]:
     """Events before a place, and where the next page goes on; None: nothing is left."""
-    found: list[Event] = []
+    found: list[LedgerEvent] = []
     for _ in range(MAX_LINKS // LINKS_AT_ONCE):
         links = narrowed.links(before)
         for event in reader.events(links):
@@ -136,7 +136,7 @@ class _Narrowed:
         newest_first = query.where(*self._conditions).order_by(chain.c.sequence.desc())
         return self._connection.execute(newest_first.limit(LINKS_AT_ONCE)).mappings().all()
 
-    def fits(self, event: Event) -> bool:
+    def fits(self, event: LedgerEvent) -> bool:
         """True if an event is what was asked for."""
         chosen = self._chosen
         return (
@@ -193,7 +193,7 @@ class _Reader:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def events(self, links: Sequence[RowMapping]) -> Iterator[Event]:
+    def events(self, links: Sequence[RowMapping]) -> Iterator[LedgerEvent]:
         """Events of these links, in their order; a link whose row was removed is left out."""
         keys: defaultdict[str, list[str]] = defaultdict(list)
         for link in links:
@@ -210,7 +210,7 @@ class _Reader:
                     about["batch_id"] = None
                 batch = batches.get((row.get("plan_id"), about.get("batch_id")))
                 at, what, tone, words, person = TELLERS[link["table_name"]](row, batch, of_plan)
-                yield Event(
+                yield LedgerEvent(
                     sequence=link["sequence"],
                     cluster=str(row.get("cluster") or clusters.get(row.get("plan_id"), "")),
                     kind=batch["kind"] if batch else None,
@@ -246,7 +246,7 @@ _BY_NAME = {table.name: table for table in _TOLD}
 _KEYS = {table.name: [column.name for column in table.primary_key.columns] for table in _TOLD}
 
 
-def whole_story(engine: Engine, chosen: Filter, most: int) -> Iterable[Event]:
+def whole_story(engine: Engine, chosen: Filter, most: int) -> Iterable[LedgerEvent]:
     """Events page after page, newest first, at most so many: for a file.
 
     Raises:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 KEYS_AT_ONCE = 500
 
 
-class State(StrEnum):
+class DeliveryState(StrEnum):
     """Result of a try to send a message, or its beginning (`CLAIMED`)."""
 
     CLAIMED = "claimed"
@@ -33,7 +33,7 @@ class State(StrEnum):
     OUTDATED = "outdated"
 
 
-OVER = (State.SENT, State.GIVEN_UP, State.OUTDATED)
+OVER = (DeliveryState.SENT, DeliveryState.GIVEN_UP, DeliveryState.OUTDATED)
 """States after which a message is not tried again."""
 
 
@@ -46,7 +46,7 @@ class Try(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     attempt: int
-    state: State
+    state: DeliveryState
     at: datetime
     reason: str
 
@@ -151,7 +151,7 @@ def given_up_since(connection: Connection, since: datetime) -> tuple[GivenUp, ..
     query = (
         select(whose.c.recipient, DELIVERIES.c.reason)
         .join(whose, whose.c.message_id == DELIVERIES.c.message_id)
-        .where(DELIVERIES.c.state == State.GIVEN_UP.value, DELIVERIES.c.at >= since)
+        .where(DELIVERIES.c.state == DeliveryState.GIVEN_UP.value, DELIVERIES.c.at >= since)
         .order_by(DELIVERIES.c.delivery_id)
     )
     reasons: defaultdict[str, list[str]] = defaultdict(list)

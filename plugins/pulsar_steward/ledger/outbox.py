@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.ledger.chain import GENESIS, Appending, Head, appending
-from pulsar_steward.ledger.messages import OVER, State, Try, known_keys, tries_of
+from pulsar_steward.ledger.messages import OVER, DeliveryState, Try, known_keys, tries_of
 from pulsar_steward.ledger.tables import DELIVERIES, MESSAGES
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Outbox:
             if tries != message.tries or any(each.state in OVER for each in tries):
                 return None
             attempt = tries[-1].attempt + 1 if tries else 1
-            self._add(chain, message.message_id, Try(attempt=attempt, state=State.CLAIMED, at=at, reason=""))
+            self._add(chain, message.message_id, Try(attempt=attempt, state=DeliveryState.CLAIMED, at=at, reason=""))
             return attempt
 
     def record(self, message_id: str, result: Try) -> None:

@@ -9,7 +9,7 @@ import msgspec
 from sqlalchemy import and_, or_, select
 
 from pulsar_steward.errors import LedgerTampered
-from pulsar_steward.ledger.chain import GENESIS, HEAD_NAME, Entry, Head, key_columns, row_digest, row_key
+from pulsar_steward.ledger.chain import GENESIS, HEAD_NAME, ChainLink, Head, key_columns, row_digest, row_key
 from pulsar_steward.ledger.rows import from_row
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.ledger.tables import CHAIN, CHAINED, HEAD, TOLD
@@ -80,7 +80,7 @@ def verify_ledger(engine: Engine, *, noted: Collection[Head] = ()) -> IntegrityR
         return _verdict(connection, list(_links(connection)), noted)
 
 
-def _verdict(connection: Connection, links: Sequence[Entry], noted: Collection[Head]) -> IntegrityReport:
+def _verdict(connection: Connection, links: Sequence[ChainLink], noted: Collection[Head]) -> IntegrityReport:
     found = [*_broken_links(links), *_wrong_end(links, _head(connection))]
     found += [each for head in noted for each in _not_as_noted(links, head)]
     rows = 0
@@ -103,7 +103,7 @@ class VerifiedChain(msgspec.Struct, frozen=True, kw_only=True):
 
     plan_id: str
     head: Head
-    links: tuple[Entry, ...]
+    links: tuple[ChainLink, ...]
 
 
 def require_untampered(engine: Engine, plan_id: str, *, noted: Collection[Head] = ()) -> VerifiedChain:
@@ -160,7 +160,7 @@ def require_still_untampered(engine: Engine, walked: VerifiedChain, tables: Coll
 _OF_NO_PLAN = tuple(table.name for table in CHAINED if "plan_id" not in table.c and table not in TOLD)
 
 
-def _concerns(link: Entry, plan_id: str) -> bool:
+def _concerns(link: ChainLink, plan_id: str) -> bool:
     return link.plan_id == plan_id or link.table_name in _OF_NO_PLAN
 
 
@@ -190,9 +190,9 @@ def exported(engine: Engine) -> Iterator[bytes]:
             yield msgspec.json.encode({**msgspec.to_builtins(link), "row": named})
 
 
-def _links(connection: Connection, *which: ColumnElement[bool]) -> Iterator[Entry]:
+def _links(connection: Connection, *which: ColumnElement[bool]) -> Iterator[ChainLink]:
     query = select(CHAIN).where(*which).order_by(CHAIN.c.sequence)
-    return (from_row(row, Entry) for row in _rows(connection, query))
+    return (from_row(row, ChainLink) for row in _rows(connection, query))
 
 
 def _rows(connection: Connection, query: Select[Any]) -> Iterator[RowMapping]:
@@ -204,7 +204,7 @@ def _head(connection: Connection) -> Head | None:
     return None if row is None else Head(*row)
 
 
-def _broken_links(links: Collection[Entry], begin: Head = _NONE) -> Iterator[Tampering]:
+def _broken_links(links: Collection[ChainLink], begin: Head = _NONE) -> Iterator[Tampering]:
     """Yields wrong hashes and gaps; the link after a wrong one is compared with the stored hash."""
     before, expected = begin.hash, begin.sequence + 1
     for link in links:
@@ -217,11 +217,11 @@ def _broken_links(links: Collection[Entry], begin: Head = _NONE) -> Iterator[Tam
         before, expected = link.hash, link.sequence + 1
 
 
-def _end(links: Sequence[Entry]) -> Head:
+def _end(links: Sequence[ChainLink]) -> Head:
     return Head(links[-1].sequence, links[-1].hash) if links else _NONE
 
 
-def _wrong_end(links: Sequence[Entry], head: Head | None) -> Iterator[Tampering]:
+def _wrong_end(links: Sequence[ChainLink], head: Head | None) -> Iterator[Tampering]:
     end = _end(links)
     if head is None:
         yield _of_link(Damage.REMOVED, end.sequence, "the chain's head is missing")
@@ -231,7 +231,7 @@ def _wrong_end(links: Sequence[Entry], head: Head | None) -> Iterator[Tampering]
         yield _of_link(damage, end.sequence, f"{words}: links were removed or added at its end")
 
 
-def _not_as_walked(links: Iterable[Entry], walked: VerifiedChain) -> Iterator[Tampering]:
+def _not_as_walked(links: Iterable[ChainLink], walked: VerifiedChain) -> Iterator[Tampering]:
     now = {link.sequence: link for link in links if link.sequence <= walked.head.sequence}
     then = {link.sequence: link for link in walked.links}
     for sequence in sorted({*now, *then}):
@@ -241,7 +241,7 @@ def _not_as_walked(links: Iterable[Entry], walked: VerifiedChain) -> Iterator[Ta
             yield _of_link(damage, sequence, words)
 
 
-def _not_as_noted(links: Sequence[Entry], noted: Head) -> Iterator[Tampering]:
+def _not_as_noted(links: Sequence[ChainLink], noted: Head) -> Iterator[Tampering]:
     if noted == _NONE:
         return
     at = next((link for link in links if link.sequence == noted.sequence), None)
@@ -265,7 +265,7 @@ class _Stored(NamedTuple):
 
 
 def _compared(
-    connection: Connection, table: Table, query: Select[Any], links: Mapping[str, Entry]
+    connection: Connection, table: Table, query: Select[Any], links: Mapping[str, ChainLink]
 ) -> tuple[int, list[Tampering]]:
     """Number of a table's rows that were compared with their links, and the wrong ones."""
     try:
@@ -277,7 +277,7 @@ def _compared(
 
 
 def _wrong_in(
-    connection: Connection, tables: Iterable[Table], plan_id: str, links: Collection[Entry]
+    connection: Connection, tables: Iterable[Table], plan_id: str, links: Collection[ChainLink]
 ) -> Iterator[Tampering]:
     """Yields rows of a plan, and of tables without plans, that do not match their links; what was told is left out."""
     for table in tables:
@@ -290,7 +290,7 @@ def _wrong_in(
         yield from _compared(connection, table, query, known)[1]
 
 
-def _wrong_added(connection: Connection, links: Sequence[Entry]) -> Iterator[Tampering]:
+def _wrong_added(connection: Connection, links: Sequence[ChainLink]) -> Iterator[Tampering]:
     """Yields rows that do not match these links, whichever plan the links name."""
     by_name = {table.name: table for table in CHAINED}
     for name in dict.fromkeys(link.table_name for link in links):
@@ -312,7 +312,7 @@ def _has_key(table: Table, key: str) -> ColumnElement[bool]:
     return and_(*(table.c[name] == value for name, value in zip(key_columns(table), values, strict=True)))
 
 
-def _wrong_rows(table: str, links: Mapping[str, Entry], stored: Mapping[str, _Stored]) -> Iterator[Tampering]:
+def _wrong_rows(table: str, links: Mapping[str, ChainLink], stored: Mapping[str, _Stored]) -> Iterator[Tampering]:
     for key, link in links.items():
         if key not in stored:
             words = f"row {key} of {table} (link {link.sequence}) was removed"

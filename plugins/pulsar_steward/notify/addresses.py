@@ -54,7 +54,7 @@ class Asked(msgspec.Struct, frozen=True):
     kind: RecipientKind
 
 
-class Found(msgspec.Struct, frozen=True):
+class AddressFound(msgspec.Struct, frozen=True):
     """Result of looking whether messages can be sent by a connection.
 
     Attributes:

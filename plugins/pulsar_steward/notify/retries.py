@@ -6,7 +6,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from pulsar_steward.ledger.messages import OVER, State
+from pulsar_steward.ledger.messages import OVER, DeliveryState
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -39,11 +39,11 @@ def turn(message: Queued, now: datetime) -> Turn:
     if any(each.state in OVER for each in message.tries):
         return Turn.OVER
     last = message.tries[-1] if message.tries else None
-    if last is not None and last.state is State.CLAIMED and now - last.at < CLAIM_VALID:
+    if last is not None and last.state is DeliveryState.CLAIMED and now - last.at < CLAIM_VALID:
         return Turn.WAIT  # another worker may be sending it
     if now - message.at >= GIVEN_UP_AFTER:
         return Turn.GIVE_UP
-    if last is not None and last.state is State.FAILED and now - last.at < pause_after(last.attempt):
+    if last is not None and last.state is DeliveryState.FAILED and now - last.at < pause_after(last.attempt):
         return Turn.WAIT
     return Turn.SEND
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
-    from pulsar_steward.orchestration.approval_response import Question
+    from pulsar_steward.orchestration.approval_response import ApprovalQuestion
     from pulsar_steward.orchestration.batches import BatchRef
 
 
@@ -207,7 +207,7 @@ def _page_of(plan_id: str, batch_id: str) -> str:
     return link(conf.get("api", "base_url", fallback="") or "", plan_path(plan_id, batch_id))
 
 
-def _form(asked: Question, labels: dict[str, str]) -> ParamsDict:
+def _form(asked: ApprovalQuestion, labels: dict[str, str]) -> ParamsDict:
     """Fields of a question: a tick for each step, and for a group one for each namespace that is to be left out."""
     from pulsar_steward.outside_text import shown  # noqa: PLC0415 - keeps the parsing of DAG files light
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pulsar_steward.model.step import Step
     from pulsar_steward.policy.approval import ApprovalPolicy
     from pulsar_steward.policy.approval_terms import Terms
-    from pulsar_steward.policy.guards import Window
+    from pulsar_steward.policy.guards import MaintenanceWindow
 
 APPROVE = "Approve"
 REJECT = "Reject"
@@ -75,7 +75,7 @@ class _Response(msgspec.Struct, frozen=True, kw_only=True):
     timedout: bool = False
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class ApprovalQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """An approval request.
 
     Attributes:
@@ -132,10 +132,10 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
 def interpret(
     event: Mapping[str, Any],
-    asked: Question,
+    asked: ApprovalQuestion,
     policy: ApprovalPolicy,
     now: datetime,
-    windows: Sequence[Window] = (),
+    windows: Sequence[MaintenanceWindow] = (),
 ) -> Answer:
     """Interprets an answer. Never raises for the event's content: an answer that is not understood is malformed.
 
@@ -187,7 +187,11 @@ def _plain(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_a_person(
-    response: _Response, given: Answer, asked: Question, policy: ApprovalPolicy, windows: Sequence[Window]
+    response: _Response,
+    given: Answer,
+    asked: ApprovalQuestion,
+    policy: ApprovalPolicy,
+    windows: Sequence[MaintenanceWindow],
 ) -> Answer:
     comment, trouble = _comment(response.params_input.get(COMMENT) or "")
     given = _changed(given, comment=comment)
@@ -206,7 +210,7 @@ def _of_a_person(
     return _approved(response, given, asked, policy, windows)
 
 
-def _no(response: _Response, given: Answer, asked: Question, fault: str) -> Answer | None:
+def _no(response: _Response, given: Answer, asked: ApprovalQuestion, fault: str) -> Answer | None:
     """Answer for each kind of no, which counts whatever else is in the answer; None: it is none."""
     match response.chosen_options:
         case [choice] if choice == REJECT:
@@ -239,7 +243,7 @@ def _snoozed(response: _Response, given: Answer, fault: str) -> Answer:
     )
 
 
-def _never(given: Answer, asked: Question, fault: str) -> Answer:
+def _never(given: Answer, asked: ApprovalQuestion, fault: str) -> Answer:
     """Answer for a never; it changes nothing, and says what the policy would have to say."""
     batch = asked.plan.batch(asked.batch_id)
     namespace = namespace_to_leave_alone(batch)
@@ -292,7 +296,7 @@ def _cut(words: str, most: int) -> str:
     return words if len(words) <= most else f"{words[: most - 1]}…"
 
 
-def _not_theirs_to_answer(given: Answer, asked: Question, policy: ApprovalPolicy) -> str | None:
+def _not_theirs_to_answer(given: Answer, asked: ApprovalQuestion, policy: ApprovalPolicy) -> str | None:
     """Objection to who answered: Airflow lets only assigned users answer, but its record is checked too."""
     if not asked.terms(policy).may_answer(given.person.user_id):
         what = f"of kind {asked.plan.batch(asked.batch_id).kind} and {asked.risk} risk"
@@ -300,7 +304,7 @@ def _not_theirs_to_answer(given: Answer, asked: Question, policy: ApprovalPolicy
     return None
 
 
-def _not_theirs_to_approve(given: Answer, asked: Question, policy: ApprovalPolicy) -> str | None:
+def _not_theirs_to_approve(given: Answer, asked: ApprovalQuestion, policy: ApprovalPolicy) -> str | None:
     if asked.first is not None and same_person(given.person, asked.first.person):
         return f"{given.answered_by} gave the first approval: the second has to be another person's"
     if asked.terms(policy).requester_may_approve:
@@ -313,7 +317,11 @@ def _not_theirs_to_approve(given: Answer, asked: Question, policy: ApprovalPolic
 
 
 def _approved(
-    response: _Response, given: Answer, asked: Question, policy: ApprovalPolicy, windows: Sequence[Window]
+    response: _Response,
+    given: Answer,
+    asked: ApprovalQuestion,
+    policy: ApprovalPolicy,
+    windows: Sequence[MaintenanceWindow],
 ) -> Answer:
     """Answer for an approval: the steps that it covers, and whether it has everything that is required."""
     batch = asked.plan.batch(given.batch_id)

@@ -9,7 +9,7 @@ from pulsar_steward.errors import NotInLedger, OutdatedPlan
 from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.model.content import content_digest, goal_of
 from pulsar_steward.model.parts import parts_of
-from pulsar_steward.orchestration.standing import AskedBatch, RejectedBatch, SilencedGoal, State
+from pulsar_steward.orchestration.standing import AskedBatch, QuestionState, RejectedBatch, SilencedGoal
 from pulsar_steward.policy.looser import loosened
 
 if TYPE_CHECKING:
@@ -123,18 +123,20 @@ class QuestionBook:
             requested=request is not None,
         )
 
-    def _state(self, question: QuestionRow, answers: Sequence[RecordedAnswer], request: Request | None) -> State | None:
+    def _state(
+        self, question: QuestionRow, answers: Sequence[RecordedAnswer], request: Request | None
+    ) -> QuestionState | None:
         """State of a question; None: it was carried out, if in part."""
         if self._in_use(answers):
-            return State.IN_USE
+            return QuestionState.IN_USE
         if self._ledger.intents(*_name(question)):
             return None
         if self._approved(answers):
-            return State.WAITING
+            return QuestionState.WAITING
         since = request.at if request else question.at
         unanswered = not any(answer.answered_at >= since for answer in answers)
         patience = timedelta(minutes=self._policy.approval.response_timeout_minutes)
-        return State.WAITING if unanswered and self._now < since + patience else State.OVER
+        return QuestionState.WAITING if unanswered and self._now < since + patience else QuestionState.OVER
 
     def _approved(self, answers: Sequence[RecordedAnswer]) -> bool:
         """True if the last answer is an approval that counts, and what it covers has not come to an end."""

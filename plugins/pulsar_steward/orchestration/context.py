@@ -15,7 +15,7 @@ from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.orchestration import connections, home
-from pulsar_steward.orchestration.approval_response import Question
+from pulsar_steward.orchestration.approval_response import ApprovalQuestion
 from pulsar_steward.orchestration.events import publisher
 from pulsar_steward.orchestration.halt_variable import halted_by_variable
 from pulsar_steward.orchestration.ledger_heads import LedgerHeads
@@ -35,13 +35,15 @@ if TYPE_CHECKING:
 class TaskContext(LedgerContext):
     """Ledger and policy of one cluster, for one task; the cluster is reached by Airflow's connections, on demand."""
 
-    def question(self, plan: Plan, batch_id: str, voice: int, requested_by: str | None, origin: Origin) -> Question:
+    def question(
+        self, plan: Plan, batch_id: str, voice: int, requested_by: str | None, origin: Origin
+    ) -> ApprovalQuestion:
         """Approval request for a batch; a second person is asked about the steps that the first one approved."""
         answers = answers_of(self.ledger, plan.plan_id, batch_id, self.run) if voice > 1 else ()
         approved = [each for each in answers[: voice - 1] if each.decision is Decision.APPROVED]
         first = approved[0] if approved else None
         namespace = namespace_to_leave_alone(plan.batch(batch_id))
-        return Question(
+        return ApprovalQuestion(
             plan=plan,
             batch_id=batch_id,
             run=self.run,

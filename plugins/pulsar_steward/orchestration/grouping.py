@@ -20,8 +20,8 @@ from pulsar_steward.model.setting import SettingName
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.model.units import counted
 from pulsar_steward.orchestration.contents import Contents, silence_of
-from pulsar_steward.orchestration.publish import View
-from pulsar_steward.orchestration.standing import State
+from pulsar_steward.orchestration.publish import SnapshotView
+from pulsar_steward.orchestration.standing import QuestionState
 from pulsar_steward.policy.approval import ALWAYS_ALONE, DecideBy
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 def grouped(
     plan: Plan,
-    view: View,
+    view: SnapshotView,
     standing: Sequence[AskedBatch],
     lately: Sequence[RejectedBatch],
     silenced: Sequence[SilencedGoal],
@@ -65,7 +65,7 @@ def grouped(
 
 def _claimed(
     plan: Plan,
-    view: View,
+    view: SnapshotView,
     standing: Sequence[AskedBatch],
     lately: Sequence[RejectedBatch],
     silenced: Sequence[SilencedGoal],
@@ -82,8 +82,8 @@ def _claimed(
         if known and len(known) == len(asked) and all(free[n].asks_as(asked[free[n].content]) for n in known):
             groups.append(tuple(known))
             free = {place: part for place, part in free.items() if place not in set(known)}
-    in_use = [question.goal for question in standing if question.state is State.IN_USE]
-    covered = [contents.covered_by(question) for question in answerable if view is View.PARTIAL]
+    in_use = [question.goal for question in standing if question.state is QuestionState.IN_USE]
+    covered = [contents.covered_by(question) for question in answerable if view is SnapshotView.PARTIAL]
     for place, part in list(free.items()):
         held = any(share_goal(goal_of(part.batch), goal) for goal in in_use)
         stands = any(part.content in contents_there for contents_there in covered)

@@ -11,7 +11,7 @@ from airflow.providers.common.compat.sdk import conf
 
 from pulsar_steward.errors import PolicyError, StewardError
 from pulsar_steward.ledger.clock import LedgerClock
-from pulsar_steward.ledger.messages import Queued, State, Try, open_messages
+from pulsar_steward.ledger.messages import DeliveryState, Queued, Try, open_messages
 from pulsar_steward.ledger.outbox import Outbox
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.store import one_moment
@@ -158,11 +158,13 @@ class Teller:
         if what in {Turn.WAIT, Turn.OVER}:
             return True
         if what is Turn.GIVE_UP:
-            self._end(message, State.GIVEN_UP, message.tries[-1].reason if message.tries else "its turn never came")
+            self._end(
+                message, DeliveryState.GIVEN_UP, message.tries[-1].reason if message.tries else "its turn never came"
+            )
             done.given_up += 1
             return True
         if reason := _obsolete(message, route, standing):
-            self._end(message, State.OUTDATED, reason)
+            self._end(message, DeliveryState.OUTDATED, reason)
             done.outdated += 1
             return True
         if route is None or (attempt := self._outbox.claim(message, self._clock())) is None:
@@ -174,15 +176,15 @@ class Teller:
             self._send(route, composed(message.message_id, message.notices, self._airflow))
         except StewardError as error:
             log.warning("%s was not told (try %d): %s", route.recipient, attempt, error)
-            result = Try(attempt=attempt, state=State.FAILED, at=self._clock(), reason=str(error))
+            result = Try(attempt=attempt, state=DeliveryState.FAILED, at=self._clock(), reason=str(error))
             done.failed += 1
         else:
-            result = Try(attempt=attempt, state=State.SENT, at=self._clock(), reason="")
+            result = Try(attempt=attempt, state=DeliveryState.SENT, at=self._clock(), reason="")
             done.sent += 1
         self._outbox.record(message.message_id, result)
-        return result.state is State.SENT
+        return result.state is DeliveryState.SENT
 
-    def _end(self, message: Queued, state: State, reason: str) -> None:
+    def _end(self, message: Queued, state: DeliveryState, reason: str) -> None:
         attempt = message.tries[-1].attempt if message.tries else 0
         log.warning("a message to %s is not sent (%s): %s", message.recipient, state, reason)
         self._outbox.record(message.message_id, Try(attempt=attempt, state=state, at=self._clock(), reason=reason))

@@ -12,7 +12,7 @@ from pulsar_steward.orchestration import home
 from pulsar_steward.orchestration.asked import QuestionBook
 from pulsar_steward.orchestration.context import TaskContext, open_context
 from pulsar_steward.orchestration.grouping import grouped
-from pulsar_steward.orchestration.publish import View, decide
+from pulsar_steward.orchestration.publish import SnapshotView, decide
 from pulsar_steward.orchestration.rolled_back import rolled_back_lately, without_rolled_back
 from pulsar_steward.outside_text import shown
 from pulsar_steward.planners.from_snapshot import moves_before, planning_facts_of
@@ -69,7 +69,7 @@ def plan_snapshot(cluster: str, snapshot_uri: str, run: str) -> Planned:
         now = task.clock()
         made = make_plan(planning_facts_of(snapshot, task.policy, moves))
         made = without_rolled_back(made, rolled_back_lately(task.ledger, cluster, task.policy.approval, now))
-        view = View.PARTIAL if meta.unread else View.COMPLETE
+        view = SnapshotView.PARTIAL if meta.unread else SnapshotView.COMPLETE
         book = QuestionBook(task.ledger, cluster, task.policy, now)
         standing, rejected, silenced = book.standing(), book.rejected(), book.silenced()
         plan = grouped(made, view, standing, rejected, silenced, task.policy)

@@ -17,7 +17,7 @@ from pulsar_steward.ledger.questions import EndReason
 from pulsar_steward.model.content import content_digest, goal_of, share_goal
 from pulsar_steward.model.units import counted
 from pulsar_steward.orchestration.contents import Contents, is_same_question, silence_of
-from pulsar_steward.orchestration.standing import State
+from pulsar_steward.orchestration.standing import QuestionState
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -47,7 +47,7 @@ class Publication(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class View(StrEnum):
+class SnapshotView(StrEnum):
     """Completeness of the snapshot behind a plan: only a complete one proves that something is absent."""
 
     COMPLETE = "complete"
@@ -56,7 +56,7 @@ class View(StrEnum):
 
 def decide(
     plan: Plan,
-    view: View,
+    view: SnapshotView,
     standing: Sequence[AskedBatch],
     rejected: Sequence[RejectedBatch],
     older: Sequence[str],
@@ -72,7 +72,7 @@ def decide(
         older: Plans without questions that no newer plan superseded and that are not being carried out.
         silenced: Goals that are silent still: a person snoozed them, or never wants to be asked about them.
     """
-    if view is View.PARTIAL and not plan.batches:
+    if view is SnapshotView.PARTIAL and not plan.batches:
         reason = "; ".join(("a partial snapshot changes nothing", *plan.notes))
         return Publication(ask=False, record=False, reason=reason)
     sorted_out = _Sorted(plan, view, standing, rejected, silenced)
@@ -112,7 +112,7 @@ class _Sorted:
     def __init__(
         self,
         plan: Plan,
-        view: View,
+        view: SnapshotView,
         standing: Sequence[AskedBatch],
         lately: Collection[RejectedBatch],
         silenced: Collection[SilencedGoal],
@@ -129,8 +129,10 @@ class _Sorted:
         self.unasked_here: list[AskedBatch] = []
         self.silent: list[tuple[Batch, SilencedGoal]] = []
         self.worse: dict[str, str] = {}
-        in_use = [each.goal for each in standing if each.state is State.IN_USE]
-        whole = [self.contents.covered_by(each) for each in standing if each.is_answerable and view is View.PARTIAL]
+        in_use = [each.goal for each in standing if each.state is QuestionState.IN_USE]
+        whole = [
+            self.contents.covered_by(each) for each in standing if each.is_answerable and view is SnapshotView.PARTIAL
+        ]
         here = {each.batch_id: each for each in self.here}
         for batch in plan.batches:
             content, own = content_digest(plan, batch), here.get(batch.batch_id)
@@ -139,8 +141,8 @@ class _Sorted:
             no = self.contents.rejection_of(parts, lately)
             silence, worse = silence_of(batch, silenced)
             if own is not None:
-                if (own.state is State.OVER and no is None and silence is None) or (
-                    own.state is State.WAITING and not own.requested
+                if (own.state is QuestionState.OVER and no is None and silence is None) or (
+                    own.state is QuestionState.WAITING and not own.requested
                 ):
                     self.unasked_here.append(own)
             elif stands:
@@ -160,11 +162,11 @@ class _Sorted:
 
     def kept(self, question: AskedBatch) -> bool:
         """True if a question goes on as it is."""
-        if question.state is State.IN_USE or question in self.confirmed or question in self.here:
+        if question.state is QuestionState.IN_USE or question in self.confirmed or question in self.here:
             return True
         silent = any(share_goal(goal_of(batch), question.goal) for batch, _ in self.silent)
         rejected = self.has_all_of(question, [batch for batch, *_ in self.rejected])
-        return (rejected or silent) and question.state is State.OVER
+        return (rejected or silent) and question.state is QuestionState.OVER
 
     def has_all_of(self, question: AskedBatch, batches: Iterable[Batch]) -> bool:
         """True if batches of the plan have all parts of a question among them, unchanged."""
@@ -182,7 +184,7 @@ def _asks(question: AskedBatch, batch: Batch, content: str) -> bool:
     return question.batch is not None and is_same_question(question.content, question.batch, batch, content)
 
 
-def _ends(sorted_out: _Sorted, view: View) -> Iterator[Ending]:
+def _ends(sorted_out: _Sorted, view: SnapshotView) -> Iterator[Ending]:
     """Ends of the questions that stand no more, each with the new question that takes its place."""
     plan_id, free = sorted_out.plan.plan_id, [batch for batch, _ in sorted_out.asked]
     over = [each for each in sorted_out.standing if not sorted_out.kept(each)]
@@ -195,10 +197,10 @@ def _ends(sorted_out: _Sorted, view: View) -> Iterator[Ending]:
         if successor in free:
             free.remove(successor)
         place = f"batch {successor.batch_id} of plan {plan_id}" if successor else ""
-        if question.state is State.WAITING and not question.answerable:
+        if question.state is QuestionState.WAITING and not question.answerable:
             words = "an approval would be refused, as it was asked under a stricter policy, or by an earlier Steward"
             reason, words = EndReason.POLICY_LOOSENED, f"{words}; {place or 'the next observation'} asks anew"
-        elif successor is not None and question.state is State.OVER and successor.batch_id in sorted_out.worse:
+        elif successor is not None and question.state is QuestionState.OVER and successor.batch_id in sorted_out.worse:
             words = f"it got worse since it was snoozed: {sorted_out.worse[successor.batch_id]}; {place} asks anew"
             reason = EndReason.WORSE
         elif same:
@@ -206,7 +208,7 @@ def _ends(sorted_out: _Sorted, view: View) -> Iterator[Ending]:
         elif successor is not None:
             words = f"the cluster was seen otherwise since, and {place} takes its place; answer that one"
             reason = EndReason.CHANGED
-        elif view is View.COMPLETE:
+        elif view is SnapshotView.COMPLETE:
             reason, words = EndReason.NO_LONGER_PROPOSED, f"a later observation no longer proposes it (plan {plan_id})"
         else:
             continue

@@ -1,7 +1,7 @@
 """Whether messages can be sent by Airflow's connections, for ``steward doctor``, which runs this in its own process.
 
 ``python -m pulsar_steward.orchestration.recipient_addresses`` reads routes as JSON from standard input, and prints a
-`Found` for each. Passwords stay in this process.
+`AddressFound` for each. Passwords stay in this process.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.errors import StewardError
-from pulsar_steward.notify.addresses import Asked, Found, address_of
+from pulsar_steward.notify.addresses import AddressFound, Asked, address_of
 from pulsar_steward.policy.notify import RecipientKind
 
 if TYPE_CHECKING:
@@ -28,31 +28,31 @@ _ADDED = (
 _INSTALLED = "`pip install 'pulsar-steward[{}]'` where Airflow's tasks run, and here"
 
 
-def addresses(asked: Sequence[Asked]) -> list[Found]:
+def addresses(asked: Sequence[Asked]) -> list[AddressFound]:
     """Address of each connection, or what keeps messages from being sent by it."""
     return [_found(each) for each in asked]
 
 
-def _found(asked: Asked) -> Found:
+def _found(asked: Asked) -> AddressFound:
     from pulsar_steward.orchestration import recipients  # noqa: PLC0415 - Airflow, after its process is named
 
     name, kind = asked.connection, asked.kind
     fields = recipients.fields_named(name)
     if fields is None:
         words = f"Airflow has no connection {name!r} that it can read here"
-        return Found(connection=name, trouble=words, remedy=_ADDED.format(name.upper()))
+        return AddressFound(connection=name, trouble=words, remedy=_ADDED.format(name.upper()))
     try:
         address = address_of(kind, fields)
         if kind is RecipientKind.SMTP:
             recipients.readers_of(fields)
     except StewardError as error:
-        return Found(connection=name, trouble=str(error), remedy=_MENDED)
+        return AddressFound(connection=name, trouble=str(error), remedy=_MENDED)
     try:
         recipients.require_provider(kind)
     except StewardError:
         words = f"the connection {name!r} is there, but not the package that sends messages by {kind}"
-        return Found(connection=name, trouble=words, remedy=_INSTALLED.format(kind))
-    return Found(connection=name, address=address)
+        return AddressFound(connection=name, trouble=words, remedy=_INSTALLED.format(kind))
+    return AddressFound(connection=name, address=address)
 
 
 def main() -> None:

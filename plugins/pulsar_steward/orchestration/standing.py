@@ -11,7 +11,7 @@ from pulsar_steward.model.plan import Batch
 from pulsar_steward.model.units import time_in_words
 
 
-class State(StrEnum):
+class QuestionState(StrEnum):
     """State of a question that has not ended.
 
     `WAITING` for an answer, or approved and not yet begun; `IN_USE`: its approval is being carried out; `OVER`: it was
@@ -40,14 +40,14 @@ class AskedBatch(msgspec.Struct, frozen=True, kw_only=True):
     content: str
     goal: str
     batch: Batch | None
-    state: State
+    state: QuestionState
     answerable: bool = True
     requested: bool = True
 
     @property
     def is_answerable(self) -> bool:
         """True if it waits, and an approval of it could be carried out."""
-        return self.state is State.WAITING and self.answerable
+        return self.state is QuestionState.WAITING and self.answerable
 
 
 class RejectedBatch(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import Response
 
-from pulsar_steward.ledger.events import Event
+from pulsar_steward.ledger.events import LedgerEvent
 from pulsar_steward.ledger.history import Filter, Page, history
 from pulsar_steward.ledger.plan_lines import PlanLine
 from pulsar_steward.ledger.verify import IntegrityReport
@@ -18,11 +18,20 @@ from pulsar_steward.pages.backlogs import Backlogs, backlogs
 from pulsar_steward.pages.brokers import Broker, BundleMap, broker_rows, bundle_map
 from pulsar_steward.pages.clusters import ClusterCard, cluster_cards
 from pulsar_steward.pages.failovers import Failovers, failovers
-from pulsar_steward.pages.findings import MAX_PAGE, PAGE, Asked, FindingPage, Order, Section, findings_page, sections
+from pulsar_steward.pages.findings import (
+    MAX_PAGE,
+    PAGE,
+    FindingPage,
+    FindingQuery,
+    FindingSection,
+    Order,
+    findings_page,
+    sections,
+)
 from pulsar_steward.pages.plan_data import PlanView
 from pulsar_steward.pages.plans import newest_plans, plan_view
 from pulsar_steward.pages.sources import NotKnown
-from pulsar_steward.pages.trends import Trend, cluster_trends
+from pulsar_steward.pages.trends import FigureTrend, cluster_trends
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,12 +47,12 @@ MAX_EVENTS = 500
 _DOCUMENTED = (
     tuple[ClusterCard, ...],
     FindingPage,
-    tuple[Section, ...],
+    tuple[FindingSection, ...],
     tuple[Broker, ...],
     BundleMap,
     Failovers,
     Backlogs,
-    tuple[Trend, ...],
+    tuple[FigureTrend, ...],
     tuple[PlanLine, ...],
     PlanView,
     Page,
@@ -89,12 +98,12 @@ class Api:
             ("/clusters", self.clusters, tuple[ClusterCard, ...]),
             ("/clusters/{cluster}", self.cluster, ClusterCard),
             ("/clusters/{cluster}/findings", self.findings, FindingPage),
-            ("/clusters/{cluster}/checks", self.checks, tuple[Section, ...]),
+            ("/clusters/{cluster}/checks", self.checks, tuple[FindingSection, ...]),
             ("/clusters/{cluster}/brokers", self.brokers, tuple[Broker, ...]),
             ("/clusters/{cluster}/bundles", self.bundles, BundleMap),
             ("/clusters/{cluster}/failovers", self.failovers, Failovers),
             ("/clusters/{cluster}/backlogs", self.backlogs, Backlogs),
-            ("/clusters/{cluster}/trends", self.trends, tuple[Trend, ...]),
+            ("/clusters/{cluster}/trends", self.trends, tuple[FigureTrend, ...]),
             ("/clusters/{cluster}/plans", self.plans, tuple[PlanLine, ...]),
             ("/plans/{plan_id}", self.plan, PlanView),
             ("/history", self.history, Page),
@@ -123,7 +132,7 @@ class Api:
         size: Annotated[int, Query(ge=1, le=MAX_PAGE)] = PAGE,
     ) -> Response:
         """Findings of the newest snapshot, by pages."""
-        asked = Asked(severity=severity, check=check, text=text, order=order, page=page, size=size)
+        asked = FindingQuery(severity=severity, check=check, text=text, order=order, page=page, size=size)
         return as_json(findings_page(self._sources, self._newest(cluster), asked))
 
     def checks(self, cluster: str) -> Response:
@@ -204,7 +213,7 @@ def _gives(kind: Any) -> dict[str, Any]:
 def _openapi(app: FastAPI) -> dict[str, Any]:
     routes = [route for route in app.routes if str(getattr(route, "path", "")).startswith("/api/")]
     document = get_openapi(title=app.title, version="1", description=app.description, routes=routes)
-    _, components = msgspec.json.schema_components([*_DOCUMENTED, Event], ref_template=_REFERENCE)
+    _, components = msgspec.json.schema_components([*_DOCUMENTED, LedgerEvent], ref_template=_REFERENCE)
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
     schemas.update(components)
     return document

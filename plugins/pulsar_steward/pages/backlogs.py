@@ -114,7 +114,7 @@ order by messages desc nulls last, held_bytes desc nulls last, namespace
 """  # noqa: S608 - as above
 
 
-class NamespaceBacklog(msgspec.Struct, frozen=True, kw_only=True):
+class BacklogRow(msgspec.Struct, frozen=True, kw_only=True):
     """Backlog of a namespace's loaded topics, and what bounds it.
 
     Attributes:
@@ -203,7 +203,7 @@ class Backlogs(msgspec.Struct, frozen=True, kw_only=True):
         checks: What the checks say that count delayed messages.
     """
 
-    namespaces: tuple[NamespaceBacklog, ...]
+    namespaces: tuple[BacklogRow, ...]
     total: int
     without_quota: int
     not_known: int
@@ -249,10 +249,10 @@ def _rows(connection: duckdb.DuckDBPyConnection, query: str) -> list[dict[str, A
     return rows
 
 
-def _namespace(row: dict[str, Any]) -> NamespaceBacklog:
+def _namespace(row: dict[str, Any]) -> BacklogRow:
     rank = row.pop("rank")
     rate = row.pop("rate")
-    return NamespaceBacklog(**row, bytes_per_second=rate, severity=(None, Severity.WARNING, Severity.CRITICAL)[rank])
+    return BacklogRow(**row, bytes_per_second=rate, severity=(None, Severity.WARNING, Severity.CRITICAL)[rank])
 
 
 def _checks(sources: Sources, snapshot: Snapshot) -> tuple[DelayCheck, ...]:

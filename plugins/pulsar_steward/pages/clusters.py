@@ -42,7 +42,7 @@ USUAL_GAP = timedelta(minutes=15)
 """Gap where there are not two snapshots yet to tell it by."""
 
 
-class State(StrEnum):
+class ClusterCondition(StrEnum):
     """How a cluster is, in a word; the first that applies."""
 
     HALTED = "halted"
@@ -63,7 +63,7 @@ class Worst(msgspec.Struct, frozen=True, kw_only=True):
     since: datetime
 
 
-class TrendPoint(msgspec.Struct, frozen=True, kw_only=True):
+class EarlierSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """One earlier snapshot, for a trend."""
 
     taken_at: datetime
@@ -110,13 +110,13 @@ class ClusterCard(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     cluster: str
-    state: State
+    state: ClusterCondition
     seen: LastSnapshot | None
     trouble: str | None
     halt: Halt | None
     waiting: tuple[WaitingQuestion, ...]
     running: RunningBatch | None
-    trend: tuple[TrendPoint, ...]
+    trend: tuple[EarlierSnapshot, ...]
     last_change: LastChange | None
     silent: tuple[Silence, ...] = ()
 
@@ -136,7 +136,7 @@ def cluster_cards(sources: Sources, only: str | None = None) -> tuple[ClusterCar
     if only is not None and only not in known:
         raise NotKnown(f"no cluster {only!r} is known: it has no snapshot, and no plan in the ledger")
     cards = [_card(sources, ledger, name) for name in (known if only is None else {only})]
-    return tuple(sorted(cards, key=lambda card: (list(State).index(card.state), card.cluster)))
+    return tuple(sorted(cards, key=lambda card: (list(ClusterCondition).index(card.state), card.cluster)))
 
 
 def _card(sources: Sources, ledger: ClusterStates, cluster: str) -> ClusterCard:
@@ -160,19 +160,19 @@ def _card(sources: Sources, ledger: ClusterStates, cluster: str) -> ClusterCard:
     )
 
 
-def _state(seen: LastSnapshot | None, halt: Halt | None, running: RunningBatch | None) -> State:
+def _state(seen: LastSnapshot | None, halt: Halt | None, running: RunningBatch | None) -> ClusterCondition:
     if halt is not None:
-        return State.HALTED
+        return ClusterCondition.HALTED
     if running is not None:
-        return State.CHANGING
+        return ClusterCondition.CHANGING
     if seen is not None and seen.critical:
-        return State.CRITICAL
+        return ClusterCondition.CRITICAL
     if seen is None or seen.stale or seen.unread or not seen.checks_clear:
-        return State.UNKNOWN
-    return State.WARNING if seen.warning else State.HEALTHY
+        return ClusterCondition.UNKNOWN
+    return ClusterCondition.WARNING if seen.warning else ClusterCondition.HEALTHY
 
 
-def _seen(sources: Sources, cluster: str) -> tuple[LastSnapshot | None, tuple[TrendPoint, ...]]:
+def _seen(sources: Sources, cluster: str) -> tuple[LastSnapshot | None, tuple[EarlierSnapshot, ...]]:
     newest = sources.newest(cluster)
     if newest is None:
         return None, ()
@@ -220,9 +220,9 @@ def title_of(check_id: str) -> str:
     return BY_ID[check_id].title if check_id in BY_ID else check_id
 
 
-def _trend_point(summary: SnapshotSummary) -> TrendPoint:
+def _trend_point(summary: SnapshotSummary) -> EarlierSnapshot:
     severities = summary.severities
-    return TrendPoint(
+    return EarlierSnapshot(
         taken_at=summary.meta.taken_at,
         critical=severities[Severity.CRITICAL],
         warning=severities[Severity.WARNING],

@@ -46,7 +46,7 @@ _SORTED_BY = {
 }
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class FindingQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which findings are asked for; empty: all.
 
     Attributes:
@@ -102,7 +102,7 @@ class CheckState(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class Section(msgspec.Struct, frozen=True, kw_only=True):
+class FindingSection(msgspec.Struct, frozen=True, kw_only=True):
     """A section of the guide for a cluster in trouble, with its checks."""
 
     title: str
@@ -117,7 +117,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
         return "unknown" if any(check.outlook is Outlook.UNKNOWN for check in self.checks) else "clear"
 
 
-def findings_page(sources: Sources, snapshot: Snapshot, asked: Asked) -> FindingPage:
+def findings_page(sources: Sources, snapshot: Snapshot, asked: FindingQuery) -> FindingPage:
     """The page of findings that is asked for; the last one if there are not so many.
 
     Raises:
@@ -145,7 +145,7 @@ class _Listed:
         self.table = table
         self._orders: dict[Order, pa.Array] = {}
 
-    def asked_for(self, asked: Asked) -> pa.Array:
+    def asked_for(self, asked: FindingQuery) -> pa.Array:
         """Places of the findings that are asked for, in their order."""
         if asked.order not in self._orders:
             self._orders[asked.order] = pc.sort_indices(self.table, sort_keys=_SORTED_BY[asked.order])
@@ -162,7 +162,7 @@ def _read(snapshot: Snapshot) -> pa.Table:
     return table.append_column("rank", ranks).combine_chunks()
 
 
-def _condition(table: pa.Table, asked: Asked) -> Any:
+def _condition(table: pa.Table, asked: FindingQuery) -> Any:
     """Which findings are asked for, one truth value each."""
     condition = pc.is_valid(table["check_id"])
     if asked.severity:
@@ -188,14 +188,14 @@ def _row(row: Mapping[str, Any], taken_at: datetime) -> FindingRow:
     )
 
 
-def sections(summary: SnapshotSummary) -> tuple[Section, ...]:
+def sections(summary: SnapshotSummary) -> tuple[FindingSection, ...]:
     """The guide's sections with what each check says; checks that only the snapshot has come last."""
     verdicts = {verdict.check_id: verdict for verdict in summary.verdicts}
     known = {check.check_id for group in GROUPS for check in group.checks}
     others = [check_id for check_id in sorted(verdicts) if check_id not in known]
     groups = [(group.title, [check.check_id for check in group.checks]) for group in GROUPS]
     named = [*groups, *([("Other checks", others)] if others else [])]
-    return tuple(Section(title=title, checks=tuple(_states(ids, verdicts, summary))) for title, ids in named)
+    return tuple(FindingSection(title=title, checks=tuple(_states(ids, verdicts, summary))) for title, ids in named)
 
 
 def _states(ids: list[str], verdicts: Mapping[str, Verdict], summary: SnapshotSummary) -> Iterator[CheckState]:

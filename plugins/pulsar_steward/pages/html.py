@@ -19,7 +19,7 @@ from pulsar_steward.pages.backlogs import backlogs
 from pulsar_steward.pages.brokers import broker_rows, bundle_map, listed_brokers
 from pulsar_steward.pages.clusters import cluster_cards
 from pulsar_steward.pages.failovers import LISTED_FAILOVERS, failovers
-from pulsar_steward.pages.findings import Asked, Order, findings_page, sections
+from pulsar_steward.pages.findings import FindingQuery, Order, findings_page, sections
 from pulsar_steward.pages.plans import newest_plans, plan_of_run, plan_view
 from pulsar_steward.pages.rendering import ASSETS, asset, link_to
 from pulsar_steward.pages.sources import NotKnown
@@ -90,7 +90,7 @@ class Pages:
     ) -> Response:
         """One cluster: the guide, findings, brokers, bundles, backlogs, trends and plans."""
         (card,) = cluster_cards(self._sources, cluster)
-        asked = Asked(severity=severity, check=check, text=text, order=order, page=page)
+        asked = FindingQuery(severity=severity, check=check, text=text, order=order, page=page)
         values = _of_snapshot(self._sources, card.cluster, asked, [each.plan_id for each in card.waiting])
         if "brokers" in values:
             values["listed"] = listed_brokers(values["brokers"], every=brokers == "all")
@@ -188,7 +188,7 @@ def _summary(sources: Sources, cluster: str) -> SnapshotSummary | None:
         return None
 
 
-def _of_snapshot(sources: Sources, cluster: str, asked: Asked, waiting: list[str]) -> dict[str, Any]:
+def _of_snapshot(sources: Sources, cluster: str, asked: FindingQuery, waiting: list[str]) -> dict[str, Any]:
     """Parts of a page that the newest snapshot fills; `trouble` says why, where there is none."""
     plans = [sources.ledger.plan(plan_id) for plan_id in dict.fromkeys(waiting)]
     try:

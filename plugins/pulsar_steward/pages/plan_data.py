@@ -59,7 +59,7 @@ class AnswerView(msgspec.Struct, frozen=True, kw_only=True):
     policy_entry: str = ""
 
 
-class Level(msgspec.Struct, frozen=True, kw_only=True):
+class BrokerShare(msgspec.Struct, frozen=True, kw_only=True):
     """A broker's share of what the batch evens out: now, and when all steps are done."""
 
     broker: str
@@ -135,7 +135,7 @@ class BatchView(msgspec.Struct, frozen=True, kw_only=True):
     answers: tuple[AnswerView, ...]
     steps: tuple[StepView, ...]
     unit: str
-    levels: tuple[Level, ...]
+    levels: tuple[BrokerShare, ...]
     clients: int
     coordinators: int
     approved: int

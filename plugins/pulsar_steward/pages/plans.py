@@ -30,9 +30,9 @@ from pulsar_steward.model.step import (
 from pulsar_steward.model.worth import worth_of
 from pulsar_steward.pages.forecast import remaining
 from pulsar_steward.pages.placement import predicted_placement
-from pulsar_steward.pages.plan_data import AnswerView, BatchState, BatchView, Level, PlanView, StepView
+from pulsar_steward.pages.plan_data import AnswerView, BatchState, BatchView, BrokerShare, PlanView, StepView
 from pulsar_steward.pages.sources import NotKnown
-from pulsar_steward.policy.guards import Window
+from pulsar_steward.policy.guards import MaintenanceWindow
 from pulsar_steward.policy.pace import Pace
 from pulsar_steward.report.approval import averted
 from pulsar_steward.report.worth import worth_in_words
@@ -119,10 +119,10 @@ def _recorded_policy(ledger: LedgerReader, plan: Plan) -> Mapping[str, Any]:
         return {}
 
 
-def _windows(policy: Mapping[str, Any]) -> tuple[Window, ...]:
+def _windows(policy: Mapping[str, Any]) -> tuple[MaintenanceWindow, ...]:
     """Maintenance windows of a recorded policy; none where another version wrote them otherwise."""
     try:
-        return tuple(Window.model_validate(each) for each in policy.get("guards", {}).get("windows", ()))
+        return tuple(MaintenanceWindow.model_validate(each) for each in policy.get("guards", {}).get("windows", ()))
     except ValidationError:
         return ()
 
@@ -155,7 +155,7 @@ class _Known(msgspec.Struct, frozen=True, kw_only=True):
     elsewhere: bool
     proof: Proof | None
     pace: Pace
-    windows: tuple[Window, ...]
+    windows: tuple[MaintenanceWindow, ...]
     now: datetime
 
 
@@ -183,7 +183,8 @@ def _batch(ledger: LedgerReader, plan: Plan, batch: Batch, known: _Known) -> Bat
         steps=steps,
         unit=batch.unit,
         levels=tuple(
-            Level(broker=place.broker, before=place.count, after=after.get(place.broker, 0)) for place in batch.before
+            BrokerShare(broker=place.broker, before=place.count, after=after.get(place.broker, 0))
+            for place in batch.before
         ),
         clients=sum(step.touched.clients for step in batch.steps),
         coordinators=sum(step.touched.coordinators for step in batch.steps),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pulsar_steward.ledger.chain import Head
-    from pulsar_steward.ledger.events import Event
+    from pulsar_steward.ledger.events import LedgerEvent
     from pulsar_steward.ledger.history import Filter
     from pulsar_steward.pages.sources import Sources
 
@@ -39,7 +39,7 @@ def story_csv(sources: Sources, chosen: Filter) -> Iterator[str]:
     return _lines(whole_story(sources.engine, chosen, MAX_EVENTS))
 
 
-def _lines(events: Iterable[Event]) -> Iterator[str]:
+def _lines(events: Iterable[LedgerEvent]) -> Iterator[str]:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\r\n")
     writer.writerow(COLUMNS)

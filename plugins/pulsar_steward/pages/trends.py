@@ -30,7 +30,7 @@ TITLES = {
 }
 
 
-class Trend(msgspec.Struct, frozen=True, kw_only=True):
+class FigureTrend(msgspec.Struct, frozen=True, kw_only=True):
     """One figure of the cluster over time, oldest first."""
 
     measure: str
@@ -40,7 +40,7 @@ class Trend(msgspec.Struct, frozen=True, kw_only=True):
     values: tuple[float, ...]
 
 
-def cluster_trends(sources: Sources, snapshot: Snapshot) -> tuple[Trend, ...]:
+def cluster_trends(sources: Sources, snapshot: Snapshot) -> tuple[FigureTrend, ...]:
     """Trends of the whole cluster; none of what one snapshot alone shows.
 
     Raises:
@@ -49,12 +49,12 @@ def cluster_trends(sources: Sources, snapshot: Snapshot) -> tuple[Trend, ...]:
     return sources.kept.get(("trends", snapshot.uri), lambda: _trends(snapshot))
 
 
-def _trends(snapshot: Snapshot) -> tuple[Trend, ...]:
+def _trends(snapshot: Snapshot) -> tuple[FigureTrend, ...]:
     found = {}
     for measure, rows in groupby(snapshot.trends(), key=lambda row: row.measure):
         points = sorted((row.taken_at, row.value) for row in rows)
         if measure in TITLES and len(points) > 1:
-            found[measure] = Trend(
+            found[measure] = FigureTrend(
                 measure=measure,
                 title=TITLES[measure],
                 in_bytes=measure in IN_BYTES,

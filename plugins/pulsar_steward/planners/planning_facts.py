@@ -16,7 +16,7 @@ from pulsar_steward.model.finding import Finding
 from pulsar_steward.model.learned import Learned
 from pulsar_steward.model.setting import Setting, SettingName
 from pulsar_steward.planners.bundles.facts import BundleFacts
-from pulsar_steward.planners.settings.facts import NamespaceFact, TopicFact
+from pulsar_steward.planners.settings.facts import NamespaceFact, TopicSettings
 from pulsar_steward.planners.subscriptions.facts import SubscriptionFact
 from pulsar_steward.policy.schema import Policy
 
@@ -100,7 +100,7 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
     tc_bundles: tuple[TcBundle, ...] = ()
     tc_allowed: tuple[str, ...] | None = None
     namespaces: tuple[NamespaceFact, ...] = ()
-    topics: tuple[TopicFact, ...] = ()
+    topics: tuple[TopicSettings, ...] = ()
     subscriptions: tuple[SubscriptionFact, ...] = ()
     defaults: dict[SettingName, Setting] = {}
     quotas_are_checked: bool | None = None

@@ -28,14 +28,14 @@ from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of
 from pulsar_steward.model.setting import BacklogQuota
 from pulsar_steward.model.step import ChangeSetting, UnloadBundle, present_owner
 from pulsar_steward.planners.settings.effects import loss
-from pulsar_steward.planners.settings.facts import NamespaceFact, TopicFact
+from pulsar_steward.planners.settings.facts import NamespaceFact, TopicSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
     from pulsar_steward.facts.backlogs import BacklogAges
-    from pulsar_steward.facts.load_manager import AntiAffinity, BrokerUsage, LoadManager
+    from pulsar_steward.facts.load_manager import AntiAffinityGroup, BrokerUsage, LoadManager
     from pulsar_steward.facts.risks import MoveRisks
     from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.model.loss import Loss
@@ -52,7 +52,7 @@ def guarded(
     *,
     place_in_run: int = 1,
     whole: str | None = None,
-    holder: NamespaceFact | TopicFact | None = None,
+    holder: NamespaceFact | TopicSettings | None = None,
     subscription: SubscriptionFact | None = None,
     retention: Setting | None = None,
     earlier: Sequence[Step] = (),
@@ -101,7 +101,7 @@ class SnapshotFacts(ClusterFacts):
         *,
         place_in_run: int = 1,
         whole: str | None = None,
-        holder: NamespaceFact | TopicFact | None = None,
+        holder: NamespaceFact | TopicSettings | None = None,
         subscription: SubscriptionFact | None = None,
         retention: Setting | None = None,
         earlier: Sequence[Step] = (),
@@ -168,7 +168,7 @@ class SnapshotFacts(ClusterFacts):
         allowed = planning.tc_allowed if namespace == TC_NAMESPACE else planning.bundles.allowed(namespace)
         return None if allowed is None else frozenset(allowed)
 
-    def anti_affinity(self, namespace: str) -> AntiAffinity | Unknown | None:
+    def anti_affinity(self, namespace: str) -> AntiAffinityGroup | Unknown | None:
         """Not known: no document of a snapshot has it; brokers are asked right before the call."""
         return Unknown(
             f"the anti-affinity group of {namespace} is not in a snapshot; brokers are asked before the call"
@@ -265,7 +265,7 @@ class SnapshotFacts(ClusterFacts):
         match self._holder:
             case NamespaceFact() as namespace:
                 return namespace.looks[0].peak
-            case TopicFact() as topic:
+            case TopicSettings() as topic:
                 return topic.peak
             case None:
                 return backlogs_unknown(change)
@@ -275,7 +275,7 @@ class SnapshotFacts(ClusterFacts):
         match self._holder:
             case NamespaceFact() as namespace:
                 return loss(namespace, change) or loss_unknown(change)
-            case TopicFact() as topic:
+            case TopicSettings() as topic:
                 limit = change.after.limit_bytes if isinstance(change.after, BacklogQuota) else -1
                 return loss_of([Backlog(topic=topic.topic, bytes=topic.peak)], limit)
             case None:

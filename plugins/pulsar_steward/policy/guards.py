@@ -30,7 +30,7 @@ def _version(text: str) -> str:
     return text
 
 
-class Window(Section):
+class MaintenanceWindow(Section):
     """Maintenance window in which changes may be made."""
 
     opens: Annotated[str, AfterValidator(_cron)] = Field(description="cron expression of when it begins")
@@ -85,4 +85,4 @@ class GuardsPolicy(Section):
         description="versions of Pulsar that you tried changes on: a line (4.3), or as brokers tell it (4.0.7-acme);"
         " they add to docs/versions.md",
     )
-    windows: tuple[Window, ...] = Field((), description="when changes may be made; none: at any time")
+    windows: tuple[MaintenanceWindow, ...] = Field((), description="when changes may be made; none: at any time")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pulsar_steward.checks.check import Scope
 from pulsar_steward.checks.registry import BY_ID, CHECKS
 from pulsar_steward.model.cluster import CLUSTER_NAME
-from pulsar_steward.policy.trouble import Place, Trouble, dotted, troubles_of, unknown
+from pulsar_steward.policy.trouble import Place, PolicyTrouble, dotted, troubles_of, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -89,7 +89,7 @@ def merged(layers: Sequence[Layer]) -> dict[str, dict[str, Any]]:
     return {name: _values(layers, name) for name in names}
 
 
-def layer_troubles(document: Values, models: Models) -> list[Trouble]:
+def layer_troubles(document: Values, models: Models) -> list[PolicyTrouble]:
     """Every problem of a document's overrides; sections at its top are not validated here."""
     shapes = [trouble for kind in KINDS if kind in document for trouble in _shape(kind, document[kind], models)]
     values = (
@@ -116,42 +116,42 @@ def normalised(document: Values, models: Models) -> dict[str, Any]:
     return made
 
 
-def _shape(kind: str, named: object, models: Models) -> Iterator[Trouble]:
+def _shape(kind: str, named: object, models: Models) -> Iterator[PolicyTrouble]:
     """Names and sections that are not valid there."""
     pattern, words = _NAMES[kind]
     if not isinstance(named, Mapping):
-        yield Trouble((kind,), f"has to hold sections below {words}")
+        yield PolicyTrouble((kind,), f"has to hold sections below {words}")
         return
     for name, sections in named.items():
         if not isinstance(name, str) or not pattern.fullmatch(name):
-            yield Trouble((kind, str(name)), f"is not {words}{_QUOTE * (not isinstance(name, str))}", key=True)
+            yield PolicyTrouble((kind, str(name)), f"is not {words}{_QUOTE * (not isinstance(name, str))}", key=True)
         if not isinstance(sections, Mapping):
-            yield Trouble((kind, str(name)), "has to hold sections")
+            yield PolicyTrouble((kind, str(name)), "has to hold sections")
             continue
         for section, values in sections.items():
             place = (kind, str(name), str(section))
             if not _may_stand(section, kind, models):
                 yield _misplaced(place, models)
             elif not isinstance(values, Mapping):
-                yield Trouble(place, "has to hold keys with values")
+                yield PolicyTrouble(place, "has to hold keys with values")
             elif kind != CLUSTERS and section in NARROW_KEYS:
                 for key in values.keys() - NARROW_KEYS[section]:
                     only = ", ".join(sorted(NARROW_KEYS[section]))
                     words = f"cannot differ by {kind.removesuffix('s')}: of this section only {only} can"
-                    yield Trouble((*place, str(key)), words, key=True)
+                    yield PolicyTrouble((*place, str(key)), words, key=True)
 
 
-def _misplaced(place: tuple[str, str, str], models: Models) -> Trouble:
+def _misplaced(place: tuple[str, str, str], models: Models) -> PolicyTrouble:
     kind, _, section = place
     if section in KINDS:
-        return Trouble(place, f"`{section}` stands at the top of the file only", key=True)
+        return PolicyTrouble(place, f"`{section}` stands at the top of the file only", key=True)
     if section not in models:
         return unknown(place[:2], section, models if kind == CLUSTERS else _narrow())
     if section.replace("_", "-") in BY_ID:
         why = f"the check {section.replace('_', '-')} looks at more than one namespace at a time"
     else:
         why = "it is no section of a check"
-    return Trouble(
+    return PolicyTrouble(
         place, f"cannot differ by {kind.removesuffix('s')}: {why}; set it at the top or by cluster", key=True
     )
 
@@ -191,7 +191,7 @@ def _values(layers: Sequence[Layer], section: str) -> dict[str, Any]:
     return found
 
 
-def _merging(layers: Sequence[Layer], section: str, model: type[BaseModel]) -> Iterator[Trouble]:
+def _merging(layers: Sequence[Layer], section: str, model: type[BaseModel]) -> Iterator[PolicyTrouble]:
     """Problems of the last of these layers, merged over the others; problems of the others are left out."""
     *below, last = layers
     place: Place = (*last.place, section)
@@ -202,4 +202,4 @@ def _merging(layers: Sequence[Layer], section: str, model: type[BaseModel]) -> I
         elif not trouble.place and () not in known:
             between = [dotted(layer.place) for layer in below if layer.place and section in layer.sections]
             over = f", over {' and '.join(between)}" if between else ""
-            yield Trouble(place, f"{trouble.words}{over}", key=True)
+            yield PolicyTrouble(place, f"{trouble.words}{over}", key=True)

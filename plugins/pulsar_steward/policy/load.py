@@ -11,7 +11,7 @@ from pulsar_steward.errors import PolicyError
 from pulsar_steward.policy.layers import base_of, layer_troubles, normalised
 from pulsar_steward.policy.marks import Marked, Spot, read_yaml
 from pulsar_steward.policy.schema import SECTIONS, Policy
-from pulsar_steward.policy.trouble import Trouble, troubles_of
+from pulsar_steward.policy.trouble import PolicyTrouble, troubles_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,7 +50,7 @@ def parse_policy(document: Any, *, name: str) -> Policy:
     return _policy(document)
 
 
-def troubles_in(document: Any) -> list[Trouble]:
+def troubles_in(document: Any) -> list[PolicyTrouble]:
     """Every problem of a document that should be a policy."""
     if not isinstance(document, Mapping):
         return troubles_of(Policy, document)

@@ -25,7 +25,7 @@ FORMER_KEYS = {
 """Section and key of earlier policies, and what to say now. None is translated, as what they counted changed too."""
 
 
-class Trouble(NamedTuple):
+class PolicyTrouble(NamedTuple):
     """One problem.
 
     Attributes:
@@ -48,7 +48,7 @@ def dotted(place: Place) -> str:
     return ".".join(str(part) for part in place) or "the document"
 
 
-def troubles_of(model: type[BaseModel], document: object, section: str = "") -> list[Trouble]:
+def troubles_of(model: type[BaseModel], document: object, section: str = "") -> list[PolicyTrouble]:
     """Problems of a document that should be one of `model`; `section` is its name, where it is one of a policy."""
     try:
         model.model_validate(document)
@@ -57,10 +57,10 @@ def troubles_of(model: type[BaseModel], document: object, section: str = "") -> 
     return []
 
 
-def unknown(place: Place, key: object, valid: Iterable[str]) -> Trouble:
+def unknown(place: Place, key: object, valid: Iterable[str]) -> PolicyTrouble:
     """Problem of an unknown key below `place`, with the most similar valid one."""
     near = difflib.get_close_matches(str(key), list(valid), n=1)
-    return Trouble((*place, str(key)), "no such key" + (f"; did you mean {near[0]}?" if near else ""), key=True)
+    return PolicyTrouble((*place, str(key)), "no such key" + (f"; did you mean {near[0]}?" if near else ""), key=True)
 
 
 def models_in(model: type[BaseModel]) -> Mapping[str, type[BaseModel]]:
@@ -69,13 +69,13 @@ def models_in(model: type[BaseModel]) -> Mapping[str, type[BaseModel]]:
     return {name: kind for name, kind in kinds.items() if isinstance(kind, type) and issubclass(kind, BaseModel)}
 
 
-def _in_words(model: type[BaseModel], detail: ErrorDetails, section: str) -> Trouble:
+def _in_words(model: type[BaseModel], detail: ErrorDetails, section: str) -> PolicyTrouble:
     place = detail["loc"]
     if detail["type"] != "extra_forbidden":
-        return Trouble(place, detail["msg"], key=detail["type"] in {"order", "invalid_key"})
+        return PolicyTrouble(place, detail["msg"], key=detail["type"] in {"order", "invalid_key"})
     *above, key = place
     if now := FORMER_KEYS.get((str(above[-1]) if above else section, str(key))):
-        return Trouble(place, f"no such key any more: {now}", key=True)
+        return PolicyTrouble(place, f"no such key any more: {now}", key=True)
     return unknown(tuple(above), key, _keys_of(model, above))
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pulsar_steward.snapshots.read import Snapshot
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class FindingCount(msgspec.Struct, frozen=True, kw_only=True):
     """Findings of one check and severity: their number, and the time of the first snapshot that had the oldest one."""
 
     count: int
@@ -39,7 +39,7 @@ class SnapshotSummary(msgspec.Struct, frozen=True, kw_only=True):
     brokers: int
     brokers_read: int
     topics: int
-    found: Mapping[tuple[str, Severity], Found]
+    found: Mapping[tuple[str, Severity], FindingCount]
     verdicts: tuple[Verdict, ...]
 
     @property
@@ -76,13 +76,13 @@ def summary_of(snapshot: Snapshot) -> SnapshotSummary:
     )
 
 
-def _found(snapshot: Snapshot, taken_at: datetime) -> Mapping[tuple[str, Severity], Found]:
+def _found(snapshot: Snapshot, taken_at: datetime) -> Mapping[tuple[str, Severity], FindingCount]:
     """Findings by check and severity, summed up by Arrow: there may be 100,000 of them."""
     columns = ["check_id", "severity", "first_seen"]
     groups = snapshot.table(FINDINGS, columns).group_by(["check_id", "severity"])
     rows = groups.aggregate([("check_id", "count"), ("first_seen", "min")]).to_pylist()
     found = {
-        (row["check_id"], Severity(row["severity"])): Found(
+        (row["check_id"], Severity(row["severity"])): FindingCount(
             count=row["check_id_count"], since=row["first_seen_min"] or taken_at
         )
         for row in rows

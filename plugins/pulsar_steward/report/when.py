@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.delayed.failover import Load, RemainingBrokers, estimated
+from pulsar_steward.checks.delayed.failover import LostLoad, RemainingBrokers, estimated
 from pulsar_steward.guard.window_times import closing, next_opening, windows_for
 from pulsar_steward.model.step import UnloadBundle
 from pulsar_steward.model.units import counted, seconds_in_words, time_in_words
@@ -107,7 +107,7 @@ def gone_for(batch: Batch, policy: Policy, learned: Learned | None = None) -> It
     if not any(moved):
         return
     most = max(moved)
-    load = Load(lost="", bundles=1, topics=most, delayed=0, most_delayed=0)
+    load = LostLoad(lost="", bundles=1, topics=most, delayed=0, most_delayed=0)
     estimate = estimated(load, RemainingBrokers(1), 0.0, policy.failover_time, learned)
     rates = "the rates of the policy's section failover_time"
     if estimate.learned:

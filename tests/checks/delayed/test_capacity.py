@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.checks.delayed import cluster_placement, failover_time, partition_ceiling
-from pulsar_steward.checks.delayed.failover import Load, RemainingBrokers, estimated
+from pulsar_steward.checks.delayed.failover import LostLoad, RemainingBrokers, estimated
 from pulsar_steward.checks.delayed.failover_time import FailoverTimePolicy
 from pulsar_steward.checks.delayed.trackers import BUCKET_TRACKER
 from pulsar_steward.model.finding import Severity
@@ -166,28 +166,28 @@ def test_a_healthy_cluster_is_quiet(cluster: Callable[..., Cluster], check: Any)
     assert (judgement.findings, judgement.cannot_tell) == ((), None)
 
 
-ESTIMATES: dict[str, tuple[Load, int, int]] = {
+ESTIMATES: dict[str, tuple[LostLoad, int, int]] = {
     # what is lost, other brokers, seconds
-    "an empty broker costs its session, and as long of clients that wait": (Load("a", 0, 0, 0, 0), 2, 60),
-    "bundles are assigned one by one": (Load("a", 250, 0, 0, 0), 2, 80),
-    "topics are shared by the others": (Load("a", 0, 10_000, 0, 0), 4, 110),
-    "a single broker takes all again": (Load("a", 0, 10_000, 0, 0), 0, 190),
-    "delayed messages are shared by the others": (Load("a", 0, 0, 10_000_000, 1_000_000), 4, 110),
-    "those of one subscription are not": (Load("a", 0, 0, 10_000_000, 10_000_000), 4, 260),
-    "parts of seconds are rounded up": (Load("a", 1, 0, 0, 0), 2, 61),
-    "many brokers share one metadata store": (Load("a", 0, 30_000, 0, 0), 100, 120),
+    "an empty broker costs its session, and as long of clients that wait": (LostLoad("a", 0, 0, 0, 0), 2, 60),
+    "bundles are assigned one by one": (LostLoad("a", 250, 0, 0, 0), 2, 80),
+    "topics are shared by the others": (LostLoad("a", 0, 10_000, 0, 0), 4, 110),
+    "a single broker takes all again": (LostLoad("a", 0, 10_000, 0, 0), 0, 190),
+    "delayed messages are shared by the others": (LostLoad("a", 0, 0, 10_000_000, 1_000_000), 4, 110),
+    "those of one subscription are not": (LostLoad("a", 0, 0, 10_000_000, 10_000_000), 4, 260),
+    "parts of seconds are rounded up": (LostLoad("a", 1, 0, 0, 0), 2, 61),
+    "many brokers share one metadata store": (LostLoad("a", 0, 30_000, 0, 0), 100, 120),
 }
 
 
 @pytest.mark.parametrize(("load", "others", "seconds"), ESTIMATES.values(), ids=ESTIMATES)
-def test_an_estimate_is_a_sum(load: Load, others: int, seconds: int) -> None:
+def test_an_estimate_is_a_sum(load: LostLoad, others: int, seconds: int) -> None:
     """The estimated failover time is the sum of session, bundles, topics, clients' waiting and delayed backlog."""
     assert estimated(load, RemainingBrokers(others), 30, FailoverTimePolicy()).seconds == seconds
 
 
 def test_nobody_waits_for_the_session_of_a_broker_that_ends_orderly() -> None:
     """For a broker that ends orderly the estimate has no session, and clients wait only while topics are gone."""
-    load = Load("a", 25, 1_000, 0, 0)
+    load = LostLoad("a", 25, 1_000, 0, 0)
     orderly = estimated(load, RemainingBrokers(2), 0, FailoverTimePolicy())
     assert (orderly.session, orderly.backing_off, orderly.seconds) == (0, 6, 12)
 

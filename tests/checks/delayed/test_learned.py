@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pulsar_steward.checks.check import Answer
+from pulsar_steward.checks.check import CheckAnswer
 from pulsar_steward.checks.delayed import failover_time
-from pulsar_steward.checks.delayed.failover import Load, RemainingBrokers, estimated
+from pulsar_steward.checks.delayed.failover import LostLoad, RemainingBrokers, estimated
 from pulsar_steward.checks.delayed.failover_time import FailoverTimePolicy
 from pulsar_steward.checks.delayed.learned import columns_of, learned_from
 from pulsar_steward.model.finding import Severity
@@ -185,7 +185,7 @@ def test_a_bundle_with_one_late_client_does_not_count() -> None:
     """A topic whose client comes an hour late does not lengthen the learned time, as nine in ten topics count."""
     rows = [{"topics": 100, "first": 0.0, "most": 5.0, "lost": "a", "taker": "b", "after": 1.0} for _ in range(9)]
     late = {"topics": 1, "first": 0.0, "most": 3_600.0, "lost": "a", "taker": "b", "after": 1.0}
-    answers = {"taken_over": Answer((*rows, late), 10), "learned_before": Answer((), 0)}
+    answers = {"taken_over": CheckAnswer((*rows, late), 10), "learned_before": CheckAnswer((), 0)}
     learned = learned_from(answers, FailoverTimePolicy(), NOW)
     assert learned is not None
     assert (learned.topics, learned.seconds) == (810, 6)
@@ -237,7 +237,7 @@ def test_what_was_learned_takes_the_place_of_what_is_assumed(
     topics: int, others: int, session: int, parts: tuple[float, float, float]
 ) -> None:
     """A learned rate replaces the policy's up to the limit of all brokers, and waiting counts beyond loading only."""
-    load, takers = Load("a", 50, topics, 0, 0), RemainingBrokers(others, 1)
+    load, takers = LostLoad("a", 50, topics, 0, 0), RemainingBrokers(others, 1)
     estimate = estimated(load, takers, session, FailoverTimePolicy(), SEEN_ONCE)
     assert (estimate.session, estimate.loading, estimate.backing_off) == parts
     assert estimate.assigning == 0
@@ -245,5 +245,5 @@ def test_what_was_learned_takes_the_place_of_what_is_assumed(
 
 def test_a_load_ten_times_as_large_is_not_estimated_by_it() -> None:
     """A learned rate is not applied to a load that is ten times as large as the one it was learned from."""
-    load, takers, policy = Load("a", 50, 10_000, 0, 0), RemainingBrokers(2), FailoverTimePolicy()
+    load, takers, policy = LostLoad("a", 50, 10_000, 0, 0), RemainingBrokers(2), FailoverTimePolicy()
     assert estimated(load, takers, 30, policy, SEEN_ONCE) == estimated(load, takers, 30, policy)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pulsar_steward.checks.check import Answer, JudgedAnswers, Judgement
+from pulsar_steward.checks.check import CheckAnswer, JudgedAnswers, Judgement
 from pulsar_steward.checks.clients import ack_holes
 from pulsar_steward.checks.placement import hot_bundle
 from pulsar_steward.checks.resources import cpu_busy, heap_pressure, io_threads_stuck, logging_debug, zookeeper_slow
@@ -51,7 +51,7 @@ def causes(
         told = tuple((rows or {}).get(check.check_id, ()))
         unknown = None if findings else "Nothing is known."
         results[check.check_id] = JudgedAnswers(
-            Judgement(findings=findings, cannot_tell=unknown), {"found": Answer(told, len(told))}
+            Judgement(findings=findings, cannot_tell=unknown), {"found": CheckAnswer(told, len(told))}
         )
     return CausesOfSlowness(results, ("a:1", "b:1"), KINDS, read_only)
 

@@ -13,7 +13,7 @@ import requests
 from urllib3 import exceptions as urllib3_errors
 
 from pulsar_steward.admin.faults import in_our_words
-from pulsar_steward.admin.transport import Answer
+from pulsar_steward.admin.transport import BrokerAnswer
 from pulsar_steward.errors import (
     REASON_LIMIT,
     AdminError,
@@ -181,7 +181,7 @@ def test_a_packed_answer_is_unpacked(broker: ScriptedBroker, transport: Callable
 def test_a_shape_is_checked_where_it_is_decoded(decoded_as: type) -> None:
     """An answer of another shape raises `BrokenAnswer`, which names the call and the broker."""
     with pytest.raises(BrokenAnswer, match="GET /p at b:1: the answer"):
-        Answer("GET", "/p", "b:1", b'{"a": "b"}').decoded(decoded_as)
+        BrokerAnswer("GET", "/p", "b:1", b'{"a": "b"}').decoded(decoded_as)
 
 
 def library_errors() -> list[type[Exception]]:

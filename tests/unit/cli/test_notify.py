@@ -11,10 +11,10 @@ import pytest
 
 from pulsar_steward.cli.doctor.recipients import by_airflow, recipient_lines
 from pulsar_steward.ledger.halts import Halt, say
-from pulsar_steward.ledger.messages import State, Try, open_messages
+from pulsar_steward.ledger.messages import DeliveryState, Try, open_messages
 from pulsar_steward.ledger.outbox import Outbox
 from pulsar_steward.ledger.store import one_moment, open_ledger
-from pulsar_steward.notify.addresses import Address, Asked, Found
+from pulsar_steward.notify.addresses import Address, AddressFound, Asked
 from pulsar_steward.notify.gather import new_messages, notices_now
 from pulsar_steward.notify.policies import policies_of
 from pulsar_steward.policy.notify import RecipientKind
@@ -93,9 +93,9 @@ def test_doctor_looks_at_each_recipient(golden: Golden) -> None:
         server.settimeout(10)
         port = server.getsockname()[1]
 
-        def lookup(asked: Sequence[Asked]) -> list[Found]:
-            here = Found(asked[0].connection, Address("127.0.0.1", port, tls=False))
-            return [here, Found(asked[1].connection, trouble="there is no such connection", remedy="add it")]
+        def lookup(asked: Sequence[Asked]) -> list[AddressFound]:
+            here = AddressFound(asked[0].connection, Address("127.0.0.1", port, tls=False))
+            return [here, AddressFound(asked[1].connection, trouble="there is no such connection", remedy="add it")]
 
         told = list(recipient_lines(None, None, lookup))
         with server.accept()[0] as taken:
@@ -117,7 +117,9 @@ def test_doctor_says_what_was_given_up(ledger: str, home: Path) -> None:
     Outbox(engine).queue(new_messages(engine, notices_now(engine, shelf, policies, now), policies, now))
     with one_moment(engine) as connection:
         [message] = open_messages(connection)
-    result = Try(attempt=3, state=State.GIVEN_UP, at=now - timedelta(hours=1), reason="127.0.0.1:1 answered 500")
+    result = Try(
+        attempt=3, state=DeliveryState.GIVEN_UP, at=now - timedelta(hours=1), reason="127.0.0.1:1 answered 500"
+    )
     Outbox(engine).record(message.message_id, result)
     engine.dispose()
     line = list(recipient_lines(None, ledger, lambda _: None))[-1]
@@ -129,4 +131,4 @@ def test_doctor_asks_the_airflow_of_this_environment(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "airflow"))
     monkeypatch.setenv("AIRFLOW_CONN_STEWARD_NOTIFY_OPS", "https://:secret@hooks.example.org:8443/https")
     found = by_airflow([Asked("steward_notify_ops", RecipientKind.WEBHOOK)], seconds=600)
-    assert found == [Found("steward_notify_ops", Address("hooks.example.org", 8443, tls=True))]
+    assert found == [AddressFound("steward_notify_ops", Address("hooks.example.org", 8443, tls=True))]

@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from pulsar_steward.cli.access import Access
+from pulsar_steward.cli.access import ClusterAccess
 from pulsar_steward.cli.checkup import checkup
 from pulsar_steward.cli.doctor.command import doctor
 from pulsar_steward.cli.option_groups import with_option_groups
@@ -71,9 +71,9 @@ def test_two_structs_cannot_have_one_option() -> None:
 
 @pytest.mark.parametrize("command", [checkup, plan, doctor])
 def test_each_command_that_looks_reaches_a_cluster_in_every_way(command: object) -> None:
-    """Each command that reads a cluster has an option for every field of `Access` but the token's variable."""
+    """Each command that reads a cluster has an option for every field of `ClusterAccess` but the token's variable."""
     assert callable(command)
-    expected = {field.name for field in msgspec.structs.fields(Access)} - {"token_variable"}
+    expected = {field.name for field in msgspec.structs.fields(ClusterAccess)} - {"token_variable"}
     parameters = set(inspect.signature(command).parameters)
     assert expected <= parameters
     assert "token_variable" not in parameters

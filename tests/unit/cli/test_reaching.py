@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lab.simulator import ClusterSpec, running_simulator
-from pulsar_steward.cli.access import Access
+from pulsar_steward.cli.access import ClusterAccess
 from pulsar_steward.cli.snapshot import Target, look, settings_of
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.policy.schema import Policy
@@ -30,7 +30,7 @@ def test_secrets_go_by_the_environment_only(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("STEWARD_ADMIN_TOKEN", "of-another-cluster")
     file = tmp_path / "token"
     file.write_text(f"{TOKEN}\n", encoding="utf-8")
-    target = Target(urls=("https://a:1", "https://b:1"), access=Access(token_file=file), policy=Policy())
+    target = Target(urls=("https://a:1", "https://b:1"), access=ClusterAccess(token_file=file), policy=Policy())
 
     given = settings_of(target).in_environment(os.environ)
 
@@ -55,7 +55,7 @@ def test_where_the_token_comes_from(
         file = tmp_path / "token"
         file.write_text(content, encoding="utf-8")
 
-    settings = settings_of(Target(urls=("https://a:1",), access=Access(token_file=file), policy=Policy()))
+    settings = settings_of(Target(urls=("https://a:1",), access=ClusterAccess(token_file=file), policy=Policy()))
 
     assert (settings.token and settings.token.get_secret_value()) == token
 
@@ -69,7 +69,7 @@ def test_how_the_cluster_is_reached_is_as_the_options_say(tmp_path: Path, monkey
         urls=("http://a:1",),
         policy=policy,
         cluster="west",
-        access=Access(ca_file=Path("ca.pem"), allow_unencrypted_token=True),
+        access=ClusterAccess(ca_file=Path("ca.pem"), allow_unencrypted_token=True),
     )
 
     first, second = settings_of(usual), settings_of(named)
@@ -85,7 +85,7 @@ def test_an_empty_token_file_is_told(tmp_path: Path) -> None:
     file.touch()
 
     with pytest.raises(ConfigurationError, match="the admin token is empty"):
-        settings_of(Target(urls=("http://a:1",), access=Access(token_file=file), policy=Policy()))
+        settings_of(Target(urls=("http://a:1",), access=ClusterAccess(token_file=file), policy=Policy()))
 
 
 @pytest.mark.parametrize(

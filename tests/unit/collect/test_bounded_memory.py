@@ -16,7 +16,7 @@ import pytest
 
 from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.admin.statistics import PATH
-from pulsar_steward.collect.broker import BrokerTask, Scope, read_brokers
+from pulsar_steward.collect.broker import BrokerTask, ReadScope, read_brokers
 from pulsar_steward.collect.files import TableFiles
 from pulsar_steward.model.tables import SHARDED
 from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy
@@ -139,7 +139,7 @@ def allocated() -> int:
 def test_a_document_of_500_megabytes_is_read_in_half_of_it(tmp_path: Path) -> None:
     """A document of 500 MB is read in less than 250 MB, with all its topics and a bounded number of clients."""
     settings = AdminSettings(urls=("http://127.0.0.1:1",), limits=AdminPolicy(read_attempts=1))
-    scope = Scope(datetime(2026, 1, 1, 0, 5, tzinfo=UTC), CollectPolicy(clients_per_subscription=3))
+    scope = ReadScope(datetime(2026, 1, 1, 0, 5, tzinfo=UTC), CollectPolicy(clients_per_subscription=3))
     Broker.ranges = tuple(name for name, _ in bundles())
     with (
         serving(Broker) as broker,

@@ -19,9 +19,9 @@ from lab.simulator import Answer, ClusterSpec, Fault, NamespaceSpec, Simulator, 
 from lab.simulator import running_simulator as running
 from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.collect import collecting
-from pulsar_steward.collect.collecting import Order, collect
+from pulsar_steward.collect.collecting import CollectParameters, collect
 from pulsar_steward.collect.overview import Overview, look_over
-from pulsar_steward.collect.reading import Division, WrittenByTasks
+from pulsar_steward.collect.reading import TaskDivision, WrittenByTasks
 from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.errors import ConfigurationError, NobodyAnswered, NotAllowed
 from pulsar_steward.model.bundles import BundleRange, position_of
@@ -84,23 +84,23 @@ def settings_of(cluster: Simulator, token: str = TOKEN) -> AdminSettings:
     return AdminSettings(urls=cluster.admin_urls, token=SecretStr(token), limits=AdminPolicy(read_attempts=1))
 
 
-ORDER = Order(cluster="lab", taken_at=datetime(2026, 1, 31, 23, 59, 59, tzinfo=UTC))
+ORDER = CollectParameters(cluster="lab", taken_at=datetime(2026, 1, 31, 23, 59, 59, tzinfo=UTC))
 
 
-def collected(settings: AdminSettings, out: Path, order: Order = ORDER) -> SnapshotFolder:
+def collected(settings: AdminSettings, out: Path, order: CollectParameters = ORDER) -> SnapshotFolder:
     """A snapshot below that folder, taken on threads."""
     folder = SnapshotFolder(LocalFiles(), snapshot_uri(str(out), order.cluster, order.taken_at))
     threads = OnThreads(2)
-    collect(settings, order, folder, WrittenByTasks(settings, folder, threads, Division(2, 2)), threads)
+    collect(settings, order, folder, WrittenByTasks(settings, folder, threads, TaskDivision(2, 2)), threads)
     return folder
 
 
-def opened(settings: AdminSettings, out: Path, order: Order = ORDER) -> Snapshot:
+def opened(settings: AdminSettings, out: Path, order: CollectParameters = ORDER) -> Snapshot:
     """The same, as readers see it."""
     return open_snapshot(collected(settings, out, order).uri)
 
 
-def diagnosed(settings: AdminSettings, out: Path, order: Order = ORDER) -> Snapshot:
+def diagnosed(settings: AdminSettings, out: Path, order: CollectParameters = ORDER) -> Snapshot:
     """The same, and what was found in it."""
     folder = collected(settings, out, order)
     diagnose(folder, Policy(), OnThreads(2))
@@ -321,7 +321,7 @@ def test_brokers_are_divided_into_as_many_shards_as_are_asked_for(
     """Brokers are divided into the given number of shards, at most one a broker; a broker is in one shard only."""
     folder = SnapshotFolder(LocalFiles(), snapshot_uri(str(tmp_path), ORDER.cluster, ORDER.taken_at))
     settings, threads = settings_of(cluster), OnThreads(2)
-    collect(settings, ORDER, folder, WrittenByTasks(settings, folder, threads, Division(shards, 2)), threads)
+    collect(settings, ORDER, folder, WrittenByTasks(settings, folder, threads, TaskDivision(shards, 2)), threads)
 
     found = folder.shards()
     assert len(found) == min(shards, 3)
@@ -332,4 +332,4 @@ def test_brokers_are_divided_into_as_many_shards_as_are_asked_for(
 @pytest.mark.parametrize(("brokers", "tasks"), [(0, 1), (1, 1), (3, 3), (100, 4), (200, 4), (201, 5), (1_000, 20)])
 def test_no_shard_holds_too_many_brokers(brokers: int, tasks: int) -> None:
     """The number of tasks grows with the brokers, so that no shard holds more than 50 of them."""
-    assert Division(tasks=4, at_once=8).tasks_for(brokers) == tasks
+    assert TaskDivision(tasks=4, at_once=8).tasks_for(brokers) == tasks

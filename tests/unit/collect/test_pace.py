@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_steward.collect.pace import Pace, TimeIsUp
+from pulsar_steward.collect.pace import CallPace, TimeIsUp
 
 
 class Clock:
@@ -25,7 +25,7 @@ class Clock:
 def test_calls_keep_their_distance() -> None:
     """Calls begin at least the policy's interval apart, and at once after a call that took longer."""
     clock = Clock()
-    pace = Pace(4, 60, clock, clock.sleep)
+    pace = CallPace(4, 60, clock, clock.sleep)
     moments = []
     for took in (0.0, 0.1, 5.0, 0.0):
         pace.wait()
@@ -38,7 +38,7 @@ def test_calls_keep_their_distance() -> None:
 def test_no_call_begins_after_the_end() -> None:
     """A call that would begin at the end of the time or later is refused at once, without sleeping."""
     clock = Clock()
-    pace = Pace(1, 2, clock, clock.sleep)
+    pace = CallPace(1, 2, clock, clock.sleep)
     pace.wait()
     pace.wait()
 

@@ -12,7 +12,7 @@ import pytest
 from lab.simulator import ClusterSpec, running_simulator
 from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.collect import pending as module
-from pulsar_steward.collect.broker import BrokerTask, Scope, read_brokers
+from pulsar_steward.collect.broker import BrokerTask, ReadScope, read_brokers
 from pulsar_steward.collect.pending import PendingBrokers
 from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy
 
@@ -104,7 +104,7 @@ def test_all_brokers_that_are_read_are_waited_for_and_counted() -> None:
         cluster.kill_broker(gone)
         settings = AdminSettings(urls=cluster.admin_urls, limits=AdminPolicy(read_attempts=1))
         tasks = [BrokerTask(broker, cluster.cluster, leader=False) for broker in (here, gone)]
-        scope = Scope(datetime.now(UTC), CollectPolicy())
+        scope = ReadScope(datetime.now(UTC), CollectPolicy())
 
         pieces = list(read_brokers(settings, tasks, scope, 2, pending))
 

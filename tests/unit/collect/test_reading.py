@@ -24,9 +24,9 @@ from lab.simulator import running_simulator as running
 from pulsar_steward.admin.isolation import isolation_policies
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.admin.settings import AdminSettings
-from pulsar_steward.collect.broker import BrokerTask, Scope, read_brokers
+from pulsar_steward.collect.broker import BrokerTask, ReadScope, read_brokers
 from pulsar_steward.collect.configuration import KEPT
-from pulsar_steward.collect.namespace import Placement, read_namespaces
+from pulsar_steward.collect.namespace import PlacementInput, read_namespaces
 from pulsar_steward.collect.overview import look_over
 from pulsar_steward.collect.series import SERIES
 from pulsar_steward.model.bundles import HEARTBEAT
@@ -66,7 +66,7 @@ def rows(pieces: Iterable[TableBatch]) -> dict[str, list[dict[str, Any]]]:
 def read_first(cluster: Simulator, **policy: Any) -> dict[str, list[dict[str, Any]]]:
     """Reading of the first broker; the keywords are those of `CollectPolicy`."""
     broker = cluster.admin_urls[0].partition("//")[2]
-    scope = Scope(TAKEN_AT, CollectPolicy(**policy))
+    scope = ReadScope(TAKEN_AT, CollectPolicy(**policy))
     return rows(read_brokers(settings_of(cluster), [BrokerTask(broker, cluster.cluster, leader=True)], scope))
 
 
@@ -293,7 +293,7 @@ def test_namespaces_yield_boundaries_policies_and_brokers(cluster: Simulator) ->
     policies = isolation_policies({"p": {"namespaces": ["acme/.*"], "primary": ["a"], "secondary": []}})
     names = ["acme/orders", "acme/gone", "public/default"]
 
-    found = rows(read_namespaces(settings_of(cluster), Placement(("a:1", "b:1"), policies, "local"), names))
+    found = rows(read_namespaces(settings_of(cluster), PlacementInput(("a:1", "b:1"), policies, "local"), names))
 
     (namespace,) = found["namespaces"]
     assert (namespace["namespace"], namespace["bundles"], namespace["allowed_brokers"]) == ("acme/orders", 4, ["a:1"])
@@ -317,7 +317,7 @@ def test_namespaces_of_other_clusters_are_no_part_of_this_one() -> None:
         )
     )
     with running(spec) as cluster:
-        found = rows(read_namespaces(settings_of(cluster), Placement((), (), "local"), clusters))
+        found = rows(read_namespaces(settings_of(cluster), PlacementInput((), (), "local"), clusters))
 
     assert [row["namespace"] for row in found["namespaces"]] == [name for name in clusters if name != "acme/there"]
     assert not found["unread"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.checks.check import CheckContext, LookBack, Question
-from pulsar_steward.checks.views import View
+from pulsar_steward.checks.views import SqlView
 from pulsar_steward.diagnose.asking import NoAnswer, about_of, ask
 from pulsar_steward.diagnose.questions import Asker
 from pulsar_steward.diagnose.shards import views_needed
@@ -169,7 +169,7 @@ def test_only_what_is_named_is_made() -> None:
 
 def test_what_a_detail_of_a_question_asked_once_names_is_made_too() -> None:
     """A view that only the detail of a question names is created as well."""
-    known = View("known", "select namespace from namespaces")
+    known = SqlView("known", "select namespace from namespaces")
     question = Question("select 1 as a", worst_first="a", detail="select worst.*, namespace from worst, known")
     snapshot = sources_of(ROWS)
     asked = asker(snapshot, Asked(cluster={"it": question}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_steward.facts.load_manager import AntiAffinity, BrokerUsage, LoadManager, load_manager_of
+from pulsar_steward.facts.load_manager import AntiAffinityGroup, BrokerUsage, LoadManager, load_manager_of
 from pulsar_steward.facts.protocol import Unknown, owner_unknown
 from pulsar_steward.guard.evaluate import guards_of, objection_to
 from pulsar_steward.guard.kinds import Objection
@@ -75,10 +75,10 @@ def test_coordinators_are_never_shed() -> None:
     assert "shedding" not in {guard.name for guard in guards_of(back)}
 
 
-def group(**others: int) -> AntiAffinity:
+def group(**others: int) -> AntiAffinityGroup:
     """A group whose other namespaces are on brokers 0, 1 and 2."""
     counts = [others.get(name, 0) for name in ("first", "second", "third")]
-    return AntiAffinity(group="apart", others={broker(number): count for number, count in enumerate(counts)})
+    return AntiAffinityGroup(group="apart", others={broker(number): count for number, count in enumerate(counts)})
 
 
 GROUPS = {

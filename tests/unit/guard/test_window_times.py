@@ -8,11 +8,11 @@ import pytest
 
 from pulsar_steward.guard.window_times import closing, good_until, next_opening, windows_for
 from pulsar_steward.model.plan import ROLLBACK
-from pulsar_steward.policy.guards import Window
+from pulsar_steward.policy.guards import MaintenanceWindow
 from tests.builders import a_batch, a_policy
 
-NIGHT = Window(opens="0 22 * * *", minutes=120)
-WEEKEND = Window(opens="0 6 * * 6", minutes=600, time_zone="Europe/Berlin")
+NIGHT = MaintenanceWindow(opens="0 22 * * *", minutes=120)
+WEEKEND = MaintenanceWindow(opens="0 6 * * 6", minutes=600, time_zone="Europe/Berlin")
 SUNDAY_NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 DAY = 24 * 60
 
@@ -35,7 +35,7 @@ def hours(number: float) -> datetime:
         ((NIGHT, WEEKEND), 0, 10),
     ],
 )
-def test_the_next_opening(windows: tuple[Window, ...], at: float, opens: float | None) -> None:
+def test_the_next_opening(windows: tuple[MaintenanceWindow, ...], at: float, opens: float | None) -> None:
     """The next opening is the earliest of all windows in UTC, and is `None` while a window is open."""
     assert next_opening(windows, hours(at)) == (None if opens is None else hours(opens))
     assert (closing(windows, hours(at)) is None) is (not windows or opens is not None)
@@ -45,7 +45,7 @@ def test_the_next_opening(windows: tuple[Window, ...], at: float, opens: float |
     ("windows", "wait_minutes", "until"),
     [
         ((), DAY, 1),
-        ((Window(opens="0 12 * * *", minutes=5),), DAY, 1),
+        ((MaintenanceWindow(opens="0 12 * * *", minutes=5),), DAY, 1),
         ((NIGHT,), DAY, 11),
         ((NIGHT,), 600, 11),
         ((NIGHT,), 599, 1),
@@ -55,7 +55,7 @@ def test_the_next_opening(windows: tuple[Window, ...], at: float, opens: float |
     ],
 )
 def test_an_approval_counts_from_the_opening_that_it_waits_for(
-    windows: tuple[Window, ...], wait_minutes: int, until: float
+    windows: tuple[MaintenanceWindow, ...], wait_minutes: int, until: float
 ) -> None:
     """An approval counts from the next window's opening if that is soon enough, and otherwise from the answer."""
     assert good_until(SUNDAY_NOON, 60, wait_minutes, windows) == hours(until)

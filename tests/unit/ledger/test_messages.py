@@ -10,8 +10,8 @@ import msgspec
 from pulsar_steward.ledger.ended import ended_batches
 from pulsar_steward.ledger.halts import halts_since
 from pulsar_steward.ledger.messages import (
+    DeliveryState,
     GivenUp,
-    State,
     Try,
     given_up_since,
     known_keys,
@@ -49,19 +49,19 @@ def test_each_try_is_kept(engine: Engine) -> None:
     outbox.queue([MESSAGE])
     assert outbox.claim(MESSAGE, AT) == 1
     assert outbox.claim(MESSAGE, AT) is None
-    failed = Try(attempt=1, state=State.FAILED, at=AT, reason="no answer")
+    failed = Try(attempt=1, state=DeliveryState.FAILED, at=AT, reason="no answer")
     outbox.record(MESSAGE.message_id, failed)
     outbox.record(MESSAGE.message_id, failed)
     with one_moment(engine) as connection:
         [waiting] = open_messages(connection)
         counts = message_counts(connection)["east"]
-    assert [each.state for each in waiting.tries] == [State.CLAIMED, State.FAILED]
+    assert [each.state for each in waiting.tries] == [DeliveryState.CLAIMED, DeliveryState.FAILED]
     assert (counts.ended, counts.pending, counts.oldest_pending) == ({}, 1, AT)
 
-    outbox.record(MESSAGE.message_id, Try(attempt=1, state=State.GIVEN_UP, at=LATER, reason="no answer"))
+    outbox.record(MESSAGE.message_id, Try(attempt=1, state=DeliveryState.GIVEN_UP, at=LATER, reason="no answer"))
     with one_moment(engine) as connection:
         assert open_messages(connection) == ()
-        assert message_counts(connection)["east"].ended == {State.GIVEN_UP: 1}
+        assert message_counts(connection)["east"].ended == {DeliveryState.GIVEN_UP: 1}
         assert given_up_since(connection, LATER) == (GivenUp(recipient="ops", number=1, reason="no answer"),)
         assert given_up_since(connection, LATER + timedelta(seconds=1)) == ()
     assert outbox.claim(waiting, LATER) is None

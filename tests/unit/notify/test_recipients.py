@@ -12,7 +12,7 @@ import pytest
 from pulsar_steward.errors import ConfigurationError, NotDelivered
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.notice import Occasion
-from pulsar_steward.notify.addresses import Address, Asked, Found
+from pulsar_steward.notify.addresses import Address, AddressFound, Asked
 from pulsar_steward.notify.compose import composed
 from pulsar_steward.notify.gather import Route
 from pulsar_steward.orchestration import recipients
@@ -191,7 +191,7 @@ def test_doctor_is_told_addresses_alone(monkeypatch: pytest.MonkeyPatch) -> None
     connected(monkeypatch, host="hooks.example.org", schema="https", password="secret-password")
     missing = Asked("steward_notify_missing", RecipientKind.WEBHOOK)
     found, lost = addresses([Asked(CONNECTION, RecipientKind.WEBHOOK), missing])
-    assert found == Found(CONNECTION, Address("hooks.example.org", 443, tls=True))
+    assert found == AddressFound(CONNECTION, Address("hooks.example.org", 443, tls=True))
     assert missing.connection in lost.trouble
     assert "AIRFLOW_CONN_STEWARD_NOTIFY_MISSING" in lost.remedy
 

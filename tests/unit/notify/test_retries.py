@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_steward.ledger.messages import Queued, State, Try
+from pulsar_steward.ledger.messages import DeliveryState, Queued, Try
 from pulsar_steward.notify.retries import CLAIM_VALID, GIVEN_UP_AFTER, Turn, pause_after, turn
 from pulsar_steward.orchestration.wiring import TELLING
 from tests.builders import NOW
@@ -18,7 +18,7 @@ MINUTE = timedelta(minutes=1)
 NOTIFY = Path(__file__).resolve().parents[3] / "dags" / "notify.py"
 
 
-def tried(*states: State) -> Queued:
+def tried(*states: DeliveryState) -> Queued:
     """A message with tries, the last of which is of `NOW`."""
     tries = tuple(Try(attempt=number, state=state, at=NOW, reason="") for number, state in enumerate(states, start=1))
     return Queued(message_id="m", recipient="ops", at=NOW, notices=(a_notice(),), tries=tries)
@@ -28,18 +28,18 @@ def tried(*states: State) -> Queued:
     ("message", "after", "expected"),
     [
         (tried(), 0 * MINUTE, Turn.SEND),
-        (tried(State.CLAIMED), CLAIM_VALID - MINUTE, Turn.WAIT),
-        (tried(State.CLAIMED), CLAIM_VALID, Turn.SEND),
-        (tried(State.FAILED), 0 * MINUTE, Turn.WAIT),
-        (tried(State.FAILED), MINUTE, Turn.SEND),
-        (tried(State.FAILED, State.FAILED), MINUTE, Turn.WAIT),
-        (tried(State.FAILED, State.FAILED), 2 * MINUTE, Turn.SEND),
-        (tried(State.FAILED), GIVEN_UP_AFTER, Turn.GIVE_UP),
+        (tried(DeliveryState.CLAIMED), CLAIM_VALID - MINUTE, Turn.WAIT),
+        (tried(DeliveryState.CLAIMED), CLAIM_VALID, Turn.SEND),
+        (tried(DeliveryState.FAILED), 0 * MINUTE, Turn.WAIT),
+        (tried(DeliveryState.FAILED), MINUTE, Turn.SEND),
+        (tried(DeliveryState.FAILED, DeliveryState.FAILED), MINUTE, Turn.WAIT),
+        (tried(DeliveryState.FAILED, DeliveryState.FAILED), 2 * MINUTE, Turn.SEND),
+        (tried(DeliveryState.FAILED), GIVEN_UP_AFTER, Turn.GIVE_UP),
         (tried(), GIVEN_UP_AFTER, Turn.GIVE_UP),
-        (tried(State.SENT), MINUTE, Turn.OVER),
-        (tried(State.SENT, State.CLAIMED), 2 * CLAIM_VALID, Turn.OVER),
-        (tried(State.GIVEN_UP), 2 * GIVEN_UP_AFTER, Turn.OVER),
-        (tried(State.OUTDATED), GIVEN_UP_AFTER, Turn.OVER),
+        (tried(DeliveryState.SENT), MINUTE, Turn.OVER),
+        (tried(DeliveryState.SENT, DeliveryState.CLAIMED), 2 * CLAIM_VALID, Turn.OVER),
+        (tried(DeliveryState.GIVEN_UP), 2 * GIVEN_UP_AFTER, Turn.OVER),
+        (tried(DeliveryState.OUTDATED), GIVEN_UP_AFTER, Turn.OVER),
     ],
 )
 def test_the_turn_of_a_message(message: Queued, after: timedelta, expected: Turn) -> None:

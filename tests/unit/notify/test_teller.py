@@ -9,7 +9,7 @@ import pytest
 
 from pulsar_steward.errors import NotDelivered
 from pulsar_steward.ledger.halts import Halt, say
-from pulsar_steward.ledger.messages import GivenUp, State, given_up_since, message_counts, open_messages
+from pulsar_steward.ledger.messages import DeliveryState, GivenUp, given_up_since, message_counts, open_messages
 from pulsar_steward.ledger.outbox import Outbox
 from pulsar_steward.ledger.rows import Answer, Decision
 from pulsar_steward.ledger.store import one_moment
@@ -211,7 +211,7 @@ def test_after_a_day_it_is_given_up(office: Office) -> None:
     with one_moment(office.engine) as connection:
         counts = message_counts(connection)[CLUSTER]
         lately = given_up_since(connection, office.now - 2 * MINUTE)
-    assert (counts.ended, counts.pending) == ({State.GIVEN_UP: 1}, 0)
+    assert (counts.ended, counts.pending) == ({DeliveryState.GIVEN_UP: 1}, 0)
     assert lately == (GivenUp(recipient="ops", number=1, reason="ops is down"),)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pulsar_steward.ledger.rows import Decision, RecordedAnswer
 from pulsar_steward.orchestration.approval_response import (
     APPROVE,
-    Question,
+    ApprovalQuestion,
     interpret,
 )
 from pulsar_steward.policy.approval import ApprovalPolicy
@@ -20,7 +20,7 @@ IDS = ("b1.s01", "b1.s02", "b1.s03")
 PLAN = a_plan(a_batch(*(a_step(step_id=step_id) for step_id in IDS)))
 POLICY = ApprovalPolicy(valid_minutes=30)
 RUN = "dag/run/0"
-ASKED = Question(plan=PLAN, batch_id="b1", run=RUN)
+ASKED = ApprovalQuestion(plan=PLAN, batch_id="b1", run=RUN)
 FIRST = RecordedAnswer(
     answer_id=1,
     plan_id=PLAN.plan_id,

@@ -21,11 +21,11 @@ from pulsar_steward.orchestration.approval_response import (
     REJECT,
     SNOOZE,
     SNOOZE_DAYS,
-    Question,
+    ApprovalQuestion,
     interpret,
 )
 from pulsar_steward.policy.approval import ApprovalPolicy
-from pulsar_steward.policy.guards import Window
+from pulsar_steward.policy.guards import MaintenanceWindow
 from tests.builders import NOW, a_batch, a_plan, a_step
 from tests.unit.orchestration.answering import ASKED, FIRST, GONE, IDS, PLAN, POLICY, RUN, answer_to, event, ticked
 
@@ -213,7 +213,7 @@ def test_what_deletes_messages_needs_a_confirmation_of_its_own(
     steps: list[str], tick: dict[str, Any], decision: Decision
 ) -> None:
     """An approval of steps that delete messages needs a separate confirmation of the loss."""
-    asked = Question(plan=LOSSY, batch_id="b1", run=RUN)
+    asked = ApprovalQuestion(plan=LOSSY, batch_id="b1", run=RUN)
     answer = interpret(event(params_input={"steps": steps, "comment": "", **tick}), asked, POLICY, NOW)
 
     assert answer.decision is decision
@@ -243,7 +243,7 @@ def test_only_whom_the_policy_names_can_approve(
     policy: dict[str, Any], asked: dict[str, Any], by: str, said: str | None
 ) -> None:
     """An approval counts only if the policy lets its responder approve, whatever Airflow accepted."""
-    question = Question(**{"plan": PLAN, "batch_id": "b1", "run": RUN, **asked})
+    question = ApprovalQuestion(**{"plan": PLAN, "batch_id": "b1", "run": RUN, **asked})
     steps = [step.step_id for step in question.steps]
     given_event = event(
         responded_by_user={"id": by, "name": by}, params_input={"steps": steps, "comment": "", "other": 1}
@@ -256,13 +256,13 @@ def test_only_whom_the_policy_names_can_approve(
 def test_who_started_the_run_may_reject_it() -> None:
     """A person who started the run may reject its batch, although the policy forbids that person to approve it."""
     policy = ApprovalPolicy(requester_may_approve=False)
-    asked = Question(plan=PLAN, batch_id="b1", run=RUN, requested_by="operator")
+    asked = ApprovalQuestion(plan=PLAN, batch_id="b1", run=RUN, requested_by="operator")
     assert interpret(event(chosen_options=[REJECT]), asked, policy, NOW).decision is Decision.REJECTED
 
 
 def test_a_second_person_confirms_no_more_than_the_first_approved() -> None:
     """A second person may confirm fewer steps than the first approved; any other step makes the answer malformed."""
-    question = Question(plan=PLAN, batch_id="b1", run=RUN, first=FIRST)
+    question = ApprovalQuestion(plan=PLAN, batch_id="b1", run=RUN, first=FIRST)
     answer = interpret(ticked("b1.s03"), question, POLICY, NOW)
     assert (answer.decision, answer.voice, answer.step_ids) == (Decision.APPROVED, 2, ("b1.s03",))
     assert answer.digest == approval_digest(PLAN, "b1", ["b1.s03"])
@@ -288,7 +288,7 @@ def test_what_a_batch_demands_by_its_risk_is_asked_of_who_answers(
     demands: dict[str, Any], asked: dict[str, Any], decision: Decision
 ) -> None:
     """An approval is malformed if the policy for the batch's risk does not permit the person who gave it."""
-    question = Question(plan=PLAN, batch_id="b1", run=RUN, **asked)
+    question = ApprovalQuestion(plan=PLAN, batch_id="b1", run=RUN, **asked)
     assert interpret(event(), question, by_risk(**demands), NOW).decision is decision
 
 
@@ -300,6 +300,6 @@ def test_an_approval_counts_as_long_as_the_risk_lets_it() -> None:
 @pytest.mark.parametrize(("opens", "hours"), [("0 22 * * *", 10), ("0 12 * * *", 0), ("0 12 20 3 *", 0)])
 def test_an_approval_before_a_window_counts_from_its_opening(opens: str, hours: int) -> None:
     """An approval's time counts from the next window's opening, or from the answer if that is open or weeks away."""
-    windows = (Window(opens=opens, minutes=60),)
+    windows = (MaintenanceWindow(opens=opens, minutes=60),)
     given = interpret(event(), ASKED, POLICY, NOW, windows)
     assert given.expires_at == NOW + timedelta(hours=hours, minutes=30)

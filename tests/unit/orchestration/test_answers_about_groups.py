@@ -14,7 +14,7 @@ from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.orchestration.approval_response import (
     LEFT_OUT,
     LOSS,
-    Question,
+    ApprovalQuestion,
     interpret,
 )
 from tests.builders import NOW, a_batch, a_plan, a_step
@@ -34,10 +34,10 @@ LATER, SOONER = TimeToLive(seconds=900), TimeToLive(seconds=9)
 GROUP = a_plan(
     a_batch(expiring("shop/a", 1, LATER), expiring("shop/a", 2, LATER), expiring("shop/b", 3, LATER), parts=(2, 1))
 )
-ABOUT_GROUP = Question(plan=GROUP, batch_id="b1", run=RUN)
+ABOUT_GROUP = ApprovalQuestion(plan=GROUP, batch_id="b1", run=RUN)
 
 
-def group_answer(asked: Question = ABOUT_GROUP, /, **fields: Any) -> Answer:
+def group_answer(asked: ApprovalQuestion = ABOUT_GROUP, /, **fields: Any) -> Answer:
     """Answer recorded for an approval, with every step ticked and these fields of its form."""
     form = {"steps": [step.step_id for step in asked.steps], "comment": "", LEFT_OUT: [], **fields}
     given_event = event(params_input={name: value for name, value in form.items() if value is not GONE})
@@ -110,7 +110,7 @@ def test_a_second_person_leaves_out_what_the_first_one_kept() -> None:
 def test_the_tick_for_loss_is_for_what_counts() -> None:
     """A loss needs no confirmation where the namespace that would lose messages is left out."""
     plan = a_plan(a_batch(expiring("shop/a", 1, SOONER), expiring("shop/b", 2, LATER), parts=(1, 1)))
-    asked = Question(plan=plan, batch_id="b1", run=RUN)
+    asked = ApprovalQuestion(plan=plan, batch_id="b1", run=RUN)
     assert group_answer(asked).decision is Decision.REJECTED
     assert group_answer(asked, **{LOSS: True}).step_ids == ("b1.s01", "b1.s02")
     assert group_answer(asked, **{LEFT_OUT: ["shop/a"]}).step_ids == ("b1.s02",)

@@ -17,8 +17,8 @@ from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.plan import ROLLBACK, approval_digest
 from pulsar_steward.orchestration.asked import QuestionBook
-from pulsar_steward.orchestration.publish import View, decide
-from pulsar_steward.orchestration.standing import State
+from pulsar_steward.orchestration.publish import SnapshotView, decide
+from pulsar_steward.orchestration.standing import QuestionState
 from pulsar_steward.policy.approval import ApprovalPolicy
 from pulsar_steward.policy.schema import ApplyPolicy, Policy
 from tests.builders import (
@@ -68,7 +68,7 @@ def published(engine: Engine, plan: Plan, minutes: int, policy: Policy = POLICY)
     now, ledger, writes = NOW + timedelta(minutes=minutes), LedgerReader(engine), LedgerWriter(engine)
     book = QuestionBook(ledger, CLUSTER, policy, now)
     known = book.standing(), book.rejected(), book.older_plans()
-    publication = decide(plan, View.COMPLETE, *known, book.silenced())
+    publication = decide(plan, SnapshotView.COMPLETE, *known, book.silenced())
     if publication.record:
         changes = publication.questions
         writes.record_plan(plan, now, policy=policy, supersede=publication.supersede, questions=changes)
@@ -86,7 +86,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     engine.dispose()
 
 
-def state(engine: Engine, minutes: int) -> State | None:
+def state(engine: Engine, minutes: int) -> QuestionState | None:
     """State of the only question so many minutes from now; None: it was carried out."""
     standing = QuestionBook(LedgerReader(engine), CLUSTER, POLICY, NOW + timedelta(minutes=minutes)).standing()
     return standing[0].state if standing else None
@@ -120,9 +120,17 @@ def answer(engine: Engine, decision: Decision, plan: Plan = NEW, **fields: Any) 
 
 def test_a_question_waits_until_its_time_is_up(engine: Engine) -> None:
     """A question waits for the response time, counted from its record or from the last request."""
-    assert [state(engine, minutes) for minutes in (0, 59, 60)] == [State.WAITING, State.WAITING, State.OVER]
+    assert [state(engine, minutes) for minutes in (0, 59, 60)] == [
+        QuestionState.WAITING,
+        QuestionState.WAITING,
+        QuestionState.OVER,
+    ]
     request(engine, 50)
-    assert [state(engine, minutes) for minutes in (60, 109, 110)] == [State.WAITING, State.WAITING, State.OVER]
+    assert [state(engine, minutes) for minutes in (60, 109, 110)] == [
+        QuestionState.WAITING,
+        QuestionState.WAITING,
+        QuestionState.OVER,
+    ]
 
 
 @pytest.mark.parametrize("decision", [Decision.REJECTED, Decision.NO_ANSWER, Decision.MALFORMED])
@@ -130,9 +138,9 @@ def test_an_answered_question_is_over_until_it_is_asked_again(engine: Engine, de
     """A question answered without an approval is over until a new request, and only a rejection is remembered."""
     answer(engine, decision)
     rejected = QuestionBook(LedgerReader(engine), CLUSTER, POLICY, NOW + timedelta(minutes=6)).rejected()
-    assert (state(engine, 6), len(rejected)) == (State.OVER, int(decision is Decision.REJECTED))
+    assert (state(engine, 6), len(rejected)) == (QuestionState.OVER, int(decision is Decision.REJECTED))
     request(engine, 10)
-    assert state(engine, 11) is State.WAITING
+    assert state(engine, 11) is QuestionState.WAITING
 
 
 def test_an_approval_waits_is_used_and_is_over(engine: Engine) -> None:
@@ -140,13 +148,21 @@ def test_an_approval_waits_is_used_and_is_over(engine: Engine) -> None:
     request(engine, 0)
     given = answer(engine, Decision.APPROVED)
     writes = LedgerWriter(engine)
-    assert [state(engine, minutes) for minutes in (6, 34, 35)] == [State.WAITING, State.WAITING, State.OVER]
+    assert [state(engine, minutes) for minutes in (6, 34, 35)] == [
+        QuestionState.WAITING,
+        QuestionState.WAITING,
+        QuestionState.OVER,
+    ]
     assert writes.use_answer(1, RUN, NOW)
-    assert [state(engine, minutes) for minutes in (6, 34, 35)] == [State.IN_USE, State.IN_USE, State.OVER]
+    assert [state(engine, minutes) for minutes in (6, 34, 35)] == [
+        QuestionState.IN_USE,
+        QuestionState.IN_USE,
+        QuestionState.OVER,
+    ]
     lease = writes.take_lease(CLUSTER, RUN, 600, NOW)
     intended = an_intended_call(NEW, NEW.batches[0].steps[0], given, 1)
     intent_id = writes.record_intent(intended, lease, NOW)
-    assert [state(engine, minutes) for minutes in (6, 34, 35)] == [State.IN_USE, State.IN_USE, None]
+    assert [state(engine, minutes) for minutes in (6, 34, 35)] == [QuestionState.IN_USE, QuestionState.IN_USE, None]
     writes.record_outcome(an_outcome(NEW, run=RUN, intent_id=intent_id))
     assert state(engine, 6) is None
 
@@ -155,7 +171,7 @@ def test_an_approval_that_was_refused_before_any_call_is_over(engine: Engine) ->
     """A question whose approval was refused before any call is over, and the same may be asked again."""
     answer(engine, Decision.APPROVED)
     LedgerWriter(engine).record_outcome(an_outcome(NEW, run=RUN))
-    assert state(engine, 6) is State.OVER
+    assert state(engine, 6) is QuestionState.OVER
     assert published(engine, SAME, 6).ask
 
 

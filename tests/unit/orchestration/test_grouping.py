@@ -19,8 +19,8 @@ from pulsar_steward.model.plan import ROLLBACK
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.orchestration.grouping import grouped
-from pulsar_steward.orchestration.publish import View, decide
-from pulsar_steward.orchestration.standing import AskedBatch, RejectedBatch, SilencedGoal, State
+from pulsar_steward.orchestration.publish import SnapshotView, decide
+from pulsar_steward.orchestration.standing import AskedBatch, QuestionState, RejectedBatch, SilencedGoal
 from tests.builders import IDENTITY, NOW, a_batch, a_finding, a_move, a_plan, a_policy, a_split, a_step
 
 if TYPE_CHECKING:
@@ -77,7 +77,9 @@ class Book:
     silenced: list[SilencedGoal] = field(default_factory=list)
     plan: Plan = field(default_factory=planned)
 
-    def publish(self, *batches: Batch, view: View = View.COMPLETE, snapshot: str = "new") -> Publication:
+    def publish(
+        self, *batches: Batch, view: SnapshotView = SnapshotView.COMPLETE, snapshot: str = "new"
+    ) -> Publication:
         """Groups, decides, and keeps what comes of it."""
         made = planned(*batches, snapshot=snapshot)
         self.plan = grouped(made, view, self.standing, self.rejected, self.silenced, self.policy)
@@ -95,18 +97,18 @@ class Book:
                     content=new.content_digest,
                     goal=new.goal,
                     batch=batch,
-                    state=State.WAITING,
+                    state=QuestionState.WAITING,
                 )
             )
         return publication
 
-    def becomes(self, state: State) -> None:
+    def becomes(self, state: QuestionState) -> None:
         """All questions are in this state."""
         self.standing = [msgspec.structs.replace(each, state=state) for each in self.standing]
 
     def reject(self, minutes: int = 5) -> None:
         """A person rejects all questions."""
-        self.becomes(State.OVER)
+        self.becomes(QuestionState.OVER)
         for each in self.standing:
             assert each.batch is not None
             self.rejected += [
@@ -121,7 +123,7 @@ class Book:
 
     def snooze(self) -> None:
         """A person snoozes all questions for a week, or until they get worse."""
-        self.becomes(State.OVER)
+        self.becomes(QuestionState.OVER)
         self.silenced += [
             SilencedGoal(
                 plan_id=each.plan_id,
@@ -147,7 +149,7 @@ def about(plan: Plan) -> list[tuple[str, ...]]:
 
 def in_questions(policy: Policy, *batches: Batch) -> Plan:
     """A plan's batches in questions, where none stands."""
-    return grouped(planned(*batches), View.COMPLETE, (), (), (), policy)
+    return grouped(planned(*batches), SnapshotView.COMPLETE, (), (), (), policy)
 
 
 AX, AY, AZ, BX = (quota(name) for name in ("a/x", "a/y", "a/z", "b/x"))
@@ -340,7 +342,7 @@ def test_a_group_that_timed_out_is_asked_anew_with_what_joined() -> None:
     """A group that timed out is asked again together with the namespace that joined it."""
     book = Book(sized("kind"))
     book.publish(AX, AY)
-    book.becomes(State.OVER)
+    book.becomes(QuestionState.OVER)
     (end,) = book.publish(AX, AY, AZ, snapshot="later").questions.ended
     assert (end.reason.value, end.by_batch_id) == ("asked_anew", "b1")
     assert book.asked == [("a/x", "a/y", "a/z")]
@@ -350,7 +352,7 @@ def test_nothing_is_asked_for_what_a_group_in_use_is_about() -> None:
     """While a group is in use, only other namespaces than its own are asked about."""
     book = Book(sized("kind"))
     book.publish(AX, AY)
-    book.becomes(State.IN_USE)
+    book.becomes(QuestionState.IN_USE)
     book.publish(quota("a/x", 2), AY, AZ)
     assert book.asked == [("a/x", "a/y"), ("a/z",)]
 
@@ -359,11 +361,11 @@ def test_a_partial_snapshot_that_shows_a_part_of_a_group_asks_nothing() -> None:
     """A partial snapshot with a part of a group leaves its question as it is, and with another value it ends it."""
     book = Book(sized("kind"))
     book.publish(AX, AY)
-    publication = book.publish(AX, view=View.PARTIAL)
+    publication = book.publish(AX, view=SnapshotView.PARTIAL)
     assert (publication.ask, publication.questions.confirmed, publication.questions.ended) == (False, (), ())
     assert book.asked == [("a/x", "a/y")]
-    assert not book.publish(AX, AY, view=View.PARTIAL, snapshot="whole").questions.ended
-    (end,) = book.publish(quota("a/x", 2), view=View.PARTIAL, snapshot="other").questions.ended
+    assert not book.publish(AX, AY, view=SnapshotView.PARTIAL, snapshot="whole").questions.ended
+    (end,) = book.publish(quota("a/x", 2), view=SnapshotView.PARTIAL, snapshot="other").questions.ended
     assert end.reason.value == "changed"
 
 
@@ -397,14 +399,14 @@ def proposals(values: Iterable[int | None]) -> list[Batch]:
 
 
 @pytest.mark.parametrize("policy", [sized("tenant"), sized("kind"), sized("kind", most_steps=2)])
-@pytest.mark.parametrize("fate", [State.WAITING, State.IN_USE, State.OVER, "rejected"], ids=str)
-@pytest.mark.parametrize("view", View)
-def test_whatever_stood_and_whatever_is_seen(policy: Policy, fate: State | str, view: View) -> None:
+@pytest.mark.parametrize("fate", [QuestionState.WAITING, QuestionState.IN_USE, QuestionState.OVER, "rejected"], ids=str)
+@pytest.mark.parametrize("view", SnapshotView)
+def test_whatever_stood_and_whatever_is_seen(policy: Policy, fate: QuestionState | str, view: SnapshotView) -> None:
     """Each proposal is in exactly one question unless it is silent, and the same plan once more changes no question."""
     for old, new in product(product((None, 1), repeat=3), product((None, 1, 2), repeat=3)):
         book, case = Book(policy), (old, new)
         book.publish(*proposals(old), snapshot="old")
-        if isinstance(fate, State):
+        if isinstance(fate, QuestionState):
             book.becomes(fate)
         else:
             book.reject()
@@ -412,7 +414,7 @@ def test_whatever_stood_and_whatever_is_seen(policy: Policy, fate: State | str, 
         publication = book.publish(*proposals(new), view=view)
         shown = [part.steps[0].change for batch in book.plan.batches for part in parts_of(batch)]
         assert sorted(map(str, shown)) == sorted(str(each.steps[0].change) for each in proposals(new)), case
-        stand = [each for each in book.standing if each.state is State.WAITING and each.batch is not None]
+        stand = [each for each in book.standing if each.state is QuestionState.WAITING and each.batch is not None]
         places = [str(step.change) for each in stand if each.batch for step in each.batch.steps]
         assert len(places) == len(set(places)), case
         for batch in proposals(new):
@@ -421,12 +423,12 @@ def test_whatever_stood_and_whatever_is_seen(policy: Policy, fate: State | str, 
             same = any(
                 batch.steps[0].change == step.change for each in before if each.batch for step in each.batch.steps
             )
-            silent = (fate is State.IN_USE and was_asked) or (fate == "rejected" and same)
+            silent = (fate is QuestionState.IN_USE and was_asked) or (fate == "rejected" and same)
             assert is_asked is not silent, (case, batch.title)
-        if view is View.COMPLETE:
+        if view is SnapshotView.COMPLETE:
             proposed = {str(batch.steps[0].change) for batch in proposals(new)}
             assert proposed.issuperset(places), case
-        if fate is State.IN_USE:
+        if fate is QuestionState.IN_USE:
             assert publication.questions.ended == (), case
         questions, again = list(book.standing), book.publish(*proposals(new), view=view, snapshot="again")
         assert (again.questions.asked, again.questions.ended, book.standing) == ((), (), questions), case

@@ -15,8 +15,8 @@ from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.numbering import renumbered
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.orchestration.publish import Publication, View, decide
-from pulsar_steward.orchestration.standing import AskedBatch, RejectedBatch, State
+from pulsar_steward.orchestration.publish import Publication, SnapshotView, decide
+from pulsar_steward.orchestration.standing import AskedBatch, QuestionState, RejectedBatch
 from pulsar_steward.policy.approval import ApprovalPolicy
 from tests.builders import IDENTITY, NOW, a_batch, a_move, a_plan, a_step, broker
 
@@ -48,7 +48,7 @@ def a_new_plan(*batches: Batch, snapshot: str = "new", **fields: Any) -> Plan:
     )
 
 
-def asked(number: int, about: Batch, state: State = State.WAITING, **fields: Any) -> AskedBatch:
+def asked(number: int, about: Batch, state: QuestionState = QuestionState.WAITING, **fields: Any) -> AskedBatch:
     """A question about a batch, asked in a plan of its own."""
     plan = a_new_plan(about, snapshot=f"earlier-{number}")
     usual = AskedBatch(
@@ -75,7 +75,7 @@ def decided(
     standing: Iterable[AskedBatch] = (),
     rejections: Iterable[RejectedBatch] = (),
     *,
-    view: View = View.COMPLETE,
+    view: SnapshotView = SnapshotView.COMPLETE,
     older: tuple[str, ...] = (),
 ) -> Publication:
     """Decision on a plan of these batches."""
@@ -129,14 +129,20 @@ WAITS = asked(1, SHOP)
             (["b1"], [], [(1, "policy_loosened", "b1")]),
             id="its plan cannot be read",
         ),
-        pytest.param([SHOP], [asked(1, SHOP, State.OVER)], (["b1"], [], [(1, "asked_anew", "b1")]), id="timed out"),
-        pytest.param([SHOP], [asked(1, SHOP, State.IN_USE)], ([], [], []), id="the same is being carried out"),
-        pytest.param([SHOP_LATER], [asked(1, SHOP, State.IN_USE)], ([], [], []), id="the goal is being worked at"),
-        pytest.param([BANK], [asked(1, SHOP, State.IN_USE)], (["b1"], [], []), id="another goal is worked at"),
-        pytest.param([], [asked(1, SHOP, State.IN_USE)], ([], [], []), id="nothing is left while it is carried out"),
+        pytest.param(
+            [SHOP], [asked(1, SHOP, QuestionState.OVER)], (["b1"], [], [(1, "asked_anew", "b1")]), id="timed out"
+        ),
+        pytest.param([SHOP], [asked(1, SHOP, QuestionState.IN_USE)], ([], [], []), id="the same is being carried out"),
+        pytest.param(
+            [SHOP_LATER], [asked(1, SHOP, QuestionState.IN_USE)], ([], [], []), id="the goal is being worked at"
+        ),
+        pytest.param([BANK], [asked(1, SHOP, QuestionState.IN_USE)], (["b1"], [], []), id="another goal is worked at"),
+        pytest.param(
+            [], [asked(1, SHOP, QuestionState.IN_USE)], ([], [], []), id="nothing is left while it is carried out"
+        ),
         pytest.param(
             [MOVE, BANK],
-            [asked(1, MOVE), asked(2, OTHER_MOVE, State.IN_USE)],
+            [asked(1, MOVE), asked(2, OTHER_MOVE, QuestionState.IN_USE)],
             (["b2"], [1], []),
             id="another part of a goal that is worked at",
         ),
@@ -168,7 +174,7 @@ def test_each_batch_is_asked_once(
 @pytest.mark.parametrize("stands", [True, False])
 def test_what_was_rejected_rests(batch: Batch, asks: bool, stands: bool) -> None:
     """A batch that was rejected in an earlier plan is not asked again, and one with another content is."""
-    standing = [asked(1, SHOP, State.OVER)] if stands else []
+    standing = [asked(1, SHOP, QuestionState.OVER)] if stands else []
     publication = decided([batch], standing, [rejected(SHOP, 1)])
     assert publication.ask is asks
     assert bool(publication.questions.ended) is (stands and asks)
@@ -186,12 +192,12 @@ def test_the_same_plan_once_more_asks_what_nobody_was_asked() -> None:
     here = [
         asked(n, batch, plan_id=plan.plan_id, batch_id=f"b{n}", requested=n != 1, state=state)
         for n, (batch, state) in enumerate(
-            [(SHOP, State.WAITING), (BANK, State.WAITING), (MOVE, State.IN_USE)], start=1
+            [(SHOP, QuestionState.WAITING), (BANK, QuestionState.WAITING), (MOVE, QuestionState.IN_USE)], start=1
         )
     ]
-    publication = decide(plan, View.COMPLETE, here, (), ())
+    publication = decide(plan, SnapshotView.COMPLETE, here, (), ())
     assert (publication.ask, in_short(publication)) == (True, ([], [], []))
-    assert not decide(plan, View.COMPLETE, here[1:], (rejected(SHOP, 1),), ()).ask
+    assert not decide(plan, SnapshotView.COMPLETE, here[1:], (rejected(SHOP, 1),), ()).ask
 
 
 def test_plans_without_questions_are_superseded_with_the_next_record() -> None:
@@ -214,7 +220,7 @@ def test_a_partial_snapshot_proves_nothing_absent(
     batches: list[Batch], expected: tuple[list[str], list[int], list[Any]]
 ) -> None:
     """A partial snapshot ends a question only where it proposes something else for the same goal."""
-    publication = decided(batches, [WAITS], view=View.PARTIAL, older=("old",))
+    publication = decided(batches, [WAITS], view=SnapshotView.PARTIAL, older=("old",))
     assert in_short(publication) == expected
     assert publication.supersede == (("old",) if publication.record else ())
 
@@ -222,9 +228,9 @@ def test_a_partial_snapshot_proves_nothing_absent(
 def test_whatever_stood_and_whatever_is_seen() -> None:
     """In every combination no waiting question is asked twice, none in use is ended, and no outdated one is left."""
     batches = (None, SHOP, SHOP_LATER, SHOP_LOSES, BANK)
-    states = tuple(State)
+    states = tuple(QuestionState)
     for old, state, answerable, new, also, no, view in product(
-        batches, states, (True, False), batches, (None, MOVE), (None, SHOP, SHOP_LOSES), View
+        batches, states, (True, False), batches, (None, MOVE), (None, SHOP, SHOP_LOSES), SnapshotView
     ):
         standing = [] if old is None else [asked(1, old, state, answerable=answerable)]
         proposed = [batch for batch in (new, also) if batch is not None]
@@ -239,21 +245,21 @@ def test_whatever_stood_and_whatever_is_seen() -> None:
                 and not loses_more(new, old or new)
             )
             assert not (confirmed and ended), case
-            if state is State.IN_USE:
+            if state is QuestionState.IN_USE:
                 same_goal = new is not None and goal_of(new) == question.goal
                 assert (ended, "b1" in asks and same_goal) == ([], False), case
-            elif state is State.WAITING and answerable and is_same:
+            elif state is QuestionState.WAITING and answerable and is_same:
                 assert (confirmed, "b1" in asks) == ([1], False), case
             else:
                 assert confirmed == [], case
-                rests = is_same and no is not None and state is State.OVER and "b1" not in asks
-                partly = view is View.PARTIAL and (not proposed or not any(by for *_, by in ended))
+                rests = is_same and no is not None and state is QuestionState.OVER and "b1" not in asks
+                partly = view is SnapshotView.PARTIAL and (not proposed or not any(by for *_, by in ended))
                 assert rests or ended or partly, case
                 assert not (rests and ended), case
-        if view is View.PARTIAL and not proposed:
+        if view is SnapshotView.PARTIAL and not proposed:
             assert publication == Publication(ask=False, record=False, reason="a partial snapshot changes nothing"), (
                 case
             )
         for _, reason, by in ended:
             assert by is None or by in asks, case
-            assert view is View.COMPLETE or by or reason == EndReason.POLICY_LOOSENED, case
+            assert view is SnapshotView.COMPLETE or by or reason == EndReason.POLICY_LOOSENED, case

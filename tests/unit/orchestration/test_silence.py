@@ -11,8 +11,8 @@ import pytest
 
 from pulsar_steward.model.content import goal_of
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.orchestration.publish import Publication, View, decide
-from pulsar_steward.orchestration.standing import AskedBatch, SilencedGoal, State
+from pulsar_steward.orchestration.publish import Publication, SnapshotView, decide
+from pulsar_steward.orchestration.standing import AskedBatch, QuestionState, SilencedGoal
 from tests.builders import NOW, a_finding
 from tests.unit.orchestration.test_publish import (
     BANK,
@@ -47,7 +47,10 @@ def silenced(batch: Batch | None, days: int | None = 7, *, until_worse: bool = T
 
 
 def decided(
-    batches: list[Batch], *silences: SilencedGoal, standing: tuple[AskedBatch, ...] = (), view: View = View.COMPLETE
+    batches: list[Batch],
+    *silences: SilencedGoal,
+    standing: tuple[AskedBatch, ...] = (),
+    view: SnapshotView = SnapshotView.COMPLETE,
 ) -> Publication:
     """Decision on a plan of these batches."""
     return decide(a_new_plan(*batches), view, standing, (), (), silences)
@@ -70,8 +73,8 @@ def decided(
         pytest.param(BANK, silenced(SHOP, days=None), True, id="never of another namespace"),
     ],
 )
-@pytest.mark.parametrize("view", View)
-def test_what_is_silent_is_not_asked(batch: Batch, silence: SilencedGoal, asks: bool, view: View) -> None:
+@pytest.mark.parametrize("view", SnapshotView)
+def test_what_is_silent_is_not_asked(batch: Batch, silence: SilencedGoal, asks: bool, view: SnapshotView) -> None:
     """A batch of a silenced goal is neither asked nor recorded, unless the silence ends as the goal may be worse."""
     publication = decided([batch], silence, view=view)
     assert (publication.ask, publication.record) == (asks, asks)
@@ -87,7 +90,7 @@ def test_one_that_holds_is_enough() -> None:
 
 def test_the_question_that_was_snoozed_is_left_until_it_is_asked_again() -> None:
     """A snoozed question stands until its goal is asked again as worse or is no longer proposed."""
-    question = asked(1, SHOP, State.OVER)
+    question = asked(1, SHOP, QuestionState.OVER)
     assert in_short(decided([SHOP_LATER], silenced(SHOP), standing=(question,))) == ([], [], [])
     publication = decided([WORSE], silenced(SHOP), standing=(question,))
     assert in_short(publication) == (["b1"], [], [(1, "worse", "b1")])
@@ -105,9 +108,9 @@ def test_a_question_that_waits_goes_on() -> None:
 def test_the_same_plan_once_more_does_not_ask_what_was_snoozed() -> None:
     """A retried task that records the same plan again does not ask about a batch that was snoozed meanwhile."""
     plan = a_new_plan(SHOP)
-    question = asked(1, SHOP, State.OVER, plan_id=plan.plan_id)
-    assert decide(plan, View.COMPLETE, (question,), (), ()).ask
-    assert not decide(plan, View.COMPLETE, (question,), (), (), (silenced(SHOP),)).ask
+    question = asked(1, SHOP, QuestionState.OVER, plan_id=plan.plan_id)
+    assert decide(plan, SnapshotView.COMPLETE, (question,), (), ()).ask
+    assert not decide(plan, SnapshotView.COMPLETE, (question,), (), (), (silenced(SHOP),)).ask
 
 
 def test_it_is_said_who_wants_it_so_and_why() -> None:
@@ -115,7 +118,7 @@ def test_it_is_said_who_wants_it_so_and_why() -> None:
     person: dict[str, Any] = {"by": "alice", "comment": "after the fair"}
     no = msgspec.structs.replace(rejected(BANK, 5), **person)
     silences = (silenced(SHOP, **person), silenced(MOVE, days=None, **person))
-    publication = decide(a_new_plan(SHOP, MOVE, BANK), View.COMPLETE, (), (no,), (), silences)
+    publication = decide(a_new_plan(SHOP, MOVE, BANK), SnapshotView.COMPLETE, (), (no,), (), silences)
     reasons = publication.reason.split("; ")
     assert [("by alice" in each, '"after the fair"' in each) for each in reasons] == [(True, True)] * 3
 
@@ -127,7 +130,7 @@ def test_whatever_was_said_and_whatever_is_seen() -> None:
     """
     batches = (None, SHOP, SHOP_LATER, WORSE, BANK)
     noes = (None, silenced(SHOP), silenced(SHOP, until_worse=False), silenced(SHOP, days=None))
-    for old, state, new, first, second, view in product(batches, State, batches, noes, noes, View):
+    for old, state, new, first, second, view in product(batches, QuestionState, batches, noes, noes, SnapshotView):
         standing = () if old is None else (asked(1, old, state),)
         silences = [each for each in (first, second) if each is not None]
         publication = decided([] if new is None else [new], *silences, standing=standing, view=view)
@@ -138,8 +141,10 @@ def test_whatever_was_said_and_whatever_is_seen() -> None:
         without = decided([] if new is None else [new], standing=standing, view=view)
         if of_shop and in_force:
             assert (asks, confirmed) == ([], in_short(without)[1]), case
-            over = old is not None and state is State.OVER and goal_of(old) == goal_of(SHOP)
-            stands = old is None or state is State.IN_USE or over or bool(confirmed) or view is View.PARTIAL
+            over = old is not None and state is QuestionState.OVER and goal_of(old) == goal_of(SHOP)
+            stands = (
+                old is None or state is QuestionState.IN_USE or over or bool(confirmed) or view is SnapshotView.PARTIAL
+            )
             assert ended == ([] if stands else [(1, "no_longer_proposed", None)]), case
         else:
             assert (asks, confirmed) == in_short(without)[:2], case

@@ -20,7 +20,7 @@ from pulsar_steward.orchestration.approval_response import (
     SNOOZE,
     SNOOZE_DAYS,
     UNTIL_WORSE,
-    Question,
+    ApprovalQuestion,
     interpret,
 )
 from pulsar_steward.policy.approval import ApprovalPolicy
@@ -29,10 +29,10 @@ from tests.unit.orchestration.answering import FIRST, GONE, POLICY, RUN, event
 
 TTL = ChangeSetting(namespace="shop/orders", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
 SETTING = a_plan(a_batch(a_step(TTL, step_id="b1.s01"), kind="retention"))
-OF_NAMESPACE = Question(plan=SETTING, batch_id="b1", run=RUN)
+OF_NAMESPACE = ApprovalQuestion(plan=SETTING, batch_id="b1", run=RUN)
 
 
-def said(option: str, asked: Question = OF_NAMESPACE, **form: Any) -> Answer:
+def said(option: str, asked: ApprovalQuestion = OF_NAMESPACE, **form: Any) -> Answer:
     """An answer with the only step ticked, and these fields of the form."""
     filled = {"steps": ["b1.s01"], "comment": "", SNOOZE_DAYS: 7, UNTIL_WORSE: True, **form}
     given_event = event(
@@ -105,7 +105,7 @@ def test_never_proposes_a_policy_entry_and_changes_nothing() -> None:
 )
 def test_only_what_can_be_meant_may_be_chosen(batch: Batch, options: tuple[str, ...]) -> None:
     """A question offers only the options that apply to its batch, and any other choice is malformed."""
-    asked = Question(plan=a_plan(batch), batch_id="b1", run=RUN)
+    asked = ApprovalQuestion(plan=a_plan(batch), batch_id="b1", run=RUN)
     assert asked.options == options
     for option, decision in {SNOOZE: Decision.SNOOZED, NEVER: Decision.NEVER}.items():
         assert said(option, asked).decision is (decision if option in options else Decision.MALFORMED)

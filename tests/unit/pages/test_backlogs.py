@@ -18,7 +18,7 @@ from tests.unit.report_checkup.snapshots import a_finding, a_verdict
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pulsar_steward.pages.backlogs import Backlogs, NamespaceBacklog
+    from pulsar_steward.pages.backlogs import BacklogRow, Backlogs
     from tests.golden import Golden
     from tests.unit.pages.conftest import Client
 
@@ -51,7 +51,7 @@ def read(folder: Path, **tables: Any) -> Backlogs:
     return backlogs(sources, snapshot)
 
 
-def only(folder: Path, **tables: Any) -> NamespaceBacklog:
+def only(folder: Path, **tables: Any) -> BacklogRow:
     """The namespace, of a snapshot that has this one."""
     usual = {"namespaces": [{"namespace": NAMESPACE, "policies_json": SIZED % (GIB, 2048)}]}
     (found,) = read(folder, **{**usual, **tables}).namespaces

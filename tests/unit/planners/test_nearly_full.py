@@ -10,7 +10,7 @@ import pytest
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.planners.settings.facts import BacklogSample, FullTopic, NamespaceFact, TopicFact
+from pulsar_steward.planners.settings.facts import BacklogSample, FullTopic, NamespaceFact, TopicSettings
 from pulsar_steward.planners.settings.nearly_full import PLANNER
 from tests.builders import NOW, a_policy, planning_facts_with
 
@@ -216,7 +216,7 @@ def test_why_it_stays(fact: NamespaceFact, fields: dict[str, Any], words: str) -
 )
 def test_a_topic_with_a_retention_of_its_own_is_no_reason(kept: Retention, *, no_room: bool) -> None:
     """A namespace's quota is not raised for a topic that has a retention of its own."""
-    topic = TopicFact(
+    topic = TopicSettings(
         subject=topic_of(ORDERS),
         topic=topic_of(ORDERS),
         namespace=ORDERS,

@@ -13,7 +13,7 @@ from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, S
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.model.units import DAY, HOUR
 from pulsar_steward.planners.registry import proposals_of
-from pulsar_steward.planners.settings.facts import BacklogSample, FullTopic, NamespaceFact, TopicFact
+from pulsar_steward.planners.settings.facts import BacklogSample, FullTopic, NamespaceFact, TopicSettings
 from pulsar_steward.planners.settings.nearly_full import PLANNER as NEARLY_FULL
 from pulsar_steward.planners.settings.nearly_old import PLANNER as NEARLY_OLD
 from tests.builders import NOW, a_policy, planning_facts_with
@@ -161,7 +161,7 @@ def test_it_is_raised_to_the_bound_where_that_still_helps() -> None:
 def test_a_topic_that_retains_by_itself_is_left_alone() -> None:
     """The namespace's age quota is not raised for a topic with a retention of its own, and a note says so."""
     own: dict[SettingName, Setting] = {RETENTION: Retention(minutes=DAY, megabytes=-1)}
-    topic = TopicFact(subject=TOPIC, topic=TOPIC, namespace=ORDERS, own=own, inherited={}, peak=0)
+    topic = TopicSettings(subject=TOPIC, topic=TOPIC, namespace=ORDERS, own=own, inherited={}, peak=0)
     proposal = proposed(a_namespace(), topics=(topic,))
 
     assert proposal.batches == ()

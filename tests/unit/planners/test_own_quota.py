@@ -9,7 +9,7 @@ import pytest
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.planners.settings.facts import TopicFact
+from pulsar_steward.planners.settings.facts import TopicSettings
 from tests.builders import a_policy, planning_facts_with
 from tests.unit.planners.test_settings import DAY, GIB, MIB, NAMESPACE, of_settings, size
 
@@ -45,7 +45,7 @@ def proposed(
         "delayed_messages": 0,
     }
     facts = tuple(
-        TopicFact(
+        TopicSettings(
             subject=subject,
             topic=TOPIC,
             namespace=NAMESPACE,

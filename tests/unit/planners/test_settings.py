@@ -13,7 +13,7 @@ from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.planners.base import Proposal, joined
 from pulsar_steward.planners.registry import PLANNERS, proposals_of
 from pulsar_steward.planners.settings.effects import effect
-from pulsar_steward.planners.settings.facts import BacklogSample, NamespaceFact, TopicFact
+from pulsar_steward.planners.settings.facts import BacklogSample, NamespaceFact, TopicSettings
 from pulsar_steward.planners.settings.order import in_order, raises
 from tests.builders import NOW, a_policy, planning_facts_with
 
@@ -236,7 +236,7 @@ TOPIC = f"persistent://{NAMESPACE}/basket"
 def proposed_for_topic(peak: int = 0, quota: Setting | None = None, **fields: Any) -> Proposal:
     """Proposal for a topic whose own quota of 200 MiB is over the 100 MiB that its namespace retains."""
     own: dict[SettingName, Setting] = {SettingName.SIZE_QUOTA: size(200 * MIB) if quota is None else quota}
-    fact = TopicFact(
+    fact = TopicSettings(
         subject=f"{TOPIC}-partition-3",
         topic=TOPIC,
         namespace=NAMESPACE,

@@ -16,7 +16,7 @@ from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.checks import check_reports
 from pulsar_steward.report.checkup.compose import checkup_of
-from pulsar_steward.report.checkup.document import Outcome
+from pulsar_steward.report.checkup.document import CheckupOutcome
 from pulsar_steward.report.checkup.sections import OTHER
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, skewed, written
@@ -36,18 +36,18 @@ FOUND = a_verdict("tc-skew", "found")
 @pytest.mark.parametrize(
     ("severities", "verdicts", "outcome", "code"),
     [
-        pytest.param([], [CLEAR], Outcome.HEALTHY, 0, id="all clear"),
-        pytest.param([], [CLEAR, UNKNOWN], Outcome.HEALTHY, 0, id="some clear, some unknown"),
-        pytest.param(["info"], [CLEAR, FOUND], Outcome.HEALTHY, 0, id="information only"),
-        pytest.param(["warning"], [CLEAR, FOUND], Outcome.FINDINGS, 1, id="a warning"),
-        pytest.param(["critical", "info"], [FOUND], Outcome.FINDINGS, 1, id="critical, and nothing clear"),
-        pytest.param([], [UNKNOWN], Outcome.COULD_NOT_LOOK, 2, id="all unknown"),
-        pytest.param([], [], Outcome.COULD_NOT_LOOK, 2, id="no verdict at all"),
-        pytest.param(["info"], [FOUND, UNKNOWN], Outcome.COULD_NOT_LOOK, 2, id="information, and nothing clear"),
+        pytest.param([], [CLEAR], CheckupOutcome.HEALTHY, 0, id="all clear"),
+        pytest.param([], [CLEAR, UNKNOWN], CheckupOutcome.HEALTHY, 0, id="some clear, some unknown"),
+        pytest.param(["info"], [CLEAR, FOUND], CheckupOutcome.HEALTHY, 0, id="information only"),
+        pytest.param(["warning"], [CLEAR, FOUND], CheckupOutcome.FINDINGS, 1, id="a warning"),
+        pytest.param(["critical", "info"], [FOUND], CheckupOutcome.FINDINGS, 1, id="critical, and nothing clear"),
+        pytest.param([], [UNKNOWN], CheckupOutcome.COULD_NOT_LOOK, 2, id="all unknown"),
+        pytest.param([], [], CheckupOutcome.COULD_NOT_LOOK, 2, id="no verdict at all"),
+        pytest.param(["info"], [FOUND, UNKNOWN], CheckupOutcome.COULD_NOT_LOOK, 2, id="information, and nothing clear"),
     ],
 )
 def test_the_outcome_and_its_exit_code(
-    checkup_with: Make, severities: list[str], verdicts: list[dict[str, object]], outcome: Outcome, code: int
+    checkup_with: Make, severities: list[str], verdicts: list[dict[str, object]], outcome: CheckupOutcome, code: int
 ) -> None:
     """The exit code is 1 with a warning or worse, else 0 with a clear check, else 2, as the check-up could not look."""
     made = checkup_with(findings=[a_finding(severity) for severity in severities], verdicts=verdicts)
@@ -127,6 +127,6 @@ def test_a_snapshot_of_an_older_version_is_reported_too(tmp_path: Path) -> None:
 
     checkup = checkup_of(snapshot, make_plan(planning_facts_of(snapshot, policy, Moves())), policy)
 
-    assert checkup.outcome is Outcome.FINDINGS
+    assert checkup.outcome is CheckupOutcome.FINDINGS
     assert checkup.worst_first()[0].not_listed == 0
     assert checkup.measures.trends == ()

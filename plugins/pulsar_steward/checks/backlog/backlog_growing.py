@@ -11,7 +11,7 @@ from pydantic import Field
 from pulsar_steward.checks.backlog.culprits import CULPRITS
 from pulsar_steward.checks.backlog.defaults import DEFAULTS
 from pulsar_steward.checks.backlog.growing_sums import SUMS, SUMS_BEFORE, sums_of
-from pulsar_steward.checks.backlog.growing_topics import BACKLOGS, MAX_POSSIBLE, POSSIBLE, Part, worst_first
+from pulsar_steward.checks.backlog.growing_topics import BACKLOGS, MAX_POSSIBLE, POSSIBLE, LimitedPart, worst_first
 from pulsar_steward.checks.backlog.growing_words import evidence, figures
 from pulsar_steward.checks.backlog.precision import PRECISION, told_once
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question, Scope
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from pulsar_steward.checks.backlog.growing_sums import Sum
+    from pulsar_steward.checks.backlog.growing_sums import BacklogSum
     from pulsar_steward.checks.backlog.growth import Growth
     from pulsar_steward.checks.check import Answers, CheckContext, Row
 
@@ -83,7 +83,7 @@ def judge(answers: Answers, context: CheckContext[BacklogGrowingPolicy]) -> Judg
 
 def _parts(
     answers: Answers, context: CheckContext[BacklogGrowingPolicy], of: Sequence[BacklogGrowingPolicy]
-) -> list[Part]:
+) -> list[LimitedPart]:
     histories: dict[str, dict[datetime, int]] = defaultdict(dict)
     for row in answers["backlogs"].rows:
         histories[row["topic"]][row["taken_at"]] = row["backlog_bytes"]
@@ -94,10 +94,10 @@ def _parts(
     by_limits: dict[BacklogGrowingPolicy, list[Row]] = defaultdict(list)
     for namespace, theirs in rows.items():
         by_limits[context.limits_of(namespace)] += theirs
-    sums: dict[BacklogGrowingPolicy, list[Sum]] = defaultdict(list)
+    sums: dict[BacklogGrowingPolicy, list[BacklogSum]] = defaultdict(list)
     for each in sums_of(answers):
         sums[context.limits_of(each.namespace)].append(each)
-    return [Part(limits, context.about, by_limits[limits], histories, sums[limits]) for limits in of]
+    return [LimitedPart(limits, context.about, by_limits[limits], histories, sums[limits]) for limits in of]
 
 
 def _finding(growth: Growth) -> Finding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Question
-from pulsar_steward.checks.views import View
+from pulsar_steward.checks.views import SqlView
 from pulsar_steward.model.broker_defaults import (
     KEYS,
     QUOTA_BYTES,
@@ -20,7 +20,7 @@ from pulsar_steward.model.broker_defaults import (
 from pulsar_steward.model.units import GIB
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answer
+    from pulsar_steward.checks.check import CheckAnswer
 
 DEFAULTS = Question("select * from broker_defaults cross join defaults_that_differ")
 """Question for `cluster`; its answer is decoded by `Defaults.of`."""
@@ -36,7 +36,7 @@ class Defaults(BrokerDefaults, frozen=True, kw_only=True):
     differing: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, answer: Answer) -> Defaults:
+    def of(cls, answer: CheckAnswer) -> Defaults:
         """Decodes the answer to `DEFAULTS`."""
         return cls(**{**answer.one, "differing": tuple(answer.one["differing"])})
 
@@ -131,8 +131,8 @@ Unless a broker reads the oldest message itself (`preciseTimeBasedBacklogQuotaCh
 that message was closed, which on a quiet topic is when it has been open for the longest that ledgers are.
 """
 
-FIRST_VIEWS = (View("broker_defaults", BROKER_DEFAULTS), View("age_quota_delays", AGE_QUOTA_DELAYS))
+FIRST_VIEWS = (SqlView("broker_defaults", BROKER_DEFAULTS), SqlView("age_quota_delays", AGE_QUOTA_DELAYS))
 """Views that the views of namespace policies need."""
 
-LAST_VIEWS = (View("defaults_that_differ", DIFFERING),)
+LAST_VIEWS = (SqlView("defaults_that_differ", DIFFERING),)
 """Views that need `namespace_policies`."""

@@ -65,7 +65,7 @@ select name, sum(bytes)::bigint as bytes from named semi join wanted using (name
 
 
 @dataclass
-class Sum:
+class BacklogSum:
     """Total backlog of a partitioned topic's partitions, or of a namespace's topics.
 
     Attributes:
@@ -101,11 +101,11 @@ class Sum:
         self.largest = max(both, key=lambda each: (each["bytes"], each["topic"]))
 
 
-def sums_of(answers: Answers) -> list[Sum]:
+def sums_of(answers: Answers) -> list[BacklogSum]:
     """Sums with more than one member; those of partitions first, by name."""
-    found: dict[str, Sum] = {}
+    found: dict[str, BacklogSum] = {}
     for row in answers["sums"].rows:
-        found.setdefault(row["name"], Sum(row["name"], row["namespace"])).add(row)
+        found.setdefault(row["name"], BacklogSum(row["name"], row["namespace"])).add(row)
     for row in answers["sums_before"].rows:
         before = found[row["name"]].before
         before[row["taken_at"]] = before.get(row["taken_at"], 0) + row["bytes"]
@@ -114,7 +114,7 @@ def sums_of(answers: Answers) -> list[Sum]:
 
 
 def growing_together(
-    sums: Iterable[Sum],
+    sums: Iterable[BacklogSum],
     alone: Sequence[Growth],
     now: datetime,
     earlier: Sequence[Earlier],

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pulsar_steward.checks.backlog.backlog_growing import BacklogGrowingPolicy
-    from pulsar_steward.checks.backlog.growing_sums import Sum
-    from pulsar_steward.checks.check import About, Answers, Earlier, Row
+    from pulsar_steward.checks.backlog.growing_sums import BacklogSum
+    from pulsar_steward.checks.check import AboutSnapshot, Answers, Earlier, Row
 
 MAX_POSSIBLE = 10_000
 """Topics whose earlier backlogs are read, the worst first."""
@@ -53,7 +53,7 @@ where raw_topics.backlog_bytes is not null
 
 
 @dataclass(frozen=True)
-class Part:
+class LimitedPart:
     """Topics of namespaces with the same limits.
 
     Attributes:
@@ -65,10 +65,10 @@ class Part:
     """
 
     limits: BacklogGrowingPolicy
-    about: About
+    about: AboutSnapshot
     rows: Sequence[Row]
     histories: Mapping[str, Mapping[datetime, int]]
-    sums: Sequence[Sum]
+    sums: Sequence[BacklogSum]
 
     @cached_property
     def earlier(self) -> tuple[Earlier, ...]:

@@ -11,7 +11,7 @@ from pulsar_steward.checks.backlog.quota_words import consequence, delayed_words
 from pulsar_steward.model.units import DAY, MIB, bytes_in_words, counted, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.backlog.growing_sums import Sum
+    from pulsar_steward.checks.backlog.growing_sums import BacklogSum
     from pulsar_steward.checks.backlog.growth import Growth
 
 _CENTURY = 36_525 * DAY
@@ -53,12 +53,12 @@ def _growth_words(growth: Growth, whose: str) -> str:
     )
 
 
-def _whose(together: Sum) -> str:
+def _whose(together: BacklogSum) -> str:
     members = "partitions of this topic" if together.of_partitions else "topics of this namespace"
     return f"the backlogs of {together.topics:,} {members} together have"
 
 
-def _of_sum(together: Sum) -> str:
+def _of_sum(together: BacklogSum) -> str:
     return (
         f"no size quota of the namespace bounds them. Of each, what is beyond"
         f" {bytes_in_words(FLOOR_BYTES, rounded=True)} is counted; the largest is {together.largest['topic']} with"

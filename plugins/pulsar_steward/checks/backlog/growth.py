@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pulsar_steward.checks.backlog.backlog_growing import BacklogGrowingPolicy
-    from pulsar_steward.checks.backlog.growing_sums import Sum
-    from pulsar_steward.checks.check import About, Earlier, Row
+    from pulsar_steward.checks.backlog.growing_sums import BacklogSum
+    from pulsar_steward.checks.check import AboutSnapshot, Earlier, Row
 
 
-def reference(about: About, earlier: Sequence[Earlier], enough: BacklogGrowingPolicy) -> Earlier | None:
+def reference(about: AboutSnapshot, earlier: Sequence[Earlier], enough: BacklogGrowingPolicy) -> Earlier | None:
     """Reference snapshot for recent growth: the newest that is old enough, preferably a whole one.
 
     Args:
@@ -112,4 +112,4 @@ class Growth:
     rate: float
     seconds_left: float | None
     critical: bool
-    together: Sum | None = None
+    together: BacklogSum | None = None

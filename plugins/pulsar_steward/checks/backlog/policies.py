@@ -10,7 +10,7 @@ is none.
 from __future__ import annotations
 
 from pulsar_steward.checks.backlog.defaults import FIRST_VIEWS, LAST_VIEWS
-from pulsar_steward.checks.views import View
+from pulsar_steward.checks.views import SqlView
 
 _QUOTA = '{"limit": "BIGINT", "limitSize": "BIGINT", "limitTime": "BIGINT", "policy": "VARCHAR"}'
 _QUOTAS = f'{{"destination_storage": {_QUOTA}, "message_age": {_QUOTA}}}'
@@ -91,8 +91,8 @@ and `topic_retention_megabytes`: its own settings, null where it has none.
 
 VIEWS = (
     *FIRST_VIEWS,
-    View("namespace_policies", NAMESPACE_POLICIES, kept=True),
+    SqlView("namespace_policies", NAMESPACE_POLICIES, kept=True),
     *LAST_VIEWS,
-    View("drilled_topics", DRILLED_TOPICS, kept=True),
+    SqlView("drilled_topics", DRILLED_TOPICS, kept=True),
 )
 """Views for the checks of backlog."""

@@ -17,7 +17,7 @@ from pulsar_steward.model.units import seconds_in_words
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pulsar_steward.checks.check import Answer
+    from pulsar_steward.checks.check import CheckAnswer
     from pulsar_steward.model.finding import Finding
 
 FILTERS, PRECISE = "entryFilterNames", "exposePreciseBacklogInPrometheus"
@@ -34,7 +34,7 @@ select
 """Question for `told_once`."""
 
 
-def told_once(findings: Sequence[Finding], answer: Answer) -> tuple[Finding, ...]:
+def told_once(findings: Sequence[Finding], answer: CheckAnswer) -> tuple[Finding, ...]:
     """The same findings, the first of which, whose evidence is also the check's verdict, has the caveats behind it."""
     caveats = _caveats(answer)
     if not findings or not caveats:
@@ -43,7 +43,7 @@ def told_once(findings: Sequence[Finding], answer: Answer) -> tuple[Finding, ...
     return msgspec.structs.replace(first, evidence=" ".join([first.evidence, *caveats])), *others
 
 
-def _caveats(answer: Answer) -> list[str]:
+def _caveats(answer: CheckAnswer) -> list[str]:
     row = answer.one
     said = []
     if row["filters"]:

@@ -19,7 +19,7 @@ from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import KIB, MIB, bytes_in_words, counted
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answer, Answers, CheckContext, Row
+    from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext, Row
 
 MAX_OVER = 10_000
 """Number of topics over their quota that are examined, the fullest first."""
@@ -109,7 +109,7 @@ def judge(answers: Answers, _context: CheckContext[QuotaStuckPolicy]) -> Judgeme
     )
 
 
-def _not_drilled(answer: Answer) -> str | None:
+def _not_drilled(answer: CheckAnswer) -> str | None:
     """Topics that might be stuck by age: under such a quota, without producers, and with an age that was not read."""
     count = sum(row["topics"] for row in answer.rows)
     if not count:
@@ -121,7 +121,7 @@ def _not_drilled(answer: Answer) -> str | None:
     )
 
 
-def _too_many(answer: Answer) -> str | None:
+def _too_many(answer: CheckAnswer) -> str | None:
     if not answer.more:
         return None
     return (

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Question
-from pulsar_steward.checks.views import View
+from pulsar_steward.checks.views import SqlView
 from pulsar_steward.model.series import AGE, AGE_LIMIT, SIZE_LIMIT
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answer
+    from pulsar_steward.checks.check import CheckAnswer
 
 
 def holds_producers(policy: str) -> str:
@@ -142,12 +142,12 @@ Where the age was read and is not reported, the broker does not know it either, 
 """
 
 VIEWS = (
-    View("quotas_told", QUOTAS_TOLD, kept=True),
-    View("age_tellers", AGE_TELLERS, kept=True),
-    View("topics_under_policies", TOPICS_UNDER_POLICIES),
-    View("quotas_in_force", QUOTAS_IN_FORCE),
-    View("pressed", PRESSED, kept=True),
-    View("ages_not_read", AGES_NOT_READ, kept=True),
+    SqlView("quotas_told", QUOTAS_TOLD, kept=True),
+    SqlView("age_tellers", AGE_TELLERS, kept=True),
+    SqlView("topics_under_policies", TOPICS_UNDER_POLICIES),
+    SqlView("quotas_in_force", QUOTAS_IN_FORCE),
+    SqlView("pressed", PRESSED, kept=True),
+    SqlView("ages_not_read", AGES_NOT_READ, kept=True),
 )
 """Views that need those of `pulsar_steward.checks.backlog.policies`."""
 
@@ -163,7 +163,7 @@ def ages_not_read(of: str = "true") -> Question:
     """)
 
 
-def unknown_ages(answer: Answer) -> str | None:
+def unknown_ages(answer: CheckAnswer) -> str | None:
     """Reason why the absence of findings about age quotas proves nothing; None if every relevant age was read."""
     topics, first = _counted(answer)
     if not topics:
@@ -187,7 +187,7 @@ def policies_not_read(percent: str) -> Question:
     """)
 
 
-def unknown_policies(answer: Answer) -> str | None:
+def unknown_policies(answer: CheckAnswer) -> str | None:
     """Reason why the absence of findings about a quota's effect proves nothing; None if all policies are known."""
     topics, first = _counted(answer)
     if not topics:
@@ -198,7 +198,7 @@ def unknown_policies(answer: Answer) -> str | None:
     )
 
 
-def _counted(answer: Answer) -> tuple[int, str]:
+def _counted(answer: CheckAnswer) -> tuple[int, str]:
     """Number of topics in all shards together, and the first by name."""
     rows = [row for row in answer.rows if row["topics"]]
     return sum(row["topics"] for row in rows), min((row["topic"] for row in rows), default="")

@@ -27,7 +27,7 @@ from pulsar_steward.model.units import counted
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pulsar_steward.checks.check import Answer, Answers, CheckContext
+    from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext
 
 Remote = tuple[str, str]
 """A namespace, and a cluster that it is replicated to."""
@@ -74,7 +74,7 @@ def judge(answers: Answers, context: CheckContext[ReplicationStoppedPolicy]) -> 
 
 
 def _troubled(
-    waiting: Answer, earlier: Answer, context: CheckContext[ReplicationStoppedPolicy]
+    waiting: CheckAnswer, earlier: CheckAnswer, context: CheckContext[ReplicationStoppedPolicy]
 ) -> Mapping[Remote, Sequence[Replicator]]:
     before = EarlierRows.of(earlier, context, _looked_back_minutes, *KEYS)
     found: dict[Remote, list[Replicator]] = defaultdict(list)

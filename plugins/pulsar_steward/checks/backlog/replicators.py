@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.earlier import MIN_EARLIER
-from pulsar_steward.checks.views import View
+from pulsar_steward.checks.views import SqlView
 from pulsar_steward.model.finding import Severity
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ from (
     from {topics} where replication_json is not null)
 """
 
-VIEWS = (View("replicators", _TOLD.format(more="namespace, broker,", shape=_SHAPE, topics="user_topics")),)
+VIEWS = (SqlView("replicators", _TOLD.format(more="namespace, broker,", shape=_SHAPE, topics="user_topics")),)
 """One row a user's topic and remote cluster, as the owner tells it."""
 
 # An entry may be a batch of messages, whose size is known only from what consumers of the topic got lately.

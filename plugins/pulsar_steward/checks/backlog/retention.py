@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_steward.checks.views import View
+from pulsar_steward.checks.views import SqlView
 from pulsar_steward.model.units import MIB, MINUTE
 
 UNBOUNDED = "retention_minutes < 0 and retention_megabytes < 0"
@@ -51,7 +51,7 @@ quota as a share of the retention, null where one of them has no limit, and `per
 """
 
 VIEWS = (
-    View("retained_topics", RETAINED_TOPICS),
-    View("quotas_beside_retention", QUOTAS_BESIDE_RETENTION),
+    SqlView("retained_topics", RETAINED_TOPICS),
+    SqlView("quotas_beside_retention", QUOTAS_BESIDE_RETENTION),
 )
 """Views that need those of `pulsar_steward.checks.backlog.policies`."""

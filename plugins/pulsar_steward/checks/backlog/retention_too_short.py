@@ -13,7 +13,7 @@ from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import GIB, MIB, MINUTE, bytes_in_words, counted, seconds_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answer, Answers, CheckContext, Row
+    from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext, Row
 
 
 class RetentionTooShortPolicy(Section):
@@ -72,7 +72,7 @@ def judge(answers: Answers, context: CheckContext[RetentionTooShortPolicy]) -> J
     )
 
 
-def _without_room(quotas: Answer, context: CheckContext[RetentionTooShortPolicy]) -> list[Row]:
+def _without_room(quotas: CheckAnswer, context: CheckContext[RetentionTooShortPolicy]) -> list[Row]:
     """Quotas below the threshold of `quota-over-retention`, the tightest first."""
     over = {
         name: context.policy.for_namespace(name).quota_over_retention.warning_percent
@@ -88,7 +88,7 @@ def _without_room(quotas: Answer, context: CheckContext[RetentionTooShortPolicy]
     return sorted(tight, key=lambda row: (-row["percent"], row["subject"]))
 
 
-def _unknown_ages(blind: Answer) -> str | None:
+def _unknown_ages(blind: CheckAnswer) -> str | None:
     topics = sum(row["topics"] for row in blind.rows)
     if not topics:
         return None

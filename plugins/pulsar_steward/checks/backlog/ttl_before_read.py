@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
-from pulsar_steward.checks.backlog.unread_loss import BEFORE, MAX_ROWS, SLOW, WORST_FIRST, Loss
+from pulsar_steward.checks.backlog.unread_loss import BEFORE, MAX_ROWS, SLOW, WORST_FIRST, UnreadLoss
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question, Scope
 from pulsar_steward.checks.earlier import WINDOW_MINUTES, EarlierRows, looking_back, window_minutes
 from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
@@ -41,7 +41,7 @@ class TtlBeforeReadPolicy(Section):
 def judge(answers: Answers, context: CheckContext[TtlBeforeReadPolicy]) -> Judgement:
     """Critical where a TTL deletes now what somebody reads too slowly; a warning where it soon will."""
     before = EarlierRows.of(answers["before"], context, window_minutes, "topic", "subscription")
-    losses = [Loss.of(row, context.limits_of(row["namespace"]), before) for row in answers["slow"].rows]
+    losses = [UnreadLoss.of(row, context.limits_of(row["namespace"]), before) for row in answers["slow"].rows]
     found = sorted((each for each in losses if each is not None and each.matters), key=lambda each: each.order)
     if found:
         more = max(0, len(found) - MAX_FINDINGS) + answers["slow"].more
@@ -73,7 +73,7 @@ def _missing(answers: Answers, unknown: int) -> str | None:
     )
 
 
-def _finding(loss: Loss) -> Finding:
+def _finding(loss: UnreadLoss) -> Finding:
     return Finding(
         check_id=CHECK.check_id,
         severity=loss.severity,
@@ -83,7 +83,7 @@ def _finding(loss: Loss) -> Finding:
     )
 
 
-def _evidence(loss: Loss) -> str:
+def _evidence(loss: UnreadLoss) -> str:
     row = loss.row
     entries = counted(row["backlog_entries"], "entry", "entries")
     backlog = f"has not read {entries} ({bytes_in_words(row['backlog_bytes'] or 0, rounded=True)})"
@@ -93,7 +93,7 @@ def _evidence(loss: Loss) -> str:
     )
 
 
-def _age(loss: Loss) -> str:
+def _age(loss: UnreadLoss) -> str:
     if loss.age_seconds is None:
         return ""
     age = seconds_in_words(loss.age_seconds, rounded=True)
@@ -102,7 +102,7 @@ def _age(loss: Loss) -> str:
     return f", about {age} of what is published now"
 
 
-def _loss(loss: Loss) -> str:
+def _loss(loss: UnreadLoss) -> str:
     a_day = f"{counted(loss.entries_a_day, 'entry is', 'entries are')} lost"
     if loss.expired_per_second:
         looks = "this snapshot" if loss.looks == 1 else f"the mean of {counted(loss.looks, 'snapshot')}"
@@ -116,7 +116,7 @@ def _loss(loss: Loss) -> str:
     )
 
 
-def _who(loss: Loss) -> str:
+def _who(loss: UnreadLoss) -> str:
     consumers = loss.row["consumers"]
     if consumers:
         return f"{counted(consumers, 'consumer is', 'consumers are')} connected to it, and too slow."

@@ -59,7 +59,7 @@ from raw_subscriptions semi join slow using (topic, subscription) join raw_topic
 
 
 @dataclass(frozen=True)
-class Loss:
+class UnreadLoss:
     """Loss of a subscription to its TTL.
 
     Attributes:
@@ -79,7 +79,7 @@ class Loss:
     matters: bool
 
     @classmethod
-    def of(cls, row: Row, limits: TtlBeforeReadPolicy, before: EarlierRows) -> Loss | None:
+    def of(cls, row: Row, limits: TtlBeforeReadPolicy, before: EarlierRows) -> UnreadLoss | None:
         """Computes the loss from earlier snapshots; None if there is none that shows how the backlog grows."""
         since = before.ago(limits.window_minutes)
         older = [each for at, each in before.told(row) if each is not None and at >= since]

@@ -21,7 +21,7 @@ from pulsar_steward.model.section import Section
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pulsar_steward.checks.check import Answer, Answers, CheckContext
+    from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext
     from pulsar_steward.model.finding import Finding
 
 __all__ = ["ACTIVE", "CHECK", "FAILED", "SUCCEEDED", "ConnectionChurnPolicy"]
@@ -71,14 +71,14 @@ def judge(answers: Answers, context: CheckContext[ConnectionChurnPolicy]) -> Jud
     )
 
 
-def _missing(silent: Answer) -> str | None:
+def _missing(silent: CheckAnswer) -> str | None:
     if not silent.rows:
         return None
     names = named([row["broker"] for row in silent.rows])
     return f"On no larger topic are most clients new; but {', '.join(SERIES)} are not in the snapshot for {names}."
 
 
-def _before(answer: Answer, context: CheckContext[ConnectionChurnPolicy], column: str) -> EarlierRows:
+def _before(answer: CheckAnswer, context: CheckContext[ConnectionChurnPolicy], column: str) -> EarlierRows:
     return EarlierRows.of(answer, context, window_minutes, column)
 
 

@@ -15,7 +15,7 @@ from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import KIB, MIB, bytes_in_words, counted
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answer, Answers, CheckContext, Row
+    from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext, Row
 
 
 class CursorNotPersistablePolicy(Section):
@@ -111,7 +111,7 @@ def judge(answers: Answers, context: CheckContext[CursorNotPersistablePolicy]) -
     )
 
 
-def _unknown(answer: Answer) -> str | None:
+def _unknown(answer: CheckAnswer) -> str | None:
     """Cursors that may be too large, of which neither the size nor the persisted form was read."""
     count = sum(row["cursors"] for row in answer.rows)
     if not count:

@@ -8,7 +8,7 @@ from pulsar_steward.checks.check import Question
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answer, CheckContext, Row
+    from pulsar_steward.checks.check import CheckAnswer, CheckContext, Row
 
 
 def crowded(clients: str, detail: str | None = None) -> Question:
@@ -39,7 +39,7 @@ def most_seen(clients: str) -> Question:
     )
 
 
-def most_of_one(answer: Answer, context: CheckContext[Any], clients: str) -> str:
+def most_of_one(answer: CheckAnswer, context: CheckContext[Any], clients: str) -> str:
     """Sentence for the case that no topic is crowded: the highest number that was seen."""
     most: dict[int, int] = {}
     for row in answer.rows:

@@ -18,7 +18,7 @@ from pulsar_steward.model.section import Section
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pulsar_steward.checks.check import Answer, Answers, CheckContext, Row
+    from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext, Row
 
 
 class SubscriptionStalledPolicy(Section):
@@ -98,7 +98,7 @@ def _finding(row: Row, severity: Severity, evidence: str, figures: dict[str, int
     )
 
 
-def _too_many(possible: Answer) -> str | None:
+def _too_many(possible: CheckAnswer) -> str | None:
     if not possible.more:
         return None
     return (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pulsar_steward.checks.views import View
+from pulsar_steward.checks.views import SqlView
 from pulsar_steward.model.series import DELAYED_SERIES
 
-DELAYED = View(
+DELAYED = SqlView(
     "clients_delayed",
     f"""
     select topic, subscription, source as told_by, try_cast(trunc(value) as bigint) as messages
@@ -21,7 +21,7 @@ DELAYED = View(
 figures other than 0.
 """
 
-DELAYED_TOLD = View(
+DELAYED_TOLD = SqlView(
     "clients_delayed_told", f"select distinct source as broker from metrics where series = '{DELAYED_SERIES}'"
 )
 """Brokers that export delayed messages: their subscriptions without a row in `clients_delayed` have none."""

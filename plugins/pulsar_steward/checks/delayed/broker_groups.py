@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Broker:
+class ReadBroker:
     """A broker that was read."""
 
     name: str
@@ -36,7 +36,7 @@ class BrokerGroup:
     subject: str
     isolated: bool
     namespaces: int
-    brokers: tuple[Broker, ...]
+    brokers: tuple[ReadBroker, ...]
     unread: tuple[str, ...]
 
     @property

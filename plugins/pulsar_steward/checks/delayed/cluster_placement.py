@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
-from pulsar_steward.checks.delayed.broker_groups import Broker, BrokerGroup
+from pulsar_steward.checks.delayed.broker_groups import BrokerGroup, ReadBroker
 from pulsar_steward.checks.delayed.hosts import NOTHING_LOADED, all_on_one_host
 from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
@@ -91,7 +91,7 @@ def _unknown(whole: BrokerGroup, quiet: str) -> str | None:
 def _groups(answers: Answers, cluster: str) -> tuple[BrokerGroup, list[BrokerGroup]]:
     """The whole cluster, and each set of brokers that isolation policies allow for some namespaces."""
     rows = answers["known"].rows
-    known = {row["broker"]: Broker(row["broker"], row["topics"], row["cpu_percent"]) for row in rows if row["read"]}
+    known = {row["broker"]: ReadBroker(row["broker"], row["topics"], row["cpu_percent"]) for row in rows if row["read"]}
 
     def group(subject: str, names: Sequence[str], namespaces: int, *, isolated: bool) -> BrokerGroup:
         read = tuple(known[name] for name in names if name in known)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Load:
+class LostLoad:
     """Load that the other brokers have to take over.
 
     Attributes:
@@ -73,7 +73,7 @@ class Estimate:
         learned: What the rate of loading was learned from; None: it is the policy's.
     """
 
-    load: Load
+    load: LostLoad
     takers: RemainingBrokers
     session: float
     assigning: float
@@ -112,7 +112,7 @@ def loaded_per_second(takers: RemainingBrokers, policy: FailoverTimePolicy, lear
 
 
 def estimated(
-    load: Load,
+    load: LostLoad,
     takers: RemainingBrokers,
     session_seconds: float,
     policy: FailoverTimePolicy,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, LookBack, Question
-from pulsar_steward.checks.delayed.failover import Load, RemainingBrokers, estimated, sentence
+from pulsar_steward.checks.delayed.failover import LostLoad, RemainingBrokers, estimated, sentence
 from pulsar_steward.checks.delayed.hosts import NOTHING_LOADED, all_on_one_host, brokers_by_host, host_of
 from pulsar_steward.checks.delayed.learned import LEARNED, OWNED, TAKEN_OVER, learned_from
 from pulsar_steward.checks.delayed.trackers import BUCKET_TRACKER, TRACKER
@@ -140,7 +140,7 @@ def _estimate(
     """Estimate for the loss of some brokers, whose load the others take over."""
     names = {row["broker"] for row in lost}
     left = [row for row in rows if row["broker"] not in names] or lost
-    load = Load(
+    load = LostLoad(
         lost=lost[0]["broker"] if len(lost) == 1 else host_of(lost[0]["broker"]),
         bundles=sum(row["bundles"] for row in lost),
         topics=sum(row["topics"] for row in lost),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_steward.checks.views import View
+from pulsar_steward.checks.views import SqlView
 from pulsar_steward.model.broker_defaults import TTL_SECONDS
 from pulsar_steward.model.series import AGE, DELAYED_BUCKETS, DELAYED_SERIES
 from pulsar_steward.model.topics import PARTITION_END
@@ -49,10 +49,10 @@ group by topic, subscription, broker
 """
 
 VIEWS = (
-    View("delayed_waiting", _WAITING, kept=True),
-    View("delayed_buckets", _BUCKETS, kept=True),
+    SqlView("delayed_waiting", _WAITING, kept=True),
+    SqlView("delayed_buckets", _BUCKETS, kept=True),
     # Age of the oldest message of a topic, as far as it is reported; a topic may have several reports.
-    View(
+    SqlView(
         "delayed_backlog_ages",
         f"""select topic, try_cast(trunc(value) as bigint) as age_seconds
             from metrics where series = '{AGE}' and value >= 0 and topic is not null
@@ -60,7 +60,7 @@ VIEWS = (
     ),
     # The time to live (0: none; null: not known) and the longest delay (0: unbounded) of each namespace: its own or
     # else the brokers' default; where these differ, a time to live rather than none, and no bound rather than one.
-    View(
+    SqlView(
         "delayed_bounds",
         f"""with usual as (
             select (select max(try_cast(trim(value) as bigint)) from setting('{TTL_SECONDS}')) as ttl,
@@ -79,14 +79,14 @@ VIEWS = (
             coalesce(own_longest, longest) // 1000 as longest_delay_seconds
         from own cross join usual""",
     ),
-    View(
+    SqlView(
         "delayed_tellers",
         f"""select source, source_kind, bool_or(series = '{DELAYED_SERIES}') as delayed
         from metrics group by source, source_kind""",
         kept=True,
     ),
     # Brokers with subscriptions, which should export the series.
-    View(
+    SqlView(
         "delayed_subscribed",
         "select distinct broker from topics where subscriptions > 0 and of_users and broker is not null",
         kept=True,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from pulsar_steward.checks.check import Answer, Answers, CheckContext, Earlier
+    from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext, Earlier
     from pulsar_steward.checks.placement.moves import Journey, Restarts
 
 
@@ -87,7 +87,7 @@ def _quiet(earlier: Sequence[Earlier]) -> Judgement:
     return Judgement(quiet=f"No bundle moved to and fro in the {seen}.", cannot_tell=incomplete if partial else None)
 
 
-def _shedding_words(settings: Answer) -> str:
+def _shedding_words(settings: CheckAnswer) -> str:
     """Text about the brokers' own shedding as a possible cause; indirect, as brokers do not report what they shed."""
     values: dict[str, list[str]] = {SHEDDING: [], STRATEGY: []}
     for row in settings.rows:

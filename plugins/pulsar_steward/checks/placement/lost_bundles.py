@@ -17,7 +17,7 @@ from pulsar_steward.checks.earlier import EarlierRows, window_minutes
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pulsar_steward.checks.check import Answer, Answers, CheckContext, Row
+    from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext, Row
     from pulsar_steward.checks.placement.bundle_without_owner import BundleWithoutOwnerPolicy
 
 MAX_BUNDLES = 10_000
@@ -126,7 +126,7 @@ def lost_bundles(answers: Answers, context: CheckContext[BundleWithoutOwnerPolic
             yield _held_on(rows[0], known[namespace])
 
 
-def _clients(answer: Answer) -> Mapping[tuple[str, str, datetime], tuple[int, int]]:
+def _clients(answer: CheckAnswer) -> Mapping[tuple[str, str, datetime], tuple[int, int]]:
     """Topics and clients of a bundle at the time of a snapshot; shards may each have some of its topics."""
     found: dict[tuple[str, str, datetime], tuple[int, int]] = {}
     for row in answer.rows:

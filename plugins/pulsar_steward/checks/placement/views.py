@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_steward.checks.views import View
+from pulsar_steward.checks.views import SqlView
 
 SPLIT_AT = {
     "loadBalancerNamespaceBundleMaxSessions": "most_clients",
@@ -21,7 +21,7 @@ VIEWS = (
     # the snapshot. The busiest tenth is left out of the means, or a few hot bundles would hide each other; a median
     # would not do, as where most bundles are nearly idle it is next to nothing.
     # A mean of floating point would depend on the order, so it is one of decimals.
-    View(
+    SqlView(
         "bundle_loads",
         f"""
         with weighed as (

@@ -13,7 +13,7 @@ from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import MIB
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answer, Answers, CheckContext, Row
+    from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext, Row
 
 
 class DirectMemoryPressurePolicy(Section):
@@ -57,14 +57,14 @@ def judge(answers: Answers, _: CheckContext[DirectMemoryPressurePolicy]) -> Judg
     return Judgement(quiet=_quiet(memory), cannot_tell=_missing(memory))
 
 
-def _missing(memory: Answer) -> str | None:
+def _missing(memory: CheckAnswer) -> str | None:
     silent = [row["source"] for row in memory.rows if row["percent"] is None]
     if silent:
         return f"Neither metrics nor load report tell the direct memory of {named(silent)}."
     return None if memory.rows else "No direct memory was read of any process."
 
 
-def _quiet(memory: Answer) -> str:
+def _quiet(memory: CheckAnswer) -> str:
     most = max((row["percent"] for row in memory.rows if row["percent"] is not None), default=None)
     if most is None:
         return "Nothing was judged."

@@ -19,7 +19,7 @@ from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted, seconds_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answer, Answers, CheckContext, Row
+    from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext, Row
 
 
 class GcPressurePolicy(Section):
@@ -83,7 +83,7 @@ def _missing(answers: Answers, limits: GcPressurePolicy) -> str | None:
     return None if answers["costs"].rows else "The snapshot has no garbage collection metrics."
 
 
-def _quiet(kinds: Answer) -> str:
+def _quiet(kinds: CheckAnswer) -> str:
     parts = [
         f"at most {row['most']:.1f} % of the time of {row['processes']:,} {row['source_kind']}(s)" for row in kinds.rows
     ]

@@ -24,7 +24,7 @@ from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answer, Answers, CheckContext, Row
+    from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext, Row
 
 
 class LedgerSwitchSlowPolicy(Section):
@@ -84,7 +84,7 @@ def judge(answers: Answers, _: CheckContext[LedgerSwitchSlowPolicy]) -> Judgemen
     return Judgement(quiet=_quiet(answers["switches"]), cannot_tell=_missing(answers))
 
 
-def _quiet(switches: Answer) -> str:
+def _quiet(switches: CheckAnswer) -> str:
     if not switches.rows:
         return "Nothing was judged."
     rate, most = (math.fsum(row["rate"] for row in switches.rows), max(row["slow_percent"] for row in switches.rows))

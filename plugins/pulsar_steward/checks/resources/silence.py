@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.checks.check import Question
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answer
+    from pulsar_steward.checks.check import CheckAnswer
 
 
 def silent_in(answer: str) -> Question:
@@ -20,6 +20,6 @@ def silent_in(answer: str) -> Question:
     return Question(f"select broker from brokers anti join ({heard}) using (broker) where read")
 
 
-def brokers_of(answer: Answer) -> list[str]:
+def brokers_of(answer: CheckAnswer) -> list[str]:
     """Names of the brokers, in order."""
     return [row["broker"] for row in answer.rows]

@@ -6,7 +6,7 @@ it.
 
 from __future__ import annotations
 
-from pulsar_steward.checks.views import View
+from pulsar_steward.checks.views import SqlView
 
 SWITCHES = "pulsar_ml_LedgerSwitchLatencyBuckets"
 WRITES = "pulsar_ml_LedgerAddEntryLatencyBuckets"
@@ -69,7 +69,7 @@ def latencies_of(samples: str) -> str:
 
 VIEWS = (
     # Samples that are numbers, without those of topics and namespaces, which are nearly all.
-    View(
+    SqlView(
         "process_samples",
         f"""
         select source, source_kind, series, labels_json, value from metrics
@@ -79,5 +79,5 @@ VIEWS = (
         kept=True,
     ),
     # The result of `latencies_of` for each broker of the shard.
-    View("ledger_latencies", latencies_of("metrics"), kept=True),
+    SqlView("ledger_latencies", latencies_of("metrics"), kept=True),
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from pulsar_steward.admin.members import BEHIND_FRONT_DOOR
 from pulsar_steward.admin.reader import Reader
-from pulsar_steward.cli.doctor.line import State, fine, of_error, problem, unknown
+from pulsar_steward.cli.doctor.line import LineState, fine, of_error, problem, unknown
 from pulsar_steward.cli.doctor.rights import change_lines, expiry_lines, rights, role_of
 from pulsar_steward.errors import AdminError
 from pulsar_steward.facts.load_manager import load_manager_of
@@ -78,7 +78,7 @@ def cluster_lines(
         if isinstance(told, str):
             yield fine(subject, f"answers, Pulsar {told}")
         else:
-            yield of_error(subject, told, State.PROBLEM if answering else State.UNKNOWN)
+            yield of_error(subject, told, LineState.PROBLEM if answering else LineState.UNKNOWN)
     if not answering:
         return
     with Reader(replace(once, urls=answering)) as reader:

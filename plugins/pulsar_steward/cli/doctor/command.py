@@ -8,11 +8,11 @@ import msgspec
 import typer
 from rich.text import Text
 
-from pulsar_steward.cli.access import Access, ChangeOptions
+from pulsar_steward.cli.access import ChangeOptions, ClusterAccess
 from pulsar_steward.cli.doctor.cluster import cluster_lines
 from pulsar_steward.cli.doctor.events import events_lines
 from pulsar_steward.cli.doctor.here import home_lines, ledger_lines, policy_lines, secrets_lines
-from pulsar_steward.cli.doctor.line import Line, State, exit_code, of_error
+from pulsar_steward.cli.doctor.line import Line, LineState, exit_code, of_error
 from pulsar_steward.cli.doctor.recipients import recipient_lines
 from pulsar_steward.cli.doctor.spark import package_lines, spark_lines
 from pulsar_steward.cli.ledgers import LedgerUrl, without_password
@@ -34,7 +34,11 @@ WithSpark = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Prints JSON in place of text.")]
 
-SHOWN = {State.OK: ("OK", "clear"), State.PROBLEM: ("PROBLEM", "critical"), State.UNKNOWN: ("UNKNOWN", "unknown")}
+SHOWN = {
+    LineState.OK: ("OK", "clear"),
+    LineState.PROBLEM: ("PROBLEM", "critical"),
+    LineState.UNKNOWN: ("UNKNOWN", "unknown"),
+}
 COLUMNS = 9
 
 
@@ -59,7 +63,7 @@ def doctor(  # noqa: PLR0913 - one for each option that other commands have not
     context: typer.Context,
     *,
     admin_url: AdminUrls = None,
-    access: Access,
+    access: ClusterAccess,
     change: ChangeOptions,
     cluster: ClusterName = None,
     policy: PolicyFile = None,
@@ -128,7 +132,7 @@ def _text(report: Report, columns: int, *, asked: bool) -> Iterator[Text]:
 
 def _result(lines: Sequence[Line]) -> str:
     states = [line.state for line in lines]
-    problems, unknown = states.count(State.PROBLEM), states.count(State.UNKNOWN)
+    problems, unknown = states.count(LineState.PROBLEM), states.count(LineState.UNKNOWN)
     if not problems + unknown:
         return f"RESULT: all {counted(len(lines), 'line')} are fine"
     return f"RESULT: {counted(problems, 'problem')}, {unknown} could not be looked at"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import make_url
 
-from pulsar_steward.cli.doctor.line import State, fine, of_error, problem
+from pulsar_steward.cli.doctor.line import LineState, fine, of_error, problem
 from pulsar_steward.cli.ledgers import opened_ledger, sqlite_file
 from pulsar_steward.errors import ConfigurationError, LedgerError, LedgerTampered, PolicyError
 from pulsar_steward.ledger.noted_heads import ledger_name, noted_in_file
@@ -110,7 +110,7 @@ def ledger_lines(named: str | None) -> Iterator[Line]:
             yield _private("ledger's file", file, "600", "")
         yield _verified(url)
     except LedgerTampered as error:
-        yield of_error("ledger", error, State.PROBLEM)
+        yield of_error("ledger", error, LineState.PROBLEM)
     except (LedgerError, ConfigurationError) as error:
         yield of_error("ledger", error)
     except OSError as error:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pulsar_steward.errors import StewardError
 
 
-class State(StrEnum):
+class LineState(StrEnum):
     """State of a requirement; `UNKNOWN`: it could not be checked."""
 
     OK = "ok"
@@ -34,27 +34,27 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     subject: str
-    state: State
+    state: LineState
     words: str
     remedy: str = ""
 
 
 def fine(subject: str, words: str) -> Line:
     """Result without a problem."""
-    return Line(subject=subject, state=State.OK, words=words)
+    return Line(subject=subject, state=LineState.OK, words=words)
 
 
 def problem(subject: str, words: str, remedy: str) -> Line:
     """Result with a problem."""
-    return Line(subject=subject, state=State.PROBLEM, words=words, remedy=remedy)
+    return Line(subject=subject, state=LineState.PROBLEM, words=words, remedy=remedy)
 
 
 def unknown(subject: str, words: str, remedy: str) -> Line:
     """Result of something that could not be checked."""
-    return Line(subject=subject, state=State.UNKNOWN, words=words, remedy=remedy)
+    return Line(subject=subject, state=LineState.UNKNOWN, words=words, remedy=remedy)
 
 
-def of_error(subject: str, error: StewardError, state: State = State.UNKNOWN) -> Line:
+def of_error(subject: str, error: StewardError, state: LineState = LineState.UNKNOWN) -> Line:
     """Result for an error of Steward's own, with its remedy, unless the error's message has one."""
     return Line(subject=subject, state=state, words=str(error), remedy=remedy_of(error))
 
@@ -62,4 +62,4 @@ def of_error(subject: str, error: StewardError, state: State = State.UNKNOWN) ->
 def exit_code(lines: Iterable[Line]) -> int:
     """0: all is fine, 1: there are problems, 2: something could not be looked at."""
     states = {line.state for line in lines}
-    return 2 if State.UNKNOWN in states else int(State.PROBLEM in states)
+    return 2 if LineState.UNKNOWN in states else int(LineState.PROBLEM in states)

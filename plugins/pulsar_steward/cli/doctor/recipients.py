@@ -18,7 +18,7 @@ from pulsar_steward.installed_airflow import installed_airflow
 from pulsar_steward.ledger.messages import given_up_since
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.model.units import counted
-from pulsar_steward.notify.addresses import Asked, Found
+from pulsar_steward.notify.addresses import AddressFound, Asked
 from pulsar_steward.policy.load import load_policy
 from pulsar_steward.policy.place import steward_home
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pulsar_steward.notify.addresses import Address
     from pulsar_steward.policy.notify import Recipient
 
-    Lookup = Callable[[Sequence[Asked]], Sequence[Found] | None]
+    Lookup = Callable[[Sequence[Asked]], Sequence[AddressFound] | None]
 
 SECONDS = 5
 AIRFLOW_SECONDS = 120
@@ -63,7 +63,7 @@ def recipient_lines(named: Path | None, ledger: str | None, lookup: Lookup | Non
         yield from _given_up(ledger)
 
 
-def by_airflow(asked: Sequence[Asked], seconds: float = AIRFLOW_SECONDS) -> Sequence[Found] | None:
+def by_airflow(asked: Sequence[Asked], seconds: float = AIRFLOW_SECONDS) -> Sequence[AddressFound] | None:
     """Addresses by the connections of the Airflow of this environment; None: there is none, or it does not answer."""
     if installed_airflow() is None:
         return None
@@ -75,7 +75,7 @@ def by_airflow(asked: Sequence[Asked], seconds: float = AIRFLOW_SECONDS) -> Sequ
             timeout=seconds,
             check=True,
         )
-        return msgspec.json.decode(done.stdout.strip().rpartition(b"\n")[2], type=list[Found])
+        return msgspec.json.decode(done.stdout.strip().rpartition(b"\n")[2], type=list[AddressFound])
     except (OSError, subprocess.SubprocessError, msgspec.MsgspecError):
         return None
 
@@ -94,7 +94,7 @@ def _recipients(named: Path | None) -> Iterator[tuple[str, Recipient]]:
         return
 
 
-def _recipient(subject: str, recipient: Recipient, found: Found) -> Line:
+def _recipient(subject: str, recipient: Recipient, found: AddressFound) -> Line:
     if found.trouble:
         return problem(subject, found.trouble, found.remedy)
     if found.address is None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from pulsar_steward.checks.placement.broker_load_skew import BrokerLoadSkewPolicy
-    from pulsar_steward.planners.bundles.facts import BrokerLoad
+    from pulsar_steward.planners.bundles.facts import OwnedBundlesLoad
 
 MEASURES: tuple[Callable[[Load], int], ...] = (
     lambda load: load.topics,
@@ -68,7 +68,7 @@ class LoadAssignment:
         within_percent: Distance from the mean that is near enough.
     """
 
-    def __init__(self, brokers: Sequence[BrokerLoad], policy: BrokerLoadSkewPolicy, within_percent: int) -> None:
+    def __init__(self, brokers: Sequence[OwnedBundlesLoad], policy: BrokerLoadSkewPolicy, within_percent: int) -> None:
         self.mean = {each.broker: amounts(each.mean) for each in brokers}
         self.peak = {each.broker: amounts(each.peak) for each in brokers}
         self.topics = {each.broker: each.now.topics for each in brokers}

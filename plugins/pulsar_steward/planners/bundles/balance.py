@@ -14,7 +14,7 @@ from pulsar_steward.model.plan import BROKER_DRAIN, Batch
 from pulsar_steward.model.units import counted
 from pulsar_steward.planners.base import Planner, Proposal, enumerated, placements
 from pulsar_steward.planners.bundles.assignment import LoadAssignment
-from pulsar_steward.planners.bundles.balance_search import Search
+from pulsar_steward.planners.bundles.balance_search import BalanceSearch
 from pulsar_steward.planners.bundles.facts import LoadFacts
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> P
     facts, set_aside = _free(planning)
     loads = LoadAssignment(facts.brokers, planning.policy.broker_load_skew, remedy.within_percent)
     spread, topics = loads.spread, dict(loads.topics)
-    search = Search(planning, loads, facts, batch_id(1))
+    search = BalanceSearch(planning, loads, facts, batch_id(1))
     search.run(remedy.most_moves)
     notes = (*_note_on_rest(planning, loads, search), *search.notes(), *set_aside, *_note_on_moved(facts))
     if not search.steps:
@@ -110,7 +110,7 @@ def _set_aside(flapping: list[str], claimed: list[str]) -> Iterator[str]:
         yield f"{GOAL}: those of {enumerated(claimed)} are left where they are, as this plan splits some of them."
 
 
-def _note_on_rest(planning: PlanningFacts, loads: LoadAssignment, search: Search) -> Iterator[str]:
+def _note_on_rest(planning: PlanningFacts, loads: LoadAssignment, search: BalanceSearch) -> Iterator[str]:
     remedy, rest = planning.policy.bundle_balance_remedy, loads.uneven()
     far = f"{enumerated(rest)} {'is' if len(rest) == 1 else 'are'} more than {remedy.within_percent} % from the mean"
     if not rest and not search.steps:

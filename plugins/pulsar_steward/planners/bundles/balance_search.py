@@ -22,7 +22,7 @@ COMPARED = 4
 """Emptiest targets, or fullest sources, that are tried for a broker before all others."""
 
 
-class Search:
+class BalanceSearch:
     """Moves of bundles; each lowers the spread of loads and takes its bundle out of the search, so that it ends.
 
     Attributes:

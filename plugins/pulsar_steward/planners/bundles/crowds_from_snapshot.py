@@ -11,14 +11,14 @@ from pulsar_steward.model.bundles import position_of
 from pulsar_steward.model.tables import BUNDLES, CONFIGURATION, TOPICS
 from pulsar_steward.model.units import MIB
 from pulsar_steward.planners.bundles.columns import FIGURES, loads, of_bundles, whole, without_heartbeats
-from pulsar_steward.planners.bundles.facts import BrokerLimits, Busy, CrowdedNamespace, Load, SplitCandidate, TopicFact
+from pulsar_steward.planners.bundles.facts import BrokerLimits, Busy, Load, NamespaceToSplit, SplitCandidate, TopicFact
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
-    from pulsar_steward.planners.bundles.facts import Trouble
+    from pulsar_steward.planners.bundles.facts import BundleTrouble
     from pulsar_steward.policy.schema import Policy
     from pulsar_steward.snapshots.read import Snapshot
 
@@ -33,7 +33,9 @@ LIMITS = {
 """Brokers' settings for splitting by themselves, and their fields in `BrokerLimits`."""
 
 
-def crowds_of(snapshot: Snapshot, troubles: Mapping[str, Trouble], policy: Policy) -> tuple[CrowdedNamespace, ...]:
+def crowds_of(
+    snapshot: Snapshot, troubles: Mapping[str, BundleTrouble], policy: Policy
+) -> tuple[NamespaceToSplit, ...]:
     """The namespaces with these troubles, with the bundles that may have to be split.
 
     Raises:
@@ -47,7 +49,7 @@ def crowds_of(snapshot: Snapshot, troubles: Mapping[str, Trouble], policy: Polic
     suspects = [(name, suspect) for name, crowd in sorted(found.items()) for suspect in crowd.suspects]
     known = _known(snapshot, suspects)
     return tuple(
-        CrowdedNamespace(
+        NamespaceToSplit(
             namespace=name,
             bundles=crowd.bundles,
             topics=crowd.topics,
@@ -96,7 +98,7 @@ def broker_limits(snapshot: Snapshot, brokers: Collection[str]) -> dict[str, Bro
     return {broker: BrokerLimits(**found[broker]) for broker in sorted(found)}
 
 
-def _crowd(rows: list[SplitCandidate], name: str, trouble: Trouble, policy: Policy) -> CrowdedNamespace:
+def _crowd(rows: list[SplitCandidate], name: str, trouble: BundleTrouble, policy: Policy) -> NamespaceToSplit:
     remedy, skew = policy.bundle_split_remedy, policy.for_namespace(name).bundle_topic_skew
     rows = sorted(rows, key=lambda row: (-row.load.topics, row.bundle))
     topics = sum(row.load.topics for row in rows)
@@ -105,7 +107,7 @@ def _crowd(rows: list[SplitCandidate], name: str, trouble: Trouble, policy: Poli
     least = min(skew.warning_topics_per_bundle, by_mean) * (100 - remedy.room_percent) // 100
     full = [row for row in rows[: remedy.most_splits] if row.load.topics >= max(least, remedy.least_topics)]
     chosen = {row.bundle for row in (full if trouble.by_topics else ())} | trouble.hot
-    return CrowdedNamespace(
+    return NamespaceToSplit(
         namespace=name,
         bundles=len(rows),
         topics=topics,

@@ -10,7 +10,7 @@ from pulsar_steward.model.numbering import batch_id
 from pulsar_steward.model.plan import BROKER_DRAIN, Batch
 from pulsar_steward.model.units import counted
 from pulsar_steward.planners.base import Planner, Proposal, enumerated, placements
-from pulsar_steward.planners.bundles.drain_search import Search
+from pulsar_steward.planners.bundles.drain_search import DrainSearch
 from pulsar_steward.planners.bundles.room import Room
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> P
     if shortages := "; ".join(room.shortages()):
         short = f"{GOAL}: nothing is moved from {enumerated(sources)}, as the others have no room: {shortages}."
         return Proposal(notes=(*notes, short))
-    search = Search(planning, room, facts)
+    search = DrainSearch(planning, room, facts)
     batches = tuple(_batches(search, sources, findings))
     return Proposal(
         batches=batches, notes=(*notes, *search.notes(), *_notes_on_idle(facts), *_notes_on_shedding(planning))
@@ -59,7 +59,7 @@ def _too_many(planning: PlanningFacts, marked: list[str], listed: list[str]) -> 
     )
 
 
-def _batches(search: Search, sources: list[str], findings: tuple[Finding, ...]) -> Iterator[Batch]:
+def _batches(search: DrainSearch, sources: list[str], findings: tuple[Finding, ...]) -> Iterator[Batch]:
     """Each broker's batches in order; titles sort as they are to be carried out."""
     for source in sorted(sources):
         before = dict(search.topics)

@@ -31,14 +31,14 @@ SYSTEM = "pulsar/"
 """Tenant of Pulsar's own namespaces."""
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class DrainPart(msgspec.Struct, frozen=True, kw_only=True):
     """The steps of one batch, and the topics of every broker once they are done."""
 
     steps: tuple[Step, ...]
     topics: dict[str, int]
 
 
-class Search:
+class DrainSearch:
     """Moves of the bundles of draining brokers, each to the emptiest broker that has room and that no guard vetoes."""
 
     def __init__(self, planning: PlanningFacts, room: Room, facts: DrainFacts) -> None:
@@ -59,7 +59,7 @@ class Search:
         """Topics of every broker, as the moves so far leave them."""
         return self._room.topics
 
-    def batches(self, source: str) -> Iterator[Part]:
+    def batches(self, source: str) -> Iterator[DrainPart]:
         """The moves of a broker's bundles, in batches that a person can approve."""
         steps: list[Step] = []
         leaving = self._in_order(source)
@@ -86,9 +86,9 @@ class Search:
                 " (broker_drain_remedy.most_batches)."
             )
 
-    def _part(self, steps: list[Step]) -> Part:
+    def _part(self, steps: list[Step]) -> DrainPart:
         self._left -= 1
-        return Part(steps=tuple(steps), topics=dict(self._room.topics))
+        return DrainPart(steps=tuple(steps), topics=dict(self._room.topics))
 
     def _in_order(self, source: str) -> list[PlacedBundle]:
         """Coordinators first, the most first; then the heaviest bundles, as they need room most; Pulsar's own last."""

@@ -10,7 +10,7 @@ import msgspec
 from pulsar_steward.checks.placement.bundle_topic_skew import FEW_BUNDLES
 from pulsar_steward.model.topics import partitioned_topic
 from pulsar_steward.model.units import MEGABYTE, counted, throughput_in_words
-from pulsar_steward.planners.bundles.facts import BrokerLimits, Busy, CrowdedNamespace, Load, TopicFact
+from pulsar_steward.planners.bundles.facts import BrokerLimits, Busy, Load, NamespaceToSplit, TopicFact
 from pulsar_steward.policy.schema import Policy
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Excess(msgspec.Struct, frozen=True):
         return f"{self.measure.words(self.amount)}, of which {self.measure.words(self.limit)} are too many in one"
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class BundleLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits of the bundles of one namespace; they depend on the number of bundles, which grows with every split.
 
     Attributes:
@@ -80,7 +80,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         cluster: The cluster's policy, for the rest.
     """
 
-    crowd: CrowdedNamespace
+    crowd: NamespaceToSplit
     by_topics: bool
     hot: frozenset[str]
     busy: Busy

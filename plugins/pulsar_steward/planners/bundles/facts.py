@@ -63,7 +63,7 @@ class TopicFact(msgspec.Struct, frozen=True, gc=False):
         return self.producers + self.consumers
 
 
-class Trouble(msgspec.Struct, frozen=True, kw_only=True):
+class BundleTrouble(msgspec.Struct, frozen=True, kw_only=True):
     """Summary of the findings about too large bundles of one namespace.
 
     Attributes:
@@ -93,7 +93,7 @@ class SplitCandidate(msgspec.Struct, frozen=True, kw_only=True):
     topics: tuple[TopicFact, ...] = ()
 
 
-class CrowdedNamespace(msgspec.Struct, frozen=True, kw_only=True):
+class NamespaceToSplit(msgspec.Struct, frozen=True, kw_only=True):
     """A namespace with bundles that may have to be split.
 
     Attributes:
@@ -166,7 +166,7 @@ class PlacedBundle(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.namespace}/{self.bundle}"
 
 
-class BrokerLoad(msgspec.Struct, frozen=True, kw_only=True):
+class OwnedBundlesLoad(msgspec.Struct, frozen=True, kw_only=True):
     """Load of a broker's bundles, those that moved lately at their present owner; heartbeats are left out."""
 
     broker: str
@@ -188,7 +188,7 @@ class LoadFacts(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     snapshots: int
-    brokers: tuple[BrokerLoad, ...] = ()
+    brokers: tuple[OwnedBundlesLoad, ...] = ()
     stays: tuple[PlacedBundle, ...] = ()
     moved: int = 0
     allowed: dict[str, tuple[str, ...]] = {}
@@ -213,7 +213,7 @@ class DrainFacts(msgspec.Struct, frozen=True, kw_only=True):
         allowed: Brokers that isolation policies leave to a namespace of `leaving`, where they do not leave all of them.
     """
 
-    brokers: tuple[BrokerLoad, ...] = ()
+    brokers: tuple[OwnedBundlesLoad, ...] = ()
     resources: dict[str, Usage] = {}
     leaving: dict[str, PlacedBundle] = {}
     idle: dict[str, int] = {}
@@ -245,7 +245,7 @@ class BundleFacts(msgspec.Struct, frozen=True, kw_only=True):
         splits_keep_clients: True if clients are known to stay connected while their bundle is split.
     """
 
-    crowds: tuple[CrowdedNamespace, ...] = ()
+    crowds: tuple[NamespaceToSplit, ...] = ()
     busy: Busy = Busy()
     limits: dict[str, BrokerLimits] = {}
     load: LoadFacts | None = None

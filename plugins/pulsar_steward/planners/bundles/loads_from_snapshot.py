@@ -14,7 +14,7 @@ from pulsar_steward.model.tables import BUNDLES, NAMESPACES
 from pulsar_steward.planners.bundles.assignment import LoadAssignment
 from pulsar_steward.planners.bundles.balance import PLANNER as BUNDLE_BALANCE
 from pulsar_steward.planners.bundles.columns import FIGURES, loads, without_heartbeats
-from pulsar_steward.planners.bundles.facts import BrokerLoad, Load, LoadFacts, PlacedBundle
+from pulsar_steward.planners.bundles.facts import Load, LoadFacts, OwnedBundlesLoad, PlacedBundle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -109,7 +109,7 @@ def bundles_over_time(looked: Sequence[Snapshot]) -> pa.Table:
     return pa.table({**columns, "stayed": stayed})
 
 
-def broker_loads(bundles: pa.Table, brokers: Sequence[str]) -> Iterator[BrokerLoad]:
+def broker_loads(bundles: pa.Table, brokers: Sequence[str]) -> Iterator[OwnedBundlesLoad]:
     """The load of each of these brokers, by what it owns now."""
     names = [f"{view}_{field}" for view in VIEWS for field in FIELDS]
     summed = bundles.group_by("owner").aggregate([(name, "sum") for name in names])
@@ -117,10 +117,10 @@ def broker_loads(bundles: pa.Table, brokers: Sequence[str]) -> Iterator[BrokerLo
     for broker in brokers:
         row = known.get(broker, {})
         views = {view: Load(**{field: row.get(f"{view}_{field}_sum") or 0 for field in FIELDS}) for view in VIEWS}
-        yield BrokerLoad(broker=broker, **views)
+        yield OwnedBundlesLoad(broker=broker, **views)
 
 
-def _stays(bundles: pa.Table, brokers: Sequence[BrokerLoad], policy: Policy) -> Iterator[PlacedBundle]:
+def _stays(bundles: pa.Table, brokers: Sequence[OwnedBundlesLoad], policy: Policy) -> Iterator[PlacedBundle]:
     """Bundles that a lookup could have loaded elsewhere: with a topic, and on a broker that has more than its share."""
     if not brokers:
         return

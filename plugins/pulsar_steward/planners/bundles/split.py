@@ -10,9 +10,9 @@ from pulsar_steward.model.numbering import batch_id
 from pulsar_steward.model.plan import Batch
 from pulsar_steward.model.units import counted
 from pulsar_steward.planners.base import Planner, Proposal
-from pulsar_steward.planners.bundles.excess import Limits
-from pulsar_steward.planners.bundles.facts import Trouble, is_business
-from pulsar_steward.planners.bundles.split_search import Search
+from pulsar_steward.planners.bundles.excess import BundleLimits
+from pulsar_steward.planners.bundles.facts import BundleTrouble, is_business
+from pulsar_steward.planners.bundles.split_search import SplitSearch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,7 +31,7 @@ def propose(planning: PlanningFacts, goal: str, findings: tuple[Finding, ...]) -
     if crowd is None:
         return Proposal(notes=(f"{goal}: no split is proposed, as its bundles are not in the snapshot.",))
     trouble = _trouble(findings)
-    limits = Limits(
+    limits = BundleLimits(
         crowd=crowd,
         by_topics=trouble.by_topics,
         hot=trouble.hot,
@@ -40,7 +40,7 @@ def propose(planning: PlanningFacts, goal: str, findings: tuple[Finding, ...]) -
         policy=planning.policy.for_namespace(goal),
         cluster=planning.policy,
     )
-    search = Search(planning, limits, batch_id(1))
+    search = SplitSearch(planning, limits, batch_id(1))
     search.run()
     notes = (*search.notes(), *_rest(search, limits))
     if not search.steps:
@@ -61,15 +61,15 @@ def propose(planning: PlanningFacts, goal: str, findings: tuple[Finding, ...]) -
     return Proposal(batches=(batch,), notes=notes)
 
 
-def troubles(findings: Iterable[Finding]) -> dict[str, Trouble]:
+def troubles(findings: Iterable[Finding]) -> dict[str, BundleTrouble]:
     """The trouble of each business namespace that findings ask to be split, in order of name."""
     return {name: _trouble(found) for name, found in PLANNER.answered(findings).items()}
 
 
-def _trouble(findings: Iterable[Finding]) -> Trouble:
+def _trouble(findings: Iterable[Finding]) -> BundleTrouble:
     hot = {each.subject.rpartition("/")[2] for each in findings if each.check_id == HOT_BUNDLE.check_id}
     by_topics = any(each.check_id == BUNDLE_TOPIC_SKEW.check_id for each in findings)
-    return Trouble(by_topics=by_topics, hot=frozenset(hot))
+    return BundleTrouble(by_topics=by_topics, hot=frozenset(hot))
 
 
 def _namespace(finding: Finding) -> str | None:
@@ -79,7 +79,7 @@ def _namespace(finding: Finding) -> str | None:
     return namespace if is_business(namespace) else None
 
 
-def _rest(search: Search, limits: Limits) -> Iterator[str]:
+def _rest(search: SplitSearch, limits: BundleLimits) -> Iterator[str]:
     """A note on what stays too full, measured by the check itself."""
     if not limits.by_topics:
         return

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pulsar_steward.model.bundles import BundleRange
-    from pulsar_steward.planners.bundles.excess import Dominant, Limits
+    from pulsar_steward.planners.bundles.excess import BundleLimits, Dominant
     from pulsar_steward.planners.bundles.facts import SplitCandidate
     from pulsar_steward.planners.planning_facts import PlanningFacts
 
@@ -28,14 +28,14 @@ NO_WAY_BACK = (
 )
 
 
-class Search:
+class SplitSearch:
     """The namespace's parts, and the steps that make them; ends, as every split leaves fewer topics in both halves.
 
     Attributes:
         steps: The splits, in the order in which they run.
     """
 
-    def __init__(self, planning: PlanningFacts, limits: Limits, batch: str) -> None:
+    def __init__(self, planning: PlanningFacts, limits: BundleLimits, batch: str) -> None:
         self._planning = planning
         self._limits = limits
         self._batch = batch

@@ -43,7 +43,7 @@ class BacklogSample(msgspec.Struct, frozen=True, kw_only=True):
         return sum(backlog - limit_bytes * 9 // 10 for backlog in self.backlogs[: self.over(limit_bytes)])
 
 
-class TopicFact(msgspec.Struct, frozen=True, kw_only=True):
+class TopicSettings(msgspec.Struct, frozen=True, kw_only=True):
     """A topic with settings of its own that a finding is about.
 
     Attributes:

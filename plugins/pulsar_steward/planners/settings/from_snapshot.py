@@ -28,7 +28,7 @@ from pulsar_steward.planners.settings.backlogs import (
     waiting_subscriptions,
 )
 from pulsar_steward.planners.settings.delays import PLANNER as DELAYS
-from pulsar_steward.planners.settings.facts import MAX_BACKLOGS, BacklogSample, FullTopic, NamespaceFact, TopicFact
+from pulsar_steward.planners.settings.facts import MAX_BACKLOGS, BacklogSample, FullTopic, NamespaceFact, TopicSettings
 from pulsar_steward.planners.settings.nearly_full import PLANNER as NEARLY_FULL
 from pulsar_steward.planners.settings.targets import ANSWERED, is_of_topic, may_need_more, namespace_of
 
@@ -153,7 +153,7 @@ def _figures(findings: Iterable[Finding], name: str, check: Check) -> list[Findi
     return [msgspec.convert(each.figures, FindingFigures) for each in ours]
 
 
-def topic_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[TopicFact, ...]:
+def topic_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[TopicSettings, ...]:
     """Facts of the topics with settings of their own that findings about settings name, by name.
 
     Raises:
@@ -174,7 +174,7 @@ def topic_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[TopicF
     looks = [_backlogs(each, namespaces) for each in (snapshot, *snapshot.earlier(LOOK_BACK))]
     delayed = snapshot.table(METRICS, ["topic", "value"], [("series", "=", DELAYED_SERIES)])
     return tuple(
-        TopicFact(
+        TopicSettings(
             subject=name,
             topic=(base := partitioned_topic(name)),
             namespace=row["namespace"],

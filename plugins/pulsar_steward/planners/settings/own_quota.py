@@ -21,7 +21,7 @@ from pulsar_steward.planners.snapshot_facts import guarded
 if TYPE_CHECKING:
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.planners.planning_facts import PlanningFacts
-    from pulsar_steward.planners.settings.facts import TopicFact
+    from pulsar_steward.planners.settings.facts import TopicSettings
     from pulsar_steward.policy.remedies import BacklogQuotaRemedy
 
 
@@ -61,7 +61,7 @@ def _cases(planning: PlanningFacts, findings: tuple[Finding, ...]) -> dict[str, 
     return cases
 
 
-def _answer(fact: TopicFact, remedy: BacklogQuotaRemedy) -> ProposedQuota | None:
+def _answer(fact: TopicSettings, remedy: BacklogQuotaRemedy) -> ProposedQuota | None:
     """None: it has a quota of its own, retains no more than its namespace, or needs no more than its quota."""
     common, kept = fact.inherited.get(SettingName.SIZE_QUOTA), fact.own.get(SettingName.RETENTION)
     if SettingName.SIZE_QUOTA in fact.own or not isinstance(common, BacklogQuota) or not isinstance(kept, Retention):
@@ -82,7 +82,7 @@ def _answer(fact: TopicFact, remedy: BacklogQuotaRemedy) -> ProposedQuota | None
     return ProposedQuota(msgspec.structs.replace(common, limit_bytes=limit), words)
 
 
-def retains_more(fact: TopicFact, own: Retention) -> bool:
+def retains_more(fact: TopicSettings, own: Retention) -> bool:
     """True if a topic retains more than its namespace in size, which is what bounds a size quota."""
     common = fact.inherited.get(SettingName.RETENTION)
     if not isinstance(common, Retention):
@@ -90,7 +90,7 @@ def retains_more(fact: TopicFact, own: Retention) -> bool:
     return common.megabytes >= 0 and (own.megabytes < 0 or own.megabytes > common.megabytes)
 
 
-def _step(planning: PlanningFacts, fact: TopicFact, quota: BacklogQuota, why: str, number: int) -> Step:
+def _step(planning: PlanningFacts, fact: TopicSettings, quota: BacklogQuota, why: str, number: int) -> Step:
     change = ChangeSetting(
         namespace=fact.namespace, topic=fact.topic, name=SettingName.SIZE_QUOTA, before=None, after=quota
     )
@@ -109,7 +109,7 @@ def _step(planning: PlanningFacts, fact: TopicFact, quota: BacklogQuota, why: st
     return guarded(step, planning, place_in_run=number, holder=fact)
 
 
-def _common(fact: TopicFact) -> int:
+def _common(fact: TopicSettings) -> int:
     quota = fact.inherited.get(SettingName.SIZE_QUOTA)
     return quota.limit_bytes if isinstance(quota, BacklogQuota) else -1
 

@@ -8,14 +8,14 @@ import msgspec
 
 from pulsar_steward.model.setting import BacklogQuota
 from pulsar_steward.model.units import HOUR, MIB, bytes_in_words, counted
-from pulsar_steward.planners.settings.facts import TopicFact
+from pulsar_steward.planners.settings.facts import TopicSettings
 
 if TYPE_CHECKING:
     from pulsar_steward.planners.settings.facts import NamespaceFact
     from pulsar_steward.policy.remedies import BacklogQuotaRemedy
 
 
-class Sum(msgspec.Struct, frozen=True):
+class SizeSum(msgspec.Struct, frozen=True):
     """A size, and its sum as text."""
 
     bytes: int
@@ -29,12 +29,12 @@ class ProposedQuota(msgspec.Struct, frozen=True):
     words: str
 
 
-def needed(fact: NamespaceFact | TopicFact, remedy: BacklogQuotaRemedy) -> Sum:
+def needed(fact: NamespaceFact | TopicSettings, remedy: BacklogQuotaRemedy) -> SizeSum:
     """The room that a topic's backlog needs: for an outage of its consumers, and for more than was ever seen."""
     outage = int(fact.busiest_bytes_per_second * remedy.survive_outage_hours * HOUR)
     peak = fact.peak * (100 + remedy.peak_headroom_percent) // 100
-    snapshots = fact.snapshots if isinstance(fact, TopicFact) else len(fact.looks)
-    who = "its busiest partition" if isinstance(fact, TopicFact) else "the busiest topic"
+    snapshots = fact.snapshots if isinstance(fact, TopicSettings) else len(fact.looks)
+    who = "its busiest partition" if isinstance(fact, TopicSettings) else "the busiest topic"
     least = remedy.minimum_megabytes * MIB
     largest = max(outage, peak, least)
     whole = -(-largest // MIB) * MIB
@@ -44,7 +44,7 @@ def needed(fact: NamespaceFact | TopicFact, remedy: BacklogQuotaRemedy) -> Sum:
         f" {counted(snapshots, 'snapshot')} {bytes_in_words(fact.peak)} + {remedy.peak_headroom_percent} % ="
         f" {bytes_in_words(peak)}, and at least {bytes_in_words(least)}"
     )
-    return Sum(whole, words)
+    return SizeSum(whole, words)
 
 
 def below(limit: int, margin_percent: int) -> int:

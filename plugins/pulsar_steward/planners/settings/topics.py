@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.planners.planning_facts import PlanningFacts
-    from pulsar_steward.planners.settings.facts import TopicFact
+    from pulsar_steward.planners.settings.facts import TopicSettings
 
 
 def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> Proposal:
     """A batch for each namespace of such topics; not where its own settings change in the same plan."""
     facts = {fact.subject: fact for fact in planning.topics}
-    by_namespace: dict[str, list[tuple[TopicFact, Finding]]] = defaultdict(list)
+    by_namespace: dict[str, list[tuple[TopicSettings, Finding]]] = defaultdict(list)
     notes = []
     for finding in findings:
         fact = facts.get(finding.subject)
@@ -48,7 +48,7 @@ def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> P
     return Proposal(batches=batches, notes=tuple(notes))
 
 
-def _objection(fact: TopicFact, planning: PlanningFacts) -> str | None:
+def _objection(fact: TopicSettings, planning: PlanningFacts) -> str | None:
     """The reason why a topic's quota is not lowered."""
     change = _change(fact, planning)
     if change is None:
@@ -62,7 +62,7 @@ def _objection(fact: TopicFact, planning: PlanningFacts) -> str | None:
     return reasons_against(_step(planning, fact, change, 1)) or None
 
 
-def _change(fact: TopicFact, planning: PlanningFacts) -> ChangeSetting | None:
+def _change(fact: TopicSettings, planning: PlanningFacts) -> ChangeSetting | None:
     """The change that lowers a topic's quota; None: it has none, or it is below the retention already."""
     quota, kept = fact.own.get(SettingName.SIZE_QUOTA), {**fact.inherited, **fact.own}.get(SettingName.RETENTION)
     if not isinstance(quota, BacklogQuota) or not isinstance(kept, Retention) or kept.megabytes <= 0:
@@ -79,7 +79,7 @@ def _change(fact: TopicFact, planning: PlanningFacts) -> ChangeSetting | None:
     )
 
 
-def _batch(planning: PlanningFacts, namespace: str, known: Sequence[tuple[TopicFact, Finding]]) -> Batch:
+def _batch(planning: PlanningFacts, namespace: str, known: Sequence[tuple[TopicSettings, Finding]]) -> Batch:
     of_topic = {fact.topic: fact for fact, _ in known}  # partitions of one topic have one setting
     changes = [(fact, change) for _, fact in sorted(of_topic.items()) if (change := _change(fact, planning))]
     steps = tuple(_step(planning, fact, change, number) for number, (fact, change) in enumerate(changes, start=1))
@@ -92,7 +92,7 @@ def _batch(planning: PlanningFacts, namespace: str, known: Sequence[tuple[TopicF
     )
 
 
-def _step(planning: PlanningFacts, fact: TopicFact, change: ChangeSetting, number: int) -> Step:
+def _step(planning: PlanningFacts, fact: TopicSettings, change: ChangeSetting, number: int) -> Step:
     margin = planning.policy.backlog_quota_remedy.retention_margin_percent
     step = Step(
         step_id=step_id(batch_id(1), number),

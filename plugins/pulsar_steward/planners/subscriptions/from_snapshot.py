@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MOVED = ("last_consumed_milliseconds", "last_acked_milliseconds")
 
 
-class FindingFigures(msgspec.Struct, frozen=True, kw_only=True):
+class AbandonedFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Figures of a finding about an abandoned subscription."""
 
     since_epoch_seconds: int
@@ -41,7 +41,7 @@ def subscription_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple
         SnapshotError: If a table cannot be read.
     """
     named = {
-        each.subject: msgspec.convert(each.figures, FindingFigures)
+        each.subject: msgspec.convert(each.figures, AbandonedFigures)
         for each in findings
         if each.check_id == SUBSCRIPTION_ABANDONED.check_id and each.severity.rank >= Severity.WARNING.rank
     }

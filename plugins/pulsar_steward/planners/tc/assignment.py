@@ -6,7 +6,7 @@ from bisect import bisect_left, insort
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from pulsar_steward.planners.tc.parts import CoordinatorPart, Rank, Split, split_of
+from pulsar_steward.planners.tc.parts import CoordinatorPart, PartSplit, Rank, split_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -28,14 +28,14 @@ class CoordinatorAssignment:
         self.loads = dict(loads)
         self.parts = {part.rank: part for part in parts}
         self.where = {rank: part.home for rank, part in self.parts.items()}
-        self.splits: list[Split] = []
+        self.splits: list[PartSplit] = []
         self._held: dict[str, list[Rank]] = {broker: [] for broker in self.loads}
         for rank in sorted(self.parts):
             self._held[self.where[rank]].append(rank)
         self._targets = sorted((self.loads[broker], broker) for broker in targets)
         self._sources = sorted((-load, broker) for broker, load in self.loads.items())
         self._may_take = frozenset(targets)
-        self._cut: dict[Rank, Split | None] = {}
+        self._cut: dict[Rank, PartSplit | None] = {}
 
     @property
     def fullest(self) -> str:
@@ -88,18 +88,18 @@ class CoordinatorAssignment:
         self._load(source, -rank[0])
         self._load(target, rank[0])
 
-    def cuts(self, broker: str) -> list[Split]:
+    def cuts(self, broker: str) -> list[PartSplit]:
         """The splits that the parts on a broker allow."""
         return [split for rank in self._held[broker] if (split := self._split_of(rank))]
 
-    def split(self, split: Split) -> None:
+    def split(self, split: PartSplit) -> None:
         """Puts the halves of a part where the part is; a half without coordinators is no longer looked at."""
         broker = self._take(split.part.rank)
         for half in split.placed:
             self._put(half, broker)
         self.splits.append(split)
 
-    def join(self, split: Split) -> None:
+    def join(self, split: PartSplit) -> None:
         """Takes back a split whose halves came to lie on one broker, as it would only disturb clients."""
         halves = [half.rank for half in split.placed]
         brokers = {self.where.get(rank) for rank in halves}
@@ -128,7 +128,7 @@ class CoordinatorAssignment:
         if broker in self._may_take:
             _replace(self._targets, (before, broker), (before + more, broker))
 
-    def _split_of(self, rank: Rank) -> Split | None:
+    def _split_of(self, rank: Rank) -> PartSplit | None:
         if rank not in self._cut:
             self._cut[rank] = split_of(self.parts[rank])
         return self._cut[rank]

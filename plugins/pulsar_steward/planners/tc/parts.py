@@ -42,7 +42,7 @@ class CoordinatorPart(msgspec.Struct, frozen=True, kw_only=True):
         return len(self.coordinators), self.producers + self.consumers, self.range.lower, self.range.upper
 
 
-class Split(msgspec.Struct, frozen=True):
+class PartSplit(msgspec.Struct, frozen=True):
     """A part and the two that a split makes of it; one of the halves may hold no coordinator."""
 
     part: CoordinatorPart
@@ -67,7 +67,7 @@ def part_of(bundle: TcBundle, home: str) -> CoordinatorPart:
     )
 
 
-def split_of(part: CoordinatorPart) -> Split | None:
+def split_of(part: CoordinatorPart) -> PartSplit | None:
     """The halves that ``topic_count_equally_divide`` makes of a part; None: it would part nothing."""
     if len(part.coordinators) < 2:  # noqa: PLR2004 - one coordinator cannot be parted
         return None
@@ -75,7 +75,7 @@ def split_of(part: CoordinatorPart) -> Split | None:
     if ranges is None:
         return None
     lower, upper = (_half_of(part, half) for half in ranges)
-    return Split(part, (lower, upper)) if lower.positions and upper.positions else None
+    return PartSplit(part, (lower, upper)) if lower.positions and upper.positions else None
 
 
 def _half_of(part: CoordinatorPart, half: BundleRange) -> CoordinatorPart:

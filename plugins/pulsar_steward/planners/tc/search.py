@@ -20,7 +20,7 @@ from pulsar_steward.planners.tc.assignment import CoordinatorAssignment, best_to
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pulsar_steward.planners.tc.parts import Rank, Split
+    from pulsar_steward.planners.tc.parts import PartSplit, Rank
 
 WORTH_A_MOVE = 2
 """The least difference between two brokers that a move can lower."""
@@ -151,7 +151,7 @@ def _split_one(placement: CoordinatorAssignment) -> bool:
     return False
 
 
-def _split_order(split: Split, difference: int) -> tuple[int, int, tuple[int, ...]]:
+def _split_order(split: PartSplit, difference: int) -> tuple[int, int, tuple[int, ...]]:
     counts = [len(half.coordinators) for half in split.placed]
     best = max(max(gain(count, difference), 0) for count in counts)
     return -best, min(counts), split.part.rank[1:]

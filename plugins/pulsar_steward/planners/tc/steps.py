@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pulsar_steward.model.bundles import BundleRange
     from pulsar_steward.planners.planning_facts import PlanningFacts
     from pulsar_steward.planners.tc.assignment import CoordinatorAssignment
-    from pulsar_steward.planners.tc.parts import Split
+    from pulsar_steward.planners.tc.parts import PartSplit
 
 NO_WAY_BACK = (
     "A split cannot be undone: Pulsar does not join bundles again. Who holds how many coordinators can be brought back"
@@ -32,7 +32,7 @@ NO_WAY_BACK = (
 )
 
 
-class Move(msgspec.Struct, frozen=True):
+class PartMove(msgspec.Struct, frozen=True):
     """A part's move from its home to its one target, with the coordinators of both brokers right before.
 
     Attributes:
@@ -73,7 +73,7 @@ def steps_towards(
     return tuple(steps)
 
 
-def moves_in_order(loads: Mapping[str, int], placement: CoordinatorAssignment) -> Iterator[Move]:
+def moves_in_order(loads: Mapping[str, int], placement: CoordinatorAssignment) -> Iterator[PartMove]:
     """A move for each part that ends elsewhere than at home.
 
     Args:
@@ -88,7 +88,7 @@ def moves_in_order(loads: Mapping[str, int], placement: CoordinatorAssignment) -
         if not waiting[way]:
             del waiting[way]
         source, target = way
-        yield Move(part, target, now[source], now[target])
+        yield PartMove(part, target, now[source], now[target])
         now[source] -= len(part.coordinators)
         now[target] += len(part.coordinators)
 
@@ -112,7 +112,7 @@ def _after(part: CoordinatorPart, cut_by: dict[BundleRange, str]) -> tuple[str, 
     return (cut_by[part.range],) if part.range in cut_by else ()
 
 
-def _split_step(split: Split, name: str, after: tuple[str, ...]) -> Step:
+def _split_step(split: PartSplit, name: str, after: tuple[str, ...]) -> Step:
     part = split.part
     lower, upper = split.halves
     return Step(
@@ -135,7 +135,7 @@ def _split_step(split: Split, name: str, after: tuple[str, ...]) -> Step:
     )
 
 
-def move_step(move: Move, name: str, after: tuple[str, ...] = ()) -> Step:
+def move_step(move: PartMove, name: str, after: tuple[str, ...] = ()) -> Step:
     """The step that moves a part, without results of guards.
 
     Args:

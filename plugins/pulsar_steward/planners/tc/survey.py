@@ -12,7 +12,7 @@ from pulsar_steward.model.units import counted
 from pulsar_steward.planners.base import Vetoed, enumerated
 from pulsar_steward.planners.snapshot_facts import guarded
 from pulsar_steward.planners.tc.parts import CoordinatorPart, part_of
-from pulsar_steward.planners.tc.steps import Move, move_step
+from pulsar_steward.planners.tc.steps import PartMove, move_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -89,7 +89,7 @@ def _is_held(
     target = next((broker for broker in targets if broker != part.home), None)
     if target is None:
         return False
-    move = Move(part, target, loads[part.home], loads[target])
+    move = PartMove(part, target, loads[part.home], loads[target])
     step = guarded(move_step(move, step_id(batch_id(1), 1)), planning, whole=part.bundle)
     return held_back.holds(step, str(part.range))
 

@@ -16,8 +16,8 @@ from pulsar_steward.report.checkup.document import (
     About,
     CheckReport,
     Checkup,
+    CheckupOutcome,
     Counts,
-    Outcome,
     Unread,
 )
 from pulsar_steward.report.checkup.measures.gather import measures_of
@@ -63,11 +63,11 @@ def checkup_of(snapshot: Snapshot, plan: Plan, policy: Policy, logs: LogsRead | 
     )
 
 
-def outcome_of(counts: Counts) -> Outcome:
+def outcome_of(counts: Counts) -> CheckupOutcome:
     """Overall outcome: information is no problem, but without any check that is clear, health is not known."""
     if counts.critical or counts.warning:
-        return Outcome.FINDINGS
-    return Outcome.HEALTHY if counts.checks_clear else Outcome.COULD_NOT_LOOK
+        return CheckupOutcome.FINDINGS
+    return CheckupOutcome.HEALTHY if counts.checks_clear else CheckupOutcome.COULD_NOT_LOOK
 
 
 def counts_of(checks: Sequence[CheckReport]) -> Counts:

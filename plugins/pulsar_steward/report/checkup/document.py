@@ -20,7 +20,7 @@ FORMAT: Literal["pulsar-steward/checkup"] = "pulsar-steward/checkup"
 VERSION: Literal[1] = 1
 
 
-class Outcome(StrEnum):
+class CheckupOutcome(StrEnum):
     """Result of a check-up as a whole."""
 
     HEALTHY = "healthy"
@@ -30,7 +30,7 @@ class Outcome(StrEnum):
     @property
     def exit_code(self) -> int:
         """Exit code of the command line: 0, 1 and 2."""
-        return list(Outcome).index(self)
+        return list(CheckupOutcome).index(self)
 
 
 class Unread(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,7 +129,7 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
     version: Annotated[Literal[1], Meta(description="rises when a field goes or changes its meaning")]
     steward_version: str
     policy_digest: Annotated[str, Meta(description="SHA-256 of the thresholds and limits that were in force")]
-    outcome: Annotated[Outcome, Meta(description="healthy (exit code 0), findings (1) or could not look (2)")]
+    outcome: Annotated[CheckupOutcome, Meta(description="healthy (exit code 0), findings (1) or could not look (2)")]
     about: About
     counts: Counts
     checks: tuple[CheckReport, ...]

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from pulsar_steward.model.finding import Outlook, Severity
 from pulsar_steward.model.units import counted, time_in_words
-from pulsar_steward.report.checkup.document import Outcome
+from pulsar_steward.report.checkup.document import CheckupOutcome
 from pulsar_steward.report.checkup.text import STYLES, bullets, fitting, heading, numbered, wrapped
 
 if TYPE_CHECKING:
@@ -60,14 +60,14 @@ def lines(checkup: Checkup, width: int, *, verbose: bool = False) -> Iterator[Te
 def verdict(checkup: Checkup) -> str:
     """Overall result in a sentence."""
     match checkup.outcome:
-        case Outcome.FINDINGS:
+        case CheckupOutcome.FINDINGS:
             troubles = checkup.counts.critical + checkup.counts.warning
             return f"{counted(troubles, 'finding')} to look at"
-        case Outcome.HEALTHY:
+        case CheckupOutcome.HEALTHY:
             unknown = checkup.counts.checks_unknown
             rest = f", as far as could be seen: {counted(unknown, 'check')} could not judge" if unknown else ""
             return f"healthy{rest}"
-        case Outcome.COULD_NOT_LOOK:
+        case CheckupOutcome.COULD_NOT_LOOK:
             return "could not look: no check could say that it is clear, so nothing is known to be well"
 
 
@@ -92,7 +92,11 @@ def _header(about: About, width: int) -> Iterator[Text]:
 
 
 def _summary(checkup: Checkup, width: int) -> Iterator[Text]:
-    styles = {Outcome.HEALTHY: "clear", Outcome.FINDINGS: "warning", Outcome.COULD_NOT_LOOK: "unknown"}
+    styles = {
+        CheckupOutcome.HEALTHY: "clear",
+        CheckupOutcome.FINDINGS: "warning",
+        CheckupOutcome.COULD_NOT_LOOK: "unknown",
+    }
     style = "critical" if checkup.counts.critical else styles[checkup.outcome]
     yield Text()
     yield from wrapped(f"RESULT: {verdict(checkup)}", width, style=style)

@@ -10,11 +10,11 @@ from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.step import SplitBundle, UnloadBundle
 from pulsar_steward.model.units import MEGABYTE
 from pulsar_steward.planners.bundles.facts import (
-    BrokerLoad,
     BundleFacts,
-    CrowdedNamespace,
     Load,
     LoadFacts,
+    NamespaceToSplit,
+    OwnedBundlesLoad,
     PlacedBundle,
     SplitCandidate,
     TopicFact,
@@ -78,10 +78,10 @@ def a_suspect(bundle: BundleRange, loads: Iterable[Mapping[str, int]], **fields:
     return SplitCandidate(**{**usual, **fields})
 
 
-def a_crowd(suspects: Sequence[SplitCandidate], *, bundles: int = 4, others: int = 0) -> CrowdedNamespace:
+def a_crowd(suspects: Sequence[SplitCandidate], *, bundles: int = 4, others: int = 0) -> NamespaceToSplit:
     """A namespace of so many bundles; those that are no suspects have so many topics in all."""
     rest = bundles - len(suspects)
-    return CrowdedNamespace(
+    return NamespaceToSplit(
         namespace=NAMESPACE,
         bundles=bundles,
         topics=sum(suspect.load.topics for suspect in suspects) + others,
@@ -90,21 +90,21 @@ def a_crowd(suspects: Sequence[SplitCandidate], *, bundles: int = 4, others: int
     )
 
 
-def crowded_scene(crowd: CrowdedNamespace, findings: Sequence[Finding] = (CROWDED,), **fields: Any) -> PlanningFacts:
+def crowded_scene(crowd: NamespaceToSplit, findings: Sequence[Finding] = (CROWDED,), **fields: Any) -> PlanningFacts:
     """A planning of one namespace with trouble; `fields` are those of `BundleFacts` and `PlanningFacts`."""
     of_bundles = {name: fields.pop(name) for name in BundleFacts.__struct_fields__ if name in fields}
     facts = BundleFacts(crowds=(crowd,), **of_bundles)
     return planning_facts_with(3, **{"findings": tuple(findings), "bundles": facts, **fields})
 
 
-def crowded(*counts: int) -> CrowdedNamespace:
+def crowded(*counts: int) -> NamespaceToSplit:
     """A namespace of as many bundles as there are counts, each with so many idle topics."""
     ranges = equal_ranges(len(counts))
     suspects = [a_suspect(bundle, [{}] * number) for bundle, number in zip(ranges, counts, strict=True)]
     return a_crowd(suspects, bundles=len(counts))
 
 
-def spread_out(topics: int, bundles: int) -> CrowdedNamespace:
+def spread_out(topics: int, bundles: int) -> NamespaceToSplit:
     """A namespace of many bundles, its topics wherever they hash to."""
     ranges = equal_ranges(bundles)
     held: dict[BundleRange, list[TopicFact]] = {bundle: [] for bundle in ranges}
@@ -124,7 +124,7 @@ def spread_out(topics: int, bundles: int) -> CrowdedNamespace:
     return a_crowd(suspects, bundles=bundles)
 
 
-def after_splits(crowd: CrowdedNamespace, proposal: Proposal) -> dict[BundleRange, tuple[TopicFact, ...]]:
+def after_splits(crowd: NamespaceToSplit, proposal: Proposal) -> dict[BundleRange, tuple[TopicFact, ...]]:
     """The topics of every bundle after all splits, in order; fails where one comes before what makes its bundle."""
     held = {BundleRange.parse(each.bundle): each.topics for each in crowd.suspects}
     for batch in proposal.batches:
@@ -167,7 +167,7 @@ def load_of_stays(brokers: int, stays: Sequence[PlacedBundle], **fields: Any) ->
     for number in range(brokers):
         held = [stay for stay in stays if stay.owner == broker(number)]
         loads.append(
-            BrokerLoad(
+            OwnedBundlesLoad(
                 broker=broker(number),
                 mean=summed(stay.mean for stay in held),
                 peak=summed(stay.peak for stay in held),

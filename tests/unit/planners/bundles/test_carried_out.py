@@ -12,8 +12,8 @@ from lab.simulator import running_simulator as running
 from pulsar_steward.admin import calls
 from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.changes import kind_of
-from pulsar_steward.collect.collecting import Order, collect
-from pulsar_steward.collect.reading import Division, WrittenByTasks
+from pulsar_steward.collect.collecting import CollectParameters, collect
+from pulsar_steward.collect.reading import TaskDivision, WrittenByTasks
 from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.model.bundles import BundleRange, position_of
 from pulsar_steward.model.step import SplitBundle, UnloadBundle
@@ -47,9 +47,9 @@ PLANNERS = {"bundle-topic-skew", "broker-load-skew"}
 def observed(cluster: Simulator, out: Path, number: int) -> tuple[Plan, set[str]]:
     """A plan, and the checks that found something that it answers; snapshots are ten minutes apart."""
     settings = AdminSettings(urls=cluster.admin_urls, limits=AdminPolicy(read_attempts=1))
-    order = Order(cluster="lab", taken_at=BEGAN + timedelta(minutes=10 * number), policy=POLICY.collect)
+    order = CollectParameters(cluster="lab", taken_at=BEGAN + timedelta(minutes=10 * number), policy=POLICY.collect)
     folder, threads = SnapshotFolder(LocalFiles(), snapshot_uri(str(out), "lab", order.taken_at)), OnThreads(3)
-    collect(settings, order, folder, WrittenByTasks(settings, folder, threads, Division(3, 1)), threads)
+    collect(settings, order, folder, WrittenByTasks(settings, folder, threads, TaskDivision(3, 1)), threads)
     diagnose(folder, POLICY, threads)
     planning = planning_facts_of(open_snapshot(folder.uri), POLICY, Moves())
     return make_plan(planning), {finding.check_id for finding in planning.findings} & PLANNERS
