@@ -255,7 +255,7 @@ def an_intended_call(
     return IntendedCall(grant=grant, step=step, before=before or {}, clients=clients)
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class FactAnswers(msgspec.Struct, frozen=True, kw_only=True):
     """The answers of made-up facts: three active brokers, and a bundle on broker 0 with three clients.
 
     Of a setting None is an answer that cannot be given, `setting` and `retained_seconds` aside.
@@ -302,7 +302,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 class MadeUpFacts:
     """Facts that are as a test says, whatever the change."""
 
-    def __init__(self, told: Told) -> None:
+    def __init__(self, told: FactAnswers) -> None:
         self._told = told
         self.now = told.now
         self.seen_at = told.seen_at
@@ -446,8 +446,8 @@ Seen = tuple[MadeUpFacts, Policy]
 
 
 def a_look(policy: Policy | None = None, **told: Any) -> Seen:
-    """Facts for a guard, of a cluster where all is well but what is told; `told` are fields of `Told`."""
-    return MadeUpFacts(Told(**told)), policy or Policy()
+    """Facts for a guard, of a cluster where all is well but what is told; `told` are fields of `FactAnswers`."""
+    return MadeUpFacts(FactAnswers(**told)), policy or Policy()
 
 
 def bundle_of(step: Step) -> str:

@@ -204,7 +204,7 @@ def test_a_ledger_that_is_changed_between_two_steps_stops_the_batch(site: Worksi
 
 
 def test_a_ledger_that_cannot_be_read_opens_nothing(site: Worksite) -> None:
-    """Nothing is called if the answers in the ledger cannot be read."""
+    """A batch makes no call if the answers in the ledger cannot be read."""
     plan = site.approved(site.move(0))
     with site.engine.begin() as connection:
         connection.exec_driver_sql("ALTER TABLE answers RENAME TO elsewhere")

@@ -52,22 +52,22 @@ LABELS = {
 }
 
 
-class Told(NamedTuple):
+class ReadSample(NamedTuple):
     """One sample of a series that is read."""
 
     series: str
     labels: dict[str, str]
 
 
-def told(api: Api, at: int) -> list[Told]:
+def told(api: Api, at: int) -> list[ReadSample]:
     """The samples that a broker tells, resting ones too."""
     body = api.call("GET", "/metrics/", at).content
     exposition = Exposition(iter([body]), len(body) + 1)
-    return [Told(each.series, each.labels) for each in exposition.samples(dict.fromkeys(READ))]
+    return [ReadSample(each.series, each.labels) for each in exposition.samples(dict.fromkeys(READ))]
 
 
 @pytest.fixture(scope="module")
-def samples(api: Api) -> list[Told]:
+def samples(api: Api) -> list[ReadSample]:
     """Of a broker with a topic and an idle subscription, once its statistics hold them."""
     namespace = api.new_namespace()
     topic = api.new_partitioned(namespace, 1)
@@ -82,17 +82,17 @@ def samples(api: Api) -> list[Told]:
         time.sleep(0.2)
 
 
-def _ledgers(seen: list[Told], namespace: str) -> bool:
+def _ledgers(seen: list[ReadSample], namespace: str) -> bool:
     """Ledgers have statistics of their own, by namespace, which come later than those of topics."""
     return any(sample.series == SWITCHES and sample.labels["namespace"] == f"{namespace}/persistent" for sample in seen)
 
 
-def test_every_series_that_is_read_is_told_but_for_known_ones(samples: list[Told]) -> None:
+def test_every_series_that_is_read_is_told_but_for_known_ones(samples: list[ReadSample]) -> None:
     """A broker reports every series that is read except those that are listed as absent."""
     assert {sample.series for sample in samples} == READ - ABSENT
 
 
-def test_every_sample_has_the_labels_of_its_series(samples: list[Told]) -> None:
+def test_every_sample_has_the_labels_of_its_series(samples: list[ReadSample]) -> None:
     """Every sample has exactly the labels that are listed for its series."""
     found: dict[str, set[frozenset[str]]] = defaultdict(set)
     for sample in samples:
@@ -131,7 +131,7 @@ def test_every_sample_has_the_labels_of_its_series(samples: list[Told]) -> None:
     ],
 )
 def test_labels_that_checks_look_into_have_these_values(
-    samples: list[Told], series: str, label: str, values: set[str]
+    samples: list[ReadSample], series: str, label: str, values: set[str]
 ) -> None:
     """Each label that a check looks into has exactly the expected values."""
     assert {sample.labels[label] for sample in samples if sample.series == series} == values

@@ -82,7 +82,7 @@ def _slow_pipe(path: Path) -> Iterator[Path]:
     reader, over = os.open(path, os.O_RDONLY | os.O_NONBLOCK), threading.Event()
 
     def read(most: int) -> bytes | None:
-        """What waits, so many bytes at most; empty where nobody writes, None where nothing was written."""
+        """Bytes that wait, so many at most; empty where nobody writes, None where none were written."""
         try:
             return os.read(reader, most)
         except BlockingIOError:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +11,7 @@ import pytest
 from pulsar_steward.model.plan import Batch, Plan, approval_digest
 from pulsar_steward.model.step import SplitBundle, Touched, UnloadBundle
 from tests.unit.model.builders import BUNDLES, move, plan, split
+from tests.unit.model.processes import printed_by_hash_seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,18 +88,7 @@ def test_the_same_plan_is_the_same_bytes() -> None:
         "import sys; from tests.unit.model.builders import plan;"
         " sys.stdout.buffer.write(plan().plan_id.encode() + plan().encoded())"
     )
-    path = os.pathsep.join(entry for entry in sys.path if entry)
-    command = [sys.executable, "-c", code]
-    seen = {
-        subprocess.run(  # noqa: S603 - our own interpreter and code
-            command,
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": path},
-            capture_output=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert seen == {plan().plan_id.encode() + plan().encoded()}
+    assert printed_by_hash_seed(code) == {plan().plan_id.encode() + plan().encoded()}
     assert plan().plan_id == f"{plan().snapshot_id}-{plan().digest[:12]}"
 
 
