@@ -89,9 +89,15 @@ class Simulator:
         self._loop = LoopThread()
 
     def start(self) -> None:
-        """Brings the brokers up and fills the cluster."""
-        for _ in range(self._state.spec.brokers):
-            self.add_broker()
+        """Brings the brokers up and fills the cluster; brokers of one host are numbered as their ids sort."""
+        with contextlib.ExitStack() as stack:
+            socks = [stack.enter_context(self._bound(number)) for number in range(self._state.spec.brokers)]
+            stack.pop_all()
+        if self._state.spec.hosts == "same":
+            # A test that takes the last broker of a list takes the same one whichever free ports there were.
+            socks.sort(key=lambda sock: str(sock.getsockname()[1]))
+        for sock in socks:
+            self._add(sock)
         self._loop.call(builder.populate, self._state, within_s=FILLED_WITHIN_S)
 
     def close(self) -> None:
@@ -163,10 +169,14 @@ class Simulator:
 
     def add_broker(self) -> Broker:
         """Starts one more broker; nothing moves to it by itself."""
-        number = len(self._state.brokers)
+        return self._add(self._bound(len(self._state.brokers)))
+
+    def _bound(self, number: int) -> socket.socket:
         host = "127.0.0.1" if self._state.spec.hosts == "same" else f"127.0.0.{number + 1}"
-        sock = bound(host, 0 if self._base_port is None else self._base_port + number)
-        broker = self._loop.call(self._state.add_broker, host, sock.getsockname()[1])
+        return bound(host, 0 if self._base_port is None else self._base_port + number)
+
+    def _add(self, sock: socket.socket) -> Broker:
+        broker = self._loop.call(self._state.add_broker, *sock.getsockname())
         self._started.append(broker.broker_id)
         self._listen(broker, sock)
         return broker

@@ -98,6 +98,12 @@ def test_a_fault_keeps_to_its_broker(simulator: Simulator, client: httpx.Client)
     assert statuses[f"http://{simulator.active_brokers()[0]}"] == 500
 
 
+def test_brokers_are_numbered_as_their_ids_sort() -> None:
+    """Whichever ports are free, the brokers' numbers and the order of their ids name the same ones."""
+    with running_simulator(ClusterSpec(brokers=9)) as simulator:
+        assert simulator.admin_urls == tuple(f"http://{broker}" for broker in simulator.active_brokers())
+
+
 def test_every_request_is_written_down(simulator: Simulator, client: httpx.Client) -> None:
     """The simulator records each request with its query, body and presence of a token, and can list writes alone."""
     client.get("/admin/v2/brokers", headers={"Authorization": "Bearer x"})
