@@ -212,7 +212,8 @@ def test_what_shedding_would_undo_it_undoes(shedding_lab: Lab, tmp_path: Path) -
     """Shedding takes back some moves that the guard refused and that were made by hand, and leaves a permitted one.
 
     One broker uses more of its memory than the others, which no move takes from it. `TransferShedder` takes any of a
-    broker's bundles but one that has a large part of its throughput, so the test uses several bundles.
+    broker's bundles but one that has a large part of its throughput, so the test uses several bundles. Such a one it
+    exchanges for smaller ones of the emptiest broker, so the bundle that is to be left there has the most throughput.
     """
     lab = shedding_lab
     idle, full, other = (broker.broker_id for broker in lab.brokers)
@@ -246,14 +247,14 @@ def taken(here: Ground, bundles: Sequence[str], broker: str) -> bool:
 
 
 def busy(here: Ground, broker: str) -> list[str]:
-    """Has each bundle of a ground on a broker, with as much going in and out of each; returns the bundles."""
+    """Has each bundle of a ground on a broker, with twice as much in and out of the first; returns the bundles."""
     bundles = here.admin.bundles(here.namespace)
     names = [f"t{number}" for number in range(TOPICS)]
     for bundle in bundles:
         topic = next(topic for topic in map(here.topic, names) if placement.holds(bundle, topic))
         here.take(topic)
         put(here, bundle, topic, broker)
-        here.flow(topic, 40, 1000)
+        here.flow(topic, 80 if bundle == bundles[0] else 40, 1000)
         here.until(topic, lambda shown: shown["msgThroughputIn"] > 0, "something goes in")
     return list(bundles)
 

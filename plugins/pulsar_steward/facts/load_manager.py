@@ -28,6 +28,9 @@ PULSARS_OWN = "org.apache.pulsar."
 _MARGIN_PERCENT = 5.0
 """Percent that `ThresholdShedder` takes away beyond what is too much."""
 
+_KEPT_OF_EXCHANGE = 0.75
+"""Part of its throughput that `TransferShedder` leaves a broker at most, if it gives a bundle for smaller ones."""
+
 MANAGER_UNKNOWN = Unknown("whether the brokers' own shedding is on is not known (loadBalancerSheddingEnabled)")
 USAGES_UNKNOWN = Unknown("the usage that the brokers' own shedding compares is not known of every broker")
 THROUGHPUT_UNKNOWN = Unknown("the bundle's throughput is not known, by which the brokers' own shedding goes")
@@ -231,30 +234,59 @@ def _by_overload(manager: LoadManager, there: BrokerUsage) -> str | None:
 
 
 def _by_deviation(manager: LoadManager, usages: Collection[BrokerUsage], there: BrokerUsage, mean: float) -> str | None:
-    """A broker above the mean is taken from while usages are apart, one is overloaded, or another has hardly any."""
+    """A broker above the mean is taken from while the strategy transfers at all."""
+    why = _why_transferred(manager, usages, mean)
+    if why is None or there.percent <= mean:
+        return None
+    return (
+        f"TransferShedder takes from brokers above the mean, as {why}, and {there.broker} would be at"
+        f" {there.percent:,.1f} %, the mean {mean:,.1f} %"
+    )
+
+
+def _why_transferred(manager: LoadManager, usages: Collection[BrokerUsage], mean: float) -> str | None:
+    """Usages are apart, one broker is overloaded, or another has hardly any; None: `TransferShedder` does nothing."""
     key = "loadBalancerBrokerLoadTargetStd"
     target, overloaded = 100 * manager.limits[key], manager.limits["loadBalancerBrokerOverloadedThresholdPercentage"]
     deviation = (sum((each.percent - mean) ** 2 for each in usages) / len(usages)) ** 0.5
     least, most = min(usages, key=lambda each: each.percent), max(usages, key=lambda each: each.percent)
     little = min(0.5, max(0.0, manager.limits[key] / 2))
-    apart = deviation > target
-    hot = most.percent > overloaded and most.percent > mean + target
-    idle = least.percent < mean * little or least.bytes < most.bytes * little
-    if there.percent <= mean or not (apart or hot or idle):
-        return None
-    if apart:
-        why = f"usages would deviate by {deviation:,.1f} points, more than {target:,.1f} ({key})"
-    elif hot:
-        why = f"{most.broker} would be at {most.percent:,.1f} %, more than {overloaded:,.1f} %"
-    else:
-        why = (
+    if deviation > target:
+        return f"usages would deviate by {deviation:,.1f} points, more than {target:,.1f} ({key})"
+    if most.percent > overloaded and most.percent > mean + target:
+        return f"{most.broker} would be at {most.percent:,.1f} %, more than {overloaded:,.1f} %"
+    if least.percent < mean * little or least.bytes < most.bytes * little:
+        return (
             f"{least.broker} would have {least.percent:,.1f} % and {throughput_in_words(int(least.bytes))}, hardly"
             f" anything beside {most.broker} with {throughput_in_words(int(most.bytes))}"
         )
-    return (
-        f"TransferShedder takes from brokers above the mean, as {why}, and {there.broker} would be at"
-        f" {there.percent:,.1f} %, the mean {mean:,.1f} %"
-    )
+    return None
+
+
+def may_exchange(manager: LoadManager, usages: Collection[BrokerUsage], move: BundleMove) -> str | None:
+    """The broker that might get the bundle for a larger one of its own; None: nobody would.
+
+    `TransferShedder` pairs the fullest broker with the emptiest, the second with the last but one, and so on. Where a
+    bundle of the fuller one has more throughput than would even out the two, it looks for smaller ones of the emptier
+    one to give in return, so that the fuller one keeps less than three quarters of its throughput and no less than
+    the other has then (apache/pulsar, `TransferShedder.findBundlesForUnloading`). How large the fuller one's bundles
+    are is not asked: this says whether one of any size could be exchanged.
+
+    Args:
+        manager: Its shedding is on.
+        usages: Of all brokers, once the bundle has moved.
+        move: The move that was made.
+    """
+    if not manager.strategy.startswith(PULSARS_OWN) or not manager.strategy.endswith(".TransferShedder"):
+        return None
+    if _why_transferred(manager, usages, sum(each.percent for each in usages) / len(usages)) is None:
+        return None
+    ranked = sorted(usages, key=lambda each: each.percent)
+    for emptier, fuller in zip(ranked, reversed(ranked), strict=True):
+        if emptier.broker == move.target and emptier.percent < fuller.percent:
+            smaller = move.bytes < _KEPT_OF_EXCHANGE * fuller.bytes
+            return fuller.broker if smaller and emptier.bytes < fuller.bytes / 2 else None
+    return None
 
 
 class AntiAffinityGroup(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.facts.load_manager import BundleMove, after_move, why_shed
+from pulsar_steward.facts.load_manager import BundleMove, after_move, may_exchange, why_shed
 from pulsar_steward.facts.protocol import Unknown
 from pulsar_steward.guard.kinds import Objection, TargetGuard
 from pulsar_steward.model.load_manager import EXTENSIBLE
@@ -35,26 +35,32 @@ class Shedding(TargetGuard):
             return self.result(manager.reason, passed=False)
         if not manager.sheds:
             return self.result("the brokers' own shedding is off", passed=True)
-        strategy = manager.strategy.rpartition(".")[2]
         if not manager.sheds_from(change.namespace):
+            strategy = manager.strategy.rpartition(".")[2]
             # The modular manager spares no namespace: with a topic of much traffic in it, one of Pulsar's own went.
             spares = manager.name == EXTENSIBLE
             why = f"leaves {change.namespace} alone" if spares else "goes by traffic, and coordinators have none"
             return self.result(f"the brokers' own shedding ({strategy}) {why}", passed=True)
-        undone = _why_undone(change, manager, facts)
+        return self._of_usages(change, manager, facts)
+
+    def _of_usages(self, change: UnloadBundle, manager: LoadManager, facts: ClusterFacts) -> GuardResult:
+        """Judges by what brokers would have once the bundle is there."""
+        usages, flow = facts.usages(), facts.throughput(change)
+        if isinstance(usages, Unknown):
+            return self.result(usages.reason, passed=False)
+        if isinstance(flow, Unknown):
+            return self.result(flow.reason, passed=False)
+        move = BundleMove(source=change.source, target=change.target, bytes=flow)
+        usages = after_move(usages, move)
+        undone = why_shed(manager, usages, change.target)
         if isinstance(undone, Unknown):
             return self.result(undone.reason, passed=False)
         if undone:
             return self.result(f"the brokers' own shedding would undo it: {undone}", passed=False)
-        return self.result(f"the brokers' own shedding ({strategy}) would leave it on {change.target}", passed=True)
-
-
-def _why_undone(change: UnloadBundle, manager: LoadManager, facts: ClusterFacts) -> str | Unknown | None:
-    """Reason for which shedding would take from the target once the bundle is there; None: it would not."""
-    usages, flow = facts.usages(), facts.throughput(change)
-    if isinstance(usages, Unknown):
-        return usages
-    if isinstance(flow, Unknown):
-        return flow
-    move = BundleMove(source=change.source, target=change.target, bytes=flow)
-    return why_shed(manager, after_move(usages, move), change.target)
+        # No reason against it: what comes in return is larger, and the load no less even than after the move.
+        fuller = may_exchange(manager, usages, move)
+        unless = f", unless it gives it to {fuller} for a larger one" if fuller else ""
+        strategy = manager.strategy.rpartition(".")[2]
+        return self.result(
+            f"the brokers' own shedding ({strategy}) would leave it on {change.target}{unless}", passed=True
+        )

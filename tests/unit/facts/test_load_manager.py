@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from pulsar_steward.facts.load_manager import (
@@ -12,6 +13,7 @@ from pulsar_steward.facts.load_manager import (
     LoadManager,
     after_move,
     load_manager_of,
+    may_exchange,
     one_load_manager,
     usage_of,
     why_shed,
@@ -173,6 +175,27 @@ def test_transfer_shedder() -> None:
     idle = BrokerUsage(broker="b", percent=29.0, bytes=MIB)
     assert shed(found, (usages(30.0)[0], idle, BrokerUsage(broker="c", percent=31.0, bytes=100 * MIB)))
     assert not shed(found, (usages(31.0)[0], idle, BrokerUsage(broker="c", percent=30.0, bytes=100 * MIB)))
+
+
+def test_transfer_shedder_exchanges_a_bundle_for_a_larger_one() -> None:
+    """A bundle may go to the fuller broker of a pair that sheds, unless it or the emptier broker has too much."""
+    found = load_manager_of(EXTENSIBLE)
+    assert isinstance(found, LoadManager)
+
+    def exchanged(moved: int, flow: int, percents: tuple[float, ...] = (80.0, 10.0, 20.0)) -> str | None:
+        before = usages(*percents)
+        there = (before[0], msgspec.structs.replace(before[1], bytes=flow * MIB), *before[2:])
+        return may_exchange(found, there, BundleMove(source="c", target="b", bytes=moved * MIB))
+
+    assert exchanged(10, 49) == "a"
+    assert exchanged(10, 50) is None  # the pair would not be more even
+    assert exchanged(74, 10) == "a"
+    assert exchanged(75, 10) is None  # too large to be the smaller one
+    assert exchanged(10, 49, (50.0, 45.0, 50.0)) is None  # nothing is shed
+    assert exchanged(10, 49, (80.0, 20.0, 10.0)) is None  # it is the one between the two
+    assert exchanged(10, 49, (10.0, 80.0, 20.0)) is None  # it is the fuller one
+    modular = manager(loadBalancerLoadSheddingStrategy=f"{IMPL}OverloadShedder")
+    assert may_exchange(modular, usages(80.0, 10.0), BundleMove(source="a", target="b", bytes=1.0)) is None
 
 
 def test_a_strategy_that_is_not_known() -> None:

@@ -8,10 +8,11 @@ from pulsar_steward.facts.load_manager import AntiAffinityGroup, BrokerUsage, Lo
 from pulsar_steward.facts.protocol import Unknown, owner_unknown
 from pulsar_steward.guard.evaluate import guards_of, objection_to
 from pulsar_steward.guard.kinds import Objection
+from pulsar_steward.guard.shedding import Shedding
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from tests.builders import Seen, a_look, a_move, a_split, a_step, broker
-from tests.unit.facts.test_load_manager import MODULAR
+from tests.unit.facts.test_load_manager import EXTENSIBLE, MODULAR
 
 MIB = 1 << 20
 BUSINESS = a_move(namespace="shop/orders")
@@ -64,6 +65,24 @@ def test_a_move_that_shedding_would_undo(seen: Seen, words: str | None) -> None:
     found = objection_to(a_step(BUSINESS), *seen)
     assert (found is None) == (words is None)
     assert words is None or (found is not None and found[0] is Objection.REFUSED and found[1].startswith(words))
+
+
+def test_who_might_get_the_bundle_in_exchange_is_named() -> None:
+    """A permitted move to the emptiest broker names the fullest one, to which `TransferShedder` may hand it on."""
+    manager = load_manager_of(EXTENSIBLE)
+    assert isinstance(manager, LoadManager)
+    percents, flows = (80, 10, 30), (1000, 100, 500)
+    there = tuple(
+        BrokerUsage(broker=broker(number), percent=percent, bytes=flow * MIB)
+        for number, (percent, flow) in enumerate(zip(percents, flows, strict=True))
+    )
+    facts, policy = a_look(load_manager=manager, usages=there, throughput=50.0 * MIB)
+    told = Shedding().check_target(BUSINESS, facts, policy)
+    assert told.passed
+    assert told.reason == (
+        f"the brokers' own shedding (TransferShedder) would leave it on {BUSINESS.target},"
+        f" unless it gives it to {broker(0)} for a larger one"
+    )
 
 
 def test_coordinators_are_never_shed() -> None:
