@@ -115,7 +115,8 @@ class Boot:
         conf = self._conf(broker, settings.broker(self._store.read(), broker, extra))
         hosts = self._hosts if self._spec.advertised == "name" else None
         logging = self.log_at(broker, "INFO")
-        return Launch(broker, java.broker(self._jars, conf, logging, hosts), self.admin(broker).healthy)
+        command = java.broker(self._jars, conf, logging, self._spec.broker_heap_mb, hosts)
+        return Launch(broker, command, self.admin(broker).healthy)
 
     def _log(self, name: str) -> Path:
         return log_file(self._home, name)

@@ -52,13 +52,13 @@ def bookie(jars: Path, conf: Path, logging: Path) -> list[str]:
     return [*_java(jars, logging, 512, direct_mb=512), "org.apache.bookkeeper.server.Main", "--conf", str(conf)]
 
 
-def broker(jars: Path, conf: Path, logging: Path, hosts: Path | None = None) -> list[str]:
+def broker(jars: Path, conf: Path, logging: Path, heap_mb: int, hosts: Path | None = None) -> list[str]:
     """Runs a broker; ``hosts`` is a file of the only names that it can resolve."""
     names = [] if hosts is None else [f"-Djdk.net.hosts.file={hosts}"]
     starter = "org.apache.pulsar.PulsarBrokerStarter"
     # By SIGQUIT it prints what its heap holds, after a full collection: so one can be asked for.
     asked = "-XX:+PrintClassHistogram"
-    return [*_java(jars, logging, 512, direct_mb=256), asked, *names, starter, "--broker-conf", str(conf)]
+    return [*_java(jars, logging, heap_mb, direct_mb=heap_mb // 2), asked, *names, starter, "--broker-conf", str(conf)]
 
 
 def _java(jars: Path, logging: Path, heap_mb: int, direct_mb: int = 128) -> list[str]:

@@ -49,6 +49,9 @@ TOPICS = (1_000, 10_000)
 PARTITIONS = 1_000
 BUNDLES = 4
 BROKERS = 3
+HEAP_MB = 1536
+"""One broker has all topics and consumers, and the two others get them at once."""
+
 THERE_WITHIN_S = 900.0
 EVERY_S = 0.5
 
@@ -88,7 +91,9 @@ def failovers(topics: int, home: Path, say: Callable[[str], None]) -> list[Failo
     """Loses a broker with so many topics three times, killed and ended orderly."""
     say(f"a broker with {topics:,} topics is lost")
     with (
-        running_lab("failover", home=home, brokers=BROKERS, broker_settings=dict(COMMON_SETTINGS)) as lab,
+        running_lab(
+            "failover", home=home, brokers=BROKERS, broker_heap_mb=HEAP_MB, broker_settings=dict(COMMON_SETTINGS)
+        ) as lab,
         ground(lab, "many", BUNDLES) as here,
     ):
         for number in range(-(-topics // PARTITIONS)):

@@ -80,7 +80,7 @@ def test_a_broker_that_lists_itself_by_a_name(tmp_path: Path) -> None:
     assert conf["advertisedListeners"] == f"internal:pulsar://127.0.0.1:{broker.service_port}"
     known = settings.hosts(plan.possible_names(state.spec)).splitlines()
     assert f"127.0.0.1 {conf['advertisedAddress']}" in known
-    assert f"-Djdk.net.hosts.file={tmp_path}" in java.broker(tmp_path, tmp_path, tmp_path, tmp_path)
+    assert f"-Djdk.net.hosts.file={tmp_path}" in java.broker(tmp_path, tmp_path, tmp_path, 512, tmp_path)
 
 
 def test_the_bookie_registers_where_brokers_look(state: LabState, tmp_path: Path) -> None:
