@@ -68,7 +68,8 @@ class SplitSearch:
         while generation := self._too_large():
             for part, excess in generation:
                 if len(self.steps) >= self._limits.cluster.bundle_split_remedy.most_splits:
-                    self._left = self._too_large()
+                    left = [(part, each) for part, _ in self._too_large() for each in self._helped(part)]
+                    self._left = [(part, each) for part, each in left if each.measure is not TOPICS]
                     return
                 self._split(part, excess)
 
@@ -86,7 +87,9 @@ class SplitSearch:
             )
         yield from self._vetoed.notes(f"bundles of {self.namespace} from being split")
         most = self._limits.cluster.bundle_split_remedy.most_splits
-        hot = {str(part.range): excess for part, excess in self._left if excess.measure is not TOPICS}
+        hot: dict[str, Excess] = {}
+        for part, excess in self._left:
+            hot.setdefault(str(part.range), excess)
         if hot:
             yield (
                 f"{self.namespace}: {enumerated([f'{name} ({excess.words})' for name, excess in hot.items()])}"
@@ -96,16 +99,21 @@ class SplitSearch:
 
     def _too_large(self) -> list[tuple[BundlePart, Excess]]:
         """Pieces that a split may help, the worst first."""
-        percent, found = self._planning.policy.hot_bundle.dominating_topic_percent, []
-        for part in self._parts.values():
-            if part.range in self._final:
-                continue
-            for excess in self._limits.excesses(part, len(self.steps)):
-                if (topic := dominant(part, excess.measure, percent)) is None:
-                    found.append((part, excess))
-                    break
-                self._dominated.setdefault((str(part.range), excess.measure.name), (excess, topic))
+        found = [
+            (part, excess)
+            for part in self._parts.values()
+            if part.range not in self._final and (excess := next(self._helped(part), None)) is not None
+        ]
         return sorted(found, key=lambda pair: (-pair[1].ratio, pair[0].range))
+
+    def _helped(self, part: BundlePart) -> Iterator[Excess]:
+        """What a part has too much of and a split makes less; where one topic has most of it, that is noted."""
+        percent = self._planning.policy.hot_bundle.dominating_topic_percent
+        for excess in self._limits.excesses(part, len(self.steps)):
+            if (topic := dominant(part, excess.measure, percent)) is None:
+                yield excess
+            else:
+                self._dominated.setdefault((str(part.range), excess.measure.name), (excess, topic))
 
     def _split(self, part: BundlePart, excess: Excess) -> None:
         name = step_id(self._batch, len(self.steps) + 1)
