@@ -33,7 +33,7 @@ BUSY_RATE = 100
 """Messages a second of each of the topics, where their broker has to write some 3.5 kB at DEBUG for each of them."""
 
 SLOW_BYTES_A_SECOND = 600_000
-"""What a slow log takes: half or so of what a broker logs at DEBUG with 400 messages a second, and all at INFO."""
+"""A slow log takes so much: half or so of what a broker logs at DEBUG with 400 messages a second, and all at INFO."""
 
 READ_EVERY_S, CLOSED_WITHIN_S = 0.02, 30.0
 

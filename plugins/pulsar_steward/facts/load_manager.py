@@ -54,6 +54,11 @@ class LoadManager(msgspec.Struct, frozen=True, kw_only=True):
     limits: dict[str, float] = {}
 
     @property
+    def strategy_name(self) -> str:
+        """Class of its shedding strategy, without the package."""
+        return self.strategy.rpartition(".")[2]
+
+    @property
     def sheds(self) -> bool:
         """True if its shedding is on."""
         return bool(self.strategy)
@@ -200,8 +205,7 @@ def why_shed(manager: LoadManager, usages: Collection[BrokerUsage], target: str)
     if there is None:
         return USAGES_UNKNOWN
     mean = sum(each.percent for each in usages) / len(usages)
-    name = manager.strategy.rpartition(".")[2]
-    match name if manager.strategy.startswith(PULSARS_OWN) else "":
+    match manager.strategy_name if manager.strategy.startswith(PULSARS_OWN) else "":
         case "ThresholdShedder":
             return _by_threshold(manager, there, mean)
         case "OverloadShedder":
@@ -277,7 +281,7 @@ def may_exchange(manager: LoadManager, usages: Collection[BrokerUsage], move: Bu
         usages: Of all brokers, once the bundle has moved.
         move: The move that was made.
     """
-    if not manager.strategy.startswith(PULSARS_OWN) or not manager.strategy.endswith(".TransferShedder"):
+    if not manager.strategy.startswith(PULSARS_OWN) or manager.strategy_name != "TransferShedder":
         return None
     if _why_transferred(manager, usages, sum(each.percent for each in usages) / len(usages)) is None:
         return None

@@ -36,11 +36,10 @@ class Shedding(TargetGuard):
         if not manager.sheds:
             return self.result("the brokers' own shedding is off", passed=True)
         if not manager.sheds_from(change.namespace):
-            strategy = manager.strategy.rpartition(".")[2]
             # The modular manager spares no namespace: with a topic of much traffic in it, one of Pulsar's own went.
             spares = manager.name == EXTENSIBLE
             why = f"leaves {change.namespace} alone" if spares else "goes by traffic, and coordinators have none"
-            return self.result(f"the brokers' own shedding ({strategy}) {why}", passed=True)
+            return self.result(f"the brokers' own shedding ({manager.strategy_name}) {why}", passed=True)
         return self._of_usages(change, manager, facts)
 
     def _of_usages(self, change: UnloadBundle, manager: LoadManager, facts: ClusterFacts) -> GuardResult:
@@ -60,7 +59,7 @@ class Shedding(TargetGuard):
         # No reason against it: what comes in return is larger, and the load no less even than after the move.
         fuller = may_exchange(manager, usages, move)
         unless = f", unless it gives it to {fuller} for a larger one" if fuller else ""
-        strategy = manager.strategy.rpartition(".")[2]
         return self.result(
-            f"the brokers' own shedding ({strategy}) would leave it on {change.target}{unless}", passed=True
+            f"the brokers' own shedding ({manager.strategy_name}) would leave it on {change.target}{unless}",
+            passed=True,
         )

@@ -107,7 +107,7 @@ class SplitSearch:
         return sorted(found, key=lambda pair: (-pair[1].ratio, pair[0].range))
 
     def _helped(self, part: BundlePart) -> Iterator[Excess]:
-        """What a part has too much of and a split makes less; where one topic has most of it, that is noted."""
+        """Yields excesses of a part that a split makes less, the worst first; keeps those of one topic for notes."""
         percent = self._planning.policy.hot_bundle.dominating_topic_percent
         for excess in self._limits.excesses(part, len(self.steps)):
             if (topic := dominant(part, excess.measure, percent)) is None:
