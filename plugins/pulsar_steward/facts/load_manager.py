@@ -43,6 +43,7 @@ class LoadManager(msgspec.Struct, frozen=True, kw_only=True):
         name: Its class, without the package.
         strategy: Class of its shedding strategy; empty: shedding is off.
         excluded: Namespaces whose bundles it never sheds, beside Pulsar's own.
+        transfers: It says which broker gets a bundle that it takes, and so may exchange bundles of two.
         weights: Weights of resources, by series.
         limits: The strategy's thresholds, by setting.
     """
@@ -50,6 +51,7 @@ class LoadManager(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     strategy: str = ""
     excluded: frozenset[str] = frozenset()
+    transfers: bool = True
     weights: dict[str, float] = {}
     limits: dict[str, float] = {}
 
@@ -109,6 +111,7 @@ def load_manager_of(settings: Mapping[str, str]) -> LoadManager | Unknown:
         name=name,
         strategy=_strategy(name, settings.get("loadBalancerLoadSheddingStrategy", "")),
         excluded=frozenset(each.strip() for each in excluded.split(",") if each.strip()),
+        transfers=settings.get("loadBalancerTransferEnabled", "true") == "true",
         weights=weights,
         limits=limits,
     )
@@ -281,7 +284,8 @@ def may_exchange(manager: LoadManager, usages: Collection[BrokerUsage], move: Bu
         usages: Of all brokers, once the bundle has moved.
         move: The move that was made.
     """
-    if not manager.strategy.startswith(PULSARS_OWN) or manager.strategy_name != "TransferShedder":
+    own = manager.strategy.startswith(PULSARS_OWN)
+    if not own or manager.strategy_name != "TransferShedder" or not manager.transfers:
         return None
     if _why_transferred(manager, usages, sum(each.percent for each in usages) / len(usages)) is None:
         return None

@@ -44,6 +44,7 @@ SETTINGS = (
     "loadBalancerSheddingEnabled",
     "loadBalancerLoadSheddingStrategy",
     "loadBalancerSheddingExcludedNamespaces",
+    "loadBalancerTransferEnabled",
     *WEIGHTS,
     *LIMITS,
 )

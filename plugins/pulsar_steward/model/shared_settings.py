@@ -76,6 +76,7 @@ OF_BALANCING = (
     "loadBalancerNamespaceBundleMaxSessions",
     "loadBalancerSheddingEnabled",
     "loadBalancerSheddingExcludedNamespaces",
+    "loadBalancerTransferEnabled",
 )
 """Settings that the leading broker goes by as it balances load: it changes as another one leads."""
 

@@ -180,14 +180,19 @@ def test_transfer_shedder() -> None:
 def test_transfer_shedder_exchanges_a_bundle_for_a_larger_one() -> None:
     """A bundle may go to the fuller broker of a pair that sheds, unless it or the emptier broker has too much."""
     found = load_manager_of(EXTENSIBLE)
+    alone = load_manager_of(EXTENSIBLE | {"loadBalancerTransferEnabled": "false"})
     assert isinstance(found, LoadManager)
+    assert isinstance(alone, LoadManager)
 
-    def exchanged(moved: int, flow: int, percents: tuple[float, ...] = (80.0, 10.0, 20.0)) -> str | None:
+    def exchanged(
+        moved: int, flow: int, percents: tuple[float, ...] = (80.0, 10.0, 20.0), of: LoadManager = found
+    ) -> str | None:
         before = usages(*percents)
         there = (before[0], msgspec.structs.replace(before[1], bytes=flow * MIB), *before[2:])
-        return may_exchange(found, there, BundleMove(source="c", target="b", bytes=moved * MIB))
+        return may_exchange(of, there, BundleMove(source="c", target="b", bytes=moved * MIB))
 
     assert exchanged(10, 49) == "a"
+    assert exchanged(10, 49, of=alone) is None  # it only takes away
     assert exchanged(10, 50) is None  # the pair would not be more even
     assert exchanged(74, 10) == "a"
     assert exchanged(75, 10) is None  # too large to be the smaller one
