@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.bench.figures import Figures
 from benchmarks.bench.median import median
 from benchmarks.bench.workers import diagnosed_on
 from benchmarks.diagnose_one import One
@@ -26,10 +28,7 @@ from pulsar_steward.model.units import MIB
 from pulsar_steward.snapshots.folder import SUCCESS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from benchmarks.bench.figures import Figures
-
+    from collections.abc import Iterator
 
 TIMES = 3
 """Measurements of each kind, of which the one in the middle counts."""
@@ -37,8 +36,7 @@ TIMES = 3
 _ONE = "benchmarks.diagnose_one"
 
 
-@dataclass(frozen=True)
-class DiagnoseFigures:
+class DiagnoseFigures(msgspec.Struct, frozen=True):
     """Seconds and memory that the diagnosis of a snapshot took.
 
     Attributes:

@@ -1,4 +1,7 @@
-"""``python -m benchmarks.bench``: collects, diagnoses, plans, shows pages, at two sizes, into `docs/performance.md`."""
+"""``python -m benchmarks.bench``: collects, diagnoses, plans, shows pages, at two sizes, into `docs/performance.md`.
+
+A run that ended early goes on where it ended, as long as it measures the same commit on the same sizes.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import tempfile
 import urllib.request
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,12 +25,13 @@ import pyspark
 from rich.console import Console
 
 from benchmarks.bench.document import Bench, Size, markdown
-from benchmarks.bench.failover import TOPICS, failovers
+from benchmarks.bench.failover import TOPICS, Failover, failovers
 from benchmarks.bench.figures import Figures
+from benchmarks.bench.kept import FOLDER, KeptParts, committed
 from benchmarks.bench.median import median
 from benchmarks.bench.pages import PageFigures
 from benchmarks.bench.profile import profiled
-from benchmarks.bench.real import compared
+from benchmarks.bench.real import Truth, compared
 from benchmarks.diagnose import TIMES, measure
 from benchmarks.processes import ROOT, told_by
 from benchmarks.telling import sayer, versions
@@ -57,16 +62,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     console = Console()
 
     say = sayer(console)
-    with tempfile.TemporaryDirectory(prefix="bench-") as home:
-        sizes = [measured(partitions, Path(home, str(partitions)), times, say) for partitions in arguments.sizes]
-        say("from a trigger to an approval, in an Airflow")
-        asking = _median(times, "benchmarks.bench.asking", Path(home, "airflow"))
-        say(f"  {asking.seconds:.1f} s")
-        say("the simulator beside real brokers")
+    kept = KeptParts(FOLDER, committed() if times == TIMES else None)
+    with tempfile.TemporaryDirectory(prefix="bench-") as temporary:
+        home = Path(temporary)
+        sizes = [
+            kept.part(f"{partitions}-partitions", Size, partial(measured, partitions, home, times, say), say)
+            for partitions in arguments.sizes
+        ]
+        asking = kept.part("asking", Figures, partial(_asking, times, home, say), say)
         real = _may_run_pulsar(say)
-        truth = compared(Path(home, "truth"), MEMORY, say) if real else None
-        counts = TOPICS if real else ()
-        lost = [each for count in counts for each in failovers(count, Path(home, f"lost-{count}"), say)]
+        truth = kept.part("truth", Truth, partial(compared, home / "truth", MEMORY, say), say) if real else None
+        lost = [
+            each
+            for count in (TOPICS if real else ())
+            for each in kept.part(
+                f"lost-{count}", list[Failover], partial(failovers, count, home / f"lost-{count}", say), say
+            )
+        ]
     planning = [_median(times, "benchmarks.bench.planning", which) for which in ("coordinators", "bundles")]
     bench = Bench(
         sizes,
@@ -83,11 +95,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     if tuple(arguments.sizes) == SIZES and times == TIMES and truth is not None:
         arguments.out.write_text(markdown(bench), encoding="utf-8")
         say(f"written: {arguments.out}")
+        kept.remove()
     return 0
 
 
-def measured(partitions: int, home: Path, times: int, say: Callable[[str], None]) -> Size:
-    """Everything at one size."""
+def _asking(times: int, home: Path, say: Callable[[str], None]) -> Figures:
+    say("from a trigger to an approval, in an Airflow")
+    asking = _median(times, "benchmarks.bench.asking", home / "airflow")
+    say(f"  {asking.seconds:.1f} s")
+    return asking
+
+
+def measured(partitions: int, folder: Path, times: int, say: Callable[[str], None]) -> Size:
+    """Everything at one size, in a folder below the given one."""
+    home = folder / str(partitions)
     brokers = max(partitions // PARTITIONS_A_BROKER, FEWEST_BROKERS)
     home.mkdir()
     with simulated(partitions, brokers) as urls:

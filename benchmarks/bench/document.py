@@ -5,18 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from benchmarks.bench.failover import table
+import msgspec
+
+from benchmarks.bench.failover import Failover, table
+from benchmarks.bench.figures import Figures
+from benchmarks.bench.pages import PageFigures
 from benchmarks.bench.targets import lines, targets
+from benchmarks.diagnose import DiagnoseFigures
 from pulsar_steward.model.units import KIB, MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from benchmarks.bench.failover import Failover
-    from benchmarks.bench.figures import Figures
-    from benchmarks.bench.pages import PageFigures
     from benchmarks.bench.real import Cluster, Truth
-    from benchmarks.diagnose import DiagnoseFigures
 
 LONGEST = 12
 """Checks of which the document says how long they take."""
@@ -28,8 +29,7 @@ FILE_ROUTE = "/assets/{name}"
 """Route that reads neither ledger nor snapshot: what any request costs."""
 
 
-@dataclass(frozen=True)
-class Size:
+class Size(msgspec.Struct, frozen=True):
     """Figures of a cluster of one size.
 
     Attributes:
@@ -94,7 +94,7 @@ def markdown(bench: Bench) -> str:
     text = [
         "# How long it takes",
         "",
-        "Written by `make bench`, in one run on one machine: the simulated cluster runs beside what is measured, on",
+        "Written by `make bench`, of one commit on one machine: the simulated cluster runs beside what is measured, on",
         "the same cores. Each figure is the median of three. Times begin when Spark has started, of a checkup when it",
         "is called; processor time is that of all processes that were measured, the cluster's not included; memory is",
         "the most that the largest process ever held.",

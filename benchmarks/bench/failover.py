@@ -12,11 +12,11 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 from rich.console import Console
 
 from benchmarks.observing import observe
@@ -32,6 +32,7 @@ from pulsar_steward.checks.delayed.learned import learned_from
 from pulsar_steward.checks.registry import VIEWS
 from pulsar_steward.diagnose.asking import NoAnswer, SnapshotSources, about_of, ask
 from pulsar_steward.diagnose.runner import askers_of
+from pulsar_steward.model.learned import Learned
 from pulsar_steward.model.tables import SMALL
 from pulsar_steward.parallel import on_this_thread
 from pulsar_steward.policy.schema import Policy
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from lab.faults.real.ground import Ground
-    from pulsar_steward.checks.delayed.failover import Estimate
-    from pulsar_steward.model.learned import Learned
 
 TOPICS = (1_000, 10_000)
 PARTITIONS = 1_000
@@ -59,8 +58,7 @@ KILLED, STOPPED = "killed", "ended orderly"
 LOSSES = (STOPPED, KILLED, STOPPED)
 
 
-@dataclass(frozen=True)
-class Failover:
+class Failover(msgspec.Struct, frozen=True):
     """One broker that was lost, and what became of its topics.
 
     Attributes:
@@ -68,8 +66,8 @@ class Failover:
         topics: Topics that were loaded on it, each with a consumer.
         listed_seconds: Seconds until the cluster did not list it any more.
         seconds: Seconds until every topic was loaded elsewhere, with its consumer.
-        estimate: What the check estimates for its loss, with the default rates; of an orderly end without the session,
-            for which nobody waits.
+        estimate: Seconds that the check estimates for its loss, with the default rates; of an orderly end without the
+            session, for which nobody waits.
         learned: What the snapshots before and after it tell of it.
         with_learned: The estimate with what was learned from the loss before; None: nothing was.
     """
@@ -78,13 +76,13 @@ class Failover:
     topics: int
     listed_seconds: float
     seconds: float
-    estimate: Estimate
+    estimate: int
     learned: Learned | None
-    with_learned: Estimate | None
+    with_learned: int | None
 
-    def error_percent(self, estimate: Estimate) -> float:
+    def error_percent(self, estimate: int) -> float:
         """How much more an estimate is than what was measured; negative: less."""
-        return 100 * (estimate.seconds / self.seconds - 1)
+        return 100 * (estimate / self.seconds - 1)
 
 
 def failovers(topics: int, home: Path, say: Callable[[str], None]) -> list[Failover]:
@@ -130,8 +128,8 @@ def _lost(
     load = LostLoad(lost=broker, bundles=bundles, topics=len(served), delayed=0, most_delayed=0)
     session = policy.session_timeout_seconds if how == KILLED else 0
     takers = RemainingBrokers(BROKERS - 1)
-    estimate = estimated(load, takers, session, policy)
-    with_learned = estimated(load, takers, session, policy, known) if known else None
+    estimate = estimated(load, takers, session, policy).seconds
+    with_learned = estimated(load, takers, session, policy, known).seconds if known else None
     return Failover(how, len(served), listed, seconds, estimate, learned, with_learned)
 
 
@@ -202,8 +200,8 @@ def table(measured: Sequence[Failover]) -> list[str]:
     ]
 
 
-def _with_error(each: Failover, estimate: Estimate | None) -> str:
-    return f"{estimate.seconds} s | {each.error_percent(estimate):+.0f} %" if estimate else "none | none"
+def _with_error(each: Failover, estimate: int | None) -> str:
+    return "none | none" if estimate is None else f"{estimate} s | {each.error_percent(estimate):+.0f} %"
 
 
 def _rate(learned: Learned | None) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from benchmarks.bench.answers import topics_of
 from benchmarks.bench.figures import Figures
@@ -26,8 +28,7 @@ SHOWN_WITHIN_S = 600.0
 NAMESPACE = "many"
 
 
-@dataclass(frozen=True)
-class Cluster:
+class Cluster(msgspec.Struct, frozen=True):
     """One of the two.
 
     Attributes:
@@ -41,8 +42,7 @@ class Cluster:
     collect: Figures
 
 
-@dataclass(frozen=True)
-class Truth:
+class Truth(msgspec.Struct, frozen=True):
     """Both; each with a partition's consumer, and no messages."""
 
     real: Cluster
@@ -51,6 +51,7 @@ class Truth:
 
 def compared(home: Path, environment: dict[str, str], say: Callable[[str], None]) -> Truth:
     """Starts both, one after the other, and collects each."""
+    say("the simulator beside real brokers")
     home.mkdir()
     with (
         running_lab("bench", home=home / "labs", brokers=BROKERS, broker_settings=dict(COMMON_SETTINGS)) as lab,

@@ -1,0 +1,61 @@
+"""Parts of a measurement that ended early are measured once."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from benchmarks.bench.failover import KILLED, Failover
+from benchmarks.bench.kept import KeptParts
+from pulsar_steward.model.learned import Learned
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LOST = Failover(
+    KILLED,
+    10_000,
+    30.5,
+    82.25,
+    90,
+    Learned(lost="b-1", at=datetime(2026, 11, 26, tzinfo=UTC), topics=10_000, seconds=40, brokers=2),
+    None,
+)
+
+
+def _unheard(_line: str) -> None:
+    pass
+
+
+def _lost() -> list[Failover]:
+    return [LOST]
+
+
+def _never() -> list[Failover]:
+    pytest.fail("it was measured before")
+
+
+def test_a_later_run_of_the_same_commit_takes_what_was_measured(tmp_path: Path) -> None:
+    """A failure in the last part of half an hour costs that part."""
+    KeptParts(tmp_path, "c1").part("lost", list[Failover], _lost, _unheard)
+
+    assert KeptParts(tmp_path, "c1").part("lost", list[Failover], _never, _unheard) == [LOST]
+
+
+@pytest.mark.parametrize(("first", "later"), [("c1", "c2"), (None, None), ("c1", None)])
+def test_any_other_code_is_measured_again(tmp_path: Path, first: str | None, later: str | None) -> None:
+    """Of another commit, or with changes that are not committed."""
+    KeptParts(tmp_path, first).part("lost", list[Failover], list, _unheard)
+
+    assert KeptParts(tmp_path, later).part("lost", list[Failover], _lost, _unheard) == [LOST]
+
+
+def test_removed_parts_are_measured_again(tmp_path: Path) -> None:
+    """As they are once the document is written."""
+    kept = KeptParts(tmp_path, "c1")
+    kept.part("lost", list[Failover], list, _unheard)
+    kept.remove()
+
+    assert kept.part("lost", list[Failover], _lost, _unheard) == [LOST]
