@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
@@ -29,7 +29,7 @@ def settings_of(target: PulsarTarget, policy: Policy) -> AdminSettings:
     """Settings by which Steward reaches a cluster, with the token or the client certificate that it asks for."""
     token = SecretStr(target.token) if target.token else None
     files = getattr(target, "client_files", None)
-    given = {} if files is None else {name: str(file) for name, file in files._asdict().items()}
+    given: dict[str, Any] = {} if files is None else {name: str(file) for name, file in files._asdict().items()}
     return AdminSettings(urls=target.admin_urls, token=token, limits=policy.admin, **given)
 
 

@@ -159,8 +159,8 @@ class ChaosRun:
                 writer.record_answer(answer)
         if self.scenario.answer == "superseded":
             newer = plan_of(plan.cluster, changes[:1], now + timedelta(seconds=1), identity, policy)
-            (asked,) = LedgerReader(engine).questions.standing(plan.cluster)
-            end = Ending(question_id=asked.question_id, reason=EndReason.CHANGED, words="it was seen otherwise")
+            (stood,) = LedgerReader(engine).questions.standing(plan.cluster)
+            end = Ending(question_id=stood.question_id, reason=EndReason.CHANGED, words="it was seen otherwise")
             writer.record_plan(newer, now, policy=policy, questions=QuestionChanges(ended=(end,)))
         return plan
 
