@@ -46,7 +46,7 @@ STRAY = Finding(check_id="gc-pressure", severity=Severity.WARNING, subject="b:1"
 def scene(*outcomes: Outcome, strays: tuple[Finding, ...] = ()) -> SceneOutcome:
     """These together."""
     faults = tuple(outcome.fault for outcome in outcomes)
-    return SceneOutcome(Scene("together", faults, {}), outcomes, strays, 60.0)  # type: ignore[arg-type]
+    return SceneOutcome(Scene("together", faults, {}), outcomes, strays, 60.0)  # type: ignore[arg-type]  # no fault that can be made
 
 
 def test_what_could_not_be_made_counts_as_missed() -> None:

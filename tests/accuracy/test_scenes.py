@@ -19,7 +19,7 @@ UNCHECKED = (("backlogQuotaCheckEnabled", "false"),)
 
 def real(name: str, **label: object) -> RealFault:
     """A fault that is not made."""
-    return RealFault(name=name, about="A fault.", **label)  # type: ignore[arg-type]
+    return RealFault(name=name, about="A fault.", **label)  # type: ignore[arg-type]  # any field of it
 
 
 def names(faults: list[RealFault | SimulatedFault]) -> list[list[str]]:

@@ -261,7 +261,7 @@ def _add_metrics(draw: DrawFn, rows: Rows) -> None:
     """Samples of processes, and some of topics, told by whoever tells of these."""
     sources = [*((name, "broker") for name in BROKERS), *ENDPOINTS]
     for source, kind in draw(st.lists(st.sampled_from(sources), unique=True)):
-        for series in draw(st.lists(st.sampled_from(sorted(SERIES[kind])), unique=True, max_size=20)):  # type: ignore[index]
+        for series in draw(st.lists(st.sampled_from(sorted(SERIES[kind])), unique=True, max_size=20)):  # type: ignore[index]  # of two kinds of source
             for labels in draw(st.lists(LABELS, unique_by=str, min_size=1, max_size=3)):
                 text = json.dumps(labels, sort_keys=True)
                 sample = {"source": source, "source_kind": kind, "series": series, "labels_json": text}

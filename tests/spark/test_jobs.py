@@ -45,7 +45,8 @@ def test_an_observation_takes_few_jobs(
     for brokers, checks in ((2, len(CHECKS)), (40, len(CHECKS)), (2, 2)):
         out = f"{tmp_path / 'here' if place == 'folder' else elsewhere}/{brokers}-{checks}"
         with running(a_cluster(brokers)) as cluster, pytest.MonkeyPatch.context() as patch:
-            patch.setattr(diagnosing.diagnose, "__defaults__", (CHECKS[:checks], *diagnosing.diagnose.__defaults__[1:]))  # type: ignore[index]
+            _all, *others = diagnosing.diagnose.__defaults__ or ()
+            patch.setattr(diagnosing.diagnose, "__defaults__", (CHECKS[:checks], *others))
             before = next_job(spark)
             folder = observed(cluster, out)
             counts[brokers, checks] = next_job(spark) - before - 1

@@ -48,8 +48,9 @@ def _consumed(here: Ground) -> Change:
     """A topic as old as the others, of which all is consumed."""
     topic = here.topic()
     here.take(topic)
-    here.send(topic, 1000)
-    here.until(topic, lambda shown: shown["msgInCount"] >= 1000 and _backlog(shown) == 0, "all is consumed")  # noqa: PLR2004
+    sent = 1000
+    here.send(topic, sent)
+    here.until(topic, lambda shown: shown["msgInCount"] >= sent and _backlog(shown) == 0, "all is consumed")
     return lambda _observed: here.admin.set_quota(here.namespace, AGE, 10, HOLD)
 
 

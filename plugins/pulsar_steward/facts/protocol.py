@@ -112,16 +112,16 @@ class ClusterFacts(Protocol):
     def now(self) -> datetime: ...  # noqa: D102 - said above
 
     @property
-    def seen_at(self) -> datetime: ...  # noqa: D102
+    def seen_at(self) -> datetime: ...  # noqa: D102 - said above
 
     @property
-    def planned_for(self) -> ClusterIdentity | None: ...  # noqa: D102
+    def planned_for(self) -> ClusterIdentity | None: ...  # noqa: D102 - said above
 
     @property
-    def planning(self) -> bool: ...  # noqa: D102
+    def planning(self) -> bool: ...  # noqa: D102 - said above
 
     @property
-    def place_in_run(self) -> int: ...  # noqa: D102
+    def place_in_run(self) -> int: ...  # noqa: D102 - said above
 
     # -- the whole cluster
 
