@@ -1,4 +1,4 @@
-"""Who may approve is asked at the gate too, by the policy as it is then."""
+"""The gate asks anew who may approve, by the policy of that moment."""
 
 from __future__ import annotations
 

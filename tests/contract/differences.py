@@ -1,4 +1,4 @@
-"""Where brokers of other versions answer otherwise than those of 4.0.7: the tests that do not hold there, and why.
+"""Tests of the contract that do not hold on versions other than 4.0.7, each with the reason.
 
 Such a test has to fail there, so that this list stays true; docs/contract.md says what Steward makes of it.
 """

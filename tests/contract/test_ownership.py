@@ -1,4 +1,4 @@
-"""Who owns a bundle, what loads one, and what unloads, destinations and splits do to it."""
+"""Owners of bundles: the calls that load a bundle, and the effects of unloads, destinations and splits."""
 
 import itertools
 from collections import Counter

@@ -1,4 +1,4 @@
-"""How the jars of a Pulsar version come into the cache; a script stands in for Maven."""
+"""Jars of a Pulsar version are fetched into the cache; a script stands in for Maven."""
 
 import threading
 from collections.abc import Callable

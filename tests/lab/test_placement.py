@@ -1,4 +1,4 @@
-"""Where topics lie in a namespace's hash range."""
+"""Positions of topics in a namespace's hash range."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How quickly topics were served again after a broker had gone, as it was seen."""
+"""The rate at which topics were served again after a broker had gone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where messages go by a connection's fields: the webhook's URL, and the host that each kind of recipient talks to."""
+"""Addresses of messages by a connection's fields: the webhook's URL, and the host of each kind of recipient."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a message is tried, tried again, and given up; pure functions of its tries and the time."""
+"""Times at which a message is tried, tried again, and given up: pure functions of its tries and the time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether messages can be sent by Airflow's connections, for ``steward doctor``, which runs this in its own process.
+"""Addresses of Airflow's connections for messages; ``steward doctor`` runs this in its own process.
 
 ``python -m pulsar_steward.orchestration.recipient_addresses`` reads routes as JSON from standard input, and prints a
 `AddressFound` for each. Passwords stay in this process.

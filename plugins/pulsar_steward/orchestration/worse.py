@@ -1,4 +1,4 @@
-"""Whether a proposal is about something worse than the one that a person snoozed."""
+"""Comparison of a proposal with the one that a person snoozed: is it about something worse?"""
 
 from __future__ import annotations
 

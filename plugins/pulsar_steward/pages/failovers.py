@@ -1,4 +1,4 @@
-"""How long the topics of each broker would be gone without it, of the newest snapshot: for whoever plans a restart."""
+"""Time that the topics of each broker would be gone without it, of the newest snapshot: to plan a restart by."""
 
 from __future__ import annotations
 

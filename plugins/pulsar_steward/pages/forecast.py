@@ -1,4 +1,4 @@
-"""How long a batch that is being carried out still takes: by what its steps took so far, and by the policy's pace."""
+"""Time that a batch still takes while it is carried out: by its steps so far, and by the policy's pace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When an approved batch would begin, and how long it would take: by the maintenance windows and by the pace."""
+"""Beginning and duration of an approved batch: by the maintenance windows and by the pace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes backlogs approximate on a cluster is told once for a check, with its first finding."""
+"""With its first finding, a check says once why backlogs are approximate on a cluster."""
 
 from __future__ import annotations
 

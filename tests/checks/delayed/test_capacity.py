@@ -1,4 +1,4 @@
-"""How many partitions there are, how long a failover takes, and whether what is left after it would do."""
+"""Checks of the number of partitions, of the time of a failover, and of the capacity that is left after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How near to its limit direct memory is."""
+"""The check `direct-memory-pressure`: direct memory in use, in relation to its limit."""
 
 from __future__ import annotations
 

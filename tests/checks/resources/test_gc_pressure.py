@@ -1,4 +1,4 @@
-"""How much of a process's time garbage collection takes."""
+"""The check `gc-pressure`: share of a process's time that garbage collection takes."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_the_quiet_word_says_what_was_looked_at(judge_rows: JudgeRows, golden: G
 
 
 DAYS = 10 * 86_400
-"""How long a process has run."""
+"""Time that a process has run."""
 
 
 def over_time(judge_rows: JudgeRows, *histories: Collectors, started: float = DAYS, apart: int = 15) -> Judgement:

@@ -1,4 +1,4 @@
-"""How long brokers take to go over to a new ledger."""
+"""The check `ledger-switch-slow`: time that brokers take to go over to a new ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long the metadata store takes to answer."""
+"""The check `metadata-latency`: time that the metadata store takes to answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is asking: a token file that rotates, OAuth2's client credentials, basic authentication, a plug-in."""
+"""Credentials: a token file that rotates, OAuth2's client credentials, basic authentication, a plug-in."""
 
 from __future__ import annotations
 

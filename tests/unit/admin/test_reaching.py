@@ -1,4 +1,4 @@
-"""Where a broker is reached: http and https side by side, a map, a proxy, client certificates, one front door."""
+"""Addresses of brokers: http and https side by side, a map, a proxy, client certificates, one front door."""
 
 from __future__ import annotations
 

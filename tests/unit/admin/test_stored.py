@@ -1,4 +1,4 @@
-"""What the metadata store tells of a topic that is not loaded: documents as brokers of 4.0.7 answer them."""
+"""The metadata store's documents of a topic that is not loaded, as brokers of 4.0.7 answer them."""
 
 from __future__ import annotations
 

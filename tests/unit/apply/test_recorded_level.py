@@ -1,4 +1,4 @@
-"""How a step's health is read back from its recorded proof."""
+"""A step's level of health is read back from its recorded proof."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When what is of the whole cluster is asked anew: never late, and no more often than needed."""
+"""Facts of the whole cluster are asked for anew in time, and no more often than needed."""
 
 from __future__ import annotations
 

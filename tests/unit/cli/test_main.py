@@ -1,4 +1,4 @@
-"""How commands end."""
+"""Exit codes and errors of the command line."""
 
 from __future__ import annotations
 

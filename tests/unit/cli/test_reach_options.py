@@ -1,4 +1,4 @@
-"""How a cluster is reached by the options: a check-up through a proxy, and by other addresses than the listed ones."""
+"""Options by which a cluster is reached: through a proxy, and by other addresses than the listed ones."""
 
 from __future__ import annotations
 

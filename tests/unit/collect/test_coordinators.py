@@ -1,4 +1,4 @@
-"""Where transaction coordinators are, by arithmetic."""
+"""Transaction coordinators are located by arithmetic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast brokers are asked for details."""
+"""The rate at which brokers are asked for details."""
 
 from __future__ import annotations
 

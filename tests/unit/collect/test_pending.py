@@ -1,4 +1,4 @@
-"""Who is waited for."""
+"""Brokers that have not answered yet: their number, and the slowest of them."""
 
 from __future__ import annotations
 

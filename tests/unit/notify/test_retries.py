@@ -1,4 +1,4 @@
-"""When a message is tried again, and when it is given up."""
+"""Times at which a message is tried again, and given up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the ledger's questions stand when a new plan is decided on."""
+"""State of the ledger's questions when a new plan is decided on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why nothing is proposed, or no more: a page without a reason does not exist."""
+"""The report says why nothing, or no more, is proposed: no page is without a reason."""
 
 from __future__ import annotations
 

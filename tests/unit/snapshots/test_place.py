@@ -1,4 +1,4 @@
-"""Where snapshots can be read from: paths, and URIs that Spark and Arrow both understand."""
+"""Places that snapshots can be read from: paths, and URIs that Spark and Arrow both understand."""
 
 from __future__ import annotations
 
