@@ -71,7 +71,8 @@ def _summary(run: Run, real: int, simulated: int) -> str:
         "critical. Anything else that is reported at warning or critical is false, unless the label says why it is no",
         "mistake. Faults of one scene are in a cluster at the same time, each in a namespace of its own, and are",
         "looked at together: what is reported of a namespace counts for its fault, what is reported of brokers or the",
-        "cluster for the faults that expect or allow it, and what then belongs to none is false.",
+        "cluster for the faults that expect or allow it, and what then belongs to none is false. A fault that cannot",
+        "be made is made once more by itself, and its row tells why.",
         "",
         f"{run.date}, {versions}, {run.seconds / CLOCK_MINUTE:.0f} minutes.",
         "",
@@ -166,6 +167,8 @@ def _about(outcome: Outcome) -> str:
         parts.append(f"Simulated: {fault.why}")
     if fault.policy:
         parts.append(f"Policy: `{fault.policy}`.")
+    if outcome.at_first:
+        parts.append(f"Made at the second try; at the first: {outcome.at_first}.")
     parts += [f"`{check_id}` may report it as well: {why}." for check_id, why in fault.allowed.items()]
     return _cell(" ".join(parts))
 

@@ -26,12 +26,14 @@ class Outcome:
         judgement: Empty where it could not be made or looked at.
         seconds: Until brokers showed it; of a simulated one, until it was judged.
         failure: Why it could not be made or looked at.
+        at_first: Why it could not be made the first time; None: it could. It was made a second time then.
     """
 
     fault: Fault
     judgement: Judgement = field(default_factory=Judgement)
     seconds: float = 0.0
     failure: str | None = None
+    at_first: str | None = None
 
     @property
     def right(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from benchmarks.accuracy.judging import Judgement, judge, judge_together
 from benchmarks.accuracy.labs import Labs
 from benchmarks.accuracy.made_up import MadeUp
 from benchmarks.accuracy.outcome import Outcome, SceneOutcome
-from benchmarks.accuracy.scenes import scenes
+from benchmarks.accuracy.scenes import Scene, policy_of, scenes
 from benchmarks.accuracy.settling import statistics_apart_s, wait_for_quick_writes
 from benchmarks.accuracy.stage import Stage
 from benchmarks.observing import observe
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from benchmarks.accuracy.scenes import Scene
     from benchmarks.accuracy.stage import Actor
     from lab.cluster import Lab
     from lab.faults.registry import AnyFault
@@ -58,8 +58,14 @@ class Workbench:
                 self._say(f"{scene.name}: {', '.join(fault.name for fault in scene.faults)}")
                 yield self.outcome(scene, labs)
 
-    def outcome(self, scene: Scene, labs: Labs) -> SceneOutcome:
-        """Outcome of one scene; whatever goes wrong with making it or looking at it is told in there."""
+    def outcome(self, scene: Scene, labs: Labs, *, again: bool = True) -> SceneOutcome:
+        """Outcome of one scene; whatever goes wrong with making it or looking at it is told in there.
+
+        Args:
+            scene: The faults.
+            labs: Where real ones are made.
+            again: Real ones that could not be made are made a second time.
+        """
         if isinstance(scene.first, SimulatedFault):
             return self._simulated(scene, scene.first)
         try:
@@ -67,12 +73,24 @@ class Workbench:
         except Exception as error:  # noqa: BLE001 - whatever it is, the other scenes are looked at all the same
             labs.end()
             return _failed(scene, f"{type(error).__name__}: {error}", 0.0)
-        outcome = self._real(scene, lab, labs)
+        outcome, unmade = self._real(scene, lab, labs)
         labs.done_with(scene)
-        return outcome
+        return self._made_again(outcome, unmade, labs) if unmade and again else outcome
 
-    def _real(self, scene: Scene, lab: Lab, labs: Labs) -> SceneOutcome:
-        """Outcome of a scene on real brokers.
+    def _made_again(self, outcome: SceneOutcome, unmade: Sequence[Actor], labs: Labs) -> SceneOutcome:
+        """A fault that is not there says nothing of the checks: it is made once more, in a scene of its own."""
+        failures = {actor.fault.name: actor.failure for actor in unmade}
+        for name, failure in failures.items():
+            self._say(f"  {name} could not be made, and is made once more: {failure}")
+        faults = tuple(actor.fault for actor in unmade)
+        second = self.outcome(Scene(f"{outcome.scene.name}-again", faults, policy_of(faults)), labs, again=False)
+        later = {each.fault.name: replace(each, at_first=failures[each.fault.name]) for each in second.outcomes}
+        outcomes = tuple(later.get(each.fault.name, each) for each in outcome.outcomes)
+        seconds = outcome.seconds + second.seconds
+        return SceneOutcome(outcome.scene, outcomes, (*outcome.strays, *second.strays), seconds)
+
+    def _real(self, scene: Scene, lab: Lab, labs: Labs) -> tuple[SceneOutcome, list[Actor]]:
+        """Outcome of a scene on real brokers, and its faults that could not be made.
 
         It counts also where a fault cannot be cleared away: the next scene gets another lab then. Many faults are made
         in a burst, and some checks judge what brokers did since the snapshot before: one is taken after the burst, as
@@ -102,9 +120,10 @@ class Workbench:
             labs.end()
         seconds = time.monotonic() - began
         if uri is None:
-            return _failed(scene, failure, seconds)
+            return _failed(scene, failure, seconds), []
         judged, strays = _judged(uri, scene.faults)
-        return SceneOutcome(scene, tuple(_outcome(actor, judged) for actor in stage.actors), strays, seconds)
+        outcome = SceneOutcome(scene, tuple(_outcome(actor, judged) for actor in stage.actors), strays, seconds)
+        return outcome, [actor for actor in stage.actors if actor.failure is not None]
 
     def _writes_are_slow(self, scene: Scene, lab: Lab) -> bool:
         """Whether a check of slow writes finds any.

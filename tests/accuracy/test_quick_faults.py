@@ -46,6 +46,6 @@ def test_the_checks_find_what_the_faults_are_labelled_with(scene: Scene, workben
     """The checks report all that is expected of quick faults, and no false finding at warning or critical."""
     if isinstance(scene.first, RealFault):
         need_lab()
-    seen = workbench.outcome(scene, labs)
+    seen = workbench.outcome(scene, labs, again=False)
     wrong = {outcome.fault.name: wrongs(outcome) for outcome in seen.outcomes if not outcome.right}
     assert (wrong, strays_of(seen)) == ({}, [])

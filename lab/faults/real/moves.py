@@ -8,6 +8,7 @@ from lab.faults.fault import Change
 from lab.faults.real.ground import Ground
 from lab.faults.real.growth import Arrange, trend
 from lab.faults.real.operator import recently_shown
+from lab.moving import move
 from lab.waiting import wait_until
 
 MOVED_WITHIN_S = 90.0
@@ -35,12 +36,9 @@ def _move(here: Ground, topic: str, observed: int) -> None:
     brokers = [broker.broker_id for broker in here.lab.brokers]
     owner = _owner(here.lab, topic, here.namespace)
     target = next(broker for broker in (*brokers[observed % 2 :], *brokers) if broker != owner)
-    bundle = placement.bundle_of(topic, here.admin.bundles(here.namespace))
-    here.admin.unload(here.namespace, str(bundle), target)
-    here.admin.look_up(topic)
-    wait_until(
-        lambda: _owner(here.lab, topic, here.namespace) == target, f"{topic} is on {target}", MOVED_WITHIN_S, 0.5
-    )
+    bundle = str(placement.bundle_of(topic, here.admin.bundles(here.namespace)))
+    what = f"{topic} is on {target}"
+    move(here.admin, here.namespace, {bundle: topic}, {bundle: target}, here.lab.owned_bundles, what)
     wait_until(lambda: topic in recently_shown(here.lab), f"{target} shows {topic}", MOVED_WITHIN_S, 0.5)
 
 
