@@ -22,9 +22,10 @@ async def unload(request: Request) -> Response:
         _must_be_active(request, destination)
         must_lead(request)
     namespace = known_namespace(request, NOT_FOUND)
-    bundle = f"{namespace.name}/{known_bundle(request, namespace, rubbish_is_412=False)}"
+    hash_range = known_bundle(request, namespace, rubbish_is_412=False)
+    bundle = f"{namespace.name}/{hash_range}"
     if destination is not None and not state.spec.is_extensible:
-        state.affinities[bundle] = destination
+        state.affinities[hash_range] = destination
     if must_own(request, bundle, loads=False):
         if state.spec.is_extensible and destination == here(request).broker_id:
             words = f"Namespace bundle: {bundle} own by {destination}, cannot be transfer to same broker."

@@ -121,11 +121,14 @@ class ClusterState:
         return tuple(f"{namespace}/{HEARTBEAT_RANGE}" for namespace in namespaces)
 
     def choose_broker(self, bundle: str) -> Broker:
-        """Broker to which the leader gives an unowned bundle: once the one an unload named, else the least laden."""
-        wanted = self.affinities.pop(bundle, None)
+        """Broker to which the leader gives an unowned bundle: once the one an unload named, else the least laden.
+
+        That may have been an unload in another namespace: before apache/pulsar#25518 the range alone is remembered.
+        """
+        namespace, _, hash_range = bundle.rpartition("/")
+        wanted = self.affinities.pop(hash_range, None)
         if wanted is not None and self.brokers[wanted].health is not Health.GONE:
             return self.brokers[wanted]
-        namespace = bundle.rpartition("/")[0]
         alive = [broker for broker in self.listed if broker.health is Health.UP]
         allowed = isolation.allowed(namespace, alive, self.isolation_policies)
         return min(allowed, key=lambda broker: (self.ownership.load_of(broker.broker_id, namespace), broker.number))
@@ -182,7 +185,6 @@ class ClusterState:
         before = self.namespaces[namespace]
         self.namespaces[namespace] = replace(before, boundaries=tuple(sorted({*before.boundaries, *inside})))
         owner = self.ownership.release(f"{namespace}/{bundle}")
-        self.affinities.pop(f"{namespace}/{bundle}", None)
         if owner is not None and not unload:
             for part in ranges.bundles_of((lower, *inside, upper)):
                 self.ownership.give(f"{namespace}/{part}", owner)

@@ -114,6 +114,18 @@ def test_the_last_destination_named_wins(api: Api, namespace: str, destinations:
     assert api.look_up(f"{namespace}/topic") == destinations[1]
 
 
+def test_a_destination_goes_to_whichever_bundle_of_its_range_is_loaded_first(api: Api, namespace: str) -> None:
+    """A destination is remembered by hash range alone: another namespace's bundle that is loaded first takes it."""
+    bundle, other = api.bundle_of(f"{namespace}/topic"), api.new_namespace()
+    topic = next(name for number in itertools.count() if api.bundle_of(name := f"{other}/topic-{number}") == bundle)
+    taken_by = []
+    for index in range(len(api.ids)):
+        api.final("PUT", f"{NAMESPACES}/{namespace}/{bundle}/unload", params=api.to(index)).raise_for_status()
+        taken_by.append(api.look_up(topic))
+        api.final("PUT", f"{NAMESPACES}/{other}/{bundle}/unload").raise_for_status()
+    assert taken_by == list(range(len(api.ids)))
+
+
 def test_the_present_owner_may_be_the_destination(api: Api, namespace: str) -> None:
     """An unload to the present owner leaves the bundle unowned, and the next lookup loads it there again."""
     bundle = api.move(namespace, f"{namespace}/topic", to=1)
