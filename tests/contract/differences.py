@@ -91,6 +91,7 @@ BEFORE_3 = (
     Difference(
         "test_splitting_hardly_anything_by_topics_succeeds_and_does_nothing", NO_POSITIONS, "specified_positions"
     ),
+    Difference("test_which_reading_calls_load_a_bundle", NO_POSITIONS, "topicHashPositions"),
     Difference("test_an_unowned_bundle_has_no_positions_to_tell", NO_POSITIONS),
     Difference("test_a_system_bundle_tells_its_coordinators_and_can_be_split", NO_POSITIONS),
     Difference("test_positions_in_a_namespace_that_is_not_there_are_refused", NO_POSITIONS),
