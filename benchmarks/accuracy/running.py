@@ -86,8 +86,8 @@ class Workbench:
         second = self.outcome(Scene(f"{outcome.scene.name}-again", faults, policy_of(faults)), labs, again=False)
         later = {each.fault.name: replace(each, at_first=failures[each.fault.name]) for each in second.outcomes}
         outcomes = tuple(later.get(each.fault.name, each) for each in outcome.outcomes)
-        seconds = outcome.seconds + second.seconds
-        return SceneOutcome(outcome.scene, outcomes, (*outcome.strays, *second.strays), seconds)
+        strays, seconds = (*outcome.strays, *second.strays), outcome.seconds + second.seconds
+        return replace(outcome, outcomes=outcomes, strays=strays, seconds=seconds)
 
     def _real(self, scene: Scene, lab: Lab, labs: Labs) -> tuple[SceneOutcome, list[Actor]]:
         """Outcome of a scene on real brokers, and its faults that could not be made.
