@@ -127,6 +127,16 @@ def test_what_makes_it_slow_is_named(judged: JudgeRows) -> None:
     assert "Most likely cause: logging at DEBUG (logging-debug, warning): a:1 (broker) logged" in finding.evidence
 
 
+@pytest.mark.parametrize(("writes", "first"), [({1: 95.0, 1000: 5.0}, False), ({200: 100.0}, True)])
+def test_writes_that_are_quick_by_half_are_no_cause(
+    judged: JudgeRows, writes: dict[int, float], *, first: bool
+) -> None:
+    """Slow writes to bookies are named besides, and not as the cause, where the time passes in the broker itself."""
+    (finding,) = judged(CHECK, cluster({200: 100.0}, QUICK, QUICK, writes=writes)).findings
+
+    assert ("cause: bookies" in finding.evidence, "Besides: bookies" in finding.evidence) == (first, not first)
+
+
 def test_too_few_to_compare_prove_nothing(judged: JudgeRows) -> None:
     """The check cannot tell with fewer than three publishing brokers, or if a broker reports no latencies."""
     assert judged(CHECK, cluster({50: 100.0}, QUICK)).cannot_tell == (

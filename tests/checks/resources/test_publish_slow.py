@@ -152,6 +152,10 @@ FIRST: dict[str, tuple[list[Samples], str]] = {
         "bookies, or a thread that serves them",
     ),
     "slow switches by a slow metadata store": ([HURT, latencies(SWITCHES, 1, 0, 1), METADATA], "the metadata store"),
+    "a slow metadata store, where hardly any of the slow entries are slow writes": (
+        [published(90, 10, 21), latencies(SWITCHES, 1, 0, 1), METADATA, written(120, 0, 0.24)],
+        "the metadata store",
+    ),
     "another broker's DEBUG logging": ([HURT, logging("b:1"), published(900, source="b:1")], ""),
 }
 
@@ -211,6 +215,36 @@ def test_causes_are_told_with_the_first_ones_evidence(judged: JudgeRows, golden:
         "over_second_percent": 10,
         "publishes_per_second": 1000,
     }
+
+
+FEW: dict[str, tuple[Samples, Samples, bool]] = {
+    "as few over a second as ZooKeeper's stops left": (published(90, 10, 21), written(120, 0, 0.24), False),
+    "a tenth of those over a second": (published(90, 0, 20), written(90, 0, 2), True),
+    "hardly a tenth of them": (published(90, 0, 20), written(90, 0, 1.9), False),
+    "a tenth of those over 200 ms": (published(50, 30, 20), written(50, 4, 1), True),
+    "none over a second, as nothing published is": (published(50, 50), written(50, 40), True),
+}
+
+
+@pytest.mark.parametrize(("entries", "writes", "first"), FEW.values(), ids=FEW)
+def test_few_slow_writes_do_not_explain_many_slow_entries(
+    judged: JudgeRows, entries: Samples, writes: Samples, first: bool
+) -> None:
+    """Slow writes are a broker's cause only if a tenth of its slow entries may be such writes; else named besides."""
+    (finding,) = judged(CHECK, snapshot(entries, writes)).findings
+
+    bookies = "bookies, or a thread that serves them (bookie-thread-busy"
+    assert f"cause: {bookies}" in finding.evidence if first else f"Besides: {bookies}" in finding.evidence
+    assert ("No other check names a cause of most of it" in finding.evidence) is not first
+
+
+def test_a_broker_s_few_slow_writes_do_not_explain_a_slow_topic(judged: JudgeRows, minutes_ago: MinutesAgo) -> None:
+    """Of a slow topic too, its broker's slow writes are the cause only if enough of its entries may be such writes."""
+    for stalled, first in ((0.05, False), (0.5, True)):
+        rows = stalling(60)
+        rows["metrics"] = [*rows["metrics"], *written(0.5, 0, stalled)]
+        (finding,) = judged(CHECK, rows, earlier=[minutes_ago(15, stalling(60))]).findings
+        assert ("cause: bookies" in finding.evidence, "Besides: bookies" in finding.evidence) == (first, not first)
 
 
 def test_where_no_cause_is_known_it_says_what_was_not_judged(judged: JudgeRows, golden: Golden) -> None:

@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
 
 
+STALLED_WRITES = "over_second_per_minute"
+"""Figure of a finding of slow writes: those over a second."""
+
+
 class BookieThreadBusyPolicy(Section):
     """Thresholds for threads of BookKeeper, in bookies and in brokers, that cannot keep up."""
 
@@ -158,7 +162,7 @@ def _of_slow_writes(row: Row) -> tuple[str, dict[str, int]]:
     figures = {
         "lost_percent": int(row["lost_percent"]),
         "over_200_milliseconds_percent": int(row["slow_percent"]),
-        "over_second_per_minute": round(row["stalled_rate"] * 60),
+        STALLED_WRITES: round(row["stalled_rate"] * 60),
         "over_second_percent": int(row["stalled_percent"]),
         "writes_per_second": int(row["rate"]),
     }

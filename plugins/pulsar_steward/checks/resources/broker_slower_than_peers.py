@@ -61,6 +61,11 @@ class Slower:
     writes: Row | None
     again: bool
 
+    @property
+    def in_broker(self) -> bool:
+        """True if the time passes in the broker itself, and not at bookies."""
+        return self.writes is not None and self.writes["at_least"] * 2 < self.row["at_least"]
+
 
 def judge(answers: Answers, context: CheckContext[BrokerSlowerThanPeersPolicy]) -> Judgement:
     """Information where one snapshot shows it, as that may be a single hiccup; a warning where two in a row do."""
@@ -128,7 +133,7 @@ def _finding(slower: Slower, causes: CausesOfSlowness) -> Finding:
         evidence=(
             f"Of {published} in the last minute, half took {row['at_least']:g} ms or more; on the {slower.peers:,}"
             f" others that publish enough, half take {slower.peers_at_most:g} ms at most; {again}.{_writes(slower)}"
-            f" {causes.in_words(row['source'])}"
+            f" {causes.in_words(row['source'], writes_are_quick=slower.in_broker)}"
         ),
         figures=figures,
     )
@@ -138,7 +143,7 @@ def _writes(slower: Slower) -> str:
     """Further sentence: whether the time goes to bookies, or passes in the broker itself."""
     if slower.writes is None:
         return ""
-    if slower.writes["at_least"] * 2 >= slower.row["at_least"]:
+    if not slower.in_broker:
         return f" Its writes to bookies take as long: half of them {slower.writes['at_least']:g} ms or more."
     at_most = slower.writes["at_most"]
     return f" Half of its writes to bookies take {at_most:g} ms at most: the time passes in the broker itself."

@@ -3,7 +3,8 @@
 What weighs is the severity that its own check gave a finding. A cause that explains another one's finding counts for
 at least as much, and comes before it: a broker that stands still for collections sees its writes to bookies take long,
 and a slow metadata store its switches of ledgers. What one broker suffers from explains no more than what that broker
-sees: where another one without it sees the same, or every broker has it, it proves nothing.
+sees: where another one without it sees the same, or every broker has it, it proves nothing. And a few slow writes to
+bookies do not explain many slow entries, each of which is one write: they come last.
 """
 
 from __future__ import annotations
@@ -86,6 +87,9 @@ CAUSES = (
 )
 """Of equal weight, the first comes first: what acts on all else that a process does, then what a write waits for."""
 
+NO_WEIGHT = -1
+"""Less than that of information."""
+
 RESTS_ON = tuple(cause.check for cause in CAUSES if cause.check is not None)
 
 
@@ -107,6 +111,12 @@ class Sighting:
     def explains(self) -> tuple[str, ...]:
         """Checks whose findings it explains."""
         return self.cause.explains if self.kind is None else (SERVES.get(self.kind, ""),)
+
+    @property
+    def by_latency(self) -> bool:
+        """True if it is known by the latency of a broker's own writes alone, which may be too few to matter."""
+        of_writes = self.kind is None and self.finding.check_id == BOOKIES
+        return of_writes and bookie_thread_busy.STALLED_WRITES in self.finding.figures
 
     @property
     def words(self) -> str:
@@ -152,13 +162,21 @@ class CausesOfSlowness:
         kinds = {row["source"]: row["source_kind"] for row in answers["processes"].rows}
         return cls(results, publishing, kinds, [row["source"] for row in answers["read_only"].rows])
 
-    def in_words(self, broker: str) -> str:
-        """Sentence with the likeliest cause of what a broker shows, its evidence, and the names of others."""
-        if not (ranked := self.of(broker)):
-            unknown = f"; not judged: {named(self.unknown)}" if self.unknown else ""
-            return f"No other check names a cause{unknown}."
-        first, *others = ranked
+    def in_words(self, broker: str, *, writes_are_quick: bool = False) -> str:
+        """Sentence with the likeliest cause of what a broker shows, its evidence, and the names of others.
+
+        Args:
+            broker: The broker.
+            writes_are_quick: True if its slow writes to bookies, if any, are hardly any of what is slow.
+        """
+        ranked = self.of(broker, writes_are_quick=writes_are_quick)
+        causes = [each for each in ranked if not (writes_are_quick and each.by_latency)]
+        others = [each for each in ranked if each not in causes[:1]]
         also = f" Besides: {named([each.words for each in others])}." if others else ""
+        if not causes:
+            unknown = f"; not judged: {named(self.unknown)}" if self.unknown else ""
+            return f"No other check names a cause{' of most of it' if others else ''}{unknown}.{also}"
+        first = causes[0]
         likely = "Possible" if first.finding.severity is Severity.INFO else "Most likely"
         return f"{likely} cause: {first.words}: {first.finding.evidence}{also}"
 
@@ -173,14 +191,21 @@ class CausesOfSlowness:
                 broker = places.get(finding.subject, finding.subject)
                 self._at[cause].setdefault(broker, Sighting(cause, finding))
 
-    def of(self, broker: str) -> list[Sighting]:
-        """Causes of what a broker shows, the best supported first."""
+    def of(self, broker: str, *, writes_are_quick: bool = False) -> list[Sighting]:
+        """Causes of what a broker shows, the best supported first.
+
+        Args:
+            broker: The broker.
+            writes_are_quick: True if its slow writes to bookies, if any, are hardly any of what is slow.
+        """
         here = [each for at in self._at.values() if (each := at.get(broker)) is not None]
         shared = [
             next(iter(at.values())) for cause, at in self._at.items() if not cause.local and at and broker not in at
         ]
         sightings = sorted([*here, *shared, *self._elsewhere], key=lambda each: CAUSES.index(each.cause))
-        weights = [each.finding.severity.rank for each in sightings]
+        weights = [
+            NO_WEIGHT if writes_are_quick and each.by_latency else each.finding.severity.rank for each in sightings
+        ]
         places = [float(number) for number in range(len(sightings))]
         for number, sighting in reversed(list(enumerate(sightings))):
             explained = [other for other, effect in enumerate(sightings) if self._explains(sighting, effect)]

@@ -33,12 +33,15 @@ from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pulsar_steward.checks.check import Answers, CheckContext, Row
 
 MAX_SLOWEST = 3
 """Most topics named in one sentence."""
+
+LEAST_WRITES_PERCENT = 10
+"""Slow writes to bookies, of entries that are as slow: with fewer, nearly all of these wait for something else."""
 
 
 class PublishSlowPolicy(Section):
@@ -78,10 +81,27 @@ def judge(answers: Answers, context: CheckContext[PublishSlowPolicy]) -> Judgeme
     causes = CausesOfSlowness.among(context.results, publishing, answers)
     found = sorted(_brokers(answers, context, causes), key=lambda each: -each.severity.rank)
     topics = answers["single"]
-    found += [_of_topic(row, causes) for row in topics.rows]
+    writes = _writes(context)
+    found += [_of_topic(row, causes, writes.get(row["source"])) for row in topics.rows]
     if found:
         return Judgement(findings=tuple(found[:MAX_FINDINGS]), more=topics.more + max(0, len(found) - MAX_FINDINGS))
     return Judgement(quiet=_quiet(answers), cannot_tell=_missing(answers))
+
+
+def _writes(context: CheckContext[PublishSlowPolicy]) -> Mapping[str, Row]:
+    """Latencies of writes to bookies of the brokers whose writes are found to be slow."""
+    slow = context.results[BOOKIES].answers.get("slow")
+    return {row["source"]: row for row in (slow.rows if slow else ())}
+
+
+def _hardly_any(writes: Row | None, of: Mapping[str, float]) -> bool:
+    """True if slow writes are hardly any of the entries that are as slow: of those over 200 ms, and over a second.
+
+    Args:
+        writes: Latencies of a broker's writes; None: they are not slow.
+        of: Slow entries a second, by the column that counts such writes.
+    """
+    return writes is None or all(writes[each] * 100 < LEAST_WRITES_PERCENT * rate for each, rate in of.items() if rate)
 
 
 def _missing(answers: Answers) -> str | None:
@@ -104,14 +124,16 @@ def _brokers(answers: Answers, context: CheckContext[PublishSlowPolicy], causes:
     slow = {row["source"]: row for row in answers["slow"].rows}
     stuck = context.results[BOOKIES].answers.get("stuck")
     hanging = {row["source"]: row for row in (stuck.rows if stuck else ()) if row["rank"]}
+    writes = _writes(context)
     slowest_first = sorted(slow.values(), key=lambda row: (-row["lost_percent"] - row["slow_percent"], row["source"]))
     for broker in dict.fromkeys((*(row["source"] for row in slowest_first), *sorted(hanging))):
-        yield _of_broker(broker, slow.get(broker), hanging.get(broker), answers, causes)
+        row = slow.get(broker)
+        entries = {each: row[each] for each in ("slow_rate", "stalled_rate")} if row else {}
+        cause = causes.in_words(broker, writes_are_quick=row is not None and _hardly_any(writes.get(broker), entries))
+        yield _of_broker(broker, row, hanging.get(broker), answers, cause)
 
 
-def _of_broker(
-    broker: str, slow: Row | None, hanging: Row | None, answers: Answers, causes: CausesOfSlowness
-) -> Finding:
+def _of_broker(broker: str, slow: Row | None, hanging: Row | None, answers: Answers, cause: str) -> Finding:
     sentences: list[str] = []
     figures: dict[str, int] = {}
     ranks: list[int] = []
@@ -129,7 +151,7 @@ def _of_broker(
         check_id=CHECK.check_id,
         severity=tuple(Severity)[max(ranks)],
         subject=broker,
-        evidence=" ".join((*sentences, causes.in_words(broker))),
+        evidence=" ".join((*sentences, cause)),
         figures=figures,
     )
 
@@ -165,7 +187,8 @@ def _topic_words(row: Row) -> str:
     return f"{row['topic']} ({counted(row['slow'], 'entry', 'entries')} over 200 ms)"
 
 
-def _of_topic(row: Row, causes: CausesOfSlowness) -> Finding:
+def _of_topic(row: Row, causes: CausesOfSlowness, writes: Row | None) -> Finding:
+    quick = _hardly_any(writes, {"stalled_rate": row["stalled_per_minute"] / 60})
     return Finding(
         check_id=CHECK.check_id,
         severity=Severity.WARNING,
@@ -173,7 +196,8 @@ def _of_topic(row: Row, causes: CausesOfSlowness) -> Finding:
         evidence=(
             f"Of about {counted(row['messages_per_minute'], 'message')} a minute published to {row['topic']} on broker"
             f" {row['source']}, {counted(row['stalled_per_minute'], 'entry', 'entries')} took over a second, as in the"
-            f" snapshot before; the broker as a whole is quick. {causes.in_words(row['source'])}"
+            f" snapshot before; the broker as a whole is quick."
+            f" {causes.in_words(row['source'], writes_are_quick=quick)}"
         ),
         figures={
             "messages_per_minute": int(row["messages_per_minute"]),
