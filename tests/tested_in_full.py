@@ -11,22 +11,20 @@ import sys
 import time
 from datetime import UTC, datetime
 
-from tests.tiers import ROOT, git
+from benchmarks.bench.kept import committed
+from tests.tiers import ROOT
 
 NOTE = ROOT / ".ci" / "tested-in-full"
 BEGUN = ROOT / "var" / "tested-in-full"
 
 
-def _said(*words: str) -> str:
-    done = git(*words)
-    done.check_returncode()
-    return done.stdout.strip()
+NOT_COMMITTED = "not-committed"
 
 
 def begin() -> None:
     """Remembers what is tested, and when that began."""
     BEGUN.parent.mkdir(exist_ok=True)
-    BEGUN.write_text(f"{_said('rev-parse', 'HEAD')} {time.time():.0f}\n", encoding="utf-8")
+    BEGUN.write_text(f"{committed() or NOT_COMMITTED} {time.time():.0f}\n", encoding="utf-8")
 
 
 def end(what: str) -> None:
@@ -37,7 +35,7 @@ def end(what: str) -> None:
     """
     commit, began = BEGUN.read_text(encoding="utf-8").split()
     BEGUN.unlink()
-    if _said("status", "--porcelain") or _said("rev-parse", "HEAD") != commit:
+    if committed() != commit:
         words = "all tests passed, but files differ from the commit: .ci/tested-in-full stays as it was"
         print(words)  # noqa: T201 - for who ran it
         return
