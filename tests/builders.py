@@ -288,6 +288,7 @@ class FactAnswers(msgspec.Struct, frozen=True, kw_only=True):
     raised_at: datetime | None = None
     restless_coordinators: tuple[str, ...] = ()
     setting: Setting | None = None
+    inherited: Setting | msgspec.UnsetType | None = msgspec.UNSET
     largest_backlog: int | None = None
     eviction_loss: Loss | None = None
     backlog_ages: BacklogAges | None = None
@@ -399,6 +400,11 @@ class MadeUpFacts:
     def setting(self, change: ChangeSetting) -> Setting | None:  # noqa: ARG002 - the protocol
         """Returns the given present value for any setting."""
         return self._told.setting
+
+    def inherited(self, change: ChangeSetting) -> Setting | None:
+        """Returns the given value that applies where nothing is set, else the one of the plan."""
+        told = change.inherited if isinstance(self._told.inherited, msgspec.UnsetType) else self._told.inherited
+        return None if isinstance(told, msgspec.UnsetType) else told
 
     def largest_backlog(self, change: ChangeSetting) -> int | Unknown:
         """Returns the given size of the largest backlog, or that it is unknown."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from lab.simulator import Answer, Fault
+from pulsar_steward.admin.metrics import Sample
 from pulsar_steward.apply.halting import StopSwitch
-from pulsar_steward.apply.health import Level, TopicVitals, Vitals, judged
+from pulsar_steward.apply.health import LATENCY, QUANTILE, Level, TopicVitals, Vitals, _publish_milliseconds, judged
+from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.apply.pace import slowed
 from pulsar_steward.apply.verify import verify
 from pulsar_steward.policy.health import HealthPolicy
@@ -17,6 +20,7 @@ from tests.apply.worksite import quick_policy, said
 
 if TYPE_CHECKING:
     from pulsar_steward.admin.calls import Call
+    from pulsar_steward.admin.owner import TopicDetail
     from tests.apply.worksite import Worksite
     from tests.golden import Golden
 
@@ -168,6 +172,37 @@ def test_a_harm_outlives_a_crash(site: Worksite) -> None:
     assert site.recorded(plan) == [("b1.s01", "done")]
     assert said(site.carry_out(plan)) == ["done", "refused"]
     assert site.changes() == [f"unload {BUNDLE}"]
+
+
+def test_no_figure_afterwards_leaves_a_change_without_its_outcome(
+    site: Worksite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step is done and strained if the look at its clients afterwards fails in a way that nobody thought of."""
+    watching(site)
+    really_look, looks = LiveReader.details, list[str]()
+
+    def look(reader: LiveReader, broker: str, topic: str) -> TopicDetail:
+        looks.append(broker)
+        if broker == site.brokers[1]:
+            raise OverflowError("cannot convert float infinity to integer")
+        return really_look(reader, broker, topic)
+
+    monkeypatch.setattr(LiveReader, "details", look)
+    (outcome,) = site.carry_out(site.approved(site.move(BUNDLE, namespace="shop/orders")))
+
+    assert site.brokers[1] in looks
+    assert (outcome.outcome, outcome.proof["health"]["level"]) == ("done", "strained")
+    assert "cannot be read: cannot convert float infinity to integer" in outcome.reason
+
+
+def test_an_endless_latency_is_none(site: Worksite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A latency that a broker reports as infinite or as no number is left out."""
+    told = [Sample(series=LATENCY, labels={"quantile": QUANTILE}, value=value) for value in (math.inf, math.nan, 12.4)]
+    monkeypatch.setattr(LiveReader, "samples", lambda *_: told)
+    with LiveReader(site.settings) as reader:
+        assert _publish_milliseconds(reader, site.brokers[0]) == 12
+        told[:] = told[:2]
+        assert _publish_milliseconds(reader, site.brokers[0]) is None
 
 
 @pytest.mark.parametrize("strained", [True, False], ids=["strained", "fine"])

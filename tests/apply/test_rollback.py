@@ -14,6 +14,7 @@ from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.apply.rehearse import rehearse
 from pulsar_steward.apply.rollback import rollback_plan
 from pulsar_steward.apply.verify import verify
+from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import NotInLedger, Refused
 from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.model.plan import ROLLBACK
@@ -46,6 +47,16 @@ def setting(name: SettingName, after: Setting | None, before: Setting | None = N
 RAISED = setting(SettingName.RETENTION, KEPT)
 LIMITED = setting(SettingName.SIZE_QUOTA, QUOTA)
 SHORTENED = setting(SettingName.TTL, TimeToLive(seconds=600), TimeToLive(seconds=7200))
+
+
+def to_nothing(change: ChangeSetting) -> ChangeSetting:
+    """The change that removes the setting again, in a cluster whose brokers have no default."""
+    return msgspec.structs.replace(change.inverse, inherited=None)
+
+
+def brokers_default(site: Worksite, **configuration: str) -> None:
+    """Gives all brokers these settings, as an operator would who restarts them."""
+    site.simulator._loop.call(site.simulator._state.configuration.update, configuration)
 
 
 def own(site: Worksite, change: ChangeSetting) -> Setting | None:
@@ -101,8 +112,8 @@ def test_settings_return_to_what_they_were_the_last_first(site: Worksite) -> Non
     back = back_of(site, plan)
     assert [step.change for step in back.batches[0].steps] == [
         SHORTENED.inverse,
-        LIMITED.inverse,
-        RAISED.inverse,
+        to_nothing(LIMITED),
+        to_nothing(RAISED),
     ]
     assert [step.after for step in back.batches[0].steps] == [(), (), ("b1.s02",)]
     assert said(site.carry_out(site.approve(back, run=BACK), BACK)) == ["done"] * 3
@@ -123,7 +134,7 @@ def test_a_way_back_says_what_it_takes_back_and_has_itself_one(site: Worksite, g
     assert batch.kind == ROLLBACK
     answered = f"{answer.answered_at:%Y-%m-%d %H:%M:%S} UTC"
     golden(batch.title.replace(plan.plan_id, "PLAN").replace(answered, "TIME"))
-    assert (step.undoes, step.undo) == (f"{plan.plan_id}/b1.s02", LIMITED)
+    assert (step.undoes, step.undo) == (f"{plan.plan_id}/b1.s02", to_nothing(LIMITED).inverse)
     golden(step.why.replace(plan.plan_id, "PLAN").partition(" at ")[0])
     golden(step.undo_note)
     assert {guard.passed for guard in step.guards} == {True}
@@ -163,15 +174,80 @@ def test_a_bundle_that_went_a_detour_returns_to_where_it_was_first(site: Worksit
 
 
 def test_what_somebody_changed_since_is_left_alone_and_the_difference_told(site: Worksite, golden: Golden) -> None:
-    """A rollback leaves out a setting that was changed since, with a note, and proposes the other steps."""
+    """A rollback leaves out a setting that was changed since, and what that needed first; the notes say so."""
     plan = settings_done(site)
     somebody_sets(site, setting(SettingName.SIZE_QUOTA, OTHER_QUOTA))
     back = back_of(site, plan)
 
-    assert [step.change for step in back.batches[0].steps] == [SHORTENED.inverse, RAISED.inverse]
-    assert back.batches[0].steps[1].after == ()
-    (note,) = back.notes
+    assert [step.change for step in back.batches[0].steps] == [SHORTENED.inverse]
+    note, needed = back.notes
     golden(note)
+    assert needed == "b1.s01: it stays, as b1.s02, which needed it first, stays as it is"
+
+
+LONGER = setting(SettingName.TTL, TimeToLive(seconds=8 * 86_400))
+TEN_GIB = str(10 * GIB)
+
+DEFAULTS: dict[str, tuple[ChangeSetting, dict[str, str], bool, str]] = {
+    "a time to live that takes messages": (
+        LONGER,
+        {"ttlDurationDefaultInSeconds": "86400"},
+        True,
+        "LETS BROKERS DELETE MESSAGES",
+    ),
+    "a longer one": (LONGER, {"ttlDurationDefaultInSeconds": "864000"}, False, ""),
+    "none": (LONGER, {}, False, ""),
+    "a quota that evicts": (
+        setting(SettingName.SIZE_QUOTA, BacklogQuota(limit_bytes=50 * GIB, policy=QuotaPolicy.EVICT)),
+        {
+            "backlogQuotaDefaultLimitBytes": TEN_GIB,
+            "backlogQuotaDefaultRetentionPolicy": "consumer_backlog_eviction",
+        },
+        True,
+        "LETS BROKERS DELETE MESSAGES",
+    ),
+    "a quota that stops producers": (
+        setting(SettingName.SIZE_QUOTA, BacklogQuota(limit_bytes=50 * GIB, policy=QuotaPolicy.HOLD)),
+        {"backlogQuotaDefaultLimitBytes": TEN_GIB, "backlogQuotaDefaultRetentionPolicy": "producer_request_hold"},
+        False,
+        "STOPS PRODUCERS of a topic that is over it",
+    ),
+    "a retention as long": (
+        RAISED,
+        {"defaultRetentionTimeInMinutes": "1440", "defaultRetentionSizeInMB": "-1"},
+        False,
+        "",
+    ),
+    "no retention": (RAISED, {}, True, "LETS BROKERS DELETE MESSAGES"),
+}
+
+
+@pytest.mark.parametrize(("change", "configuration", "loses", "headline"), DEFAULTS.values(), ids=DEFAULTS)
+def test_what_applies_once_a_setting_is_removed_counts_as_if_it_were_set(
+    site: Worksite, change: ChangeSetting, configuration: dict[str, str], headline: str, *, loses: bool
+) -> None:
+    """A rollback to no setting warns of what brokers' default does, and is as risky as setting that value."""
+    brokers_default(site, **configuration)
+    (step,) = back_of(site, done(site, change)).batches[0].steps
+
+    kind = kind_of(step.change)
+    warning = kind.warning(None)
+    assert (kind.loses_messages, warning.headline if warning else "") == (loses, headline)
+    assert (" applies)" in kind.describe()) is bool(configuration)
+
+
+def test_a_default_that_changes_between_approval_and_call_is_drifted(site: Worksite) -> None:
+    """A rollback to no setting is not carried out under another default than the approved one."""
+    brokers_default(site, ttlDurationDefaultInSeconds="864000")
+    back = site.approve(back_of(site, done(site, LONGER)), run=BACK)
+    brokers_default(site, ttlDurationDefaultInSeconds="60")
+    site.simulator.requests.clear()
+
+    (outcome,) = site.carry_out(back, BACK)
+
+    assert outcome.outcome == "drifted"
+    assert "the time to live is 1 min, no longer 10 d" in outcome.reason
+    assert site.untouched()
 
 
 def test_a_bundle_that_somebody_moved_on_is_left_where_it_is(site: Worksite, golden: Golden) -> None:
@@ -253,7 +329,7 @@ def test_of_a_half_done_batch_only_what_is_done_is_taken_back(site: Worksite) ->
 
     back = back_of(site, plan)
 
-    assert [step.change for step in back.batches[0].steps] == [RAISED.inverse]
+    assert [step.change for step in back.batches[0].steps] == [to_nothing(RAISED)]
     (note,) = back.notes
     assert note.startswith("b1.s02 was called and is not known")
     assert "500 broken" in note

@@ -55,6 +55,12 @@ def own(site: Worksite, change: ChangeSetting) -> Setting | None:
         return context.reader.own_setting(change)
 
 
+def removing(site: Worksite, change: ChangeSetting) -> ChangeSetting:
+    """The change that removes a setting again, with what applies then."""
+    with site.context() as context:
+        return msgspec.structs.replace(change.inverse, inherited=context.reader.inherited(change))
+
+
 @pytest.mark.parametrize("topic", [None, TOPIC], ids=["namespace", "topic"])
 @pytest.mark.parametrize(("name", "value"), VALUES, ids=lambda each: str(each) if isinstance(each, SettingName) else "")
 def test_a_setting_is_set_proved_and_taken_back(
@@ -70,7 +76,7 @@ def test_a_setting_is_set_proved_and_taken_back(
 
     assert said(site.carry_out(site.approved(change))) == ["done"]
     assert own(site, change) == value
-    assert said(site.carry_out(site.approved(change.inverse))) == ["done"]
+    assert said(site.carry_out(site.approved(removing(site, change)))) == ["done"]
     assert own(site, change) is None
 
 
@@ -215,3 +221,18 @@ def test_a_quota_is_raised_with_its_retention_and_both_go_back(site: Worksite) -
     assert [own(site, change) for change in (retention, quota)] == [wide, more]
     assert said(site.carry_out(site.approved(quota.inverse, retention.inverse))) == ["done", "done"]
     assert [own(site, change) for change in (retention, quota)] == [KEPT, QUOTA]
+
+
+def test_a_topic_whose_bundle_nobody_owns_is_not_proved_and_says_why(site: Worksite) -> None:
+    """The proof of a topic's setting says that it cannot be read while nobody owns the topic's bundle."""
+    change = ChangeSetting(
+        namespace=NAMESPACE, topic=TOPIC, name=SettingName.TTL, before=None, after=TimeToLive(seconds=60)
+    )
+    plan = site.approved(change)
+    assert said(site.carry_out(plan)) == ["done"]
+    site.simulator.stop_broker(site.brokers[0])
+    with site.context() as context:
+        proof = verify(context, plan.plan_id, "b1")
+
+    assert not proof.proved
+    assert "nobody owns the topic's bundle, and asking would load it" in proof.reason

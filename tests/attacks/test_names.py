@@ -16,6 +16,7 @@ from pulsar_steward.model.step import ChangeSetting
 from tests.apply.worksite import said
 
 if TYPE_CHECKING:
+    from pulsar_steward.admin.statistics import TopicStatistics
     from tests.apply.worksite import Worksite
 
 WHOLE = str(BundleRange(0, FULL_RANGE))
@@ -68,6 +69,21 @@ def test_a_topic_of_another_bundle_is_not_looked_up_for_this_one(
     with LiveReader(site.settings) as look:
         assert look.topic_in("shop/orders", str(position)) is None
         assert look.topic_in("shop/orders", WHOLE) == topic
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_a_name_that_cannot_be_asked_for_is_not_watched(
+    site: Worksite, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A move is done although the busiest topic of its bundle has a name for which no request can be made."""
+    told = LiveReader.topics
+
+    def with_another(self: LiveReader, broker: str, namespace: str, bundle: str) -> dict[str, TopicStatistics]:
+        topics = told(self, broker, namespace, bundle)
+        return {name: next(iter(topics.values())), **topics} if topics else topics
+
+    monkeypatch.setattr(LiveReader, "topics", with_another)
+    assert said(site.carry_out(site.approved(site.move(WHOLE, namespace="shop/orders")))) == ["done"]
 
 
 @pytest.mark.parametrize("value", [ValueError("'..' cannot be a part"), OverflowError("too big"), RecursionError()])

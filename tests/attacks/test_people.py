@@ -11,13 +11,14 @@ from airflow.sdk import Asset
 
 from pulsar_steward.errors import Refused
 from pulsar_steward.ledger.clock import LedgerClock
+from pulsar_steward.ledger.halts import Halt, say
 from pulsar_steward.ledger.rows import Decision, Origin
 from pulsar_steward.model.people import Person, same_person
 from pulsar_steward.orchestration.approval import origin_of
 from pulsar_steward.orchestration.approval_response import APPROVE, STEPS, ApprovalQuestion, interpret
 from pulsar_steward.policy.approval import ApprovalPolicy
 from tests.apply.worksite import RUN, quick_policy
-from tests.builders import NOW, a_plan
+from tests.builders import CLUSTER, NOW, a_plan
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -203,6 +204,15 @@ def test_the_present_is_not_before_what_was_written(site: Worksite) -> None:
     assert late() - datetime.now(UTC) > timedelta(minutes=169)
     right = LedgerClock(site.ledger, lambda: datetime.now(UTC) + timedelta(minutes=180))
     assert right() - datetime.now(UTC) < timedelta(minutes=181)
+
+
+def test_a_halt_by_a_machine_whose_clock_is_ahead_moves_no_time(site: Worksite) -> None:
+    """A halt and its end bound no time: any machine may write them, and one that is ahead would end rest times early."""
+    site.approved(site.move(0))
+    for halted in (True, False):
+        ahead = site.clock() + timedelta(minutes=45)
+        say(site.engine, Halt(cluster=CLUSTER, at=ahead, halted=halted, said_by="bob", reason="stop"))
+    assert LedgerClock(site.ledger, site.clock)() - site.clock() < timedelta(minutes=1)
 
 
 def test_an_answer_that_is_yet_to_come_permits_nothing(site: Worksite) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,11 +18,12 @@ from pulsar_steward.policy.schema import Policy
 from tests.apply.worksite import quick_policy, said
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.apply.worksite import Worksite
     from tests.attacks.conftest import Connect
 
+PACKAGE = Path(looser.__file__).parents[1]
+OF_OTHER_SECTIONS = {"backlog_quota_remedy.room_percent", "collect.metrics_urls", "tc_skew.cooldown_minutes"}
+URL = "http://127.0.0.1:9/metrics"
 NIGHT = {"opens": "0 22 * * *", "minutes": 60}
 DAY = {"opens": "0 0 * * *", "minutes": 1440}
 
@@ -83,6 +85,14 @@ LOOSER = [
     ("apply", {"intent_valid_seconds": 5}, {}, "apply.intent_valid_seconds is"),
     ("guards", {"windows": [DAY]}, {"windows": []}, "guards.windows is none"),
     ("guards", {"windows": [DAY]}, {"windows": [DAY, NIGHT]}, "guards.windows is ["),
+    ("guards", {"windows": [DAY]}, {"windows": [{**DAY, "minutes": 1441}]}, "guards.windows is ["),
+    ("backlog_quota_remedy", {"room_percent": 10}, {"room_percent": 9}, "backlog_quota_remedy.room_percent is 9"),
+    (
+        "collect",
+        {"metrics_urls": [f"bookie={URL}", f"zookeeper={URL}"]},
+        {"metrics_urls": [f"zookeeper={URL}"]},
+        "collect.metrics_urls is",
+    ),
     (
         "guards",
         {"versions_tried_here": ["4.3"]},
@@ -121,6 +131,23 @@ def test_a_stricter_policy_is_none_that_refuses_by_itself(site: Worksite) -> Non
     plan = site.approved(site.move(0))
     site.policy = quick_policy(apply={"most_clients_per_step": 1000, "intent_valid_seconds": 5})
     assert said(site.carry_out(plan)) == ["done"]
+
+
+SHORTER = {**DAY, "minutes": 1439}
+
+
+@pytest.mark.parametrize(
+    ("section", "then", "now"),
+    [
+        ("guards", {"windows": [DAY, NIGHT]}, {"windows": [SHORTER]}),
+        ("collect", {"metrics_urls": [f"zookeeper={URL}"]}, {"metrics_urls": []}),
+    ],
+    ids=["shorter and fewer windows", "a ZooKeeper server that is not asked any more"],
+)
+def test_what_permits_no_more_is_not_looser(section: str, then: dict[str, Any], now: dict[str, Any]) -> None:
+    """A shorter window, or a metrics address that no guard reads, does not make a policy looser."""
+    tight = quick_policy(**{section: then})
+    assert looser.loosened(quick_policy(**{section: now}), tight.model_dump(mode="json")) == ()
 
 
 def test_no_policy_file_is_no_policy(site: Worksite, home: Path, connect: Connect) -> None:
@@ -176,7 +203,25 @@ def test_a_recorded_policy_cannot_be_changed_unseen(site: Worksite, statement: A
 def test_every_key_that_bounds_what_is_done_says_what_is_looser() -> None:
     """Every key of the policy sections that bound changes is listed with a comparison or as neutral."""
     keys = {f"{name}.{key}" for name in looser.SECTIONS for key in type(getattr(Policy(), name)).model_fields}
-    assert keys == (looser.LOOSER.keys() | looser.NEUTRAL.keys() | {*looser.USERS, *looser.TERMS}) - {
-        "tc_skew.cooldown_minutes"
+    assert keys == (looser.LOOSER.keys() | looser.NEUTRAL.keys() | {*looser.USERS, *looser.TERMS}) - OF_OTHER_SECTIONS
+
+
+def test_every_policy_key_that_guards_read_is_compared() -> None:
+    """Each key of any section that the guards, or the facts that they ask for, read is listed with a comparison."""
+    read = {
+        f"{section}.{key}"
+        for folder in ("guard", "apply", "facts")
+        for file in (PACKAGE / folder).glob("*.py")
+        for section, key in re.findall(r"policy\.([a-z_]+)\.([a-z_]+)", file.read_text(encoding="utf-8"))
+        if section in Policy.model_fields and key in type(getattr(Policy(), section)).model_fields
     }
+    assert {"backlog_quota_remedy.room_percent", "collect.metrics_urls", "guards.windows"} <= read
+    listed = looser.LOOSER.keys() | looser.NEUTRAL.keys() | {*looser.USERS, *looser.TERMS}
+    assert read - listed == {"admin.read_timeout_seconds", "backlog_quota_remedy.most_topics_asked"}, (
+        "these say how long and how much is asked, and where that is too little nothing is changed"
+    )
+
+
+def test_keys_have_one_comparison() -> None:
+    """No key is listed both with a comparison and as neutral."""
     assert not looser.LOOSER.keys() & looser.NEUTRAL.keys()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from pulsar_steward.changes import kind_of
-from pulsar_steward.errors import NotInLedger, Refused
+from pulsar_steward.errors import NotInLedger, OutdatedPlan, Refused
 from pulsar_steward.ledger.rows import CarriedOut, Outcome, RecordedAnswer
 from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.plan import ROLLBACK, Batch
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from pulsar_steward.ledger.chain import Head
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.ledger.rows import Intent, StepOutcome
+
+log = logging.getLogger(__name__)
 
 MAX_LISTED = 20
 
@@ -91,8 +94,18 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
 
 def applied_batches(ledger: LedgerReader, cluster: str) -> tuple[Applied, ...]:
     """The batches that were carried out last, the newest first, at most `MAX_LISTED`."""
-    rows = ledger.carried_out(cluster)[:MAX_LISTED]
-    return tuple(what_was_done(ledger, row.plan_id, row.batch_id) for row in rows)
+    back = _rolled_back(ledger, cluster)
+    applied = (_applied_or_none(ledger, row, back) for row in ledger.carried_out(cluster)[:MAX_LISTED])
+    return tuple(each for each in applied if each is not None)
+
+
+def _applied_or_none(ledger: LedgerReader, row: CarriedOut, back: Mapping[str, str]) -> Applied | None:
+    """One of a list; None: another version of Steward recorded it, which only the one that is meant is refused for."""
+    try:
+        return _what_was_done(ledger, row.plan_id, row.batch_id, back)
+    except OutdatedPlan as error:
+        log.warning("not listed: %s", error)
+        return None
 
 
 def choose_applied(
@@ -135,8 +148,13 @@ def what_was_done(ledger: LedgerReader, plan_id: str, batch_id: str) -> Applied:
 
     Raises:
         NotInLedger: If there is no such batch.
+        OutdatedPlan: If another version of Steward recorded it, in a format that this one does not read.
         Refused: If nothing of it was called.
     """
+    return _what_was_done(ledger, plan_id, batch_id, _rolled_back(ledger, ledger.plan_row(plan_id).cluster))
+
+
+def _what_was_done(ledger: LedgerReader, plan_id: str, batch_id: str, back: Mapping[str, str]) -> Applied:
     plan = ledger.plan(plan_id)
     try:
         batch = plan.batch(batch_id)
@@ -150,7 +168,6 @@ def what_was_done(ledger: LedgerReader, plan_id: str, batch_id: str) -> Applied:
     first = {intent.step_id: intent for intent in reversed(intents)}
     last = {intent.step_id: intent for intent in intents}
     called = sorted(first, key=lambda step_id: first[step_id].intent_id)
-    back = _rolled_back(ledger, plan.cluster)
     return Applied(
         cluster=plan.cluster,
         plan_id=plan_id,
@@ -176,7 +193,12 @@ def _rolled_back(ledger: LedgerReader, cluster: str) -> Mapping[str, str]:
     back: dict[str, str] = {}
     # The newest first: a way back that was itself taken back by then does not count.
     for row in ledger.carried_out(cluster, ways_back=True):
-        for step in done_steps(ledger, row):
+        try:
+            steps = done_steps(ledger, row)
+        except OutdatedPlan as error:  # what it took back could not be read either
+            log.warning("passed over: %s", error)
+            continue
+        for step in steps:
             if step.undoes is not None and f"{row.plan_id}/{step.step_id}" not in back:
                 back.setdefault(step.undoes, row.plan_id)
     return back

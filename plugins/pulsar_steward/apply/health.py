@@ -8,15 +8,16 @@ from __future__ import annotations
 import logging
 import time
 from enum import StrEnum
-from math import isnan
+from math import isfinite
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from tenacity import Retrying, retry_if_result, stop_after_delay, stop_when_event_set, wait_fixed
 
+from pulsar_steward.admin import paths
 from pulsar_steward.apply.halting import last_result
-from pulsar_steward.errors import AdminError, Halted, NotFound
+from pulsar_steward.errors import AdminError, Halted, InvalidName, NotFound
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of, tc_topic
 from pulsar_steward.model.topics import is_own_topic
 from pulsar_steward.model.units import counted
@@ -135,8 +136,17 @@ def _busiest(reader: LiveReader, bundle: DisturbedBundle, owner: str, watched: i
     topics = reader.topics(owner, bundle.namespace, bundle.bundle)
     clients = {name: topic.producer_count + topic.consumer_count for name, topic in topics.items()}
     # Of Pulsar's own topics brokers come and go as they like: their readers of `__change_events` are no sign.
-    with_clients = (name for name, count in clients.items() if count and not is_own_topic(name))
+    with_clients = (name for name, count in clients.items() if count and not is_own_topic(name) and _can_be_asked(name))
     return sorted(with_clients, key=lambda name: (-clients[name], name))[:watched]
+
+
+def _can_be_asked(topic: str) -> bool:
+    """True if a request can hold the name, which a tenant chose."""
+    try:
+        paths.topic(topic)
+    except InvalidName:
+        return False
+    return True
 
 
 def _topic(reader: LiveReader, owner: str, name: str) -> TopicVitals:
@@ -156,7 +166,7 @@ def _publish_milliseconds(reader: LiveReader, owner: str) -> int | None:
     latencies = [
         sample.value
         for sample in reader.samples(owner, {LATENCY: float("nan")})
-        if sample.labels.get("quantile") == QUANTILE and not isnan(sample.value)
+        if sample.labels.get("quantile") == QUANTILE and isfinite(sample.value)
     ]
     return round(max(latencies)) if latencies else None
 
@@ -289,6 +299,6 @@ class Watch:
         try:
             now = vitals_of(self._reader, bundle, bundle.owner_after, before.topics, 0)
             return judged(before, now, self._policy)
-        except AdminError as error:
+        except Exception as error:  # noqa: BLE001 - a change was made, and what came of it has to be recorded
             words = f"how it does after the change cannot be read: {error}"
             return Health(level=Level.STRAINED, words=words, values={"level": Level.STRAINED.value})

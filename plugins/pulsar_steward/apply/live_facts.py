@@ -259,6 +259,11 @@ class LiveFacts(ClusterFacts):
         return self._reader.own_setting(change)
 
     @once
+    def inherited(self, change: ChangeSetting) -> Setting | None:
+        """Value of the namespace, or a broker's default."""
+        return self._reader.inherited(change)
+
+    @once
     def largest_backlog(self, change: ChangeSetting) -> int | Unknown:
         """Largest backlog by the statistics of all owners, and at least that of a topic that is not loaded."""
         unloaded = self._unloaded(change)
@@ -270,7 +275,8 @@ class LiveFacts(ClusterFacts):
     @once
     def eviction_loss(self, change: ChangeSetting) -> Loss | Unknown:
         """Loss of all topics that the quota is for; not known where one of them is not loaded."""
-        if not isinstance(change.after, BacklogQuota):
+        quota = change.after_in_force
+        if not isinstance(quota, BacklogQuota):
             return loss_unknown(change)
         unloaded = self._unloaded(change)
         owners = self._owners(change.namespace)
@@ -279,7 +285,7 @@ class LiveFacts(ClusterFacts):
         if unknown := unloaded_topics.loss_unknown(change, unloaded, owners, self._now):
             return unknown
         backlogs = live_topics.backlogs(self._reader, change, owners)
-        return loss_of(backlogs, change.after.limit_bytes)
+        return loss_of(backlogs, quota.limit_bytes)
 
     @once
     def backlog_ages(self, change: ChangeSetting) -> BacklogAges | Unknown:
@@ -291,7 +297,8 @@ class LiveFacts(ClusterFacts):
         if isinstance(unloaded, Unknown):
             return unloaded
         owners = self._owners(change.namespace)
-        evicts = isinstance(change.after, BacklogQuota) and change.after.policy is QuotaPolicy.EVICT
+        quota = change.after_in_force
+        evicts = isinstance(quota, BacklogQuota) and quota.policy is QuotaPolicy.EVICT
         if evicts and (unknown := unloaded_topics.loss_unknown(change, unloaded, owners, self._now)):
             return unknown
         budget = self._policy.backlog_quota_remedy.most_topics_asked

@@ -54,6 +54,8 @@ STATISTICS_SECONDS = 60
 MAX_CONCURRENT_BROKERS = 16
 MAX_METRICS_BYTES = 1 << 30
 
+UNOWNED = "nobody owns the topic's bundle, and asking would load it"
+
 
 class LiveReader(Closing):
     """Reads one cluster while a batch is carried out. Every method raises `AdminError` when it cannot be read."""
@@ -64,6 +66,7 @@ class LiveReader(Closing):
         self._pulsar_cluster: str | None = None
         self._load_manager: LoadManager | Unknown = MANAGER_UNKNOWN
         self._hands_over = False
+        self._defaults: dict[SettingName, Setting] | None = None
         self._last_owners: dict[str, str] = {}
         self._readers: dict[str, Reader] = {}
         self._statistics: dict[str, tuple[float, Body]] = {}
@@ -85,6 +88,7 @@ class LiveReader(Closing):
         told = self._reader.runtime_configuration()
         identity, self._load_manager = identity_of(told), load_manager_of(told)
         self._hands_over = is_extensible(told)
+        self._defaults = defaults_in(told)
         self._pulsar_cluster = self._pulsar_cluster or identity.name
         return identity
 
@@ -176,7 +180,7 @@ class LiveReader(Closing):
         """The present value of what a change sets, at the same level; None where it is not set there.
 
         Raises:
-            Refused: If nobody owns the topic's bundle: asking would load it.
+            AdminError: If it cannot be read, or nobody owns the topic's bundle: asking would load it.
         """
         if change.topic is None:
             return self._reader.own_settings(change.namespace).get(change.name)
@@ -185,9 +189,17 @@ class LiveReader(Closing):
         bundle = range_holding(ranges_of(self._reader.boundaries(change.namespace)), position_of(first))
         owner = self.owner(change.namespace, str(bundle))
         if owner is None:
-            raise Refused(f"nobody owns the bundle of {change.topic}: what is set on it cannot be read without loading")
+            raise AdminError("GET", paths.topic(change.topic), "no broker", UNOWNED)
         with OwnerReader(self._settings, owner) as topics:
             return topics.own_setting(change.topic, change.name)
+
+    def inherited(self, change: ChangeSetting) -> Setting | None:
+        """The value of a topic's namespace, or brokers' default; None where neither says anything."""
+        if change.topic is not None:
+            return self.settings_of(change.namespace).get(change.name)
+        if self._defaults is None:
+            self.identity()
+        return (self._defaults or {}).get(change.name)
 
     def subscription(self, change: DeleteSubscription) -> SubscriptionState | None:
         """The present state of a subscription, as its topic's owner tells it; None where there is none of its name.
@@ -198,8 +210,7 @@ class LiveReader(Closing):
         bundle = range_holding(ranges_of(self._reader.boundaries(change.namespace)), position_of(change.topic))
         owner = self.owner(change.namespace, str(bundle))
         if owner is None:
-            path = paths.topic(change.topic)
-            raise AdminError("GET", path, "no broker", "nobody owns the topic's bundle, and asking would load it")
+            raise AdminError("GET", paths.topic(change.topic), "no broker", UNOWNED)
         try:
             with OwnerReader(self._settings, owner) as topics:
                 told, cursors = topics.statistics(change.topic), topics.internals(change.topic).cursors

@@ -94,9 +94,15 @@ def _title(applied: Applied) -> str:
 
 
 def _in_order(step: Step, done: DoneStep, steps: Mapping[str, Step], applied: Applied) -> Step:
-    """The step after those that take back what needed it to be done first."""
+    """The step after those that take back what needed it to be done first.
+
+    Raises:
+        Refused: If something that needed it stays.
+    """
     name = done.step.step_id
     later = [each.step.step_id for each in applied.done if name in each.step.after]
+    if stays := [each for each in later if each not in steps and each not in applied.rolled_back]:
+        raise Refused(f"it stays, as {', '.join(stays)}, which needed it first, stays as it is")
     return msgspec.structs.replace(step, after=tuple(steps[each].step_id for each in reversed(later) if each in steps))
 
 

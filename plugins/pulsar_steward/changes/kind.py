@@ -146,6 +146,9 @@ class ClusterReader(Protocol):
     def coordinators(self) -> int:
         """Number of the cluster's transaction coordinators."""
 
+    def inherited(self, change: ChangeSetting) -> Setting | None:
+        """Value that applies to what a change sets where it is not set there; None: none does."""
+
     def own_setting(self, change: ChangeSetting) -> Setting | None:
         """Present value of what a change sets, at the same level; None: not set there."""
 

@@ -59,8 +59,8 @@ class SettingChange(ChangeKind[ChangeSetting, BeforeSetting]):
         now = cluster.own_setting(change)
         if now != change.before:
             raise Drifted(
-                f"the {change.name} of {change.holder} is {in_words(change.name, now)}, not"
-                f" {in_words(change.name, change.before)} as when this was planned"
+                f"the {change.name} of {change.holder} is {change.in_words(now)}, not"
+                f" {change.in_words(change.before)} as when this was planned"
             )
         return BeforeSetting(value=now)
 
@@ -88,14 +88,16 @@ class SettingChange(ChangeKind[ChangeSetting, BeforeSetting]):
         made = self.change
         what = f"the {made.name} of {made.holder}"
         now = cluster.own_setting(made)
-        then, former = in_words(made.name, made.after), in_words(made.name, before.value)
+        back = msgspec.structs.replace(made, before=made.after, after=before.value, inherited=msgspec.UNSET)
+        if made.after is None or before.value is None:
+            back = msgspec.structs.replace(back, inherited=cluster.inherited(made))
+        then, former = back.in_words(made.after), back.in_words(before.value)
         if now != made.after:
             did = "removed it" if made.after is None else f"set it to {then}"
             raise Refused(
-                f"{what} is {in_words(made.name, now)} since somebody changed it; Steward had {did}, before it was"
+                f"{what} is {back.in_words(now)} since somebody changed it; Steward had {did}, before it was"
                 f" {former}; it is left as it is"
             )
-        back = msgspec.structs.replace(made, before=made.after, after=before.value)
         return Inverse(
             change=back,
             made=f"changed {what} from {former} to {then}",
@@ -107,7 +109,7 @@ class SettingChange(ChangeKind[ChangeSetting, BeforeSetting]):
     def describe(self) -> str:
         """Both values."""
         change = self.change
-        before, after = (in_words(change.name, value) for value in (change.before, change.after))
+        before, after = (change.in_words(value) for value in (change.before, change.after))
         return f"{change.name} of {change.holder}: from {before} to {after}"
 
     def warning(self, loss: Loss | None) -> ApprovalWarning | None:
@@ -117,7 +119,7 @@ class SettingChange(ChangeKind[ChangeSetting, BeforeSetting]):
             return _refused_delays(change)
         if self.loses_messages or loss is not None:
             headline = "LETS BROKERS DELETE MESSAGES"
-        elif isinstance(change.after, BacklogQuota):
+        elif isinstance(change.after_in_force, BacklogQuota):
             headline = "STOPS PRODUCERS of a topic that is over it"
         else:
             return None
@@ -139,7 +141,8 @@ class SettingChange(ChangeKind[ChangeSetting, BeforeSetting]):
 
 
 def _refused_delays(change: ChangeSetting) -> ApprovalWarning:
-    longest = change.after.longest_milliseconds if isinstance(change.after, DelayedDelivery) else 0
+    bound = change.after_in_force
+    longest = bound.longest_milliseconds if isinstance(bound, DelayedDelivery) else 0
     return ApprovalWarning(
         headline="REFUSES MESSAGES that are to be delayed for longer",
         subject=f"{change.name} of {change.holder}",

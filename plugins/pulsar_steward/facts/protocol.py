@@ -75,6 +75,11 @@ def ages_unknown(change: ChangeSetting) -> Unknown:
     return Unknown(f"how old the backlogs of {change.holder} are is not known")
 
 
+def inherited_unknown(change: ChangeSetting) -> Unknown:
+    """What applies to a namespace or topic where a setting is not set there."""
+    return Unknown(f"which {change.name} applies to {change.holder} once none is set there is not known")
+
+
 def backlogs_unknown(change: ChangeSetting) -> Unknown:
     """Nobody tells of the sizes of backlogs."""
     return Unknown(f"the backlogs of {change.holder} are not known")
@@ -198,6 +203,9 @@ class ClusterFacts(Protocol):
 
     def setting(self, change: ChangeSetting) -> Setting | None:
         """Its value where the change would set it; None: not set there."""
+
+    def inherited(self, change: ChangeSetting) -> Setting | None:
+        """The value that applies where it is not set there; None: none does."""
 
     def largest_backlog(self, change: ChangeSetting) -> int | Unknown:
         """Bytes of the largest backlog of a topic that the setting is for, by statistics up to a minute old."""

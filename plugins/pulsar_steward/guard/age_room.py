@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.facts.protocol import Unknown
+import msgspec
+
+from pulsar_steward.facts.protocol import Unknown, inherited_unknown
 from pulsar_steward.guard.kinds import Objection, SettingGuard
 from pulsar_steward.model.setting import BacklogQuota, SettingName
 from pulsar_steward.model.units import counted, seconds_in_words
@@ -30,9 +32,14 @@ class AgeRoom(SettingGuard):
 
     def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes an age quota that a topic is over or nearly, or, right before the call, may be over."""
-        quota = change.after
+        quota = change.after_in_force
+        if change.name is SettingName.AGE_QUOTA and isinstance(quota, msgspec.UnsetType):
+            return self.result(inherited_unknown(change).reason, passed=False)
         if change.name is not SettingName.AGE_QUOTA or not isinstance(quota, BacklogQuota) or quota.limit_seconds <= 0:
             return self.result("no age quota is set", passed=True)
+        return self._of_quota(quota, change, facts, policy)
+
+    def _of_quota(self, quota: BacklogQuota, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
         limit, retained = quota.limit_seconds, facts.retained_seconds(change)
         if retained is not None and limit >= retained:
             words = f"{seconds_in_words(limit)} is not below the retention of {seconds_in_words(retained)}"

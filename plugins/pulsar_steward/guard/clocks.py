@@ -29,7 +29,7 @@ class Clocks(SettingGuard):
 
     def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes an age limit where brokers' clocks differ by more than `guards.most_clock_difference_seconds`."""
-        if change.name not in BY_AGE or change.after is None:
+        if change.name not in BY_AGE or change.after_in_force is None:
             return self.result("no limit goes by age", passed=True)
         apart, most = facts.clock_difference(), policy.guards.most_clock_difference_seconds
         if isinstance(apart, Unknown):

@@ -40,6 +40,6 @@ class DelayedKept(SettingGuard):
 
 def concerns_delayed(change: ChangeSetting) -> bool:
     """True if a change deletes messages, or limits the age that delayed ones are meant to reach."""
-    quota = change.after
+    quota = change.after_in_force
     by_age = change.name is SettingName.AGE_QUOTA and isinstance(quota, BacklogQuota) and quota.limit_seconds > 0
     return change.takes_messages or by_age

@@ -28,16 +28,17 @@ class LongestDelay(SettingGuard):
 
     def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes a tighter bound that a waiting message is older than, or, right before the call, may be."""
-        if not change.refuses_delays or not isinstance(change.after, DelayedDelivery):
+        bound = change.after_in_force
+        if not change.refuses_delays or not isinstance(bound, DelayedDelivery):
             return self.result("no delay is refused that was taken before", passed=True)
         ages = facts.backlog_ages(change)
         if isinstance(ages, Unknown):
             return self.result(ages.reason, passed=False)
-        bound = milliseconds_in_words(change.after.longest_milliseconds)
-        if ages.oldest_seconds * 1000 > change.after.longest_milliseconds:
+        words = milliseconds_in_words(bound.longest_milliseconds)
+        if ages.oldest_seconds * 1000 > bound.longest_milliseconds:
             waits = f"a message of {ages.topic} waits for {seconds_in_words(ages.oldest_seconds)} already"
-            return self.result(f"{waits}: longer delays than {bound} may be in use", passed=False)
+            return self.result(f"{waits}: longer delays than {words} may be in use", passed=False)
         if ages.unknown and not facts.planning:
-            words = f"of {counted(ages.unknown, 'topic')} with a backlog its age is not known: {ages.why_unknown}"
-            return self.result(words, passed=False)
-        return self.result(f"no message is known to wait for longer than {bound}", passed=True)
+            unknown = f"of {counted(ages.unknown, 'topic')} with a backlog its age is not known: {ages.why_unknown}"
+            return self.result(unknown, passed=False)
+        return self.result(f"no message is known to wait for longer than {words}", passed=True)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.facts.protocol import Unknown
+import msgspec
+
+from pulsar_steward.facts.protocol import Unknown, inherited_unknown
 from pulsar_steward.guard.kinds import Objection, SettingGuard
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.units import bytes_in_words
@@ -27,7 +29,9 @@ class QuotaRoom(SettingGuard):
 
     def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a `producer_*` size quota that a topic is over, or within `backlog_quota_remedy.room_percent` of."""
-        quota = change.after
+        quota = change.after_in_force
+        if change.name is SettingName.SIZE_QUOTA and isinstance(quota, msgspec.UnsetType):
+            return self.result(inherited_unknown(change).reason, passed=False)
         if change.name is not SettingName.SIZE_QUOTA or not isinstance(quota, BacklogQuota) or quota.limit_bytes < 0:
             return self.result("no size quota is set", passed=True)
         if quota.policy is QuotaPolicy.EVICT:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from pulsar_steward.guard.kinds import Objection, SettingGuard
 from pulsar_steward.model.setting import in_words
 
@@ -20,9 +22,16 @@ class SettingAsPlanned(SettingGuard):
     objection = Objection.DRIFTED
 
     def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
-        """Vetoes a change of a setting that has another value by now."""
+        """Vetoes a change of a setting that has another value by now, or inherits another one where it has none."""
         found = facts.setting(change)
-        now, then = in_words(change.name, found), in_words(change.name, change.before)
-        if found == change.before:
-            return self.result(f"the {change.name} of {change.holder} is {now}", passed=True)
-        return self.result(f"the {change.name} of {change.holder} is {now}, no longer {then}", passed=False)
+        now, then = change.in_words(found), change.in_words(change.before)
+        words = f"the {change.name} of {change.holder} is {now}"
+        if found != change.before:
+            return self.result(f"{words}, no longer {then}", passed=False)
+        if not isinstance(change.inherited, msgspec.UnsetType):
+            applies = facts.inherited(change)
+            if applies != change.inherited:
+                now, then = in_words(change.name, applies), in_words(change.name, change.inherited)
+                inherits = f"where none is set on {change.holder}, the {change.name} is {now}, no longer {then}"
+                return self.result(inherits, passed=False)
+        return self.result(words, passed=True)

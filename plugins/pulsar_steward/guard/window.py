@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from croniter import croniter
@@ -39,9 +39,10 @@ class Window(Guard):
 
 
 def closes_at(window: WindowPolicy, now: datetime) -> datetime:
-    """Time at which the window that opened last closes, or closed."""
-    began = croniter(window.opens, now.astimezone(window.zone) + _A_MOMENT).get_prev(datetime)
-    return began + timedelta(minutes=window.minutes)  # type: ignore[no-any-return]  # croniter ships without types
+    """Time at which the window that opened last closes, or closed; `now` is in UTC."""
+    began: datetime = croniter(window.opens, (now + _A_MOMENT).astimezone(window.zone)).get_prev(datetime)
+    # Added to a local time, minutes would be an hour more or less in the nights when clocks change.
+    return (began.astimezone(UTC) + timedelta(minutes=window.minutes)).astimezone(window.zone)
 
 
 def opens_at(window: WindowPolicy, now: datetime) -> datetime:

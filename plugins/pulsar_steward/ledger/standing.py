@@ -35,9 +35,12 @@ _DATED = (
     tables.INTENTS.c.at,
     tables.OUTCOMES.c.at,
     tables.PROOFS.c.at,
-    tables.HALTS.c.at,
 )
-"""Times by Steward's own clocks. The time of an answer is none of them: Airflow reports it, or who can write there."""
+"""Times by the clocks of Steward's workers.
+
+The time of an answer is none of them: Airflow reports it, or who can write there. Nor is that of a halt, which any
+machine may write: one whose clock is ahead would let rest times and windows pass too early for all.
+"""
 
 
 def newest_row_in(connection: Connection) -> datetime | None:

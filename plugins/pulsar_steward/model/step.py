@@ -16,6 +16,7 @@ from pulsar_steward.model.setting import (
     Setting,
     SettingName,
     TimeToLive,
+    in_words,
 )
 
 
@@ -62,6 +63,8 @@ class ChangeSetting(msgspec.Struct, frozen=True, kw_only=True, tag="change_setti
         name: The setting's name.
         before: The value that the plan is based on; None: it is not set there.
         after: The new value; None: not set there, so that the value of a higher level applies.
+        inherited: That value, where `before` or `after` is None; None: nothing applies. Unset: not known, and the worst
+            is assumed; or no matter.
     """
 
     namespace: str
@@ -69,6 +72,7 @@ class ChangeSetting(msgspec.Struct, frozen=True, kw_only=True, tag="change_setti
     name: SettingName
     before: Setting | None
     after: Setting | None
+    inherited: Setting | msgspec.UnsetType | None = msgspec.UNSET
 
     @property
     def holder(self) -> str:
@@ -81,10 +85,29 @@ class ChangeSetting(msgspec.Struct, frozen=True, kw_only=True, tag="change_setti
         return msgspec.structs.replace(self, before=self.after, after=self.before)
 
     @property
+    def before_in_force(self) -> Setting | msgspec.UnsetType | None:
+        """Value that applies before the change, wherever it is set; None: none does; unset: not known."""
+        return self.inherited if self.before is None else self.before
+
+    @property
+    def after_in_force(self) -> Setting | msgspec.UnsetType | None:
+        """Value that applies after the change, the same way."""
+        return self.inherited if self.after is None else self.after
+
+    def in_words(self, value: Setting | None) -> str:
+        """One of its values as text: with what applies where it is not set."""
+        words, applies = in_words(self.name, value), self.inherited
+        if value is not None or applies is None or isinstance(applies, msgspec.UnsetType):
+            return words
+        return f"{words} ({in_words(self.name, applies)} applies)"
+
+    @property
     def takes_messages(self) -> bool:
-        """True if brokers will remove unconsumed messages for this change that they would have kept."""
-        before, after = self.before, self.after
+        """True if brokers will remove unconsumed messages for this change that they would have kept, or may."""
+        before, after = self.before_in_force, self.after_in_force
         match after:
+            case msgspec.UnsetType():
+                return isinstance(self.before, TimeToLive | BacklogQuota)
             case TimeToLive():
                 return _tighter(after.seconds, before.seconds if isinstance(before, TimeToLive) else 0)
             case BacklogQuota(policy=QuotaPolicy.EVICT):
@@ -98,28 +121,23 @@ class ChangeSetting(msgspec.Struct, frozen=True, kw_only=True, tag="change_setti
     @property
     def evicts_by_size(self) -> bool:
         """True for a size quota that has brokers evict what exceeds it, whether or not it is tighter than before."""
-        quota = self.after
+        quota = self.after_in_force
         if self.name is not SettingName.SIZE_QUOTA or not isinstance(quota, BacklogQuota):
             return False
         return quota.policy is QuotaPolicy.EVICT and quota.limit_bytes >= 0
 
     @property
     def deletes_stored(self) -> bool:
-        """True if brokers will delete consumed messages for this change that they would have stored.
-
-        Where nothing is set, the value of a higher level is taken to be unlimited.
-        """
-        before, after = self.before, self.after
-        if not isinstance(after, Retention):
-            return self.name is SettingName.RETENTION and isinstance(before, Retention)
-        if not isinstance(before, Retention):
-            return after.minutes >= 0 or after.megabytes >= 0
+        """True if brokers will delete consumed messages for this change that they would have stored, or may."""
+        if self.name is not SettingName.RETENTION:
+            return False
+        before, after = _kept(self.before_in_force, UNLIMITED), _kept(self.after_in_force, NOTHING_KEPT)
         return _keeps_less(after.minutes, before.minutes) or _keeps_less(after.megabytes, before.megabytes)
 
     @property
     def refuses_delays(self) -> bool:
-        """True if brokers will refuse delays that they would have taken; where nothing is set, any is taken to be."""
-        before, after = self.before, self.after
+        """True if brokers will refuse delays that they would have taken; where it is not known, any is taken to be."""
+        before, after = self.before_in_force, self.after_in_force
         if not isinstance(after, DelayedDelivery):
             return False
         taken = before.longest_milliseconds if isinstance(before, DelayedDelivery) else 0
@@ -151,6 +169,16 @@ class RaiseCoordinators(msgspec.Struct, frozen=True, kw_only=True, tag="raise_co
 def _tighter(now: int, then: int) -> bool:
     """True if a limit takes more than before; 0 and under take nothing."""
     return now > 0 and (then <= 0 or now < then)
+
+
+NOTHING_KEPT, UNLIMITED = Retention(minutes=0, megabytes=0), Retention(minutes=-1, megabytes=-1)
+
+
+def _kept(value: Setting | msgspec.UnsetType | None, unknown: Retention) -> Retention:
+    """The retention in force, which is none where nothing applies."""
+    if isinstance(value, msgspec.UnsetType):
+        return unknown
+    return value if isinstance(value, Retention) else NOTHING_KEPT
 
 
 def _keeps_less(now: int, then: int) -> bool:

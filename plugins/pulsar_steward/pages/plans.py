@@ -18,7 +18,6 @@ from pulsar_steward.ledger.rows import Decision, Outcome, Proof, interrupted
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.ledger.waiting import WaitingQuestion, waiting_questions
 from pulsar_steward.model.loss import Loss
-from pulsar_steward.model.setting import in_words
 from pulsar_steward.model.step import (
     ChangeSetting,
     DeleteSubscription,
@@ -318,7 +317,7 @@ def _sides(step: Step) -> tuple[str, str, str]:
         case SplitBundle() as split:
             return f"{split.namespace}/{split.bundle}", split.bundle, " + ".join(split.halves)
         case ChangeSetting() as setting:
-            before, after = (in_words(setting.name, each) for each in (setting.before, setting.after))
+            before, after = (setting.in_words(each) for each in (setting.before, setting.after))
             return f"{setting.name.value} of {setting.holder}", before, after
         case RaiseCoordinators() as raised:
             return kind_of(raised).subject[1], f"{raised.before:,}", f"{raised.after:,}"

@@ -260,6 +260,10 @@ class SnapshotFacts(ClusterFacts):
         """The value that the step was made from."""
         return change.before
 
+    def inherited(self, change: ChangeSetting) -> Setting | None:
+        """The value that the step was made from."""
+        return None if isinstance(change.inherited, msgspec.UnsetType) else change.inherited
+
     def largest_backlog(self, change: ChangeSetting) -> int | Unknown:
         """The largest in this snapshot, and of a topic in those before it as well."""
         match self._holder:
@@ -276,7 +280,8 @@ class SnapshotFacts(ClusterFacts):
             case NamespaceFact() as namespace:
                 return loss(namespace, change) or loss_unknown(change)
             case TopicSettings() as topic:
-                limit = change.after.limit_bytes if isinstance(change.after, BacklogQuota) else -1
+                quota = change.after_in_force
+                limit = quota.limit_bytes if isinstance(quota, BacklogQuota) else -1
                 return loss_of([Backlog(topic=topic.topic, bytes=topic.peak)], limit)
             case None:
                 return loss_unknown(change)

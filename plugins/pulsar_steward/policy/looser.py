@@ -32,14 +32,22 @@ def _fewer(now: Any, then: Any) -> bool:
     return not set(now) >= set(then)
 
 
-def _wider(now: Any, then: Any) -> bool:
-    """True if a person or time is newly permitted: an empty list permits all."""
-    return bool(then) and (not now or any(each not in then for each in now))
-
-
 def _more(now: Any, then: Any) -> bool:
     """True if an item is new on a list of what is permitted."""
     return not set(now) <= set(then)
+
+
+def _longer_windows(now: Any, then: Any) -> bool:
+    """True if a time is newly permitted: windows that open at other times, or stay open for longer."""
+    minutes = {(each["opens"], each["time_zone"]): each["minutes"] for each in then}
+    return bool(then) and (
+        not now or any(each["minutes"] > minutes.get((each["opens"], each["time_zone"]), 0) for each in now)
+    )
+
+
+def _fewer_bookies(now: Any, then: Any) -> bool:
+    """True if a bookie is no longer asked, of the processes whose metrics are collected."""
+    return _fewer(*([each for each in urls if each.startswith("bookie=")] for urls in (now, then)))
 
 
 LOOSER: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -52,7 +60,9 @@ LOOSER: Mapping[str, Callable[[Any, Any], bool]] = {
     "apply.most_clients_per_step": _higher,
     "apply.intent_valid_seconds": _higher,
     "apply.protected_namespaces": _fewer,
+    "backlog_quota_remedy.room_percent": _lower,
     "brokers.draining": _fewer,
+    "collect.metrics_urls": _fewer_bookies,
     "guards.quota_margin_percent": _lower,
     "guards.most_redelivered_messages": _higher,
     "guards.most_delayed_index_megabytes": _higher,
@@ -64,7 +74,7 @@ LOOSER: Mapping[str, Callable[[Any, Any], bool]] = {
     "guards.most_changes_per_run": _higher,
     "guards.most_changes_per_hour": _higher,
     "guards.versions_tried_here": _more,
-    "guards.windows": _wider,
+    "guards.windows": _longer_windows,
     "health.watched_topics": _lower,
     "health.return_seconds": _higher,
     "health.most_missing_clients_percent": _higher,

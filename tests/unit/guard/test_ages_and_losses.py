@@ -23,10 +23,12 @@ TOPIC = "persistent://shop/orders/t"
 
 
 def age_quota(hours: int | None = 10, policy: QuotaPolicy = QuotaPolicy.HOLD) -> Step:
-    """A step that sets an age quota; None: that removes one."""
+    """A step that sets an age quota; None: that removes one, where brokers have no default."""
     after = None if hours is None else BacklogQuota(limit_seconds=hours * HOUR, policy=policy)
     before = None if after else BacklogQuota(limit_seconds=HOUR, policy=policy)
-    return a_step(ChangeSetting(namespace="shop/orders", name=SettingName.AGE_QUOTA, before=before, after=after))
+    return a_step(
+        ChangeSetting(namespace="shop/orders", name=SettingName.AGE_QUOTA, before=before, after=after, inherited=None)
+    )
 
 
 def ages(seconds: int, **more: Any) -> BacklogAges:

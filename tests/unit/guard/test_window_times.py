@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -66,3 +67,21 @@ def test_a_way_back_waits_for_no_window() -> None:
     policy = a_policy(guards={"windows": [NIGHT.model_dump()]})
     assert windows_for(a_batch(), policy) == (NIGHT,)
     assert windows_for(a_batch(kind=ROLLBACK), policy) == ()
+
+
+@pytest.mark.parametrize(
+    ("window", "at", "closes"),
+    [
+        ({"opens": "0 22 * * *", "minutes": 480}, "2026-10-25T00:00", "2026-10-25T04:00"),
+        ({"opens": "30 2 * * *", "minutes": 60}, "2026-10-25T01:00", "2026-10-25T01:30"),
+        ({"opens": "0 22 * * *", "minutes": 480}, "2026-03-29T00:00", "2026-03-29T05:00"),
+    ],
+    ids=["back", "back, in the hour that comes twice", "forward"],
+)
+def test_a_window_lasts_its_minutes_in_the_nights_when_clocks_change(
+    window: dict[str, Any], at: str, closes: str
+) -> None:
+    """A window is open for exactly its minutes, also where local time repeats or skips an hour meanwhile."""
+    zoned = MaintenanceWindow(**window, time_zone="Europe/Berlin")
+    now, end = (datetime.fromisoformat(each).replace(tzinfo=UTC) for each in (at, closes))
+    assert closing((zoned,), now) == end

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.errors import NotInLedger, Refused
+from pulsar_steward.errors import NotInLedger, OutdatedPlan, Refused
+from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.orchestration import rolling_back
 from pulsar_steward.orchestration.remediating import RemediateParams
 from pulsar_steward.orchestration.remediating import choose as choose_remedy
@@ -109,3 +110,33 @@ def test_what_was_never_carried_out_is_refused(site: Worksite) -> None:
         rolling_back.choose(LAST, RUN)
     with pytest.raises(NotInLedger, match="nowhere"):
         rolling_back.choose(RollbackParams(cluster=CLUSTER, plan_id="nowhere", batch_id=None), RUN)
+
+
+def test_plans_of_another_version_keep_nobody_from_the_way_back(
+    site: Worksite, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Plans that another version recorded, rollbacks too, are passed over; only one that is meant is refused."""
+    old = moved(site, 0)
+    (way_back,) = rolling_back.choose(LAST, RUN)
+    site.approve(site.ledger.plan(way_back["plan_id"]), run=RUN)
+    assert said(site.carry_out(site.ledger.plan(way_back["plan_id"]), RUN)) == ["done"]
+    (waiting,) = rolling_back.choose(RollbackParams(cluster=CLUSTER, plan_id=way_back["plan_id"], batch_id=None), RUN)
+    site.clock.advance(days=1)
+    new = moved(site, 1)
+    unread = {old.plan_id, way_back["plan_id"], waiting["plan_id"]}
+    really_read = LedgerReader.plan
+
+    def read(ledger: LedgerReader, plan_id: str) -> Plan:
+        if plan_id in unread:
+            raise OutdatedPlan(f"plan {plan_id} is of another version")
+        return really_read(ledger, plan_id)
+
+    monkeypatch.setattr(LedgerReader, "plan", read)
+
+    (chosen,) = rolling_back.choose(LAST, RUN)
+
+    (step,) = site.ledger.plan(chosen["plan_id"]).batches[0].steps
+    assert step.undoes == f"{new.plan_id}/b1.s01"
+    assert all(f"plan {plan_id} is of another version" in caplog.text for plan_id in unread)
+    with pytest.raises(OutdatedPlan):
+        rolling_back.choose(RollbackParams(cluster=CLUSTER, plan_id=old.plan_id, batch_id=None), RUN)

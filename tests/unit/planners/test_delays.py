@@ -110,6 +110,18 @@ def test_delays_without_a_bound_get_one(
     assert all(result.passed for step in steps(proposal) for result in step.guards)
 
 
+def test_a_time_to_live_above_brokers_default_takes_nothing_away() -> None:
+    """A longer time to live than the brokers' default passes the guards, and says what applies once it is removed."""
+    (step,) = steps(proposed(9 * HOUR, own={}, defaults={TTL: TimeToLive(seconds=HOUR), DELAYS: ON}))
+
+    assert isinstance(step.change, ChangeSetting)
+    assert (step.change.before, step.change.after) == (None, TimeToLive(seconds=10 * HOUR))
+    assert step.change.inherited == TimeToLive(seconds=HOUR)
+    assert all(result.passed for result in step.guards)
+    assert (step.change.takes_messages, step.change.inverse.takes_messages) == (False, True)
+    assert step.undo_note == "Set it back: not set (1 h applies)."
+
+
 def test_what_expires_if_it_is_rejected() -> None:
     """The raise of the time to live states by topic the delayed messages that it saves; the bound states none."""
     first, second = steps(proposed())

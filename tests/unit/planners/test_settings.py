@@ -263,6 +263,41 @@ def test_a_topics_own_quota_is_lowered_on_the_topic() -> None:
     assert step.undo.after == size(200 * MIB)
 
 
+def test_no_more_topics_are_changed_than_one_run_permits() -> None:
+    """A batch for topics has as many steps as a run permits, and a note names the topics that wait."""
+    facts = tuple(
+        TopicSettings(
+            subject=f"{TOPIC}-{number}",
+            topic=f"{TOPIC}-{number}",
+            namespace=NAMESPACE,
+            own={SettingName.SIZE_QUOTA: size(200 * MIB)},
+            inherited={SettingName.RETENTION: Retention(minutes=DAY, megabytes=100)},
+            peak=0,
+            delayed_messages=0,
+        )
+        for number in range(3)
+    )
+    findings = tuple(
+        Finding(check_id="quota-over-retention", severity=Severity.WARNING, subject=each.subject, evidence="made up")
+        for each in facts
+    )
+    policy = a_policy(guards={"most_changes_per_run": 2})
+
+    proposal = proposed_for_topic(findings=findings, topics=facts, policy=policy)
+
+    (batch,) = proposal.batches
+    assert [step.change.holder for step in batch.steps if isinstance(step.change, ChangeSetting)] == [
+        f"{TOPIC}-0",
+        f"{TOPIC}-1",
+    ]
+    assert all(result.passed for step in batch.steps for result in step.guards)
+    (note,) = proposal.notes
+    assert note == (
+        f"{NAMESPACE}: {TOPIC}-2 come with later plans, as one changes 2 at most (policy key"
+        " guards.most_changes_per_run)."
+    )
+
+
 @pytest.mark.parametrize(
     ("peak", "fields", "words"),
     [

@@ -158,6 +158,16 @@ def test_one_batch_a_namespace_the_longest_abandoned_first() -> None:
     assert f"{topic('a')} subscription audit come with later plans" in note
 
 
+def test_no_more_are_deleted_than_one_run_permits() -> None:
+    """Deletions stay below the limit of changes a run, all guards pass, and a note names the policy key."""
+    facts = (a_fact("a", days=40), a_fact("b", days=80), a_fact("c", days=60))
+    proposal = proposed(*facts, policy={"guards": {"most_changes_per_run": 2}})
+    assert deleted(proposal) == [topic("b"), topic("c")]
+    assert all(result.passed for batch in proposal.batches for step in batch.steps for result in step.guards)
+    (note,) = proposal.notes
+    assert "as one deletes 2 at most (policy key guards.most_changes_per_run)" in note
+
+
 def test_what_is_not_abandoned_for_long_enough_waits() -> None:
     """A subscription is proposed only after it was abandoned for the policy's `minimum_days`, and a note says so."""
     proposal = proposed(a_fact(days=34.9))

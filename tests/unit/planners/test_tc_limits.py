@@ -122,6 +122,31 @@ def test_isolation_excludes_targets() -> None:
     assert after(planning_facts_with(3, ALL_ON_ONE, tc_allowed=(broker(0), broker(2)))) == [8, 0, 8]
 
 
+def test_no_more_steps_than_one_run_permits() -> None:
+    """The most helpful steps are proposed up to the limit of changes a run, with the placement that these reach."""
+    few = planning_facts_with(3, ALL_ON_ONE, policy=a_policy(guards={"most_changes_per_run": 2}))
+    every = len(changes(PLANNER.proposal(planning_facts_with(3, ALL_ON_ONE))))
+    proposal = PLANNER.proposal(few)
+    (batch,) = proposal.batches
+    assert after(few) == [10, 3, 3]
+    assert batch.title.endswith("the spread falls from 16 to 7")
+    assert all(result.passed for step in batch.steps for result in step.guards)
+    assert proposal.notes[0] == (
+        f"Transaction coordinators: {every - 2} further steps come with later plans (policy key"
+        " guards.most_changes_per_run)."
+    )
+
+
+def test_a_split_alone_is_not_proposed() -> None:
+    """Nothing is proposed, with a note, if the limit of changes a run permits no more than a split."""
+    one = planning_facts_with(
+        2, counted_tc_bundles([(broker(0), 8)]), policy=a_policy(guards={"most_changes_per_run": 1})
+    )
+    proposal = PLANNER.proposal(one)
+    assert proposal.batches == ()
+    assert "as the first 1 step alone would not help (policy key guards.most_changes_per_run)" in proposal.notes[0]
+
+
 def test_resting_bundles_stay_and_count() -> None:
     """A bundle within its cooldown stays, its coordinators count, and a note names it and the time of its last move."""
     planning = planning_facts_with(3, ALL_ON_ONE, **moved(29, 4, 7))

@@ -29,7 +29,7 @@ def effect(fact: NamespaceFact, change: ChangeSetting) -> str:
 
 def undo_note(change: ChangeSetting) -> str:
     """The way to undo a change, as text; deleted data does not come back with it."""
-    back = f"Set it back: {in_words(change.name, change.before)}."
+    back = f"Set it back: {change.in_words(change.before)}."
     return f"{back} What was deleted meanwhile stays deleted." if change.loses_messages else back
 
 

@@ -17,9 +17,10 @@ from pulsar_steward.planners.settings.targets import ANSWERED, is_of_topic, name
 from pulsar_steward.planners.snapshot_facts import guarded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pulsar_steward.model.finding import Finding
+    from pulsar_steward.model.setting import Setting
     from pulsar_steward.planners.planning_facts import PlanningFacts
     from pulsar_steward.planners.settings.facts import NamespaceFact
     from pulsar_steward.planners.settings.targets import TargetSettings
@@ -69,7 +70,7 @@ def batches_of(
     goal = fact.namespace
     batches: list[Batch] = []
     for names in (_TOGETHER | _APART,) if together else (_TOGETHER, _APART):
-        changes = _changes(fact, decided, names)
+        changes = _changes(fact, decided, names, planning.defaults)
         steps = tuple(_steps(planning, fact, decided, changes))
         # What is left of a batch without one of its steps is not what was worked out: none of it is proposed then.
         if against := reasons_against(*steps):
@@ -114,10 +115,18 @@ def _batch(
     )
 
 
-def _changes(fact: NamespaceFact, decided: TargetSettings, names: frozenset[SettingName]) -> tuple[ChangeSetting, ...]:
+def _changes(
+    fact: NamespaceFact, decided: TargetSettings, names: frozenset[SettingName], defaults: Mapping[SettingName, Setting]
+) -> tuple[ChangeSetting, ...]:
     """The changes of these settings, in an order that brokers accept."""
     return in_order(
-        ChangeSetting(namespace=fact.namespace, name=name, before=fact.own.get(name), after=value)
+        ChangeSetting(
+            namespace=fact.namespace,
+            name=name,
+            before=fact.own.get(name),
+            after=value,
+            inherited=msgspec.UNSET if name in fact.own else defaults.get(name),
+        )
         for name, value in decided.target.items()
         if name in names and name in decided.why and fact.own.get(name) != value
     )

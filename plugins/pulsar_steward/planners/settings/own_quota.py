@@ -92,7 +92,12 @@ def retains_more(fact: TopicSettings, own: Retention) -> bool:
 
 def _step(planning: PlanningFacts, fact: TopicSettings, quota: BacklogQuota, why: str, number: int) -> Step:
     change = ChangeSetting(
-        namespace=fact.namespace, topic=fact.topic, name=SettingName.SIZE_QUOTA, before=None, after=quota
+        namespace=fact.namespace,
+        topic=fact.topic,
+        name=SettingName.SIZE_QUOTA,
+        before=None,
+        after=quota,
+        inherited=fact.inherited.get(SettingName.SIZE_QUOTA),
     )
     step = Step(
         step_id=step_id(batch_id(1), number),

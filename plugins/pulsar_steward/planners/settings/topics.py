@@ -13,7 +13,7 @@ from pulsar_steward.model.plan import Batch
 from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, in_words
 from pulsar_steward.model.step import ChangeSetting, Step, Touched
 from pulsar_steward.model.units import MIB, bytes_in_words, counted
-from pulsar_steward.planners.base import Planner, Proposal, reasons_against
+from pulsar_steward.planners.base import Planner, Proposal, enumerated, reasons_against
 from pulsar_steward.planners.settings.namespaces import PARTIAL, QUOTA_KIND
 from pulsar_steward.planners.settings.sizes import below
 from pulsar_steward.planners.settings.targets import is_of_topic
@@ -44,8 +44,17 @@ def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> P
             notes.append(f"{finding.subject}: nothing is proposed: {words}.")
         else:
             by_namespace[fact.namespace].append((fact, finding))
-    batches = tuple(_batch(planning, name, known) for name, known in sorted(by_namespace.items()))
-    return Proposal(batches=batches, notes=tuple(notes))
+    batches = []
+    most = planning.policy.guards.most_changes_per_run
+    for name, known in sorted(by_namespace.items()):
+        topics = sorted({fact.topic for fact, _ in known})
+        if more := topics[most:]:
+            notes.append(
+                f"{name}: {enumerated(more)} come with later plans, as one changes {most:,} at most (policy key"
+                " guards.most_changes_per_run)."
+            )
+        batches.append(_batch(planning, name, [each for each in known if each[0].topic not in more]))
+    return Proposal(batches=tuple(batches), notes=tuple(notes))
 
 
 def _objection(fact: TopicSettings, planning: PlanningFacts) -> str | None:

@@ -44,7 +44,8 @@ def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> P
     vetoed = Vetoed()
     kept = [fact for fact in old if not vetoed.holds(_step(planning, fact, 1), fact.subject)]
     by_namespace: defaultdict[str, list[SubscriptionFact]] = defaultdict(list)
-    for fact in kept[: limits.most_steps_per_plan]:
+    most = min(limits.most_steps_per_plan, planning.policy.guards.most_changes_per_run)
+    for fact in kept[:most]:
         by_namespace[fact.namespace].append(fact)
     return Proposal(
         batches=tuple(
@@ -55,7 +56,7 @@ def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> P
             *_notes(
                 [each for each in answered if each not in facts],
                 [fact.subject for fact in known if fact not in old],
-                [fact.subject for fact in kept[limits.most_steps_per_plan :]],
+                [fact.subject for fact in kept[most:]],
                 planning,
             ),
             *vetoed.notes("subscriptions from deletion"),
@@ -64,7 +65,7 @@ def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> P
 
 
 def _notes(unread: Sequence[str], young: Sequence[str], more: Sequence[str], planning: PlanningFacts) -> Iterator[str]:
-    limits = planning.policy.subscriptions
+    limits, of_run = planning.policy.subscriptions, planning.policy.guards.most_changes_per_run
     if unread:
         yield f"{GOAL}: nothing is proposed of {enumerated(unread)}, as the snapshot does not have them."
     if young:
@@ -73,10 +74,10 @@ def _notes(unread: Sequence[str], young: Sequence[str], more: Sequence[str], pla
             f" {counted(limits.minimum_days, 'day')} (policy key subscriptions.minimum_days)."
         )
     if more:
-        yield (
-            f"{GOAL}: {enumerated(more)} come with later plans, as one deletes {limits.most_steps_per_plan:,} at most"
-            " (policy key subscriptions.most_steps_per_plan)."
-        )
+        few = of_run < limits.most_steps_per_plan
+        key = "guards.most_changes_per_run" if few else "subscriptions.most_steps_per_plan"
+        most = min(of_run, limits.most_steps_per_plan)
+        yield f"{GOAL}: {enumerated(more)} come with later plans, as one deletes {most:,} at most (policy key {key})."
 
 
 def _batch(

@@ -12,7 +12,7 @@ from pulsar_steward.model.units import counted
 from pulsar_steward.planners.base import Planner, Proposal, placements
 from pulsar_steward.planners.tc.assignment import CoordinatorAssignment
 from pulsar_steward.planners.tc.search import WORTH_A_MOVE, even_out
-from pulsar_steward.planners.tc.steps import steps_towards
+from pulsar_steward.planners.tc.steps import loads_after, steps_towards
 from pulsar_steward.planners.tc.survey import Survey, survey
 
 if TYPE_CHECKING:
@@ -57,19 +57,26 @@ def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> P
     placement = CoordinatorAssignment(before.loads, before.targets, before.movable)
     spread = placement.spread
     even_out(placement)
-    steps = steps_towards(placement, before.loads, planning, batch_id(1))
-    notes = (*_note_on_rest(placement, planned=bool(steps)), *before.notes)
-    if not steps:
+    every = steps_towards(placement, before.loads, planning, batch_id(1))
+    notes = (*_note_on_rest(placement, planned=bool(every)), *before.notes)
+    if not every:
         return Proposal(notes=notes)
+    steps = every[: planning.policy.guards.most_changes_per_run]
+    loads = loads_after(before.loads, steps)
+    spread_after = max(loads.values()) - min(loads[broker] for broker in before.targets)
+    if rest := len(every) - len(steps):
+        notes = (_note_on_limit(len(steps), rest, helps=spread_after < spread), *notes)
+        if spread_after >= spread:
+            return Proposal(notes=notes)
     batch = Batch(
         batch_id=batch_id(1),
         kind=KIND,
-        title=_title(before, spread, placement.spread),
+        title=_title(before, spread, spread_after),
         findings=findings,
         steps=steps,
         unit=UNIT,
         before=placements(before.loads),
-        after=placements(placement.loads),
+        after=placements(loads),
     )
     return Proposal(batches=(batch,), notes=notes)
 
@@ -93,6 +100,14 @@ def _title(before: Survey, spread: int, spread_after: int) -> str:
         f"Even out {counted(sum(before.loads.values()), 'transaction coordinator')} over"
         f" {counted(len(before.loads), 'broker')}: the spread falls from {spread} to {spread_after}"
     )
+
+
+def _note_on_limit(most: int, rest: int, *, helps: bool) -> str:
+    """A note on the steps that are too many for one run."""
+    key = "(policy key guards.most_changes_per_run)"
+    if helps:
+        return f"{GOAL}: {counted(rest, 'further step comes', 'further steps come')} with later plans {key}."
+    return f"{GOAL}: nothing is proposed, as the first {counted(most, 'step')} alone would not help {key}."
 
 
 def _note_on_rest(placement: CoordinatorAssignment, *, planned: bool) -> tuple[str, ...]:

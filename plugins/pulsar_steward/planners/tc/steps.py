@@ -19,7 +19,7 @@ from pulsar_steward.planners.tc.assignment import gain
 from pulsar_steward.planners.tc.parts import CoordinatorPart
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pulsar_steward.model.bundles import BundleRange
     from pulsar_steward.planners.planning_facts import PlanningFacts
@@ -64,13 +64,23 @@ def steps_towards(
     for split in placement.splits:
         name = step_id(batch, len(steps) + 1)
         step = _split_step(split, name, _after(split.part, cut_by))
-        steps.append(guarded(step, planning, whole=split.part.bundle))
+        steps.append(guarded(step, planning, whole=split.part.bundle, place_in_run=len(steps) + 1))
         cut_by.update((half.range, name) for half in split.halves)
     for move in moves_in_order(loads, placement):
         name = step_id(batch, len(steps) + 1)
         step = move_step(move, name, _after(move.part, cut_by))
-        steps.append(guarded(step, planning, whole=move.part.bundle))
+        steps.append(guarded(step, planning, whole=move.part.bundle, place_in_run=len(steps) + 1))
     return tuple(steps)
+
+
+def loads_after(loads: Mapping[str, int], steps: Iterable[Step]) -> dict[str, int]:
+    """Coordinators of every broker once these steps are done."""
+    after = dict(loads)
+    for step in steps:
+        if isinstance(step.change, UnloadBundle):
+            after[step.change.source] -= step.touched.coordinators
+            after[step.change.target] += step.touched.coordinators
+    return after
 
 
 def moves_in_order(loads: Mapping[str, int], placement: CoordinatorAssignment) -> Iterator[PartMove]:
