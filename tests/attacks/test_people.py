@@ -207,7 +207,7 @@ def test_the_present_is_not_before_what_was_written(site: Worksite) -> None:
 
 
 def test_a_halt_by_a_machine_whose_clock_is_ahead_moves_no_time(site: Worksite) -> None:
-    """A halt and its end bound no time: any machine may write them, and one that is ahead would end rest times early."""
+    """A halt and its end bound no time: any machine may write them, also one whose clock is ahead."""
     site.approved(site.move(0))
     for halted in (True, False):
         ahead = site.clock() + timedelta(minutes=45)
