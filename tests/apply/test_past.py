@@ -102,9 +102,13 @@ def bookie(status: int) -> Iterator[str]:
         server.server_close()
 
 
-@pytest.mark.parametrize(("status", "outcome"), [(1, "done"), (0, "refused")], ids=["writable", "read-only"])
+@pytest.mark.parametrize(
+    ("status", "outcome"),
+    [(1, "done"), (0, "refused"), (-1, "refused")],
+    ids=["writable", "read-only", "not registered"],
+)
 def test_a_read_only_bookie_stops_everything(site: Worksite, status: int, outcome: str) -> None:
-    """A batch is refused if a bookie that the policy names is read-only."""
+    """A batch is refused if a bookie that the policy names is read-only or not registered, and so takes no writes."""
     with bookie(status) as url:
         site.policy = quick_policy(collect={"metrics_urls": (f"bookie={url}",)})
         (came_to,) = site.carry_out(site.approved(site.move(0)))

@@ -42,7 +42,7 @@ MAX_NAMESPACES_ASKED = 2_000
 """Number of namespaces that are asked for their anti-affinity group, where the one of a move is in one."""
 
 BOOKIE_STATUS = "bookie_SERVER_STATUS"
-"""1: writable; 0: read-only, as its own metrics tell."""
+"""1: writable; 0: read-only; -1: not registered, so that no broker writes to it; as its own metrics tell."""
 
 
 class _ListedCluster(msgspec.Struct, frozen=True):
@@ -221,7 +221,7 @@ class WholeLook:
         return answers.told
 
     def _takes_no_writes(self, url: str) -> bool:
-        return any(sample.value == 0 for sample in self.reader.bookie_samples(url, BOOKIE_STATUS))
+        return any(sample.value <= 0 for sample in self.reader.bookie_samples(url, BOOKIE_STATUS))
 
     def _now(self) -> _ListedCluster:
         if self._cluster is None or self._seconds() - self._cluster.at > WHOLE_LOOK_SECONDS:

@@ -108,6 +108,11 @@ def growth(rows: str, keys: Sequence[str], counters: Sequence[str], apart_second
     """
 
 
+def apart(newer: datetime, older: datetime, seconds: int = APART_SECONDS) -> bool:
+    """True if so many seconds are between two snapshots; by default, so many that they surely report other minutes."""
+    return (newer - older).total_seconds() >= seconds
+
+
 def within(about: AboutSnapshot, minutes: int) -> tuple[Earlier, ...]:
     """Earlier snapshots taken at most so many minutes before this one, the newest first."""
     since = about.taken_at - timedelta(minutes=minutes)
@@ -160,7 +165,9 @@ class EarlierRows:
             rows[tuple(row[name] for name in columns)][row["taken_at"]] = row
         return cls(context.about.taken_at, within(context.about, context.longest(minutes)), columns, rows)
 
-    def told(self, row: Row, until: datetime | None = None) -> Iterator[tuple[datetime, Row | None]]:
+    def told(
+        self, row: Row, until: datetime | None = None, *, apart_seconds: int = 0
+    ) -> Iterator[tuple[datetime, Row | None]]:
         """Yields the row of each earlier snapshot about a row's subject, the newest first; None: it has none.
 
         A partial snapshot without a row is skipped, as the subject may not have been read.
@@ -168,24 +175,38 @@ class EarlierRows:
         Args:
             row: A row of this snapshot.
             until: Later snapshots are left out.
+            apart_seconds: A snapshot that is closer to the one after it is left out: both may report the same minute,
+                so that no rate follows from them.
         """
         theirs = self.rows.get(tuple(row[name] for name in self.columns), {})
+        newer = self.taken_at
         for each in self.snapshots:
+            if (until is not None and each.taken_at > until) or not apart(newer, each.taken_at, apart_seconds):
+                continue
             older = theirs.get(each.taken_at)
-            if (older is not None or not each.partial) and (until is None or each.taken_at <= until):
+            if older is not None or not each.partial:
+                newer = each.taken_at
                 yield each.taken_at, older
 
-    def in_a_row(self, row: Row, same: Callable[[Row, Row], bool], until: datetime | None = None) -> list[Row]:
+    def in_a_row(
+        self,
+        row: Row,
+        same: Callable[[Row, Row], bool],
+        until: datetime | None = None,
+        *,
+        apart_seconds: int = 0,
+    ) -> list[Row]:
         """Rows of the consecutive snapshots right before this one that show the same, the newest first.
 
         Args:
             row: A row of this snapshot.
             same: True if a row and the one before it show the same.
             until: See `told`.
+            apart_seconds: See `told`.
         """
         found: list[Row] = []
         newer = row
-        for _, older in self.told(row, until):
+        for _, older in self.told(row, until, apart_seconds=apart_seconds):
             if older is None or not same(newer, older):
                 break
             found.append(older)

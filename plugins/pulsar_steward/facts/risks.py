@@ -90,8 +90,8 @@ class TopicFigures(msgspec.Struct, frozen=True, kw_only=True):
         producers: Connected producers.
         backlog_bytes: Of its slowest subscription.
         age_seconds: Of its oldest message that is not consumed; None: not known.
-        limit_bytes: Of the size quota in force for it; -1: none; None: as its namespace's.
-        limit_seconds: Of the age quota in force for it; likewise.
+        limit_bytes: Of the size quota in force for it; under 0: none; None: as its namespace's.
+        limit_seconds: Of the age quota in force for it; 0 or under: none; None: as its namespace's.
         delayed_index_bytes: Of its subscriptions' delayed messages.
         subscriptions: Those with ack holes.
     """
@@ -168,12 +168,14 @@ def move_risks_of(topics: Iterable[TopicFigures], around: Surroundings, policy: 
 
 def _held(topic: TopicFigures, around: Surroundings, margin_percent: int) -> HeldTopic | None:
     """The quota of which most is used, where its producers would be kept out."""
+    if topic.topic.startswith("non-persistent://"):  # brokers look at no quota there, and tell a size of 0
+        return None
     size, age = (around.quotas.get(name) for name in (SettingName.SIZE_QUOTA, SettingName.AGE_QUOTA))
-    in_size = _held_by(topic.limit_bytes, size.limit_bytes if size else -1, size)
-    in_age = _held_by(topic.limit_seconds, age.limit_seconds if age else -1, age)
+    in_size = _held_by(topic.limit_bytes, size.limit_bytes if size else -1, size, least=0)
+    in_age = _held_by(topic.limit_seconds, age.limit_seconds if age else -1, age, least=1)
     used = [
-        *((topic.backlog_bytes * 100 // limit, f"{limit:,} bytes, {action}") for limit, action in in_size),
-        *(((topic.age_seconds or 0) * 100 // limit, f"{limit:,} s, {action}") for limit, action in in_age),
+        *((_percent(topic.backlog_bytes, limit), f"{limit:,} bytes, {action}") for limit, action in in_size),
+        *((_percent(topic.age_seconds or 0, limit), f"{limit:,} s, {action}") for limit, action in in_age),
     ]
     percent, words = max(used, default=(0, ""))
     if percent < 100 - margin_percent or not words:
@@ -181,10 +183,22 @@ def _held(topic: TopicFigures, around: Surroundings, margin_percent: int) -> Hel
     return HeldTopic(topic=topic.topic, used_percent=percent, limit=words, producers=topic.producers)
 
 
-def _held_by(own: int | None, common: int, quota: BacklogQuota | None) -> list[tuple[int, str]]:
-    """The limit and its action, where that keeps producers out; of a topic's own quota that is taken for granted."""
+def _percent(used: int, limit: int) -> int:
+    """Usage of a limit; one of 0 is used up at all times, as brokers compare with ``>=``."""
+    return used * 100 // limit if limit else 100
+
+
+def _held_by(own: int | None, common: int, quota: BacklogQuota | None, *, least: int) -> list[tuple[int, str]]:
+    """The limit and its action, where that keeps producers out; of a topic's own quota that is taken for granted.
+
+    Args:
+        own: The topic's limit; None: as its namespace's.
+        common: Its namespace's limit.
+        quota: Its namespace's quota; None: none.
+        least: A lower limit is none.
+    """
     limit = common if own is None else own
-    if limit <= 0:
+    if limit < least:
         return []
     if quota is None or limit != common:
         return [(limit, "a quota of its own")]

@@ -24,7 +24,7 @@ SILENT: dict[str, Any] = {"message_rate_out": 0.0}
 HIGH = (60_000, 90_000, 120_000, 150_000, 180_000)
 
 
-def snapshot(minutes_ago: int, topics: dict[str, dict[str, Any]], **more: Any) -> dict[str, list[dict[str, Any]]]:
+def snapshot(minutes_ago: float, topics: dict[str, dict[str, Any]], **more: Any) -> dict[str, list[dict[str, Any]]]:
     """Topics of the namespace t/n, each on a broker of its own, that are replicated to the cluster west."""
     taken_at = NOW - timedelta(minutes=minutes_ago)
     rows: dict[str, list[dict[str, Any]]] = {
@@ -144,3 +144,23 @@ def test_where_nothing_is_found_it_says_what_was_looked_at(judge_rows: Any) -> N
     assert (none.quiet, none.cannot_tell) == ("No topic is replicated to another cluster.", None)
     unread = snapshot(0, {}) | {"brokers": [{"broker": "a:8080", "read": False}]}
     assert judge_rows(CHECK, unread).cannot_tell == "No broker was read."
+
+
+@pytest.mark.parametrize(
+    ("backlogs", "changes", "severity"),
+    [
+        pytest.param(
+            (900, 1000, 1100), SILENT | {"messages_per_entry": 100, "message_rate_in": 11.0}, STILL, id="silent"
+        ),
+        pytest.param(HIGH, {}, STILL, id="falls behind"),
+    ],
+)
+@pytest.mark.parametrize("minutes", [0.5, 15.5])
+def test_two_snapshots_of_one_minute_are_one(
+    judge_rows: Any, minutes: float, backlogs: tuple[int, ...], changes: dict[str, Any], severity: Severity
+) -> None:
+    """A snapshot with the same backlog as one taken moments after it does not hide what two others show."""
+    times = [*(15.0 * number for number in range(len(backlogs))), minutes]
+    looks = [snapshot(at, {"a": {"backlog_entries": backlogs[-1 - int(at // 15)]} | changes}) for at in sorted(times)]
+    found = judge_rows(CHECK, looks[0], None, looks[1:]).findings
+    assert [(each.severity, each.subject) for each in found] == [(severity, "t/n to west")]

@@ -26,18 +26,20 @@ def scene(
     judge_rows: JudgeRows,
     megabytes: int,
     *,
-    minutes_ago: int = 0,
+    minutes_ago: float = 0,
     ttl: int | None = 4 * HOUR,
     expired: float = 0.0,
     consumers: int = 2,
     megabytes_a_second: float = 1.0,
+    messages_a_second: float | None = None,
     **more: Any,
 ) -> Scene:
     """A topic whose entries have a kilobyte each, under that TTL."""
     policies: dict[str, Any] = {} if ttl is None else {"message_ttl_in_seconds": ttl}
     made = Scene(judge_rows).configured().namespace(**policies)
     made.rows["snapshot"][0]["taken_at"] = TAKEN_AT - timedelta(minutes=minutes_ago)
-    made.topic(backlog_bytes=megabytes * MB, throughput_in_bytes=megabytes_a_second * MB)
+    throughput: dict[str, Any] = {"throughput_in_bytes": megabytes_a_second * MB, "message_rate_in": messages_a_second}
+    made.topic(backlog_bytes=megabytes * MB, **throughput)
     entries = {"backlog_entries": megabytes * 1000, "expired_rate": expired, "consumers": consumers}
     return made.add("subscriptions", **{**entries, **more})
 
@@ -113,6 +115,70 @@ def test_what_expired_in_some_snapshots_is_lost_on_average(judge_rows: JudgeRows
     assert finding.figures["lost_entries_in_24_hours"] == 100 * 24 * HOUR
 
 
+@pytest.mark.parametrize("looks", [1, 3])
+def test_no_more_expires_than_waits_for_it(judge_rows: JudgeRows, looks: int) -> None:
+    """What brokers tell of the minute in which they delete is bounded by a TTL's share of what waits."""
+    now, *earlier = [scene(judge_rows, 14_400, minutes_ago=15 * number, expired=1250.0) for number in range(looks)]
+    (finding,) = judged(now, *earlier).findings
+
+    of_all = "this snapshot" if looks == 1 else "the mean of 3 snapshots"
+    assert (
+        f"The TTL deletes 1,000 entries/s unread ({of_all}, where brokers tell 1,250 of single minutes): at this rate"
+        " 86,400,000 entries are lost in the next 24 h."
+    ) in finding.evidence
+    assert finding.figures["lost_entries_per_hour"] == 1000 * HOUR
+
+
+@pytest.mark.parametrize(
+    ("megabytes", "then", "more", "found"),
+    [
+        pytest.param(14_000, 14_000, {}, CRITICAL, id="three quarters are read"),
+        pytest.param(14_000, 14_200, {}, CRITICAL, id="right after some was deleted"),
+        pytest.param(14_000, 13_800, {}, CRITICAL, id="right before some is deleted"),
+        pytest.param(12_960, 12_960, {}, CRITICAL, id="nine tenths of the TTL"),
+        pytest.param(12_959, 12_959, {}, None, id="younger than that"),
+        pytest.param(14_000, 13_600, {}, WARNING, id="it grows by what is not read"),
+        pytest.param(14_000, 14_000, {"consumers": 0, "message_rate_out": 0.0}, INFO, id="nobody reads"),
+        pytest.param(14_000, 14_000, {"message_rate_out": 950.0}, CRITICAL, id="hardly anything is lost"),
+        pytest.param(14_000, 14_000, {"message_rate_out": 951.0}, None, id="all but what differs by chance is read"),
+        pytest.param(14_000, 14_000, {"message_rate_out": 1200.0}, None, id="it catches up"),
+        pytest.param(14_000, 14_000, {"message_rate_out": None}, None, id="nobody knows what is read"),
+        pytest.param(14_000, 14_000, {"messages_a_second": None}, None, id="nobody knows what is published"),
+        pytest.param(14_000, 14_000, {"messages_a_second": 0.0}, None, id="nothing is published"),
+    ],
+)
+def test_what_is_neither_read_nor_added_is_deleted(
+    judge_rows: JudgeRows, megabytes: int, then: int, more: dict[str, Any], found: Severity | None
+) -> None:
+    """Of an old backlog, what is not read and does not make it grow is lost, though no broker tells that it expires."""
+    rates: dict[str, Any] = {"messages_a_second": 1000.0, "message_rate_out": 750.0, **more}
+    judgement = judged(scene(judge_rows, megabytes, **rates), scene(judge_rows, then, minutes_ago=30, **rates))
+
+    assert {each.subject: each.severity for each in judgement.findings} == ({TOPIC: found} if found else {})
+    assert judgement.cannot_tell is None
+
+
+def test_what_is_deleted_between_two_looks_can_be_worked_out_by_hand(judge_rows: JudgeRows) -> None:
+    """The loss is the share of messages that is not read, over the snapshots, of the entries that are published."""
+    now = scene(judge_rows, 14_400, messages_a_second=2000.0, message_rate_out=1400.0)
+    before = scene(judge_rows, 14_400, minutes_ago=30, messages_a_second=2000.0, message_rate_out=1600.0)
+    (finding,) = judged(now, before).findings
+
+    assert (
+        "Of what is published, 25 % is not read, and the backlog hardly grows: the TTL deletes about 250 entries/s"
+        " unread, and 21,600,000 entries are lost in the next 24 h."
+    ) in finding.evidence
+    assert (finding.figures["lost_entries_per_hour"], finding.figures["seconds_until_loss"]) == (250 * HOUR, 0)
+
+
+def test_a_backlog_that_has_come_to_its_ttl_has_no_forecast(judge_rows: JudgeRows) -> None:
+    """A backlog that is as old as the TTL and still grows is said to lose entries, without a time until then."""
+    (finding,) = judged(scene(judge_rows, 14_850), scene(judge_rows, 14_400, minutes_ago=30)).findings
+
+    assert finding.severity is WARNING
+    assert "Its backlog grows by 250 entries/s: the TTL deletes as many unread, and 21,600,000" in finding.evidence
+
+
 def test_an_age_that_brokers_tell_counts(judge_rows: JudgeRows) -> None:
     """The backlog's age is taken from the topic's statistics, if these have it, in place of an estimate."""
     now, before = scene(judge_rows, 1_000), scene(judge_rows, 900, minutes_ago=30)
@@ -136,6 +202,14 @@ def test_without_an_earlier_snapshot_nothing_is_known(judge_rows: JudgeRows) -> 
     assert judged(now).cannot_tell == words
     assert judged(now, scene(judge_rows, 10_350, minutes_ago=9)).cannot_tell == words
     assert judged(now, scene(judge_rows, 10_350, minutes_ago=9), minimum_minutes=9).findings
+
+
+def test_a_snapshot_taken_moments_before_hides_no_growth(judge_rows: JudgeRows) -> None:
+    """A backlog that is the same in a snapshot of the same minute is still known to grow by an older one."""
+    moments = scene(judge_rows, 10_800, minutes_ago=0.5)
+    (finding,) = judged(scene(judge_rows, 10_800), moments, scene(judge_rows, 10_350, minutes_ago=30)).findings
+
+    assert "Its backlog grows by 250 entries/s" in finding.evidence
 
 
 def test_quiet_says_by_which_limits(judge_rows: JudgeRows) -> None:

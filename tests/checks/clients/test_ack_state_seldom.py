@@ -96,6 +96,21 @@ def test_nothing_that_is_consumed_is_information(judge_rows: JudgeRows, rate: fl
     assert (finding.subject, finding.severity, finding.figures["messages"]) == (OWN, INFO, 0)
 
 
+@pytest.mark.parametrize("rate", [0.4, 0.6, 2.49])
+def test_rates_below_a_message_a_second_add_up(judge_rows: JudgeRows, rate: float) -> None:
+    """Rates of subscriptions are added up exactly, and only their sum is rounded."""
+    (finding,) = judged(judge_rows, 0.01, ("1.0",), rates=(rate, 50.0)).findings
+    assert finding.figures["messages"] == round(2 * rate * 100)
+    assert f"Consumers get {round(2 * rate)} message" in finding.evidence
+
+
+@pytest.mark.parametrize("rate", [float("nan"), float("inf"), 1e300])
+def test_a_rate_that_makes_no_sense_counts_for_nothing(judge_rows: JudgeRows, rate: float) -> None:
+    """A rate that is no number, or larger than any could be, does not break the check."""
+    (finding,) = judged(judge_rows, 0.01, ("1.0",), rates=(rate, 50.0)).findings
+    assert finding.figures["messages"] == 0
+
+
 def test_the_thresholds_are_the_policys(judge_rows: JudgeRows) -> None:
     """The thresholds in seconds and in messages are taken from the policy."""
     policy = a_policy(ack_state_seldom={"information_seconds": 5, "warning_messages": 1_000})

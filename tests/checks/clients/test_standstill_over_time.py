@@ -177,3 +177,27 @@ def test_a_job_that_runs_whenever_a_snapshot_is_taken_consumes(
     (finding,) = newest.judged(check.CHECK, earlier=earlier).findings
 
     assert finding.severity is severity
+
+
+MOMENTS_BEFORE = 0.5
+"""Minutes: the brokers report the same minute as in the snapshot itself."""
+
+
+@pytest.mark.parametrize("like", [STILL, NEW], ids=["stands still", "consumers come and go"])
+def test_a_snapshot_taken_moments_before_hides_no_standstill(
+    scene_before: Callable[[float], Any], like: dict[str, Any]
+) -> None:
+    """A backlog or consumers that are the same in a snapshot of the same minute do not end a standstill."""
+    times = (0, MOMENTS_BEFORE, 15, 30, 45, 60)
+    newest, *earlier = [scene_before(each).measured({"pulsar_subscription_delayed": 0.0}) for each in times]
+    for scene, minutes in zip((newest, *earlier), times, strict=True):
+        # A message is an entry, and 60,000 are published a minute, of which none is consumed.
+        waiting = backlog(6_000_000 - 60_000 * int(minutes))
+        scene.topic("t", message_rate_in=1000.0).subscription("t", **like | waiting, messages_per_entry=1)
+        scene.rows["topics"].pop()
+        connected = scene.rows["snapshot"][0]["taken_at"] - timedelta(minutes=1 + (minutes == 0) * MOMENTS_BEFORE)
+        scene.consumer("t", "c", connected_since=connected.isoformat())
+
+    (finding,) = newest.judged(check.CHECK, earlier=earlier).findings
+
+    assert (finding.severity, finding.figures["since_seconds"]) == (Severity.CRITICAL, 3600)

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pulsar_steward.admin.metrics import Sample
 from pulsar_steward.checks.check import MAX_FINDINGS
 from pulsar_steward.checks.clients import subscription_stalled as check
+from pulsar_steward.collect.metrics import Metrics
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.series import DELAYED_SERIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,6 +103,21 @@ def test_delayed_messages_are_not_due(scene: Any, by_name: Callable[..., dict[st
     judgement = scene.judged(check.CHECK)
 
     assert by_name(judgement) == {"enough-left": Severity.WARNING}
+
+
+def test_delayed_messages_of_partitions_with_a_label_are_not_due(
+    scene: Any, by_name: Callable[..., dict[str, Severity]]
+) -> None:
+    """Delayed messages count for their own partition where brokers tell its number apart from the topic's name."""
+    labels = {"topic": "persistent://t/n/t", "subscription": "s"}
+    told = {"0": 50_000.0, "1": 2_000.0}
+    samples = [Sample(DELAYED_SERIES, labels | {"partition": number}, value) for number, value in told.items()]
+    (batch,) = Metrics(whole=True, samples=samples).rows("b:8080", "broker")
+    scene.rows["metrics"] = batch.rows.to_pylist()
+    for number in told:
+        scene.subscription(f"t-partition-{number}", **STILL)
+
+    assert by_name(scene.judged(check.CHECK)) == {"t-partition-1": Severity.WARNING}
 
 
 def test_only_the_owner_tells_what_is_delayed(scene: Any, by_name: Callable[..., dict[str, Severity]]) -> None:

@@ -146,6 +146,19 @@ def test_what_cannot_be_told_is_said(judge_rows: JudgeRows, golden: Golden) -> N
     golden(judge_rows(CHECK, snapshot({}, coordinators=0)).quiet)
 
 
+@pytest.mark.parametrize("read", [None, False], ids=["not at all", "in part"])
+@pytest.mark.parametrize("told", [{}, in_use(1000, 0)], ids=["nobody tells of any", "the other broker tells of some"])
+def test_metrics_that_were_not_read_prove_nothing(judge_rows: JudgeRows, read: bool | None, told: Told) -> None:
+    """The check cannot tell if a broker's metrics were not read or were cut off, and it names the broker."""
+    rows = snapshot(told)
+    rows["brokers"][0]["metrics_read"] = read
+
+    judgement = judge_rows(CHECK, rows)
+
+    assert judgement.findings == ()
+    assert judgement.cannot_tell == "The metrics of a:8080 were not read, or not to their end."
+
+
 def test_names_of_older_brokers_count_too(judge_rows: JudgeRows) -> None:
     """Counters of transactions are also read by their names in Pulsar 2.10."""
     now, then = snapshot(in_use(1001, timed_out=7)), snapshot(in_use(timed_out=3), 30)

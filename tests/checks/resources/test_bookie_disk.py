@@ -72,10 +72,11 @@ def test_a_disk_is_judged_by_what_is_in_use(
         pytest.param(70.0, {10: 71.0, 60: 65.0}, None, id="compaction freed some lately"),
         pytest.param(70.0, {10: 69.0, 60: 70.0}, None, id="no fuller than an hour ago"),
         pytest.param(70.0, {60: 80.0}, None, id="emptier"),
+        pytest.param(84.0, {0.5: 84.0, 300: 70.0}, CRITICAL, id="as full moments before, full in 4 h"),
     ],
 )
 def test_a_disk_is_judged_by_how_it_fills(
-    judged: JudgeRows, minutes_ago: MinutesAgo, now: float, earlier: dict[int, float], found: Severity | None
+    judged: JudgeRows, minutes_ago: MinutesAgo, now: float, earlier: dict[float, float], found: Severity | None
 ) -> None:
     """A disk is judged by the time until the bookie stops writing to it, at the lower of two growth rates."""
     before = [minutes_ago(minutes, rows(bookie(percent))) for minutes, percent in earlier.items()]
@@ -112,6 +113,42 @@ def test_a_read_only_bookie_is_found(judged: JudgeRows) -> None:
     both = judged(CHECK, rows(bookie(50.0, writable=0.0), bookie(name="m:1", writable=0.0))).findings
     assert [(each.subject, each.severity) for each in both] == [("k:1", CRITICAL), ("m:1", CRITICAL)]
     assert both[1].evidence == "Bookie m:1 is read-only: no bookie that tells its state takes writes."
+
+
+def test_a_bookie_that_is_not_registered_is_found(judged: JudgeRows) -> None:
+    """A bookie that the metadata store does not know takes no writes, and the evidence does not call it read-only."""
+    one = judged(CHECK, rows(bookie(name="k:1", writable=-1.0), bookie(20.0, name="m:1"))).findings
+    assert [(each.subject, each.severity, each.evidence) for each in one] == [
+        ("k:1", WARNING, "Bookie k:1 is not registered in the metadata store: all writes go to the others.")
+    ]
+    assert (one[0].figures["read_only"], one[0].figures["unregistered"]) == (0, 1)
+
+    both = judged(CHECK, rows(bookie(name="k:1", writable=-1.0), bookie(name="m:1", writable=0.0))).findings
+    assert [(each.subject, each.severity) for each in both] == [("k:1", CRITICAL), ("m:1", CRITICAL)]
+    assert both[1].figures["read_only"] == 1
+
+
+@pytest.mark.parametrize("growing", [True, False])
+def test_a_full_disk_has_no_forecast(judged: JudgeRows, minutes_ago: MinutesAgo, growing: bool) -> None:
+    """From `full_percent` on the evidence says that it is reached, whether the disk grows or not."""
+    before = [minutes_ago(60, rows(bookie(90.0 if growing else 97.0)))]
+    (finding,) = judged(CHECK, rows(bookie(97.0)), None, before).findings
+    assert finding.evidence == (
+        "On bookie k:1, the disk of ledger directory _data_0 has 97.0 % in use: it has come to the 95 % at which the"
+        " bookie stops writing to it."
+    )
+
+
+def test_a_bookie_that_the_policy_names_has_to_be_read(judged: JudgeRows) -> None:
+    """The check cannot tell if a named bookie is not in the snapshot, unless another one has a finding."""
+    urls = ("bookie=http://k:1/metrics", "bookie=http://m:1/metrics", "zookeeper=http://z:1/metrics")
+    policy = a_policy(collect={"metrics_urls": urls})
+    lacking = "The snapshot lacks metrics of m:1, named in collect.metrics_urls."
+    assert judged(CHECK, rows(bookie(20.0)), policy).cannot_tell == lacking
+    assert judged(CHECK, rows(), policy).cannot_tell == lacking.replace("m:1", "k:1, m:1")
+    assert judged(CHECK, rows(bookie(20.0), bookie(20.0, name="m:1")), policy).cannot_tell is None
+    found = judged(CHECK, rows(bookie(99.0)), policy)
+    assert ([each.subject for each in found.findings], found.cannot_tell) == (["k:1"], None)
 
 
 def test_what_was_not_read_is_said(judged: JudgeRows) -> None:

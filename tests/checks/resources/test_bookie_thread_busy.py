@@ -65,6 +65,7 @@ CASES: dict[str, tuple[list[dict[str, Any]], Severity | None, bool]] = {
     "5 % over 200 ms, none over a second, once": (writes(950, 50), Severity.INFO, False),
     "5 % over 200 ms, some over a second": (writes(950, 40, 10), Severity.WARNING, False),
     "a quarter over 200 ms": (writes(750, 150, 100), Severity.CRITICAL, False),
+    "a quarter over 200 ms, none over a second, once": (writes(750, 250), Severity.INFO, False),
     "few writes say little": (writes(4, 5), None, False),
     "a single hiccup among few": (writes(15, 2), Severity.INFO, False),
     "stalls of who waits for each write, once": (writes(50, 0, 0.1), Severity.INFO, False),
@@ -118,7 +119,7 @@ def test_queues_that_are_not_shown_are_said_to_be_missing(judged: JudgeRows, gol
 def test_only_the_worst_hundred_are_listed(judged: JudgeRows) -> None:
     """A hundred findings are listed, by severity and slow writes before long queues; the others are counted."""
     brokers = [{"broker": name, "read": True} for name in ("a:1", "b:1", "c:1")]
-    slow = [*writes(90, 8, 2), *writes(80, 16, 4, source="b:1"), *writes(60, 40, source="c:1")]
+    slow = [*writes(90, 8, 2), *writes(80, 16, 4, source="b:1"), *writes(60, 30, 10, source="c:1")]
     queues = [bookie_queue("BookieWriteThreadPool", number, 1000 + number) for number in range(120)]
     longest = bookie_queue("BookieWriteThreadPool", 120, 5000)
 
@@ -140,6 +141,8 @@ AGAIN: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], Severity | No
     "a stall now, and none before": (writes(50, 0, 0.1), writes(60, 0, 0), Severity.INFO),
     "hardly anything but stalls": (writes(10, 0, 0.5), writes(10, 0, 0.5), Severity.CRITICAL),
     "as many stalls among many writes": (writes(1000, 0, 0.1), writes(1000, 0, 0.1), None),
+    "a quarter over 200 ms, none over a second": (writes(750, 250), writes(950, 50), Severity.CRITICAL),
+    "a quarter over 200 ms, and none before": (writes(750, 250), writes(1000, 0), Severity.INFO),
     "few that are slow": (writes(15, 2), writes(15, 2), Severity.WARNING),
     "few that are very slow": (writes(12, 5), writes(15, 2), Severity.CRITICAL),
     "few that are slow, and none before": (writes(15, 2), writes(17, 0), Severity.INFO),

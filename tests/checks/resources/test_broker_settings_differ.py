@@ -87,6 +87,28 @@ def test_a_change_that_is_under_way_is_information(judged: JudgeRows, minutes_ag
 
 
 @pytest.mark.parametrize(
+    ("then", "now", "found"),
+    [
+        pytest.param(("1", "1", None), ("1", "1", "2"), WARNING, id="the odd one was not told"),
+        pytest.param((None, None, "2"), ("1", "1", "2"), WARNING, id="only the odd one was told"),
+        pytest.param(("1", None, "1"), ("1", "1", "2"), INFO, id="one that has the same value still was not told"),
+        pytest.param((None, "1", "1"), ("2", "2", "1"), WARNING, id="one of those that have changed was not told"),
+        pytest.param(("1", "1", "1"), ("2", "2", "1"), INFO, id="most have changed"),
+        pytest.param(("2", None), ("2", "1"), WARNING, id="one of two was not told"),
+        pytest.param(("3", "3", "3"), ("1", "1", "2"), INFO, id="all have changed"),
+    ],
+)
+def test_a_change_is_told_by_brokers_that_had_another_value(
+    judged: JudgeRows, minutes_ago: MinutesAgo, then: tuple[str | None, ...], now: tuple[str, ...], found: Severity
+) -> None:
+    """A change is under way only if each broker that has another value now was told with the old one."""
+    earlier = minutes_ago(30, brokers(*then))
+    (finding,) = judged(CHECK, brokers(*now), None, [earlier]).findings
+    assert finding.severity is found
+    assert ("all had the same" in finding.evidence) is (found is INFO)
+
+
+@pytest.mark.parametrize(
     ("values", "found"), [(("1", "1", "2"), INFO), (("1", "2", "2"), WARNING), (("2", "1", "1"), WARNING)]
 )
 def test_versions_may_have_other_defaults(judged: JudgeRows, values: tuple[str, ...], found: Severity) -> None:

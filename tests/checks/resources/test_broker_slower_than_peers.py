@@ -9,6 +9,7 @@ import pytest
 
 from pulsar_steward.checks.resources.broker_slower_than_peers import CHECK
 from pulsar_steward.checks.resources.logging_debug import LINES
+from pulsar_steward.checks.resources.publishing import STATUS
 from pulsar_steward.checks.resources.views import PUBLISHES, WRITES
 from pulsar_steward.checks.views import STARTED
 from pulsar_steward.model.finding import Severity
@@ -135,6 +136,21 @@ def test_writes_that_are_quick_by_half_are_no_cause(
     (finding,) = judged(CHECK, cluster({200: 100.0}, QUICK, QUICK, writes=writes)).findings
 
     assert ("cause: bookies" in finding.evidence, "Besides: bookies" in finding.evidence) == (first, not first)
+
+
+@pytest.mark.parametrize(("writes", "first"), [({1: 100.0}, False), ({200: 100.0}, True)])
+def test_a_bookie_s_trouble_is_no_cause_where_the_broker_is_slow_itself(
+    judged: JudgeRows, writes: dict[int, float], *, first: bool
+) -> None:
+    """A read-only bookie is the cause where writes take as long, and named besides where these are quick."""
+    rows = cluster({200: 100.0}, QUICK, QUICK, writes=writes)
+    rows["metrics"].append(
+        {"source": "k:1", "source_kind": "bookie", "series": STATUS, "labels_json": "{}", "value": 0.0}
+    )
+
+    (finding,) = judged(CHECK, rows).findings
+
+    assert ("cause: a read-only" in finding.evidence, "Besides: a read-only" in finding.evidence) == (first, not first)
 
 
 def test_too_few_to_compare_prove_nothing(judged: JudgeRows) -> None:

@@ -190,6 +190,27 @@ def test_what_collections_took_lately_counts(
     assert judgement.cannot_tell is None
 
 
+LATELY: dict[str, tuple[tuple[Collectors, ...], bool]] = {
+    "a full one before the snapshot before": ((full(1030, 41), full(1030, 41), full(1000, 40)), False),
+    "a full one since": ((full(1030, 41), full(1000, 40), full(1000, 40)), True),
+    "a share since, beside an older full one": (
+        (full(1030, 41) | young(1060), full(1030, 41) | young(1000), full(1000, 40)),
+        True,
+    ),
+    "a full one since the start": ((full(30, 1),), True),
+}
+
+
+@pytest.mark.parametrize(("histories", "lately"), LATELY.values(), ids=LATELY)
+def test_it_tells_whether_it_collected_lately(
+    judge_rows: JudgeRows, histories: tuple[Collectors, ...], lately: bool
+) -> None:
+    """A figure tells whether the broker stood still, or a collection was full, since the snapshot before."""
+    (finding,) = over_time(judge_rows, *histories).findings
+
+    assert finding.figures[gc_pressure.LATELY] == int(lately)
+
+
 @pytest.mark.parametrize("apart", [4, 400], ids=["too near", "too long ago"])
 def test_other_snapshots_are_not_compared_with(judge_rows: JudgeRows, apart: int) -> None:
     """An earlier snapshot that is too near or too old is not compared with; the time since the start is judged."""
@@ -212,6 +233,15 @@ def test_the_longest_full_collection_is_told(judge_rows: JudgeRows, golden: Gold
 
     golden(finding.evidence)
     assert finding.figures["full_pause_milliseconds"] == 14_000
+
+
+def test_a_single_full_collection_is_one(judge_rows: JudgeRows) -> None:
+    """The evidence counts a single full collection in the singular."""
+    samples = process("a:1", {"PS MarkSweep": (2, 1)})
+
+    (finding,) = judge_rows(gc_pressure.CHECK, snapshot(samples)).findings
+
+    assert "; 1 full collection (1.0 an hour) of 2,000 ms on average." in finding.evidence
 
 
 def test_the_quiet_word_says_since_when(judge_rows: JudgeRows, golden: Golden) -> None:

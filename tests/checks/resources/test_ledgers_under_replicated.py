@@ -9,7 +9,7 @@ import pytest
 from pulsar_steward.checks.resources import ledgers_under_replicated as check
 from pulsar_steward.checks.views import STARTED
 from pulsar_steward.model.finding import Severity
-from tests.builders import NOW
+from tests.builders import NOW, a_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -177,6 +177,29 @@ def test_the_evidence_can_be_checked_by_hand(
         "overdue": 0,
         "tries_failed": 25,
     }
+
+
+def test_a_server_that_the_policy_names_has_to_be_read(
+    judged: JudgeRows, minutes_ago: Callable[[float, Rows], Rows]
+) -> None:
+    """The check cannot tell if a named server is not in the snapshot; one without auto recovery is no such server."""
+    urls = ("bookie=http://b1:8000/metrics", "bookie=http://b2:8000/metrics", "autorecovery=http://r1:8000/metrics")
+    policy = a_policy(collect={"metrics_urls": urls})
+    earlier = [minutes_ago(15, IDLE)]
+    without = {"source": "r1:8000", "source_kind": "autorecovery", "series": STARTED, "labels_json": "{}", "value": 1.0}
+
+    lacking = judged(check.CHECK, IDLE, policy, earlier)
+    assert lacking.cannot_tell == "The snapshot lacks metrics of r1:8000, named in collect.metrics_urls."
+    assert judged(check.CHECK, rows(IDLE["metrics"], [without]), policy, earlier).cannot_tell is None
+
+
+def test_a_single_ledger_waits(judged: JudgeRows, minutes_ago: Callable[[float, Rows], Rows]) -> None:
+    """The evidence counts a single ledger that has its copies again, and a single one that waits, in the singular."""
+    now = rows(process(found=72, copied=71), process("b2:8000"))
+
+    (finding,) = judged(check.CHECK, now, earlier=[minutes_ago(15, IDLE)]).findings
+
+    assert finding.evidence.endswith("; 1 has all of them again since: at least 1 waits.")
 
 
 def test_what_was_looked_at_is_told(

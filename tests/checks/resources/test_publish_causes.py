@@ -9,7 +9,14 @@ import pytest
 from pulsar_steward.checks.check import CheckAnswer, JudgedAnswers, Judgement
 from pulsar_steward.checks.clients import ack_holes
 from pulsar_steward.checks.placement import hot_bundle
-from pulsar_steward.checks.resources import cpu_busy, heap_pressure, io_threads_stuck, logging_debug, zookeeper_slow
+from pulsar_steward.checks.resources import (
+    cpu_busy,
+    gc_pressure,
+    heap_pressure,
+    io_threads_stuck,
+    logging_debug,
+    zookeeper_slow,
+)
 from pulsar_steward.checks.resources.publish_causes import (
     BOOKIES,
     COLLECTIONS,
@@ -38,13 +45,22 @@ KINDS = {"k:1": "bookie", "z:1": "zookeeper"}
 
 
 def causes(
-    *seen: Seen, rows: Mapping[str, Sequence[Row]] | None = None, read_only: Sequence[str] = ()
+    *seen: Seen,
+    rows: Mapping[str, Sequence[Row]] | None = None,
+    read_only: Sequence[str] = (),
+    over_at: Sequence[str] = (),
 ) -> CausesOfSlowness:
-    """Causes in a cluster of two brokers, a and b, that are both published to."""
+    """Causes in a cluster of two brokers, a and b, that are both published to; at some, collections are over."""
     results = {}
     for check in RESTS_ON:
         findings = tuple(
-            Finding(check_id=check_id, severity=severity, subject=subject, evidence=f"{subject} it is.")
+            Finding(
+                check_id=check_id,
+                severity=severity,
+                subject=subject,
+                evidence=f"{subject} it is.",
+                figures={gc_pressure.LATELY: int(subject not in over_at)} if check_id == COLLECTIONS else {},
+            )
             for check_id, subject, severity in seen
             if check_id == check.check_id
         )
@@ -148,6 +164,75 @@ def test_a_read_only_bookie_explains_slow_writes_of_all_brokers() -> None:
     slow = causes((BOOKIES, "a:1", CRITICAL), (COLLECTIONS, "b:1", CRITICAL), read_only=["k:1"])
     assert [each.finding.subject for each in slow.of("a:1")] == ["k:1", "a:1"]
     assert [each.finding.subject for each in slow.of("b:1")] == ["b:1", "k:1"]
+
+
+OVER: dict[str, tuple[list[Seen], list[str], list[str]]] = {
+    "however bad they were": (
+        [(METADATA, "a:1", WARNING), (COLLECTIONS, "a:1", CRITICAL)],
+        ["a:1"],
+        [METADATA, COLLECTIONS],
+    ),
+    "and explain nothing": (
+        [(SWITCHES, "a:1", CRITICAL), (BOOKIES, "a:1", WARNING), (COLLECTIONS, "a:1", CRITICAL)],
+        ["a:1"],
+        [SWITCHES, BOOKIES, COLLECTIONS],
+    ),
+    "those of a bookie neither": (
+        [(BOOKIES, "a:1", WARNING), (COLLECTIONS, "k:1", CRITICAL)],
+        ["k:1"],
+        [BOOKIES, COLLECTIONS],
+    ),
+    "another broker's do not count against those that go on": (
+        [(BOOKIES, "a:1", CRITICAL), (COLLECTIONS, "a:1", WARNING), (COLLECTIONS, "b:1", CRITICAL)],
+        ["b:1"],
+        [COLLECTIONS, BOOKIES],
+    ),
+    "nor against a full heap": (
+        [(COLLECTIONS, "a:1", CRITICAL), (HEAP, "a:1", WARNING), (COLLECTIONS, "b:1", CRITICAL)],
+        ["b:1"],
+        [HEAP, COLLECTIONS],
+    ),
+}
+
+
+@pytest.mark.parametrize(("seen", "over_at", "wanted"), OVER.values(), ids=OVER)
+def test_collections_that_are_over_come_last(seen: list[Seen], over_at: list[str], wanted: list[str]) -> None:
+    """Full collections before the snapshot before come after all other causes, and explain none of them."""
+    assert order(causes(*seen, over_at=over_at)) == wanted
+
+
+def test_collections_that_are_over_are_named_besides() -> None:
+    """The sentence has the cause that is there now, or says that no other check names one."""
+    past: Seen = (COLLECTIONS, "a:1", CRITICAL)
+    besides = "Besides: garbage collection (gc-pressure, critical)."
+    assert causes(past, (METADATA, "a:1", WARNING), over_at=["a:1"]).in_words("a:1") == (
+        f"Most likely cause: the metadata store (metadata-latency, warning): a:1 it is. {besides}"
+    )
+    alone = causes(past, over_at=["a:1"]).in_words("a:1")
+    assert (alone.startswith("No other check names a cause of most of it"), alone.endswith(besides)) == (True, True)
+
+
+OF_A_BOOKIE: dict[str, tuple[list[Seen], list[str]]] = {
+    "a read-only one": ([], ["k:1"]),
+    "one that collects": ([(COLLECTIONS, "k:1", CRITICAL)], []),
+    "one with a full heap": ([(HEAP, "k:1", CRITICAL)], []),
+    "one with a busy thread": ([(BOOKIES, "k:1", CRITICAL)], []),
+}
+
+
+@pytest.mark.parametrize(("seen", "read_only"), OF_A_BOOKIE.values(), ids=OF_A_BOOKIE)
+def test_a_bookie_s_trouble_is_no_cause_where_writes_are_quick(seen: list[Seen], read_only: list[str]) -> None:
+    """A bookie slows writes alone: where these are quick, its trouble is named after any other cause, and besides."""
+    found = causes(*seen, (STUCK, "a:1", INFO), read_only=read_only)
+    for quick, first in ((False, "k:1"), (True, "a:1")):
+        assert next(iter(found.of("a:1", writes_are_quick=quick))).finding.subject == first
+    assert causes(*seen, read_only=read_only).in_words("a:1", writes_are_quick=True).startswith("No other check")
+
+
+def test_zookeeper_s_trouble_is_a_cause_where_writes_are_quick() -> None:
+    """Publishing waits for ZooKeeper where a ledger is switched, which is in no write."""
+    found = causes((COLLECTIONS, "z:1", WARNING), (STUCK, "a:1", INFO))
+    assert [each.finding.subject for each in found.of("a:1", writes_are_quick=True)] == ["z:1", "a:1"]
 
 
 def test_subscriptions_and_bundles_are_put_to_their_broker() -> None:

@@ -93,6 +93,7 @@ CASES: dict[str, tuple[Samples, Severity | None, bool]] = {
     "quick": (published(631, 4), None, False),
     "5 % over 200 ms, some over a second": (published(950, 40, 10), Severity.WARNING, False),
     "a quarter over 200 ms": (published(750, 150, 100), Severity.CRITICAL, False),
+    "a quarter over 200 ms, none over a second": (published(750, 250), Severity.INFO, False),
     "nothing is published": (published(0), None, True),
     "no latencies of publishing": (written(750, 150, 100), None, True),
 }
@@ -145,6 +146,10 @@ FIRST: dict[str, tuple[list[Samples], str]] = {
     ),
     "a bookie that is read-only": (
         [HURT, written(750, 150, 100), [sample(STATUS, 0, "k:1", "bookie")]],
+        "a read-only bookie",
+    ),
+    "a bookie that is not registered": (
+        [HURT, written(750, 150, 100), [sample(STATUS, -1, "k:1", "bookie")]],
         "a read-only bookie",
     ),
     "a bookie that is writable": (
@@ -238,6 +243,55 @@ def test_few_slow_writes_do_not_explain_many_slow_entries(
     assert ("No other check names a cause of most of it" in finding.evidence) is not first
 
 
+READ_ONLY = [sample(STATUS, 0, "k:1", "bookie")]
+
+OF_A_BOOKIE: dict[str, tuple[Samples, Samples, bool]] = {
+    "writes are quick": (published(950, 40, 10), written(900), False),
+    "slow writes are hardly any of it": (published(90, 0, 20), written(90, 0, 1.9), False),
+    "slow writes are most of it, and a little too few for a finding": (
+        published(94, 0, 6),
+        written(940, 46),
+        True,
+    ),
+    "how long writes take is not known": (published(950, 40, 10), [], True),
+}
+
+
+@pytest.mark.parametrize(("entries", "writes", "first"), OF_A_BOOKIE.values(), ids=OF_A_BOOKIE)
+def test_a_bookie_is_a_cause_only_of_slow_writes(
+    judged: JudgeRows, entries: Samples, writes: Samples, first: bool
+) -> None:
+    """A read-only bookie is the cause unless writes are known to be quick, or to be hardly any of what is slow."""
+    (finding,) = judged(CHECK, snapshot(entries, writes, READ_ONLY)).findings
+
+    assert ("cause: a read-only" in finding.evidence, "Besides: " in finding.evidence) == (first, not first)
+
+
+def test_a_bookie_is_a_cause_of_entries_that_hang(judged: JudgeRows, minutes_ago: MinutesAgo) -> None:
+    """A read-only bookie is the cause where entries hang, which are in no latency, however quick the others are."""
+    for entries in (published(900), published(950, 40, 10)):
+        rows = snapshot(entries, written(900), READ_ONLY, topics=waiting(40))
+        (finding,) = judged(CHECK, rows, earlier=[minutes_ago(15, rows)]).findings
+        assert "cause: a read-only bookie" in finding.evidence
+
+
+def full_collections(seconds: float) -> Samples:
+    """A process whose full collections, of twelve seconds each, took so long so far."""
+    gc = "G1 Old Generation"
+    return [started("a:1"), sample(SECONDS, seconds, gc=gc), sample(COLLECTIONS, seconds / 12, gc=gc)]
+
+
+def test_a_full_collection_hours_ago_is_no_cause(judged: JudgeRows, minutes_ago: MinutesAgo) -> None:
+    """A full collection is a cause if it was since the snapshot before; an older one is only named besides."""
+    for earlier, first in (([12.0, 12.0, 0.0], False), ([12.0, 0.0, 0.0], True)):
+        now, *before = (snapshot(HURT, full_collections(each)) for each in earlier)
+        now["metrics"] += METADATA
+        ages = [minutes_ago(15 * number, rows) for number, rows in enumerate(before, start=1)]
+        (finding,) = judged(CHECK, now, earlier=ages).findings
+        assert first_cause(finding) == ("garbage collection" if first else "the metadata store")
+        assert "gc-pressure, critical" in finding.evidence
+
+
 def test_a_broker_s_few_slow_writes_do_not_explain_a_slow_topic(judged: JudgeRows, minutes_ago: MinutesAgo) -> None:
     """Of a slow topic too, its broker's slow writes are the cause only if enough of its entries may be such writes."""
     for stalled, first in ((0.05, False), (0.5, True)):
@@ -308,6 +362,17 @@ def test_a_slow_topic_is_told_with_its_broker(judged: JudgeRows, minutes_ago: Mi
     (finding,) = judged(CHECK, rows, earlier=[minutes_ago(15, stalling(60))]).findings
 
     golden(finding.evidence)
+
+
+def test_a_broker_that_is_found_is_not_called_quick(judged: JudgeRows, minutes_ago: MinutesAgo) -> None:
+    """A slow topic is told without that its broker is quick if the same snapshot shows many slow entries there."""
+    slow, hung = stalling(30), stalling(30)
+    slow["metrics"] = [*slow["metrics"][3:], *published(60, 40)]
+    hung["topics"] = [*hung["topics"], *(each | {"topic": f"{TOPIC}-hung"} for each in waiting(40))]
+    for now, before, severity in ((slow, stalling(30), Severity.INFO), (hung, hung, Severity.WARNING)):
+        found = judged(CHECK, now, earlier=[minutes_ago(15, before)]).findings
+        assert {each.subject: each.severity for each in found} == {"a:1": severity, TOPIC: Severity.WARNING}
+        assert not [each.evidence for each in found if "as a whole is quick" in each.evidence]
 
 
 def test_topics_of_a_slow_broker_are_no_findings_of_their_own(judged: JudgeRows, minutes_ago: MinutesAgo) -> None:

@@ -9,7 +9,7 @@ import pytest
 from pulsar_steward.checks.resources import zookeeper_slow as check
 from pulsar_steward.checks.views import STARTED
 from pulsar_steward.model.finding import Severity
-from tests.builders import NOW
+from tests.builders import NOW, a_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -163,6 +163,17 @@ def test_the_evidence_can_be_checked_by_hand(
         "update_milliseconds": 310,
         "updates": 500,
     }
+
+
+def test_a_server_that_the_policy_names_has_to_be_read(judged: JudgeRows) -> None:
+    """The check cannot tell if a named server is not in the snapshot, unless another one has a finding."""
+    urls = ("zookeeper=http://z1:8000/metrics", "zookeeper=http://z2:8000/metrics", "bookie=http://k1:8000/metrics")
+    policy = a_policy(collect={"metrics_urls": urls})
+    lacking = "The snapshot lacks metrics of z2:8000, named in collect.metrics_urls."
+
+    assert judged(check.CHECK, rows(QUICK), policy).cannot_tell == lacking
+    assert judged(check.CHECK, rows(QUICK, server("z2:8000", reads=(900, 1))), policy).cannot_tell is None
+    assert judged(check.CHECK, rows(server(reads=(20, 100))), policy).cannot_tell is None
 
 
 def test_what_was_looked_at_is_told(judged: JudgeRows, golden: Golden) -> None:

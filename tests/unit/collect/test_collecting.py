@@ -17,9 +17,11 @@ from pydantic import SecretStr
 
 from lab.simulator import Answer, ClusterSpec, Fault, NamespaceSpec, Simulator, SubscriptionSpec, TopicSpec
 from lab.simulator import running_simulator as running
+from pulsar_steward.admin.metrics import Sample
 from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.collect import collecting
 from pulsar_steward.collect.collecting import CollectParameters, collect
+from pulsar_steward.collect.metrics import Metrics
 from pulsar_steward.collect.overview import Overview, look_over
 from pulsar_steward.collect.reading import TaskDivision, WrittenByTasks
 from pulsar_steward.diagnose.diagnosing import diagnose
@@ -137,6 +139,26 @@ def test_looking_changes_nothing(cluster: Simulator, tmp_path: Path) -> None:
     for path in ("/admin/v2/broker-stats/topics", "/metrics/"):
         asked = [record.broker_id for record in records if record.path == path]
         assert sorted(asked) == sorted(cluster.active_brokers())
+
+
+NAMES: dict[str, tuple[dict[str, str], str | None]] = {
+    "a partition's name": ({"topic": "persistent://t/n/t-partition-3"}, "persistent://t/n/t-partition-3"),
+    "a partition's number apart": (
+        {"topic": "persistent://t/n/t", "partition": "3"},
+        "persistent://t/n/t-partition-3",
+    ),
+    "no partition": ({"topic": "persistent://t/n/t", "partition": "-1"}, "persistent://t/n/t"),
+    "no topic": ({"partition": "3"}, None),
+}
+
+
+@pytest.mark.parametrize(("labels", "topic"), NAMES.values(), ids=NAMES)
+def test_samples_have_the_full_names_of_their_topics(labels: dict[str, str], topic: str | None) -> None:
+    """A row of `metrics` names its partition also where brokers tell that apart, and keeps all labels as they were."""
+    (batch,) = Metrics(whole=True, samples=[Sample("s", labels, 1.0)]).rows("a:1", "broker")
+
+    (row,) = batch.rows.to_pylist()
+    assert (row["topic"], msgspec.json.decode(row["labels_json"])) == (topic, labels)
 
 
 def test_looking_closer_changes_nothing(tmp_path: Path) -> None:

@@ -43,6 +43,16 @@ HELD = {
     "evicting takes messages, not producers": (size(1000, QuotaPolicy.EVICT), {"backlog_bytes": 5000}, None),
     "no quota": (Surroundings(), {"backlog_bytes": 10**15}, None),
     "an unlimited one": (size(-1), {"backlog_bytes": 10**15}, None),
+    "a size of 0, of which any backlog is too much": (
+        size(0),
+        {"backlog_bytes": 7},
+        (100, "0 bytes, producer_request_hold"),
+    ),
+    "a size of 0, which an empty topic exceeds": (size(0), {}, (100, "0 bytes, producer_request_hold")),
+    "a size of 0 of its own": (size(1000), {"limit_bytes": 0}, (100, "0 bytes, a quota of its own")),
+    "a size of 0 that evicts": (size(0, QuotaPolicy.EVICT), {"backlog_bytes": 7}, None),
+    "an age of 0, which is none": (age(0), {"age_seconds": 10**6}, None),
+    "an age of 0 of its own": (age(100), {"age_seconds": 10**6, "limit_seconds": 0}, None),
     "too old": (age(100), {"age_seconds": 95}, (95, "100 s, producer_exception")),
     "young": (age(100), {"age_seconds": 5}, None),
     "of unknown age": (age(100), {}, None),
@@ -70,6 +80,14 @@ def test_whose_producers_could_not_come_back(
 
     assert [(each.used_percent, each.limit) for each in found.held] == ([held] if held else [])
     assert found.held_count == bool(held)
+
+
+def test_a_topic_that_is_not_persistent_is_under_no_quota() -> None:
+    """A topic without a ledger holds no producers, though brokers tell a size quota of 0 of it."""
+    name = "non-persistent://shop/orders/basket"
+
+    assert seen(Surroundings(), name, limit_bytes=0).held == ()
+    assert seen(size(0), name).held == ()
 
 
 def test_the_worst_are_named_and_all_are_counted() -> None:

@@ -53,15 +53,13 @@ message as the broker reports it. Each is null where there is nothing to report.
 """
 
 AGE_TELLERS = f"""
-select source as broker from metrics join (select broker as source from brokers where metrics_read) using (source)
+select distinct source as broker
+from metrics join (select broker as source from brokers where metrics_read) using (source)
 where series = '{AGE}' and source_kind = 'broker' and topic is not null and isfinite(value)
-group by source having not bool_or(coalesce(contains(labels_json, '"partition":'), false))
 """
 """Brokers that export the age of each topic's backlog: for a topic without a sample, they do not know it.
 
 A broker whose samples are no numbers tells none.
-
-Where partitions have a label of their own (`splitTopicAndPartitionLabelInPrometheus`) no sample has a partition's name.
 """
 
 _DOUBTFUL = 20

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.earlier import MIN_EARLIER
+from pulsar_steward.checks.earlier import APART_SECONDS, MIN_EARLIER
 from pulsar_steward.checks.views import SqlView
 from pulsar_steward.model.finding import Severity
 
@@ -94,7 +94,7 @@ class Replicator:
     @cached_property
     def grew(self) -> list[Row]:
         """Consecutive earlier snapshots since which what waits has grown at each step, the newest first."""
-        return self.before.in_a_row(self.row, _grew)
+        return self.before.in_a_row(self.row, _grew, apart_seconds=APART_SECONDS)
 
     @property
     def disconnected(self) -> bool:
@@ -136,12 +136,12 @@ class Replicator:
 
     @property
     def _sent_lately(self) -> bool:
-        """True if less was added than published since the snapshot before, so that something was sent.
+        """True if less was added than published since the last snapshot of another minute, so something was sent.
 
         Else a job that publishes whenever snapshots are taken would look as if nothing was ever sent, and so would a
         topic that only gets what the other cluster sends: that is skipped, which counts for no rate.
         """
-        _, older = next(self.before.told(self.row), (None, None))
+        _, older = next(self.before.told(self.row, apart_seconds=APART_SECONDS), (None, None))
         rate = self.row["message_rate_in"] or 0
         if self.disconnected or older is None or rate <= 0 or self.row["expired_rate"] > 0:
             return False

@@ -104,16 +104,20 @@ def _age(loss: UnreadLoss) -> str:
 
 def _loss(loss: UnreadLoss) -> str:
     a_day = f"{counted(loss.entries_a_day, 'entry is', 'entries are')} lost"
+    rate = number_in_words(round(loss.expired_per_second or loss.grown_per_second, 2))
+    if loss.unread_percent is not None:
+        return (
+            f"Of what is published, {loss.unread_percent:.0f} % is not read, and the backlog hardly grows: the TTL"
+            f" deletes about {rate} entries/s unread, and {a_day} in the next 24 h."
+        )
     if loss.expired_per_second:
         looks = "this snapshot" if loss.looks == 1 else f"the mean of {counted(loss.looks, 'snapshot')}"
-        rate = number_in_words(round(loss.expired_per_second, 2))
+        if loss.told_per_second > loss.expired_per_second:
+            looks += f", where brokers tell {number_in_words(round(loss.told_per_second, 2))} of single minutes"
         return f"The TTL deletes {rate} entries/s unread ({looks}): at this rate {a_day} in the next 24 h."
-    rate = number_in_words(round(loss.grown_per_second, 2))
-    within = seconds_in_words(loss.seconds_left or 0, rounded=True)
-    return (
-        f"Its backlog grows by {rate} entries/s: in {within} the TTL begins to delete as many unread, and {a_day} in"
-        " the next 24 h."
-    )
+    left = loss.seconds_left or 0
+    begins = f"in {seconds_in_words(left, rounded=True)} the TTL begins to delete" if round(left) else "the TTL deletes"
+    return f"Its backlog grows by {rate} entries/s: {begins} as many unread, and {a_day} in the next 24 h."
 
 
 def _who(loss: UnreadLoss) -> str:

@@ -28,8 +28,9 @@ class AckStateSeldomPolicy(Section):
 
 DEFAULT = "managedLedgerDefaultMarkDeleteRateLimit"
 
+# Decimals, as many subscriptions of less than a message a second come to much, in whatever order they are added.
 DELIVERED = """
-select namespace, sum(round(coalesce(message_rate_out, 0)))::bigint as messages_per_second
+select namespace, sum(coalesce(try_cast(message_rate_out as decimal(18, 6)), 0)) as messages_per_second
 from user_subscriptions group by namespace
 """
 
@@ -39,16 +40,16 @@ with own as (
     select namespace, mark_deletes_per_second as writes_per_second from persistence
     where mark_deletes_per_second is not null),
 rates as (
-    select namespace, sum(messages_per_second)::bigint as messages_per_second from delivered group by namespace),
+    select namespace, sum(messages_per_second) as messages_per_second from delivered group by namespace),
 judged as (
     select own.namespace, writes_per_second, coalesce(messages_per_second, 0) as messages_per_second
     from own left join rates using (namespace)
     union all
     select null, min(try_cast(value as double)) filter (where try_cast(value as double) > 0),
-        (select coalesce(sum(messages_per_second), 0)::bigint from rates anti join own using (namespace))
+        (select coalesce(sum(messages_per_second), 0) from rates anti join own using (namespace))
     from setting('{DEFAULT}'))
-select namespace, writes_per_second, messages_per_second, 1 / writes_per_second as seconds,
-    messages_per_second / writes_per_second as messages
+select namespace, writes_per_second, round(messages_per_second)::bigint as messages_per_second,
+    1 / writes_per_second as seconds, messages_per_second::double / writes_per_second as messages
 from judged where writes_per_second > 0 and 1 / writes_per_second >= $information_seconds
 """
 READ = f"select count(*) as brokers from setting('{DEFAULT}') where try_cast(value as double) is not null"

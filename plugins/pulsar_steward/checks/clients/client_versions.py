@@ -26,10 +26,12 @@ class ClientVersionsPolicy(Section):
     )
 
 
-# Versions are judged by `trouble_of`, which the collector asked as well: only those have their hosts counted.
+# Versions are judged by `trouble_of`, which the collector asked as well: only those have their hosts counted. Brokers
+# count theirs apart, and a host may have clients on all of them: so there are as many as the broker with most tells.
 SUSPICIOUS = """
 select namespace, client_version, sum(producers)::bigint as producers, sum(consumers)::bigint as consumers,
-    sum(hosts)::bigint as hosts, arg_max(busiest_hosts, (producers + consumers, broker)) as busiest_hosts,
+    max(hosts) as hosts, count(distinct broker) as brokers,
+    arg_max(busiest_hosts, (producers + consumers, broker)) as busiest_hosts,
     min({'topic': example_topic, 'client': example_client}) as example
 from client_versions
 where hosts is not null and not starts_with(namespace, 'pulsar/') and not is_heartbeat(namespace)
@@ -84,11 +86,11 @@ def _finding(row: Row, context: CheckContext[ClientVersionsPolicy]) -> Finding:
             severity = trouble.severity
     who = f"with version {version}" if version != NONE else "of which their brokers know no version"
     joint = ": " if version != NONE else ", "
-    example = row["example"]
+    example, least = row["example"], "at least " if row["brokers"] > 1 else ""
     evidence = (
         f"{row['namespace']} has {counted(row['producers'], 'producer')} and {counted(row['consumers'], 'consumer')}"
-        f" {who}, on {counted(row['hosts'], 'host')} ({named(row['busiest_hosts'])}), such as {example['client']} of"
-        f" {example['topic']}{joint}{words}."
+        f" {who}, on {least}{counted(row['hosts'], 'host')} ({named(row['busiest_hosts'])}), such as"
+        f" {example['client']} of {example['topic']}{joint}{words}."
     )
     return Finding(
         check_id=CHECK.check_id,

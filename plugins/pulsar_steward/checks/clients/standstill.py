@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.clients.standstill_rows import AGAIN, FULL, STILL, UNACKED
+from pulsar_steward.checks.earlier import APART_SECONDS, apart
 from pulsar_steward.model.finding import Severity
 
 if TYPE_CHECKING:
@@ -57,25 +58,26 @@ class Standstill:
             return []
         found: list[Row] = []
         newer = later = self.row
-        for _, older in self.before.told(self.row):
+        later_at = self.before.taken_at
+        for at, older in self.before.told(self.row):
             if older is None or not _rests(older, "ack_rate") or _fell(newer, older):
                 break
-            if older["consumers"] > 0:
-                if not _came_anew(later, older):
-                    break
+            if older["consumers"] > 0 and _came_anew(later, older):
                 found.append(older)
-                later = older
+                later, later_at = older, at
+            elif older["consumers"] > 0 and apart(later_at, at):
+                break  # closer together, two looks show the same consumers, however often these come and go
             newer = older
         return found
 
     @property
     def _consumed_lately(self) -> bool:
-        """True if the backlog grew by less than was published since the previous snapshot: something was consumed.
+        """True if the backlog grew by less than was published since the last snapshot of another minute.
 
-        Without this, a consumer that runs every quarter of an hour, as snapshots do, would always be seen with as much
-        to do.
+        Then something was consumed. Without this, a consumer that runs every quarter of an hour, as snapshots do, would
+        always be seen with as much to do.
         """
-        at, older = next(self.before.told(self.row), (None, None))
+        at, older = next(self.before.told(self.row, apart_seconds=APART_SECONDS), (None, None))
         rate, size = self.row["message_rate_in"] or 0, self.row["messages_per_entry"]
         if at is None or older is None or size is None or (self.row["expired_rate"] or 0) > 0:
             return False

@@ -10,6 +10,7 @@ from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
 from pulsar_steward.checks.earlier import APART_SECONDS, WINDOW, WINDOW_MINUTES, by_time, looking_back, within
 from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
 from pulsar_steward.checks.views import STARTED
+from pulsar_steward.checks.words import named
 from pulsar_steward.model.bundles import tc_topic
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
@@ -89,13 +90,19 @@ def judge(answers: Answers, context: CheckContext[TransactionsOpenPolicy]) -> Ju
     told, since = answers["told"].rows, answers["in_all"].one["since"]
     open_now = sum(row["open"] or 0 for row in told)
     least = counted(context.limits.warning_minutes, "minute")
-    cannot_tell = nothing_read(answers["read"])
+    cannot_tell = nothing_read(answers["read"]) or _silent(answers)
     if not told:
         return Judgement(quiet="No client uses transactions.", cannot_tell=cannot_tell)
     words = f"{counted(open_now, 'transaction is', 'transactions are')} open"
     if cannot_tell is None and open_now and since is None:
         cannot_tell = f"{words}; since when, only an earlier snapshot tells."
     return Judgement(quiet=f"{words}, none known to be for {least}.", cannot_tell=cannot_tell)
+
+
+def _silent(answers: Answers) -> str | None:
+    """Reason why the absence of findings proves nothing, where the metrics of a broker were not read to their end."""
+    brokers = [row["broker"] for row in answers["silent"].rows]
+    return f"The metrics of {named(brokers)} were not read, or not to their end." if brokers else None
 
 
 def _of_all(answers: Answers, context: CheckContext[TransactionsOpenPolicy]) -> Iterator[Finding]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
-from pulsar_steward.checks.earlier import looking_back
+from pulsar_steward.checks.earlier import apart, looking_back
+from pulsar_steward.checks.resources.named_servers import unread_servers
 from pulsar_steward.checks.resources.publishing import STATUS
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
@@ -54,11 +55,11 @@ group by source, series
 """
 
 STATES = f"""
-select source, min(value) filter (series = '{STATUS}') as writable,
+select source, min(value) filter (series = '{STATUS}') as status,
     min(value) filter (series = '{WRITABLE}') as writable_directories
 from process_samples where source_kind = 'bookie' group by source
 """
-
+"""Bookies that were read; `status`: 1 takes writes, 0 is read-only, -1 is not registered; null where it is not told."""
 
 LONGEST_FORECAST_SECONDS = 100 * DAY
 """A disk that fills more slowly tells nothing by a few hours of it."""
@@ -72,12 +73,14 @@ class Disk:
         row: Its row of `DISKS`.
         per_hour: Percent by which it fills an hour; 0: it does not, or nobody knows.
         seconds_left: Time until the bookie stops writing to it; None: it does not fill, or too slowly to tell.
+        full_percent: Percent in use at which the bookie stops writing to it.
         rank: 2 critical, 1 warning, 0 neither.
     """
 
     row: Row
     per_hour: float
     seconds_left: float | None
+    full_percent: int
     rank: int
 
     @classmethod
@@ -92,13 +95,17 @@ class Disk:
         soon = left if left is not None else float("inf")
         critical = percent >= limits.critical_percent or soon <= limits.critical_hours * HOUR
         warning = percent >= limits.warning_percent or soon <= limits.warning_hours * HOUR
-        return cls(row, per_hour, left, 2 if critical else int(warning))
+        return cls(row, per_hour, left, limits.full_percent, 2 if critical else int(warning))
 
 
 def _per_hour(row: Row, before: Sequence[Row], context: CheckContext[BookieDiskPolicy]) -> float:
     """The lower of the rates since the first and since the last earlier snapshot: compaction frees much at once."""
     taken_at = context.about.taken_at
-    older = sorted((max(1.0, (taken_at - each["taken_at"]).total_seconds()), each["percent"]) for each in before)
+    older = sorted(
+        ((taken_at - each["taken_at"]).total_seconds(), each["percent"])
+        for each in before
+        if apart(taken_at, each["taken_at"])
+    )
     if not older or older[-1][0] < 60 * context.limits.minimum_minutes:
         return 0.0
     rates: list[float] = [float(row["percent"] - percent) / seconds for seconds, percent in (older[0], older[-1])]
@@ -109,12 +116,12 @@ def judge(answers: Answers, context: CheckContext[BookieDiskPolicy]) -> Judgemen
     """A finding for each bookie with a disk that is full or soon will be, or that is read-only."""
     disks = _disks(answers, context)
     states = sorted(answers["states"].rows, key=lambda row: str(row["source"]))
-    told = [row for row in states if row["writable"] is not None]
-    none_writable = bool(told) and not any(row["writable"] for row in told)
+    told = [row["status"] for row in states if row["status"] is not None]
+    none_writable = bool(told) and max(told) <= 0
     found = [
         _finding(row, disks.get(row["source"], []), none_writable=none_writable)
         for row in states
-        if row["writable"] == 0 or any(disk.rank for disk in disks.get(row["source"], []))
+        if _takes_no_writes(row) or any(disk.rank for disk in disks.get(row["source"], []))
     ]
     found.sort(
         key=lambda finding: (-finding.severity.rank, -finding.figures.get("fullest_percent", 0), finding.subject)
@@ -124,8 +131,12 @@ def judge(answers: Answers, context: CheckContext[BookieDiskPolicy]) -> Judgemen
     fullest = max((disk.row["percent"] for each in disks.values() for disk in each), default=0.0)
     return Judgement(
         quiet=f"Of {counted(len(disks), 'bookie')}, the fullest disk has {fullest:.0f} % in use.",
-        cannot_tell=_missing(states, disks),
+        cannot_tell=unread_servers(context, ("bookie",), {row["source"] for row in states}) or _missing(states, disks),
     )
+
+
+def _takes_no_writes(state: Row) -> bool:
+    return state["status"] is not None and bool(state["status"] <= 0)
 
 
 def _missing(states: Sequence[Row], disks: Mapping[str, object]) -> str | None:
@@ -149,29 +160,32 @@ def _disks(answers: Answers, context: CheckContext[BookieDiskPolicy]) -> Mapping
 
 
 def _finding(state: Row, disks: Sequence[Disk], *, none_writable: bool) -> Finding:
-    read_only = state["writable"] == 0
+    no_writes = _takes_no_writes(state)
     rank = max((disk.rank for disk in disks), default=0)
-    figures = {"read_only": int(read_only), "ledger_directories": len(disks)}
+    figures = {"read_only": int(state["status"] == 0), "ledger_directories": len(disks)}
+    if no_writes and not figures["read_only"]:
+        figures["unregistered"] = 1
     if disks:
         figures["fullest_percent"] = max(int(disk.row["percent"]) for disk in disks)
     if (left := [disk.seconds_left for disk in disks if disk.seconds_left is not None]) and rank:
         figures["seconds_until_full"] = int(min(left))
     if state["writable_directories"] is not None:
         figures["writable_directories"] = int(state["writable_directories"])
-    critical = rank > 1 or (read_only and none_writable)
+    critical = rank > 1 or (no_writes and none_writable)
     return Finding(
         check_id=CHECK.check_id,
         severity=Severity.CRITICAL if critical else Severity.WARNING,
         subject=state["source"],
-        evidence=" ".join(_sentences(state, disks, read_only=read_only, none_writable=none_writable)),
+        evidence=" ".join(_sentences(state, disks, none_writable=none_writable)),
         figures=figures,
     )
 
 
-def _sentences(state: Row, disks: Sequence[Disk], *, read_only: bool, none_writable: bool) -> Iterator[str]:
-    if read_only:
+def _sentences(state: Row, disks: Sequence[Disk], *, none_writable: bool) -> Iterator[str]:
+    if _takes_no_writes(state):
         others = "no bookie that tells its state takes writes" if none_writable else "all writes go to the others"
-        yield f"Bookie {state['source']} is read-only: {others}."
+        how = "read-only" if state["status"] == 0 else "not registered in the metadata store"
+        yield f"Bookie {state['source']} is {how}: {others}."
     if not disks:
         return
     worst, *others_on = disks
@@ -184,6 +198,8 @@ def _sentences(state: Row, disks: Sequence[Disk], *, read_only: bool, none_writa
 
 
 def _forecast(disk: Disk) -> str:
+    if disk.row["percent"] >= disk.full_percent:
+        return f": it has come to the {disk.full_percent} % at which the bookie stops writing to it"
     if disk.seconds_left is None:
         return ""
     return (

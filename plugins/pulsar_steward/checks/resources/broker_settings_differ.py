@@ -16,7 +16,7 @@ from pulsar_steward.model.shared_settings import OF_BALANCING, OF_MACHINES, OF_T
 from pulsar_steward.model.units import counted, time_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -51,10 +51,20 @@ select key, value, count(*) as brokers, list(broker order by broker)[:6] as name
 from told semi join differing using (key) group by key, value
 """
 
-VALUES_BEFORE = f"""
-select key, count(distinct trim(value)) as values_then from configuration
-where {_KEYS} and value is not null group by key
+EQUAL_BEFORE = f"""
+select key, min(trim(value)) as value, list(broker order by broker) as brokers from configuration
+where {_KEYS} and value is not null group by key having count(distinct trim(value)) = 1
 """
+"""Settings of which an earlier snapshot shows one value alone, with the brokers that told it."""
+
+# A broker that has another value now, and was not told then, may have had it all along.
+CHANGED = f"""
+with unknown as (
+    select key, taken_at from equal_before join configuration now using (key)
+    where {_KEYS} and trim(now.value) <> equal_before.value and not list_contains(brokers, now.broker))
+select key, max(taken_at) as taken_at from equal_before anti join unknown using (key, taken_at) group by key
+"""
+"""Time of the newest earlier snapshot in which all that differ now had the same value, by setting."""
 
 UNREAD = f"""
 select broker from brokers anti join (select broker from configuration where {_KEYS}) using (broker) where read
@@ -71,7 +81,7 @@ def judge(answers: Answers, _context: CheckContext[BrokerSettingsDifferPolicy]) 
     by_key: dict[str, list[Row]] = defaultdict(list)
     for row in answers["values"].rows:
         by_key[row["key"]].append(row)
-    equal = _equal_before(answers)
+    equal = {row["key"]: row["taken_at"] for row in answers["changed"].rows}
     found = [_finding(key, rows, equal.get(key)) for key, rows in by_key.items()]
     found.sort(key=lambda finding: (-finding.severity.rank, SHARED.index(finding.subject)))
     if found:
@@ -87,15 +97,6 @@ def _missing(answers: Answers, told: int) -> str | None:
     if unread := [row["broker"] for row in answers["unread"].rows]:
         return f"The settings of {named(unread)} were not read."
     return None if told else "No settings were read of any broker."
-
-
-def _equal_before(answers: Answers) -> Mapping[str, datetime]:
-    """Time of the newest earlier snapshot in which all brokers had the same value, by setting."""
-    latest: dict[str, datetime] = {}
-    for row in answers["values_before"].rows:
-        if row["values_then"] == 1:
-            latest[row["key"]] = max(row["taken_at"], latest.get(row["key"], row["taken_at"]))
-    return latest
 
 
 def _finding(key: str, rows: Sequence[Row], equal_at: datetime | None) -> Finding:
@@ -156,7 +157,12 @@ CHECK = Check(
     ),
     source="docs/knowledge.md C: brokers of one cluster that are configured differently",
     policy=BrokerSettingsDifferPolicy,
-    earlier={"values_before": looking_back(VALUES_BEFORE, small=True)},
-    cluster={"values": Question(VALUES), "unread": Question(UNREAD), "told": Question(TOLD)},
+    earlier={"equal_before": looking_back(EQUAL_BEFORE, small=True)},
+    cluster={
+        "values": Question(VALUES),
+        "changed": Question(CHANGED),
+        "unread": Question(UNREAD),
+        "told": Question(TOLD),
+    },
     judge=judge,
 )

@@ -50,7 +50,7 @@ first_told as (
     select source, source_kind, started, min(moment) as first_moment, arg_min(full_collections, moment) as full_before
     from told group by all)
 select now.source, now.source_kind, now.since, $now - now.started as age_seconds, now.seconds,
-    now.grown_paused_seconds as paused_seconds,
+    now.grown_paused_seconds as paused_seconds, now.grown_full_collections as fulls_since,
     if(now.seconds > 0, now.grown_paused_seconds * 100 / now.seconds, null) as share_percent,
     if(now.since is null, now.seconds, $now - first_moment) as full_within_seconds,
     if(now.since is null, now.full_collections, greatest(now.full_collections - full_before, 0)) as fulls,
@@ -64,6 +64,7 @@ where now.moment = $now::double
 """
 """Cost of collections of each process since the snapshot before; full ones, as they are rare, in the whole window.
 
-`full_pause_ms`: their mean between those snapshots between which it was longest, so that the longest was no shorter.
-Where no earlier snapshot shows the same process, all is since its start, and this is the mean.
+`fulls_since`: full ones since the snapshot before. `full_pause_ms`: the mean of full ones between those snapshots
+between which it was longest, so that the longest was no shorter. Where no earlier snapshot shows the same process, all
+is since its start, and this is the mean.
 """

@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext, Row
 
 
+LATELY = "collected_lately"
+"""Figure of a finding: 1 where since the snapshot before collections took the share of a warning, or one was full.
+
+Else 0: its full collections are older. Where no earlier snapshot shows the process, it is since its start.
+"""
+
+
 class GcPressurePolicy(Section):
     """Thresholds for the share of a process's time that garbage collection takes."""
 
@@ -51,7 +58,8 @@ class GcPressurePolicy(Section):
 
 
 FOUND = """
-select *, share_percent >= $critical_share_percent or full_pause_ms >= $critical_full_pause_milliseconds as critical
+select *, share_percent >= $critical_share_percent or full_pause_ms >= $critical_full_pause_milliseconds as critical,
+    share_percent >= $warning_share_percent or fulls_since > 0 as lately
 from judged
 where age_seconds >= $minimum_age_seconds
     and (share_percent >= $warning_share_percent or full_pause_ms >= $warning_full_pause_milliseconds
@@ -104,6 +112,7 @@ def _finding(row: Row) -> Finding:
         ),
         figures={
             "age_seconds": int(row["age_seconds"]),
+            LATELY: int(row["lately"]),
             "full_collections": int(row["fulls"]),
             "full_pause_milliseconds": int(row["full_pause_ms"]),
             "paused_milliseconds": int(row["paused_seconds"] * 1000),
@@ -116,7 +125,7 @@ def _finding(row: Row) -> Finding:
 def _full_words(row: Row) -> str:
     if not row["fulls"]:
         return ""
-    full = f"; {row['fulls']:,.0f} full collections ({row['fulls_per_hour']:,.1f} an hour)"
+    full = f"; {counted(row['fulls'], 'full collection')} ({row['fulls_per_hour']:,.1f} an hour)"
     if row["since"] is None:
         return f"{full} of {row['full_pause_ms']:,.0f} ms on average"
     return (

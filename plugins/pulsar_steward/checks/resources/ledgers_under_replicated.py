@@ -16,6 +16,7 @@ from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Question
 from pulsar_steward.checks.earlier import looking_back
+from pulsar_steward.checks.resources.named_servers import unread_servers
 from pulsar_steward.checks.views import STARTED
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
@@ -43,6 +44,9 @@ GAUGES = {
     "overdue": "longer without a copy than the recovery's grace period",
 }
 """Findings of the auditor's periodic checks, the worst first."""
+
+KINDS = ("bookie", "autorecovery")
+"""Kinds of servers that may run auto recovery."""
 
 CRITICAL = ("no_copy", "below_ack_quorum")
 COUNTERS = ("found", "audits", "copied", "failed", "deleted")
@@ -83,10 +87,14 @@ def figures_in(samples: str) -> str:
     figures = ", ".join(f"max(value) filter ({condition}) as {name}" for name, condition in columns.items())
     return f"""
     with told as (select *, labels_json->>'success' is distinct from 'false' as success from {samples}
-        where source_kind in ('bookie', 'autorecovery') and isfinite(value))
+        where source_kind in {KINDS} and isfinite(value))
     select source, {figures} from told group by source
     having found is not null or copied is not null
     """
+
+
+READ = f"select distinct source from process_samples where source_kind in {KINDS}"
+"""Servers that were read, whether they run auto recovery or not."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +218,7 @@ def judge(answers: Answers, context: CheckContext[LedgersUnderReplicatedPolicy])
     critical = any(gauges[name] >= limits.critical_ledgers for name in CRITICAL)
     if critical or max(recovery.waiting, *gauges.values()) >= limits.warning_ledgers:
         return Judgement(findings=(_finding(rows, gauges, recovery, critical=critical),))
-    missing = _missing(answers)
+    missing = unread_servers(context, KINDS, {row["source"] for row in answers["read"].rows}) or _missing(answers)
     return Judgement(quiet="Nothing was judged." if missing else _quiet(recovery), cannot_tell=missing)
 
 
@@ -265,7 +273,8 @@ def _sentences(auditor: str, gauges: Mapping[str, int], recovery: Recovery) -> I
         lately = ", and none of those since the snapshot before did" if recovery.stuck else ""
         yield (
             f"The auditor in {auditor} found {counted(recovery.found, 'ledger')} with too few copies{average}{since};"
-            f" {recovery.copied:,} have all of them again since: at least {recovery.waiting:,} wait{failed}{lately}."
+            f" {counted(recovery.copied, 'has', 'have')} all of them again since: at least"
+            f" {counted(recovery.waiting, 'waits', 'wait')}{failed}{lately}."
         )
 
 
@@ -282,7 +291,7 @@ CHECK = Check(
     ),
     source="docs/knowledge.md C, step 1: resources",
     policy=LedgersUnderReplicatedPolicy,
-    shards={"figures": Question(figures_in("process_samples"))},
+    shards={"figures": Question(figures_in("process_samples")), "read": Question(READ)},
     earlier={"figures_before": looking_back(figures_in("metrics"))},
     judge=judge,
 )

@@ -4,7 +4,8 @@ What weighs is the severity that its own check gave a finding. A cause that expl
 at least as much, and comes before it: a broker that stands still for collections sees its writes to bookies take long,
 and a slow metadata store its switches of ledgers. What one broker suffers from explains no more than what that broker
 sees: where another one without it sees the same, or every broker has it, it proves nothing. And a few slow writes to
-bookies do not explain many slow entries, each of which is one write: they come last.
+bookies do not explain many slow entries, each of which is one write: they come last, and so does a bookie's trouble,
+which slows nothing but writes. So do full collections that were over by the snapshot before.
 """
 
 from __future__ import annotations
@@ -119,6 +120,20 @@ class Sighting:
         return of_writes and bookie_thread_busy.STALLED_WRITES in self.finding.figures
 
     @property
+    def over(self) -> bool:
+        """True if it is of full collections before the snapshot before: what is slow now is so without them."""
+        return self.finding.check_id == COLLECTIONS and self.finding.figures.get(gc_pressure.LATELY) == 0
+
+    def set_aside(self, *, writes_are_quick: bool) -> bool:
+        """True if most of what is slow has another cause.
+
+        Args:
+            writes_are_quick: True if the broker's slow writes to bookies, if any, are hardly any of what is slow: all
+                that a bookie slows is writes.
+        """
+        return self.over or (writes_are_quick and (self.by_latency or self.kind == "bookie"))
+
+    @property
     def words(self) -> str:
         """Its name, with the check and its severity."""
         if self.cause.check is None:
@@ -170,7 +185,7 @@ class CausesOfSlowness:
             writes_are_quick: True if its slow writes to bookies, if any, are hardly any of what is slow.
         """
         ranked = self.of(broker, writes_are_quick=writes_are_quick)
-        causes = [each for each in ranked if not (writes_are_quick and each.by_latency)]
+        causes = [each for each in ranked if not each.set_aside(writes_are_quick=writes_are_quick)]
         others = [each for each in ranked if each not in causes[:1]]
         also = f" Besides: {named([each.words for each in others])}." if others else ""
         if not causes:
@@ -203,11 +218,14 @@ class CausesOfSlowness:
             next(iter(at.values())) for cause, at in self._at.items() if not cause.local and at and broker not in at
         ]
         sightings = sorted([*here, *shared, *self._elsewhere], key=lambda each: CAUSES.index(each.cause))
+        aside = [each.set_aside(writes_are_quick=writes_are_quick) for each in sightings]
         weights = [
-            NO_WEIGHT if writes_are_quick and each.by_latency else each.finding.severity.rank for each in sightings
+            NO_WEIGHT if without else each.finding.severity.rank for each, without in zip(sightings, aside, strict=True)
         ]
         places = [float(number) for number in range(len(sightings))]
         for number, sighting in reversed(list(enumerate(sightings))):
+            if aside[number]:
+                continue
             explained = [other for other, effect in enumerate(sightings) if self._explains(sighting, effect)]
             weights[number] = max([weights[number], *(weights[other] for other in explained)])
             places[number] = min([places[number], *(places[other] - 0.5 for other in explained)])
@@ -221,8 +239,12 @@ class CausesOfSlowness:
             return False
         if sighting.kind is not None or not sighting.cause.local:
             return True
-        suffering = self._at[sighting.cause].keys()
-        seeing = {at for at, each in self._at[effect.cause].items() if each.finding.severity is not Severity.INFO}
+        suffering = {at for at, each in self._at[sighting.cause].items() if not each.over}
+        seeing = {
+            at
+            for at, each in self._at[effect.cause].items()
+            if each.finding.severity is not Severity.INFO and not each.over
+        }
         return seeing <= suffering and bool(self._publishing - suffering)
 
 
@@ -243,5 +265,5 @@ def _read_only(bookie: str) -> Finding:
         check_id="publish-slow",
         severity=Severity.WARNING,
         subject=bookie,
-        evidence=f"Bookie {bookie} is read-only, by its own metrics: all writes go to the others.",
+        evidence=f"Bookie {bookie} takes no writes, by its own metrics: all writes go to the others.",
     )

@@ -52,7 +52,10 @@ class PublishSlowPolicy(Section):
         10, ge=1, description="entries published on a broker; the share of slow ones among fewer is not judged"
     )
     single_look_writes_per_second: int = Field(
-        100, ge=1, description="the same; of fewer, two snapshots in a row have to show it, else it is information"
+        100,
+        ge=1,
+        description="the same; of fewer, two snapshots in a row have to show it, else it is information, as it is of"
+        " more where hardly any took over a second",
     )
     warning_slow_percent: int = Field(5, ge=1, le=100, description="entries over 200 ms")
     critical_slow_percent: int = Field(25, ge=1, le=100, description="the same, when producers time out")
@@ -81,27 +84,34 @@ def judge(answers: Answers, context: CheckContext[PublishSlowPolicy]) -> Judgeme
     causes = CausesOfSlowness.among(context.results, publishing, answers)
     found = sorted(_brokers(answers, context, causes), key=lambda each: -each.severity.rank)
     topics = answers["single"]
-    writes = _writes(context)
-    found += [_of_topic(row, causes, writes.get(row["source"])) for row in topics.rows]
+    found += list(_topics(answers, context, causes, frozenset(each.subject for each in found)))
     if found:
         return Judgement(findings=tuple(found[:MAX_FINDINGS]), more=topics.more + max(0, len(found) - MAX_FINDINGS))
     return Judgement(quiet=_quiet(answers), cannot_tell=_missing(answers))
 
 
 def _writes(context: CheckContext[PublishSlowPolicy]) -> Mapping[str, Row]:
-    """Latencies of writes to bookies of the brokers whose writes are found to be slow."""
-    slow = context.results[BOOKIES].answers.get("slow")
-    return {row["source"]: row for row in (slow.rows if slow else ())}
+    """Latencies of writes to bookies by broker: also of those whose slow ones are too few for a finding."""
+    writes = context.results[BOOKIES].answers.get("writes")
+    return {row["source"]: row for row in (writes.rows if writes else ())}
+
+
+def _hanging(context: CheckContext[PublishSlowPolicy]) -> Mapping[str, Row]:
+    """Brokers on which entries of the same topics wait in two snapshots."""
+    stuck = context.results[BOOKIES].answers.get("stuck")
+    return {row["source"]: row for row in (stuck.rows if stuck else ()) if row["rank"]}
 
 
 def _hardly_any(writes: Row | None, of: Mapping[str, float]) -> bool:
     """True if slow writes are hardly any of the entries that are as slow: of those over 200 ms, and over a second.
 
     Args:
-        writes: Latencies of a broker's writes; None: they are not slow.
+        writes: Latencies of a broker's writes; None: they are not known.
         of: Slow entries a second, by the column that counts such writes.
     """
-    return writes is None or all(writes[each] * 100 < LEAST_WRITES_PERCENT * rate for each, rate in of.items() if rate)
+    if writes is None:
+        return False
+    return all(writes[each] * 100 < LEAST_WRITES_PERCENT * rate for each, rate in of.items() if rate)
 
 
 def _missing(answers: Answers) -> str | None:
@@ -122,14 +132,14 @@ def _quiet(answers: Answers) -> str:
 def _brokers(answers: Answers, context: CheckContext[PublishSlowPolicy], causes: CausesOfSlowness) -> Iterator[Finding]:
     """Brokers on which entries are slow, the slowest first, then those on which they only hang."""
     slow = {row["source"]: row for row in answers["slow"].rows}
-    stuck = context.results[BOOKIES].answers.get("stuck")
-    hanging = {row["source"]: row for row in (stuck.rows if stuck else ()) if row["rank"]}
-    writes = _writes(context)
+    writes, hanging = _writes(context), _hanging(context)
     slowest_first = sorted(slow.values(), key=lambda row: (-row["lost_percent"] - row["slow_percent"], row["source"]))
     for broker in dict.fromkeys((*(row["source"] for row in slowest_first), *sorted(hanging))):
         row = slow.get(broker)
         entries = {each: row[each] for each in ("slow_rate", "stalled_rate")} if row else {}
-        cause = causes.in_words(broker, writes_are_quick=row is not None and _hardly_any(writes.get(broker), entries))
+        # What hangs is in no latency.
+        quick = row is not None and broker not in hanging and _hardly_any(writes.get(broker), entries)
+        cause = causes.in_words(broker, writes_are_quick=quick)
         yield _of_broker(broker, row, hanging.get(broker), answers, cause)
 
 
@@ -187,8 +197,20 @@ def _topic_words(row: Row) -> str:
     return f"{row['topic']} ({counted(row['slow'], 'entry', 'entries')} over 200 ms)"
 
 
-def _of_topic(row: Row, causes: CausesOfSlowness, writes: Row | None) -> Finding:
-    quick = _hardly_any(writes, {"stalled_rate": row["stalled_per_minute"] / 60})
+def _topics(
+    answers: Answers, context: CheckContext[PublishSlowPolicy], causes: CausesOfSlowness, found: frozenset[str]
+) -> Iterator[Finding]:
+    """Slow topics; `found` are the brokers with a finding of their own, which are not quick."""
+    writes, hanging = _writes(context), _hanging(context)
+    for row in answers["single"].rows:
+        broker = row["source"]
+        stalled = {"stalled_rate": row["stalled_per_minute"] / 60}
+        quick = broker not in hanging and _hardly_any(writes.get(broker), stalled)
+        cause = causes.in_words(broker, writes_are_quick=quick)
+        yield _of_topic(row, "" if broker in found else "; the broker as a whole is quick", cause)
+
+
+def _of_topic(row: Row, but: str, cause: str) -> Finding:
     return Finding(
         check_id=CHECK.check_id,
         severity=Severity.WARNING,
@@ -196,8 +218,7 @@ def _of_topic(row: Row, causes: CausesOfSlowness, writes: Row | None) -> Finding
         evidence=(
             f"Of about {counted(row['messages_per_minute'], 'message')} a minute published to {row['topic']} on broker"
             f" {row['source']}, {counted(row['stalled_per_minute'], 'entry', 'entries')} took over a second, as in the"
-            f" snapshot before; the broker as a whole is quick."
-            f" {causes.in_words(row['source'], writes_are_quick=quick)}"
+            f" snapshot before{but}. {cause}"
         ),
         figures={
             "messages_per_minute": int(row["messages_per_minute"]),

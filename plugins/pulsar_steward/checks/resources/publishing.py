@@ -62,8 +62,11 @@ where {_MANY}
 
 STATUS = "bookie_SERVER_STATUS"
 
-READ_ONLY = f"select distinct source from process_samples where series = '{STATUS}' and value = 0"
-"""Bookies that take no writes, by their own metrics: 1 is writable (docs/pulsar-behaviour.md)."""
+READ_ONLY = f"select distinct source from process_samples where series = '{STATUS}' and value <= 0"
+"""Bookies that take no writes, by their own metrics: 1 takes them, 0 is read-only, -1 is not registered.
+
+See docs/pulsar-behaviour.md.
+"""
 
 PROCESSES = "select distinct source, source_kind from process_samples where source_kind <> 'broker'"
 """Bookies and ZooKeeper servers that tell their metrics."""

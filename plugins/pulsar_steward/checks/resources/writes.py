@@ -49,7 +49,7 @@ def slow_of(now: str, before: str) -> str:
         from {now} left join before using (source))
     select *, many_again or stalled_again as again, case
         when many and slow_percent >= $critical_slow_percent
-            and (rate >= $single_look_writes_per_second or many_again) then 2
+            and (many_again or stalled and rate >= $single_look_writes_per_second) then 2
         when stalled and stalled_again and least(lost_percent, lost_percent_before) >= $critical_lost_percent then 2
         when many and (many_again or stalled and rate >= $single_look_writes_per_second) then 1
         when stalled and stalled_again then 1

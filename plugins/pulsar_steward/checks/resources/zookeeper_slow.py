@@ -12,6 +12,7 @@ from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Question
 from pulsar_steward.checks.earlier import LOOKS, WINDOW, WINDOW_MINUTES, growth, in_time, looking_back, of_previous
+from pulsar_steward.checks.resources.named_servers import unread_servers
 from pulsar_steward.checks.views import STARTED
 from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
@@ -132,7 +133,11 @@ def judge(answers: Answers, context: CheckContext[ZookeeperSlowPolicy]) -> Judge
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
-    return Judgement(quiet=_quiet(answers["judged"].one), cannot_tell=_missing(answers, context.limits))
+    read = {row["source"] for row in answers["figures"].rows}
+    return Judgement(
+        quiet=_quiet(answers["judged"].one),
+        cannot_tell=unread_servers(context, ("zookeeper",), read) or _missing(answers, context.limits),
+    )
 
 
 def _missing(answers: Answers, limits: ZookeeperSlowPolicy) -> str | None:
