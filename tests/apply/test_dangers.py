@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lab.simulator import NamespaceSpec, SubscriptionSpec, TopicSpec, running_simulator
+from pulsar_steward.admin.metrics import Sample
+from pulsar_steward.apply.live_topics import _figures_in_metrics
 from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.model.series import SIZE_LIMIT
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Setting, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from tests.apply.worksite import SKEWED, Worksite, quick_policy, said
@@ -170,3 +173,14 @@ def test_a_topics_own_quota_is_held_against_its_own_backlog(tmp_path: Path, back
         assert came_to.outcome == outcome, came_to.reason
         assert outcome == "done" or came_to.reason.startswith("quota_room: ")
         assert outcome == "done" or "9.28 KiB" in came_to.reason
+
+
+def test_series_with_a_label_for_the_partition_are_put_to_their_partition() -> None:
+    """A topic's own limit is found also where brokers give partitions a label of their own."""
+    whole, second = "persistent://shop/orders/t", "persistent://shop/orders/t-partition-1"
+    samples = [
+        Sample(SIZE_LIMIT, {"topic": whole, "partition": "1"}, 1000.0),
+        Sample(SIZE_LIMIT, {"topic": whole, "partition": "-1"}, 2000.0),
+    ]
+    found = _figures_in_metrics(samples, {whole, second})
+    assert (found[whole]["limit_bytes"], found[second]["limit_bytes"]) == (2000, 1000)

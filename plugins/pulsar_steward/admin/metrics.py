@@ -23,12 +23,26 @@ LONGEST_LINE_BYTES = 1 << 20
 """Longer lines are skipped, like any that cannot be parsed."""
 
 
+UNPARTITIONED = "-1"
+"""Label `partition` of a topic without partitions."""
+
+
 class Sample(msgspec.Struct, frozen=True, gc=False):
     """One sample: the series' name, its labels and its value, which may be NaN or infinite."""
 
     series: str
     labels: dict[str, str]
     value: float
+
+    @property
+    def topic(self) -> str | None:
+        """Full name of the topic that it is of; None: it is of none.
+
+        With `splitTopicAndPartitionLabelInPrometheus` brokers give the number of a partition a label of its own, -1
+        where there is none, and all else in Pulsar the whole name.
+        """
+        topic, partition = self.labels.get("topic"), self.labels.get("partition", UNPARTITIONED)
+        return topic if topic is None or partition == UNPARTITIONED else f"{topic}-partition-{partition}"
 
 
 def endpoint(settings: AdminSettings, base: str) -> Transport:

@@ -213,7 +213,7 @@ def _figures_in_metrics(samples: Iterable[Sample], wanted: set[str]) -> dict[str
     none = {"limit_bytes": -1, "limit_seconds": -1}
     figures: dict[str, dict[str, int]] = {name: dict(none) for name in wanted}
     for sample in samples:
-        topic = figures.get(sample.labels.get("topic", ""))
+        topic = figures.get(sample.topic or "")
         if topic is not None and not isnan(sample.value) and sample.value != RESTING[sample.series]:
             topic[fields[sample.series]] = int(sample.value)
     return figures

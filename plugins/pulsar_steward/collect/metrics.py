@@ -17,15 +17,12 @@ from pulsar_steward.model.tables import METRICS
 from pulsar_steward.model.units import MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterator
 
     from pulsar_steward.admin.settings import AdminSettings
     from pulsar_steward.collect.arrow import TableBatch
 
 log = logging.getLogger(__name__)
-
-UNPARTITIONED = "-1"
-"""Label `partition` of a topic without partitions."""
 
 
 class Metrics(msgspec.Struct, frozen=True):
@@ -46,22 +43,12 @@ class Metrics(msgspec.Struct, frozen=True):
             [source] * count,
             [kind] * count,
             [sample.series for sample in self.samples],
-            [_topic(sample.labels) for sample in self.samples],
+            [sample.topic for sample in self.samples],
             [sample.labels.get("subscription") for sample in self.samples],
             [msgspec.json.encode(sample.labels, order="sorted").decode() for sample in self.samples],
             [sample.value for sample in self.samples],
         )
         yield from rows.rest()
-
-
-def _topic(labels: Mapping[str, str]) -> str | None:
-    """Full name of a sample's topic; None: it is of none.
-
-    With `splitTopicAndPartitionLabelInPrometheus` brokers give the number of a partition a label of its own, -1 where
-    there is none, and all else in Pulsar the whole name.
-    """
-    topic, partition = labels.get("topic"), labels.get("partition", UNPARTITIONED)
-    return topic if topic is None or partition == UNPARTITIONED else f"{topic}-partition-{partition}"
 
 
 def read_metrics(ask: Callable[[], Generator[bytes]], kind: Kind, most_megabytes: int) -> Metrics:

@@ -174,3 +174,14 @@ def test_figures_that_no_number_holds_break_nothing(scene: Scene, value: float, 
         assert not any("None" in finding.evidence for finding in judgement.findings)
     near = scene.judged(BACKLOG_NEAR_QUOTA)
     assert bool(near.findings or near.cannot_tell) is said
+
+
+def test_a_topic_that_keeps_nothing_has_no_quota(scene: Scene) -> None:
+    """A limit of 0 that brokers tell of a non-persistent topic is no quota, as brokers look at none there."""
+    name = "non-persistent://acme/orders/passing"
+    scene.namespace().topic()
+    scene.rows["topics"][-1]["topic"] = name
+    told(scene, "quota_limit", 0.0, name)
+
+    assert not scene.found(BACKLOG_NEAR_QUOTA)
+    assert not scene.found(PRODUCER_HOLD_RESTART_RISK)

@@ -93,7 +93,7 @@ CASES: dict[str, tuple[Samples, Severity | None, bool]] = {
     "quick": (published(631, 4), None, False),
     "5 % over 200 ms, some over a second": (published(950, 40, 10), Severity.WARNING, False),
     "a quarter over 200 ms": (published(750, 150, 100), Severity.CRITICAL, False),
-    "a quarter over 200 ms, none over a second": (published(750, 250), Severity.INFO, False),
+    "a quarter over 200 ms, none over a second": (published(750, 250), Severity.WARNING, False),
     "nothing is published": (published(0), None, True),
     "no latencies of publishing": (written(750, 150, 100), None, True),
 }
@@ -367,7 +367,7 @@ def test_a_slow_topic_is_told_with_its_broker(judged: JudgeRows, minutes_ago: Mi
 def test_a_broker_that_is_found_is_not_called_quick(judged: JudgeRows, minutes_ago: MinutesAgo) -> None:
     """A slow topic is told without that its broker is quick if the same snapshot shows many slow entries there."""
     slow, hung = stalling(30), stalling(30)
-    slow["metrics"] = [*slow["metrics"][3:], *published(60, 40)]
+    slow["metrics"] = [*slow["metrics"][3:], *published(80, 20)]
     hung["topics"] = [*hung["topics"], *(each | {"topic": f"{TOPIC}-hung"} for each in waiting(40))]
     for now, before, severity in ((slow, stalling(30), Severity.INFO), (hung, hung, Severity.WARNING)):
         found = judged(CHECK, now, earlier=[minutes_ago(15, before)]).findings

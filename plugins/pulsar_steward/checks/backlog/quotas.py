@@ -32,7 +32,7 @@ with told as (
         max(value) filter (series = '{AGE}') as age_seconds
     from metrics
     where series in ('{SIZE_LIMIT}', '{AGE_LIMIT}', '{AGE}') and source_kind = 'broker' and topic is not null
-        and isfinite(value)
+        and isfinite(value) and not starts_with(topic, 'non-persistent://')
     group by topic, source),
 apart as (
     select topic, broker,
@@ -46,7 +46,7 @@ apart as (
     from told join namespace_policies using (namespace))
 from apart where limit_bytes is not null or limit_seconds is not null or age_seconds is not null
 """
-"""Figures of topics in brokers' series that differ from their namespace's policies, or are not known there.
+"""Figures of persistent topics in brokers' series that differ from their namespace's policies, or are not known there.
 
 `topic`, `broker`; `limit_bytes` and `limit_seconds`, where the topic has its own; `age_seconds`, the age of the oldest
 message as the broker reports it. Each is null where there is nothing to report.

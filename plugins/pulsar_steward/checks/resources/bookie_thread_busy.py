@@ -54,7 +54,8 @@ class BookieThreadBusyPolicy(Section):
         100,
         ge=1,
         description="the same; of fewer, a single hiccup is a large share, so it is information until two snapshots in"
-        " a row show it, as it is of more where hardly any took over a second",
+        " a row show it, as it is of more where hardly any took over a second; from critical_slow_percent on it is a"
+        " warning then",
     )
     warning_slow_percent: int = Field(
         5, ge=1, le=100, description="writes to bookies over 200 ms; an overloaded test machine shows 1"

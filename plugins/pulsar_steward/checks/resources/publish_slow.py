@@ -55,7 +55,7 @@ class PublishSlowPolicy(Section):
         100,
         ge=1,
         description="the same; of fewer, two snapshots in a row have to show it, else it is information, as it is of"
-        " more where hardly any took over a second",
+        " more where hardly any took over a second; from critical_slow_percent on it is a warning then",
     )
     warning_slow_percent: int = Field(5, ge=1, le=100, description="entries over 200 ms")
     critical_slow_percent: int = Field(25, ge=1, le=100, description="the same, when producers time out")

@@ -51,7 +51,9 @@ def slow_of(now: str, before: str) -> str:
         when many and slow_percent >= $critical_slow_percent
             and (many_again or stalled and rate >= $single_look_writes_per_second) then 2
         when stalled and stalled_again and least(lost_percent, lost_percent_before) >= $critical_lost_percent then 2
-        when many and (many_again or stalled and rate >= $single_look_writes_per_second) then 1
+        when many and rate >= $single_look_writes_per_second
+            and (stalled or slow_percent >= $critical_slow_percent) then 1
+        when many and many_again then 1
         when stalled and stalled_again then 1
         else 0 end as rank
     from judged where many or stalled

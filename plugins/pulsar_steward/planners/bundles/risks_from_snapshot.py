@@ -121,8 +121,8 @@ def _risky(
     ages = {name: each.quotas.get(SettingName.AGE_QUOTA) for name, each in around.items()}
     most_bytes = {name: quota.limit_bytes if quota else -1 for name, quota in sizes.items()}
     most_seconds = {name: quota.limit_seconds if quota else -1 for name, quota in ages.items()}
-    by_size = _near(topics["backlog_bytes"], _in_force(topics, "limit_bytes", most_bytes), margin_percent)
-    by_age = _near(topics["age_seconds"], _in_force(topics, "limit_seconds", most_seconds), margin_percent)
+    by_size = _near(topics["backlog_bytes"], _in_force(topics, "limit_bytes", most_bytes), margin_percent, least=0)
+    by_age = _near(topics["age_seconds"], _in_force(topics, "limit_seconds", most_seconds), margin_percent, least=1)
     indexed = pc.fill_null(pc.greater(topics["delayed_index_bytes"], 0), fill_value=False)
     with_holes = pc.is_in(topics["topic"], value_set=pa.array(sorted(holey), pa.string()))
     return pc.or_(pc.or_(by_size, by_age), pc.or_(indexed, with_holes))
@@ -135,10 +135,11 @@ def _in_force(topics: pa.Table, column: str, common: Mapping[str, int]) -> pa.Ch
     return pc.coalesce(topics[column], pc.take(limits, index))
 
 
-def _near(used: pa.ChunkedArray, limit: pa.ChunkedArray, margin_percent: int) -> pa.ChunkedArray:
-    """True where so much of a limit is used that the margin is not free."""
-    percent = pc.divide(pc.multiply(pc.cast(used, pa.float64()), 100.0), pc.cast(limit, pa.float64()))
-    near = pc.and_(pc.greater(limit, 0), pc.greater_equal(percent, 100.0 - margin_percent))
+def _near(used: pa.ChunkedArray, limit: pa.ChunkedArray, margin_percent: int, *, least: int) -> pa.ChunkedArray:
+    """True where so much of a limit is used that the margin is not free; a limit below the least one is none."""
+    full = pc.multiply(pc.cast(limit, pa.float64()), 100.0 - margin_percent)
+    used_up = pc.greater_equal(pc.multiply(pc.cast(used, pa.float64()), 100.0), full)
+    near = pc.and_(pc.greater_equal(limit, least), used_up)
     return pc.fill_null(near, fill_value=False)
 
 
