@@ -24,7 +24,7 @@ import psutil
 import pyspark
 from rich.console import Console
 
-from benchmarks.bench.document import Bench, Size, markdown
+from benchmarks.bench.document import Measurements, Size, markdown
 from benchmarks.bench.failover import TOPICS, Failover, failovers
 from benchmarks.bench.figures import Figures
 from benchmarks.bench.kept import FOLDER, KeptParts, committed
@@ -80,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             )
         ]
     planning = [_median(times, "benchmarks.bench.planning", which) for which in ("coordinators", "bundles")]
-    bench = Bench(
+    bench = Measurements(
         sizes,
         planning,
         asking,

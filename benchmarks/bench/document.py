@@ -62,7 +62,7 @@ class Size(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Bench:
+class Measurements:
     """All of one command.
 
     Attributes:
@@ -88,7 +88,7 @@ class Bench:
     versions: Mapping[str, str]
 
 
-def markdown(bench: Bench) -> str:
+def markdown(bench: Measurements) -> str:
     """The document."""
     versions = ", ".join(f"{name} {version}" for name, version in bench.versions.items())
     text = [
@@ -145,7 +145,7 @@ def markdown(bench: Bench) -> str:
     return "\n".join(text) + "\n"
 
 
-def _reached(bench: Bench) -> Iterator[str]:
+def _reached(bench: Measurements) -> Iterator[str]:
     if found := targets(bench.sizes, bench.planning, bench.asking):
         yield from ("## Targets", "", *lines(found), "")
 

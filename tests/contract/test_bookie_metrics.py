@@ -21,8 +21,8 @@ from pulsar_steward.admin.metrics import Exposition, Sample
 from pulsar_steward.checks.resources import cpu_busy, heap_pressure
 from pulsar_steward.checks.resources import ledgers_under_replicated as copies
 from pulsar_steward.checks.resources.bookie_disk import DIRECTORY, WRITABLE
-from pulsar_steward.checks.resources.publishing import STATUS
 from pulsar_steward.collect.series import ENDINGS, SERIES
+from pulsar_steward.model.series import BOOKIE_STATUS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +62,9 @@ def samples_of(url: str) -> list[Sample]:
 def told(url: str) -> dict[str, float]:
     """Values of what the check of disks reads, by series."""
     values = {sample.series: sample.value for sample in samples_of(url)}
-    return {name: value for name, value in values.items() if name in {STATUS, WRITABLE} or re.match(DIRECTORY, name)}
+    return {
+        name: value for name, value in values.items() if name in {BOOKIE_STATUS, WRITABLE} or re.match(DIRECTORY, name)
+    }
 
 
 @pytest.fixture(scope="module")
@@ -79,10 +81,10 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 def test_a_real_bookie_tells_its_disks_in_percent(real: Lab) -> None:
     """A real bookie reports the use of its one ledger directory in percent, in a series named after its path."""
     values = told(f"{url_of(real)}/metrics")
-    (directory,) = values.keys() - {STATUS, WRITABLE}
+    (directory,) = values.keys() - {BOOKIE_STATUS, WRITABLE}
     assert re.fullmatch(DIRECTORY, directory)
     wait_until(lambda: 0 < told(f"{url_of(real)}/metrics")[directory] < 100, "its disk is told", TOLD_WITHIN_S)
-    assert (values[STATUS], values[WRITABLE]) == (1, 1)
+    assert (values[BOOKIE_STATUS], values[WRITABLE]) == (1, 1)
 
 
 @pytest.mark.live
@@ -91,11 +93,11 @@ def test_a_real_bookie_tells_that_it_is_read_only(real: Lab) -> None:
     set_read_only(real, on=True)
     try:
         deadline = time.monotonic() + TOLD_WITHIN_S
-        while (values := told(f"{url_of(real)}/metrics"))[STATUS] and time.monotonic() < deadline:
+        while (values := told(f"{url_of(real)}/metrics"))[BOOKIE_STATUS] and time.monotonic() < deadline:
             time.sleep(0.5)
     finally:
         set_read_only(real, on=False)
-    assert (values[STATUS], values[WRITABLE]) == (0, 1)
+    assert (values[BOOKIE_STATUS], values[WRITABLE]) == (0, 1)
 
 
 @pytest.mark.live
@@ -121,5 +123,5 @@ def test_the_simulator_tells_the_same() -> None:
     with running_servers(BookieSpec(disks_percent=(40.0, 96.5), writable=False)) as servers:
         values = told(servers.metrics_urls[0].partition("=")[2])
     disks = sorted(value for name, value in values.items() if re.fullmatch(DIRECTORY, name))
-    assert (disks, values[STATUS]) == ([40.0, 96.5], 0)
+    assert (disks, values[BOOKIE_STATUS]) == ([40.0, 96.5], 0)
     assert WRITABLE in values

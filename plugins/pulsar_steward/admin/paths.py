@@ -51,6 +51,15 @@ def topic(full_name: str, prefix: str = "/admin/v2") -> str:
     return "/".join([prefix, segment(domain), segment(tenant), segment(local_namespace), segment(local)])
 
 
+def can_hold(topic_name: str) -> bool:
+    """True if a request can be made for a topic of this full name, which a tenant chose."""
+    try:
+        topic(topic_name)
+    except InvalidName:
+        return False
+    return True
+
+
 def topics(name: str) -> str:
     """Path that lists the persistent topics of a namespace (``tenant/ns``)."""
     tenant, _, local = name.partition("/")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from pulsar_steward.changes import kind_of
-from pulsar_steward.errors import NotInLedger, OutdatedPlan, Refused
+from pulsar_steward.errors import NotInLedger, Refused
 from pulsar_steward.ledger.rows import CarriedOut, Outcome, RecordedAnswer
 from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.plan import ROLLBACK, Batch
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
     from pulsar_steward.ledger.chain import Head
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.ledger.rows import Intent, StepOutcome
-
-log = logging.getLogger(__name__)
+    from pulsar_steward.model.plan import Plan
 
 MAX_LISTED = 20
 
@@ -95,17 +93,8 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
 def applied_batches(ledger: LedgerReader, cluster: str) -> tuple[Applied, ...]:
     """The batches that were carried out last, the newest first, at most `MAX_LISTED`."""
     back = _rolled_back(ledger, cluster)
-    applied = (_applied_or_none(ledger, row, back) for row in ledger.carried_out(cluster)[:MAX_LISTED])
-    return tuple(each for each in applied if each is not None)
-
-
-def _applied_or_none(ledger: LedgerReader, row: CarriedOut, back: Mapping[str, str]) -> Applied | None:
-    """One of a list; None: another version of Steward recorded it, which only the one that is meant is refused for."""
-    try:
-        return _what_was_done(ledger, row.plan_id, row.batch_id, back)
-    except OutdatedPlan as error:
-        log.warning("not listed: %s", error)
-        return None
+    rows = ((row.batch_id, ledger.readable_plan(row.plan_id)) for row in ledger.carried_out(cluster)[:MAX_LISTED])
+    return tuple(_what_was_done(ledger, plan, batch_id, back) for batch_id, plan in rows if plan is not None)
 
 
 def choose_applied(
@@ -151,11 +140,12 @@ def what_was_done(ledger: LedgerReader, plan_id: str, batch_id: str) -> Applied:
         OutdatedPlan: If another version of Steward recorded it, in a format that this one does not read.
         Refused: If nothing of it was called.
     """
-    return _what_was_done(ledger, plan_id, batch_id, _rolled_back(ledger, ledger.plan_row(plan_id).cluster))
-
-
-def _what_was_done(ledger: LedgerReader, plan_id: str, batch_id: str, back: Mapping[str, str]) -> Applied:
     plan = ledger.plan(plan_id)
+    return _what_was_done(ledger, plan, batch_id, _rolled_back(ledger, plan.cluster))
+
+
+def _what_was_done(ledger: LedgerReader, plan: Plan, batch_id: str, back: Mapping[str, str]) -> Applied:
+    plan_id = plan.plan_id
     try:
         batch = plan.batch(batch_id)
     except KeyError as error:
@@ -183,9 +173,12 @@ def _what_was_done(ledger: LedgerReader, plan_id: str, batch_id: str, back: Mapp
 
 
 def done_steps(ledger: LedgerReader, row: CarriedOut) -> Sequence[Step]:
-    """The steps of a batch that are done, in the plan's order."""
+    """The steps of a batch that are done, in the plan's order; none of a plan that another version recorded."""
+    plan = ledger.readable_plan(row.plan_id)
+    if plan is None:
+        return []
     done = {each.step_id for each in ledger.outcomes(row.plan_id, row.batch_id) if _is_done(each)}
-    return [step for step in ledger.plan(row.plan_id).batch(row.batch_id).steps if step.step_id in done]
+    return [step for step in plan.batch(row.batch_id).steps if step.step_id in done]
 
 
 def _rolled_back(ledger: LedgerReader, cluster: str) -> Mapping[str, str]:
@@ -193,12 +186,7 @@ def _rolled_back(ledger: LedgerReader, cluster: str) -> Mapping[str, str]:
     back: dict[str, str] = {}
     # The newest first: a way back that was itself taken back by then does not count.
     for row in ledger.carried_out(cluster, ways_back=True):
-        try:
-            steps = done_steps(ledger, row)
-        except OutdatedPlan as error:  # what it took back could not be read either
-            log.warning("passed over: %s", error)
-            continue
-        for step in steps:
+        for step in done_steps(ledger, row):
             if step.undoes is not None and f"{row.plan_id}/{step.step_id}" not in back:
                 back.setdefault(step.undoes, row.plan_id)
     return back

@@ -17,7 +17,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, stop_when_even
 
 from pulsar_steward.admin import paths
 from pulsar_steward.apply.halting import last_result
-from pulsar_steward.errors import AdminError, Halted, InvalidName, NotFound
+from pulsar_steward.errors import AdminError, Halted, NotFound
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of, tc_topic
 from pulsar_steward.model.topics import is_own_topic
 from pulsar_steward.model.units import counted
@@ -136,17 +136,8 @@ def _busiest(reader: LiveReader, bundle: DisturbedBundle, owner: str, watched: i
     topics = reader.topics(owner, bundle.namespace, bundle.bundle)
     clients = {name: topic.producer_count + topic.consumer_count for name, topic in topics.items()}
     # Of Pulsar's own topics brokers come and go as they like: their readers of `__change_events` are no sign.
-    with_clients = (name for name, count in clients.items() if count and not is_own_topic(name) and _can_be_asked(name))
-    return sorted(with_clients, key=lambda name: (-clients[name], name))[:watched]
-
-
-def _can_be_asked(topic: str) -> bool:
-    """True if a request can hold the name, which a tenant chose."""
-    try:
-        paths.topic(topic)
-    except InvalidName:
-        return False
-    return True
+    with_clients = (name for name, count in clients.items() if count and not is_own_topic(name))
+    return sorted(filter(paths.can_hold, with_clients), key=lambda name: (-clients[name], name))[:watched]
 
 
 def _topic(reader: LiveReader, owner: str, name: str) -> TopicVitals:

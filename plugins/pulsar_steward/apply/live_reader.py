@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from pulsar_steward.admin import calls, paths
+from pulsar_steward.admin import paths
 from pulsar_steward.admin.closing import Closing
 from pulsar_steward.admin.isolation import isolation_policies
 from pulsar_steward.admin.members import BEHIND_FRONT_DOOR
@@ -17,7 +17,7 @@ from pulsar_steward.admin.own_settings import defaults_in
 from pulsar_steward.admin.owner import OwnerReader
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.admin.statistics import clients_by_bundle, topics_in
-from pulsar_steward.errors import AdminError, InvalidName, NotFound, Refused
+from pulsar_steward.errors import AdminError, NotFound, Refused
 from pulsar_steward.facts.load_manager import MANAGER_UNKNOWN, load_manager_of, usage_of
 from pulsar_steward.model.bundles import (
     LOAD_BALANCER_TOPICS,
@@ -369,8 +369,5 @@ class LiveReader(Closing):
 
 def _can_be_looked_up(topic: str, namespace: str, bundle: str) -> bool:
     """True if a lookup of the topic can be sent, and loads this bundle: names are chosen by tenants."""
-    try:
-        calls.look_up(topic)
-        return topic.partition("://")[2].startswith(f"{namespace}/") and position_of(topic) in BundleRange.parse(bundle)
-    except InvalidName:
-        return False
+    inside = topic.partition("://")[2].startswith(f"{namespace}/")
+    return inside and paths.can_hold(topic) and position_of(topic) in BundleRange.parse(bundle)

@@ -20,6 +20,7 @@ from pulsar_steward.facts.load_manager import USAGES_UNKNOWN, AntiAffinityGroup,
 from pulsar_steward.facts.protocol import Unknown
 from pulsar_steward.model.bundles import HEARTBEAT
 from pulsar_steward.model.cluster import ClusterIdentity
+from pulsar_steward.model.series import BOOKIE_STATUS
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
@@ -40,9 +41,6 @@ INSTANT_SECONDS = 5.0
 
 MAX_NAMESPACES_ASKED = 2_000
 """Number of namespaces that are asked for their anti-affinity group, where the one of a move is in one."""
-
-BOOKIE_STATUS = "bookie_SERVER_STATUS"
-"""1: writable; 0: read-only; -1: not registered, so that no broker writes to it; as its own metrics tell."""
 
 
 class _ListedCluster(msgspec.Struct, frozen=True):

@@ -88,9 +88,8 @@ class SettingChange(ChangeKind[ChangeSetting, BeforeSetting]):
         made = self.change
         what = f"the {made.name} of {made.holder}"
         now = cluster.own_setting(made)
-        back = msgspec.structs.replace(made, before=made.after, after=before.value, inherited=msgspec.UNSET)
-        if made.after is None or before.value is None:
-            back = msgspec.structs.replace(back, inherited=cluster.inherited(made))
+        inherited = cluster.inherited(made) if None in (made.after, before.value) else msgspec.UNSET
+        back = msgspec.structs.replace(made, before=made.after, after=before.value, inherited=inherited)
         then, former = back.in_words(made.after), back.in_words(before.value)
         if now != made.after:
             did = "removed it" if made.after is None else f"set it to {then}"

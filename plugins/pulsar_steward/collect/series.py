@@ -21,6 +21,7 @@ from pulsar_steward.model.load_manager import SERIES as OF_LOAD_MANAGER
 from pulsar_steward.model.series import (
     AGE,
     AGE_LIMIT,
+    BOOKIE_STATUS,
     DELAYED_BUCKET_OPERATIONS,
     DELAYED_BUCKETS,
     DELAYED_INDEX,
@@ -95,7 +96,7 @@ _OF_TOPIC: dict[str, float | None] = {
     WRITES_OVER_A_SECOND: 0,
 }
 
-_OF_BOOKIE = ("bookie_SERVER_STATUS", "bookie_ledger_writable_dirs", "bookkeeper_server_thread_executor_queue")
+_OF_BOOKIE = (BOOKIE_STATUS, "bookie_ledger_writable_dirs", "bookkeeper_server_thread_executor_queue")
 
 _OF_AUTO_RECOVERY = (
     "replication_auditor_NUM_LEDGERS_HAVING_LESS_THAN_AQ_REPLICAS_OF_AN_ENTRY",

@@ -76,7 +76,7 @@ def ages_unknown(change: ChangeSetting) -> Unknown:
 
 
 def inherited_unknown(change: ChangeSetting) -> Unknown:
-    """What applies to a namespace or topic where a setting is not set there."""
+    """Nobody tells which value applies to a namespace or topic where a setting is not set there."""
     return Unknown(f"which {change.name} applies to {change.holder} once none is set there is not known")
 
 

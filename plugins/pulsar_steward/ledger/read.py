@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -51,6 +52,8 @@ RAISE = str(RaiseCoordinators.__struct_config__.tag)
 MOVE = str(UnloadBundle.__struct_config__.tag)
 """In the document of every move."""
 
+log = logging.getLogger(__name__)
+
 
 class LedgerReader:
     """Reads the ledger. Every method raises `LedgerError` when the database cannot be read."""
@@ -86,6 +89,14 @@ class LedgerReader:
         if not plan.digest == row["digest"] or plan.plan_id != plan_id:
             raise LedgerError(f"plan {plan_id} in the ledger was changed after it was recorded: its digest differs")
         return plan
+
+    def readable_plan(self, plan_id: str) -> Plan | None:
+        """A plan as `plan` gives it, for a list of several; None: another version of Steward recorded it."""
+        try:
+            return self.plan(plan_id)
+        except OutdatedPlan as error:
+            log.warning("passed over: %s", error)
+            return None
 
     def plan_row(self, plan_id: str) -> PlanRow:
         """A plan's row for a list.

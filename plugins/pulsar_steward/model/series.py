@@ -1,4 +1,7 @@
-"""Names of Prometheus series of topics that several parts of Steward use."""
+"""Names of Prometheus series, most of them of topics, that several parts of Steward use."""
+
+BOOKIE_STATUS = "bookie_SERVER_STATUS"
+"""Of a bookie, by its own metrics: 1 takes writes, 0 is read-only, -1 is not registered, so nobody writes to it."""
 
 SIZE_LIMIT = "pulsar_storage_backlog_quota_limit"
 """Size quota in force, bytes; -1 for none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, assert_never
 
-from pulsar_steward.errors import NotInLedger, OutdatedPlan
+from pulsar_steward.errors import NotInLedger
 from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.model.content import content_digest, goal_of
 from pulsar_steward.model.parts import parts_of
@@ -170,10 +170,7 @@ class QuestionBook:
     def _plan(self, plan_id: str) -> Plan | None:
         """A recorded plan; None: it is in a format of another Steward."""
         if plan_id not in self._plans:
-            try:
-                self._plans[plan_id] = self._ledger.plan(plan_id)
-            except OutdatedPlan:
-                self._plans[plan_id] = None
+            self._plans[plan_id] = self._ledger.readable_plan(plan_id)
         return self._plans[plan_id]
 
 

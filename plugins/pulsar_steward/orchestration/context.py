@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pulsar_steward.apply.context import LedgerContext
 from pulsar_steward.apply.gate import answers_of
 from pulsar_steward.apply.halting import StopSwitch
 from pulsar_steward.apply.journal import Journal
-from pulsar_steward.errors import OutdatedPlan
 from pulsar_steward.ledger.clock import LedgerClock
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Decision
@@ -55,14 +54,15 @@ class TaskContext(LedgerContext):
 
     def former(self, plan: Plan, batch: Batch) -> Former | None:
         """Questions whose place a batch takes; None: it takes no other's, or they cannot be read any more."""
-        known = []
-        for end in self.ledger.questions.replaced_by(plan.plan_id, batch.batch_id):
-            with suppress(OutdatedPlan):
-                known.append((end, self.ledger.plan(end.plan_id).batch(end.batch_id)))
+        known = [
+            (end, earlier.batch(end.batch_id))
+            for end in self.ledger.questions.replaced_by(plan.plan_id, batch.batch_id)
+            if (earlier := self.ledger.readable_plan(end.plan_id)) is not None
+        ]
         if not known:
             return None
         end, _ = known[-1]
-        steps = tuple(step for _, earlier in known for step in earlier.steps)
+        steps = tuple(step for _, asked in known for step in asked.steps)
         return Former(end=end, steps=steps, others=len(known) - 1)
 
     @contextmanager

@@ -11,7 +11,7 @@ import msgspec
 from pulsar_steward.apply.applied import applied_batches, choose_applied
 from pulsar_steward.apply.rehearse import rehearse
 from pulsar_steward.apply.rollback import rollback_plan
-from pulsar_steward.errors import OutdatedPlan, Refused
+from pulsar_steward.errors import Refused
 from pulsar_steward.orchestration.batches import BatchRef
 from pulsar_steward.orchestration.context import open_context
 from pulsar_steward.outside_text import shown
@@ -95,16 +95,9 @@ def _same_rollback(task: ReadContext, plan: Plan) -> tuple[str, ...]:
     steps = _undone(plan)
     rows = task.ledger.plans(task.cluster, ways_back=True)
     older = [row.plan_id for row in rows if row.superseded_by is None and row.plan_id != plan.plan_id]
-    return tuple(plan_id for plan_id in older if steps & _undone_by(task, plan_id))
-
-
-def _undone_by(task: ReadContext, plan_id: str) -> frozenset[str | None]:
-    """Steps that an earlier plan rolls back; none of one of another version, which cannot be carried out any more."""
-    try:
-        return _undone(task.ledger.plan(plan_id))
-    except OutdatedPlan as error:
-        log.warning("passed over: %s", error)
-        return frozenset()
+    # One of another version cannot be carried out any more, whatever it rolls back.
+    readable = filter(None, map(task.ledger.readable_plan, older))
+    return tuple(each.plan_id for each in readable if steps & _undone(each))
 
 
 def _undone(plan: Plan) -> frozenset[str | None]:

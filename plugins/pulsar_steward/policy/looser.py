@@ -39,10 +39,12 @@ def _more(now: Any, then: Any) -> bool:
 
 def _longer_windows(now: Any, then: Any) -> bool:
     """True if a time is newly permitted: windows that open at other times, or stay open for longer."""
-    minutes = {(each["opens"], each["time_zone"]): each["minutes"] for each in then}
-    return bool(then) and (
-        not now or any(each["minutes"] > minutes.get((each["opens"], each["time_zone"]), 0) for each in now)
-    )
+
+    def covers(former: Any, window: Any) -> bool:
+        same = (former["opens"], former["time_zone"]) == (window["opens"], window["time_zone"])
+        return bool(same and former["minutes"] >= window["minutes"])
+
+    return bool(then) and not (now and all(any(covers(former, window) for former in then) for window in now))
 
 
 def _fewer_bookies(now: Any, then: Any) -> bool:

@@ -117,7 +117,7 @@ def test_what_expired_in_some_snapshots_is_lost_on_average(judge_rows: JudgeRows
 
 @pytest.mark.parametrize("looks", [1, 3])
 def test_no_more_expires_than_waits_for_it(judge_rows: JudgeRows, looks: int) -> None:
-    """What brokers tell of the minute in which they delete is bounded by a TTL's share of what waits."""
+    """The rate that brokers tell of the minute in which they delete is bounded by a TTL's share of what waits."""
     now, *earlier = [scene(judge_rows, 14_400, minutes_ago=15 * number, expired=1250.0) for number in range(looks)]
     (finding,) = judged(now, *earlier).findings
 

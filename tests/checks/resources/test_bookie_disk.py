@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.checks.resources.bookie_disk import CHECK, WRITABLE
-from pulsar_steward.checks.resources.publishing import STATUS
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.series import BOOKIE_STATUS
 from tests.builders import a_policy
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ CRITICAL, WARNING = Severity.CRITICAL, Severity.WARNING
 def bookie(*percents: float, name: str = "k:1", writable: float | None = 1.0) -> list[dict[str, Any]]:
     """The samples of a bookie whose directories' disks are so full."""
     told = {f"bookie_ledger_dir__data_{number}_usage": percent for number, percent in enumerate(percents)}
-    told |= {} if writable is None else {STATUS: writable}
+    told |= {} if writable is None else {BOOKIE_STATUS: writable}
     told[WRITABLE] = float(len(percents))
     return [
         {"source": name, "source_kind": "bookie", "series": series, "labels_json": "{}", "value": value}

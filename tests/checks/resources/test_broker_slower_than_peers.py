@@ -9,10 +9,10 @@ import pytest
 
 from pulsar_steward.checks.resources.broker_slower_than_peers import CHECK
 from pulsar_steward.checks.resources.logging_debug import LINES
-from pulsar_steward.checks.resources.publishing import STATUS
 from pulsar_steward.checks.resources.views import PUBLISHES, WRITES
 from pulsar_steward.checks.views import STARTED
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.series import BOOKIE_STATUS
 from tests.builders import NOW, a_policy
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def test_a_bookie_s_trouble_is_no_cause_where_the_broker_is_slow_itself(
     """A read-only bookie is the cause where writes take as long, and named besides where these are quick."""
     rows = cluster({200: 100.0}, QUICK, QUICK, writes=writes)
     rows["metrics"].append(
-        {"source": "k:1", "source_kind": "bookie", "series": STATUS, "labels_json": "{}", "value": 0.0}
+        {"source": "k:1", "source_kind": "bookie", "series": BOOKIE_STATUS, "labels_json": "{}", "value": 0.0}
     )
 
     (finding,) = judged(CHECK, rows).findings

@@ -10,11 +10,10 @@ import pytest
 from pulsar_steward.checks.resources.gc_collections import COLLECTIONS, SECONDS
 from pulsar_steward.checks.resources.logging_debug import LINES
 from pulsar_steward.checks.resources.publish_slow import CHECK
-from pulsar_steward.checks.resources.publishing import STATUS
 from pulsar_steward.checks.resources.views import PUBLISHES, SWITCHES, WRITES
 from pulsar_steward.checks.views import STARTED
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.series import WRITES_OVER_A_SECOND
+from pulsar_steward.model.series import BOOKIE_STATUS, WRITES_OVER_A_SECOND
 from tests.builders import NOW
 
 if TYPE_CHECKING:
@@ -145,15 +144,15 @@ FIRST: dict[str, tuple[list[Samples], str]] = {
         "garbage collection",
     ),
     "a bookie that is read-only": (
-        [HURT, written(750, 150, 100), [sample(STATUS, 0, "k:1", "bookie")]],
+        [HURT, written(750, 150, 100), [sample(BOOKIE_STATUS, 0, "k:1", "bookie")]],
         "a read-only bookie",
     ),
     "a bookie that is not registered": (
-        [HURT, written(750, 150, 100), [sample(STATUS, -1, "k:1", "bookie")]],
+        [HURT, written(750, 150, 100), [sample(BOOKIE_STATUS, -1, "k:1", "bookie")]],
         "a read-only bookie",
     ),
     "a bookie that is writable": (
-        [HURT, written(750, 150, 100), [sample(STATUS, 1, "k:1", "bookie")]],
+        [HURT, written(750, 150, 100), [sample(BOOKIE_STATUS, 1, "k:1", "bookie")]],
         "bookies, or a thread that serves them",
     ),
     "slow switches by a slow metadata store": ([HURT, latencies(SWITCHES, 1, 0, 1), METADATA], "the metadata store"),
@@ -243,7 +242,7 @@ def test_few_slow_writes_do_not_explain_many_slow_entries(
     assert ("No other check names a cause of most of it" in finding.evidence) is not first
 
 
-READ_ONLY = [sample(STATUS, 0, "k:1", "bookie")]
+READ_ONLY = [sample(BOOKIE_STATUS, 0, "k:1", "bookie")]
 
 OF_A_BOOKIE: dict[str, tuple[Samples, Samples, bool]] = {
     "writes are quick": (published(950, 40, 10), written(900), False),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +12,7 @@ from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.orchestration import rolling_back
 from pulsar_steward.orchestration.remediating import RemediateParams
 from pulsar_steward.orchestration.remediating import choose as choose_remedy
+from pulsar_steward.orchestration.rolled_back import rolled_back_lately
 from pulsar_steward.orchestration.rolling_back import RollbackParams, wanted_by
 from tests.apply.worksite import said
 from tests.builders import CLUSTER
@@ -138,5 +140,8 @@ def test_plans_of_another_version_keep_nobody_from_the_way_back(
     (step,) = site.ledger.plan(chosen["plan_id"]).batches[0].steps
     assert step.undoes == f"{new.plan_id}/b1.s01"
     assert all(f"plan {plan_id} is of another version" in caplog.text for plan_id in unread)
+    a_day_ago = site.clock() - timedelta(days=1)
+    (lately,) = rolled_back_lately(site.ledger, CLUSTER, site.policy.approval, a_day_ago)
+    assert (lately.plan_id, lately.subjects) == (way_back["plan_id"], frozenset())
     with pytest.raises(OutdatedPlan):
         rolling_back.choose(RollbackParams(cluster=CLUSTER, plan_id=old.plan_id, batch_id=None), RUN)

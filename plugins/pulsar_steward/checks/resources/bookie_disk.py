@@ -11,9 +11,9 @@ from pydantic import Field
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
 from pulsar_steward.checks.earlier import apart, looking_back
 from pulsar_steward.checks.resources.named_servers import unread_servers
-from pulsar_steward.checks.resources.publishing import STATUS
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.series import BOOKIE_STATUS
 from pulsar_steward.model.units import DAY, HOUR, counted, seconds_in_words
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ group by source, series
 """
 
 STATES = f"""
-select source, min(value) filter (series = '{STATUS}') as status,
+select source, min(value) filter (series = '{BOOKIE_STATUS}') as status,
     min(value) filter (series = '{WRITABLE}') as writable_directories
 from process_samples where source_kind = 'bookie' group by source
 """

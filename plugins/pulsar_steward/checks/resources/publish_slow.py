@@ -82,36 +82,42 @@ def judge(answers: Answers, context: CheckContext[PublishSlowPolicy]) -> Judgeme
     """Judges brokers by the share and the time of slow entries, and by those that hang; then single topics."""
     publishing = (row["source"] for row in answers["publishes"].rows if row["rate"] > 0)
     causes = CausesOfSlowness.among(context.results, publishing, answers)
-    found = sorted(_brokers(answers, context, causes), key=lambda each: -each.severity.rank)
+    writes = _Writes(context)
+    found = sorted(_brokers(answers, writes, causes), key=lambda each: -each.severity.rank)
     topics = answers["single"]
-    found += list(_topics(answers, context, causes, frozenset(each.subject for each in found)))
+    found += list(_topics(answers, writes, causes, frozenset(each.subject for each in found)))
     if found:
         return Judgement(findings=tuple(found[:MAX_FINDINGS]), more=topics.more + max(0, len(found) - MAX_FINDINGS))
     return Judgement(quiet=_quiet(answers), cannot_tell=_missing(answers))
 
 
-def _writes(context: CheckContext[PublishSlowPolicy]) -> Mapping[str, Row]:
-    """Latencies of writes to bookies by broker: also of those whose slow ones are too few for a finding."""
-    writes = context.results[BOOKIES].answers.get("writes")
-    return {row["source"]: row for row in (writes.rows if writes else ())}
+class _Writes:
+    """Writes to bookies, as `bookie-thread-busy` sees them, by broker.
 
-
-def _hanging(context: CheckContext[PublishSlowPolicy]) -> Mapping[str, Row]:
-    """Brokers on which entries of the same topics wait in two snapshots."""
-    stuck = context.results[BOOKIES].answers.get("stuck")
-    return {row["source"]: row for row in (stuck.rows if stuck else ()) if row["rank"]}
-
-
-def _hardly_any(writes: Row | None, of: Mapping[str, float]) -> bool:
-    """True if slow writes are hardly any of the entries that are as slow: of those over 200 ms, and over a second.
-
-    Args:
-        writes: Latencies of a broker's writes; None: they are not known.
-        of: Slow entries a second, by the column that counts such writes.
+    Attributes:
+        hanging: Brokers on which entries of the same topics wait in two snapshots.
     """
-    if writes is None:
-        return False
-    return all(writes[each] * 100 < LEAST_WRITES_PERCENT * rate for each, rate in of.items() if rate)
+
+    def __init__(self, context: CheckContext[PublishSlowPolicy]) -> None:
+        answers = context.results[BOOKIES].answers
+        told, stuck = answers.get("writes"), answers.get("stuck")
+        self._latencies = {row["source"]: row for row in (told.rows if told else ())}
+        self.hanging = {row["source"]: row for row in (stuck.rows if stuck else ()) if row["rank"]}
+
+    def are_quick(self, broker: str, entries: Mapping[str, float]) -> bool:
+        """True if slow writes are hardly any of the entries that are as slow: of those over 200 ms, and over a second.
+
+        Also those that are too few for a finding count. False where entries hang, as these are in no latency, and where
+        no latencies are known.
+
+        Args:
+            broker: The broker.
+            entries: Slow entries a second, by the column that counts such writes.
+        """
+        writes = self._latencies.get(broker)
+        if writes is None or broker in self.hanging:
+            return False
+        return all(writes[each] * 100 < LEAST_WRITES_PERCENT * rate for each, rate in entries.items() if rate)
 
 
 def _missing(answers: Answers) -> str | None:
@@ -129,18 +135,15 @@ def _quiet(answers: Answers) -> str:
     return f"Of {published} published a second, at most {slow:.1f} % on any broker took over 200 ms."
 
 
-def _brokers(answers: Answers, context: CheckContext[PublishSlowPolicy], causes: CausesOfSlowness) -> Iterator[Finding]:
+def _brokers(answers: Answers, writes: _Writes, causes: CausesOfSlowness) -> Iterator[Finding]:
     """Brokers on which entries are slow, the slowest first, then those on which they only hang."""
     slow = {row["source"]: row for row in answers["slow"].rows}
-    writes, hanging = _writes(context), _hanging(context)
     slowest_first = sorted(slow.values(), key=lambda row: (-row["lost_percent"] - row["slow_percent"], row["source"]))
-    for broker in dict.fromkeys((*(row["source"] for row in slowest_first), *sorted(hanging))):
+    for broker in dict.fromkeys((*(row["source"] for row in slowest_first), *sorted(writes.hanging))):
         row = slow.get(broker)
         entries = {each: row[each] for each in ("slow_rate", "stalled_rate")} if row else {}
-        # What hangs is in no latency.
-        quick = row is not None and broker not in hanging and _hardly_any(writes.get(broker), entries)
-        cause = causes.in_words(broker, writes_are_quick=quick)
-        yield _of_broker(broker, row, hanging.get(broker), answers, cause)
+        cause = causes.in_words(broker, writes_are_quick=writes.are_quick(broker, entries))
+        yield _of_broker(broker, row, writes.hanging.get(broker), answers, cause)
 
 
 def _of_broker(broker: str, slow: Row | None, hanging: Row | None, answers: Answers, cause: str) -> Finding:
@@ -197,16 +200,12 @@ def _topic_words(row: Row) -> str:
     return f"{row['topic']} ({counted(row['slow'], 'entry', 'entries')} over 200 ms)"
 
 
-def _topics(
-    answers: Answers, context: CheckContext[PublishSlowPolicy], causes: CausesOfSlowness, found: frozenset[str]
-) -> Iterator[Finding]:
+def _topics(answers: Answers, writes: _Writes, causes: CausesOfSlowness, found: frozenset[str]) -> Iterator[Finding]:
     """Slow topics; `found` are the brokers with a finding of their own, which are not quick."""
-    writes, hanging = _writes(context), _hanging(context)
     for row in answers["single"].rows:
         broker = row["source"]
         stalled = {"stalled_rate": row["stalled_per_minute"] / 60}
-        quick = broker not in hanging and _hardly_any(writes.get(broker), stalled)
-        cause = causes.in_words(broker, writes_are_quick=quick)
+        cause = causes.in_words(broker, writes_are_quick=writes.are_quick(broker, stalled))
         yield _of_topic(row, "" if broker in found else "; the broker as a whole is quick", cause)
 
 

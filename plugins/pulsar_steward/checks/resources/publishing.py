@@ -8,7 +8,7 @@ from __future__ import annotations
 from pulsar_steward.checks.earlier import PERIOD, of_previous
 from pulsar_steward.checks.resources.views import PUBLISHES
 from pulsar_steward.checks.resources.writes import of_event, slow_before, slow_of
-from pulsar_steward.model.series import WRITES_OVER_A_SECOND, WRITES_UNDER_A_SECOND
+from pulsar_steward.model.series import BOOKIE_STATUS, WRITES_OVER_A_SECOND, WRITES_UNDER_A_SECOND
 
 OF_BROKERS = of_event(PUBLISHES)
 SLOW_BEFORE = slow_before("publishes", PUBLISHES)
@@ -60,13 +60,8 @@ where {_MANY}
 """
 """Topics that two snapshots in a row show to publish slowly, where the broker as a whole does not."""
 
-STATUS = "bookie_SERVER_STATUS"
-
-READ_ONLY = f"select distinct source from process_samples where series = '{STATUS}' and value <= 0"
-"""Bookies that take no writes, by their own metrics: 1 takes them, 0 is read-only, -1 is not registered.
-
-See docs/pulsar-behaviour.md.
-"""
+READ_ONLY = f"select distinct source from process_samples where series = '{BOOKIE_STATUS}' and value <= 0"
+"""Bookies that take no writes, by their own metrics (docs/pulsar-behaviour.md)."""
 
 PROCESSES = "select distinct source, source_kind from process_samples where source_kind <> 'broker'"
 """Bookies and ZooKeeper servers that tell their metrics."""

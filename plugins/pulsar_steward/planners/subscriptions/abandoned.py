@@ -57,6 +57,7 @@ def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> P
                 [each for each in answered if each not in facts],
                 [fact.subject for fact in known if fact not in old],
                 [fact.subject for fact in kept[most:]],
+                most,
                 planning,
             ),
             *vetoed.notes("subscriptions from deletion"),
@@ -64,8 +65,10 @@ def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> P
     )
 
 
-def _notes(unread: Sequence[str], young: Sequence[str], more: Sequence[str], planning: PlanningFacts) -> Iterator[str]:
-    limits, of_run = planning.policy.subscriptions, planning.policy.guards.most_changes_per_run
+def _notes(
+    unread: Sequence[str], young: Sequence[str], more: Sequence[str], most: int, planning: PlanningFacts
+) -> Iterator[str]:
+    limits = planning.policy.subscriptions
     if unread:
         yield f"{GOAL}: nothing is proposed of {enumerated(unread)}, as the snapshot does not have them."
     if young:
@@ -74,9 +77,8 @@ def _notes(unread: Sequence[str], young: Sequence[str], more: Sequence[str], pla
             f" {counted(limits.minimum_days, 'day')} (policy key subscriptions.minimum_days)."
         )
     if more:
-        few = of_run < limits.most_steps_per_plan
-        key = "guards.most_changes_per_run" if few else "subscriptions.most_steps_per_plan"
-        most = min(of_run, limits.most_steps_per_plan)
+        of_run = most < limits.most_steps_per_plan
+        key = "guards.most_changes_per_run" if of_run else "subscriptions.most_steps_per_plan"
         yield f"{GOAL}: {enumerated(more)} come with later plans, as one deletes {most:,} at most (policy key {key})."
 
 
