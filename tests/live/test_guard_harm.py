@@ -102,6 +102,19 @@ def test_producers_of_a_full_topic_do_not_come_back(
         assert newcomer(here) == refused
 
 
+@pytest.mark.extended("tests/unit/facts/test_risks.py::test_brokers_hold_system_topics_to_no_quota")
+def test_brokers_hold_a_system_topic_to_no_quota(lab: Lab, hands_with: Callable[..., Hands]) -> None:
+    """A bundle whose `__change_events` is over its quota is moved, and settings of its topics are written as before."""
+    hands = hands_with()
+    with plot(lab, "events", 1) as here:
+        here.admin.set_quota(here.namespace, SIZE, 1, EXCEPTION)
+        here.admin.set_policy(here.topic(), "maxProducers", 50)
+        events = f"persistent://{here.namespace}/__change_events"
+        here.until(events, lambda shown: shown["backlogSize"] > 1, "what was set is a backlog")
+        hands.heal(hands.plan_of(move_of(here)))
+        here.admin.set_policy(here.topic(), "maxProducers", 60)  # answered when a producer of `events` has written it
+
+
 @pytest.mark.extended("tests/apply/test_dangers.py::test_a_move_that_would_do_harm_is_refused")
 def test_acknowledged_messages_come_again(forgetful: Lab, hands_with: Callable[..., Hands]) -> None:
     """A move by hand that the guard refused redelivers acknowledged messages, no more than the guard foretold."""

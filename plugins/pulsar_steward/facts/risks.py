@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
+from pulsar_steward.model.topics import is_system_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -168,7 +169,8 @@ def move_risks_of(topics: Iterable[TopicFigures], around: Surroundings, policy: 
 
 def _held(topic: TopicFigures, around: Surroundings, margin_percent: int) -> HeldTopic | None:
     """The quota of which most is used, where its producers would be kept out."""
-    if topic.topic.startswith("non-persistent://"):  # brokers look at no quota there, and tell a size of 0
+    # Brokers look at no quota there; of non-persistent topics they tell a size of 0.
+    if topic.topic.startswith("non-persistent://") or is_system_topic(topic.topic):
         return None
     size, age = (around.quotas.get(name) for name in (SettingName.SIZE_QUOTA, SettingName.AGE_QUOTA))
     in_size = _held_by(topic.limit_bytes, size.limit_bytes if size else -1, size, least=0)

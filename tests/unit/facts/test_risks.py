@@ -90,6 +90,26 @@ def test_a_topic_that_is_not_persistent_is_under_no_quota() -> None:
     assert seen(size(0), name).held == ()
 
 
+@pytest.mark.parametrize(
+    ("name", "held"),
+    [
+        ("shop/orders/__change_events", False),
+        ("shop/orders/__change_events-partition-3", False),
+        ("shop/orders/__transaction_buffer_snapshot", False),
+        ("shop/orders/basket-paid__transaction_pending_ack", False),
+        ("shop/orders/basket-paid__transaction_pending_ack-partition-0", False),
+        ("pulsar/system/__transaction_log_7", False),
+        ("pulsar/system/transaction_coordinator_assign-partition-7", False),
+        ("shop/orders/__mine", True),
+        ("shop/orders/__change_events_copy", True),
+        ("shop/pulsar/system", True),
+    ],
+)
+def test_brokers_hold_system_topics_to_no_quota(name: str, held: bool) -> None:
+    """Topics that brokers exempt from quotas hold no producers back, and other names that look like theirs do."""
+    assert bool(seen(size(1000), f"persistent://{name}", backlog_bytes=5000).held) is held
+
+
 def test_the_worst_are_named_and_all_are_counted() -> None:
     """All topics that would hold producers are counted, and only the fullest ones are named."""
     topics = [TopicFigures(topic=f"t{number}", producers=1, backlog_bytes=1000 + number) for number in range(50)]
