@@ -21,7 +21,8 @@ from pulsar_steward.facts.load_manager import (
     BrokerUsage,
     LoadManager,
 )
-from pulsar_steward.facts.protocol import (
+from pulsar_steward.facts.risks import MoveRisks
+from pulsar_steward.facts.unknown import (
     CLOCKS_UNKNOWN,
     QUOTA_CHECKS_UNKNOWN,
     Unknown,
@@ -31,7 +32,6 @@ from pulsar_steward.facts.protocol import (
     delayed_unknown,
     loss_unknown,
 )
-from pulsar_steward.facts.risks import MoveRisks
 from pulsar_steward.ledger.rows import Grant, Outcome, StepOutcome
 from pulsar_steward.ledger.write import IntendedCall
 from pulsar_steward.model.bundles import FULL_RANGE, TC_NAMESPACE, BundleRange, position_of, range_holding, tc_topic

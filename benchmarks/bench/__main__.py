@@ -24,7 +24,7 @@ import psutil
 import pyspark
 from rich.console import Console
 
-from benchmarks.bench.document import Measurements, Size, markdown
+from benchmarks.bench.document import Measurements, markdown
 from benchmarks.bench.failover import TOPICS, Failover, failovers
 from benchmarks.bench.figures import Figures
 from benchmarks.bench.kept import FOLDER, KeptParts, committed
@@ -32,6 +32,7 @@ from benchmarks.bench.median import median
 from benchmarks.bench.pages import PageFigures
 from benchmarks.bench.profile import profiled
 from benchmarks.bench.real import Truth, compared
+from benchmarks.bench.size import Size
 from benchmarks.diagnose import TIMES, measure
 from benchmarks.processes import ROOT, told_by
 from benchmarks.telling import sayer, versions

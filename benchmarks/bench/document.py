@@ -5,19 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from benchmarks.bench.failover import Failover, table
-from benchmarks.bench.figures import Figures
-from benchmarks.bench.pages import PageFigures
 from benchmarks.bench.targets import lines, targets
-from benchmarks.diagnose import DiagnoseFigures
 from pulsar_steward.model.units import KIB, MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from benchmarks.bench.figures import Figures
     from benchmarks.bench.real import Cluster, Truth
+    from benchmarks.bench.size import Size
 
 LONGEST = 12
 """Checks of which the document says how long they take."""
@@ -27,38 +24,6 @@ SLOWEST = 8
 
 FILE_ROUTE = "/assets/{name}"
 """Route that reads neither ledger nor snapshot: what any request costs."""
-
-
-class Size(msgspec.Struct, frozen=True):
-    """Figures of a cluster of one size.
-
-    Attributes:
-        partitions: About so many.
-        brokers: How many.
-        collect: Collecting by Spark, to Parquet.
-        embedded: The same on threads of one process.
-        floor: The same documents fetched, decoded and written, and nothing else.
-        one_by_one: A sample of topics asked for one by one.
-        checkup: `steward checkup`, from its start to its end.
-        diagnose: All checks on a snapshot of that size, which has trouble of many kinds.
-        pages: Every route of the pages on that snapshot.
-    """
-
-    partitions: int
-    brokers: int
-    collect: Figures
-    embedded: Figures
-    floor: Figures
-    one_by_one: Figures
-    checkup: Figures
-    diagnose: DiagnoseFigures
-    pages: PageFigures
-
-    @property
-    def against_one_by_one(self) -> float:
-        """Ratio of the seconds a topic by asking for each to those of collecting."""
-        alone = self.one_by_one.seconds / self.one_by_one.count
-        return alone / (self.collect.seconds / self.collect.count)
 
 
 @dataclass(frozen=True)

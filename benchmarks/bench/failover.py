@@ -26,8 +26,8 @@ from lab.errors import AdminCallError
 from lab.faults.real.ground import COMMON_SETTINGS, ground
 from lab.faults.real.operator import shown_topics
 from lab.waiting import wait_until
-from pulsar_steward.checks.delayed.failover import LostLoad, RemainingBrokers, estimated
-from pulsar_steward.checks.delayed.failover_time import CHECK, FailoverTimePolicy
+from pulsar_steward.checks.delayed.failover import FailoverTimePolicy, LostLoad, RemainingBrokers, estimated
+from pulsar_steward.checks.delayed.failover_time import CHECK
 from pulsar_steward.checks.delayed.learned import learned_from
 from pulsar_steward.checks.registry import VIEWS
 from pulsar_steward.diagnose.asking import NoAnswer, SnapshotSources, about_of, ask

@@ -10,8 +10,8 @@ from pulsar_steward.model.units import GIB
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from benchmarks.bench.document import Size
     from benchmarks.bench.figures import Figures
+    from benchmarks.bench.size import Size
 
 SMALL, LARGE = 10_000, 1_000_000
 """Partitions of the clusters that targets are for."""

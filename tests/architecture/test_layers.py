@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import grimp
 import pytest
 
 from pulsar_steward.admin.reader import Reader
@@ -74,6 +76,14 @@ def test_a_part_never_loads_what_it_must_not_know(packages: tuple[str, ...], for
     """Importing all modules of these packages does not load the modules that are forbidden for them."""
     assert missing_of(forbidden) == []
     assert forbidden & loaded_by(*packages) == set()
+
+
+def test_no_files_import_each_other() -> None:
+    """No two files of the library need each other, directly or around, be it for a type alone."""
+    graph = grimp.build_graph("pulsar_steward", cache_dir=None)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+
+    assert len(tuple(TopologicalSorter(imports).static_order())) == len(imports)  # or it raises, and names the circle
 
 
 def test_spark_jobs_never_load_what_could_change_a_cluster() -> None:

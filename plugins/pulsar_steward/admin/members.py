@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from urllib.parse import SplitResult
 
+    from pulsar_steward.admin.answer import BrokerAnswer
     from pulsar_steward.admin.settings import AdminSettings
-    from pulsar_steward.admin.transport import BrokerAnswer
 
 log = logging.getLogger(__name__)
 

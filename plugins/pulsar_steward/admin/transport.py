@@ -12,10 +12,9 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import urlencode, urljoin, urlsplit
 
-import msgspec
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
-from pulsar_steward.admin.body import Body
+from pulsar_steward.admin.answer import BrokerAnswer
 from pulsar_steward.admin.closing import Closing
 from pulsar_steward.admin.exchange import Exchange, Response
 from pulsar_steward.admin.members import Members, place_of
@@ -54,27 +53,6 @@ _PASSING = (Unreachable, TimedOut, BrokenAnswer, ServerError, TooManyRequests, I
 
 _IN_DOUBT = (Unreachable, TimedOut, BrokenAnswer, RedirectRefused, ServerError)
 """Errors after which a change may have happened."""
-
-
-class BrokerAnswer(msgspec.Struct, frozen=True):
-    """A 2xx response: the responding broker, the body as it came, and the broker's clock (HTTP's ``Date``)."""
-
-    method: str
-    path: str
-    broker: str
-    body: Body
-    date: str | None = None
-
-    def decoded(self, expected: type[T]) -> T:
-        """Decodes the JSON body as this type.
-
-        Raises:
-            BrokenAnswer: If the body is not JSON or of another shape.
-        """
-        try:
-            return msgspec.json.decode(self.body, type=expected)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise BrokenAnswer(self.method, self.path, self.broker, f"the answer cannot be read: {error}") from error
 
 
 class Transport(Closing):

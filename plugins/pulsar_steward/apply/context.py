@@ -6,11 +6,14 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from pulsar_steward.admin.writer import Writer
 from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.errors import AdminError, ConfigurationError, Refused
-from pulsar_steward.ledger.rows import StepOutcome
+from pulsar_steward.ledger.rows import Outcome, StepOutcome
 from pulsar_steward.model.cluster import admin_connection, change_connection
+from pulsar_steward.model.step import Change
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,11 +22,19 @@ if TYPE_CHECKING:
     from pulsar_steward.admin.settings import AdminSettings
     from pulsar_steward.apply.halting import StopSwitch
     from pulsar_steward.apply.journal import Journal
-    from pulsar_steward.apply.perform import Result
     from pulsar_steward.ledger.chain import Head
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.ledger.write import LedgerWriter
     from pulsar_steward.policy.schema import Policy
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """Result of a step, with the values observed and the change that could still lead to what was approved."""
+
+    outcome: Outcome
+    reason: str
+    values: dict[str, Any] = {}
+    continuation: Change | None = None
 
 
 @dataclass(frozen=True)

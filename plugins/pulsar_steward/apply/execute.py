@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.apply.clearance import Clearance
+from pulsar_steward.apply.context import Result
 from pulsar_steward.apply.gate import ask_for_permit, require_valid
 from pulsar_steward.apply.health import Level, Watch, recorded_level
 from pulsar_steward.apply.lease import held_lease
 from pulsar_steward.apply.live_facts import LiveFacts
 from pulsar_steward.apply.pace import keep_pace, slowed
-from pulsar_steward.apply.perform import Result, perform
+from pulsar_steward.apply.perform import perform
 from pulsar_steward.apply.precheck import look_before
 from pulsar_steward.apply.recover import record_refusal, what_became_of
 from pulsar_steward.apply.whole_look import WholeLook

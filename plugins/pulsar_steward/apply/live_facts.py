@@ -14,17 +14,16 @@ from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.kind import Drifted
 from pulsar_steward.facts.backlogs import loss_of, retained_seconds
 from pulsar_steward.facts.load_manager import THROUGHPUT_UNKNOWN
-from pulsar_steward.facts.protocol import (
+from pulsar_steward.facts.protocol import ClusterFacts, versions_in
+from pulsar_steward.facts.risks import MoveRisks
+from pulsar_steward.facts.unknown import (
     CLOCKS_UNKNOWN,
     QUOTA_CHECKS_UNKNOWN,
-    ClusterFacts,
     Unknown,
     delayed_unknown,
     loss_unknown,
     owner_unknown,
-    versions_in,
 )
-from pulsar_steward.facts.risks import MoveRisks
 from pulsar_steward.ledger.moves import circling_lately, moved_lately, raised_lately
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pulsar_steward.admin.statistics import TopicStatistics
     from pulsar_steward.admin.stored import StoredTopic
     from pulsar_steward.facts.load_manager import BrokerUsage, LoadManager
-    from pulsar_steward.facts.protocol import Unknown
+    from pulsar_steward.facts.unknown import Unknown
     from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.model.setting import Setting, SettingName
     from pulsar_steward.model.step import ChangeSetting, DeleteSubscription

@@ -7,10 +7,10 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_exponential
 
 from pulsar_steward.apply.clearance import Completion
+from pulsar_steward.apply.context import Result
 from pulsar_steward.apply.halting import last_result
 from pulsar_steward.errors import (
     AdminError,
@@ -29,7 +29,6 @@ from pulsar_steward.errors import (
     Unreachable,
 )
 from pulsar_steward.ledger.rows import Outcome
-from pulsar_steward.model.step import Change
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,15 +49,6 @@ _STEADY_SECONDS = 5.0
 
 Both load managers answer a move once the bundle is unloaded; what a broker shows may be older by a moment, not by this.
 """
-
-
-class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of a step, with the values observed and the change that could still lead to what was approved."""
-
-    outcome: Outcome
-    reason: str
-    values: dict[str, Any] = {}
-    continuation: Change | None = None
 
 
 def perform(context: ApplyContext, kind: ChangeKind[Any, Any], before: Before, clearance: Clearance) -> Result:

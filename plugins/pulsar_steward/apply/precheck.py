@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pulsar_steward.apply.perform import Result
+from pulsar_steward.apply.context import Result
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.kind import Before, Drifted
 from pulsar_steward.errors import AdminError, ConfigurationError, InvalidName, Refused

@@ -7,7 +7,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pulsar_steward.apply.clearance import can_leave_until
-from pulsar_steward.apply.perform import Result, unexpected, wait_for
+from pulsar_steward.apply.context import Result
+from pulsar_steward.apply.perform import unexpected, wait_for
 from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import AdminError, LedgerError
 from pulsar_steward.ledger.rows import Decision, Outcome, interrupted

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.apply.context import Result
 from pulsar_steward.apply.live_facts import LiveFacts
-from pulsar_steward.apply.perform import Result
 from pulsar_steward.apply.precheck import look_before
 from pulsar_steward.apply.whole_look import WholeLook
 from pulsar_steward.changes import kind_of

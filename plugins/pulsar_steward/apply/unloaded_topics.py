@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.admin.statistics import is_of_topic, loaded_topics
 from pulsar_steward.facts.backlogs import TopicAge
-from pulsar_steward.facts.protocol import Unknown
+from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.model.bundles import BundleRange, position_of
 from pulsar_steward.model.topics import is_own_topic
 from pulsar_steward.model.units import counted

@@ -17,7 +17,7 @@ import msgspec
 from pulsar_steward.admin.isolation import IsolationPolicy, allowed_brokers
 from pulsar_steward.errors import AdminError
 from pulsar_steward.facts.load_manager import USAGES_UNKNOWN, AntiAffinityGroup, BrokerUsage, LoadManager
-from pulsar_steward.facts.protocol import Unknown
+from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.model.bundles import HEARTBEAT
 from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.series import BOOKIE_STATUS

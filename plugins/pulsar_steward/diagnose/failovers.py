@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pulsar_steward.checks.check import Answers
-    from pulsar_steward.checks.delayed.failover import Estimate
-    from pulsar_steward.checks.delayed.failover_time import FailoverTimePolicy
+    from pulsar_steward.checks.delayed.failover import Estimate, FailoverTimePolicy
     from pulsar_steward.diagnose.questions import Asker
 
 

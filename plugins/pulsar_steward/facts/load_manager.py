@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.facts.protocol import Unknown
+from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.load_manager import EXTENSIBLE, HISTORY, LIMITS, RESOURCES, THROUGHPUT, WEIGHTS
 from pulsar_steward.model.units import MIB, throughput_in_words

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.facts.protocol import Unknown, inherited_unknown
+from pulsar_steward.facts.unknown import Unknown, inherited_unknown
 from pulsar_steward.guard.kinds import Objection, SettingGuard
 from pulsar_steward.model.setting import BacklogQuota, SettingName
 from pulsar_steward.model.units import counted, seconds_in_words

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.facts.protocol import Unknown
+from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guard.kinds import Guard, Objection
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.step import ChangeSetting, DeleteSubscription

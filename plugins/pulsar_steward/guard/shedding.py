@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.facts.load_manager import BundleMove, after_move, may_exchange, why_shed
-from pulsar_steward.facts.protocol import Unknown
+from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guard.kinds import Objection, TargetGuard
 from pulsar_steward.model.load_manager import EXTENSIBLE
 

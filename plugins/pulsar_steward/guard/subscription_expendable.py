@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.admin import calls
 from pulsar_steward.errors import InvalidName
-from pulsar_steward.facts.protocol import Unknown
+from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guard.kinds import Objection, SubscriptionGuard
 from pulsar_steward.model.subscription import not_a_users
 from pulsar_steward.model.topics import partitioned_topic

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from pulsar_steward.facts.protocol import Unknown
+from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guard.kinds import Objection, SubscriptionGuard
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.units import counted, time_in_words

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.facts.load_manager import USAGES_UNKNOWN, BrokerUsage, LoadManager, one_load_manager, usage_of
-from pulsar_steward.facts.protocol import Unknown, versions_in
+from pulsar_steward.facts.protocol import versions_in
+from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.ledger.moves import circling_lately, moved_lately, raised_lately
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.load_manager import SERIES, SETTINGS

@@ -10,7 +10,7 @@ from datetime import datetime
 import msgspec
 
 from pulsar_steward.facts.load_manager import MANAGER_UNKNOWN, USAGES_UNKNOWN, BrokerUsage, LoadManager
-from pulsar_steward.facts.protocol import VERSIONS_UNKNOWN, Unknown
+from pulsar_steward.facts.unknown import VERSIONS_UNKNOWN, Unknown
 from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.finding import Finding
 from pulsar_steward.model.learned import Learned

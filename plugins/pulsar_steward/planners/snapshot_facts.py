@@ -9,20 +9,18 @@ import msgspec
 
 from pulsar_steward.facts.backlogs import Backlog, loss_of, retained_seconds
 from pulsar_steward.facts.load_manager import THROUGHPUT_UNKNOWN, BundleMove, after_move
-from pulsar_steward.facts.protocol import (
+from pulsar_steward.facts.protocol import ClusterFacts, not_served, subscription_unknown
+from pulsar_steward.facts.risks import Surroundings, move_risks_of
+from pulsar_steward.facts.unknown import (
     CLOCKS_UNKNOWN,
     QUOTA_CHECKS_UNKNOWN,
-    ClusterFacts,
     Unknown,
     ages_unknown,
     backlogs_unknown,
     clusters_unknown,
     delayed_unknown,
     loss_unknown,
-    not_served,
-    subscription_unknown,
 )
-from pulsar_steward.facts.risks import Surroundings, move_risks_of
 from pulsar_steward.guard.evaluate import evaluate
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of
 from pulsar_steward.model.setting import BacklogQuota

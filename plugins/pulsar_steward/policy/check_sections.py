@@ -1,4 +1,4 @@
-"""Sections of the checks, each defined in the check's own file."""
+"""Sections of the checks, each defined beside its check."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pulsar_steward.checks.registry import CHECKS
 from pulsar_steward.model.section import Section
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.backlog.backlog_growing import BacklogGrowingPolicy
+    from pulsar_steward.checks.backlog.growth import BacklogGrowingPolicy
     from pulsar_steward.checks.placement.broker_load_skew import BrokerLoadSkewPolicy
     from pulsar_steward.checks.placement.bundle_topic_skew import BundleTopicSkewPolicy
     from pulsar_steward.checks.placement.hot_bundle import HotBundlePolicy

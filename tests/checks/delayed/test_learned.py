@@ -9,8 +9,7 @@ import pytest
 
 from pulsar_steward.checks.check import CheckAnswer
 from pulsar_steward.checks.delayed import failover_time
-from pulsar_steward.checks.delayed.failover import LostLoad, RemainingBrokers, estimated
-from pulsar_steward.checks.delayed.failover_time import FailoverTimePolicy
+from pulsar_steward.checks.delayed.failover import FailoverTimePolicy, LostLoad, RemainingBrokers, estimated
 from pulsar_steward.checks.delayed.learned import columns_of, learned_from
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.learned import Learned

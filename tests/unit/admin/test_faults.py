@@ -12,8 +12,8 @@ import pytest
 import requests
 from urllib3 import exceptions as urllib3_errors
 
+from pulsar_steward.admin.answer import BrokerAnswer
 from pulsar_steward.admin.faults import in_our_words
-from pulsar_steward.admin.transport import BrokerAnswer
 from pulsar_steward.errors import (
     REASON_LIMIT,
     AdminError,

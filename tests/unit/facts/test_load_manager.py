@@ -18,7 +18,7 @@ from pulsar_steward.facts.load_manager import (
     usage_of,
     why_shed,
 )
-from pulsar_steward.facts.protocol import Unknown
+from pulsar_steward.facts.unknown import Unknown
 
 IMPL = "org.apache.pulsar.broker.loadbalance.impl."
 EXTENSIONS = "org.apache.pulsar.broker.loadbalance.extensions."

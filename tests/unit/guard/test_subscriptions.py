@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_steward.facts.protocol import Unknown
+from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guard.evaluate import evaluate, objection_to
 from pulsar_steward.guard.kinds import Objection
 from pulsar_steward.guard.subscription_unused import SubscriptionUnused

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.errors import PolicyError
-from pulsar_steward.facts.protocol import Unknown, versions_in
+from pulsar_steward.facts.protocol import versions_in
+from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guard.evaluate import objection_to
 from pulsar_steward.guard.kinds import Objection
 from pulsar_steward.guard.version_tried import VersionTried

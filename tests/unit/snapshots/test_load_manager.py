@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pulsar_steward.facts.load_manager import MANAGER_UNKNOWN, USAGES_UNKNOWN, BrokerUsage, LoadManager
-from pulsar_steward.facts.protocol import Unknown
+from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.model import tables
 from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.policy.schema import Policy

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pulsar_steward.errors import SnapshotError
-from pulsar_steward.facts.protocol import Unknown
+from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.planners.planning_facts import BrokerFact, TcBundle
 from pulsar_steward.policy.schema import Policy

@@ -6,62 +6,23 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.backlog.culprits import CULPRITS
 from pulsar_steward.checks.backlog.defaults import DEFAULTS
 from pulsar_steward.checks.backlog.growing_sums import SUMS, SUMS_BEFORE, sums_of
 from pulsar_steward.checks.backlog.growing_topics import BACKLOGS, MAX_POSSIBLE, POSSIBLE, LimitedPart, worst_first
 from pulsar_steward.checks.backlog.growing_words import evidence, figures
+from pulsar_steward.checks.backlog.growth import BacklogGrowingPolicy
 from pulsar_steward.checks.backlog.precision import PRECISION, told_once
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question, Scope
 from pulsar_steward.checks.earlier import looking_back
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from pulsar_steward.checks.backlog.growing_sums import BacklogSum
-    from pulsar_steward.checks.backlog.growth import Growth
+    from pulsar_steward.checks.backlog.growth import BacklogSum, Growth
     from pulsar_steward.checks.check import Answers, CheckContext, Row
-
-
-class BacklogGrowingPolicy(Section):
-    """Thresholds for backlogs that keep growing: by the time until their size quota is reached, or by their rate."""
-
-    UNORDERED = frozenset({"hours_to_quota"})
-
-    window_minutes: int = Field(
-        360, ge=1, description="earlier snapshots that are looked at: a backlog that shrank within it is not growing"
-    )
-    minimum_snapshots: int = Field(
-        4, ge=3, le=13, description="over which it has to grow, this one included: three steps show more than a burst"
-    )
-    minimum_minutes: int = Field(
-        10, ge=1, description="over which it has to grow: brokers' statistics are up to a minute old"
-    )
-    rising_percent: int = Field(75, ge=1, le=100, description="steps between snapshots in which it has to have grown")
-    most_shrunk_percent: int = Field(
-        25, ge=0, le=100, description="of its growth, that it may have shrunk by within the window"
-    )
-    warning_hours_to_quota: int = Field(
-        12, ge=1, description="until the size quota in force is reached at this rate: time to act in daylight"
-    )
-    critical_hours_to_quota: int = Field(2, ge=1, description="the same: time to act is running out")
-    warning_bytes_per_second: int = Field(
-        MIB, ge=1, description="where no size quota is in force; 1 MiB/s fills 84 GiB a day"
-    )
-    warning_bytes_per_second_together: int = Field(
-        5 * MIB,
-        ge=1,
-        description="of a topic's partitions or a namespace's topics together, without a size quota: 420 GiB a day",
-    )
-    minimum_seconds_behind: int = Field(
-        60, ge=0, description="what grows together has to have grown by what is produced in so long: less is to and fro"
-    )
 
 
 def judge(answers: Answers, context: CheckContext[BacklogGrowingPolicy]) -> Judgement:

@@ -7,10 +7,9 @@ A thousand partitions that each grow too slowly to matter may fill the bookies. 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.backlog.growth import Growth, Rise
+from pulsar_steward.checks.backlog.growth import BacklogSum, Growth, Rise
 from pulsar_steward.model.topics import PARTITION_END, partitioned_topic
 from pulsar_steward.model.units import MIB
 
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from pulsar_steward.checks.backlog.backlog_growing import BacklogGrowingPolicy
-    from pulsar_steward.checks.check import Answers, Earlier, Row
+    from pulsar_steward.checks.backlog.growth import BacklogGrowingPolicy
+    from pulsar_steward.checks.check import Answers, Earlier
 
 FLOOR_BYTES = MIB
 """Bytes of each topic's backlog that are not counted."""
@@ -62,43 +61,6 @@ members as (from loaded semi join wanted using (namespace)),
 {_NAMED}
 select name, sum(bytes)::bigint as bytes from named semi join wanted using (name) group by name
 """
-
-
-@dataclass
-class BacklogSum:
-    """Total backlog of a partitioned topic's partitions, or of a namespace's topics.
-
-    Attributes:
-        name: The topic's full name, or the namespace.
-        namespace: Its namespace.
-        topics: Number of topics that count.
-        bytes_now: Sum of their backlogs beyond `FLOOR_BYTES` each.
-        throughput_in_bytes: Bytes produced into them per second.
-        largest: The topic with the largest backlog: `bytes`, `topic`.
-        before: The same sum by the time of an earlier snapshot. An absent one was 0, if that snapshot is whole; or
-            it was not looked up, as even from 0 on it would not have grown fast enough.
-    """
-
-    name: str
-    namespace: str
-    topics: int = 0
-    bytes_now: int = 0
-    throughput_in_bytes: int = 0
-    largest: Row = field(default_factory=dict)
-    before: dict[datetime, int] = field(default_factory=dict)
-
-    @property
-    def of_partitions(self) -> bool:
-        """True for the sum of a partitioned topic."""
-        return "://" in self.name
-
-    def add(self, row: Row) -> None:
-        """Adds one shard's part."""
-        self.topics += row["topics"]
-        self.bytes_now += row["bytes"]
-        self.throughput_in_bytes += row["throughput_in_bytes"]
-        both = (self.largest or row["largest"], row["largest"])
-        self.largest = max(both, key=lambda each: (each["bytes"], each["topic"]))
 
 
 def sums_of(answers: Answers) -> list[BacklogSum]:

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from pulsar_steward.checks.backlog.backlog_growing import BacklogGrowingPolicy
-    from pulsar_steward.checks.backlog.growing_sums import BacklogSum
+    from pulsar_steward.checks.backlog.growth import BacklogGrowingPolicy, BacklogSum
     from pulsar_steward.checks.check import AboutSnapshot, Answers, Earlier, Row
 
 MAX_POSSIBLE = 10_000

@@ -11,8 +11,7 @@ from pulsar_steward.checks.backlog.quota_words import consequence, delayed_words
 from pulsar_steward.model.units import DAY, MIB, bytes_in_words, counted, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.backlog.growing_sums import BacklogSum
-    from pulsar_steward.checks.backlog.growth import Growth
+    from pulsar_steward.checks.backlog.growth import BacklogSum, Growth
 
 _CENTURY = 36_525 * DAY
 

@@ -2,19 +2,94 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
+from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import MIB
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from pulsar_steward.checks.backlog.backlog_growing import BacklogGrowingPolicy
-    from pulsar_steward.checks.backlog.growing_sums import BacklogSum
     from pulsar_steward.checks.check import AboutSnapshot, Earlier, Row
+
+
+class BacklogGrowingPolicy(Section):
+    """Thresholds for backlogs that keep growing: by the time until their size quota is reached, or by their rate."""
+
+    UNORDERED = frozenset({"hours_to_quota"})
+
+    window_minutes: int = Field(
+        360, ge=1, description="earlier snapshots that are looked at: a backlog that shrank within it is not growing"
+    )
+    minimum_snapshots: int = Field(
+        4, ge=3, le=13, description="over which it has to grow, this one included: three steps show more than a burst"
+    )
+    minimum_minutes: int = Field(
+        10, ge=1, description="over which it has to grow: brokers' statistics are up to a minute old"
+    )
+    rising_percent: int = Field(75, ge=1, le=100, description="steps between snapshots in which it has to have grown")
+    most_shrunk_percent: int = Field(
+        25, ge=0, le=100, description="of its growth, that it may have shrunk by within the window"
+    )
+    warning_hours_to_quota: int = Field(
+        12, ge=1, description="until the size quota in force is reached at this rate: time to act in daylight"
+    )
+    critical_hours_to_quota: int = Field(2, ge=1, description="the same: time to act is running out")
+    warning_bytes_per_second: int = Field(
+        MIB, ge=1, description="where no size quota is in force; 1 MiB/s fills 84 GiB a day"
+    )
+    warning_bytes_per_second_together: int = Field(
+        5 * MIB,
+        ge=1,
+        description="of a topic's partitions or a namespace's topics together, without a size quota: 420 GiB a day",
+    )
+    minimum_seconds_behind: int = Field(
+        60, ge=0, description="what grows together has to have grown by what is produced in so long: less is to and fro"
+    )
+
+
+@dataclass
+class BacklogSum:
+    """Total backlog of a partitioned topic's partitions, or of a namespace's topics.
+
+    Attributes:
+        name: The topic's full name, or the namespace.
+        namespace: Its namespace.
+        topics: Number of topics that count.
+        bytes_now: Sum of their backlogs beyond `FLOOR_BYTES` each.
+        throughput_in_bytes: Bytes produced into them per second.
+        largest: The topic with the largest backlog: `bytes`, `topic`.
+        before: The same sum by the time of an earlier snapshot. An absent one was 0, if that snapshot is whole; or
+            it was not looked up, as even from 0 on it would not have grown fast enough.
+    """
+
+    name: str
+    namespace: str
+    topics: int = 0
+    bytes_now: int = 0
+    throughput_in_bytes: int = 0
+    largest: Row = field(default_factory=dict)
+    before: dict[datetime, int] = field(default_factory=dict)
+
+    @property
+    def of_partitions(self) -> bool:
+        """True for the sum of a partitioned topic."""
+        return "://" in self.name
+
+    def add(self, row: Row) -> None:
+        """Adds one shard's part."""
+        self.topics += row["topics"]
+        self.bytes_now += row["bytes"]
+        self.throughput_in_bytes += row["throughput_in_bytes"]
+        both = (self.largest or row["largest"], row["largest"])
+        self.largest = max(both, key=lambda each: (each["bytes"], each["topic"]))
 
 
 def reference(about: AboutSnapshot, earlier: Sequence[Earlier], enough: BacklogGrowingPolicy) -> Earlier | None:

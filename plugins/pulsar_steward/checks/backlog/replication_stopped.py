@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.backlog.replicators import (
     BEFORE,
     KEYS,
@@ -14,6 +12,7 @@ from pulsar_steward.checks.backlog.replicators import (
     MOST_FIRST,
     REMOTES,
     WAITING,
+    ReplicationStoppedPolicy,
     Replicator,
     oldest,
 )
@@ -21,7 +20,6 @@ from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, LookBack
 from pulsar_steward.checks.earlier import EarlierRows, each_since, wider
 from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
@@ -31,27 +29,6 @@ if TYPE_CHECKING:
 
 Remote = tuple[str, str]
 """A namespace, and a cluster that it is replicated to."""
-
-
-class ReplicationStoppedPolicy(Section):
-    """Thresholds for replication to another cluster that stands still or falls behind."""
-
-    warning_minutes: int = Field(
-        10, ge=1, description="over which snapshots show a topic disconnected, or sending nothing; shorter: information"
-    )
-    critical_minutes: int = Field(60, ge=1, description="the same, when no restart of the other cluster explains it")
-    minimum_entries: int = Field(
-        100,
-        ge=1,
-        description="that wait while the topic is connected and nothing is sent: an open transaction holds back a few;"
-        " disconnected, one that waits is enough",
-    )
-    minimum_entries_behind: int = Field(
-        100_000, ge=1, description="that wait where something is sent, but less than is published"
-    )
-    behind_minutes: int = Field(
-        60, ge=1, description="over which these have to have grown from snapshot to snapshot, to twice as many"
-    )
 
 
 def _looked_back_minutes(limits: ReplicationStoppedPolicy) -> int:

@@ -6,16 +6,40 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
 from pulsar_steward.checks.earlier import APART_SECONDS, MIN_EARLIER
 from pulsar_steward.checks.views import SqlView
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.section import Section
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pulsar_steward.checks.backlog.replication_stopped import ReplicationStoppedPolicy
     from pulsar_steward.checks.check import Row
     from pulsar_steward.checks.earlier import EarlierRows
+
+
+class ReplicationStoppedPolicy(Section):
+    """Thresholds for replication to another cluster that stands still or falls behind."""
+
+    warning_minutes: int = Field(
+        10, ge=1, description="over which snapshots show a topic disconnected, or sending nothing; shorter: information"
+    )
+    critical_minutes: int = Field(60, ge=1, description="the same, when no restart of the other cluster explains it")
+    minimum_entries: int = Field(
+        100,
+        ge=1,
+        description="that wait while the topic is connected and nothing is sent: an open transaction holds back a few;"
+        " disconnected, one that waits is enough",
+    )
+    minimum_entries_behind: int = Field(
+        100_000, ge=1, description="that wait where something is sent, but less than is published"
+    )
+    behind_minutes: int = Field(
+        60, ge=1, description="over which these have to have grown from snapshot to snapshot, to twice as many"
+    )
+
 
 MAX_ROWS = 1000
 """Most topics whose earlier snapshots are looked at, those with most entries waiting first."""

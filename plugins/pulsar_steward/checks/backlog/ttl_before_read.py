@@ -4,38 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
-from pulsar_steward.checks.backlog.unread_loss import BEFORE, MAX_ROWS, SLOW, WORST_FIRST, UnreadLoss
+from pulsar_steward.checks.backlog.unread_loss import (
+    BEFORE,
+    MAX_ROWS,
+    SLOW,
+    WORST_FIRST,
+    TtlBeforeReadPolicy,
+    UnreadLoss,
+)
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question, Scope
-from pulsar_steward.checks.earlier import WINDOW_MINUTES, EarlierRows, looking_back, window_minutes
+from pulsar_steward.checks.earlier import EarlierRows, looking_back, window_minutes
 from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
 from pulsar_steward.model.finding import Finding
-from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import bytes_in_words, counted, number_in_words, seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext
-
-
-class TtlBeforeReadPolicy(Section):
-    """Thresholds for times to live that delete what a slow subscription has not read."""
-
-    window_minutes: int = Field(
-        WINDOW_MINUTES, ge=1, description="earlier snapshots that show how a backlog grows, and what expired"
-    )
-    minimum_minutes: int = Field(10, ge=1, description="over which a backlog has to have grown")
-    minimum_entries: int = Field(
-        100, ge=1, description="of backlog; what waits on a topic that is read at once is less"
-    )
-    warning_age_percent_of_ttl: int = Field(
-        50,
-        ge=1,
-        le=100,
-        description="age of the oldest entry: below it, whoever reads may still catch up",
-    )
-    warning_hours: int = Field(12, ge=1, description="until entries are deleted unread: time to act in daylight")
 
 
 def judge(answers: Answers, context: CheckContext[TtlBeforeReadPolicy]) -> Judgement:

@@ -13,16 +13,38 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.earlier import APART_SECONDS
+from pydantic import Field
+
+from pulsar_steward.checks.earlier import APART_SECONDS, WINDOW_MINUTES
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import DAY, HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pulsar_steward.checks.backlog.ttl_before_read import TtlBeforeReadPolicy
     from pulsar_steward.checks.check import Row
     from pulsar_steward.checks.earlier import EarlierRows
+
+
+class TtlBeforeReadPolicy(Section):
+    """Thresholds for times to live that delete what a slow subscription has not read."""
+
+    window_minutes: int = Field(
+        WINDOW_MINUTES, ge=1, description="earlier snapshots that show how a backlog grows, and what expired"
+    )
+    minimum_minutes: int = Field(10, ge=1, description="over which a backlog has to have grown")
+    minimum_entries: int = Field(
+        100, ge=1, description="of backlog; what waits on a topic that is read at once is less"
+    )
+    warning_age_percent_of_ttl: int = Field(
+        50,
+        ge=1,
+        le=100,
+        description="age of the oldest entry: below it, whoever reads may still catch up",
+    )
+    warning_hours: int = Field(12, ge=1, description="until entries are deleted unread: time to act in daylight")
+
 
 MAX_ROWS = 1000
 """Most topics that are looked up in earlier snapshots."""

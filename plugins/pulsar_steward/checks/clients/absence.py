@@ -10,14 +10,32 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.section import Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pulsar_steward.checks.check import Row
-    from pulsar_steward.checks.clients.subscription_abandoned import SubscriptionAbandonedPolicy
     from pulsar_steward.checks.earlier import EarlierRows
+
+
+class SubscriptionAbandonedPolicy(Section):
+    """Thresholds for subscriptions without consumers."""
+
+    warning_hours: int = Field(
+        192, ge=1, description="without a consumer: eight days, so that no weekly job looks abandoned"
+    )
+    information_minutes: int = Field(
+        60, ge=1, description="the same; from then on it is told, and the next diagnosis goes on counting from there"
+    )
+    minimum_entries: int = Field(1000, ge=1, description="of backlog; below it a subscription costs next to nothing")
+    window_minutes: int = Field(
+        1560, ge=1, description="how old the snapshot before may be; further apart, absence in between is not proved"
+    )
+
 
 MAX_ROWS = 1000
 """Most subscriptions that are looked up in earlier snapshots, those with most entries first."""

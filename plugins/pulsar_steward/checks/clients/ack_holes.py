@@ -4,38 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, LookBack, Question, Scope
 from pulsar_steward.checks.clients import held_entries
 from pulsar_steward.checks.clients.consumers import SLOWEST, slowest_words, subject_of
-from pulsar_steward.checks.clients.held_entries import HeldEntries
+from pulsar_steward.checks.clients.held_entries import AckHolesPolicy, HeldEntries
 from pulsar_steward.checks.earlier import EarlierRows, wider
 from pulsar_steward.checks.unread import BROKERS_READ, not_telling, nothing_read, setting_unread
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pulsar_steward.checks.check import Answers, CheckContext, Row
-
-
-class AckHolesPolicy(Section):
-    """Thresholds for ack holes, as a share of what a broker persists; above that they are always critical."""
-
-    warning_percent: int = Field(
-        50, ge=1, le=100, description="ack holes of `managedLedgerMaxUnackedRangesToPersist`: time to act is left"
-    )
-    warning_held_entries: int = Field(
-        1_000_000,
-        ge=1,
-        description="entries from the first that is not acknowledged to what is read next, nine in ten acknowledged",
-    )
-    warning_held_minutes: int = Field(
-        60, ge=1, description="for which they became no fewer in any snapshot; shorter: information"
-    )
 
 
 MAX_RANGES = "managedLedgerMaxUnackedRangesToPersist"

@@ -6,15 +6,34 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
 from pulsar_steward.checks.clients.consumers import slowest_words, subject_of
 from pulsar_steward.checks.earlier import each_since
 from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Row
-    from pulsar_steward.checks.clients.ack_holes import AckHolesPolicy
     from pulsar_steward.checks.earlier import EarlierRows
+
+
+class AckHolesPolicy(Section):
+    """Thresholds for ack holes, as a share of what a broker persists; above that they are always critical."""
+
+    warning_percent: int = Field(
+        50, ge=1, le=100, description="ack holes of `managedLedgerMaxUnackedRangesToPersist`: time to act is left"
+    )
+    warning_held_entries: int = Field(
+        1_000_000,
+        ge=1,
+        description="entries from the first that is not acknowledged to what is read next, nine in ten acknowledged",
+    )
+    warning_held_minutes: int = Field(
+        60, ge=1, description="for which they became no fewer in any snapshot; shorter: information"
+    )
+
 
 MAX_SUBSCRIPTIONS = 1000
 """Number of subscriptions that are examined, those with most entries first."""

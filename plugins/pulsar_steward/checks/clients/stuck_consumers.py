@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from pulsar_steward.checks.check import Row
-    from pulsar_steward.checks.clients.subscription_stalled import SubscriptionStalledPolicy
+    from pulsar_steward.checks.clients.standstill import SubscriptionStalledPolicy
     from pulsar_steward.checks.earlier import EarlierRows
 
 MAX_CONSUMERS = 1000

@@ -4,36 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question, Scope
-from pulsar_steward.checks.clients.absence import BEFORE, FOUND_BEFORE, MAX_ROWS, MOST_FIRST, WITHOUT_CONSUMERS, Absence
+from pulsar_steward.checks.clients.absence import (
+    BEFORE,
+    FOUND_BEFORE,
+    MAX_ROWS,
+    MOST_FIRST,
+    WITHOUT_CONSUMERS,
+    Absence,
+    SubscriptionAbandonedPolicy,
+)
 from pulsar_steward.checks.clients.consumers import subject_of
 from pulsar_steward.checks.earlier import EarlierRows, looking_back, window_minutes
 from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
 from pulsar_steward.model.finding import Finding
-from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import bytes_in_words, counted, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pulsar_steward.checks.check import Answers, CheckContext
-
-
-class SubscriptionAbandonedPolicy(Section):
-    """Thresholds for subscriptions without consumers."""
-
-    warning_hours: int = Field(
-        192, ge=1, description="without a consumer: eight days, so that no weekly job looks abandoned"
-    )
-    information_minutes: int = Field(
-        60, ge=1, description="the same; from then on it is told, and the next diagnosis goes on counting from there"
-    )
-    minimum_entries: int = Field(1000, ge=1, description="of backlog; below it a subscription costs next to nothing")
-    window_minutes: int = Field(
-        1560, ge=1, description="how old the snapshot before may be; further apart, absence in between is not proved"
-    )
 
 
 def judge(answers: Answers, context: CheckContext[SubscriptionAbandonedPolicy]) -> Judgement:

@@ -4,48 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, LookBack, Question, Scope
 from pulsar_steward.checks.clients import standstill_rows, standstill_words, stuck_consumers
 from pulsar_steward.checks.clients.consumers import SLOWEST, subject_of
-from pulsar_steward.checks.clients.standstill import Standstill
+from pulsar_steward.checks.clients.standstill import Standstill, SubscriptionStalledPolicy
 from pulsar_steward.checks.earlier import EarlierRows, wider
 from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext, Row
-
-
-class SubscriptionStalledPolicy(Section):
-    """Thresholds for subscriptions with consumers and a backlog, of which nothing is consumed."""
-
-    minimum_due_messages: int = Field(
-        1000,
-        ge=1,
-        description="messages that are due or held: entries times messages per entry where known, an entry being one"
-        " message at least; as many fit into one client's receiver queue by default",
-    )
-    warning_minutes: int = Field(
-        10, ge=1, description="since the last delivery or acknowledgement, where known; shorter: information"
-    )
-    critical_minutes: int = Field(60, ge=1, description="the same, when no pause of a healthy application explains it")
-    critical_due_messages: int = Field(
-        1_000_000, ge=1, description="due messages that make a standstill critical even where its age is not known"
-    )
-    minimum_held_messages: int = Field(
-        100,
-        ge=1,
-        description="unacknowledged messages of one consumer that is stuck while others are not; with a smaller"
-        " receiver queue one that is slow looks the same",
-    )
-    warning_stuck_percent: int = Field(
-        50, ge=1, le=100, description="consumers of a subscription that are stuck; fewer: information for longer"
-    )
 
 
 def _looked_back_minutes(limits: SubscriptionStalledPolicy) -> int:

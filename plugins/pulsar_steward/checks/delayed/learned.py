@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pulsar_steward.checks.check import Answers, Row
-    from pulsar_steward.checks.delayed.failover_time import FailoverTimePolicy
+    from pulsar_steward.checks.delayed.failover import FailoverTimePolicy
 
 PREFIX = "learned_"
 LEARNED = f"""

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question, Scope
 from pulsar_steward.checks.earlier import looking_back
 from pulsar_steward.checks.placement.lost_bundles import (
@@ -19,12 +17,12 @@ from pulsar_steward.checks.placement.lost_bundles import (
     MAX_BUNDLES,
     OWNERS_BEFORE,
     WITHOUT_OWNER,
+    BundleWithoutOwnerPolicy,
     lost_bundles,
 )
 from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
 from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted, time_in_words
 
 if TYPE_CHECKING:
@@ -32,22 +30,6 @@ if TYPE_CHECKING:
 
     from pulsar_steward.checks.check import Answers, CheckContext, Row
     from pulsar_steward.checks.placement.lost_bundles import LostBundle, LostBundles
-
-
-class BundleWithoutOwnerPolicy(Section):
-    """Thresholds for bundles that nobody owns though clients used them."""
-
-    window_minutes: int = Field(
-        360, ge=1, description="earlier snapshots that are looked at for the last owner of a bundle"
-    )
-    minimum_minutes: int = Field(
-        2,
-        ge=1,
-        description="without an owner, from one snapshot to another: a dead broker's session lasts half a minute",
-    )
-    warning_clients: int = Field(
-        1, ge=1, description="producers and consumers of a namespace's bundles when they last had an owner"
-    )
 
 
 def judge(answers: Answers, context: CheckContext[BundleWithoutOwnerPolicy]) -> Judgement:

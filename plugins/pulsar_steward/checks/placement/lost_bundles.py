@@ -12,13 +12,32 @@ from datetime import UTC, datetime
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
 from pulsar_steward.checks.earlier import EarlierRows, window_minutes
+from pulsar_steward.model.section import Section
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext, Row
-    from pulsar_steward.checks.placement.bundle_without_owner import BundleWithoutOwnerPolicy
+
+
+class BundleWithoutOwnerPolicy(Section):
+    """Thresholds for bundles that nobody owns though clients used them."""
+
+    window_minutes: int = Field(
+        360, ge=1, description="earlier snapshots that are looked at for the last owner of a bundle"
+    )
+    minimum_minutes: int = Field(
+        2,
+        ge=1,
+        description="without an owner, from one snapshot to another: a dead broker's session lasts half a minute",
+    )
+    warning_clients: int = Field(
+        1, ge=1, description="producers and consumers of a namespace's bundles when they last had an owner"
+    )
+
 
 MAX_BUNDLES = 10_000
 """Most bundles without an owner that are looked up in earlier snapshots."""

@@ -13,7 +13,7 @@ from pulsar_steward.cli.doctor.line import LineState, fine, of_error, problem, u
 from pulsar_steward.cli.doctor.rights import change_lines, expiry_lines, rights, role_of
 from pulsar_steward.errors import AdminError
 from pulsar_steward.facts.load_manager import load_manager_of
-from pulsar_steward.facts.protocol import Unknown
+from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.model.bundles import CALM_LOAD_MANAGER
 from pulsar_steward.model.load_manager import EXTENSIBLE
 from pulsar_steward.model.pulsar_versions import Operation, objection_to

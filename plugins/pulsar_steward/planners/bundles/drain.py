@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.placement.broker_draining import CHECK as BROKER_DRAINING
-from pulsar_steward.facts.protocol import Unknown
+from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.model.numbering import batch_id
 from pulsar_steward.model.plan import BROKER_DRAIN, Batch
 from pulsar_steward.model.units import counted
