@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from lab.cluster import Lab
     from lab.faults.real.ground import Ground
     from lab.pool import LabPool
+    from pulsar_steward.model.loss import Loss
     from pulsar_steward.model.plan import Plan
 
 pytestmark = [
@@ -171,11 +172,11 @@ def _unloaded(here: Ground) -> None:
     wait_until(lambda: not _is_owned(here), "nobody owns its bundle", WITHIN_S, 0.2)
 
 
-def evicting(hands: Hands, here: Ground, limit: int, seen: Backlog) -> Plan:
-    """A plan that evicts what was seen to be over a limit."""
+def evicting(hands: Hands, here: Ground, limit: int, loss: Loss) -> Plan:
+    """A plan of a quota that evicts, for which this loss is approved."""
     quota = BacklogQuota(limit_bytes=limit, policy=QuotaPolicy.EVICT)
     change = ChangeSetting(namespace=here.namespace, name=SettingName.SIZE_QUOTA, before=None, after=quota)
-    step = a_step(change, loss=loss_of([seen], limit))
+    step = a_step(change, loss=loss)
     return hands.recorded(msgspec.structs.replace(hands.plan_of(change), batches=(a_batch(step),)))
 
 
@@ -202,13 +203,14 @@ def test_what_is_evicted_is_what_was_approved_and_no_more(lab: Lab, hands_with: 
         here.until(topic, lambda each: each["subscriptions"]["slow"]["msgBacklog"] == 700, "it is shown")
         here.until_quiet(topic)
         seen = shown(here)
-        plan = evicting(hands, here, EVICTED_ABOVE, seen)
         lost = loss_of([seen], EVICTED_ABOVE)
+        assert lost.messages is not None
+        plan = evicting(hands, here, EVICTED_ABOVE, lost)
         text = hands.approval_text(plan, plan.batches[0]).replace("\\", "")
         assert f"AT ONCE {lost.messages} MESSAGES" in text
         assert f"{topic}: {lost.messages} messages" in text
 
-        less = msgspec.structs.replace(seen, messages=tuple(each - 1 for each in seen.messages))
+        less = msgspec.structs.replace(lost, messages=lost.messages - 1)
         outcome, reason = hands.refusal(evicting(hands, here, EVICTED_ABOVE, less))
         assert (outcome, reason.partition(":")[0]) == (Outcome.REFUSED, "loss_as_approved"), reason
         assert here.admin.policies(here.namespace)["backlog_quota_map"] == {}
@@ -216,7 +218,6 @@ def test_what_is_evicted_is_what_was_approved_and_no_more(lab: Lab, hands_with: 
         hands.heal(plan)
         here.until(topic, lambda each: each["backlogSize"] < EVICTED_ABOVE, "it was evicted")
         gone = sum(seen.messages) - sum(shown(here).messages)
-        assert lost.messages is not None
         assert 0.95 * lost.messages <= gone <= lost.messages
 
 
