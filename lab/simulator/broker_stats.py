@@ -39,7 +39,7 @@ def _topics_text(me: Here) -> Iterator[str]:
 
 
 def _bundle_text(bundle: str, held: list[Topic], just_now: str) -> str:
-    texts = ",".join(f'"{topic.name}":{_text(topic.spec, just_now)}' for topic in held)
+    texts = ",".join(f'"{topic.name}":{_text(topic.spec, just_now)}' for topic in held if not topic.spec.just_made)
     return f'"{bundle}":{{"persistent":{{{texts}}}}}'
 
 

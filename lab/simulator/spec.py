@@ -127,6 +127,7 @@ class TopicSpec:
         new_clients_ago_s: Seconds by which its new clients connected earlier than that.
         client_version: What the producers say; empty: brokers know none.
         replicators: To which clusters it is replicated.
+        just_made: True for one that was made this moment, and is in no statistics of its broker yet.
     """
 
     name: str
@@ -144,6 +145,7 @@ class TopicSpec:
     new_clients_ago_s: int = 0
     client_version: str = CLIENT
     replicators: tuple[ReplicatorSpec, ...] = ()
+    just_made: bool = False
 
     @property
     def backlog(self) -> int:

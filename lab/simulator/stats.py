@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -273,15 +273,19 @@ def internal_document(topic: Topic, now_ms: int) -> Document:
 
 
 def stored_document(topic: Topic, now_ms: int) -> Document:
-    """``/internal-info`` of one topic or partition: all that it stores in a closed ledger, and an open one."""
+    """``/internal-info`` of one topic or partition: all that it stores in a closed ledger, and an open one.
+
+    One that was just made has the open one alone, of which no size is known.
+    """
     entries = topic.spec.storage // topic.spec.message_bytes
     closed = {"ledgerId": 1, "entries": entries, "size": topic.spec.storage, "timestamp": now_ms, "isOffloaded": False}
     last = {"ledgerId": 2, "timestamp": now_ms, "isOffloaded": False}
+    made = datetime.fromtimestamp(now_ms / 1000, UTC).isoformat() if topic.spec.just_made else CONNECTED
     return {
         "version": 1,
-        "creationDate": CONNECTED,
+        "creationDate": made,
         "modificationDate": CONNECTED,
-        "ledgers": [closed, last] if entries else [last],
+        "ledgers": [closed, last] if entries and not topic.spec.just_made else [last],
         "cursors": {
             each.name: {
                 "version": 1,

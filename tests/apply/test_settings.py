@@ -208,6 +208,37 @@ def test_no_more_is_evicted_than_was_approved(tmp_path: Path, agreed: Loss | msg
     assert outcome == "done" or "loss_as_approved: 12 messages (1.1 GiB)" in came_to.reason
 
 
+@pytest.mark.parametrize(
+    ("quota", "agreed", "guard"),
+    [
+        (EVICT, 12, None),
+        (EVICT, 11, "loss_as_approved: 12 messages (1.1 GiB)"),
+        (QUOTA, None, "quota_room: "),
+        (BacklogQuota(limit_seconds=101, policy=QuotaPolicy.HOLD), None, "age_room: "),
+        (BacklogQuota(limit_seconds=101, policy=QuotaPolicy.EVICT), None, "age_room: "),
+        (BacklogQuota(limit_seconds=900, policy=QuotaPolicy.HOLD), None, None),
+    ],
+    ids=["as approved", "a message less", "holds producers", "too old", "too old to keep", "young enough"],
+)
+def test_a_new_topic_counts_before_it_is_in_statistics(
+    tmp_path: Path, quota: BacklogQuota, agreed: int | None, guard: str | None
+) -> None:
+    """A quota is refused for the backlog of a topic that was made after its broker's last statistics, too."""
+    slow = SubscriptionSpec("s", backlog=20)
+    topic = TopicSpec("t", backlog_bytes=2 * GIB, subscriptions=(slow,), backlog_age_s=100, just_made=True)
+    spec = ClusterSpec(brokers=1, namespaces=(NamespaceSpec(NAMESPACE, bundles=1, topics=(topic,)),))
+    with running_simulator(spec) as simulator:
+        engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+        site = Worksite(simulator, engine)
+        loss = msgspec.UNSET if agreed is None else Loss(messages=agreed, bytes=2 * GIB)
+        name = SettingName.AGE_QUOTA if quota.limit_seconds > 0 else SettingName.SIZE_QUOTA
+        (came_to,) = site.carry_out(site.approved(a_step(setting(name, quota), loss=loss)))
+        engine.dispose()
+
+    assert (came_to.outcome, site.untouched()) == (("refused", True) if guard else ("done", False))
+    assert not guard or guard in came_to.reason
+
+
 def test_a_quota_is_raised_with_its_retention_and_both_go_back(site: Worksite) -> None:
     """A quota drifts without its retention; raised after it, both are done and can be taken back in reverse order."""
     own_before = [setting(SettingName.RETENTION, KEPT), setting(SettingName.SIZE_QUOTA, QUOTA)]

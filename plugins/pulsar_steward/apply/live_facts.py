@@ -30,7 +30,7 @@ from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.step import present_owner
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from pulsar_steward.admin.stored import StoredTopic
@@ -269,22 +269,23 @@ class LiveFacts(ClusterFacts):
         if isinstance(unloaded, Unknown):
             return unloaded
         largest = live_topics.largest_backlog(self._reader, change, self._owners(change.namespace))
-        return max(largest, *(each.least_backlog_bytes for each in unloaded.values()), 0)
+        new = (each.bytes for each in live_topics.new_backlogs(self._reader, self._new(change, unloaded)))
+        return max(largest, *(each.least_backlog_bytes for each in unloaded.values()), *new, 0)
 
     @once
     def eviction_loss(self, change: ChangeSetting) -> Loss | Unknown:
-        """Loss of all topics that the quota is for; not known where one of them is not loaded."""
+        """Loss of all topics that the quota is for; not known where one of them is not loaded, unless it is new."""
         quota = change.after_in_force
         if not isinstance(quota, BacklogQuota):
             return loss_unknown(change)
         unloaded = self._unloaded(change)
-        owners = self._owners(change.namespace)
         if isinstance(unloaded, Unknown):
             return unloaded
-        if unknown := unloaded_topics.loss_unknown(change, unloaded, owners, self._now):
+        new = self._new(change, unloaded)
+        if unknown := unloaded_topics.loss_unknown(change, unloaded.keys() - new):
             return unknown
-        backlogs = live_topics.backlogs(self._reader, change, owners)
-        return loss_of(backlogs, quota.limit_bytes)
+        backlogs = live_topics.backlogs(self._reader, change, self._owners(change.namespace))
+        return loss_of([*backlogs, *live_topics.new_backlogs(self._reader, new)], quota.limit_bytes)
 
     @once
     def backlog_ages(self, change: ChangeSetting) -> BacklogAges | Unknown:
@@ -298,13 +299,15 @@ class LiveFacts(ClusterFacts):
         owners = self._owners(change.namespace)
         quota = change.after_in_force
         evicts = isinstance(quota, BacklogQuota) and quota.policy is QuotaPolicy.EVICT
-        if evicts and (unknown := unloaded_topics.loss_unknown(change, unloaded, owners, self._now)):
+        new = self._new(change, unloaded)
+        if evicts and (unknown := unloaded_topics.loss_unknown(change, unloaded.keys() - new)):
             return unknown
         budget = self._policy.backlog_quota_remedy.most_topics_asked
         for owner, owned in owners.items():
             self._require_owned(owner, owned)
-        least = unloaded_topics.least_ages(unloaded, self._now)
-        return live_topics.backlog_ages(self._reader, change, owners, budget, least)
+        others = {name: each for name, each in unloaded.items() if name not in new}
+        least = unloaded_topics.least_ages(others, self._now)
+        return live_topics.backlog_ages(self._reader, change, owners, budget, least, new)
 
     @once
     def retained_seconds(self, change: ChangeSetting) -> int | None:
@@ -352,6 +355,10 @@ class LiveFacts(ClusterFacts):
         """Topics with a subscription that are in no broker's statistics."""
         budget = self._policy.backlog_quota_remedy.most_topics_asked
         return unloaded_topics.unloaded_topics(self._reader, change, self._owners(change.namespace), budget)
+
+    def _new(self, change: ChangeSetting, unloaded: Mapping[str, StoredTopic]) -> dict[str, str]:
+        """Those of them that are new, in an owned bundle; with the owner."""
+        return unloaded_topics.new_topics(unloaded, self._owners(change.namespace), self._now)
 
     @once
     def _owners(self, namespace: str) -> dict[str, frozenset[str]]:

@@ -342,6 +342,15 @@ class LiveReader(Closing):
         with OwnerReader(self._settings, broker) as owner:
             return owner.statistics(topic)
 
+    def details_of(self, broker: str, topics: Iterable[str]) -> dict[str, TopicDetail]:
+        """The same of several topics; one that was deleted in the meantime is left out."""
+        found: dict[str, TopicDetail] = {}
+        with OwnerReader(self._settings, broker) as owner:
+            for topic in topics:
+                with suppress(NotFound):
+                    found[topic] = owner.statistics(topic)
+        return found
+
     def oldest_published(self, broker: str, topics: Iterable[str]) -> dict[str, int | None]:
         """Publish time of the oldest message in each topic's backlog, in milliseconds since the epoch; None: not known.
 

@@ -113,12 +113,34 @@ def backlogs(reader: LiveReader, change: ChangeSetting, owners: Iterable[str]) -
     ]
 
 
+def new_backlogs(reader: LiveReader, new: Mapping[str, str]) -> list[Backlog]:
+    """The backlogs of topics that are in no statistics yet, asked one by one.
+
+    Args:
+        reader: Reads the cluster.
+        new: Full names, with their owners.
+
+    Raises:
+        AdminError: If an owner cannot be read.
+    """
+    return [
+        Backlog(
+            topic=name,
+            bytes=each.backlog_size,
+            messages=tuple(subscription.msg_backlog for subscription in each.subscriptions.values()),
+        )
+        for owner in sorted(set(new.values()))
+        for name, each in reader.details_of(owner, sorted(name for name in new if new[name] == owner)).items()
+    ]
+
+
 def backlog_ages(
     reader: LiveReader,
     change: ChangeSetting,
     owners: Iterable[str],
     budget: int,
-    unloaded: Iterable[TopicAge] = (),
+    unloaded: Iterable[TopicAge],
+    new: Mapping[str, str],
 ) -> BacklogAges:
     """The ages of the backlogs of all topics that an age quota is for, by their owners' clocks.
 
@@ -128,6 +150,7 @@ def backlog_ages(
         owners: Brokers that own a bundle of the namespace at this instant.
         budget: How many topics may be asked.
         unloaded: Ages of backlogs of topics that are not loaded, at least.
+        new: Topics that are in no statistics yet, with their owners.
 
     Raises:
         AdminError: If an owner cannot be read, or a topic went elsewhere meanwhile.
@@ -135,7 +158,8 @@ def backlog_ages(
     ages: dict[str, TopicAge] = {each.topic: each for each in unloaded}
     waiting, unanswered, stored = len(ages), 0, len(ages)
     for owner in owners:
-        topics = sorted(backlogged(reader.statistics(owner), change.namespace, owner, topic=change.topic))
+        shown = backlogged(reader.statistics(owner), change.namespace, owner, topic=change.topic)
+        topics = sorted({*shown, *(name for name in new if new[name] == owner)})
         waiting += len(topics)
         asked = topics[: max(budget - (len(ages) - stored) - unanswered, 0)]
         published = reader.oldest_published(owner, asked) if asked else {}

@@ -17,14 +17,14 @@ from pulsar_steward.model.topics import is_own_topic
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from pulsar_steward.admin.stored import StoredTopic
     from pulsar_steward.apply.live_reader import LiveReader
     from pulsar_steward.model.step import ChangeSetting
 
 YOUNG = timedelta(minutes=2)
-"""Age up to which a topic of an owned bundle may be loaded and absent from statistics: these are a minute old."""
+"""Age of a topic of an owned bundle up to which it may be loaded and absent from statistics: these are a minute old."""
 
 BUDGET_KEY = "policy key backlog_quota_remedy.most_topics_asked"
 
@@ -62,25 +62,30 @@ def unloaded_topics(
     return {name: each for name, each in stored.items() if each.subscriptions}
 
 
-def loss_unknown(
-    change: ChangeSetting, unloaded: Mapping[str, StoredTopic], owners: Mapping[str, Iterable[str]], now: datetime
-) -> Unknown | None:
-    """Nobody tells what topics that are not loaded lose by a quota that evicts; None: none of them can lose anything.
-
-    New topics of owned bundles are taken to be loaded, with nothing that is old or large enough to be evicted.
+def new_topics(
+    unloaded: Mapping[str, StoredTopic], owners: Mapping[str, Iterable[str]], now: datetime
+) -> dict[str, str]:
+    """New topics of owned bundles, by full name, with their owners: these have them loaded, or load them when asked.
 
     Args:
-        change: The quota.
         unloaded: The result of `unloaded_topics`.
         owners: Brokers that own a bundle of the namespace, with these bundles (``tenant/ns/range``).
         now: Current time, UTC.
     """
-    owned = [BundleRange.parse(bundle.rpartition("/")[2]) for bundles in owners.values() for bundle in bundles]
-    unloaded = {
-        name: each
-        for name, each in unloaded.items()
-        if not (_is_young(each, now) and any(position_of(name) in bundle for bundle in owned))
-    }
+    owned = [
+        (BundleRange.parse(bundle.rpartition("/")[2]), owner) for owner, bundles in owners.items() for bundle in bundles
+    ]
+    young = {name: position_of(name) for name, each in unloaded.items() if _is_young(each, now)}
+    return {name: owner for name, position in young.items() for bundle, owner in owned if position in bundle}
+
+
+def loss_unknown(change: ChangeSetting, unloaded: Collection[str]) -> Unknown | None:
+    """Nobody tells what topics that are not loaded lose by a quota that evicts; None: there are none.
+
+    Args:
+        change: The quota.
+        unloaded: Those of the topics in no statistics that are not new.
+    """
     if not unloaded:
         return None
     return Unknown(
