@@ -107,6 +107,7 @@ def test_brokers_hold_a_system_topic_to_no_quota(lab: Lab, hands_with: Callable[
     """A bundle whose `__change_events` is over its quota is moved, and settings of its topics are written as before."""
     hands = hands_with()
     with plot(lab, "events", 1) as here:
+        here.subscription(here.topic())
         here.admin.set_quota(here.namespace, SIZE, 1, EXCEPTION)
         here.admin.set_policy(here.topic(), "maxProducers", 50)
         events = f"persistent://{here.namespace}/__change_events"
