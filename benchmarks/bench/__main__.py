@@ -24,6 +24,7 @@ import psutil
 import pyspark
 from rich.console import Console
 
+from benchmarks import machine_speed
 from benchmarks.bench.document import Measurements, markdown
 from benchmarks.bench.failover import TOPICS, Failover, failovers
 from benchmarks.bench.figures import Figures
@@ -192,7 +193,8 @@ def simulated(partitions: int, brokers: int) -> Iterator[list[str]]:
 
 
 def _machine() -> str:
-    return f"{os.cpu_count()} cores, {psutil.virtual_memory().total / (1 << 30):.0f} GiB"
+    memory = psutil.virtual_memory().total / (1 << 30)
+    return f"{os.cpu_count()} cores, {memory:.0f} GiB, a fixed piece of work in {machine_speed.seconds(1):.1f} s"
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ class Measurements:
         failovers: Real brokers that were lost, with few topics first.
         profile: Functions by their own time, of reading one broker's documents.
         date: ISO.
-        machine: Cores and memory, in words.
+        machine: Cores, memory and the speed of one core, in words.
         versions: Of what took part, by name.
     """
 
@@ -62,7 +62,8 @@ def markdown(bench: Measurements) -> str:
         "Written by `make bench`, of one commit on one machine: the simulated cluster runs beside what is measured, on",
         "the same cores. Each figure is the median of three. Times begin when Spark has started, of a checkup when it",
         "is called; processor time is that of all processes that were measured, the cluster's not included; memory is",
-        "the most that the largest process ever held.",
+        "the most that the largest process ever held. A machine is quicker on one day than on another: floors, and the",
+        "fixed piece of work of `python -m benchmarks.machine_speed`, tell that from a change of the code.",
         "",
         f"{bench.date}, {bench.machine}, {versions}.",
         "",
