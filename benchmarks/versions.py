@@ -24,6 +24,7 @@ from rich.console import Console
 from benchmarks.chaos.ground import NAMESPACES, TOPICS, Ground
 from benchmarks.chaos.plans import BATCH, plan_of
 from benchmarks.chaos.running import RUN
+from benchmarks.observing import settings_of
 from benchmarks.processes import ROOT
 from benchmarks.telling import sayer
 from lab.cluster import running_lab
@@ -35,6 +36,7 @@ from pulsar_steward.apply.context import LedgerContext
 from pulsar_steward.apply.execute import carry_out
 from pulsar_steward.apply.halting import StopSwitch
 from pulsar_steward.apply.journal import Journal
+from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.apply.verify import verify
 from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import StewardError
@@ -197,7 +199,7 @@ def _operations(ground: Ground, home: Path) -> Iterator[tuple[str, str, str]]:
         for number, change in enumerate(_changes(ground)):
             operation = kind_of(change).operation
             result, reason = _applied(ground, engine, change, f"{CLUSTER}-{number}")
-            if result == DONE and (back := _inverse(change)):
+            if result == DONE and (back := _inverse(ground, change)):
                 result, reason = _applied(ground, engine, back, f"{CLUSTER}-{number}-back")
                 reason = reason and f"the way back: {reason}"
             yield str(operation), result, reason
@@ -232,10 +234,11 @@ def _split_in_the_middle(ground: Ground, namespace: str) -> Change:
     return SplitBundle(namespace=namespace, bundle=bundle, owner=owner, algorithm=BY_TOPIC_COUNT, halves=halves)
 
 
-def _inverse(change: Change) -> Change | None:
+def _inverse(ground: Ground, change: Change) -> Change | None:
     match change:
         case ChangeSetting():
-            return change.inverse
+            with LiveReader(settings_of(ground.lab, _policy(ground.lab.state.spec.pulsar_version))) as look:
+                return msgspec.structs.replace(change.inverse, inherited=look.inherited(change))
         case UnloadBundle(source=source, target=target):
             return msgspec.structs.replace(change, source=target, target=source)
         case _:

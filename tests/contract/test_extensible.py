@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 import httpx
@@ -79,11 +80,19 @@ def test_the_load_manager_is_told(reader: Reader) -> None:
 
 
 def test_brokers_own_the_namespaces_in_which_they_watch_themselves(api: Api) -> None:
-    """Each broker owns a heartbeat and an SLA monitor namespace, in some versions with the cluster's name."""
+    """Each broker owns a heartbeat and an SLA monitor namespace, in some versions with the cluster's name.
+
+    A broker that has just started takes them one after the other.
+    """
     for at, broker in enumerate(api.ids):
-        owned = api.get(f"/admin/v2/brokers/local/{broker}/ownedNamespaces", at)
-        watched = {each.rpartition("/")[0] for each in owned if re.match(HEARTBEAT, each.rpartition("/")[0])}
-        assert {each.replace("/local/", "/") for each in watched} == {f"pulsar/{broker}", f"sla-monitor/{broker}"}
+        wait_until(partial(_watches_itself, api, at), f"{broker} owns both", 30, 0.5)
+
+
+def _watches_itself(api: Api, at: int) -> bool:
+    owned = api.get(f"/admin/v2/brokers/local/{api.ids[at]}/ownedNamespaces", at)
+    namespaces = (each.rpartition("/")[0] for each in owned)
+    watched = {each.replace("/local/", "/") for each in namespaces if re.match(HEARTBEAT, each)}
+    return watched == {f"pulsar/{api.ids[at]}", f"sla-monitor/{api.ids[at]}"}
 
 
 def test_there_is_no_load_report(api: Api) -> None:
