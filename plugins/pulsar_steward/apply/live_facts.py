@@ -30,13 +30,13 @@ from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.step import present_owner
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from datetime import datetime
 
     from pulsar_steward.admin.stored import StoredTopic
     from pulsar_steward.apply.live_reader import LiveReader
     from pulsar_steward.apply.whole_look import WholeLook
-    from pulsar_steward.facts.backlogs import BacklogAges
+    from pulsar_steward.facts.backlogs import Backlog, BacklogAges
     from pulsar_steward.facts.load_manager import AntiAffinityGroup, BrokerUsage, LoadManager
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.model.cluster import ClusterIdentity
@@ -269,7 +269,7 @@ class LiveFacts(ClusterFacts):
         if isinstance(unloaded, Unknown):
             return unloaded
         largest = live_topics.largest_backlog(self._reader, change, self._owners(change.namespace))
-        new = (each.bytes for each in live_topics.new_backlogs(self._reader, self._new(change, unloaded)))
+        new = (each.bytes for each in self._new_backlogs(change))
         return max(largest, *(each.least_backlog_bytes for each in unloaded.values()), *new, 0)
 
     @once
@@ -281,11 +281,10 @@ class LiveFacts(ClusterFacts):
         unloaded = self._unloaded(change)
         if isinstance(unloaded, Unknown):
             return unloaded
-        new = self._new(change, unloaded)
-        if unknown := unloaded_topics.loss_unknown(change, unloaded.keys() - new):
+        if unknown := unloaded_topics.loss_unknown(change, unloaded.keys() - self._new_topics(change)):
             return unknown
         backlogs = live_topics.backlogs(self._reader, change, self._owners(change.namespace))
-        return loss_of([*backlogs, *live_topics.new_backlogs(self._reader, new)], quota.limit_bytes)
+        return loss_of([*backlogs, *self._new_backlogs(change)], quota.limit_bytes)
 
     @once
     def backlog_ages(self, change: ChangeSetting) -> BacklogAges | Unknown:
@@ -299,7 +298,7 @@ class LiveFacts(ClusterFacts):
         owners = self._owners(change.namespace)
         quota = change.after_in_force
         evicts = isinstance(quota, BacklogQuota) and quota.policy is QuotaPolicy.EVICT
-        new = self._new(change, unloaded)
+        new = self._new_topics(change)
         if evicts and (unknown := unloaded_topics.loss_unknown(change, unloaded.keys() - new)):
             return unknown
         budget = self._policy.backlog_quota_remedy.most_topics_asked
@@ -356,9 +355,18 @@ class LiveFacts(ClusterFacts):
         budget = self._policy.backlog_quota_remedy.most_topics_asked
         return unloaded_topics.unloaded_topics(self._reader, change, self._owners(change.namespace), budget)
 
-    def _new(self, change: ChangeSetting, unloaded: Mapping[str, StoredTopic]) -> dict[str, str]:
-        """Those of them that are new, in an owned bundle; with the owner."""
+    @once
+    def _new_topics(self, change: ChangeSetting) -> dict[str, str]:
+        """Those of them that are new, in an owned bundle, with the owner; none where they are not known."""
+        unloaded = self._unloaded(change)
+        if isinstance(unloaded, Unknown):
+            return {}
         return unloaded_topics.new_topics(unloaded, self._owners(change.namespace), self._now)
+
+    @once
+    def _new_backlogs(self, change: ChangeSetting) -> list[Backlog]:
+        """Their backlogs, which several guards ask for."""
+        return live_topics.new_backlogs(self._reader, self._new_topics(change))
 
     @once
     def _owners(self, namespace: str) -> dict[str, frozenset[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from pulsar_steward.admin import paths
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.model.setting import Setting, SettingName
     from pulsar_steward.model.step import ChangeSetting, DeleteSubscription
+
+T = TypeVar("T")
 
 STATISTICS_SECONDS = 60
 """Time for which a broker's statistics are kept: it refreshes them no more often itself."""
@@ -344,12 +346,7 @@ class LiveReader(Closing):
 
     def details_of(self, broker: str, topics: Iterable[str]) -> dict[str, TopicDetail]:
         """The same of several topics; one that was deleted in the meantime is left out."""
-        found: dict[str, TopicDetail] = {}
-        with OwnerReader(self._settings, broker) as owner:
-            for topic in topics:
-                with suppress(NotFound):
-                    found[topic] = owner.statistics(topic)
-        return found
+        return self._of_each(broker, topics, OwnerReader.statistics)
 
     def oldest_published(self, broker: str, topics: Iterable[str]) -> dict[str, int | None]:
         """Publish time of the oldest message in each topic's backlog, in milliseconds since the epoch; None: not known.
@@ -357,11 +354,14 @@ class LiveReader(Closing):
         0: the backlog is empty. Read from a broker that owns the topics, as another one would load them; a topic that
         was deleted in the meantime is left out.
         """
-        found: dict[str, int | None] = {}
+        return self._of_each(broker, topics, OwnerReader.oldest_published_milliseconds)
+
+    def _of_each(self, broker: str, topics: Iterable[str], read: Callable[[OwnerReader, str], T]) -> dict[str, T]:
+        found: dict[str, T] = {}
         with OwnerReader(self._settings, broker) as owner:
             for topic in topics:
                 with suppress(NotFound):
-                    found[topic] = owner.oldest_published_milliseconds(topic)
+                    found[topic] = read(owner, topic)
         return found
 
     def coordinator_states(self, broker: str, numbers: Collection[int]) -> dict[int, str]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from pulsar_steward.admin.metrics import Sample
+    from pulsar_steward.admin.owner import TopicDetail
     from pulsar_steward.admin.statistics import TopicStatistics
     from pulsar_steward.apply.live_reader import LiveReader
     from pulsar_steward.facts.backlogs import BacklogAges
@@ -103,11 +104,7 @@ def backlogs(reader: LiveReader, change: ChangeSetting, owners: Iterable[str]) -
         AdminError: If an owner cannot be read.
     """
     return [
-        Backlog(
-            topic=name,
-            bytes=topic.backlog_size,
-            messages=tuple(each.msg_backlog for each in topic.subscriptions.values()),
-        )
+        _backlog(name, topic)
         for owner in owners
         for name, topic in backlogged(reader.statistics(owner), change.namespace, owner, topic=change.topic).items()
     ]
@@ -124,11 +121,7 @@ def new_backlogs(reader: LiveReader, new: Mapping[str, str]) -> list[Backlog]:
         AdminError: If an owner cannot be read.
     """
     return [
-        Backlog(
-            topic=name,
-            bytes=each.backlog_size,
-            messages=tuple(subscription.msg_backlog for subscription in each.subscriptions.values()),
-        )
+        _backlog(name, each)
         for owner in sorted(set(new.values()))
         for name, each in reader.details_of(owner, sorted(name for name in new if new[name] == owner)).items()
     ]
@@ -206,6 +199,11 @@ def consumers_beside(reader: LiveReader, change: DeleteSubscription, owners: Ite
         for name, topic in topics
         if name != change.topic and change.subscription in topic.subscriptions
     )
+
+
+def _backlog(name: str, topic: TopicStatistics | TopicDetail) -> Backlog:
+    messages = tuple(each.msg_backlog for each in topic.subscriptions.values())
+    return Backlog(topic=name, bytes=topic.backlog_size, messages=messages)
 
 
 def _aged(published: dict[str, int | None], ahead_milliseconds: int | None) -> dict[str, TopicAge]:
