@@ -32,6 +32,7 @@ from lab.errors import AdminCallError, LabError
 from lab.faults.real.operator import operator_of
 from lab.model import CLUSTER, VERSIONS
 from pulsar_steward.admin.settings import AdminSettings
+from pulsar_steward.apply.applied import what_was_done
 from pulsar_steward.apply.context import LedgerContext
 from pulsar_steward.apply.execute import carry_out
 from pulsar_steward.apply.halting import StopSwitch
@@ -48,7 +49,7 @@ from pulsar_steward.model.bundles import BY_TOPIC_COUNT, BundleRange
 from pulsar_steward.model.finding import Outlook
 from pulsar_steward.model.pulsar_versions import Operation
 from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, QuotaPolicy, Retention, SettingName, TimeToLive
-from pulsar_steward.model.step import ChangeSetting, SplitBundle, UnloadBundle
+from pulsar_steward.model.step import ChangeSetting, SplitBundle
 from pulsar_steward.model.units import DAY, GIB
 from pulsar_steward.orchestration.approval_response import APPROVE, COMMENT, LOSS, STEPS, ApprovalQuestion, interpret
 from pulsar_steward.policy.schema import Policy
@@ -199,7 +200,7 @@ def _operations(ground: Ground, home: Path) -> Iterator[tuple[str, str, str]]:
         for number, change in enumerate(_changes(ground)):
             operation = kind_of(change).operation
             result, reason = _applied(ground, engine, change, f"{CLUSTER}-{number}")
-            if result == DONE and (back := _inverse(ground, change)):
+            if result == DONE and (back := _inverse(ground, engine, f"{CLUSTER}-{number}")):
                 result, reason = _applied(ground, engine, back, f"{CLUSTER}-{number}-back")
                 reason = reason and f"the way back: {reason}"
             yield str(operation), result, reason
@@ -234,15 +235,16 @@ def _split_in_the_middle(ground: Ground, namespace: str) -> Change:
     return SplitBundle(namespace=namespace, bundle=bundle, owner=owner, algorithm=BY_TOPIC_COUNT, halves=halves)
 
 
-def _inverse(ground: Ground, change: Change) -> Change | None:
-    match change:
-        case ChangeSetting():
-            with LiveReader(settings_of(ground.lab, _policy(ground.lab.state.spec.pulsar_version))) as look:
-                return msgspec.structs.replace(change.inverse, inherited=look.inherited(change))
-        case UnloadBundle(source=source, target=target):
-            return msgspec.structs.replace(change, source=target, target=source)
-        case _:
-            return None
+def _inverse(ground: Ground, engine: Engine, name: str) -> Change | None:
+    """The change that takes back what was done under this name, as a rollback makes it; None: nothing can."""
+    ledger = LedgerReader(engine)
+    (row,) = ledger.carried_out(name)
+    (done,) = what_was_done(ledger, row.plan_id, row.batch_id).done
+    kind = kind_of(done.change)
+    if not kind.undoable:
+        return None
+    with LiveReader(settings_of(ground.lab, _policy(ground.lab.state.spec.pulsar_version))) as look:
+        return kind.inverse(kind.recorded(done.former), look).change
 
 
 def _applied(ground: Ground, engine: Engine, change: Change, name: str) -> tuple[str, str]:
