@@ -20,6 +20,8 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
 JAVA = if [ -x $(VENV)/java/bin/java ]; then \
 	export JAVA_HOME="$(CURDIR)/$(VENV)/java" PATH="$(CURDIR)/$(VENV)/java/bin:$$PATH"; fi;
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Empty: every process that a test starts, each task of Airflow among them, would compile the library again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help
 help: ## What can be made

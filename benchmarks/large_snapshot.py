@@ -264,14 +264,13 @@ _BUNDLES = f"""
 _CLIENTS = f"""
     select topic, namespace, subscription, concat('consumer-', i) as consumer,
         concat('192.0.2.', {scattered("address", 254)}, ':', 1024 + {scattered("port", 60_000)}) as address,
-        '2026-01-31T11:00:00Z' as connected_since, unacked_messages, 10 as available_permits, false as blocked,
-        'Pulsar-Java-v4.0.7' as client_version
+        '2026-01-31T11:00:00Z' as connected_since, unacked_messages, 10 as available_permits, false as blocked
     from subscriptions where i % 4 = 0
 """  # noqa: S608 - as above
 
 _DRILLED = f"""
     select topic, namespace, subscription, 0 as delayed_messages, i % 3600 as oldest_backlog_age_seconds,
-        1000 as ack_state_bytes, i % 7 as ack_hole_ranges, 10737418240 as quota_limit_bytes,
+        1000 as ack_state_bytes, 10737418240 as quota_limit_bytes,
         '{{}}' as topic_quota_json, '{{}}' as topic_retention_json, 3 as ledgers, '[]' as cursor_properties_json
     from subscriptions where i < {DRILLED_TOPICS} order by topic, subscription
 """  # noqa: S608 - as above

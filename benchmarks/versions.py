@@ -51,7 +51,8 @@ from pulsar_steward.model.pulsar_versions import Operation
 from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, QuotaPolicy, Retention, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, SplitBundle
 from pulsar_steward.model.units import DAY, GIB
-from pulsar_steward.orchestration.approval_response import APPROVE, COMMENT, LOSS, STEPS, ApprovalQuestion, interpret
+from pulsar_steward.orchestration.approval_response import ApprovalQuestion, interpret
+from pulsar_steward.orchestration.question_form import APPROVE, COMMENT, LOSS, QUESTION, STEPS
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.document import Checkup
 
@@ -253,7 +254,7 @@ def _applied(ground: Ground, engine: Engine, change: Change, name: str) -> tuple
     policy = _policy(ground.lab.state.spec.pulsar_version)
     plan = plan_of(name, [change], now, ground.identity(), policy)
     writer.record_plan(plan, now, policy=policy)
-    writer.record_request(plan, BATCH, RUN, now, origin=Origin.SCHEDULE, policy=policy)
+    writer.record_request(plan, BATCH, RUN, now, origin=Origin.SCHEDULE, policy=policy, asked_digest=plan.digest)
     writer.record_answer(interpret(_yes(plan, now), _question(plan), policy.approval, now))
     context = LedgerContext(
         cluster=plan.cluster,
@@ -286,13 +287,18 @@ def _policy(version: str) -> Policy:
 
 
 def _question(plan: Plan) -> ApprovalQuestion:
-    return ApprovalQuestion(plan=plan, batch_id=BATCH, run=RUN, origin=Origin.SCHEDULE)
+    return ApprovalQuestion(plan=plan, batch_id=BATCH, run=RUN, origin=Origin.SCHEDULE, asked_digest=plan.digest)
 
 
 def _yes(plan: Plan, now: datetime) -> dict[str, object]:
     return {
         "chosen_options": [APPROVE],
-        "params_input": {STEPS: [step.step_id for step in plan.batch(BATCH).steps], COMMENT: "", LOSS: True},
+        "params_input": {
+            QUESTION: plan.digest,
+            STEPS: [step.step_id for step in plan.batch(BATCH).steps],
+            COMMENT: "",
+            LOSS: True,
+        },
         "responded_at": now - timedelta(seconds=1),
         "responded_by_user": {"id": "1", "name": "operator"},
         "timedout": False,

@@ -8,7 +8,7 @@ import pulsar_steward.orchestration  # noqa: F401 - refuses an Airflow that lack
 
 # isort: split
 from airflow.providers.common.compat.sdk import AirflowSkipException
-from airflow.sdk import dag, task
+from airflow.sdk import dag, get_current_context, task
 
 from pulsar_steward.orchestration.wiring import TELLING
 
@@ -31,8 +31,9 @@ def pulsar_notify() -> None:
     def notify() -> str:
         """Queues and sends messages; skipped where no policy names a recipient."""
         from pulsar_steward.orchestration import notifying  # noqa: PLC0415 - keeps parsing this file light
+        from pulsar_steward.orchestration.run_states import RunStates  # noqa: PLC0415 - as above
 
-        done = notifying.notify()
+        done = notifying.notify(RunStates(get_current_context()["ti"]))
         if done is None:
             raise AirflowSkipException("no policy names a recipient of messages: nothing is sent")
         return done

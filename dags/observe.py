@@ -1,4 +1,4 @@
-"""``pulsar_observe``: observe (collect, then diagnose, in one Spark application) → plan, where it asks something new.
+"""``pulsar_observe``: observe (collect, then diagnose, in one Spark application) → plan, where somebody is to be asked.
 
 A try after collecting was done only diagnoses what is there.
 """
@@ -58,14 +58,17 @@ def pulsar_observe() -> None:
 
     @task(outlets=[PLAN], execution_timeout=LOOKING)
     def plan(snapshot: dict[str, str]) -> Any:
-        """Plans the snapshot; skipped where there is nothing new to ask."""
+        """Plans the snapshot; skipped where nobody has to be asked."""
         from pulsar_steward.orchestration import observing  # noqa: PLC0415 - keeps parsing this file light
+        from pulsar_steward.orchestration.run_states import RunStates  # noqa: PLC0415 - as above
 
-        run_id = get_current_context()["run_id"]
-        planned = observing.plan_snapshot(snapshot["cluster"], snapshot["snapshot"], f"pulsar_observe/{run_id}")
-        if planned.plan_id is None:
+        context = get_current_context()
+        run, runs = f"pulsar_observe/{context['run_id']}", RunStates(context["ti"])
+        planned = observing.plan_snapshot(snapshot["cluster"], snapshot["snapshot"], run, runs)
+        if not planned.plan_ids:
             raise AirflowSkipException(planned.reason)
-        yield Metadata(PLAN, {"cluster": snapshot["cluster"], "plan_id": planned.plan_id})
+        # One event for all: a second one of a task would take the place of the first.
+        yield Metadata(PLAN, {"cluster": snapshot["cluster"], "plan_ids": list(planned.plan_ids)})
 
     prepared = prepare()
     prepared >> observe >> plan(prepared)  # type: ignore[arg-type]  # an XComArg stands for its value

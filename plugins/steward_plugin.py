@@ -53,7 +53,8 @@ def pages() -> FastAPI:
     from airflow.api_fastapi.core_api.security import requires_access_dag  # noqa: PLC0415 - see LazyPages
 
     from pulsar_steward.ledger.reading import open_to_read  # noqa: PLC0415 - see LazyPages
-    from pulsar_steward.orchestration import connections, home  # noqa: PLC0415 - see LazyPages
+    from pulsar_steward.orchestration import connections, dag_states, home  # noqa: PLC0415 - see LazyPages
+    from pulsar_steward.orchestration.halt_variable import halted_by_variable  # noqa: PLC0415 - see LazyPages
     from pulsar_steward.orchestration.ledger_heads import LedgerHeads  # noqa: PLC0415 - see LazyPages
     from pulsar_steward.pages.app import make_app  # noqa: PLC0415 - see LazyPages
     from pulsar_steward.pages.sources import Sources  # noqa: PLC0415 - see LazyPages
@@ -63,6 +64,8 @@ def pages() -> FastAPI:
         snapshots=home.snapshots_uri(),
         clock=home.now,
         noted=lambda: LedgerHeads(connections.ledger_url()).noted(),
+        halted_elsewhere=lambda cluster: halted_by_variable(cluster, sources.ledger.clusters),
+        asking_is_paused=dag_states.asking_is_paused,
     )
     may_look = requires_access_dag("GET", DagAccessEntity.RUN, param_dag_id=SHOWN_TO_READERS_OF)
     return make_app(sources, may_look)

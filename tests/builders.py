@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pulsar_steward.facts.backlogs import BacklogAges
+from pulsar_steward.facts.backlogs import Backlog, BacklogAges
 from pulsar_steward.facts.load_manager import (
     MANAGER_UNKNOWN,
     THROUGHPUT_UNKNOWN,
@@ -21,6 +21,7 @@ from pulsar_steward.facts.load_manager import (
     BrokerUsage,
     LoadManager,
 )
+from pulsar_steward.facts.losses import Taken
 from pulsar_steward.facts.risks import MoveRisks
 from pulsar_steward.facts.unknown import (
     CLOCKS_UNKNOWN,
@@ -32,12 +33,11 @@ from pulsar_steward.facts.unknown import (
     delayed_unknown,
     loss_unknown,
 )
-from pulsar_steward.ledger.rows import Grant, Outcome, StepOutcome
+from pulsar_steward.ledger.rows import ApprovedPart, Grant, Outcome, StepOutcome
 from pulsar_steward.ledger.write import IntendedCall
 from pulsar_steward.model.bundles import FULL_RANGE, TC_NAMESPACE, BundleRange, position_of, range_holding, tc_topic
-from pulsar_steward.model.cluster import ClusterIdentity
+from pulsar_steward.model.cluster import ClusterIdentity, NamedCluster
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.plan import Batch, Plan
 from pulsar_steward.model.setting import Setting
 from pulsar_steward.model.step import (
@@ -51,7 +51,7 @@ from pulsar_steward.model.step import (
     Touched,
     UnloadBundle,
 )
-from pulsar_steward.model.subscription import SubscriptionState
+from pulsar_steward.model.subscription import Cursor, SubscriptionState
 from pulsar_steward.planners.planning_facts import BrokerFact, PlanningFacts, TcBundle
 from pulsar_steward.policy.schema import Policy
 
@@ -61,9 +61,14 @@ if TYPE_CHECKING:
     from pulsar_steward.ledger.rows import Answer
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+ASKED_DIGEST = "a5" * 32
+"""Digest of a question as it was shown, where no test looks at what was."""
 """When every snapshot of the tests was taken."""
 
 CLUSTER = "east"
+NAMED = NamedCluster(CLUSTER)
+"""The same, whichever Pulsar cluster it was seen to lead to last."""
+
 SNAPSHOT = "east-20260301T120000Z"
 BUNDLE = "0x00000000_0x10000000"
 TOUCHED = Touched(producers=1, consumers=2, topics=3, coordinators=3)
@@ -245,14 +250,15 @@ def an_intended_call(
 ) -> IntendedCall:
     """A call that is about to be made under an answer."""
     grant = Grant(
-        cluster=plan.cluster,
+        cluster=plan.named_cluster,
         plan_id=plan.plan_id,
         batch_id=answer.batch_id,
         run=answer.run,
         answer_ids=(answer_id,),
         expires_at=answer.expires_at or answer.answered_at + timedelta(hours=1),
     )
-    return IntendedCall(grant=grant, step=step, before=before or {}, clients=clients)
+    part = ApprovedPart(step_ids=(step.step_id,), contents=frozenset())
+    return IntendedCall(grant=grant, part=part, step=step, before=before or {}, clients=clients)
 
 
 class FactAnswers(msgspec.Struct, frozen=True, kw_only=True):
@@ -290,7 +296,7 @@ class FactAnswers(msgspec.Struct, frozen=True, kw_only=True):
     setting: Setting | None = None
     inherited: Setting | msgspec.UnsetType | None = msgspec.UNSET
     largest_backlog: int | None = None
-    eviction_loss: Loss | None = None
+    taken: Taken | None = None
     backlog_ages: BacklogAges | None = None
     retained_seconds: int | None = None
     delayed_messages: int | None = None
@@ -406,14 +412,14 @@ class MadeUpFacts:
         told = change.inherited if isinstance(self._told.inherited, msgspec.UnsetType) else self._told.inherited
         return None if isinstance(told, msgspec.UnsetType) else told
 
-    def largest_backlog(self, change: ChangeSetting) -> int | Unknown:
-        """Returns the given size of the largest backlog, or that it is unknown."""
+    def largest_backlog(self, change: ChangeSetting) -> Backlog | Unknown:
+        """Returns a backlog of the given size, or that it is unknown."""
         told = self._told.largest_backlog
-        return backlogs_unknown(change) if told is None else told
+        return backlogs_unknown(change) if told is None else Backlog(topic=change.holder, bytes=told)
 
-    def eviction_loss(self, change: ChangeSetting) -> Loss | Unknown:
-        """Returns the given loss by eviction, or that it is unknown."""
-        return self._told.eviction_loss or loss_unknown(change)
+    def taken(self, change: ChangeSetting) -> Taken | Unknown:
+        """Returns what is deleted, as given, or that it is unknown."""
+        return self._told.taken or loss_unknown(change)
 
     def backlog_ages(self, change: ChangeSetting) -> BacklogAges | Unknown:
         """Returns the given ages of backlogs, or that they are unknown."""
@@ -449,6 +455,16 @@ class MadeUpFacts:
 
 Seen = tuple[MadeUpFacts, Policy]
 """What a guard is given besides the step."""
+
+
+CURSOR = Cursor(created=datetime(2026, 1, 2, 3, 4, 5, 600_000, UTC), position="1:-1", written="-1:-1")
+"""Identity that the simulator gives to a subscription with the largest backlog of its topic."""
+
+
+def a_deletion(topic: str, subscription: str = "audit", cursor: Cursor = CURSOR, stay: int = 0) -> DeleteSubscription:
+    """The deletion of a subscription of a topic, by its full name, after which so many others are said to stay."""
+    namespace = "/".join(topic.partition("://")[2].split("/")[:2])
+    return DeleteSubscription(namespace=namespace, topic=topic, subscription=subscription, cursor=cursor, stay=stay)
 
 
 def a_look(policy: Policy | None = None, **told: Any) -> Seen:

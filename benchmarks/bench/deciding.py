@@ -15,9 +15,10 @@ from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.plan import Batch, Plan
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, GuardResult, Step, Touched
-from pulsar_steward.orchestration.approval_response import APPROVE, LEFT_OUT, LOSS, STEPS, ApprovalQuestion, interpret
+from pulsar_steward.orchestration.approval_response import ApprovalQuestion, interpret
 from pulsar_steward.orchestration.grouping import grouped
 from pulsar_steward.orchestration.publish import SnapshotView
+from pulsar_steward.orchestration.question_form import APPROVE, LEFT_OUT, LOSS, QUESTION, STEPS
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.approval import body, labels
 
@@ -39,9 +40,14 @@ def decided(by: str) -> Figures:
     plan = grouped(made, SnapshotView.COMPLETE, (), (), (), policy)
     characters = 0
     for batch in plan.batches:
-        asked = ApprovalQuestion(plan=plan, batch_id=batch.batch_id, run="bench/bench/0")
+        asked = ApprovalQuestion(plan=plan, batch_id=batch.batch_id, run="bench/bench/0", asked_digest=plan.digest)
         characters += len(body(plan, batch, policy)) + sum(map(len, labels(batch).values()))
-        form = {STEPS: [step.step_id for step in batch.steps], LEFT_OUT: [], LOSS: True}
+        form = {
+            QUESTION: plan.digest,
+            STEPS: [step.step_id for step in batch.steps],
+            LEFT_OUT: [],
+            LOSS: True,
+        }
         event = {
             "chosen_options": [APPROVE],
             "params_input": form,

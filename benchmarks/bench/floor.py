@@ -40,8 +40,8 @@ def fetched(task: tuple[str, str]) -> int:
         "consumers": pa.array([each.consumer_count for each in figures]),
         "rate_in": pa.array([each.msg_rate_in for each in figures]),
         "rate_out": pa.array([each.msg_rate_out for each in figures]),
-        "storage": pa.array([each.storage_size for each in figures]),
-        "backlog": pa.array([each.backlog_size for each in figures]),
+        "storage": pa.array([each.storage_size or 0 for each in figures]),
+        "backlog": pa.array([each.backlog_size or 0 for each in figures]),
     }
     pq.write_table(pa.table(columns), Path(out) / f"{url.rpartition(':')[2]}.parquet", compression="zstd")
     return len(names)

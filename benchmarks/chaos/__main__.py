@@ -23,6 +23,7 @@ from benchmarks.chaos.detour import Detour
 from benchmarks.chaos.document import Chaos, markdown
 from benchmarks.chaos.faults import FAULTS, Scenario, at_each_line, scenarios
 from benchmarks.chaos.ground import Ground
+from benchmarks.chaos.holdings import SMALL_LEDGERS, holdings
 from benchmarks.chaos.running import ChaosRun, Servers
 from benchmarks.telling import sayer, versions
 from lab.bookie import ADMIN_API
@@ -100,12 +101,13 @@ def run_all(
     if folder is None:
         raise PrerequisiteMissingError("PostgreSQL is needed: install its package, such as Debian's `postgresql`")
     with ExitStack() as open_parts:
-        brokers, bookie = dict(COMMON_SETTINGS), ADMIN_API
+        brokers, bookie = dict(COMMON_SETTINGS) | SMALL_LEDGERS, ADMIN_API
         lab = open_parts.enter_context(running_lab("chaos", home=home, broker_settings=brokers, bookie_settings=bookie))
         postgres, program = open_parts.enter_context(restartable_postgres(folder))
         detour = Detour()
         open_parts.callback(detour.close)
-        ground, servers = Ground(lab), Servers(home, folder, postgres, program)
+        ground = Ground(lab, open_parts.enter_context(holdings(lab)))
+        servers = Servers(home, folder, postgres, program)
         ground.heal()
         for place, scenario in enumerate(chosen, start=1):
             verdict = ChaosRun(scenario, ground, detour, servers).judged()

@@ -82,6 +82,7 @@ def markdown(chaos: Chaos) -> str:
         "- what was rejected, expired, superseded, tampered with or never asked has no call and no intent;",
         "- no setting, bundle or owner and no number of coordinators is other than before unless somebody intended it;",
         "- no subscription is gone unless somebody intended it, and those that stay have read nothing;",
+        "- an archive that no broker has loaded, and what was never replicated, are as large as before;",
         "- what is recorded as done is what the cluster shows;",
         "- the ledger verifies, or, where it was tampered with, says so;",
         "- every worker ends in an outcome or an error of Steward's own, and the next observation works.",

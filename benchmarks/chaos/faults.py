@@ -17,10 +17,18 @@ OUTSIDE = "http://192.0.2.7:8080/admin/v2/namespaces"
 
 Kind = Literal[
     "none", "request", "cluster", "worker", "stopped", "database", "clock", "tampering", "trigger", "two", "halt",
-    "policy", "repointed",
+    "policy", "repointed", "identity", "losing", "cleared",
 ]  # fmt: skip
 Answered = Literal[
-    "approved", "some steps", "rejected", "no answer", "malformed", "expired", "superseded", "never asked"
+    "approved",
+    "some steps",
+    "rejected",
+    "no answer",
+    "malformed",
+    "another text",
+    "expired",
+    "superseded",
+    "never asked",
 ]
 
 
@@ -76,7 +84,13 @@ FAULTS: tuple[Fault, ...] = (
     Fault("cluster repointed", "repointed", 6, "another cluster answers than the one that the plan is for"),
     Fault("two workers of a run", "two", 8, "a worker that was given up, and the one that took over, at once"),
     Fault("two runs of a plan", "two", 6, "two runs that were both answered act on the same plan at once"),
+    Fault("two names", "two", 6, "two runs act at once, by two names of the same brokers"),
+    Fault("subscription made anew", "identity", 6, "what is to be deleted is made anew after the answer, or is reset"),
+    Fault("unloaded archive", "losing", 6, "a step lowers the retention of an archive that no broker has loaded"),
+    Fault("replicator behind", "losing", 6, "a step evicts by a quota what was never replicated"),
+    Fault("task cleared", "cleared", 6, "the task asks anew while it waits, and the text of before is answered"),
     Fault("halted", "halt", 6, "somebody says stop in the middle"),
+    Fault("halted by another name", "halt", 6, "the same, by another name of the same brokers"),
 )
 
 ANSWERS: tuple[tuple[Answered, int], ...] = (
@@ -85,12 +99,13 @@ ANSWERS: tuple[tuple[Answered, int], ...] = (
     ("rejected", 4),
     ("no answer", 3),
     ("malformed", 3),
+    ("another text", 3),
     ("expired", 4),
     ("superseded", 4),
     ("never asked", 2),
 )
 
-FORBIDDING = frozenset({"tampering", "trigger", "policy", "repointed"})
+FORBIDDING = frozenset({"tampering", "trigger", "policy", "repointed", "cleared"})
 """Kinds of faults after which nothing may be changed, whatever was answered."""
 
 POSTGRES_SHARE = 0.4
@@ -154,7 +169,7 @@ def at_each_line(lines: Sequence[Line], seed: int, first: int) -> list[Scenario]
 def _scenario(number: int, fault: Fault, draw: Random) -> Scenario:
     answers, weights = zip(*ANSWERS, strict=True)
     answer = draw.choices(answers, weights)[0]
-    if fault.kind in {*FORBIDDING, "two", "stopped"}:
+    if fault.kind in {*FORBIDDING, "two", "stopped", "losing"}:
         answer = "rejected" if fault.kind == "trigger" else "approved"
     postgres = fault.kind == "database" or draw.random() < POSTGRES_SHARE
     return Scenario(number, fault, answer, postgres, Random(draw.getrandbits(64)))  # noqa: S311 - as above

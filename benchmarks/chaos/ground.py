@@ -6,6 +6,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from benchmarks.chaos.holdings import ARCHIVED, REPLICATED
 from benchmarks.chaos.subscriptions import ABANDONED, IdleSubscriptions
 from lab.bookie import set_read_only
 from lab.errors import AdminCallError
@@ -14,6 +15,7 @@ from lab.placement import SYSTEM_NAMESPACE
 from lab.process import condition
 from lab.request_log import RequestLogs
 from lab.waiting import wait_until
+from pulsar_steward.admin.owner import OwnerReader, cursors_in
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.admin.statistics import bundles_in
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from random import Random
 
+    from benchmarks.chaos.holdings import Holdings
     from lab.cluster import Lab
     from pulsar_steward.model.setting import Setting
     from pulsar_steward.model.step import Change
@@ -54,6 +57,7 @@ class State:
         settings: Namespaces to what is set on them.
         coordinators: Number of transaction coordinators.
         entries: Topics and their subscriptions to the entries that these have not read.
+        held: Topics to the bytes or messages that nobody may delete.
     """
 
     owners: Mapping[str, str]
@@ -61,6 +65,7 @@ class State:
     settings: Mapping[str, Mapping[SettingName, Setting]]
     coordinators: int
     entries: Mapping[tuple[str, str], int]
+    held: Mapping[str, int]
 
     def bundles(self, namespace: str) -> list[str]:
         """A namespace's owned ranges."""
@@ -72,14 +77,16 @@ class Ground:
 
     Args:
         lab: Three brokers, running.
+        holdings: Topics of it that hold what nobody may delete; None: there are none.
 
     Attributes:
         logs: What brokers were asked to change from now on.
         subscriptions: Those of some topics, which nobody uses.
     """
 
-    def __init__(self, lab: Lab) -> None:
+    def __init__(self, lab: Lab, holdings: Holdings | None = None) -> None:
         self.lab = lab
+        self._holdings = holdings
         self.logs = RequestLogs(lab)
         for namespace in NAMESPACES:
             lab.make_topic(f"persistent://{namespace}/t-0", BUNDLES)
@@ -138,10 +145,12 @@ class Ground:
             if bundle.rpartition("/")[0] in {*NAMESPACES, SYSTEM_NAMESPACE}
         }
         with Reader(self.settings(Policy())) as reader:
-            settings = {namespace: reader.own_settings(namespace) for namespace in NAMESPACES}
+            watched = NAMESPACES if self._holdings is None else (*NAMESPACES, ARCHIVED, REPLICATED)
+            settings = {namespace: reader.own_settings(namespace) for namespace in watched}
         admin = operator_of(self.lab)
         ranges = {f"{name}/{bundle}" for name in (*NAMESPACES, SYSTEM_NAMESPACE) for bundle in admin.bundles(name)}
-        return State(owners, frozenset(ranges), settings, admin.coordinators(), self.subscriptions.entries())
+        entries, held = self.subscriptions.entries(), self._holdings.held() if self._holdings else {}
+        return State(owners, frozenset(ranges), settings, admin.coordinators(), entries, held)
 
     def identity(self) -> ClusterIdentity:
         """Which cluster it is, by what its brokers say."""
@@ -158,10 +167,10 @@ class Ground:
                     topics += sum(len(bundle.topics) for bundle in bundles_in(one.topic_statistics(), broker))
             return topics
 
-    def changes(self, random: Random, state: State) -> list[Change]:
-        """One to three changes that make sense now, of different things."""
-        made: list[Change] = []
-        namespaces = random.sample(NAMESPACES, 3)
+    def changes(self, random: Random, state: State, *, deletes: bool = False) -> list[Change]:
+        """One to three changes that make sense now, of different things; one more where one has to be a deletion."""
+        *namespaces, last = random.sample(NAMESPACES, 4)
+        made: list[Change] = [self._deletion(last, random, state)] if deletes else []
         for namespace in namespaces[: random.choice((1, 1, 2, 3))]:
             (kind,) = random.choices(list(KINDS), list(KINDS.values()))
             change = self.change(kind, namespace, random, state)
@@ -220,11 +229,15 @@ class Ground:
             after = Retention(minutes=random.randint(10_000, 100_000), megabytes=-1)
         return ChangeSetting(namespace=namespace, name=name, before=before, after=after)
 
-    @staticmethod
-    def _deletion(namespace: str, random: Random, state: State) -> DeleteSubscription:
+    def _deletion(self, namespace: str, random: Random, state: State) -> DeleteSubscription:
         inside = f"persistent://{namespace}/"
         topics = sorted(topic for topic, name in state.entries if name == ABANDONED and topic.startswith(inside))
-        return DeleteSubscription(namespace=namespace, topic=random.choice(topics), subscription=ABANDONED)
+        topic = random.choice(topics)
+        place = position_of(topic)
+        (bundle,) = (each for each in state.bundles(namespace) if place in BundleRange.parse(each))
+        with OwnerReader(self.settings(Policy()), state.owners[f"{namespace}/{bundle}"]) as owner:
+            cursor = cursors_in(owner.internals(topic), owner.stored(topic))[ABANDONED]
+        return DeleteSubscription(namespace=namespace, topic=topic, subscription=ABANDONED, cursor=cursor, stay=0)
 
     @staticmethod
     def _raise(state: State) -> RaiseCoordinators | None:

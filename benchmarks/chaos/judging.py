@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from benchmarks.chaos.ground import NAMESPACES
+from benchmarks.chaos.holdings import LOSING
 from lab.request_log import essence
 from pulsar_steward.apply.execute import MAX_ATTEMPTS
 from pulsar_steward.changes import kind_of
@@ -58,19 +58,31 @@ class Judged:
         return tuple(outcome for _, outcome in self.steps)
 
 
-def judged(run: ChaosRun, engine: Engine, plan: Plan, before: State, proof: Report | None) -> Judged:
-    """Holds a run to account, once the cluster is whole again."""
-    ledger, batch_id = LedgerReader(engine), plan.batches[0].batch_id
-    intents, outcomes = ledger.intents(plan.plan_id, batch_id), ledger.outcomes(plan.plan_id, batch_id)
+def judged(run: ChaosRun, engine: Engine, plans: Sequence[Plan], before: State, proof: Report | None) -> Judged:
+    """Holds a run to account, once the cluster is whole again.
+
+    Args:
+        run: The run.
+        engine: Its ledger.
+        plans: The plan that was answered, and the same by another name of the cluster if there was one.
+        before: State before the run.
+        proof: Report of the worker that read the cluster back.
+    """
+    ledger, batch_id = LedgerReader(engine), plans[0].batches[0].batch_id
+    found = [(plan, ledger.intents(plan.plan_id, batch_id), ledger.outcomes(plan.plan_id, batch_id)) for plan in plans]
+    intents = [intent for _, of_plan, _ in found for intent in of_plan]
     calls, after = run.ground.logs.changing_calls(), run.ground.state()
     disturbed = run.scenario.fault.kind == "cluster" and run.happened
     violations = [
         *_calls(calls, intents),
-        *_steps(run.scenario, plan, intents, outcomes),
+        *(words for plan, tried, ended in found for words in _steps(run.scenario, plan, tried, ended)),
+        *_names(found),
         *_settings(before, after, intents),
-        *_bundles(before, after, intents, disturbed=disturbed),
+        *unintended_bundles(before, after, intents, disturbed=disturbed),
         *unintended(before, after, intents),
-        *_shown(after, plan, outcomes, disturbed=disturbed),
+        *_identities(run.scenario, intents),
+        *_losses(intents),
+        *(words for plan, _, ended in found for words in _shown(after, plan, ended, disturbed=disturbed)),
         *_ledger(run.scenario, engine),
         *_workers(run.reports, proof),
         *_observation(run),
@@ -78,7 +90,7 @@ def judged(run: ChaosRun, engine: Engine, plan: Plan, before: State, proof: Repo
     return Judged(
         scenario=run.scenario,
         happened=run.happened,
-        steps=tuple((_operation(plan, row), row.outcome.value) for row in outcomes),
+        steps=tuple((_operation(plan, row), row.outcome.value) for plan, _, ended in found for row in ended),
         calls=tuple(calls),
         violations=tuple(violations),
         told=tuple(_told(report) for report in [*run.reports, proof]),
@@ -132,10 +144,16 @@ def _steps(scenario: Scenario, plan: Plan, intents: Sequence[Intent], outcomes: 
             yield f"{intent.step_id} was tried again after it was done"
 
 
+def _names(found: Sequence[tuple[Plan, Sequence[Intent], Sequence[StepOutcome]]]) -> Iterator[str]:
+    """No step is done twice because its cluster has two names."""
+    done = Counter(row.step_id for _, _, ended in found for row in ended if row.outcome is Outcome.DONE)
+    yield from (f"{step_id} was done by {times} names" for step_id, times in done.items() if times > 1)
+
+
 def _settings(before: State, after: State, intents: Sequence[Intent]) -> Iterator[str]:
     """No setting has a value that nobody intended."""
     intended = [intent.change for intent in intents if isinstance(intent.change, ChangeSetting)]
-    for namespace in NAMESPACES:
+    for namespace in before.settings:
         was, is_now = before.settings[namespace], after.settings[namespace]
         for name in {*was, *is_now}:
             expected = [each.after for each in intended if (each.namespace, each.name) == (namespace, name)]
@@ -143,10 +161,10 @@ def _settings(before: State, after: State, intents: Sequence[Intent]) -> Iterato
                 yield f"{name} of {namespace} is {is_now.get(name)}, which nobody intended"
 
 
-def _bundles(before: State, after: State, intents: Sequence[Intent], *, disturbed: bool) -> Iterator[str]:
+def unintended_bundles(before: State, after: State, intents: Sequence[Intent], *, disturbed: bool) -> Iterator[str]:
     """No bundle was split or moved that nobody intended; brokers that come and go move them by themselves."""
-    split = {intent.change.bundle: intent.change for intent in intents if isinstance(intent.change, SplitBundle)}
-    halves = {f"{each.namespace}/{half}" for each in split.values() for half in each.halves}
+    splits = [intent.change for intent in intents if isinstance(intent.change, SplitBundle)]
+    halves = {f"{each.namespace}/{half}" for each in splits for half in each.halves}
     moves = [intent.change for intent in intents if isinstance(intent.change, UnloadBundle)]
     moved = {f"{each.namespace}/{each.bundle}" for each in moves}
     if new := after.ranges - before.ranges - halves:
@@ -157,7 +175,7 @@ def _bundles(before: State, after: State, intents: Sequence[Intent], *, disturbe
 
 
 def unintended(before: State, after: State, intents: Sequence[Intent]) -> Iterator[str]:
-    """Changes without a way back that nobody intended: another number of coordinators, other subscriptions or entries.
+    """Changes without a way back that nobody intended: of coordinators, of subscriptions, of what topics hold.
 
     Args:
         before: State before the run.
@@ -173,6 +191,23 @@ def unintended(before: State, after: State, intents: Sequence[Intent]) -> Iterat
         was, is_now = before.entries.get((topic, name)), after.entries.get((topic, name))
         if was != is_now and not (is_now is None and (topic, name) in intended):
             yield f"subscription {name} of {topic} has {is_now} entries after {was}, which nobody intended"
+    for topic, held in before.held.items():
+        if after.held[topic] < held:
+            yield f"{topic} holds {after.held[topic]} after {held}, and nobody may delete any of it"
+
+
+def _identities(scenario: Scenario, intents: Sequence[Intent]) -> Iterator[str]:
+    """Nothing is to be deleted that is another one than was planned."""
+    for intent in intents if scenario.fault.kind == "identity" else ():
+        if isinstance(intent.change, DeleteSubscription):
+            yield f"{intent.step_id} was to delete another subscription than the one that was planned"
+
+
+def _losses(intents: Sequence[Intent]) -> Iterator[str]:
+    """Nothing is to be deleted of an archive or for a replicator."""
+    for intent in intents:
+        if intent.change in LOSING.values():
+            yield f"{intent.step_id} was to delete what nobody may"
 
 
 def _shown(after: State, plan: Plan, outcomes: Sequence[StepOutcome], *, disturbed: bool) -> Iterator[str]:

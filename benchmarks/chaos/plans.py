@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from benchmarks.chaos.holdings import LOSING
 from benchmarks.chaos.subscriptions import HELD, HELD_BYTES
 from pulsar_steward.changes import kind_of
-from pulsar_steward.model.loss import Loss, TopicLoss
+from pulsar_steward.model.loss import NOTHING_LOST, Loss, TopicLoss
 from pulsar_steward.model.plan import Batch, Plan
-from pulsar_steward.model.step import DeleteSubscription, Step, Touched
+from pulsar_steward.model.step import ChangeSetting, DeleteSubscription, Step, Touched
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -51,7 +52,10 @@ def plan_of(cluster: str, changes: list[Change], now: datetime, identity: Cluste
 
 
 def lost_with(change: Change) -> Loss | msgspec.UnsetType:
-    """Entries that the subscription to be deleted held when this was planned, and no more may be lost with it."""
+    """What may be lost: entries that a subscription held, nothing of an archive, and all for a limit that evicts."""
+    if change in LOSING.values():
+        evicts = isinstance(change, ChangeSetting) and change.topic is not None
+        return Loss(messages=10**9, bytes=10**15) if evicts else NOTHING_LOST
     if not isinstance(change, DeleteSubscription):
         return msgspec.UNSET
     held = TopicLoss(topic=change.topic, messages=HELD, bytes=HELD_BYTES)

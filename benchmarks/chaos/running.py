@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,6 +16,7 @@ import msgspec
 from benchmarks.chaos import worker
 from benchmarks.chaos.faults import FORBIDDING, ambush, jump, kill_at, outage, stopped_seconds
 from benchmarks.chaos.ground import MOST_COORDINATORS
+from benchmarks.chaos.holdings import LOSING
 from benchmarks.chaos.judging import Judged, judged
 from benchmarks.chaos.plans import BATCH, KIND, plan_of
 from benchmarks.chaos.tampering import tampered_with, with_trigger
@@ -29,15 +31,9 @@ from pulsar_steward.ledger.rows import Origin
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.content import content_digest, goal_of
-from pulsar_steward.orchestration.approval_response import (
-    APPROVE,
-    COMMENT,
-    LOSS,
-    REJECT,
-    STEPS,
-    ApprovalQuestion,
-    interpret,
-)
+from pulsar_steward.model.step import DeleteSubscription
+from pulsar_steward.orchestration.approval_response import ApprovalQuestion, interpret
+from pulsar_steward.orchestration.question_form import APPROVE, COMMENT, LOSS, QUESTION, REJECT, STEPS
 from pulsar_steward.policy.schema import Policy
 
 if TYPE_CHECKING:
@@ -70,11 +66,15 @@ POLICY: dict[str, Any] = {
 }
 """As by default, with little patience: what a run waits for is not what is tried here."""
 
+ANOTHER_TEXT = "0" * 64
+"""Digest of a text that is not the plan's."""
 RUN = "pulsar_remediate/chaos/0"
 OTHER_RUN = "pulsar_remediate/chaos/1"
 OUTLIVED_SECONDS = 20.0
 TRIES = 3
 """As often as Airflow tries a task that has two retries."""
+ANEW_SHARE = 0.5
+"""Of the subscriptions that are another one after the answer; the others are reset."""
 
 
 @dataclass(frozen=True)
@@ -121,49 +121,76 @@ class ChaosRun:
         before = self.ground.state()
         self.ground.logs.changing_calls()
         engine = open_ledger(url := self.servers.ledger(self.scenario))
-        plan = self._asked(engine, self.ground.changes(random, before))
+        alters = self.scenario.fault.kind == "identity"
+        changes = self.ground.changes(random, before, deletes=alters)
+        if self.scenario.fault.kind == "losing":
+            changes.append(LOSING[self.scenario.fault.name])
+            self.happened = True
+        plan, *others = self._asked(engine, changes)
+        for step in plan.batch(BATCH).steps if alters else ():
+            if isinstance(step.change, DeleteSubscription):
+                self.ground.subscriptions.alter(step.change.topic, anew=random.random() < ANEW_SHARE)
+                self.happened = True
         if self.scenario.fault.kind == "tampering":
             self.happened = tampered_with(engine, plan, self.scenario.fault.name, random)
-        way = ambush(self.scenario, self._to_the_cluster, lambda: self._halt(engine, plan.cluster))
+        way = ambush(self.scenario, self._to_the_cluster, lambda: self._halt(engine, self._halted(plan)))
         with self.detour.through(way):
-            self._apply(self._task(url, plan))
+            self._apply([self._task(url, each) for each in (plan, *others)])
         self.servers.program.start()
         self.ground.heal()
         proof = worker.run(replace(self._task(url, plan), what="verify"))
         self.happened = self.happened or bool(way and way.met)
         engine.dispose()  # its connections may be to a server that went away
-        verdict = judged(self, engine, plan, before, proof)
+        verdict = judged(self, engine, [plan, *others], before, proof)
         engine.dispose()
         return replace(verdict, seconds=time.monotonic() - began)
 
-    def _asked(self, engine: Engine, changes: list[Change]) -> Plan:
-        """Records a plan of these changes, and an answer to it."""
+    def _asked(self, engine: Engine, changes: list[Change]) -> list[Plan]:
+        """Records a plan of these changes, and an answer to it; returns it, and the one by another name if there is."""
         now, writer = datetime.now(UTC), LedgerWriter(engine)
-        policy, kind = Policy.model_validate(self._asked_under()), self.scenario.fault.kind
+        policy, kind = Policy.model_validate(self._asked_under), self.scenario.fault.kind
         identity = self.ground.identity()
         if kind == "repointed":
             identity = msgspec.structs.replace(identity, metadata_id="0" * 16)
         plan = plan_of(f"chaos-{self.scenario.number}", changes, now, identity, policy)
-        batch = plan.batch(BATCH)
-        question = NewQuestion(batch_id=BATCH, content_digest=content_digest(plan, batch), goal=goal_of(batch))
-        writer.record_plan(plan, now, policy=policy, questions=QuestionChanges(asked=(question,)))
+        renamed = msgspec.structs.replace(plan, cluster=f"{plan.cluster}-too")
+        plans = [plan, renamed] if self.scenario.fault.name == "two names" else [plan]
+        for each in plans:
+            batch = each.batch(BATCH)
+            question = NewQuestion(batch_id=BATCH, content_digest=content_digest(each, batch), goal=goal_of(batch))
+            writer.record_plan(each, now, policy=policy, questions=QuestionChanges(asked=(question,)))
+        if self._halted(plan) == renamed.cluster:
+            writer.record_plan(renamed, now, policy=policy)
         if kind == "trigger":
             with_trigger(engine)
-        self.happened = kind in FORBIDDING
-        runs = [RUN, OTHER_RUN] if self.scenario.fault.name == "two runs of a plan" else [RUN]
-        for run in runs if self.scenario.answer != "never asked" else ():
-            writer.record_request(plan, BATCH, run, now, origin=Origin.SCHEDULE, policy=policy)
-            asked = ApprovalQuestion(plan=plan, batch_id=BATCH, run=run, origin=Origin.SCHEDULE)
-            answer = interpret(self._event(plan, now), asked, policy.approval, now)
-            with suppress(*[LedgerTampered] if kind == "trigger" else []):
-                writer.record_answer(answer)
+        self.happened = self.happened or kind in FORBIDDING
+        answered = [(plan, RUN), *((each, OTHER_RUN) for each in plans[1:])]
+        if self.scenario.fault.name == "two runs of a plan":
+            answered.append((plan, OTHER_RUN))
+        for each, run in answered if self.scenario.answer != "never asked" else ():
+            self._answer(writer, each, run, now)
         if self.scenario.answer == "superseded":
             newer = plan_of(plan.cluster, changes[:1], now + timedelta(seconds=1), identity, policy)
-            (stood,) = LedgerReader(engine).questions.standing(plan.cluster)
+            (stood,) = LedgerReader(engine).questions.standing(plan.named_cluster)
             end = Ending(question_id=stood.question_id, reason=EndReason.CHANGED, words="it was seen otherwise")
             writer.record_plan(newer, now, policy=policy, questions=QuestionChanges(ended=(end,)))
-        return plan
+        return plans
 
+    def _answer(self, writer: LedgerWriter, plan: Plan, run: str, now: datetime) -> None:
+        """Records that a run asked about the plan's batch, and what was answered."""
+        policy, kind = Policy.model_validate(self._asked_under), self.scenario.fault.kind
+        event, shown = self._event(plan, now), plan.digest  # stands for the digest of the text
+        at = event.get("responded_at", now)
+        writer.record_request(plan, BATCH, run, at, origin=Origin.SCHEDULE, policy=policy, asked_digest=shown)
+        if kind == "cleared":
+            shown = ANOTHER_TEXT
+            writer.record_request(plan, BATCH, run, now, origin=Origin.SCHEDULE, policy=policy, asked_digest=shown)
+        asked = ApprovalQuestion(plan=plan, batch_id=BATCH, run=run, origin=Origin.SCHEDULE, asked_digest=shown)
+        answer = interpret(event, asked, policy.approval, now)
+        with suppress(*[LedgerTampered] if kind == "trigger" else []):
+            writer.record_answer(answer)
+
+    @cached_property
     def _asked_under(self) -> dict[str, Any]:
         """The policy under which is planned and asked; the worker has it too, unless that is the fault."""
         if self.scenario.fault.kind != "policy":
@@ -184,7 +211,7 @@ class ChaosRun:
             steps = self.scenario.random.sample(steps, self.scenario.random.randint(1, len(steps)))
         event: dict[str, Any] = {
             "chosen_options": [REJECT if self.scenario.answer == "rejected" else APPROVE],
-            "params_input": {STEPS: steps, COMMENT: "", LOSS: True},
+            "params_input": {QUESTION: plan.digest, STEPS: steps, COMMENT: "", LOSS: True},
             "responded_at": now - timedelta(hours=2 if self.scenario.answer == "expired" else 0),
             "responded_by_user": {"id": "1", "name": "operator"},
             "timedout": False,
@@ -193,7 +220,9 @@ class ChaosRun:
             case "no answer":
                 return {"error": "timeout", "error_type": "timeout", "timedout": True}
             case "malformed":
-                return event | {"params_input": {STEPS: ["b9.s01"]}}
+                return event | {"params_input": {QUESTION: plan.digest, STEPS: ["b9.s01"]}}
+            case "another text":
+                return event | {"params_input": event["params_input"] | {QUESTION: ANOTHER_TEXT}}
             case _:
                 return event
 
@@ -211,10 +240,11 @@ class ChaosRun:
             result=self.servers.home / f"result-{self.scenario.number}.json",
         )
 
-    def _apply(self, task: Task) -> None:
+    def _apply(self, tasks: list[Task]) -> None:
         """Carries the batch out as Airflow does: again where the worker died or the ledger could not be used."""
+        task = tasks[0]
         if self.scenario.fault.kind == "two":
-            self._at_once(task)
+            self._at_once(task, tasks[-1])
             return
         deaths = {"worker killed": 1, "worker killed twice": 2}.get(self.scenario.fault.name, 0)
         pid, stops = self.servers.program.pid, self.scenario.fault.kind == "stopped"
@@ -243,10 +273,10 @@ class ChaosRun:
             if report is not None and report.final:
                 return
 
-    def _at_once(self, task: Task) -> None:
+    def _at_once(self, task: Task, other: Task) -> None:
         """Two workers side by side, of the same run or of another that was answered as well."""
-        other = OTHER_RUN if self.scenario.fault.name == "two runs of a plan" else RUN
-        tasks = [task, replace(task, run=other, result=task.result.with_suffix(".other"))]
+        run = RUN if self.scenario.fault.name == "two workers of a run" else OTHER_RUN
+        tasks = [task, replace(other, run=run, result=task.result.with_suffix(".other"))]
         with ThreadPoolExecutor(2) as pool:
             self.reports += pool.map(worker.run, tasks)
         self.happened = True
@@ -267,6 +297,10 @@ class ChaosRun:
                 threading.Timer(6, lab.resume_zookeeper).start()
             case _:
                 raise ValueError(name)
+
+    def _halted(self, plan: Plan) -> str:
+        """Name by which the cluster is halted, if it is."""
+        return f"{plan.cluster}-too" if self.scenario.fault.name == "halted by another name" else plan.cluster
 
     @staticmethod
     def _halt(engine: Engine, cluster: str) -> None:

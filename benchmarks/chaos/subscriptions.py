@@ -47,6 +47,15 @@ class IdleSubscriptions:
             for name, shown in operator.statistics(topic)["subscriptions"].items()
         }
 
+    def alter(self, topic: str, *, anew: bool) -> None:
+        """Makes the one that may be deleted anew, or resets it; its entries are the same afterwards."""
+        operator = operator_of(self._lab)
+        if anew:
+            operator.delete_subscription(topic, ABANDONED)
+            self.replenish()
+        else:
+            operator.reset_subscription(topic, ABANDONED)
+
     def replenish(self) -> None:
         """Makes those anew that were deleted, with the same entries, as the ones that stay keep them."""
         there = self.entries()

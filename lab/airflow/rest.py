@@ -107,10 +107,24 @@ class AirflowApi:
             time.sleep(0.3)
         return str(state)
 
+    def fail_run(self, dag_id: str, run_id: str) -> None:
+        """Marks a run as failed, as a person does on its page: tasks of it that wait end."""
+        self._call("PATCH", f"dags/{dag_id}/dagRuns/{run_id}", json={"state": "failed"})
+
     def states(self, dag_id: str, run_id: str) -> dict[str, str | None]:
         """Task (``task_id`` or ``task_id[map index]``) to state."""
         found = self.get(f"dags/{dag_id}/dagRuns/{run_id}/taskInstances", limit=1000)["task_instances"]
         return {_name(each): each["state"] for each in found}
+
+    def clear(self, dag_id: str, run_id: str, task_id: str) -> None:
+        """Has a task of a run run again, with all that is behind it."""
+        body = {"dag_run_id": run_id, "task_ids": [task_id], "include_downstream": True, "only_failed": False}
+        self._call("POST", f"dags/{dag_id}/clearTaskInstances", json={"dry_run": False, **body})
+
+    def hand_on(self, dag_id: str, run_id: str, task_id: str, value: object) -> None:
+        """Replaces what a task handed on to those behind it, as whoever may answer can."""
+        place = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries/return_value"
+        self._call("PATCH", place, json={"value": value})
 
     def waiting(self) -> list[dict[str, Any]]:
         """Approvals that wait for an answer, as Airflow's *Required Actions* lists them.

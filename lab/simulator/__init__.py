@@ -6,7 +6,7 @@ and ZooKeeper are their metrics, served beside the cluster.
 """
 
 from lab.simulator.cluster import Simulator, running_simulator
-from lab.simulator.faults import Answer, BrokenJson, Delay, Drop, Fault
+from lab.simulator.faults import Answer, BrokenJson, Delay, Drop, Fault, Without
 from lab.simulator.load import LatencySpec, LoadSpec
 from lab.simulator.model import RequestRecord
 from lab.simulator.spec import ClusterSpec, CoordinatorSpec, NamespaceSpec, ReplicatorSpec, SubscriptionSpec, TopicSpec
@@ -31,6 +31,7 @@ __all__ = [
     "Simulator",
     "SubscriptionSpec",
     "TopicSpec",
+    "Without",
     "ZooKeeperSpec",
     "running_servers",
     "running_simulator",

@@ -18,7 +18,7 @@ DIGITS = 3  # rates in this document are rounded, those of /stats are not
 
 
 async def topics(request: Request) -> Response:
-    """Namespace → bundle → ``persistent`` → topic; a real one is up to 60 s old, this one is always of now.
+    """Namespace → bundle → domain (``persistent``) → topic; a real one is up to 60 s old, this one is always of now.
 
     It is put together as text, a topic's figures being written once for all topics alike: a broker of 10,000 topics
     answers in milliseconds.
@@ -39,8 +39,12 @@ def _topics_text(me: Here) -> Iterator[str]:
 
 
 def _bundle_text(bundle: str, held: list[Topic], just_now: str) -> str:
-    texts = ",".join(f'"{topic.name}":{_text(topic.spec, just_now)}' for topic in held if not topic.spec.just_made)
-    return f'"{bundle}":{{"persistent":{{{texts}}}}}'
+    domains: dict[str, list[str]] = {"persistent": []}
+    for topic in held:
+        if not topic.spec.just_made:
+            domains.setdefault(topic.spec.domain, []).append(f'"{topic.name}":{_text(topic.spec, just_now)}')
+    texts = ",".join(f'"{domain}":{{{",".join(topics)}}}' for domain, topics in domains.items())
+    return f'"{bundle}":{{{texts}}}'
 
 
 def _text(spec: TopicSpec, just_now: str) -> str:
@@ -127,7 +131,7 @@ def _consumer(spec: SubscriptionSpec, number: int, topic: TopicSpec, just_now: s
         "msgRateOut": rate,
         "msgThroughputOut": rate * topic.message_bytes,
         "msgRateRedeliver": 0.0,
-        "avgMessagesPerEntry": 1,
+        "avgMessagesPerEntry": spec.messages_per_entry,
         "messageAckRate": rate,
         **(unacked if spec.is_shared else {}),
         **stats.version(spec.client_version),

@@ -39,7 +39,7 @@ def add_namespace(state: ClusterState, spec: NamespaceSpec) -> None:
 
 def add_topic(state: ClusterState, namespace: str, spec: TopicSpec) -> None:
     """Makes a topic, or all partitions of one; loads nothing."""
-    name = f"persistent://{namespace}/{spec.name}"
+    name = f"{spec.domain}://{namespace}/{spec.name}"
     if spec.partitions:
         state.partitioned[name] = spec.partitions
     names = [f"{name}-partition-{index}" for index in range(spec.partitions)] or [name]

@@ -12,7 +12,7 @@ from lab.simulator.front import RequestLog, Shared
 from lab.simulator.model import Broker, Health
 from lab.simulator.routing import Here
 from lab.simulator.server import Listener, LoopThread, bound, listen
-from lab.simulator.spec import ClusterSpec
+from lab.simulator.spec import ClusterSpec, TopicSpec
 from lab.simulator.state import ClusterState, tc_topics
 
 SESSION_S = 30.0
@@ -164,6 +164,10 @@ class Simulator:
             figures: Fields of `lab.simulator.spec.SubscriptionSpec`.
         """
         self._loop.call(builder.change_subscription, self._state, topic, name, figures)
+
+    def add_topic(self, namespace: str, spec: TopicSpec) -> None:
+        """Makes a topic, or all partitions of one, of which nobody has loaded the bundles yet."""
+        self._loop.call(builder.add_topic, self._state, namespace, spec)
 
     # -- faults of whole brokers
 

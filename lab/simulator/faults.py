@@ -27,13 +27,21 @@ class BrokenJson:
 
 
 @dataclass(frozen=True, slots=True)
+class Without:
+    """The work is done, and the answer has a member nowhere, or a value in its place."""
+
+    member: str
+    instead: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Drop:
     """The connection is reset without an answer; the work was done before it, or never."""
 
     work_done: bool
 
 
-Effect = Delay | Answer | BrokenJson | Drop
+Effect = Delay | Answer | BrokenJson | Without | Drop
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +123,7 @@ def happens_before_work(effect: Effect) -> bool:
             return True
         case Drop(work_done=work_done):
             return not work_done
-        case Delay() | BrokenJson():
+        case Delay() | BrokenJson() | Without():
             return False
         case _:
             assert_never(effect)

@@ -2,11 +2,13 @@
 
 import asyncio
 import gzip
+import json
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from email.utils import formatdate
+from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -14,7 +16,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lab.simulator import replies
-from lab.simulator.faults import Answer, BrokenJson, Delay, Drop, Effect, Faults, happens_before_work
+from lab.simulator.faults import Answer, BrokenJson, Delay, Drop, Effect, Faults, Without, happens_before_work
 from lab.simulator.model import RequestRecord
 
 GZIP_FROM_BYTES = 32
@@ -154,6 +156,8 @@ class Front:
                 await asyncio.sleep(seconds)
             case BrokenJson():
                 answer = _shaped(answer, lambda body: body[: len(body) // 2])
+            case Without():
+                answer = _shaped(answer, lambda body: json.dumps(_without(json.loads(body), effect)).encode())
         if self._shared.compress and "gzip" in request.headers.get("accept-encoding", ""):
             answer = _compressed(answer)
         for message in answer:
@@ -164,6 +168,16 @@ class Front:
         if request.client is not None:
             self._drop((request.client.host, request.client.port))
         await request.receive()
+
+
+def _without(value: Any, effect: Without) -> Any:
+    """A document without a member, or with the value in its place, at every depth."""
+    if isinstance(value, list):
+        return [_without(each, effect) for each in value]
+    if not isinstance(value, dict):
+        return value
+    rest = {name: _without(each, effect) for name, each in value.items() if name != effect.member}
+    return {**rest, effect.member: effect.instead} if effect.instead is not None and effect.member in value else rest
 
 
 def _compressed(answer: list[Message]) -> list[Message]:

@@ -31,5 +31,5 @@ async def bundle(request: Request) -> Response:
     return replies.bare(ranges.bundle_at(boundaries, ranges.position(topic_of(request))))
 
 
-TOPIC = "/lookup/v2/topic/persistent/{tenant}/{namespace}/{topic}"
+TOPIC = "/lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}"
 ROUTES = [Route(TOPIC, owner), Route(f"{TOPIC}/bundle", bundle)]

@@ -42,6 +42,7 @@ def _lines(me: Here) -> Iterator[str]:
     rates = {namespace: sum(topic.spec.rate_in for topic in topics) for namespace, topics in by_namespace.items()}
     yield from ledgers.lines(spec.cluster, load, rates)
     yield from transactions.lines(spec.cluster, _used_coordinators(me))
+    yield from of_topics.counts(spec.cluster, {namespace: len(topics) for namespace, topics in by_namespace.items()})
     if configuration[TOPICS_TOO] == "true":
         yield from of_topics.lines(shown, buckets="Bucket" in configuration[TRACKER])
     if configuration[CLIENT_TOO] == "true":

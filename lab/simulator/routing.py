@@ -69,8 +69,9 @@ def namespace_of(request: Request) -> str:
 
 
 def topic_of(request: Request) -> str:
-    """The full topic name from the path."""
-    return f"persistent://{namespace_of(request)}/{request.path_params['topic']}"
+    """The full topic name from the path; persistent where the path says no domain."""
+    domain = request.path_params.get("domain", "persistent")
+    return f"{domain}://{namespace_of(request)}/{request.path_params['topic']}"
 
 
 def known_namespace(request: Request, reason: str = "Namespace does not exist") -> Namespace:

@@ -22,8 +22,9 @@ class SubscriptionSpec:
     Attributes:
         kind: As the API names it; ``None`` as long as no consumer has come since the bundle was loaded.
         consumers: Connected consumers.
-        backlog: Messages not yet acknowledged (``msgBacklog``).
+        backlog: Entries not yet acknowledged (``msgBacklog``).
         unacked: Messages delivered and not acknowledged (``unackedMessages``).
+        messages_per_entry: Messages of a batch, on average, at its consumers (``avgMessagesPerEntry``).
         ack_holes: Ranges of acknowledged messages beyond the first gap (``totalNonContiguousDeletedMessagesRange``).
         delayed: Messages that wait for their time (``msgDelayed``).
         blocked: ``blockedSubscriptionOnUnackedMsgs``.
@@ -36,6 +37,10 @@ class SubscriptionSpec:
         delayed_buckets: Sealed buckets of the delayed index; the one that still fills is not among them.
         consumed_ms: Time of the last message that was sent to a consumer (``lastConsumedTimestamp``); 0: none was.
         replicated: Whether its position is replicated to other clusters (``isReplicated``).
+        made: When the metadata store got its cursor (``creationDate``).
+        cursor_ledger: Ledger of its cursor (``cursorLedger``); -1: nothing was written since the topic was loaded.
+        cursor_entry: Last entry of that.
+        durable: Whether it holds what it has not consumed; a reader's does not.
     """
 
     name: str
@@ -55,6 +60,11 @@ class SubscriptionSpec:
     client_version: str = CLIENT
     consumed_ms: int = 0
     replicated: bool = False
+    made: str = "2026-01-02T03:04:05.6Z"
+    cursor_ledger: int = -1
+    cursor_entry: int = -1
+    messages_per_entry: int = 1
+    durable: bool = True
 
     @property
     def is_shared(self) -> bool:
@@ -127,7 +137,10 @@ class TopicSpec:
         new_clients_ago_s: Seconds by which its new clients connected earlier than that.
         client_version: What the producers say; empty: brokers know none.
         replicators: To which clusters it is replicated.
+        dedup_behind: Entries since the last snapshot of its deduplication; None: it has none.
+        stored_ago_s: How long ago all that it stores was in a closed ledger.
         just_made: True for one that was made this moment, and is in no statistics of its broker yet.
+        persistent: False for one that only passes on what it gets: ``non-persistent://``, without a backlog.
     """
 
     name: str
@@ -145,18 +158,47 @@ class TopicSpec:
     new_clients_ago_s: int = 0
     client_version: str = CLIENT
     replicators: tuple[ReplicatorSpec, ...] = ()
+    dedup_behind: int | None = None
+    stored_ago_s: int = 0
     just_made: bool = False
+    persistent: bool = True
+
+    @property
+    def domain(self) -> str:
+        """``persistent`` or ``non-persistent``."""
+        return "persistent" if self.persistent else "non-persistent"
 
     @property
     def backlog(self) -> int:
-        """``backlogSize`` of each partition."""
-        largest = max((subscription.backlog for subscription in self.subscriptions), default=0)
-        return largest * self.message_bytes if self.backlog_bytes is None else self.backlog_bytes
+        """``backlogSize`` of each partition: that of the slowest durable cursor, whosever it is."""
+        if self.backlog_bytes is not None:
+            return self.backlog_bytes
+        of_subscriptions = (each.backlog for each in self.subscriptions if each.durable)
+        return max((*of_subscriptions, *(behind for _, behind in self.own_cursors)), default=0) * self.message_bytes
+
+    @property
+    def durable_cursors(self) -> tuple[tuple[str, int], ...]:
+        """Names of all durable cursors, with the entries that each has not consumed."""
+        return (
+            *((each.name, each.backlog + each.ack_holes) for each in self.subscriptions if each.durable),
+            *self.own_cursors,
+        )
+
+    @property
+    def own_cursors(self) -> tuple[tuple[str, int], ...]:
+        """The same of those that are no subscriptions: replicators and deduplication."""
+        replicators = ((f"pulsar.repl.{each.cluster}", each.backlog) for each in self.replicators)
+        return (*replicators, *(() if self.dedup_behind is None else (("pulsar.dedup", self.dedup_behind),)))
 
     @property
     def storage(self) -> int:
         """``storageSize`` of each partition."""
         return self.backlog if self.storage_bytes is None else self.storage_bytes
+
+    @property
+    def entries(self) -> int:
+        """Entries that each partition stores, one a message."""
+        return self.storage // self.message_bytes
 
     @property
     def consumers(self) -> int:

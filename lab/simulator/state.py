@@ -142,7 +142,16 @@ class ClusterState:
         return owner
 
     def unload(self, bundle: str, destination: str | None = None) -> None:
-        """Nobody owns the bundle any more; ``extensible`` brokers hand it over to a destination at once."""
+        """Nobody owns the bundle any more; ``extensible`` brokers hand it over to a destination at once.
+
+        Its topics are closed, and their cursors with them: the metadata store has their positions, no ledger does.
+        """
+        namespace, _, hash_range = bundle.rpartition("/")
+        for topic in self.topics_in(namespace, hash_range):
+            if any(each.cursor_ledger >= 0 for each in topic.spec.subscriptions):
+                closed = (replace(each, cursor_ledger=-1, cursor_entry=-1) for each in topic.spec.subscriptions)
+                closed_spec = replace(topic.spec, subscriptions=tuple(closed))
+                self.topics[namespace].put(replace(topic, spec=closed_spec))
         if self.ownership.release(bundle) is not None and destination is not None and self.spec.is_extensible:
             self.ownership.give(bundle, destination)
 

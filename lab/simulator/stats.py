@@ -132,7 +132,7 @@ def _shape(spec: TopicSpec, just_now: str) -> Document:
         "publishers": [_publisher(spec, number, just_now) for number in range(spec.producers)],
         "subscriptions": {each.name: _subscription(each, spec, just_now) for each in spec.subscriptions},
         "replication": {each.cluster: replicator(each) for each in spec.replicators},
-        "deduplicationStatus": "Disabled",
+        "deduplicationStatus": "Disabled" if spec.dedup_behind is None else "Enabled",
         **_memory(spec.subscriptions),
         "compaction": {
             "lastCompactionRemovedEventCount": 0,
@@ -193,8 +193,8 @@ def _subscription(spec: SubscriptionSpec, topic: TopicSpec, just_now: str) -> Do
         **dict.fromkeys(SUBSCRIPTION_ALWAYS_ZERO, 0),
         "lastConsumedTimestamp": spec.consumed_ms,
         "consumers": [_consumer(spec, number, topic, just_now) for number in range(spec.consumers)],
-        "isDurable": True,
-        "durable": True,
+        "isDurable": spec.durable,
+        "durable": spec.durable,
         "isReplicated": spec.replicated,
         "replicated": spec.replicated,
         "allowOutOfOrderDelivery": False,
@@ -217,7 +217,7 @@ def _consumer(spec: SubscriptionSpec, number: int, topic: TopicSpec, just_now: s
         "consumerName": f"{spec.name}-{number}",
         "availablePermits": 1000,
         "unackedMessages": share(spec.unacked, spec.consumers, number),
-        "avgMessagesPerEntry": 1,
+        "avgMessagesPerEntry": spec.messages_per_entry,
         "blockedConsumerOnUnackedMsgs": spec.blocked,
         "address": address(number),
         "connectedSince": connected(number, spec.new_consumers, just_now),
@@ -250,25 +250,31 @@ def address(number: int) -> str:
 
 
 def internal_document(topic: Topic, now_ms: int) -> Document:
-    """``/internalStats`` of one topic or partition, with one ledger."""
-    entries = topic.spec.storage // topic.spec.message_bytes
+    """``/internalStats`` of one topic or partition: all that it stores in a closed ledger, and an open one."""
+    spec, entries = topic.spec, topic.spec.storage // topic.spec.message_bytes
     created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now_ms // 1000))
-    ledger = {"ledgerId": 1, "entries": 0, "size": 0, "offloaded": False, "underReplicated": False}
+    flags = {"offloaded": False, "underReplicated": False}
     return {
         "entriesAddedCounter": entries,
         "numberOfEntries": entries,
-        "totalSize": topic.spec.storage,
-        "currentLedgerEntries": entries,
-        "currentLedgerSize": topic.spec.storage,
+        "totalSize": spec.storage,
+        "currentLedgerEntries": 0,
+        "currentLedgerSize": 0,
         "lastLedgerCreatedTimestamp": created,
         "waitingCursorsCount": 0,
         "pendingAddEntriesCount": 0,
         "lastConfirmedEntry": f"1:{entries - 1}",
         "state": "LedgerOpened",
-        "ledgers": [ledger],
-        "cursors": {each.name: _cursor(each, entries) for each in topic.spec.subscriptions},
+        "ledgers": [
+            *([{"ledgerId": 1, "entries": entries, "size": spec.storage, **flags}] if entries else []),
+            {"ledgerId": 2, "entries": 0, "size": 0, **flags},
+        ],
+        "cursors": {
+            **{each.name: _cursor(each, entries) for each in spec.subscriptions},
+            **{name: _own_cursor(behind, entries) for name, behind in spec.own_cursors},
+        },
         "schemaLedgers": [],
-        "compactedLedger": {**ledger, "ledgerId": -1, "entries": -1, "size": -1},
+        "compactedLedger": {"ledgerId": -1, "entries": -1, "size": -1, **flags},
     }
 
 
@@ -277,24 +283,26 @@ def stored_document(topic: Topic, now_ms: int) -> Document:
 
     One that was just made has the open one alone, of which no size is known.
     """
-    entries = topic.spec.storage // topic.spec.message_bytes
-    closed = {"ledgerId": 1, "entries": entries, "size": topic.spec.storage, "timestamp": now_ms, "isOffloaded": False}
+    spec, entries = topic.spec, topic.spec.storage // topic.spec.message_bytes
+    closed_ms = now_ms - spec.stored_ago_s * 1000
+    closed = {"ledgerId": 1, "entries": entries, "size": spec.storage, "timestamp": closed_ms, "isOffloaded": False}
     last = {"ledgerId": 2, "timestamp": now_ms, "isOffloaded": False}
-    made = datetime.fromtimestamp(now_ms / 1000, UTC).isoformat() if topic.spec.just_made else CONNECTED
+    subscriptions = {each.name: each for each in spec.subscriptions}
+    made = datetime.fromtimestamp(now_ms / 1000, UTC).isoformat() if spec.just_made else CONNECTED
     return {
         "version": 1,
         "creationDate": made,
         "modificationDate": CONNECTED,
-        "ledgers": [closed, last] if entries and not topic.spec.just_made else [last],
+        "ledgers": [closed, last] if entries and not spec.just_made else [last],
         "cursors": {
-            each.name: {
+            name: {
                 "version": 1,
-                "creationDate": CONNECTED,
+                "creationDate": subscriptions[name].made if name in subscriptions else CONNECTED,
                 "modificationDate": CONNECTED,
-                "cursorsLedgerId": -1,
-                "markDelete": {"ledgerId": 1, "entryId": entries - each.backlog - each.ack_holes - 1},
+                "cursorsLedgerId": subscriptions[name].cursor_ledger if name in subscriptions else -1,
+                "markDelete": {"ledgerId": 1, "entryId": entries - behind - 1},
             }
-            for each in topic.spec.subscriptions
+            for name, behind in spec.durable_cursors
         },
     }
 
@@ -309,10 +317,10 @@ def _cursor(spec: SubscriptionSpec, entries: int) -> Document:
         "waitingReadOp": bool(spec.consumers),
         "pendingReadOps": 0,
         "messagesConsumedCounter": first + spec.ack_holes,
-        "cursorLedger": 2,
-        "cursorLedgerLastEntry": 1,
+        "cursorLedger": spec.cursor_ledger,
+        "cursorLedgerLastEntry": spec.cursor_entry,
         "individuallyDeletedMessages": f"[{holes}]",
-        "state": "Open",
+        "state": "NoLedger" if spec.cursor_ledger < 0 else "Open",
         "active": bool(spec.consumers),
         "numberOfEntriesSinceFirstNotAckedMessage": spec.entries_since_gap,
         "totalNonContiguousDeletedMessagesRange": spec.ack_holes,
@@ -320,6 +328,11 @@ def _cursor(spec: SubscriptionSpec, entries: int) -> Document:
         "subscriptionHavePendingReplayRead": False,
         "properties": _bucket_properties(spec),
     }
+
+
+def _own_cursor(behind: int, entries: int) -> Document:
+    """A cursor of Pulsar's own, which is in no statistics but these."""
+    return {**_cursor(SubscriptionSpec("", backlog=behind), entries), "subscriptionHavePendingRead": False}
 
 
 def _bucket_properties(spec: SubscriptionSpec) -> Document:

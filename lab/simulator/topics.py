@@ -1,6 +1,8 @@
 """``/admin/v2/persistent``: names, partitions, one topic's figures; creation and deletion."""
 
+import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from urllib.parse import unquote_plus
 
 from starlette.requests import Request
@@ -71,11 +73,37 @@ async def subscription(request: Request) -> Response:
     index = state.topics[namespace]
     if names[0] not in index.by_name:
         raise Refusal(404, f"Topic {name} not found")
-    new = SubscriptionSpec(_subscription_of(request), kind="None")
-    for each in names:
-        state.load(state.bundle_of(each))
-        topic = index.by_name[each]
-        index.put(replace(topic, spec=replace(topic.spec, subscriptions=(*topic.spec.subscriptions, new))))
+    wanted, body = _subscription_of(request), await request.body()
+    parts = [index.by_name[each] for each in names]
+    if all(wanted in {each.name for each in topic.spec.subscriptions} for topic in parts):
+        raise Refusal(409, "Subscription already exists for topic")
+    made = datetime.fromtimestamp(state.now_ms / 1000, UTC).isoformat()
+    for topic in parts:
+        state.load(state.bundle_of(topic.name))
+        left = tuple(each for each in topic.spec.subscriptions if each.name != wanted)
+        new = SubscriptionSpec(wanted, kind="None", backlog=_unread(topic, body), made=made)
+        index.put(replace(topic, spec=replace(topic.spec, subscriptions=(*left, new))))
+    return replies.done()
+
+
+def _unread(topic: Topic, body: bytes) -> int:
+    """Entries from a position on, a JSON object or nothing (the end); a ledger before the first means the start."""
+    position = json.loads(body) if body else None
+    if not isinstance(position, dict) or position["ledgerId"] > 1:
+        return 0
+    return topic.spec.entries - (max(position["entryId"], 0) if position["ledgerId"] == 1 else 0)
+
+
+async def reset(request: Request) -> Response:
+    """Sets a subscription's cursor to a position, which its own ledger then has; the entry there is the next one."""
+    topic, wanted = _owned_topic(request), _subscription_of(request)
+    found = next((each for each in topic.spec.subscriptions if each.name == wanted), None)
+    if found is None:
+        raise Refusal(404, f"Subscription {wanted} not found for topic {topic.name}")
+    ledger = max(found.cursor_ledger, 3)
+    figures = {"backlog": _unread(topic, await request.body()), "ack_holes": 0}
+    figures |= {"cursor_ledger": ledger, "cursor_entry": max(found.cursor_entry, 0) + 1}
+    builder.change_subscription(here(request).state, topic.name, wanted, figures)
     return replies.done()
 
 
@@ -169,6 +197,7 @@ ROUTES = [
     Route(f"{NAMESPACE}/{{topic}}/internalStats", internal_stats),
     Route(f"{NAMESPACE}/{{topic}}/internal-info", internal_info),
     Route(f"{NAMESPACE}/{{topic}}/partitioned-stats", partitioned_stats),
+    Route(f"{NAMESPACE}/{{topic}}/subscription/{{subscription:path}}/resetcursor", reset, methods=["POST"]),
     Route(f"{NAMESPACE}/{{topic}}/subscription/{{subscription:path}}", subscription, methods=["PUT", "DELETE"]),
     Route(f"{NAMESPACE}/{{topic}}", topic, methods=["PUT", "DELETE"]),
 ]

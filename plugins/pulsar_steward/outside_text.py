@@ -58,6 +58,11 @@ def shown(words: object) -> str:
     return line if line.isascii() and line.isprintable() else _spelled(line, _as_python)
 
 
+def visible(text: str) -> str:
+    """What a person can see of a text: without characters that have no width or shape, control a line, or are blank."""
+    return "".join(each for each in text if _is_seen(each) and not each.isspace())
+
+
 def shown_json(document: bytes) -> bytes:
     r"""JSON with the same characters escaped as JSON does it (``\u202e``): decoding it gives what was encoded.
 
@@ -83,10 +88,14 @@ def shown_trace(error: BaseException) -> str:
 def _spelled(line: str, spelling: Callable[[str], str]) -> str:
     told, marks = [], MAX_MARKS  # as if the preceding letter had all its marks: a mark without a letter is spelled out
     for each in line:
-        kind, seen = category(each)[0], each.isprintable() and each not in _UNSEEN
+        kind, seen = category(each)[0], _is_seen(each)
         marks = MAX_MARKS if not seen or kind not in "LM" else marks + 1 if kind == "M" else 0
         told.append(each if seen and (kind != "M" or marks <= MAX_MARKS) else spelling(each))
     return "".join(told)
+
+
+def _is_seen(character: str) -> bool:
+    return character.isprintable() and character not in _UNSEEN
 
 
 def _as_python(character: str) -> str:

@@ -47,8 +47,6 @@ def _written(arguments: argparse.Namespace) -> Policy:
             return parse_policy(json.loads(arguments.policy_json), name="--policy-json")
         except json.JSONDecodeError as error:
             raise PolicyError(f"--policy-json: not JSON: {error}") from error
-    if arguments.policy is not None and not arguments.policy.exists():
-        raise PolicyError(f"{arguments.policy}: no such file")
     return load_policy(arguments.policy)
 
 

@@ -75,6 +75,7 @@ def _an_approval(connection: Connection, plan: Plan, run: str) -> Forged | None:
         "step_ids": msgspec.json.encode(steps).decode(),
         "digest": approval_digest(plan, "b1", steps),
         "reason": "",
+        "voice": 1,
     }
     connection.execute(insert(tables.ANSWERS), row)
     added = _last(connection, tables.ANSWERS, plan)
@@ -99,7 +100,7 @@ def forgeries(run: str) -> dict[str, Callable[[Connection, Plan], Forged | None]
         "question removed": _removing(tables.QUESTIONS),
         "question's end removed": _removing(tables.QUESTION_ENDS),
         "confirmed for ever": _changing(tables.CONFIRMATIONS, taken_at=LATER),
-        "asked as a whole": _changing(tables.PLANS, asked_by_batch=None),
+        "asked as a whole": _changing(tables.PLANS, asked_by_batch=False),
         "before-values changed": _changing(tables.INTENTS, before="{}"),
         "attempt changed": _changing(tables.INTENTS, attempt=99),
         "outcome changed": _changing(tables.OUTCOMES, outcome="forged"),

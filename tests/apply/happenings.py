@@ -30,6 +30,7 @@ _NO_APPROVALS: dict[str, dict[str, Any]] = {
     "is answered badly": {"decision": Decision.MALFORMED},
     "is approved by nobody": {"answered_by": " "},
     "is approved for other steps": {"digest": "0" * 64},
+    "is approved for another text": {"asked_digest": "0" * 64},
     "is approved without an end": {"expires_at": None},
 }
 

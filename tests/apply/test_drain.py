@@ -23,7 +23,7 @@ from pulsar_steward.snapshots.files import LocalFiles
 from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.apply.worksite import Worksite, a_worksite, quick_policy, said
-from tests.builders import CLUSTER
+from tests.builders import CLUSTER, NAMED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,7 +81,7 @@ class Drain:
             site.settings, order, folder, WrittenByTasks(site.settings, folder, threads, TaskDivision(2, 1)), threads
         )
         diagnose(folder, site.policy, threads, MOVES_ANSWER)
-        moves = moves_before(site.ledger, CLUSTER, order.taken_at, site.policy)
+        moves = moves_before(site.ledger, NAMED, order.taken_at, site.policy)
         planning = planning_facts_of(open_snapshot(folder.uri), site.policy, moves)
         return site.record(make_plan(planning)), {
             each.subject: each for each in planning.findings if each.check_id in TOLD

@@ -11,7 +11,7 @@ from lab.simulator import ClusterSpec, running_simulator
 from pulsar_steward.apply.verify import verify
 from pulsar_steward.ledger.store import open_ledger
 from tests.apply.worksite import RUN, Worksite, said
-from tests.builders import CLUSTER, a_step
+from tests.builders import NAMED, a_step
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -111,7 +111,7 @@ def test_two_batches_of_two_runs_follow_one_another(site: Worksite) -> None:
     """The lease is given back at the end of a batch, so the next writer need not wait for it to run out."""
     first, second = site.approved(site.move(0)), site.approved(site.move(1))
     assert said(site.carry_out(first)) == ["done"]
-    lease = site.ledger.lease(CLUSTER)
+    lease = site.ledger.lease(NAMED)
     assert lease is not None
     assert lease.expires_at <= site.clock()
     site.proved(first)

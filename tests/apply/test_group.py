@@ -8,22 +8,17 @@ import msgspec
 
 from lab.simulator import ClusterSpec, NamespaceSpec
 from pulsar_steward.ledger.rows import Decision
+from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.model.parts import namespaces_of
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.orchestration.approval_response import (
-    APPROVE,
-    COMMENT,
-    LEFT_OUT,
-    STEPS,
-    ApprovalQuestion,
-    interpret,
-)
+from pulsar_steward.orchestration.approval_response import ApprovalQuestion, interpret
 from pulsar_steward.orchestration.asked import QuestionBook
 from pulsar_steward.orchestration.grouping import grouped
 from pulsar_steward.orchestration.publish import SnapshotView, decide
+from pulsar_steward.orchestration.question_form import APPROVE, COMMENT, LEFT_OUT, QUESTION, STEPS
 from tests.apply.worksite import RUN, a_worksite, quick_policy, said
-from tests.builders import CLUSTER, a_batch, a_plan, a_step
+from tests.builders import ASKED_DIGEST, CLUSTER, a_batch, a_plan, a_step
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +40,7 @@ def never_expires(namespace: str) -> Batch:
 
 def published(site: Worksite, *names: str, snapshot: str) -> tuple[Plan, Publication]:
     """An observation after which these namespaces are proposed, as the task of Airflow publishes it."""
-    now, book = site.clock(), QuestionBook(site.ledger, CLUSTER, site.policy, site.clock())
+    now, book = site.clock(), QuestionBook(site.ledger, NamedCluster(CLUSTER), site.policy, site.clock())
     batches = [msgspec.structs.replace(never_expires(name), batch_id=f"b{n}") for n, name in enumerate(names, start=1)]
     made = a_plan(
         *batches,
@@ -55,7 +50,7 @@ def published(site: Worksite, *names: str, snapshot: str) -> tuple[Plan, Publica
         policy_digest=site.recorded_policy.digest,
     )
     plan = grouped(made, SnapshotView.COMPLETE, book.standing(), book.rejected(), book.silenced(), site.policy)
-    known = book.standing(), book.rejected(), book.older_plans()
+    known = book.standing(), book.rejected()
     publication = decide(plan, SnapshotView.COMPLETE, *known)
     if publication.record:
         site.record(plan, questions=publication.questions)
@@ -65,10 +60,15 @@ def published(site: Worksite, *names: str, snapshot: str) -> tuple[Plan, Publica
 def answered(site: Worksite, plan: Plan, left_out: list[str]) -> Decision:
     """Somebody is asked, and approves all but these namespaces."""
     site.ask(plan)
-    asked = ApprovalQuestion(plan=plan, batch_id="b1", run=RUN)
+    asked = ApprovalQuestion(plan=plan, batch_id="b1", run=RUN, asked_digest=ASKED_DIGEST)
     event = {
         "chosen_options": [APPROVE],
-        "params_input": {STEPS: [step.step_id for step in asked.steps], LEFT_OUT: left_out, COMMENT: ""},
+        "params_input": {
+            QUESTION: ASKED_DIGEST,
+            STEPS: [step.step_id for step in asked.steps],
+            LEFT_OUT: left_out,
+            COMMENT: "",
+        },
         "responded_at": site.clock(),
         "responded_by_user": {"id": "1", "name": "alice"},
     }

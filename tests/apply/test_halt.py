@@ -14,7 +14,7 @@ from pulsar_steward.errors import Halted, LedgerError
 from pulsar_steward.ledger.halts import EVERY_CLUSTER, Halt, say
 from tests.apply.worksite import quick_policy, said
 from tests.beside import lateness
-from tests.builders import CLUSTER
+from tests.builders import CLUSTER, NAMED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +45,7 @@ def test_a_halted_cluster_is_not_changed(site: Worksite, cluster: str) -> None:
 
 def test_another_switch_stops_as_well(site: Worksite) -> None:
     """A batch is refused if another stop switch than the ledger says that changes are halted."""
-    site.switch = lambda: "halted by a variable"
+    site.switch = lambda _name: "halted by a variable"
     with pytest.raises(Halted, match="halted by a variable"):
         site.carry_out(site.approved(site.move(0)))
     assert site.untouched()
@@ -106,7 +106,7 @@ def test_a_batch_that_keeps_pace_stops_within_a_second(site: Worksite, bob: Bob)
 def test_a_batch_that_waits_for_another_writer_stops_within_a_second(site: Worksite, bob: Bob) -> None:
     """A batch that waits for the lease of another writer stops within a second after a halt."""
     plan = site.approved(site.move(0))
-    site.writes.take_lease(CLUSTER, "somebody else", 60, site.clock())
+    site.writes.take_lease(NAMED, "somebody else", 60, site.clock())
     site.switch = bob.nudge
     with lateness() as late:
         with pytest.raises(Halted):

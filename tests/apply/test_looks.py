@@ -17,7 +17,7 @@ from pulsar_steward.changes.kind import Drifted
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
-from tests.apply.worksite import SKEWED, Worksite, quick_policy, said
+from tests.apply.worksite import SKEWED, Worksite, a_worksite, quick_policy, said
 from tests.builders import a_plan, a_step, equal_ranges
 
 if TYPE_CHECKING:
@@ -124,7 +124,8 @@ def test_right_before_a_quota_is_set_the_owners_of_its_namespace_are_asked_anew(
 
         first, anew = asked[:6], asked[6:]
         assert {each.broker_id for each in first} == set(site.brokers)
-        assert [each.broker_id for each in anew] == [site.brokers[0]] * 3
+        # Before the topics themselves are asked: in the first look at all quotas, and right before each.
+        assert [each.broker_id for each in anew] == [site.brokers[0]] * (3 + 3)
 
 
 def test_where_a_bundle_of_a_namespace_went_elsewhere_all_brokers_are_asked(site: Worksite) -> None:
@@ -153,6 +154,29 @@ def test_a_target_that_dies_between_two_changes_is_noticed(site: Worksite) -> No
 
     assert said(outcomes) == ["done", "drifted"]
     assert f"target_active: {site.brokers[2]} is not active or did not answer" in outcomes[1].reason
+
+
+def test_clients_of_a_bundle_are_counted_before_its_new_owner_tells_of_them(tmp_path: Path) -> None:
+    """Right after a move a bundle has as many clients as its former owner told, and not none."""
+    bundle = "0x00000000_0xffffffff"
+    with a_worksite(tmp_path, replace(SKEWED, steady=True)) as site, LiveReader(site.settings) as reader:
+        assert reader.clients(site.brokers[0], "shop/orders", bundle) == 10
+        assert said(site.carry_out(site.approved(site.move(bundle, 1, namespace="shop/orders")))) == ["done"]
+        reader.called()
+        assert reader.clients(site.brokers[1], "shop/orders", bundle) == 10
+
+
+def test_what_brokers_told_before_a_call_counts_no_more(site: Worksite) -> None:
+    """A broker's statistics are asked anew once something was called, however young they are."""
+    with LiveReader(site.settings) as reader:
+        whole = WholeLook(reader, site.policy)
+        site.simulator.requests.clear()
+        for _ in range(2):
+            reader.statistics(site.brokers[0])
+        assert len(site.simulator.requests.all()) == 1
+        whole.called()
+        reader.statistics(site.brokers[0])
+        assert len(site.simulator.requests.all()) == 2
 
 
 def facts(site: Worksite, whole: WholeLook, step: Step, *, shared: bool = False) -> LiveFacts:

@@ -14,7 +14,7 @@ from pulsar_steward.errors import LeaseLost
 from pulsar_steward.ledger import tables
 from pulsar_steward.policy.schema import ApplyPolicy
 from tests.apply.worksite import quick_policy, said
-from tests.builders import CLUSTER
+from tests.builders import NAMED
 
 if TYPE_CHECKING:
     from tests.apply.worksite import Worksite
@@ -24,7 +24,7 @@ def test_a_batch_waits_for_another_writer_and_gives_up_in_time(site: Worksite) -
     """A batch waits as long as it may for another writer's lease, then ends with an error that names the writer."""
     site.policy = quick_policy(apply={"lease_wait_seconds": 1})
     plan = site.approved(site.move(0))
-    site.writes.take_lease(CLUSTER, "somebody else", 60, site.clock())
+    site.writes.take_lease(NAMED, "somebody else", 60, site.clock())
     begun = time.monotonic()
     with pytest.raises(LeaseLost, match="somebody else is changing cluster east"):
         site.carry_out(plan)
@@ -46,7 +46,7 @@ def test_a_lost_lease_stops_the_batch_before_the_next_call(site: Worksite) -> No
     assert said(outcomes) == ["done", "refused"]
     assert outcomes[1].reason == "another writer holds cluster east by now"
     assert site.changes() == [f"unload {site.tc_bundles[0]}"]
-    lease = site.ledger.lease(CLUSTER)
+    lease = site.ledger.lease(NAMED)
     assert lease is not None
     assert lease.holder == "somebody else"
     assert lease.expires_at > site.clock()

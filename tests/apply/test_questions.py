@@ -125,7 +125,7 @@ FORGERIES = {
     "confirmation removed": delete(tables.CONFIRMATIONS),
     "another content": update(tables.QUESTIONS).values(content_digest="0" * 64),
     "no question": delete(tables.QUESTIONS),
-    "asked as a whole": update(tables.PLANS).values(asked_by_batch=None),
+    "asked as a whole": update(tables.PLANS).values(asked_by_batch=False),
 }
 
 

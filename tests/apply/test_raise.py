@@ -19,7 +19,7 @@ from pulsar_steward.ledger.moves import raised_lately
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.step import RaiseCoordinators
 from tests.apply.worksite import COORDINATORS, permitted, quick_policy, said
-from tests.builders import CLUSTER
+from tests.builders import NAMED
 
 if TYPE_CHECKING:
     from pulsar_steward.admin.calls import Call
@@ -131,9 +131,9 @@ def test_what_a_coordinators_broker_does_not_tell_is_a_veto(site: Worksite) -> N
 def test_it_rests_after_a_raise(site: Worksite) -> None:
     """A second raise is refused until the rest after the first is over; a move of coordinators begins no rest."""
     site.proved(_carried_out(site, site.move(0)))
-    assert raised_lately(site.ledger, CLUSTER, site.clock(), site.policy) == ()
+    assert raised_lately(site.ledger, NAMED, site.clock(), site.policy) == ()
     site.proved(_carried_out(site, RAISE))
-    assert len(raised_lately(site.ledger, CLUSTER, site.clock(), site.policy)) == 1
+    assert len(raised_lately(site.ledger, NAMED, site.clock(), site.policy)) == 1
     again = RaiseCoordinators(before=20, after=24)
     (outcome,) = site.carry_out(site.approved(again))
     assert outcome.outcome == "refused"

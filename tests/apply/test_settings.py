@@ -181,21 +181,23 @@ def test_an_age_quota_stays_below_a_retention_that_was_lowered_meanwhile(site: W
 
 
 EVICT = BacklogQuota(limit_bytes=GIB, policy=QuotaPolicy.EVICT)
+LARGE = GIB // 10
+"""Bytes of a message, 20 of which are twice that quota."""
 
 
 @pytest.mark.parametrize(
     ("agreed", "outcome"),
     [
-        (Loss(messages=12, bytes=2 * GIB - GIB * 9 // 10), "done"),
-        (Loss(messages=11, bytes=2 * GIB - GIB * 9 // 10), "refused"),
-        (Loss(messages=12, bytes=2 * GIB - GIB * 9 // 10 - 1), "refused"),
+        (Loss(messages=20, bytes=20 * LARGE), "done"),
+        (Loss(messages=19, bytes=20 * LARGE), "refused"),
+        (Loss(messages=20, bytes=20 * LARGE - 1), "refused"),
         (msgspec.UNSET, "refused"),
     ],
     ids=["as approved", "a message less", "a byte less", "nothing"],
 )
 def test_no_more_is_evicted_than_was_approved(tmp_path: Path, agreed: Loss | msgspec.UnsetType, outcome: str) -> None:
     """An evicting quota is refused if it would delete more messages or bytes than was approved."""
-    topic = TopicSpec("t", backlog_bytes=2 * GIB, subscriptions=(SubscriptionSpec("s", backlog=20),))
+    topic = TopicSpec("t", message_bytes=LARGE, subscriptions=(SubscriptionSpec("s", backlog=20),))
     spec = ClusterSpec(brokers=1, namespaces=(NamespaceSpec(NAMESPACE, bundles=1, topics=(topic,)),))
     with running_simulator(spec) as simulator:
         engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
@@ -205,14 +207,14 @@ def test_no_more_is_evicted_than_was_approved(tmp_path: Path, agreed: Loss | msg
         engine.dispose()
 
     assert (came_to.outcome, site.untouched()) == (outcome, outcome == "refused")
-    assert outcome == "done" or "loss_as_approved: 12 messages (1.1 GiB)" in came_to.reason
+    assert outcome == "done" or "loss_as_approved: 20 entries (2 GiB)" in came_to.reason
 
 
 @pytest.mark.parametrize(
     ("quota", "agreed", "guard"),
     [
-        (EVICT, 12, None),
-        (EVICT, 11, "loss_as_approved: 12 messages (1.1 GiB)"),
+        (EVICT, 20, None),
+        (EVICT, 19, "loss_as_approved: 20 entries (2 GiB)"),
         (QUOTA, None, "quota_room: "),
         (BacklogQuota(limit_seconds=101, policy=QuotaPolicy.HOLD), None, "age_room: "),
         (BacklogQuota(limit_seconds=101, policy=QuotaPolicy.EVICT), None, "age_room: "),
@@ -225,7 +227,7 @@ def test_a_new_topic_counts_before_it_is_in_statistics(
 ) -> None:
     """A quota is refused for the backlog of a topic that was made after its broker's last statistics, too."""
     slow = SubscriptionSpec("s", backlog=20)
-    topic = TopicSpec("t", backlog_bytes=2 * GIB, subscriptions=(slow,), backlog_age_s=100, just_made=True)
+    topic = TopicSpec("t", message_bytes=LARGE, subscriptions=(slow,), backlog_age_s=100, just_made=True)
     spec = ClusterSpec(brokers=1, namespaces=(NamespaceSpec(NAMESPACE, bundles=1, topics=(topic,)),))
     with running_simulator(spec) as simulator:
         engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")

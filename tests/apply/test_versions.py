@@ -44,6 +44,15 @@ def test_nothing_is_called_where_a_broker_lacks_it(tmp_path: Path, versions: tup
         assert site.untouched()
 
 
+def test_brokers_that_do_not_tell_the_topics_of_a_bundle_are_refused_for_their_version(tmp_path: Path) -> None:
+    """Brokers before 2.11 answer 404 for a bundle's topics: their version is why they are refused."""
+    with a_site(tmp_path, *(("2.10.4",) * 3)) as site:
+        site.simulator.faults.add(Fault(Answer(404), "topicHashPositions", times=None))
+        plan = site.approved(site.move("0x00000000_0xffffffff", namespace="shop/orders"))
+        (outcome,) = site.carry_out(plan)
+        assert "version_tried: Pulsar 2.10.4 has no `destinationBroker`" in outcome.reason
+
+
 def test_a_broker_that_does_not_answer_for_its_version(tmp_path: Path) -> None:
     """A batch is refused if a broker does not answer for its version, and the reason names the broker."""
     with a_site(tmp_path) as site:

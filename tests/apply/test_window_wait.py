@@ -32,7 +32,7 @@ def expiry(site: Worksite) -> datetime:
     """Time until which an answer of this moment counts, as `interpret` would date it."""
     approval = site.policy.approval
     waits = approval.wait_for_window_minutes
-    return good_until(site.clock(), approval.valid_minutes, waits, site.policy.guards.windows)
+    return good_until(site.clock(), approval.valid_minutes, waits, site.policy.guards.windows, None)
 
 
 def approved(site: Worksite, bundle: int = 0) -> Plan:

@@ -16,13 +16,14 @@ from pulsar_steward.ledger.publishing import QuestionChanges
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.orchestration.approval_response import APPROVE, LEFT_OUT, LOSS, STEPS, ApprovalQuestion, interpret
+from pulsar_steward.orchestration.approval_response import ApprovalQuestion, interpret
+from pulsar_steward.orchestration.question_form import APPROVE, LEFT_OUT, LOSS, QUESTION, STEPS
 from tests.apply.forging import forgeries
 from tests.apply.happenings import happenings
 from tests.apply.machine import RETURNS, SHOP, Proposal, Truth, Word, steps_for
 from tests.apply.witness import Crash, Witness
 from tests.apply.worksite import SKEWED, Worksite, a_question, quick_policy
-from tests.builders import CLUSTER, a_batch, a_plan
+from tests.builders import ASKED_DIGEST, NAMED, a_batch, a_plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -118,22 +119,23 @@ class Trial:
         left_out = [steps[0].change.namespace] if proposal.is_group else []
         event = {
             "chosen_options": [APPROVE],
-            "params_input": {STEPS: list(proposal.step_ids), LEFT_OUT: left_out, LOSS: True},
+            "params_input": {STEPS: list(proposal.step_ids), LEFT_OUT: left_out, LOSS: True, QUESTION: ASKED_DIGEST},
             "responded_at": now,
             "responded_by_user": {"id": "operator", "name": "operator"},
         }
-        answer = interpret(event, ApprovalQuestion(plan=plan, batch_id="b1", run=run), self.site.policy.approval, now)
+        asked = ApprovalQuestion(plan=plan, batch_id="b1", run=run, asked_digest=ASKED_DIGEST)
+        answer = interpret(event, asked, self.site.policy.approval, now)
         if answer.step_ids != tuple(step.step_id for step in steps if step.change.namespace not in left_out):
             self.faults.append(f"all but {left_out} was taken for {answer.step_ids}: {answer.reason}")
         self._answers(proposal, answer, permits=True)
 
     def _answers(self, proposal: Proposal, answer: Answer, *, permits: bool) -> None:
         run = answer.run
-        self.site.ask(proposal.plan, run, voice=answer.voice or 1)
+        self.site.ask(proposal.plan, run, voice=answer.voice)
         answer_id = self.site.writes.record_answer(answer)
         until = answer.expires_at if permits else None
         word = Word(answer_id, answer.answered_by, frozenset(answer.step_ids), answer.answered_at, until)
-        proposal.words.setdefault(run, {})[answer.voice or 1] = word
+        proposal.words.setdefault(run, {})[answer.voice] = word
         proposal.asked[answer_id] = run
 
     def said(self, name: str, *, halted: bool) -> None:
@@ -207,7 +209,7 @@ class Trial:
         happens = happenings(self, proposal)[midway]
         witness = Witness(site, proposal, run, halted=lambda: bool(self._halts), crash=crash, midway=happens)
         opens = proposal.permitted(run, site.clock()) if not self._halts else frozenset()
-        lease = site.ledger.lease(CLUSTER)
+        lease = site.ledger.lease(NAMED)
         free = lease is None or lease.expires_at <= site.clock()
         site.simulator.requests.clear()
         if trouble is not None:
@@ -237,7 +239,7 @@ class Trial:
     def _leave_the_lease(self, run: str) -> None:
         """A process that was killed gives nothing back: it holds the cluster until its lease runs out."""
         with suppress(LeaseLost):
-            self.site.writes.take_lease(CLUSTER, f"{run}#dead", self.site.policy.apply.lease_seconds, self.site.clock())
+            self.site.writes.take_lease(NAMED, f"{run}#dead", self.site.policy.apply.lease_seconds, self.site.clock())
 
 
 def _parts(steps: Sequence[Step]) -> dict[str, Any]:

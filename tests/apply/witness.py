@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.apply.execute import MAX_ATTEMPTS
 from pulsar_steward.model.step import ChangeSetting, DeleteSubscription, RaiseCoordinators, SplitBundle, UnloadBundle
 from tests.apply.machine import Truth
-from tests.builders import CLUSTER
+from tests.builders import NAMED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,7 +73,7 @@ class Witness:
 
     # -- what the worker meets
 
-    def switch(self) -> None:
+    def switch(self, _name: str) -> None:
         """Asked before every change and while waiting."""
         self._asked += 1
         self._end_at(f"switch {self._asked}")
@@ -136,7 +136,7 @@ class Witness:
         batch = proposal.plan.batches[0]
         approved = proposal.permitted(self._run, now)
         earlier = [step.step_id for step in batch.steps if step.step_id < step_id and step.step_id in approved]
-        lease = self._site.ledger.lease(CLUSTER)
+        lease = self._site.ledger.lease(NAMED)
         wrongs = {
             "not the call of its intent": not _is_call_of(intent.change, call),
             "not the change that was approved": not _leads_to(intent.change, batch.step(step_id).change),

@@ -30,7 +30,7 @@ from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, halves_by_to
 from pulsar_steward.model.content import content_digest, goal_of
 from pulsar_steward.model.plan import approval_digest
 from pulsar_steward.model.step import SplitBundle, Step, UnloadBundle
-from tests.builders import CLUSTER, a_batch, a_plan, a_policy, a_step
+from tests.builders import ASKED_DIGEST, CLUSTER, a_batch, a_plan, a_policy, a_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -127,7 +127,10 @@ class Worksite:
     policy: Policy = field(default_factory=quick_policy)
     clock: Clock = field(default_factory=Clock)
     token: SecretStr | None = None
-    switch: Callable[[], str | None] = never
+    switch: Callable[[str], str | None] = never
+    cluster: str = CLUSTER
+    broker: int | None = None
+    """The only broker whose address the connection names; None: it names all."""
 
     @property
     def ledger(self) -> LedgerReader:
@@ -142,7 +145,8 @@ class Worksite:
     @property
     def settings(self) -> AdminSettings:
         """Settings for reaching the cluster."""
-        return AdminSettings(urls=self.simulator.admin_urls, limits=self.policy.admin, token=self.token)
+        urls = self.simulator.admin_urls if self.broker is None else self.simulator.admin_urls[self.broker :][:1]
+        return AdminSettings(urls=urls, limits=self.policy.admin, token=self.token)
 
     @property
     def brokers(self) -> tuple[str, ...]:
@@ -212,13 +216,13 @@ class Worksite:
             a_step(step, step_id=f"b1.s{number:02d}") if not isinstance(step, Step) else step
             for number, step in enumerate(steps, start=1)
         ]
-        return a_plan(a_batch(*numbered), taken_at=self.clock())
+        return a_plan(a_batch(*numbered), cluster=self.cluster, taken_at=self.clock())
 
     def record(self, plan: Plan, **options: Any) -> Plan:
         """Records a plan as one for this cluster, under the policy in force; returns it as it is recorded."""
         policy = self.recorded_policy
         mine = msgspec.structs.replace(plan, pulsar_cluster=self.identity, policy_digest=policy.digest)
-        self.writes.record_plan(mine, self.clock(), policy=policy, **options)
+        self.writes.record_plan(mine, self.clock(), policy=policy, brokers=self.brokers, **options)
         return mine
 
     @property
@@ -263,19 +267,20 @@ class Worksite:
             step_ids=chosen,
             digest=approval_digest(plan, "b1", chosen),
             expires_at=now + timedelta(minutes=60),
+            asked_digest=ASKED_DIGEST,
         )
         return msgspec.structs.replace(usual, **fields)
 
     def approve(self, plan: Plan, *step_ids: str, asked: dict[str, Any] | None = None, **fields: Any) -> Plan:
         """Records that somebody was asked (`asked` is how, where not as usual), and an approval; returns the plan."""
         answer = self.approval(plan, *step_ids, **fields)
-        self.ask(plan, answer.run, voice=answer.voice or 1, **asked or {})
+        self.ask(plan, answer.run, voice=answer.voice, **asked or {})
         self.writes.record_answer(answer)
         return plan
 
     def ask(self, plan: Plan, run: str = RUN, **asked: Any) -> None:
         """Records that somebody is asked about the plan's only batch, on a schedule."""
-        options = {"origin": Origin.SCHEDULE, "policy": self.recorded_policy, **asked}
+        options = {"origin": Origin.SCHEDULE, "policy": self.recorded_policy, "asked_digest": ASKED_DIGEST, **asked}
         self.writes.record_request(plan, "b1", run, self.clock(), **options)
 
     def approved(self, *steps: Change | Step) -> Plan:
@@ -296,14 +301,14 @@ class Worksite:
         """Everything at hand, with something done around each call."""
         with (
             LedgerContext(
-                cluster=CLUSTER,
+                cluster=self.cluster,
                 run=run,
                 ledger=self.ledger,
                 ledger_writer=self.writes,
-                journal=Journal(self.writes, CLUSTER, listener),
+                journal=Journal(self.writes, self.cluster, listener),
                 policy=self.policy,
                 clock=self.clock,
-            ).applying(self.settings, StopSwitch(self.ledger, CLUSTER, self.switch)) as context,
+            ).applying(self.settings, StopSwitch(self.ledger, self.cluster, self.switch)) as context,
             Hand(self.settings, before, after) as hand,
         ):
             yield replace(context, writer=hand)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -54,6 +55,14 @@ def modules_of(package: str) -> list[str]:
 def missing_of(names: Collection[str]) -> list[str]:
     """Those of our modules that do not exist by these names: nothing could load one that was renamed."""
     return [name for name in names if name.startswith("pulsar_steward.") and find_spec(name) is None]
+
+
+def test_planners_read_snapshots_by_queries_alone() -> None:
+    """No planner opens a snapshot's files by itself: none imports DuckDB or pyarrow."""
+    files = list((LIBRARY / "planners").rglob("*.py"))
+    imported = re.compile(r"^ *(from|import) (duckdb|pyarrow)\b", re.MULTILINE)
+    assert len(files) > 20
+    assert [file for file in files if imported.search(file.read_text())] == []
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +11,7 @@ from airflow.sdk import Variable
 
 from lab.postgres import binaries, create_database
 from tests.apply.worksite import a_worksite
+from tests.asking import airflow_rows_in
 from tests.attacks.wire_replay import recording, replaying
 from tests.builders import CLUSTER
 from tests.unit.admin.scripted import scripted_brokers
@@ -22,8 +24,15 @@ if TYPE_CHECKING:
     from pulsar_steward.admin.exchange import Response
     from pulsar_steward.errors import AdminError
     from tests.apply.worksite import Worksite
+    from tests.asking import AirflowRows
     from tests.attacks.wire_replay import Recorded
     from tests.unit.admin.scripted import ScriptedBroker
+
+
+@pytest.fixture
+def airflow_rows(monkeypatch: pytest.MonkeyPatch) -> AirflowRows:
+    """Airflow's questions, which tasks of this test add to."""
+    return airflow_rows_in(monkeypatch)
 
 
 @pytest.fixture
@@ -51,8 +60,9 @@ def postgres_ledger(request: pytest.FixtureRequest) -> str:
     """The URL of an empty database of its own, on a server."""
     server, folder = request.getfixturevalue("postgres"), binaries()
     assert folder is not None
-    create_database(folder, server, "attacks")
-    url: str = server.url("attacks")
+    name = f"attacks_{secrets.token_hex(4)}"
+    create_database(folder, server, name)
+    url: str = server.url(name)
     return url
 
 

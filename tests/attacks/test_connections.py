@@ -119,7 +119,7 @@ def test_only_the_task_that_carries_out_asks_for_the_connection_that_changes(
     defined(CHANGE, password=CHANGING)
     site, run = looked_at, "pulsar_remediate/manual"
     planned = observing.plan_snapshot(CLUSTER, observed(site), run)
-    assert planned.plan_id is not None
+    assert planned.plan_ids
     remediating.choose([REMEDY], run)
     remediating.dry_run([REMEDY], run)
     ref = ref_of(site)

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pulsar_steward.cli import main
+from pulsar_steward.cli.written_files import written_whole
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.ledger.halts import Halt, say
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.orchestration import home, shipping
 from pulsar_steward.orchestration.connections import ledger_url
-from pulsar_steward.policy.place import policy_file
+from pulsar_steward.policy.files import policy_file
 from tests.builders import NOW
 
 if TYPE_CHECKING:
@@ -296,10 +297,10 @@ def test_a_policy_that_may_not_be_looked_at_is_an_error_with_its_remedy(
 ) -> None:
     """A policy that may not be looked at is an error, which says that it is for the user that runs Airflow."""
 
-    def shut(path: Path) -> bool:
+    def shut(path: Path) -> Iterator[Path]:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr("pathlib.Path.exists", shut)
+    monkeypatch.setattr("pathlib.Path.iterdir", shut)
 
     with pytest.raises(ConfigurationError, match="for the user that runs Airflow"):
         policy_file("east")
@@ -365,3 +366,40 @@ def test_what_is_tightened_is_logged_as_a_warning(place: Path, caplog: pytest.Lo
     home.home()
 
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
+
+
+def written(file: Path, mode: int | None = None) -> None:
+    """Writes a file as commands do."""
+    with written_whole(file, named="it", mode=mode) as target:
+        target.write(b"new")
+
+
+def test_a_file_that_replaces_another_keeps_its_mode(tmp_path: Path) -> None:
+    """A file that a command writes anew keeps its permissions, and a new one has those that the umask leaves."""
+    file, fresh = tmp_path / "a", tmp_path / "b"
+    file.touch(0o640)
+    file.chmod(0o640)
+    written(file)
+    before = os.umask(0o027)
+    written(fresh)
+    os.umask(before)
+    assert [stat.S_IMODE(each.stat().st_mode) for each in (file, fresh)] == [0o640, 0o640]
+
+
+def test_a_link_stays_a_link_and_what_it_leads_to_is_written(tmp_path: Path) -> None:
+    """A file that is named by a link is written, and the link stays one."""
+    file, link = tmp_path / "a", tmp_path / "link"
+    link.symlink_to(file)
+    written(link)
+    assert (link.is_symlink(), file.read_bytes()) == (True, b"new")
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    """A pipe is written to and stays a pipe, as does a device such as `/dev/null`."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    written(pipe, 0o644)
+    assert os.read(reader, 9) == b"new"
+    os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import shutil
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
-from sqlalchemy import delete, select, text, update
+from sqlalchemy import delete, event, insert, make_url, select, text, update
 from typer.testing import CliRunner
 
 from pulsar_steward.apply.applied import choose_applied
@@ -18,17 +21,20 @@ from pulsar_steward.cli.ledger import app
 from pulsar_steward.errors import LedgerTampered, Refused
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.chain import Head
-from pulsar_steward.ledger.noted_heads import FILE, ledger_name, note_in_file, noted_in_file
-from pulsar_steward.ledger.rows import Decision
+from pulsar_steward.ledger.noted_heads import FILE, ledger_names, note_in_file, noted_in_file
+from pulsar_steward.ledger.past import GUARDED_BY
+from pulsar_steward.ledger.rows import Decision, Proof
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.verify import verify_ledger
 from pulsar_steward.ledger.write import LedgerWriter
+from pulsar_steward.model.plan import BROKER_DRAIN
 from pulsar_steward.orchestration import rolling_back
 from pulsar_steward.orchestration.batches import BatchRef, apply_batch
 from pulsar_steward.orchestration.context import open_context
 from pulsar_steward.orchestration.ledger_heads import VARIABLE, LedgerHeads
-from tests.apply.worksite import RUN, said
-from tests.builders import CLUSTER
+from tests.apply.worksite import RUN, quick_policy, said
+from tests.builders import CLUSTER, a_batch, a_plan, a_step
+from tests.unit.ledger.forging import forging
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +43,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Table
 
     from pulsar_steward.model.plan import Plan
+    from pulsar_steward.model.step import Change
     from tests.apply.worksite import Worksite
     from tests.attacks.conftest import Connect
 
@@ -135,6 +142,140 @@ def test_a_way_back_rests_on_what_was_written(
             choose_applied(site.ledger, CLUSTER, plan.plan_id, "b1")
     with pytest.raises(LedgerTampered, match=f"of {table.name}"):
         rolling_back.choose(rolling_back.RollbackParams(cluster=CLUSTER, plan_id=plan.plan_id, batch_id="b1"), RUN)
+
+
+# -- what guards and the pace go by
+
+
+def unproved(site: Worksite) -> Plan:
+    """A batch that changed the cluster, of which no proof is there yet."""
+    plan = site.approved(site.move(0))
+    assert said(site.carry_out(plan)) == ["done"]
+    return plan
+
+
+def not_proved(site: Worksite) -> Plan:
+    """A batch that changed the cluster and was found not to show there."""
+    plan = unproved(site)
+    found = {"batch_id": "b1", "run": RUN, "at": site.clock(), "reason": "it is not there", "shown": {}}
+    site.writes.record_proof(msgspec.convert({**found, "plan_id": plan.plan_id, "proved": False}, Proof))
+    return plan
+
+
+def moved(site: Worksite) -> Plan:
+    """A bundle that was moved, so that it rests."""
+    return site.proved(unproved(site))
+
+
+def circled(site: Worksite) -> Plan:
+    """A bundle that was moved away and back: the plan that moved it away."""
+    site.policy = quick_policy(tc_skew={"cooldown_minutes": 0})
+    plan, there = moved(site), site.move(0)
+    back = site.approved(msgspec.structs.replace(there, source=there.target, target=there.source))
+    assert said(site.carry_out(back)) == ["done"]
+    site.proved(back)
+    return plan
+
+
+def prove(connection: Connection, plan: Plan) -> None:
+    """Inserts a proof."""
+    values = {"batch_id": "b1", "run": RUN, "at": datetime.now(UTC), "proved": True, "reason": "", "shown": "{}"}
+    connection.execute(insert(tables.PROOFS), {**values, "plan_id": plan.plan_id})
+
+
+def prove_after_all(connection: Connection, plan: Plan) -> None:
+    """Turns what was found into a proof."""
+    connection.execute(update(tables.PROOFS).where(tables.PROOFS.c.plan_id == plan.plan_id).values(proved=True))
+
+
+def forget(connection: Connection, plan: Plan) -> None:
+    """Removes a call."""
+    connection.execute(delete(tables.INTENTS).where(tables.INTENTS.c.plan_id == plan.plan_id))
+
+
+def long_ago(connection: Connection, plan: Plan) -> None:
+    """Dates a call back."""
+    then = datetime(2020, 1, 1, tzinfo=UTC)
+    connection.execute(update(tables.INTENTS).where(tables.INTENTS.c.plan_id == plan.plan_id).values(at=then))
+
+
+def drained(connection: Connection, plan: Plan) -> None:
+    """Has a batch be one that emptied a broker, which makes no circle."""
+    of_plan = tables.BATCHES.c.plan_id == plan.plan_id
+    connection.execute(update(tables.BATCHES).where(of_plan).values(kind=BROKER_DRAIN))
+
+
+def nameless(connection: Connection, _: Plan) -> None:
+    """Has the names be those of another cluster."""
+    connection.execute(update(tables.CLUSTER_NAMES).values(pulsar_cluster="another one"))
+
+
+def of_before(site: Worksite, change: Change) -> Plan:
+    """An approved plan that was made before all of that, so that it has not seen what came of it."""
+    made = a_plan(a_batch(a_step(change)), cluster=site.cluster, taken_at=site.clock() - timedelta(minutes=1))
+    return site.approve(site.record(made))
+
+
+@pytest.mark.parametrize(
+    ("before", "forge"),
+    [
+        (unproved, prove),
+        (not_proved, prove_after_all),
+        (moved, forget),
+        (moved, long_ago),
+        (circled, drained),
+        (circled, forget),
+        (moved, nameless),
+    ],
+)
+@pytest.mark.parametrize("name", ["east", "west"])
+def test_what_a_guard_goes_by_cannot_be_forged_during_a_run(
+    site: Worksite, before: Callable[[Worksite], Plan], forge: Callable[[Connection, Plan], None], name: str
+) -> None:
+    """A proof, a call or a name that is forged after the ledger was verified opens nothing, also by another name."""
+    earlier, there, mine = before(site), site.move(0), replace(site, cluster=name)
+    back = msgspec.structs.replace(there, source=there.target, target=there.source)
+    plan = of_before(mine, back if before is moved else site.move(1))
+    site.simulator.requests.clear()
+    seen = ["used"]
+
+    def during_the_run(_c: object, _cursor: object, statement: str, *_: object) -> None:
+        if statement.startswith("INSERT INTO answer_uses"):  # with it the permit is claimed
+            seen.clear()
+        if not seen and "FROM outcomes" in statement:
+            seen.append(statement)
+            with forging(site.engine) as connection:
+                forge(connection, earlier)
+
+    event.listen(site.engine, "before_cursor_execute", during_the_run)
+    with suppress(LedgerTampered):
+        (outcome,) = mine.carry_out(plan)
+        assert outcome.outcome == "refused"
+    assert seen != ["used"]
+    assert mine.untouched()
+
+
+NEEDS_NO_COMPARISON = {tables.ANSWERS.name, tables.ANSWER_USES.name}
+"""A no that is added meanwhile is compared as whatever is added is; one from before was heard by the permit. Uses are
+those of the plan's own answers, by their numbers."""
+
+
+def test_all_that_a_call_goes_by_is_compared_with_the_chain(site: Worksite) -> None:
+    """Between the permit and the intent no row about another plan is read that is not compared with the chain."""
+    moved(site)
+    plan, read, state = of_before(site, site.move(1)), set[str](), ["before"]
+
+    def note(_c: object, _cursor: object, statement: str, parameters: object, *_: object) -> None:
+        if statement.startswith(("INSERT INTO answer_uses", "INSERT INTO intents")):
+            state.append(statement)
+        # The newest row's time is only a lower bound of the present: where one is gone, others bound it.
+        if len(state) == 2 and "UNION ALL" not in statement and plan.plan_id not in str(parameters):
+            names = re.findall(r"\b(?:FROM|JOIN) (\w+)", statement)
+            read.update(name for name in names if "plan_id" in tables.metadata.tables[name].c)
+
+    event.listen(site.engine, "before_cursor_execute", note)
+    assert said(site.carry_out(plan)) == ["done"]
+    assert read == {table.name for table in GUARDED_BY} | {CHAIN.name} | NEEDS_NO_COMPARISON
 
 
 TRIGGERS = {
@@ -245,21 +386,48 @@ def test_a_note_that_cannot_be_read_permits_nothing(
 
 def test_a_later_end_is_never_replaced_by_an_earlier_one(site: Worksite, home: Path, variables: dict[str, str]) -> None:
     """A noted end of a chain is not replaced by an earlier one, and each ledger has its own."""
-    heads, name = LedgerHeads(site.engine.url), ledger_name(site.engine.url)
+    heads, names = LedgerHeads(site.engine.url), ledger_names(site.engine.url)
     heads.note(Head(7, "a" * 64))
     heads.note(Head(3, "b" * 64))
-    note_in_file(home, "other", Head(1, "c" * 64))
+    note_in_file(home, ["other"], Head(1, "c" * 64))
     assert heads.noted() == (Head(7, "a" * 64), Head(7, "a" * 64))
-    assert noted_in_file(home, "other") == Head(1, "c" * 64)
-    assert noted_in_file(home, name) == Head(7, "a" * 64)
+    assert noted_in_file(home, ["other"]) == (Head(1, "c" * 64),)
+    assert noted_in_file(home, names) == (Head(7, "a" * 64),)
     assert (home / FILE).stat().st_mode & 0o077 == 0
     assert list(variables) == [VARIABLE]
+
+
+@pytest.mark.parametrize("noted", ["real", "linked"])
+@pytest.mark.parametrize("asked", ["real", "linked", "real/../real", "linked/../real"])
+def test_a_noted_end_is_found_however_the_file_is_spelled(tmp_path: Path, noted: str, asked: str) -> None:
+    """The noted end of a SQLite ledger is found by every path that leads to its file, links among them."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "linked").symlink_to(tmp_path / "real")
+    urls = [make_url(f"sqlite:///{tmp_path / each / 'ledger.db'}") for each in (noted, asked)]
+    note_in_file(tmp_path, ledger_names(urls[0]), Head(7, "a" * 64))
+    assert noted_in_file(tmp_path, ledger_names(urls[1])) == (Head(7, "a" * 64),)
+
+
+def test_a_noted_end_is_found_with_and_without_the_port() -> None:
+    """A PostgreSQL ledger has one name whether or not its URL says the port that is meant without one."""
+    first, *_ = ledger_names(make_url("postgresql://Host/x"))
+    assert first in ledger_names(make_url("postgresql+psycopg://u@host:5432/x"))
+
+
+def test_an_end_that_was_noted_under_a_link_still_counts(tmp_path: Path) -> None:
+    """An end that an earlier Steward noted under the path of a link is still compared."""
+    (tmp_path / "linked").symlink_to(tmp_path)
+    file = tmp_path / "linked" / "ledger.db"
+    earlier = hashlib.sha256(f"sqlite\n\n\n{file}".encode()).hexdigest()[:16]
+    note_in_file(tmp_path, [earlier], Head(7, "a" * 64))
+    assert noted_in_file(tmp_path, ledger_names(make_url(f"sqlite:///{file}"))) == (Head(7, "a" * 64),)
 
 
 FILLED = {
     "answer_uses",
     "answers",
     "batches",
+    "cluster_names",
     "intents",
     "outcomes",
     "plans",

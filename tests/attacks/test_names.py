@@ -11,9 +11,11 @@ from pulsar_steward.admin.reader import Reader
 from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.errors import InvalidName
 from pulsar_steward.model.bundles import FULL_RANGE, BundleRange
+from pulsar_steward.model.in_flight import InFlight
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from tests.apply.worksite import said
+from tests.builders import a_step
 
 if TYPE_CHECKING:
     from pulsar_steward.admin.statistics import TopicStatistics
@@ -83,7 +85,9 @@ def test_a_name_that_cannot_be_asked_for_is_not_watched(
         return {name: next(iter(topics.values())), **topics} if topics else topics
 
     monkeypatch.setattr(LiveReader, "topics", with_another)
-    assert said(site.carry_out(site.approved(site.move(WHOLE, namespace="shop/orders")))) == ["done"]
+    may_lose = InFlight(again=0, volatile_topics=1, lost=1_000_000)
+    step = a_step(site.move(WHOLE, namespace="shop/orders"), step_id="b1.s01", in_flight=may_lose)
+    assert said(site.carry_out(site.approved(step))) == ["done"]
 
 
 @pytest.mark.parametrize("value", [ValueError("'..' cannot be a part"), OverflowError("too big"), RecursionError()])

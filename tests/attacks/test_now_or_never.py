@@ -22,7 +22,7 @@ from pulsar_steward.errors import Halted, Refused, Unreachable
 from pulsar_steward.ledger.halts import Halt, say
 from pulsar_steward.ledger.rows import Decision
 from tests.apply.worksite import RUN, quick_policy, said
-from tests.builders import CLUSTER
+from tests.builders import CLUSTER, NAMED
 from tests.http_serving import serving
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def question_ended(site: Worksite, plan: Plan) -> None:
 def lease_ended(site: Worksite, _plan: Plan) -> None:
     """The process slept through its lease, and another writer took the cluster."""
     later = site.clock() + timedelta(seconds=site.policy.apply.lease_seconds + 1)
-    site.writes.take_lease(CLUSTER, "another", 60, later)
+    site.writes.take_lease(NAMED, "another", 60, later)
 
 
 def slept(site: Worksite, _plan: Plan) -> None:
@@ -96,7 +96,7 @@ def test_an_intent_is_recorded_only_while_its_permission_stands(
     plan = site.asked(site.move(0))
     asked = iter(range(100))
 
-    def switch() -> None:
+    def switch(_name: str) -> None:
         # Asked first before the lease is taken, and last when all guards have looked.
         if next(asked) == 1:
             happens(site, plan)

@@ -8,17 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from airflow.sdk import Asset
+from pydantic import ValidationError
 
 from pulsar_steward.errors import Refused
 from pulsar_steward.ledger.clock import LedgerClock
 from pulsar_steward.ledger.halts import Halt, say
 from pulsar_steward.ledger.rows import Decision, Origin
 from pulsar_steward.model.people import Person, same_person
+from pulsar_steward.model.risk import Risk
+from pulsar_steward.model.setting import Retention, SettingName
+from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.orchestration.approval import origin_of
-from pulsar_steward.orchestration.approval_response import APPROVE, STEPS, ApprovalQuestion, interpret
+from pulsar_steward.orchestration.approval_response import ApprovalQuestion, interpret
+from pulsar_steward.orchestration.question_form import APPROVE, QUESTION, STEPS
 from pulsar_steward.policy.approval import ApprovalPolicy
+from pulsar_steward.policy.approval_terms import terms_of
+from pulsar_steward.policy.looser import loosened
+from tests.apply.test_rollback import BACK, back_of, done
 from tests.apply.worksite import RUN, quick_policy
-from tests.builders import CLUSTER, NOW, a_plan
+from tests.builders import ASKED_DIGEST, CLUSTER, NOW, a_plan
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -126,19 +134,26 @@ def answered(user: dict[str, str], policy: ApprovalPolicy, **asked: Any) -> Any:
     plan = a_plan()
     event = {
         "chosen_options": [APPROVE],
-        "params_input": {STEPS: ["b1.s01"]},
+        "params_input": {QUESTION: ASKED_DIGEST, STEPS: ["b1.s01"]},
         "responded_at": NOW,
         "responded_by_user": user,
     }
-    return interpret(event, ApprovalQuestion(plan=plan, batch_id="b1", run=RUN, **asked), policy, NOW)
+    question = ApprovalQuestion(plan=plan, batch_id="b1", run=RUN, asked_digest=ASKED_DIGEST, **asked)
+    return interpret(event, question, policy, NOW)
 
 
-ALIASES = [("alice", "ALICE"), ("alice", "alice "), ("alice", "\u2002Alice"), ("alice", "\uff41lice")]
+ALIASES = [
+    ("alice", "ALICE"),
+    ("alice", "alice "),
+    ("alice", "\u2002Alice"),
+    ("alice", "\uff41lice"),
+    *(("alice", f"ali{unseen}ce") for unseen in "\u200b\u2060\u00ad\u034f\u202e\ufe0f\u3164\u2800\x00\U000e0061"),
+]
 
 
 @pytest.mark.parametrize(("one", "other"), ALIASES)
 def test_nobody_is_two_people(site: Worksite, one: str, other: str) -> None:
-    """Two approvals count as one person's when the names differ only in case, white space or form of letters."""
+    """Two approvals count as one person's when the names differ only in case, in what has no width, or in form."""
     site.policy = quick_policy(approval={"two_people_for": ["tc_balance"]})
     plan = site.plan(site.move(0))
     site.approve(plan, voice=1, answered_by=one, answered_by_id="7")
@@ -158,6 +173,8 @@ def test_people_are_told_apart_by_their_id(site: Worksite) -> None:
         site.carry_out(plan)
     assert same_person(Person("7", "a"), Person("7", "b"))
     assert not same_person(Person("7", "alice"), Person("8", "bob"))
+    assert same_person(Person("bob", "Bob B."), Person("8", "bob"))
+    assert same_person(Person("8", "bob"), Person("bob", "Bob B."))
 
 
 def test_a_policy_names_people_by_their_id() -> None:
@@ -167,9 +184,9 @@ def test_a_policy_names_people_by_their_id() -> None:
     assert answered({"id": "8", "name": "7"}, policy).decision is Decision.MALFORMED
 
 
-@pytest.mark.parametrize("user", [{"id": "", "name": "alice"}, {"id": "7", "name": " "}])
+@pytest.mark.parametrize("user", [{"id": "", "name": "alice"}, {"id": "7", "name": " "}, {"id": "7", "name": "\u200b"}])
 def test_nobody_is_nobody(user: dict[str, str]) -> None:
-    """An answer whose user has no id or no name is recorded as `NO_ANSWER`."""
+    """An answer whose user has no id or no name that can be seen is recorded as `NO_ANSWER`."""
     assert answered(user, ApprovalPolicy()).decision is Decision.NO_ANSWER
 
 
@@ -180,6 +197,96 @@ def test_whoever_started_the_run_is_known_under_any_writing_of_their_name(one: s
     given = answered({"id": "7", "name": one}, policy, requested_by=other, origin=Origin.PERSON)
     assert given.decision is Decision.MALFORMED
     assert "started the run" in given.reason
+
+
+# -- a way back, here of a batch whose kind is `tc_balance`, as any of this worksite
+
+
+LONGER_KEPT = ChangeSetting(
+    namespace="shop/orders", name=SettingName.RETENTION, before=None, after=Retention(minutes=1440, megabytes=10_240)
+)
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        (
+            {"two_people_for": ["tc_balance"]},
+            "rollback of a tc_balance .* needs the approval of a second person",
+        ),
+        (
+            {"assigned_users_by_kind": {"tc_balance": ["zoe"]}},
+            "operator may not approve batches of kind rollback of a tc_balance",
+        ),
+    ],
+)
+def test_a_way_back_is_under_the_rules_of_what_it_takes_back(site: Worksite, rules: dict[str, Any], words: str) -> None:
+    """A rollback is refused where those who approved it may not approve the kind of batch that it takes back."""
+    plan = done(site, LONGER_KEPT)
+    site.policy = quick_policy(approval=rules)
+    back = site.approve(back_of(site, plan), run=BACK)
+    with pytest.raises(Refused, match=words):
+        site.carry_out(back, BACK)
+    assert site.untouched()
+
+
+def test_a_way_back_of_a_way_back_is_under_the_same_rules(site: Worksite) -> None:
+    """A rollback that is taken back itself is under the rules of the first batch, and those of rollbacks still hold."""
+    policy = ApprovalPolicy(two_people_for=("tc_balance",), assigned_users_by_kind={"rollback": ("operator", "ann")})
+    back = site.approve(back_of(site, done(site, LONGER_KEPT)), run=BACK)
+    assert [each.outcome for each in site.carry_out(back, BACK)] == ["done"]
+    (batch,) = back_of(site, back).batches
+    terms = policy.terms(batch.answered_as, Risk.LOW)
+    assert (terms.people, terms.users) == (2, frozenset({"operator", "ann"}))
+
+
+def test_a_way_back_that_nobody_could_approve_is_an_error_of_the_policy() -> None:
+    """Lists of a kind and of rollbacks that have nobody in common are an error: nobody could take such a batch back."""
+    with pytest.raises(ValidationError, match="nobody may answer to rollback of a retention"):
+        ApprovalPolicy.model_validate({"assigned_users_by_kind": {"retention": ["zoe"], "rollback": ["ann"]}})
+
+
+def test_who_may_take_back_is_compared_as_well() -> None:
+    """A policy is looser if others may take a kind of batch back, though to no kind by itself others may answer."""
+    then = quick_policy(approval={"assigned_users_by_kind": {"rollback": ["xenia"]}})
+    now = quick_policy(approval={"assigned_users": ["xenia"], "assigned_users_by_kind": {"retention": ["zoe"]}})
+    (words,) = loosened(now, then.model_dump(mode="json"))
+    assert words.startswith("['zoe'] may answer to rollback of a retention, and only ['xenia'] might")
+
+
+# -- who could
+
+
+ALONE = [
+    {"assigned_users": ["alice"], "two_people_for": ["retention"]},
+    {"assigned_users": ["alice", "Alice"], "two_people_for": ["retention"]},
+    {"assigned_users": ["alice", "\uff41lice"], "two_people_for": ["retention"]},
+    {"assigned_users_by_kind": {"retention": ["alice"]}, "two_people_for": ["retention"]},
+    {"assigned_users": ["alice"], "by_risk": {"critical": {"people": 2}}},
+    {"by_risk": {"medium": {"people": 2}, "high": {"users": ["alice"]}}},
+    {"assigned_users_by_kind": {"rollback": ["alice"]}, "two_people_for": ["retention"]},
+    {
+        "assigned_users_by_kind": {"rollback": ["alice", "bob"], "retention": ["bob", "zoe"]},
+        "two_people_for": ["retention"],
+    },
+]
+
+
+@pytest.mark.parametrize("rules", ALONE, ids=str)
+def test_two_people_are_demanded_of_no_fewer_than_two(rules: dict[str, Any]) -> None:
+    """A policy is an error where two have to approve, and fewer than two different people may answer."""
+    with pytest.raises(ValidationError, match=r"two people have to approve .*, who is one, may .* to .*retention"):
+        ApprovalPolicy.model_validate(rules)
+
+
+@pytest.mark.parametrize("users", [[], ["alice"]])
+def test_an_empty_list_lets_nobody_in(users: list[str]) -> None:
+    """A kind's empty list is refused, as it may mean everyone or nobody; one that is recorded widens nothing."""
+    rules = {"assigned_users": users, "assigned_users_by_kind": {"retention": []}}
+    with pytest.raises(ValidationError, match=r"assigned_users_by_kind.retention: an empty list says neither"):
+        ApprovalPolicy.model_validate(rules)
+    recorded = {"valid_minutes": 60, **rules}
+    assert terms_of(recorded, ("retention",), Risk.LOW).users == (frozenset(users) or None)
 
 
 # -- clocks

@@ -1,4 +1,4 @@
-"""Under that policy: acting is never looser than what was planned and asked under, and no policy is no permission."""
+"""Under that policy: acting is never looser than what was planned and asked under."""
 
 from __future__ import annotations
 
@@ -10,22 +10,47 @@ import msgspec
 import pytest
 from sqlalchemy import delete, update
 
-from pulsar_steward.errors import ConfigurationError, LedgerTampered, PolicyError, Refused
+from pulsar_steward.errors import LedgerTampered, PolicyError, Refused
 from pulsar_steward.ledger.tables import POLICIES
-from pulsar_steward.orchestration import connections
 from pulsar_steward.policy import looser
+from pulsar_steward.policy.load import load_policy, parse_policy
 from pulsar_steward.policy.schema import Policy
 from tests.apply.worksite import quick_policy, said
 
 if TYPE_CHECKING:
     from tests.apply.worksite import Worksite
-    from tests.attacks.conftest import Connect
 
 PACKAGE = Path(looser.__file__).parents[1]
 OF_OTHER_SECTIONS = {"backlog_quota_remedy.room_percent", "collect.metrics_urls", "tc_skew.cooldown_minutes"}
 URL = "http://127.0.0.1:9/metrics"
 NIGHT = {"opens": "0 22 * * *", "minutes": 60}
 DAY = {"opens": "0 0 * * *", "minutes": 1440}
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ("!!set {a/b, c/d}", "set"),
+        ("[!!set {a/b}]", "set"),
+        ("!!omap [a: b]", "omap"),
+        ("!!pairs [a: b]", "pairs"),
+        ("[!!binary YS9i]", "binary"),
+        ("[2026-01-01]", "timestamp"),
+    ],
+)
+def test_a_policy_of_plain_values_alone_is_the_same_in_every_process(tmp_path: Path, value: str, kind: str) -> None:
+    """A value of YAML's own that JSON has not is an error at its place: the order of a set differs by process."""
+    file = tmp_path / "policy.yaml"
+    file.write_text(f"apply:\n  protected_namespaces: {value}\n", encoding="utf-8")
+    with pytest.raises(PolicyError, match=rf"policy.yaml:2:2\d: is a {kind} to YAML: write a list"):
+        load_policy(file)
+
+
+def test_a_policy_of_a_program_holds_no_set() -> None:
+    """A policy that a program gives is refused where it holds a set, too."""
+    with pytest.raises(PolicyError, match=r"apply\.protected_namespaces: is a set"):
+        parse_policy({"apply": {"protected_namespaces": {"a/b", "c/d"}}}, name="p")
+
 
 LOOSER = [
     ("approval", {"two_people_for": ["tc_balance"]}, {"two_people_for": []}, "approval.two_people_for is none"),
@@ -150,22 +175,6 @@ def test_what_permits_no_more_is_not_looser(section: str, then: dict[str, Any], 
     assert looser.loosened(quick_policy(**{section: now}), tight.model_dump(mode="json")) == ()
 
 
-def test_no_policy_file_is_no_policy(site: Worksite, home: Path, connect: Connect) -> None:
-    """A cluster without a policy file is refused unless its connection sets `no_policy_file` to true."""
-    connect(site.simulator)
-    with pytest.raises(PolicyError, match=r"there is no policy for cluster 'east': .*no_policy_file"):
-        connections.policy_of("east")
-    connect(site.simulator, no_policy_file="certainly")
-    with pytest.raises(ConfigurationError, match="has to be true or false"):
-        connections.policy_of("east")
-    for yes in (True, "true"):
-        connect(site.simulator, no_policy_file=yes)
-        assert connections.policy_of("east") == Policy()
-    connect(site.simulator)
-    (home / "policy.yaml").write_text("apply: {most_clients_per_step: 7}\n", encoding="utf-8")
-    assert connections.policy_of("east").apply.most_clients_per_step == 7
-
-
 def test_an_approval_is_good_no_longer_than_any_of_the_policies_says(site: Worksite) -> None:
     """An approval expires after the time that the policy sets, even if its ledger row names a later time."""
     site.policy = quick_policy(approval={"valid_minutes": 5})
@@ -178,14 +187,11 @@ def test_an_approval_is_good_no_longer_than_any_of_the_policies_says(site: Works
 
 
 def test_a_policy_that_was_not_recorded_permits_nothing(site: Worksite) -> None:
-    """A batch is refused when the policy of its plan or of its question is not recorded in the ledger."""
+    """A batch is refused when the policy of its plan is not recorded in the ledger."""
     plan = msgspec.structs.replace(site.plan(site.move(0)), policy_digest="0" * 64)
     site.writes.record_plan(plan, site.clock())
     with pytest.raises(Refused, match="under which was planned is not recorded"):
         site.carry_out(site.approve(plan))
-    plan = site.plan(site.move(1))
-    with pytest.raises(Refused, match="not recorded under which policy was asked"):
-        site.carry_out(site.approve(plan, asked={"policy": None}))
     assert site.untouched()
 
 

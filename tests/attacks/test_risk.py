@@ -5,16 +5,19 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
+from pulsar_steward.apply.window_wait import opening_waited_for
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.errors import Refused
+from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.risk import Risk
 from pulsar_steward.model.setting import Retention, SettingName
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.policy.approval import ApprovalPolicy, RiskTerms
 from tests.apply.worksite import quick_policy
-from tests.builders import a_step
+from tests.builders import a_batch, a_finding, a_plan, a_step
 
 if TYPE_CHECKING:
     from pulsar_steward.model.plan import Plan
@@ -75,6 +78,26 @@ def test_no_policy_goes_below_the_floor_at_the_gate(site: Worksite, level: Risk)
     plan = site.plan(harmless_in_words(KEEPS_LESS))
     site.approve(plan, expires_at=site.clock() + timedelta(days=7))
     site.clock.advance(minutes=24 * 60 + 1)
+    refused(site, plan, "the approval has expired")
+
+
+@pytest.mark.parametrize(("looks", "hours", "level"), [(1, 4, Risk.CRITICAL), (2, 24, Risk.HIGH)])
+def test_no_window_lengthens_an_approval_beyond_the_floor(site: Worksite, looks: int, hours: int, level: Risk) -> None:
+    """An approval of a grave risk is over some hours after the answer, although a window that it waits for opens later.
+
+    Neither does it wait for that window, whatever its row in the ledger says.
+    """
+    opens = (site.clock() + timedelta(hours=hours + 2)).replace(minute=0, second=0, microsecond=0)
+    window = {"opens": f"0 {opens.hour} {opens.day} {opens.month} *", "minutes": 600}
+    site.policy = quick_policy(guards={"windows": [window]})
+    found = msgspec.structs.replace(a_finding(), snapshots_in_a_row=looks)
+    step = msgspec.structs.replace(harmless_in_words(KEEPS_LESS), loss=Loss(messages=0, bytes=1))
+    plan = site.record(a_plan(a_batch(step, kind="retention", findings=(found,)), taken_at=site.clock()))
+    assert risk_of(plan, plan.batch("b1")).level is level
+    site.approve(plan, expires_at=opens + timedelta(hours=1))
+    with site.context() as context:
+        assert opening_waited_for(context, plan.plan_id, "b1") is None
+    site.clock.ahead += opens + timedelta(minutes=1) - site.clock()
     refused(site, plan, "the approval has expired")
 
 

@@ -16,23 +16,23 @@ from pulsar_steward.ledger.rows import Answer, Decision
 from pulsar_steward.ledger.silences import SilenceEnd, take_back
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.orchestration.approval_response import (
+from pulsar_steward.orchestration.approval_response import ApprovalQuestion, interpret
+from pulsar_steward.orchestration.question_form import (
     APPROVE,
     LOSS,
     NEVER,
+    QUESTION,
     REJECT,
     SNOOZE,
     SNOOZE_DAYS,
     STEPS,
     UNTIL_WORSE,
-    ApprovalQuestion,
-    interpret,
 )
 from pulsar_steward.policy.approval import ApprovalPolicy
 from pulsar_steward.policy.load import parse_policy
 from pulsar_steward.policy.never_asked import never_asked_entry
 from tests.apply.worksite import RUN
-from tests.builders import NOW, a_batch, a_plan, a_step
+from tests.builders import ASKED_DIGEST, NOW, a_batch, a_plan, a_step
 
 if TYPE_CHECKING:
     from pulsar_steward.model.plan import Plan
@@ -47,10 +47,17 @@ def a_setting(namespace: str = "shop/orders") -> Plan:
 
 def answered(*options: str, plan: Plan | None = None, **form: Any) -> Answer:
     """Answer recorded where everything is ticked that permits something."""
-    asked = ApprovalQuestion(plan=plan or a_setting(), batch_id="b1", run=RUN)
+    asked = ApprovalQuestion(plan=plan or a_setting(), batch_id="b1", run=RUN, asked_digest=ASKED_DIGEST)
     event = {
         "chosen_options": list(options),
-        "params_input": {STEPS: ["b1.s01"], LOSS: True, SNOOZE_DAYS: 7, UNTIL_WORSE: True, **form},
+        "params_input": {
+            QUESTION: ASKED_DIGEST,
+            STEPS: ["b1.s01"],
+            LOSS: True,
+            SNOOZE_DAYS: 7,
+            UNTIL_WORSE: True,
+            **form,
+        },
         "responded_at": NOW,
         "responded_by_user": {"id": "7", "name": "alice"},
     }
@@ -127,7 +134,7 @@ def test_taking_a_no_back_permits_nothing(site: Worksite) -> None:
 
 @pytest.mark.parametrize(
     "namespace",
-    ["a:/b:", "-/-", "=/=", "a/b:", "1:2/3:4", "0x1/1e5", "yes/no", "-:/-", "---/...", "ä/\u3164", "x" * 200 + "/y"],
+    ["a:/b:", "-/-", "=/=", "a/b:", "1:2/3:4", "0x1/1e5", "yes/no", "-:/-", "---/...", "x" * 200 + "/y"],
 )
 def test_a_namespace_that_hides_yaml_is_one_key(namespace: str) -> None:
     """The proposed policy entry holds the namespace as one key, although its name looks like YAML."""
@@ -141,7 +148,8 @@ def test_a_namespace_that_hides_yaml_is_one_key(namespace: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "namespace", ["a/b: {approval: {valid_minutes: 9999}}", "a/b\napproval:", "a/b #", "*", "a", "a/b/c", "a/b\u202e"]
+    "namespace",
+    ["a/b: {approval: {valid_minutes: 9999}}", "a/b\napproval:", "a/b #", "*", "a", "a/b/c", "a/b\u202e", "ä/\u3164"],
 )
 def test_a_name_that_no_policy_can_hold_proposes_none(namespace: str) -> None:
     """A never is not offered, is malformed and proposes no entry for a namespace whose name no policy can hold."""

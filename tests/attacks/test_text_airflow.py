@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from lab.simulator import running_simulator
@@ -20,20 +18,22 @@ from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.orchestration import applying, batch_tasks, batches, remediating
 from pulsar_steward.orchestration.applying import ApplyBatch
-from pulsar_steward.orchestration.approval import ApproveBatch
-from pulsar_steward.orchestration.approval_response import APPROVE, REJECT, ApprovalQuestion, interpret
+from pulsar_steward.orchestration.approval_response import ApprovalQuestion, interpret
 from pulsar_steward.orchestration.batches import BatchRef
+from pulsar_steward.orchestration.question_form import APPROVE, QUESTION, REJECT
 from pulsar_steward.orchestration.question_trigger import END
 from pulsar_steward.policy.approval import ApprovalPolicy
 from tests.apply.worksite import SKEWED, Worksite
+from tests.asking import a_context, answer_of, asked
 from tests.attacks.hostile import HOSTILE, READ, a_story_of, unseen
-from tests.builders import CLUSTER, NOW, a_batch, a_plan, a_step
+from tests.builders import ASKED_DIGEST, CLUSTER, NOW, a_batch, a_plan, a_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pulsar_steward.model.plan import Plan
+    from tests.asking import AirflowRows
 
 
 @pytest.fixture
@@ -59,37 +59,21 @@ def a_recorded_plan(site: Worksite) -> Plan:
     return site.record(plan)
 
 
-def a_context() -> Any:
-    """Context as Airflow hands it to a task, as far as ours look at it."""
-    instance = SimpleNamespace(dag_id="dag", run_id="run", map_index=0)
-    return {"ti": instance, "dag_run": SimpleNamespace(triggering_user_name=None)}
-
-
-def an_approval_of(plan: Plan) -> ApproveBatch:
-    """The task that asks about the plan's only batch."""
-    return ApproveBatch(task_id="approve", batch=msgspec.to_builtins(BatchRef.of(plan, plan.batches[0])))
-
-
-def test_a_question_in_airflow_holds_nothing_hidden(site: Worksite, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("airflow_rows")
+def test_a_question_in_airflow_holds_nothing_hidden(site: Worksite) -> None:
     """The headline, text and tick labels of a question hold no invisible characters, also for hostile names."""
-    monkeypatch.setattr(HITLOperator, "execute", lambda *_: None)
-    task = an_approval_of(a_recorded_plan(site))
-    task.execute(a_context())
+    task = asked(a_recorded_plan(site))
 
     for words in (task.subject, task.body or "", json.dumps(task.serialized_params, ensure_ascii=False)):
         assert unseen(words, lines=True) == set()
     assert READ in task.subject
 
 
-def test_what_an_answer_came_to_holds_nothing_hidden(site: Worksite) -> None:
+def test_what_an_answer_came_to_holds_nothing_hidden(site: Worksite, airflow_rows: AirflowRows) -> None:
     """The approval task returns values in which the hidden characters of a user's name are spelled out."""
-    event = {
-        "chosen_options": [APPROVE],
-        "params_input": {"steps": ["b1.s01"], "comment": HOSTILE},
-        "responded_at": datetime.now(UTC),
-        "responded_by_user": {"id": "7", "name": HOSTILE},
-    }
-    told = an_approval_of(a_recorded_plan(site)).execute_complete(a_context(), event)
+    task = asked(a_recorded_plan(site))
+    form = airflow_rows.form() | {"comment": HOSTILE}
+    told = task.execute_complete(a_context(), answer_of(APPROVE, form, datetime.now(UTC), name=HOSTILE))
 
     assert told["decision"] == "malformed"
     assert told["reason"].startswith(f"{READ} may not answer")
@@ -172,7 +156,12 @@ def test_what_a_skipped_task_of_a_batch_says_holds_nothing_hidden(monkeypatch: p
 
 
 IDS = ("b1.s01", "b1.s02")
-ASKED = ApprovalQuestion(plan=a_plan(a_batch(*(a_step(step_id=each) for each in IDS))), batch_id="b1", run="dag/run/0")
+ASKED = ApprovalQuestion(
+    plan=a_plan(a_batch(*(a_step(step_id=each) for each in IDS))),
+    batch_id="b1",
+    run="dag/run/0",
+    asked_digest=ASKED_DIGEST,
+)
 LONG = "x" * 5000
 
 
@@ -188,7 +177,7 @@ def answered(option: str = APPROVE, *, name: str = "alice", **form: Any) -> Answ
     """Answer recorded for a person's, with these fields of the form."""
     event = {
         "chosen_options": [option],
-        "params_input": {"steps": list(IDS), "comment": "", **form},
+        "params_input": {QUESTION: ASKED_DIGEST, "steps": list(IDS), "comment": "", **form},
         "responded_at": NOW,
         "responded_by_user": {"id": "7", "name": name},
     }

@@ -16,8 +16,8 @@ from markdown_it import MarkdownIt
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.orchestration.approval import ApproveBatch
 from pulsar_steward.orchestration.batches import BatchRef
+from pulsar_steward.policy.files import policy_file
 from pulsar_steward.policy.never_asked import namespace_to_leave_alone
-from pulsar_steward.policy.place import policy_file
 from pulsar_steward.report.checkup.html import as_html
 from tests.attacks.hostile import HOSTILE, MANY_LINES, READ, a_batch_of, a_checkup_of, a_plan_of, unseen
 

@@ -89,6 +89,7 @@ class Ledger:
 
 
 HOSTILE_FILE = HOSTILE.replace("\uffff", "")[:90]
+LIKE_YAML = "ann\": #b' - {c: [d, &e !f ]} yes | > %"
 
 
 @pytest.fixture(autouse=True)
@@ -106,7 +107,7 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     policy = tmp_path / "policy.yaml"
     policy.write_text(yaml.safe_dump({HOSTILE: {HOSTILE: HOSTILE}, "tc_skew": {HOSTILE: 1}}), encoding="utf-8")
     good = tmp_path / "good.yaml"
-    good.write_text(yaml.safe_dump({"brokers": {"draining": [HOSTILE]}}), encoding="utf-8")
+    good.write_text(yaml.safe_dump({"approval": {"assigned_users": [LIKE_YAML]}}), encoding="utf-8")
     broken = tmp_path / "broken.yaml"
     broken.write_text(f"a: 'b{chr(10)}c: \u202e\x1b[31m", encoding="utf-8")
     named = tmp_path / f"{HOSTILE_FILE}.yaml"
@@ -201,10 +202,10 @@ def test_a_defect_is_told_without_steering_the_terminal(
 def test_a_policy_that_is_shown_is_one_with_the_same_names(
     commands: dict[str, list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The output of `policy show` is YAML from which a hostile broker name is read back unchanged."""
+    """The output of `policy show` is YAML from which a name that looks like YAML is read back unchanged."""
     assert main.run(commands["a policy's values"]) == 0
 
-    assert yaml.safe_load(capsys.readouterr().out)["brokers"]["draining"] == [HOSTILE]
+    assert yaml.safe_load(capsys.readouterr().out)["approval"]["assigned_users"] == [LIKE_YAML]
 
 
 def test_an_export_of_the_ledger_means_the_same(
@@ -225,8 +226,8 @@ def test_a_ledger_that_was_tampered_with_says_so_in_lines_of_its_own(
     with ledger.engine.begin() as connection:
         connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
         connection.exec_driver_sql(
-            "INSERT INTO plans (plan_id, cluster, snapshot_id, created_at, digest, proposal_digest, document)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO plans (plan_id, cluster, snapshot_id, created_at, digest, proposal_digest, document,"
+            " asked_by_batch) VALUES (?, ?, ?, ?, ?, ?, ?, 1)",
             (HOSTILE, HOSTILE, HOSTILE, "2026-03-01 12:00:00.000000", HOSTILE, HOSTILE, HOSTILE),
         )
         connection.exec_driver_sql(

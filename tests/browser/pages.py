@@ -14,7 +14,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-from pulsar_steward.orchestration.approval_response import APPROVE, LEFT_OUT
+from pulsar_steward.orchestration.question_form import APPROVE, LEFT_OUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

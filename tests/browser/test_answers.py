@@ -10,8 +10,8 @@ from lab.faults.real.operator import operator_of
 from pulsar_steward.ledger.rows import Decision, Outcome
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.orchestration.approval_response import NEVER
 from pulsar_steward.orchestration.home import now
+from pulsar_steward.orchestration.question_form import NEVER
 from tests.browser.pages import Pages
 from tests.builders import a_batch, a_plan, a_step
 from tests.live.plots import plot

@@ -148,20 +148,20 @@ OF_SUBSCRIPTION = a_row(
 )  # fmt: skip
 OF_CLIENT = a_row(
     consumer=st.sampled_from((None, "", "one", "two")), address=st.sampled_from(("10.0.0.1:1", "10.0.0.2:2")),
-    client_version=st.sampled_from((None, "Pulsar-Java-v4.0.7")),
     connected_since=st.sampled_from((None, "", "2026-03-01T11:59:00Z", "2026-03-01T11:00:00.123+01:00", "yesterday")),
     unacked_messages=NUMBERS, available_permits=NUMBERS,
     blocked=FLAGS, message_rate_out=RATES, ack_rate=RATES,
 )  # fmt: skip
 OF_DRILLED = a_row(
-    delayed_messages=NUMBERS, backlog_entries_not_delayed=NUMBERS, delayed_index_bytes=NUMBERS, delayed_buckets=COUNTS,
-    ack_state_bytes=NUMBERS, ack_hole_ranges=NUMBERS, oldest_backlog_age_seconds=NUMBERS, quota_limit_bytes=LIMITS,
+    delayed_messages=NUMBERS, delayed_index_bytes=NUMBERS, delayed_buckets=COUNTS,
+    ack_state_bytes=NUMBERS, oldest_backlog_age_seconds=NUMBERS, quota_limit_bytes=LIMITS,
     quota_limit_seconds=LIMITS, slowest_subscription=st.sampled_from((None, "s0")),
     last_consumed_milliseconds=st.sampled_from((None, 0, 1_700_000_000_000, 2**53)),
     last_acked_milliseconds=st.sampled_from((None, 0, 1_700_000_000_000, 2**53)),
     topic_quota_json=st.one_of(BROKEN, QUOTAS.map(json.dumps)),
     topic_retention_json=st.one_of(BROKEN, RETENTION.map(json.dumps)), ledgers=COUNTS,
     cursor_properties_json=st.sampled_from((None, "[]", '["#pulsar.internal.delayed.bucket_1_2"]', "{")),
+    cursor_json=st.sampled_from((None, '{"created":"x","position":"1:2","written":"3:4"}', "{")),
 )  # fmt: skip
 
 

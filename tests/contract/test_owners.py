@@ -3,7 +3,10 @@
 import httpx
 import pytest
 
+from benchmarks.observing import settings_of
 from lab.waiting import wait_until
+from pulsar_steward.apply.live_reader import LiveReader
+from pulsar_steward.policy.schema import Policy
 from tests.contract.api import SYSTEM, Api
 
 TOPIC = "/admin/v2/persistent/{topic}"
@@ -35,6 +38,18 @@ def test_the_owner_answers_and_the_others_send_on(api: Api, namespace: str, path
 
     # One that has not heard of the owner yet, as a busy machine makes them, sends on to the leader first.
     wait_until(all_send_there, "all brokers know the owner", 10)
+
+
+def test_metrics_tell_of_a_topic_at_once(api: Api, namespace: str) -> None:
+    """An owner's metrics count and name a topic that it has just loaded, which its statistics of all show later."""
+    topic = f"{namespace}/new"
+    owner = api.look_up(topic)
+    assert api.final("PUT", f"/admin/v2/persistent/{topic}").status_code == httpx.codes.NO_CONTENT
+    api.call("GET", f"/admin/v2/persistent/{topic}/stats", owner)
+    with LiveReader(settings_of(api.target, Policy())) as reader:
+        names, loaded = reader.loaded_now(api.ids[owner], namespace)
+    assert f"persistent://{topic}" in names
+    assert loaded == len(names)
 
 
 @pytest.mark.parametrize(

@@ -16,19 +16,21 @@ from lab.waiting import wait_until
 from pulsar_steward.admin import calls
 from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.errors import InvalidName
-from pulsar_steward.model.step import DeleteSubscription
 from pulsar_steward.policy.schema import Policy
+from tests.builders import a_deletion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import httpx
 
+    from pulsar_steward.model.subscription import Cursor
     from tests.contract.api import Api
 
 ODD = "audit/2026 ?#:&\u00e9"
 """Pulsar takes any text as the name of a subscription."""
 SHOWN_WITHIN_S = 20.0
+FIRST = {"ledgerId": -1, "entryId": -1, "partitionIndex": -1}
 
 
 @contextlib.contextmanager
@@ -48,6 +50,19 @@ def consuming(api: Api, topic: str, name: str) -> Iterator[None]:
         client.close()
 
 
+def a_message_waits(api: Api, topic: str, name: str) -> None:
+    """Publishes a message, which a subscription is behind with."""
+    if isinstance(api.target, Simulator):
+        api.target.change_subscription(topic, name, backlog=1)
+        return
+    assert isinstance(api.target, Lab)
+    client = connected(api.target)
+    try:
+        client.create_producer(topic).send(b"waits")
+    finally:
+        client.close()
+
+
 def a_topic(api: Api, namespace: str, *names: str) -> str:
     """The full name of a topic with these subscriptions, loaded."""
     answer = api.final("PUT", f"/admin/v2/persistent/{namespace}/topic")
@@ -61,7 +76,14 @@ def create(api: Api, topic: str, name: str) -> None:
     """Creates a subscription of a topic, which is loaded first: 2.10.4 creates none of one that nobody owns."""
     api.look_up(topic)
     path = f"/admin/v2/persistent/{topic}/subscription/{quote(name, safe='')}"
-    answer = api.final("PUT", path, json={"ledgerId": -1, "entryId": -1, "partitionIndex": -1})
+    answer = api.final("PUT", path, json=FIRST)
+    assert answer.is_success, answer.text
+
+
+def reset(api: Api, topic: str, position: dict[str, int]) -> None:
+    """Sets the cursor of `audit` to a position."""
+    path = f"/admin/v2/persistent/{topic.partition('://')[2]}/subscription/audit/resetcursor"
+    answer = api.final("POST", path, json=position)
     assert answer.is_success, answer.text
 
 
@@ -127,19 +149,44 @@ def test_a_partition_is_deleted_from_by_itself(api: Api, namespace: str) -> None
     assert (subscriptions(api, first), subscriptions(api, second)) == (set(), {"audit"})
 
 
+def test_what_is_made_anew_or_reset_has_another_identity(api: Api, namespace: str) -> None:
+    """An unload leaves a cursor its identity, a reset to where it was changes it, and a new one is of another time."""
+    topic = a_topic(api, namespace, "audit")
+    a_message_waits(api, topic, "audit")  # else the cursor follows the topic's ledger whenever that is loaded
+    with LiveReader(settings_of(api.target, Policy())) as reader:
+
+        def identity() -> Cursor:
+            api.look_up(f"{namespace}/topic")
+            state = reader.subscription(a_deletion(topic))
+            assert state is not None
+            assert state.cursor is not None
+            return state.cursor
+
+        assert api.final("PUT", f"/admin/v2/namespaces/{namespace}/unload").is_success
+        first = identity()
+        assert api.final("PUT", f"/admin/v2/namespaces/{namespace}/unload").is_success
+        assert identity() == first
+        reset(api, topic, FIRST)
+        after = identity()
+        assert (after.created, after.position) == (first.created, first.position)
+        assert after.written != first.written
+        assert delete(api, topic, "audit").is_success
+        create(api, f"{namespace}/topic", "audit")
+        assert identity().created > first.created
+
+
 def test_steward_sees_what_is_there(api: Api, namespace: str) -> None:
     """The reader returns a subscription's consumers, backlog and position, or None if it or its topic is missing."""
     topic = a_topic(api, namespace, "audit", "billing")
-    audit = DeleteSubscription(namespace=namespace, topic=topic, subscription="audit")
-    other = DeleteSubscription(namespace=namespace, topic=topic, subscription="other")
-    nowhere = DeleteSubscription(namespace=namespace, topic=f"{topic}-gone", subscription="audit")
+    audit, other, nowhere = a_deletion(topic), a_deletion(topic, "other"), a_deletion(f"{topic}-gone")
     api.look_up(f"{namespace}/topic-gone")  # somebody owns its bundle
     with LiveReader(settings_of(api.target, Policy())) as reader:
         state = reader.subscription(audit)
         assert state is not None
         assert (state.consumers, state.entries, state.topic_bytes, state.moved_milliseconds) == (0, 0, 0, 0)
         assert (state.replicated, state.others) == (False, 1)
-        assert ":" in state.position
+        assert state.cursor is not None
+        assert ":" in state.cursor.position
         assert reader.subscription(other) is None
         assert reader.subscription(nowhere) is None
         with consuming(api, topic, "audit"):

@@ -122,8 +122,23 @@ def test_from_an_installation_to_an_approved_change(
         assert {record.method for record in cluster.requests.all()} == {"GET"}
         assert max(cluster.tc_placement().values()) == sum(cluster.tc_placement().values())
 
-        api.answer(asked, "Approve", comment="let them spread")
         run = asked["task_instance"]["dag_run_id"]
+        # Answered first: Airflow 3.1.8 may lose its triggerer where a task is cleared that waits in it.
+        api.answer(asked, "Reject")
+        assert api.wait_for_run("pulsar_remediate", run, ENDED_WITHIN_S) == "success"
+        policy = airflow.spec.steward_home / "policy.yaml"
+        policy.write_text("approval: {valid_minutes: 30}", encoding="utf-8")
+        api.clear("pulsar_remediate", run, "batch.approve")
+        assert api.wait_for_run("pulsar_remediate", run, ENDED_WITHIN_S) == "failed"
+        told = api.log("pulsar_remediate", run, "batch.approve", map_index=0, attempt=2)
+        assert "Airflow still shows an earlier question for this task" in told
+        policy.unlink()
+        api.clear("pulsar_remediate", run, "batch.approve")
+        wait_until(lambda: len(api.waiting()) == 1, "the same approval waits again", ASKED_WITHIN_S, every_s=0.5)
+        [again] = api.waiting()
+        assert again["params"] == asked["params"]
+
+        api.answer(again, "Approve", comment="let them spread")
         ended = api.wait_for_run("pulsar_remediate", run, ENDED_WITHIN_S)
         assert ended == "success", api.states("pulsar_remediate", run)
         placement = cluster.tc_placement().values()

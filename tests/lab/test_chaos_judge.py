@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -9,9 +10,10 @@ import pytest
 
 from benchmarks.chaos.detour import elsewhere
 from benchmarks.chaos.ground import State
-from benchmarks.chaos.judging import unintended
+from benchmarks.chaos.judging import unintended, unintended_bundles
 from pulsar_steward.ledger.rows import Intent
-from pulsar_steward.model.step import DeleteSubscription, RaiseCoordinators
+from pulsar_steward.model.step import RaiseCoordinators
+from tests.builders import a_deletion, a_split
 
 if TYPE_CHECKING:
     from pulsar_steward.model.step import Change
@@ -19,14 +21,14 @@ if TYPE_CHECKING:
 NAMESPACE = "public/chaos-1"
 TOPIC = f"persistent://{NAMESPACE}/t-0"
 GONE, STAYS = (TOPIC, "abandoned"), (TOPIC, "kept")
-DELETION = DeleteSubscription(namespace=NAMESPACE, topic=TOPIC, subscription="abandoned")
+DELETION = a_deletion(TOPIC, "abandoned")
 RAISE = RaiseCoordinators(before=16, after=17)
 
 
-def a_state(*, coordinators: int = 16, **entries: int) -> State:
-    """A cluster with so many coordinators and these subscriptions of one topic."""
-    held = {(TOPIC, name): count for name, count in entries.items()}
-    return State({}, frozenset(), {}, coordinators, held)
+def a_state(*, coordinators: int = 16, archived: int = 4_000, **entries: int) -> State:
+    """A cluster with so many coordinators, bytes of an archive, and these subscriptions of one topic."""
+    unread = {(TOPIC, name): count for name, count in entries.items()}
+    return State({}, frozenset(), {}, coordinators, unread, {"archive": archived})
 
 
 BEFORE = a_state(abandoned=5, kept=5)
@@ -66,12 +68,23 @@ def test_what_was_intended_is_no_violation(after: State, intended: tuple[Change,
         (a_state(abandoned=5, kept=5, other=0), (DELETION,)),
         (a_state(abandoned=5, kept=5, coordinators=17), (DELETION,)),
         (a_state(abandoned=5, kept=5, coordinators=18), (RAISE,)),
+        (a_state(abandoned=5, kept=5, archived=3_999), (DELETION, RAISE)),
     ],
-    ids=["deleted", "another deleted", "another read", "read", "made", "raised", "raised further"],
+    ids=["deleted", "another deleted", "another read", "read", "made", "raised", "raised further", "deleted for good"],
 )
 def test_whatever_else_changed_is_one(after: State, intended: tuple[Change, ...]) -> None:
     """A single change without an intent is exactly one violation."""
     assert len(list(unintended(BEFORE, after, intents(*intended)))) == 1
+
+
+def test_the_same_range_may_be_split_in_two_namespaces() -> None:
+    """Each split of a range in several namespaces is intended, and the halves of one in another namespace are not."""
+    splits = [a_split(namespace=f"public/chaos-{number}") for number in (0, 3)]
+    ranges = frozenset(f"{split.namespace}/{half}" for split in splits for half in split.halves)
+    before, after = a_state(), replace(a_state(), ranges=ranges)
+    assert list(unintended_bundles(before, after, intents(*splits), disturbed=False)) == []
+    (told,) = unintended_bundles(before, after, intents(splits[1]), disturbed=False)
+    assert told.startswith("public/chaos-0/")
 
 
 @pytest.mark.parametrize(

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
 
 from benchmarks.bench.failover import KILLED, Failover
 from benchmarks.bench.kept import KeptParts
-from pulsar_steward.model.learned import Learned
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-LOST = Failover(
-    KILLED,
-    10_000,
-    30.5,
-    82.25,
-    90,
-    Learned(lost="b-1", at=datetime(2026, 11, 26, tzinfo=UTC), topics=10_000, seconds=40, brokers=2),
-    None,
-)
+LOST = Failover(KILLED, 10_000, 30.5, 82.25, 90)
 
 
 def _unheard(_line: str) -> None:

@@ -6,6 +6,7 @@ import httpx
 
 from lab.nginx import running_nginx
 from lab.testing import need_nginx
+from lab.waiting import wait_until
 from tests.unit.admin.scripted import answer, redirect, scripted_brokers
 
 
@@ -23,6 +24,9 @@ def test_each_port_leads_to_its_brokers() -> None:
                 assert [client.get(f"{url}/name").json() for url in (one, two)] == [first.id, second.id]
                 assert {client.get(f"{both}/name").json() for _ in range(4)} == {first.id, second.id}
                 moved = client.put(f"{two}/moved?by=hand")
+            wait_until(
+                lambda: bool(nginx.calls("PUT")), "nginx has logged the call, which it does after its answer", 10
+            )
             calls = nginx.calls("PUT")
     assert moved.headers["Location"] == "http://b-1.internal:8080/moved"
     assert calls == [f"{two.rpartition(':')[2]} PUT /moved?by=hand 307"]

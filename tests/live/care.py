@@ -21,6 +21,7 @@ from pulsar_steward.policy.schema import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
     from sqlalchemy import Engine
 
@@ -58,6 +59,8 @@ class Care:
             yield care
         finally:
             engine.dispose()
+            # Other tests call the same brokers by another name, and no name is the way round another one's policy.
+            care.policy_file.unlink(missing_ok=True)
             for name in names:
                 airflow.api.remove_connection(name)
 
@@ -71,20 +74,30 @@ class Care:
         """To record a plan of the test's own."""
         return LedgerWriter(self.engine)
 
-    def record(self, plan: Plan) -> Plan:
-        """Records a plan as one for this cluster under the default policy; returns it as it is recorded."""
-        policy = Policy()
+    def record(self, plan: Plan, **sections: Any) -> Plan:
+        """Records a plan as one for this cluster, under the default policy with other values in some sections.
+
+        Returns:
+            The plan as it is recorded.
+        """
+        policy = Policy.model_validate(sections)
+        if sections:
+            self.write_policy(sections)
         with LiveReader(settings_of(self.lab, policy)) as look:
             identity = look.identity()
         mine = msgspec.structs.replace(plan, pulsar_cluster=identity, policy_digest=policy.digest)
         self.ledger_writer.record_plan(mine, datetime.now(UTC), policy=policy)
         return mine
 
+    @property
+    def policy_file(self) -> Path:
+        """The cluster's own policy, if it has one."""
+        return self.airflow.spec.steward_home / "policies" / f"{self.cluster}.yaml"
+
     def write_policy(self, sections: Mapping[str, Any]) -> None:
         """Puts the cluster's policy where tasks read it, each time they begin; JSON is YAML."""
-        file = self.airflow.spec.steward_home / "policies" / f"{self.cluster}.yaml"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(sections), encoding="utf-8")
+        self.policy_file.parent.mkdir(parents=True, exist_ok=True)
+        self.policy_file.write_text(json.dumps(sections), encoding="utf-8")
 
     def observe(self) -> dict[str, str | None]:
         """Runs ``pulsar_observe`` to its end; returns its tasks' states."""

@@ -25,8 +25,9 @@ from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Answer, Decision, Origin, Outcome
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
+from pulsar_steward.model.in_flight import InFlight
 from pulsar_steward.model.plan import Plan, approval_digest
-from pulsar_steward.model.step import UnloadBundle
+from pulsar_steward.model.step import Step, UnloadBundle
 from pulsar_steward.report.approval import body
 from tests.builders import a_batch, a_plan, a_policy, a_step
 
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from pulsar_steward.policy.schema import Policy
 
 PUT_WITHIN_S = 60.0
+MUCH = InFlight(again=10**9, volatile_topics=10**3, lost=10**9)
+"""Messages in flight beyond all that a test has: only the policy's own limit stops a move."""
 
 
 @dataclass(frozen=True)
@@ -92,16 +95,16 @@ class Hands:
     def recorded(self, plan: Plan) -> Plan:
         """Writes a plan down as one of this cluster and policy, and returns it."""
         with LiveReader(self._settings) as look:
-            identity = look.identity()
+            identity, brokers = look.identity(), look.brokers()
         mine = msgspec.structs.replace(plan, pulsar_cluster=identity, policy_digest=self.policy.digest)
-        LedgerWriter(self.engine).record_plan(mine, datetime.now(UTC), policy=self.policy)
+        LedgerWriter(self.engine).record_plan(mine, datetime.now(UTC), policy=self.policy, brokers=brokers)
         return mine
 
-    def plan_of(self, change: Change) -> Plan:
-        """A plan of one change, as if it had been planned on a snapshot of this moment."""
+    def plan_of(self, change: Change | Step) -> Plan:
+        """A plan of one change or step, as if it had been planned on a snapshot of this moment, with much in flight."""
         now = datetime.now(UTC)
         plan = a_plan(
-            a_batch(a_step(change)),
+            a_batch(change if isinstance(change, Step) else a_step(change, in_flight=MUCH)),
             cluster=self.cluster,
             snapshot_id=f"{self.cluster}-{now:%Y%m%dT%H%M%S%fZ}",
             taken_at=now,
@@ -134,9 +137,18 @@ class Hands:
             step_ids=steps,
             digest=approval_digest(plan, batch.batch_id, steps) if steps else None,
             expires_at=now + timedelta(minutes=self.policy.approval.valid_minutes) if steps else None,
+            asked_digest=plan.digest,
         )
         writer = LedgerWriter(self.engine)
-        writer.record_request(plan, batch.batch_id, answer.run, now, origin=Origin.SCHEDULE, policy=self.policy)
+        writer.record_request(
+            plan,
+            batch.batch_id,
+            answer.run,
+            now,
+            origin=Origin.SCHEDULE,
+            policy=self.policy,
+            asked_digest=answer.asked_digest,
+        )
         writer.record_answer(answer)
 
     def apply(self, plan: Plan, batch: Batch) -> tuple[StepOutcome, ...]:
@@ -159,8 +171,8 @@ class Hands:
             proof = self.verify(plan, batch)
             assert proof.proved, proof.reason
 
-    def refusal_of(self, change: Change) -> tuple[Outcome, str]:
-        """Refusal of a change that is not to be made, though it is approved."""
+    def refusal_of(self, change: Change | Step) -> tuple[Outcome, str]:
+        """Refusal of a change or step that is not to be made, though it is approved."""
         return self.refusal(self.plan_of(change))
 
     def refusal(self, plan: Plan) -> tuple[Outcome, str]:

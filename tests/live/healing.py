@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.observing import observe
 from lab.waiting import wait_until
+from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.planners.from_snapshot import moves_before, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
@@ -52,7 +53,7 @@ class Healer(Hands):
 
     def plan(self, snapshot: Snapshot) -> Plan:
         """Plan by the planners, written down."""
-        moves = moves_before(self.ledger, self.cluster, snapshot.meta().taken_at, self.policy)
+        moves = moves_before(self.ledger, NamedCluster(self.cluster), snapshot.meta().taken_at, self.policy)
         return self.recorded(make_plan(planning_facts_of(snapshot, self.policy, moves)))
 
     def until_gone(self, *troubles: tuple[str, str]) -> None:

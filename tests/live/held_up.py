@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, Table
 
 WAITS_WITHIN_S = 90.0
-WAITING = text("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = CAST(:name AS regclass)")
+WAITING = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+"""Of the same database: the first process may hold the chain while it waits, and the next ones wait for that."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,8 @@ class HeldUp:
     connection: Connection
 
     def until_waiting(self, count: int = 1) -> None:
-        """Waits until so many processes want to write to it."""
-        what = f"{count} processes want to write to {self.table.name}"
+        """Waits until so many processes want to write to it, or to what these hold."""
+        what = f"{count} processes wait, the first of them for {self.table.name}"
         wait_until(lambda: self._waiting() >= count, what, WAITS_WITHIN_S)
 
     def let_go(self) -> None:
@@ -38,7 +39,7 @@ class HeldUp:
 
     def _waiting(self) -> int:
         with self.engine.connect() as connection:
-            return int(connection.execute(WAITING, {"name": self.table.name}).scalar_one())
+            return int(connection.execute(WAITING).scalar_one())
 
 
 @contextlib.contextmanager

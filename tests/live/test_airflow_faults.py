@@ -163,14 +163,18 @@ def test_two_schedulers_do_every_step_once(care: Care) -> None:
 
 
 def test_of_two_runs_of_a_plan_one_acts(care: Care) -> None:
-    """Of two approved runs of a plan that act at the same time, one does every step and the other is refused."""
-    write_policy(care, apply={"lease_seconds": 60})  # a lease lasts from before it had to wait for its table
+    """Of two approved runs of a plan that act at the same time, one does every step and the other is refused.
+
+    The plan is no published question, of which only one run asks.
+    """
+    write_policy(care, apply={"lease_seconds": 120})  # a lease lasts from before it had to wait for its table
     logs, plan = RequestLogs(care.lab), asked(care)
     runs = [care.remediate(plan_id=plan.plan_id) for _ in range(2)]
+    details = [care.approvals(1, run)[0] for run in runs]
     with held_up(care.engine, tables.LEASES) as leases:
-        for run in runs:
-            care.approve(care.approvals(1, run)[0])
-        leases.until_waiting(2)
+        for number, detail in enumerate(details, start=1):
+            care.approve(detail)
+            leases.until_waiting(number)
 
     assert sorted(care.ended(run) for run in runs) == ["failed", "success"]
     (reason,) = refusals(care, plan)
@@ -193,6 +197,7 @@ def test_two_people_have_to_approve(care: Care) -> None:
     assert "has to be another person's" in last.reason
     all_tell_the_same(care, plan, logs)
 
+    logs, plan = RequestLogs(care.lab), asked(care)
     both = care.remediate(plan_id=plan.plan_id)
     care.approve(care.approvals(1, both)[0], steps=["b1.s01", "b1.s02"])
     (second,) = care.approvals(1, both)

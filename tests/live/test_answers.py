@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import closing
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from pulsar_steward.ledger.rows import Decision, Outcome
 from pulsar_steward.model.step import UnloadBundle
+from pulsar_steward.orchestration.batches import BatchRef
 from pulsar_steward.orchestration.home import now
+from pulsar_steward.orchestration.question_form import QUESTION
 from tests.builders import a_batch, a_plan, a_step
 from tests.live.care import Care
 from tests.live.moves import loaded_bundle, owner_of
@@ -66,6 +70,36 @@ def test_a_rejected_batch_stays_exactly_where_it_was(care: Care) -> None:
     assert care.ledger.intents(plan.plan_id, "b2") == ()
     states = care.airflow.api.states("pulsar_remediate", run)
     assert [states[f"batch.apply[{index}]"] for index in range(3)] == ["success", "skipped", "success"]
+
+
+def test_a_cleared_task_asks_nobody_in_the_name_of_another_batch(care: Care) -> None:
+    """Where `choose` names another batch by now, Airflow still shows the first one: nobody is asked by that page."""
+    shown, other = (plan_of(care, [loaded_bundle(care.lab, f"public/answers-{next(_numbers)}")]) for _ in range(2))
+    run = care.remediate(plan_id=shown.plan_id)
+    (page,) = care.approvals(1, run)
+    refs = {each.plan_id: msgspec.to_builtins(BatchRef.of(each, each.batches[0])) for each in (shown, other)}
+    with closing(care.airflow.api_as("bob")) as somebody:
+        somebody.hand_on("pulsar_remediate", run, "choose", [refs[other.plan_id]])
+        somebody.clear("pulsar_remediate", run, "batch.approve")
+        assert care.ended(run) == "failed"
+        assert care.airflow.api.states("pulsar_remediate", run)["batch.approve[0]"] == "failed"
+        log = care.airflow.api.log("pulsar_remediate", run, "batch.approve", map_index=0, attempt=2)
+        assert "Airflow still shows an earlier question for this task" in log
+        assert care.ledger.asked_at(other.plan_id) == {}
+
+        somebody.hand_on("pulsar_remediate", run, "choose", [refs[shown.plan_id]])
+        somebody.clear("pulsar_remediate", run, "batch.approve")
+        (again,) = care.approvals(1, run)
+        assert (again["subject"], again["params"]) == (page["subject"], page["params"])
+        care.approve(again)
+        assert care.ended(run) == "success"
+    left, answer = care.ledger.answers(shown.plan_id, "b1")
+    assert (left.decision, answer.decision) == (Decision.NO_ANSWER, Decision.APPROVED)
+    assert answer.asked_digest == page["params"][QUESTION]["value"]
+    (moved, stayed) = (each.batches[0].steps[0].change for each in (shown, other))
+    assert isinstance(moved, UnloadBundle)
+    assert isinstance(stayed, UnloadBundle)
+    assert (owner_of(care.lab, moved), owner_of(care.lab, stayed)) == (moved.target, stayed.source)
 
 
 def test_a_dry_run_prints_the_calls_and_changes_nothing(care: Care) -> None:

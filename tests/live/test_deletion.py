@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from benchmarks.observing import observe
@@ -19,7 +20,7 @@ from lab.waiting import wait_until
 from pulsar_steward.errors import Refused
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.model.plan import SUBSCRIPTION_DELETION
-from pulsar_steward.orchestration.approval_response import LOSS
+from pulsar_steward.orchestration.question_form import LOSS
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import a_policy
 from tests.live.healing import Healer, found
@@ -136,22 +137,23 @@ def test_an_abandoned_subscription_is_deleted_and_that_is_all(lab: Lab, tmp_path
         path = f"/admin/v2/persistent/{here.namespace}"
         for topic in ("events", "carts"):
             assert f"DELETE {path}/{topic}/subscription/audit" in plain
-            assert f"{here.topic(topic)}: {len(HOURS_AGO) * EACH_TIME + EACH_TIME} messages" in plain
+            assert f"{here.topic(topic)}: {len(HOURS_AGO) * EACH_TIME + EACH_TIME} entries" in plain
         assert "cannot be undone" in plain
 
         healer.heal(plan)
         assert [subscriptions(here, topic) for topic in ("events", "carts")] == [{"billing"}] * 2
         intents = healer.ledger.intents(plan.plan_id, batch.batch_id)
         assert [(each.before["entries"], each.before["consumers"]) for each in intents] == [(150, 0)] * 2
-        assert all(":" in each.before["position"] for each in intents)
+        planned_cursors = [msgspec.to_builtins(step.change)["cursor"] for step in batch.steps]
+        assert [each.before["cursor"] for each in intents] == planned_cursors
         healer.until_gone(*troubles)
         with pytest.raises(Refused, match="would not get the 150 entries"):
             healer.rollback_plan(plan, batch)
 
 
 def test_whoever_comes_back_keeps_the_subscription(lab: Lab, tmp_path: Path) -> None:
-    """A deletion has drifted if its subscription was connected to, consumed or deleted after the approval."""
-    topics = ("connected", "consumed", "deleted")
+    """A deletion has drifted if its subscription was used, deleted, made anew or reset after the approval."""
+    topics = ("connected", "consumed", "deleted", "anew", "reset")
     with ExitStack() as open_now:
         here = open_now.enter_context(left_alone(lab, "came-back", *topics))
         healer = open_now.enter_context(Healer.on(lab, tmp_path, POLICY, checks=(CHECK,)))
@@ -166,7 +168,11 @@ def test_whoever_comes_back_keeps_the_subscription(lab: Lab, tmp_path: Path) -> 
             consumer.acknowledge(consumer.receive(timeout_millis=20_000))
         consumer.close()
         more_comes(here, "consumed")  # so that its backlog is no smaller
-        operator_of(lab).delete_subscription(here.topic("deleted"), "audit")
+        for topic in ("deleted", "anew"):
+            operator_of(lab).delete_subscription(here.topic(topic), "audit")
+        # From the beginning, with the same backlog and position as before; a reset leaves these as well.
+        operator_of(lab).create_subscription(here.topic("anew"), "audit", from_first=True)
+        operator_of(lab).reset_subscription(here.topic("reset"), "audit")
 
         def settled() -> bool:
             statistics = operator_of(lab).statistics(here.topic("consumed"))["subscriptions"]["audit"]
@@ -181,7 +187,10 @@ def test_whoever_comes_back_keeps_the_subscription(lab: Lab, tmp_path: Path) -> 
         assert "is connected to subscription audit" in said["connected"].reason
         assert "was consumed, skipped or expired at" in said["consumed"].reason
         assert "somebody deleted it, or its topic" in said["deleted"].reason
-        assert [subscriptions(here, topic) for topic in topics] == [{"audit", "billing"}] * 2 + [{"billing"}]
+        assert "was made anew at" in said["anew"].reason
+        assert "was written since, without another position" in said["reset"].reason
+        stay = {topic for topic in topics if "audit" in subscriptions(here, topic)}
+        assert stay == {*topics} - {"deleted"}
 
 
 @pytest.mark.airflow

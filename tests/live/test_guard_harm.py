@@ -58,9 +58,10 @@ def lab(pulsar: Lab) -> Lab:
 
 @pytest.fixture(scope="module")
 def forgetful(labs: LabPool) -> Lab:
-    """Brokers that persist few ack holes, and index delayed messages in memory."""
+    """Brokers that persist few ack holes, know of batches, and index delayed messages in memory."""
     holes = ("managedLedgerMaxUnackedRangesToPersist", str(PERSISTED_HOLES))
-    return labs.lab(auth="token", broker_settings=dict((*COMMON_SETTINGS, *IN_MEMORY, holes)))
+    by_index = ("acknowledgmentAtBatchIndexLevelEnabled", "true")
+    return labs.lab(auth="token", broker_settings=dict((*COMMON_SETTINGS, *IN_MEMORY, holes, by_index)))
 
 
 @pytest.fixture
@@ -118,22 +119,52 @@ def test_brokers_hold_a_system_topic_to_no_quota(lab: Lab, hands_with: Callable[
 
 @pytest.mark.extended("tests/apply/test_dangers.py::test_a_move_that_would_do_harm_is_refused")
 def test_acknowledged_messages_come_again(forgetful: Lab, hands_with: Callable[..., Hands]) -> None:
-    """A move by hand that the guard refused redelivers acknowledged messages, no more than the guard foretold."""
+    """A move by hand that the guard refused redelivers acknowledged messages behind more holes than are persisted."""
     hands, messages = hands_with(lab=forgetful), 1_000
     with plot(forgetful, "holes") as here:
         consumer = here.shared(here.topic())
         publish(here.producer(here.topic(), batched=False), messages, 20)
-        acknowledged = set(every_other(consumer, messages))
+        acknowledged = {place_of(each) for each in every_other(consumer, messages)}
         here.until(here.topic(), lambda shown: holes_of(shown) >= len(acknowledged) - 1, "every other is acknowledged")
         outcome, reason = hands.refusal_of(move_of(here))
-        assert (outcome, "ack_holes: " in reason) == (Outcome.REFUSED, True), reason
-        said = UP_TO.search(reason)
-        assert said, reason
+        assert (outcome, "ack_holes: how many acknowledged" in reason) == (Outcome.REFUSED, True), reason
 
         consumer.close()
         moved_by_hand(here)
-        again = acknowledged & set(what_comes(here.shared(here.topic())))
-        assert len(acknowledged) - PERSISTED_HOLES - 1 <= len(again) <= int(said[1].replace(",", ""))
+        again = acknowledged & {place_of(each) for each in what_comes(here.shared(here.topic()))}
+        assert len(acknowledged) - PERSISTED_HOLES - 1 <= len(again)
+
+
+@pytest.mark.extended("tests/attacks/test_moves_bound.py")
+@pytest.mark.parametrize("by_index", [True, False], ids=["brokers know of batches", "clients alone know"])
+@pytest.mark.parametrize("kind", ["Shared", "KeyShared", "Exclusive", "Failover"])
+def test_batches_acknowledged_in_part_come_again_whole(
+    lab: Lab, forgetful: Lab, hands_with: Callable[..., Hands], kind: str, *, by_index: bool
+) -> None:
+    """A move by hand that the guard refused redelivers acknowledged messages of batches, no more than it foretold."""
+    where, batches, size = forgetful if by_index else lab, 10, 100
+    hands = hands_with({"guards": {"most_redelivered_messages": 0}}, lab=where)
+    with plot(where, f"batches-{kind.lower()}-{by_index}".lower()) as here:
+        topic = here.topic()
+        consumer = here.client.subscribe(
+            topic,
+            "s",
+            consumer_type=getattr(pulsar.ConsumerType, kind),
+            initial_position=pulsar.InitialPosition.Earliest,
+            batch_index_ack_enabled=by_index,
+        )
+        publish(here.producer(topic, batching_max_messages=size, batching_max_publish_delay_ms=2_000), batches * size)
+        acknowledged = set(all_but_the_first_of_each(consumer, batches * size))
+        here.until(topic, lambda shown: shown["msgOutCount"] >= batches * size, "all of it is given out")
+        here.until(topic, lambda shown: shown["subscriptions"]["s"]["msgBacklog"] == batches, "no batch is read whole")
+        outcome, reason = hands.refusal_of(move_of(here))
+        said = UP_TO.search(reason)
+        assert (outcome, bool(said)) == (Outcome.REFUSED, True), reason
+
+        moved_by_hand(here)
+        again = acknowledged & {message_of(each) for each in what_comes(consumer)}
+        assert said is not None
+        assert 0 < len(again) <= int(said[1].replace(",", ""))
 
 
 @pytest.mark.extended("tests/apply/test_dangers.py::test_a_move_that_would_do_harm_is_refused")
@@ -238,24 +269,37 @@ def test_nothing_is_moved_while_a_broker_is_down(lab: Lab, hands_with: Callable[
             lab.start_broker(dead)
 
 
-def every_other(consumer: pulsar.Consumer, messages: int) -> Iterator[tuple[int, int]]:
-    """Acknowledges every other message; yields where these are."""
+def every_other(consumer: pulsar.Consumer, messages: int) -> Iterator[pulsar.Message]:
+    """Acknowledges every other message, and yields it."""
     for number, message in enumerate(receive(consumer, messages)):
         if number % 2:
             consumer.acknowledge(message)
-            yield place_of(message)
+            yield message
 
 
-def what_comes(consumer: pulsar.Consumer) -> Iterator[tuple[int, int]]:
+def all_but_the_first_of_each(consumer: pulsar.Consumer, messages: int) -> Iterator[tuple[int, int, int]]:
+    """Acknowledges all messages of batches but the first of each; yields which."""
+    for message in receive(consumer, messages):
+        if message.message_id().batch_index() > 0:
+            consumer.acknowledge(message)
+            yield message_of(message)
+
+
+def what_comes(consumer: pulsar.Consumer) -> Iterator[pulsar.Message]:
     """Takes what is delivered until nothing more comes."""
     with contextlib.suppress(pulsar.Timeout):
         while True:
-            yield place_of(consumer.receive(timeout_millis=3_000))
+            yield consumer.receive(timeout_millis=3_000)
 
 
 def place_of(message: pulsar.Message) -> tuple[int, int]:
     """Ledger and entry of a message."""
     return message.message_id().ledger_id(), message.message_id().entry_id()
+
+
+def message_of(message: pulsar.Message) -> tuple[int, int, int]:
+    """Ledger, entry and place in its batch."""
+    return (*place_of(message), message.message_id().batch_index())
 
 
 def holes_of(shown: dict[str, Any]) -> int:

@@ -25,6 +25,9 @@ class Answer(msgspec.Struct, frozen=True):
     error: str | None = None
 
 
+_ANSWER = msgspec.json.Decoder(Answer)  # made once: the threads of two processes may have their first answer at once
+
+
 class HelperProcess:
     """Such a process; a `lab.faults.clients.work.Clients`. Several threads may tell it work.
 
@@ -92,7 +95,7 @@ class HelperProcess:
         lines = self._process.stdout or ()
         try:
             for line in lines:
-                answer = msgspec.json.decode(line, type=Answer)
+                answer = _ANSWER.decode(line)
                 with self._answered:
                     self._answers[answer.number] = answer
                     self._answered.notify_all()

@@ -1,5 +1,6 @@
 """Calls of the admin API that faults need: an operator's changes of a namespace, and what brokers show of it."""
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -122,6 +123,10 @@ class Operator(Admin):
         """Makes a subscription of a topic, without a consumer, that begins at the end or with the first message."""
         self._call("PUT", f"{_path(topic)}/subscription/{name}", document=FIRST if from_first else None)
 
+    def reset_subscription(self, topic: str, name: str) -> None:
+        """Has a subscription of a topic begin anew with the first message."""
+        self._call("POST", f"{_path(topic)}/subscription/{name}/resetcursor", document=FIRST)
+
     def delete_subscription(self, topic: str, name: str) -> None:
         """Deletes a subscription of a topic that nobody is connected to."""
         self._call("DELETE", f"{_path(topic)}/subscription/{name}")
@@ -130,6 +135,10 @@ class Operator(Admin):
         """Cuts a bundle in two in the middle of its range."""
         path = f"/admin/v2/namespaces/{namespace}/{bundle}/split"
         self._call("PUT", path, unload="true", splitAlgorithmName="range_equally_divide")
+
+    def trim(self, topic: str) -> None:
+        """Deletes at once what a topic stores beyond its retention."""
+        self._call("POST", f"{_path(topic)}/trim")
 
     def unload_topic(self, topic: str) -> None:
         """Closes a topic with its ledger; its clients bring it back."""
@@ -187,6 +196,22 @@ class Operator(Admin):
     def set_anti_affinity(self, namespace: str, group: str) -> None:
         """Puts a namespace into an anti-affinity group."""
         self._call("POST", f"{_path(namespace)}/antiAffinity", text=group)
+
+    @contextlib.contextmanager
+    def cluster_that_is_away(self, name: str) -> Iterator[None]:
+        """Another cluster that may serve the tenant ``public``, at an address that nobody listens at, for a block.
+
+        At its end no namespace may be replicated to it any more.
+        """
+        nobody = {"serviceUrl": "http://127.0.0.1:9", "brokerServiceUrl": "pulsar://127.0.0.1:9"}
+        self._call("PUT", f"/admin/v2/clusters/{name}", document=nobody)
+        self._serve_public(self._cluster, name)
+        yield
+        self._serve_public(self._cluster)
+        self._call("DELETE", f"/admin/v2/clusters/{name}")
+
+    def _serve_public(self, *clusters: str) -> None:
+        self._call("POST", "/admin/v2/tenants/public", document={"adminRoles": [], "allowedClusters": clusters})
 
     def create_tenant(self, name: str, *clusters: str) -> None:
         """Makes a tenant whose namespaces these clusters may serve."""

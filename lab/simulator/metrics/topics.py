@@ -50,6 +50,13 @@ OF_SUBSCRIPTION: dict[str, Callable[[SubscriptionSpec], float]] = {
 BUCKETS = "pulsar_delayed_message_index_bucket_total"
 
 
+def counts(cluster: str, topics: dict[str, int]) -> Iterator[str]:
+    """Yields how many topics of each namespace are loaded, which brokers tell with and without series of topics."""
+    yield family("pulsar_topics_count", "gauge")
+    for namespace, count in topics.items():
+        yield f'pulsar_topics_count{{cluster="{cluster}",namespace="{namespace}"}} {count}\n'
+
+
 def lines(topics: list[Shown], *, buckets: bool) -> Iterator[str]:
     """Yields topics' series; with ``buckets`` also those that only the bucket tracker has."""
     for name, topic_value in OF_TOPIC.items():

@@ -1,1 +1,1 @@
-"""The Pulsar admin API: a reader that cannot write, and a writer that only `apply` may hold."""
+"""The Pulsar admin API: a reader that cannot write, and a writer that only `apply` may use."""

@@ -1,4 +1,4 @@
-"""URLs of the admin API, and the map from the addresses that brokers advertise to those that can be reached."""
+"""URLs of the admin API, and the map from brokers' advertised addresses to reachable ones."""
 
 from __future__ import annotations
 
@@ -33,10 +33,24 @@ def check_url(url: str) -> None:
         raise ConfigurationError(f"the admin URL for {shown} holds a user or password: use a token")
     if not is_url(url):
         raise ConfigurationError(f"{url!r} is not an admin URL: expected http://host:port or https://host:port")
+    _require_root(url, f"the admin URL {url}")
+
+
+def _require_root(url: str, whose: str) -> None:
+    """Rejects an address with a path: calls and tokens would be sent to other paths of that host.
+
+    Raises:
+        ConfigurationError: If it has a path.
+    """
+    if rest := url.partition("://")[2].partition("/")[2].strip("/"):
+        raise ConfigurationError(
+            f"{whose} has a path (/{rest}): the admin API is called at /admin of a host and port, as brokers serve it."
+            f" Write {base_of(url)}, and have a proxy serve it there"
+        )
 
 
 def is_url(url: str) -> bool:
-    """True for ``http://host:port`` and ``https://host:port`` without a user; a path does no harm."""
+    """True for ``http://host:port`` and ``https://host:port`` without a user, with or without a path."""
     try:
         parts = urlsplit(url)
         return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0 and "@" not in url
@@ -65,6 +79,7 @@ def address_map(given: Mapping[str, str] | object) -> AddressMap:
         any_host = _ANY in str(reached)
         if not isinstance(reached, str) or not is_url(reached.replace("//*:", "//any:", 1)):
             raise ConfigurationError(f"{remedy}: what {advertised} is reached by is no http:// or https:// address")
+        _require_root(reached, f"`address_map`: the address of {advertised}")
         if any_host and not advertised.startswith(_ANY):
             raise ConfigurationError(f"`address_map`: {advertised} names one host, so that its address may hold no *")
         if advertised.startswith(_ANY) and not any_host:

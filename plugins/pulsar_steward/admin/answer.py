@@ -1,4 +1,4 @@
-"""A broker's answer, by whatever way it came."""
+"""A broker's response, over any transport."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import TypeVar
 import msgspec
 
 from pulsar_steward.admin.body import Body
+from pulsar_steward.decoding import decode
 from pulsar_steward.errors import BrokenAnswer
 
 T = TypeVar("T")
 
 
 class BrokerAnswer(msgspec.Struct, frozen=True):
-    """A 2xx response: the responding broker, the body as it came, and the broker's clock (HTTP's ``Date``)."""
+    """A 2xx response: the responding broker, the body as received, and the broker's clock (HTTP's ``Date``)."""
 
     method: str
     path: str
@@ -28,6 +29,6 @@ class BrokerAnswer(msgspec.Struct, frozen=True):
             BrokenAnswer: If the body is not JSON or of another shape.
         """
         try:
-            return msgspec.json.decode(self.body, type=expected)
+            return decode(self.body, expected)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise BrokenAnswer(self.method, self.path, self.broker, f"the answer cannot be read: {error}") from error

@@ -1,7 +1,7 @@
-"""Response bodies: in memory as a rule, in a memory-mapped temporary file where they are large.
+"""Response bodies: normally in memory; large ones in a memory-mapped temporary file.
 
-The statistics of a broker hold about 1.6 KB a topic, and one broker may own a million. What is mapped the kernel takes
-back whenever memory runs short; what was read into memory it cannot.
+A broker's statistics have about 1.6 KB per topic, and one broker may own a million topics. If memory runs short, the
+kernel can free mapped pages, but not a body in memory.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Body = bytes | mmap.mmap
 
 IN_MEMORY_BYTES = 32 << 20
-"""Size up to which a body stays in memory: twice the topic statistics of a broker with ten thousand topics."""
+"""Size up to which a body stays in memory: twice the topic statistics of a broker with 10,000 topics."""
 
 
 def gathered(pieces: Iterable[bytes], most: int = IN_MEMORY_BYTES) -> Body:
@@ -37,7 +37,7 @@ def gathered(pieces: Iterable[bytes], most: int = IN_MEMORY_BYTES) -> Body:
 
 
 def _mapped(held: list[bytes], rest: Iterable[bytes]) -> mmap.mmap:
-    """Maps the body from a nameless temporary file, whose disk space is freed once nobody reads the map any more."""
+    """Maps the body from a nameless temporary file; its disk space is freed with the last use of the map."""
     with TemporaryFile(prefix="steward-") as file:
         file.writelines(held)
         held.clear()

@@ -1,4 +1,4 @@
-"""The calls that change a cluster, as data: what a dry run prints is what the writer sends."""
+"""The calls that change a cluster, as data: a dry run prints the same calls that the writer sends."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
 
 DECODED_TWICE = frozenset("%+")
-"""Characters of a subscription's name that become others where brokers decode it once more (4.0.7)."""
+"""Characters that change in a subscription's name, as brokers decode the name twice (4.0.7)."""
 
 
 def unload(namespace: str, bundle: str, destination: str) -> Call:
-    """Unloads a bundle from its owner, to be loaded by the destination (``host:webport``) at the next lookup."""
+    """Unloads a bundle from its owner; the next lookup loads it on the destination (``host:webport``)."""
     path = paths.namespace(namespace, paths.segment(bundle), "unload")
     return Call(method="PUT", path=path, query={"destinationBroker": destination})
 
@@ -43,15 +43,15 @@ def split(namespace: str, bundle: str, algorithm: str) -> Call:
 
 
 def look_up(topic: str) -> Call:
-    """Looks a topic up, so that a broker loads its bundle: the destination of a preceding unload, if there was one."""
+    """Looks up a topic, so that a broker loads its bundle: the destination of a preceding unload, if any."""
     return Call(method="GET", path=paths.lookup(topic))
 
 
 def delete_subscription(topic: str, subscription: str) -> Call:
-    """Deletes a subscription of a topic or partition; without `force`, so not while a consumer is connected.
+    """Deletes a subscription of a topic or partition; without `force`, so brokers refuse it if a consumer is connected.
 
     Raises:
-        InvalidName: If its name, or the topic's, cannot be a part of a path, or brokers would read it as another one.
+        InvalidName: If its name or the topic's cannot be a part of a path, or brokers would read another name.
     """
     if misread := sorted(set(subscription) & DECODED_TWICE):
         raise InvalidName(
@@ -62,10 +62,10 @@ def delete_subscription(topic: str, subscription: str) -> Call:
 
 
 def set_to(holder: str, name: SettingName, value: Setting | None) -> Call:
-    """Sets a setting of a namespace (``tenant/ns``) or topic (full name); None as its value removes it there.
+    """Sets a setting of a namespace (``tenant/ns``) or topic (full name); the value None removes it there.
 
-    Every field is sent: one of a quota that is left out is stored as 0 at topic level, and delayed delivery without
-    `active` is off, as seen on 4.0.7.
+    Every field is sent. Seen on 4.0.7: a missing field of a topic's quota is stored as 0, and delayed delivery without
+    `active` is off.
     """
     path = f"{_path_of(holder)}/{_LAST[name]}"
     query = {"backlogQuotaType": name.quota_type} if _LAST[name] == _QUOTA else {}
@@ -92,7 +92,7 @@ def set_to(holder: str, name: SettingName, value: Setting | None) -> Call:
 
 
 def raise_coordinators(number: int) -> Call:
-    """Raises the number of transaction coordinators; brokers refuse one that is not higher (406)."""
+    """Raises the number of transaction coordinators; brokers refuse a number that is not higher (406)."""
     return Call(method="POST", path=paths.COORDINATORS, body=number)
 
 

@@ -1,4 +1,4 @@
-"""Base class of everything that holds connections: a ``with`` block closes them."""
+"""Base class for objects with connections, which a ``with`` block closes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Credentials of requests: headers that authenticate them, fixed or renewed (token file, OAuth2, plug-in).
 
-There is one object a process for the same settings, as threads and connections share the current token.
+A process has one object for the same settings, as threads and connections share the current token.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ log = logging.getLogger(__name__)
 
 AUTHORIZATION = "Authorization"
 PLUGINS = "pulsar_steward.auth_headers"
-"""Group of entry points of callables that take a request's URL and return headers."""
+"""Entry point group for callables that take a request's URL and return headers."""
 
 RENEWED_AT_MOST_EVERY_SECONDS = 10.0
-"""Limit for renewals after a 401: a new token that is refused too is refused for another reason."""
+"""Shortest time between two renewals after a 401: if a new token is refused too, the reason is another one."""
 
 _REMEMBERED = 4
-"""Tokens that are masked after they were replaced: a late response may repeat them."""
+"""Number of replaced tokens that are still masked, as a late response may repeat them."""
 
 
 class Credential(ABC):
@@ -44,7 +44,7 @@ class Credential(ABC):
         """Headers for a request to an address.
 
         Raises:
-            StewardError: If there are none, with the reason.
+            StewardError: If there are none; contains the reason.
         """
 
     @property
@@ -53,7 +53,7 @@ class Credential(ABC):
         """Secrets to mask in responses."""
 
     def renewed(self, refused: Mapping[str, str]) -> bool:  # noqa: ARG002 - for those that can be renewed
-        """True if there are other headers now, after these were refused by a 401."""
+        """True if there are new headers now, after a 401 refused the given ones."""
         return False
 
 
@@ -107,7 +107,7 @@ class Tokens(Credential):
         return (*self._always, *tuple(self._sent))
 
     def renewed(self, refused: Mapping[str, str]) -> bool:
-        """As `Credential.renewed`; threads that are refused at the same time renew once."""
+        """As `Credential.renewed`; threads with refused headers at the same time renew once."""
         with self._lock:
             if self._sent and refused.get(AUTHORIZATION) != f"Bearer {self._sent[-1]}":
                 return True
@@ -124,19 +124,19 @@ class Tokens(Credential):
 
     @abstractmethod
     def _present(self) -> str:
-        """Token to send now."""
+        """The token to send now."""
 
     @abstractmethod
     def _anew(self) -> str:
-        """Token from its source, whatever the current one looks like."""
+        """A token from its source, even if the current one looks valid."""
 
 
 class TokenFile(Tokens):
-    """The token in a file, read again when the file was replaced or written to.
+    """The token in a file, which is read again after it was replaced or changed.
 
     Args:
         file: Path of the file.
-        token: Its first content; stays in use while the file cannot be read, as on another machine.
+        token: Its first content; used while the file cannot be read, for example on another machine.
     """
 
     def __init__(self, file: str, token: str) -> None:
@@ -196,7 +196,7 @@ class PluginHeaders(Credential):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """As `Credential.secrets`; a header's last word also by itself, such as a token after ``Bearer``."""
+        """As `Credential.secrets`; also each header's last word alone, such as a token after ``Bearer``."""
         values = tuple(self._sent)
         return (*values, *(value.rpartition(" ")[2] for value in values if " " in value))
 

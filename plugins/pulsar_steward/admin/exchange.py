@@ -1,6 +1,6 @@
 """One HTTP exchange: credentials, time and size limits, bodies whole or in pieces. Redirects are ordinary responses.
 
-All secrets are masked here in everything that comes back, before anybody sees it: bodies, headers and error messages.
+Secrets are masked here in all parts of a response, before anybody sees them: bodies, headers and error messages.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pulsar_steward.admin.bounds import BoundAdapter, Bounds
 from pulsar_steward.admin.closing import Closing
 from pulsar_steward.admin.faults import ProxyRefused, Unusable, in_our_words
 from pulsar_steward.admin.mask import mask_of
+from pulsar_steward.decoding import decode
 from pulsar_steward.errors import AdminError, ConfigurationError, NeverSent, StewardError
 
 if TYPE_CHECKING:
@@ -52,9 +53,9 @@ class Response(msgspec.Struct, frozen=True):
 
     @property
     def reason(self) -> str:
-        """Reason that the broker gives in the body, else the status line's phrase."""
+        """Reason in the body, from the broker, or else the status line's phrase."""
         try:
-            document = msgspec.json.decode(self.body)
+            document = decode(self.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return self.phrase
         reason = document.get("reason") if isinstance(document, dict) else None
@@ -62,7 +63,7 @@ class Response(msgspec.Struct, frozen=True):
 
 
 class MaskedFailure(Exception):
-    """Stands in for an HTTP library's own error where that contained the token."""
+    """Replaces an HTTP library's own error if that contained the token."""
 
 
 class Exchange(Closing):
@@ -81,7 +82,7 @@ class Exchange(Closing):
         self._credential = credential
         self._bounds = Bounds()
         self._session = _Session()
-        self._session.trust_env = False  # no .netrc, no proxies of the environment: no other credentials, no detours
+        self._session.trust_env = False  # no .netrc and no proxies of the environment: no other credentials or routes
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # nor cookies that a response sets
         for scheme in ("http://", "https://"):
             self._session.mount(scheme, BoundAdapter(self._bounds))
@@ -100,7 +101,7 @@ class Exchange(Closing):
 
     @property
     def _mask(self) -> Mask:
-        """Mask of all that may have been sent by now."""
+        """Mask of all secrets that may have been sent by now."""
         return mask_of(*self._credential.secrets)
 
     def close(self) -> None:
@@ -129,13 +130,13 @@ class Exchange(Closing):
             query: Parameters added to the query.
             body: Sent as JSON; None: no body.
             until: Deadline; None: the policy's total timeout from now on.
-            may_leave: Called right before the request is sent, once connected; an error that it raises stops the
+            may_leave: Called after the connection is made, right before the request is sent; its error stops the
                 request.
             form: Sent as a form instead of `body`.
 
         Raises:
-            AdminError: If there is no response, or none that can be read.
-            ConfigurationError: If the token would have to travel unencrypted.
+            AdminError: If there is no readable response.
+            ConfigurationError: If the token would travel unencrypted.
         """
         until = until or self.deadline()
         headers = self._who(url, method)
@@ -145,7 +146,7 @@ class Exchange(Closing):
         return response
 
     def _renewed(self, refused: Mapping[str, str]) -> bool:
-        """True if there are other headers than the refused ones; where renewing fails, the 401 is what counts."""
+        """True if there are other headers than the refused ones; False if renewing fails, as then the 401 counts."""
         try:
             return self._credential.renewed(refused)
         except StewardError as error:
@@ -174,8 +175,8 @@ class Exchange(Closing):
         """Headers that authenticate a request, if they may be sent to this address.
 
         Raises:
-            NeverSent: If there are none for a change, which thus was not sent.
-            StewardError: If there are none for another request, or a secret would have to travel unencrypted.
+            NeverSent: If there are none for a change, so that it was not sent.
+            StewardError: If there are none for another request, or a secret would travel unencrypted.
         """
         self._settings.token_for(url)
         try:
@@ -249,7 +250,7 @@ class Exchange(Closing):
     def _unpacked(self, response: requests.Response) -> Iterator[bytes]:
         """Decompressed body, piece by piece as it arrives.
 
-        `requests.Response.iter_content` would wait for a full piece, so that a slow body never met the deadline.
+        `requests.Response.iter_content` would wait for a full piece, so a slow body could exceed the deadline.
         """
         packed = [each.strip().lower() for each in response.headers.get("Content-Encoding", "identity").split(",")]
         if len(packed) > 1 or not _UNPACKED.union({"identity", ""}).issuperset(packed):
@@ -263,7 +264,7 @@ class Exchange(Closing):
             yield piece
 
     def _named(self, error: Exception, method: str, url: str) -> AdminError:
-        """Converts a failure to an `AdminError`, with the library's error as its cause unless it held the token."""
+        """Converts a failure to an `AdminError`, caused by the library's error unless that contained the token."""
         parts = urlsplit(url)
         ours = in_our_words(error, method, parts.path, parts.netloc, left=self._bounds.left)
         said = "".join(traceback.format_exception(error))
@@ -276,10 +277,10 @@ class Exchange(Closing):
 
 
 class _Session(requests.Session):
-    """Session that ignores redirects: even unfollowed, `requests` reads their whole bodies and parses their targets."""
+    """Session that ignores redirects: `requests` would read their bodies and targets even without following them."""
 
     def get_redirect_target(self, resp: requests.Response) -> None:
-        """Returns None, so that `requests` does nothing about a redirect."""
+        """Returns None, so that `requests` ignores a redirect."""
 
 
 def _check_file(key: str, load: Callable[[ssl.SSLContext], object], file: str) -> None:
@@ -300,5 +301,5 @@ def _check_file(key: str, load: Callable[[ssl.SSLContext], object], file: str) -
 
 
 def _no_password() -> str:
-    """Password of a key that has one; without this OpenSSL would ask on the terminal."""
+    """Empty password for an encrypted key, as OpenSSL would otherwise ask for one on the terminal."""
     return ""

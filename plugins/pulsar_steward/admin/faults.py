@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import requests
 from urllib3 import exceptions as urllib3_errors
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Unusable(Exception):
-    """A response that is not read any further; its only argument is the reason. Never leaves the transport."""
+    """A response that is not read further; its only argument is the reason. Never leaves the transport."""
 
 
 class ProxyRefused(Exception):
@@ -62,7 +62,7 @@ _TLS_REASONS: tuple[tuple[str, type[TlsFailed]], ...] = (
     ("ALERT_CERTIFICATE", ClientCertificateWanted),
     ("ALERT_HANDSHAKE_FAILURE", ClientCertificateWanted),
 )
-"""Error class for each part of OpenSSL's reasons. An alert is sent by the server: it refuses this client."""
+"""Error class by part of OpenSSL's reason. An alert is from the server, which refuses this client."""
 
 _TLS_ALERT = "\\x15\\x03"
 """Start of a TLS server's response to plain HTTP, in Python's notation for bytes."""
@@ -72,7 +72,7 @@ _WORDS: tuple[tuple[type[Exception], type[AdminError], str], ...] = (
     (requests.Timeout, TimedOut, "no answer within the time limit"),
     (urllib3_errors.TimeoutError, TimedOut, "the answer stopped within the time limit"),
     (TimeoutError, TimedOut, "the answer did not end within the total time limit"),
-    # No `NeverSent`: TLS can also fail once the call has been sent, and the error does not tell.
+    # Not `NeverSent`: TLS can also fail after the call was sent, and the error does not tell.
     (requests.exceptions.SSLError, TlsFailed, TLS_WORDS[TlsFailed]),
     (urllib3_errors.ProtocolError, BrokenAnswer, "the answer was cut short"),
     (urllib3_errors.DecodeError, BrokenAnswer, "the answer's compression cannot be read"),
@@ -81,7 +81,7 @@ _WORDS: tuple[tuple[type[Exception], type[AdminError], str], ...] = (
 )
 """Error class and message for each error of the HTTP libraries; the first match counts, the last row matches all.
 
-`requests` raises until the response's head is there, `urllib3` while its body is read.
+`requests` raises up to the response's head, `urllib3` while the body is read.
 """
 
 
@@ -92,9 +92,9 @@ def in_our_words(error: Exception, method: str, path: str, broker: str, *, left:
         error: The error.
         method: Method of the call.
         path: Path of the call.
-        broker: ``host:port`` that was asked.
-        left: True if the request, or a part of it, was sent. Then the error is never `NeverSent`, whatever the
-            libraries make of it: they call a connection that breaks later on, too, one that did not reach the proxy.
+        broker: ``host:port`` of the call.
+        left: True if the request, or a part of it, was sent. Then the result is never `NeverSent`: for a connection
+            that breaks later, the libraries may also report that the proxy was not reached.
     """
     if not left and (never := _never_sent(error)) is not None:
         kind, words = never
@@ -108,22 +108,31 @@ def in_our_words(error: Exception, method: str, path: str, broker: str, *, left:
 
 
 def _never_sent(error: Exception) -> tuple[type[NeverSent], str] | None:
-    """Error class and message where no connection was made; None if one was, or if that is not known."""
+    """Error class and message if no connection was made; None: one was made, or it is not known."""
     if isinstance(error, ProxyRefused):
         return ProxyFailed, f"{PROXY_REFUSES}: {error}"
     if not isinstance(error, requests.ConnectionError):
         return None
     cause = error.args[0] if error.args else None
-    reason = type(getattr(cause, "reason", cause)).__name__
-    if reason == "ProxyError":
-        return ProxyFailed, NO_PROXY
-    if reason in {"NewConnectionError", "NameResolutionError", "ConnectTimeoutError"}:
-        return NeverSent, "no connection: refused, or the name does not resolve"
-    return None
+    reason: Any = getattr(cause, "reason", cause)
+    match type(reason).__name__:
+        case "ProxyError":
+            return ProxyFailed, NO_PROXY
+        case "NameResolutionError":
+            words = "no connection: the name does not resolve"
+        case "ConnectTimeoutError":
+            words = "no connection within the time limit"
+        case "NewConnectionError" if isinstance(reason.__cause__, ConnectionRefusedError):
+            words = "no connection: refused"
+        case "NewConnectionError":
+            words = "no connection: nothing leads to that address"
+        case _:
+            return None
+    return NeverSent, words
 
 
 def _tls_failure(error: Exception) -> type[Unreachable] | None:
-    """Error class for the TLS library's own reason; None if it is not known here."""
+    """Error class for the TLS library's reason; None: the reason is not in the table."""
     for cause in _causes(error):
         reason = str(getattr(cause, "reason", "")) if isinstance(cause, ssl.SSLError) else ""
         for part, failed in _TLS_REASONS:
@@ -136,7 +145,7 @@ def _tls_failure(error: Exception) -> type[Unreachable] | None:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """An error and its causes, also those that `urllib3` keeps in the arguments of its errors."""
+    """An error and its causes, including those in the arguments of `urllib3`'s errors."""
     waiting, seen = [error], set[int]()
     while waiting:
         each = waiting.pop(0)

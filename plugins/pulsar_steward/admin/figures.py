@@ -1,7 +1,7 @@
 """Types of figures and names in brokers' documents; a value out of bounds makes the response unreadable.
 
-Decoding enforces these bounds because later stages have their own number types: 64 bits in Arrow, SQL and Spark, where
-a sum or a hundred times a figure has to fit as well.
+Decoding enforces these bounds because later stages have 64-bit numbers (Arrow, SQL, Spark), in which sums and a hundred
+times a figure have to fit too.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ Figure = Annotated[int, Meta(ge=-_EXACT, le=_EXACT)]
 Brokers report negative figures too, such as overdrawn permits.
 """
 
+Amount = Annotated[int, Meta(ge=0, le=_EXACT)]
+"""A figure that is used for upper bounds; a negative one was miscounted and is not valid."""
+
 Long = Annotated[int, Meta(ge=-_LONG, le=_LONG - 1)]
-"""A limit; "no limit" may have been set as Java's largest number."""
+"""A limit; "no limit" may be Java's largest number."""
 
 Rate = Annotated[float, Meta(ge=-1e18, le=1e18)]
 """Messages or bytes per second; neither infinite nor NaN."""
 
 Count = Annotated[int, Meta(ge=0, le=1_000_000)]
-"""Number of items that are counted one by one, such as the partitions of a topic."""
+"""Number of single items, such as the partitions of a topic."""
 
 Position = Annotated[int, Meta(ge=0, le=FULL_RANGE)]
 """A position in a namespace's hash space."""
@@ -37,4 +40,4 @@ Boundary = Annotated[str, Meta(pattern=r"^0x[0-9a-f]{8}\Z")]
 """A boundary of a bundle in the brokers' notation."""
 
 Broker = Annotated[str, Meta(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}\Z")]
-"""A broker's id, ``host:webport``. Calls are sent there, so it holds nothing else that has a meaning in a URL."""
+"""A broker's id, ``host:webport``. Calls are sent there, so no other character with a meaning in URLs is allowed."""

@@ -1,9 +1,9 @@
 """Namespace isolation policies: the brokers that may own a namespace's bundles, by the brokers' own rules.
 
 Read in apache/pulsar (`NamespaceIsolationPolicies`, `NamespaceIsolationPolicyImpl`, `LoadManagerShared`): a pattern
-has to match all of a broker's host, without its port. A namespace with a policy gets the primary brokers, and the
-secondary ones only while fewer primaries than `min_limit` are there; a namespace without one gets the brokers that are
-primary for no policy. Where it is not certain what a broker would do, fewer brokers are allowed here, never more.
+has to match a broker's whole host, without its port. A namespace with a policy gets the primary brokers; it gets the
+secondary ones too while fewer primaries than `min_limit` are active. A namespace without a policy gets the brokers that
+are primary for no policy. If brokers' behaviour is uncertain, fewer brokers are allowed here, never more.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from pulsar_steward.decoding import convert
 from pulsar_steward.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class _Failover(msgspec.Struct, frozen=True):
 
 
 class IsolationPolicy(msgspec.Struct, frozen=True):
-    """One policy as the admin API gives it; every text is a regular expression."""
+    """One policy from the admin API; every text is a regular expression."""
 
     namespaces: tuple[str, ...] = ()
     primary: tuple[str, ...] = ()
@@ -35,7 +36,7 @@ class IsolationPolicy(msgspec.Struct, frozen=True):
 
     @property
     def least_primaries(self) -> int:
-        """Number of primary brokers below which the secondary ones serve too."""
+        """Number of primary brokers below which the secondary brokers serve too."""
         parameters = self.auto_failover_policy.parameters if self.auto_failover_policy else {}
         return int(parameters.get("min_limit", 0))
 
@@ -47,7 +48,7 @@ def isolation_policies(document: Mapping[str, Any]) -> tuple[IsolationPolicy, ..
         ConfigurationError: If a policy has another shape than a broker would accept.
     """
     try:
-        policies = msgspec.convert(dict(document), dict[str, IsolationPolicy])
+        policies = convert(dict(document), dict[str, IsolationPolicy])
         for policy in policies.values():
             int(policy.least_primaries)
     except (msgspec.ValidationError, ValueError) as error:
@@ -58,10 +59,10 @@ def isolation_policies(document: Mapping[str, Any]) -> tuple[IsolationPolicy, ..
 def allowed_brokers(
     policies: Iterable[IsolationPolicy], namespace: str, brokers: Iterable[str]
 ) -> tuple[str, ...] | None:
-    """Brokers that may own the namespace's bundles, sorted; None where no policy restricts it.
+    """Brokers that may own the namespace's bundles, sorted; None: no policy restricts it.
 
-    Where several policies match, a broker uses whichever its hash map returns first: only brokers that all of them
-    allow are returned.
+    If several policies match, a broker uses the first one in its hash map. So only brokers that all of them allow are
+    returned.
 
     Args:
         policies: All policies of the cluster.
@@ -93,12 +94,12 @@ def _of_hosts(patterns: Iterable[str], brokers: Iterable[str], *, unreadable: bo
 
 @lru_cache(maxsize=10_000)  # every namespace asks for the hosts of all brokers
 def _host(broker: str) -> str:
-    # A Java URL keeps the brackets of an IPv6 host and the case of a name, which `hostname` would not.
+    # A Java URL keeps the brackets of an IPv6 host and the case of a name; `hostname` would not.
     return urlsplit(f"//{broker}").netloc.rpartition(":")[0]
 
 
 def _matches(patterns: Iterable[str], text: str, *, unreadable: bool) -> bool:
-    """True if any pattern matches the whole text; `unreadable` is the result for a pattern that only Java can read."""
+    """True if any pattern matches the whole text; `unreadable` is the result for a pattern that only Java accepts."""
     for pattern in patterns:
         try:
             if re.fullmatch(pattern, text):

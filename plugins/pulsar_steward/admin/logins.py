@@ -1,6 +1,6 @@
-"""Logins, credentials other than a token: a user with a password, OAuth2, a plug-in. Data only; no calls are made.
+"""Logins: credentials other than a token (user and password, OAuth2, plug-in). Data only; no calls are made.
 
-Names are those of Pulsar's own clients (``client_id``, ``client_secret``, ``issuer_url``, ``audience``, ``scope``).
+Names are as in Pulsar's own clients (``client_id``, ``client_secret``, ``issuer_url``, ``audience``, ``scope``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SENDABLE = re.compile(r"[\x21-\x7e]+")
-"""Characters of a token that a header may carry."""
+"""Tokens that may be sent in a header."""
 
 _NO_CONTROLS = re.compile(r"[^\x00-\x1f\x7f]+")
 _PLUGIN = re.compile(r"[A-Za-z0-9._-]+")
@@ -54,13 +54,13 @@ class Basic:
 
 @dataclass(frozen=True)
 class ClientCredentials:
-    """OAuth2 client credentials (RFC 6749, 4.4), for which an issuer gives access tokens that expire.
+    """OAuth2 client credentials (RFC 6749, 4.4) for access tokens from an issuer, which expire.
 
     Attributes:
         client_id: Client that requests tokens.
         client_secret: Its secret; sent to the issuer only.
-        issuer_url: Issuer, whose ``/.well-known/openid-configuration`` names the token endpoint; that has to be on the
-            same host and port.
+        issuer_url: The issuer; its ``/.well-known/openid-configuration`` names the token endpoint, which has to be on
+            the same host and port.
         token_url: The token endpoint itself, instead of `issuer_url`.
         audience: Audience of the tokens, as the brokers expect it.
         scope: Scope of the tokens.
@@ -103,8 +103,8 @@ class Plugin:
     """Headers from a callable of an installed package, such as for Athenz.
 
     Attributes:
-        name: Name of its entry point in the group ``pulsar_steward.auth_headers``. Not a dotted path: whoever may edit
-            a connection must not choose which code runs.
+        name: Name of its entry point in the group ``pulsar_steward.auth_headers``. Not a dotted path: a person who may
+            edit a connection must not choose the code that runs.
     """
 
     name: str
@@ -117,7 +117,7 @@ class Plugin:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """None: its headers are known only once it was called."""
+        """Empty: its headers are known only after it was called."""
         return ()
 
 
@@ -143,7 +143,7 @@ def login_as_json(login: Login) -> str:
 
 
 def login_from_json(text: str) -> Login:
-    """Reads what `login_as_json` wrote.
+    """Reads the result of `login_as_json`.
 
     Raises:
         ConfigurationError: If it is not valid.
@@ -161,12 +161,12 @@ def login_from_json(text: str) -> Login:
 
 
 def client_credentials(values: Mapping[str, Any], secret: str | None = None) -> ClientCredentials:
-    """Client credentials by the names that connections and files use.
+    """Client credentials from the values of a connection or file.
 
     Args:
         values: `issuer_url` or `token_url`, `client_id`, `audience`, `scope`, `issuer_ca_file`, and in a file
             `client_secret`.
-        secret: The client secret, if it is not among them.
+        secret: The client secret, if it is not in `values`.
     """
     told = {name: str(value) for name, value in values.items() if value}
     return ClientCredentials(
@@ -181,14 +181,14 @@ def client_credentials(values: Mapping[str, Any], secret: str | None = None) -> 
 
 
 def oauth2_in(file: str | Path, values: Mapping[str, Any] | None = None) -> ClientCredentials:
-    """Client credentials in a file as Pulsar's own clients read it: JSON with ``client_id`` and ``client_secret``.
+    """Client credentials from a file for Pulsar's own clients: JSON with ``client_id`` and ``client_secret``.
 
     Args:
-        file: The file, which may contain ``issuer_url``, ``audience`` and ``scope`` as well.
+        file: The file, which may also contain ``issuer_url``, ``audience`` and ``scope``.
         values: Values of a connection, which take precedence over those of the file.
 
     Raises:
-        ConfigurationError: If it cannot be read, or something is missing.
+        ConfigurationError: If it cannot be read, or a value is missing.
     """
     try:
         told = json.loads(Path(file).read_text(encoding="utf-8"))

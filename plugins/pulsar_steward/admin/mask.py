@@ -1,13 +1,12 @@
-"""Masks secrets in everything that comes back: whole, cut short, or in another encoding.
+"""Masks secrets in responses: whole, cut short, or in another encoding.
 
-A broker, a proxy or an error page may repeat the ``Authorization`` header. A token that looks random (a JSON Web
-Token, hexadecimal, base64) is recognised by any 16 characters of it, also within percent-encoding, JSON's escapes and
-base64, as no name or number of a cluster contains such a run. Any other token may be a word that documents contain for
-good reason: it is masked only in headers and in error messages, and only as a whole.
+A broker, a proxy or an error page may repeat the ``Authorization`` header. A token that looks random (JSON Web Token,
+hexadecimal, base64) is recognised by any 16 characters of it, also in percent-encoding, JSON's escapes and base64: no
+name or number of a cluster contains such a run. Any other token may be an ordinary word in documents. So it is masked
+only in headers and error messages, and only as a whole.
 
-Documents of a hundred megabytes contain no token as a rule, so the search has to be fast where there is nothing to
-find. A run of 15 bytes, wherever it begins, covers eight that begin at a multiple of eight: comparing each eighth byte
-is enough.
+A document of 100 MB normally contains no token, so the search has to be fast if there is no match. Every run of 15
+bytes contains eight bytes that begin at a multiple of eight: so it is enough to compare at these positions.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ if TYPE_CHECKING:
 
 MASK = b"***"
 RUN = 16
-"""Characters of a token in a row that are no coincidence."""
+"""Length of a part of a token that cannot be a coincidence, in characters."""
 
 SHORTEST = 8
 """Length of the shortest token that is searched for."""
 
 MAX_RUNS = 1000
-"""Most parts of a token in one body; a body with more is rejected."""
+"""Maximum number of parts of a token in one body; a body with more is rejected."""
 
 BLOCK_BYTES = 1 << 18
 """Smallest block that is searched at once."""
@@ -45,25 +44,25 @@ FULL = "it is full of the token"
 
 _WORD = 8
 _SMALL_BYTES = 1 << 16
-"""Up to this size Python's own sets are faster than pyarrow, which has to be loaded first."""
+"""Size up to which Python's sets are faster than pyarrow, which has to be loaded first."""
 
 _HELD_BYTES = 4 << 20
-"""Most bytes that may wait for the next piece, as overlapping parts of a token could go on without end."""
+"""Maximum of bytes that wait for the next piece, as overlapping parts of a token could continue endlessly."""
 
 _MAX_HITS = 100_000
-"""Most matches of eight bytes of a token in one block."""
+"""Maximum number of matches of eight bytes of a token in one block."""
 
 _FEWEST_DIFFERENT = 6
-"""Different characters that a run needs: sixteen equal ones identify nothing."""
+"""Minimum number of different characters in a run: sixteen equal ones identify nothing."""
 
 _HEXADECIMAL = re.compile(r"[0-9a-f-]{24,}", re.IGNORECASE)
 _KINDS = re.compile(r"(?P<small>[a-z]+)|(?P<capital>[A-Z]+)|(?P<digit>[0-9]+)|[^a-zA-Z0-9]+")
 _CHANGES_OF_KIND = 0.45
-"""Share of neighbouring characters of different kinds that only random text reaches."""
+"""Share of neighbouring characters of different kinds; only random text reaches it."""
 
 
 class Mask:
-    """Masks tokens, passwords and other secrets, or nothing if there are none."""
+    """Masks tokens, passwords and other secrets, if there are any."""
 
     def __init__(self, *tokens: str | None) -> None:
         random = [_Runs(token) for token in tokens if token is not None and looks_random(token)]
@@ -72,10 +71,10 @@ class Mask:
         self._in_failures = [*random, *(_Whole(token) for token in others if len(token) >= SHORTEST)]
 
     def text(self, text: str) -> str:
-        """Masks a header, a phrase or an error message; text without the token stays as it is.
+        """Masks a header, a phrase or an error message; text without the token is unchanged.
 
         Raises:
-            Unusable: If it is full of the token.
+            Unusable: If it contains the token too often.
         """
         written = text.encode("utf-8", "surrogatepass")
         masked = b"".join(self.failure([written]))
@@ -85,7 +84,7 @@ class Mask:
         """Masks the body of an error response.
 
         Raises:
-            Unusable: If it is full of the token.
+            Unusable: If it contains the token too often.
         """
         return _masked(self._in_failures, pieces)
 
@@ -93,14 +92,14 @@ class Mask:
         """Masks any other body; its pieces may change in size.
 
         Raises:
-            Unusable: If it is full of the token.
+            Unusable: If it contains the token too often.
         """
         return _masked(self._anywhere, pieces)
 
 
 @lru_cache(maxsize=16)
 def mask_of(*tokens: str | None) -> Mask:
-    """Mask of some secrets; cached, as each is searched for by a thousand words."""
+    """Mask of some secrets; cached, as each secret has about a thousand search words."""
     return Mask(*tokens)
 
 
@@ -112,7 +111,7 @@ def _masked(searches: Iterable[_Search], pieces: Iterable[bytes]) -> Iterator[by
 
 
 def looks_random(token: str) -> bool:
-    """True if 16 characters of the token would not occur in a document by chance, judged by its looks."""
+    """True if the token looks so random that 16 characters of it would not occur in a document by chance."""
     if len(token) < RUN:
         return False
     if _HEXADECIMAL.fullmatch(token) and len(set(token)) > _FEWEST_DIFFERENT:
@@ -133,7 +132,7 @@ def _is_jwt(token: str) -> bool:
 
 
 class _Form(NamedTuple):
-    """One encoding of a token, and the number of its bytes in a row that are no coincidence."""
+    """One encoding of a token, and the length of a part of it that cannot be a coincidence, in bytes."""
 
     text: bytes
     least: int
@@ -149,8 +148,8 @@ def _forms(token: str) -> list[_Form]:
         written = [write.format(byte).encode() for byte in plain]
         forms.setdefault(b"".join(written), RUN * len(written[0]))
     for before in range(3):
-        # Base64 writes a text in one of three ways, depending on where in three bytes it begins. Of each, only the
-        # characters count that nothing before or behind the text changes.
+        # Base64 has three forms of a text, depending on its position within three bytes. In each form, only the
+        # characters count that do not depend on the text before or after.
         first, last = -(-8 * before // 6), 8 * (before + len(plain)) // 6
         for encode in (b64encode, urlsafe_b64encode):
             forms.setdefault(encode(bytes(before) + plain)[first:last], -(-8 * RUN // 6))
@@ -176,12 +175,12 @@ class _Search:
         raise NotImplementedError
 
     def masked(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """Yields the pieces with each part of a token replaced, also one that lies in two pieces."""
+        """Yields the pieces with each part of a token replaced, also a part across two pieces."""
         left, held, clean = MAX_RUNS, b"", True
         for block in _blocks(pieces):
             seam = held[-self._longest :] + block[: self._longest] if held else b""
             clean = not (self.runs(block) or self.runs(seam))
-            if clean:  # as nearly every block: neither copied nor searched again
+            if clean:  # the normal case: the block is neither copied nor searched again
                 if held:
                     yield held
                 held = block
@@ -238,7 +237,7 @@ class _Runs(_Search):
         super().__init__(_forms(token))
         self._places: dict[int, list[tuple[_Form, int]]] = defaultdict(list)
         for form in self._forms:
-            # This many words in a row lie within the shortest run: one of them is enough.
+            # The shortest run contains this many words in a row: one of them is enough.
             each = max(1, (form.least - _WORD + 1) // _WORD)
             for offset in range(len(form.text) - _WORD + 1):
                 if offset // _WORD % each == 0:
@@ -258,7 +257,7 @@ class _Runs(_Search):
         return found
 
     def _hits(self, block: bytes) -> list[int]:
-        """Positions, at multiples of eight, of words that the token contains."""
+        """Positions of the token's words, at multiples of eight."""
         count = len(block) // _WORD
         if len(block) <= _SMALL_BYTES:
             words = memoryview(block)[: count * _WORD].cast("Q")
@@ -287,7 +286,7 @@ def _number(text: bytes, at: int) -> int:
 
 
 def _matching(block: bytes, at: int, text: bytes, offset: int) -> _Run:
-    """Longest stretch around a common word in which a block and a text are equal."""
+    """Longest equal part of a block and a text around a common word."""
     start, end = at, at + _WORD
     shift = at - offset
     while start > max(0, shift) and block[start - 1] == text[start - 1 - shift]:

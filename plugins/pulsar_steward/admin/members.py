@@ -1,7 +1,7 @@
 """The brokers of a cluster: their addresses, and the URL that reaches each of them.
 
-A cluster lists its brokers as ``host:port``, with the port for http if a broker has one, else the one for TLS. So over
-TLS port and scheme have to be known from elsewhere (docs/decisions/0015).
+A cluster lists its brokers as ``host:port``, with the port for http, or the port for TLS if there is no http. So for
+TLS, port and scheme have to be known from elsewhere (docs/decisions/0015).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 BEHIND_FRONT_DOOR = (
     "behind a front door (`front_door`) no single broker can be asked: name how brokers are reached by `address_map`"
 )
-"""Reason why a broker is not asked where only a balancer or a proxy in front of all of them is reached."""
+"""Reason why no single broker is called if only a balancer or proxy in front of all brokers is reachable."""
 
 MEMBERS_PATH = "/admin/v2/brokers"
 CONFIGURATION_PATH = "/admin/v2/brokers/configuration/runtime"
@@ -59,7 +59,7 @@ def place_of(parts: SplitResult) -> Place:
 
 
 class _WebPorts(NamedTuple):
-    """Ports of a broker's admin API for http and for https; empty: it has none, or they are not known."""
+    """Ports of a broker's admin API for http and for https; empty: none, or not known."""
 
     plain: tuple[str, ...] = ()
     tls: tuple[str, ...] = ()
@@ -75,8 +75,8 @@ class Members:
     Args:
         settings: Admin API settings of the cluster.
         bases: Base URLs of the transport.
-        ask: Sends a GET request to one of them, by the transport itself.
-        ask_apart: Sends a GET request to any broker that the settings name, by connections of its own.
+        ask: Sends a GET request to one of them, through the transport.
+        ask_apart: Sends a GET request to any broker in the settings, through separate connections.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Members:
         self._tls = "https" in settings.schemes
 
     def base_of(self, broker: str) -> str:
-        """URL of a broker by its id: as the settings name it, or over TLS by the ports in brokers' configuration.
+        """URL of a broker by its id: from the settings, or for TLS from the ports in brokers' configuration.
 
         Raises:
             BehindFrontDoor: No single broker can be reached.
@@ -110,14 +110,14 @@ class Members:
         if port in ports.plain:
             if ports.tls:
                 return f"https://{host}:{ports.tls[0]}"
-            # By http nobody would see the client certificate, and anybody could answer: only the settings may say so.
+            # Over http, no client certificate is sent, and any server could respond: only the settings may choose it.
             return f"http://{broker}" if self._settings.client_cert_file is None else f"https://{broker}"
         return f"https://{broker}"
 
     def reached(self, there: SplitResult, place: Place) -> SplitResult | None:
-        """Redirect's target by the address that reaches it; None: by its own, if it may be followed at all.
+        """Redirect's target as a reachable address; None: its own address is used, if it may be followed at all.
 
-        Behind a balancer that terminates TLS, brokers redirect to http: that is no reason to give up TLS.
+        Behind a balancer that terminates TLS, brokers redirect to http: TLS is used nevertheless.
         """
         if "@" in there.netloc or self._settings.front_door or self.is_base(there, place):
             return None
@@ -131,12 +131,12 @@ class Members:
         return there._replace(scheme=parts.scheme, netloc=parts.netloc)
 
     def is_base(self, there: SplitResult, place: Place) -> bool:
-        """True if the settings name this address, or the transport asks it."""
+        """True if the settings name this address, or the transport calls it."""
         bases = map(urlsplit, (*self._settings.bases, *self._bases))
         return (there.scheme, place) in {(base.scheme, place_of(base)) for base in bases}
 
     def includes(self, place: Place) -> bool:
-        """True if the settings or the cluster list this place; an unknown place makes it read the list again."""
+        """True if the settings or the cluster list this place; for an unknown place, the list is read again."""
         if place in {place_of(urlsplit(base)) for base in (*self._settings.bases, *self._bases)}:
             return True
         if self._settings.front_door:
@@ -149,7 +149,7 @@ class Members:
         return self._is_listed(place)
 
     def _is_listed(self, place: Place) -> bool:
-        """True if the place is that of a listed broker, by its id or, over TLS, by the brokers' TLS port."""
+        """True if a listed broker has this place, by its id or, for TLS, by the brokers' TLS port."""
         if place in self._listed:
             return True
         if not self._tls or place.host not in {each.host for each in self._listed}:
@@ -159,12 +159,12 @@ class Members:
         return str(place.port) in self._ports().tls
 
     def _ports(self) -> _WebPorts:
-        """Ports of brokers, by the configuration of one that responds: over TLS, so that nobody else can name them."""
+        """Ports of brokers, from the configuration of one that responds over TLS, so that they cannot be forged."""
         with _PORTS_LOCK:
             asked_at, ports = _PORTS.get(self._settings, (float("-inf"), _WebPorts()))
             if time.monotonic() - asked_at > _PORTS_SECONDS:
                 ports = self._ports_told()
-                _PORTS.clear()  # one cluster's only: as a rule a process works on no other
+                _PORTS.clear()  # keeps one cluster only, as a process normally works on one
                 _PORTS[self._settings] = time.monotonic(), ports
         return ports
 

@@ -1,7 +1,7 @@
-"""Reader of Prometheus's text format that parses a stream as it arrives, and only the series that are wanted.
+"""Reader of Prometheus's text format that parses a stream as it arrives, and only the wanted series.
 
-A broker of 10,000 topics returns a hundred megabytes, of which less than a hundredth is wanted. Of each line only the
-name is read first; only wanted lines are parsed, by Prometheus's own library (docs/decisions/0007).
+A broker with 10,000 topics returns 100 MB, and less than 1 % of it is wanted. So only the name of each line is read
+first, and only wanted lines are parsed, by Prometheus's own library (docs/decisions/0007).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 LONGEST_LINE_BYTES = 1 << 20
-"""Longer lines are skipped, like any that cannot be parsed."""
+"""Maximum length of a line in bytes; longer lines are skipped, like lines that cannot be parsed."""
 
 
 UNPARTITIONED = "-1"
@@ -36,17 +36,17 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def topic(self) -> str | None:
-        """Full name of the topic that it is of; None: it is of none.
+        """Full name of the sample's topic; None: it has no topic.
 
-        With `splitTopicAndPartitionLabelInPrometheus` brokers give the number of a partition a label of its own, -1
-        where there is none, and all else in Pulsar the whole name.
+        With `splitTopicAndPartitionLabelInPrometheus`, brokers write the partition's number in a separate label, -1
+        for none. Everything else in Pulsar uses the full name.
         """
         topic, partition = self.labels.get("topic"), self.labels.get("partition", UNPARTITIONED)
         return topic if topic is None or partition == UNPARTITIONED else f"{topic}-partition-{partition}"
 
 
 def endpoint(settings: AdminSettings, base: str) -> Transport:
-    """Transport to a server that is no broker (``http://host:port``): the cluster's limits, but none of its secrets."""
+    """Transport to a server that is no broker (``http://host:port``), with the cluster's limits but no secrets."""
     return Transport(settings.without_secrets((base,)), frozenset({"GET"}))
 
 
@@ -55,10 +55,10 @@ class Exposition:
 
     Args:
         pieces: The body, piece by piece.
-        most_bytes: Most bytes read of it; may be exceeded by one piece.
+        most_bytes: Maximum of bytes to read; one piece may exceed it.
 
     Attributes:
-        cut: True if the body was longer than what was read.
+        cut: True if the body was longer than the part that was read.
     """
 
     def __init__(self, pieces: Iterable[bytes], most_bytes: int) -> None:
@@ -70,10 +70,10 @@ class Exposition:
         """Yields the samples of the wanted series; a line that cannot be parsed is skipped.
 
         Args:
-            wanted: Series by name. One with a resting value (such as 0 for a counter of failures) yields its first
-                sample whatever its value, as presence proves the series is exported, and after that only samples of
-                another value.
-            endings: Suffixes of further wanted series, for names that contain those of threads.
+            wanted: Series by name, with their resting values (such as 0 for a counter of failures) or None. A series
+                with a resting value yields its first sample with any value, as this proves that the series is
+                exported. After that, it yields only samples with another value.
+            endings: Suffixes of further wanted series, for names that contain the names of threads.
         """
         resting = {name.encode(): value for name, value in wanted.items()}
         ends = tuple(ending.encode() for ending in endings)

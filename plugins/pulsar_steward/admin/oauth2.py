@@ -1,7 +1,7 @@
 """OAuth2 client credentials: requests access tokens from an issuer, and renews them before they expire (RFC 6749, 4.4).
 
-The client secret is sent to the issuer that the settings name and nowhere else: no redirect is followed, and a token
-endpoint on another host or port is refused. Access tokens are sent where a token would be
+The client secret is sent only to the issuer in the settings: no redirect is followed, and a token endpoint on another
+host or port is refused. Access tokens are sent to the same addresses as fixed tokens
 (`pulsar_steward.admin.transport`).
 """
 
@@ -22,6 +22,7 @@ from pulsar_steward.admin.exchange import Exchange
 from pulsar_steward.admin.faults import Unusable
 from pulsar_steward.admin.logins import SENDABLE, Basic, ClientCredentials
 from pulsar_steward.admin.mask import mask_of
+from pulsar_steward.decoding import decode
 from pulsar_steward.errors import AdminError, ConfigurationError, IssuerUnavailable, NoAccessToken
 
 if TYPE_CHECKING:
@@ -37,14 +38,14 @@ T = TypeVar("T")
 
 DISCOVERY = "/.well-known/openid-configuration"
 ISSUER = "the issuer"
-"""How messages call the server that gives access tokens."""
+"""Name of the server for access tokens in messages."""
 
 _AHEAD = 0.2
-"""Share of a token's lifetime that is left when it is renewed."""
+"""A token is renewed when this share of its lifetime is left."""
 
 _AHEAD_AT_MOST_SECONDS = 60
 _RETRY_SECONDS = 5.0
-"""Pause after an issuer was asked in vain for the next token, while the present one is valid."""
+"""Pause after a failed request for the next token, while the present token is valid."""
 
 _TOO_MANY_REQUESTS = 429
 
@@ -151,7 +152,7 @@ class AccessTokens(Tokens):
         """Response of the issuer as this type.
 
         Raises:
-            NoAccessToken: If it refuses, cannot be reached, or sends something else; its content is in no error.
+            NoAccessToken: If it refuses, cannot be reached, or sends another type; no error contains its content.
         """
         try:
             response = exchange.whole(method, url, form=form)
@@ -162,16 +163,16 @@ class AccessTokens(Tokens):
             kind = IssuerUnavailable if passing else NoAccessToken
             raise _failure(kind, method, url, f"refuses: {_words(response, self.secrets)}")
         try:
-            return msgspec.json.decode(response.body, type=expected, strict=False)  # some write numbers as text
+            return decode(response.body, expected, strict=False)  # some write numbers as text
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             pass  # the original error may contain a token, so it is not chained
         raise _failure(NoAccessToken, method, url, "gave an answer that cannot be read")
 
 
 def _words(response: Response, secrets: tuple[str, ...]) -> str:
-    """Reason in an issuer's error response (RFC 6749, 5.2), without its secrets; else the status line's phrase."""
+    """Reason in an issuer's error response (RFC 6749, 5.2), without secrets; or else the status line's phrase."""
     try:
-        told = msgspec.json.decode(response.body, type=_Refusal)
+        told = decode(response.body, _Refusal)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return response.phrase
     words = ": ".join(" ".join(each.split()) for each in (told.error, told.error_description) if each)

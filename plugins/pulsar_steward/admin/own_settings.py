@@ -1,7 +1,7 @@
-"""Settings that a namespace or topic sets itself, decoded from the admin API's documents into the model's values.
+"""A namespace's or topic's own settings, decoded from the admin API's documents into the model's values.
 
-Seen on 4.0.7: a setting that is not set is absent from the namespace document, ``{}`` or ``null`` for a quota map, and
-an empty body for a single policy. Brokers before 2.8 called a quota's `limitSize` `limit`.
+Seen on 4.0.7, an unset setting has one of these forms: absent in the namespace document, ``{}`` or ``null`` for a quota
+map, an empty body for a single policy. Brokers before 2.8 called a quota's `limitSize` `limit`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.admin.figures import Long
+from pulsar_steward.decoding import decode
 from pulsar_steward.model.broker_defaults import broker_defaults
 from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, QuotaPolicy, Retention, SettingName, TimeToLive
 
@@ -24,7 +25,7 @@ QUOTAS = (SettingName.SIZE_QUOTA, SettingName.AGE_QUOTA)
 
 
 class QuotaDocument(msgspec.Struct, frozen=True, rename="camel"):
-    """One backlog quota as a broker writes it."""
+    """One backlog quota in a broker's document."""
 
     policy: QuotaPolicy
     limit_size: Long | None = None
@@ -42,7 +43,7 @@ class QuotaDocument(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RetentionDocument(msgspec.Struct, frozen=True):
-    """A retention as a broker writes it."""
+    """A retention in a broker's document."""
 
     minutes: Long = msgspec.field(name="retentionTimeInMinutes")
     megabytes: Long = msgspec.field(name="retentionSizeInMB")
@@ -54,7 +55,7 @@ class RetentionDocument(msgspec.Struct, frozen=True):
 
 
 class DelayedDeliveryDocument(msgspec.Struct, frozen=True):
-    """Delayed delivery as a broker writes it; before 3.3 without a longest delay."""
+    """Delayed delivery in a broker's document; before 3.3 without a maximum delay."""
 
     active: bool
     tick: Long = msgspec.field(name="tickTime")
@@ -83,7 +84,7 @@ class NamespaceDocument(msgspec.Struct, frozen=True):
 
     @property
     def settings(self) -> dict[SettingName, Setting]:
-        """Settings of the namespace by name; a setting that it does not set is absent."""
+        """Settings of the namespace by name, without unset ones."""
         found = quotas_in(self.backlog_quota_map or {})
         if self.retention_policies is not None:
             found[SettingName.RETENTION] = self.retention_policies.value
@@ -105,14 +106,14 @@ def own_settings_in(quotas: str, retention: str) -> dict[SettingName, Setting]:
     Raises:
         msgspec.DecodeError: If a document is of another shape.
     """
-    found = quotas_in(msgspec.json.decode(quotas, type=dict[str, QuotaDocument]))
+    found = quotas_in(decode(quotas, dict[str, QuotaDocument]))
     if retention != "{}":
-        found[SettingName.RETENTION] = msgspec.json.decode(retention, type=RetentionDocument).value
+        found[SettingName.RETENTION] = decode(retention, RetentionDocument).value
     return found
 
 
 def defaults_in(configuration: Mapping[str, str]) -> dict[SettingName, Setting]:
-    """A broker's defaults by its configuration, by setting; one that means "nothing" is absent."""
+    """A broker's defaults from its configuration, by setting; a default that means "nothing" is absent."""
     return dict(_defaults(broker_defaults(configuration)))
 
 

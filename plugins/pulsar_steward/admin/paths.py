@@ -1,4 +1,4 @@
-"""Paths of the admin API, every name quoted: a topic may hold ``/``, ``%``, spaces, quotes and any Unicode."""
+"""Paths of the admin API, with every name quoted: a topic may contain ``/``, ``%``, spaces, quotes and any Unicode."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ COORDINATORS = "/admin/v3/transactions/transactionCoordinator/replicas"
 
 
 def segment(name: str) -> str:
-    """Quotes a name as one path segment, with everything escaped that could end it.
+    """Quotes a name as one path segment; characters that could end it are escaped.
 
     Raises:
-        InvalidName: If the name is empty, ``.`` or ``..``: as a segment these name another resource than meant.
+        InvalidName: If the name is empty, ``.`` or ``..``: as a segment, these mean another resource.
     """
     if name in {"", ".", ".."}:
         raise InvalidName(f"{name!r} cannot be a part of a path of the admin API")
@@ -42,7 +42,7 @@ def topic(full_name: str, prefix: str = "/admin/v2") -> str:
     """Path of a topic, ``persistent://tenant/ns/local name``.
 
     Raises:
-        InvalidName: If it is no full name of a topic, or a part of it cannot be a segment.
+        InvalidName: If it is not a topic's full name, or a part of it cannot be a segment.
     """
     domain, _, rest = full_name.partition("://")
     if domain not in {"persistent", "non-persistent"} or rest.count("/") < 2:  # noqa: PLR2004 - tenant/namespace/topic
@@ -52,7 +52,7 @@ def topic(full_name: str, prefix: str = "/admin/v2") -> str:
 
 
 def can_hold(topic_name: str) -> bool:
-    """True if a request can be made for a topic of this full name, which a tenant chose."""
+    """True if a request can be made for a topic with this full name, as tenants choose names."""
     try:
         topic(topic_name)
     except InvalidName:
@@ -67,5 +67,5 @@ def topics(name: str) -> str:
 
 
 def lookup(full_name: str) -> str:
-    """Path that looks a topic up, which loads its bundle."""
+    """Path that looks up a topic, which loads its bundle."""
     return topic(full_name, prefix="/lookup/v2/topic")

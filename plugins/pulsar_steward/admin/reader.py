@@ -1,7 +1,7 @@
 """Read access to a cluster that changes nothing: no call here loads a bundle or creates a topic or a policy.
 
-Which calls have no such effect was measured on a real cluster (docs/reading.md). Lookups, topic ``stats`` and
-``/admin/v3/transactions/coordinators`` are not among them: they make a broker load a bundle that nobody owned.
+This was measured on a real cluster for every call (docs/reading.md). Lookups, topic ``stats`` and
+``/admin/v3/transactions/coordinators`` are not used here: they make a broker load a bundle that had no owner.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Bundles(msgspec.Struct, frozen=True):
-    """Bundles of a namespace: their boundaries, of which there are at least two."""
+    """Bundles of a namespace: their boundaries, at least two."""
 
     boundaries: Annotated[list[Boundary], msgspec.Meta(min_length=2)]
 
@@ -59,9 +59,9 @@ class _Bookies(msgspec.Struct, frozen=True):
 
 
 class Reader(Closing):
-    """Reads one cluster; has no method that writes and a transport that refuses to.
+    """Reads one cluster; has no method that writes, and a transport that refuses to.
 
-    Every method raises `pulsar_steward.errors.AdminError` when the cluster cannot be read.
+    Every method raises `pulsar_steward.errors.AdminError` if the cluster cannot be read.
     """
 
     def __init__(self, settings: AdminSettings, *, broker: str | None = None) -> None:
@@ -75,14 +75,14 @@ class Reader(Closing):
         self._transport.close()
 
     def at(self, broker: str) -> Reader:
-        """Reader of one broker only (``host:webport``), for what each broker reports about itself."""
+        """Reader of one broker only (``host:webport``), for its reports about itself."""
         return Reader(self._settings, broker=broker)
 
     def url_of(self, broker: str) -> str:
         """URL of a broker by its id (``host:webport``), if the cluster's secret may be sent there.
 
         Raises:
-            ConfigurationError: If a token or password would travel unencrypted to it.
+            ConfigurationError: If a token or password would be sent there unencrypted.
         """
         url = self._transport.base_of(broker)
         self._settings.token_for(url)
@@ -101,7 +101,7 @@ class Reader(Closing):
             return self.brokers()
 
     def _names_cluster(self) -> bool:
-        """Has the cluster be named where brokers are listed, as before Pulsar 2.11; False if it tells no name."""
+        """Adds the cluster's name to the path of the list of brokers (before Pulsar 2.11); False: no name is known."""
         with suppress(AdminError, ConfigurationError, InvalidName):
             name = identity_of(self.runtime_configuration()).name
             self._list_of_brokers = f"{paths.BROKERS}/{paths.segment(name)}"
@@ -127,16 +127,16 @@ class Reader(Closing):
         return self._transport.read(f"{paths.BROKERS}/configuration/runtime", dict[str, str])
 
     def bookies(self) -> tuple[str, ...]:
-        """Ids of the bookies that the cluster has ever had and not removed, sorted; those that are down among them."""
+        """Ids of all bookies that the cluster ever had and did not remove, sorted, including those that are down."""
         document = self._transport.read(paths.BOOKIES, _Bookies)
         return tuple(sorted(each.bookie_id for each in document.bookies))
 
     def clock_skew_milliseconds(self) -> int | None:
-        """Milliseconds that the responding broker's clock is ahead of this machine's, to a second; None: unknown."""
+        """Milliseconds that the responding broker's clock is ahead of this machine's, to 1 s; None: unknown."""
         return self.version_and_clock()[1]
 
     def version_and_clock(self) -> tuple[str, int | None]:
-        """Version of this very broker and `clock_skew_milliseconds`, from one response."""
+        """Version of the responding broker and `clock_skew_milliseconds`, from one response."""
         asked_at = time.time()
         response = self._transport.get_here(f"{paths.BROKERS}/version")
         middle = (asked_at + time.time()) / 2
@@ -145,11 +145,11 @@ class Reader(Closing):
             shown = parsedate_to_datetime(response.date or "").timestamp()
         except (ValueError, OverflowError):
             return version, None
-        # The header has whole seconds: half of one is lost on average.
+        # The header has whole seconds: 0.5 s are lost on average.
         return version, round((shown + 0.5 - middle) * 1000)
 
     def metrics(self) -> Generator[bytes]:
-        """Prometheus text of the responding broker, in pieces; close the generator where it is not used up."""
+        """Prometheus text of the responding broker, in pieces; close the generator if it is not read to the end."""
         return self._transport.pieces("/metrics/")
 
     def tenants(self) -> tuple[str, ...]:
@@ -161,11 +161,11 @@ class Reader(Closing):
         return tuple(sorted(self._transport.read(paths.tenant_namespaces(tenant), list[str])))
 
     def namespace_policies(self, namespace: str) -> bytes:
-        """All policies of a namespace, as one JSON document; ``bundles.boundaries`` holds its bundles."""
+        """All policies of a namespace, as one JSON document; ``bundles.boundaries`` contains its bundles."""
         return bytes(self._transport.get(paths.namespace(namespace)).body)
 
     def own_settings(self, namespace: str) -> dict[SettingName, Setting]:
-        """Settings of a namespace that Steward may change, by name; a setting that it does not set is absent."""
+        """Settings of a namespace that Steward may change, by name, without unset ones."""
         return self._transport.read(paths.namespace(namespace), NamespaceDocument).settings
 
     def clusters_of(self, namespace: str) -> frozenset[str]:
@@ -173,7 +173,7 @@ class Reader(Closing):
         return self._transport.read(paths.namespace(namespace), NamespaceDocument).clusters
 
     def anti_affinity_group(self, namespace: str) -> str | None:
-        """Name of the anti-affinity group that a namespace is in; None: it is in none."""
+        """Name of a namespace's anti-affinity group; None: it has no group."""
         answer = self._transport.get(paths.namespace(namespace, "antiAffinity"))
         return bytes(answer.body).decode(errors="replace") or None
 
@@ -187,9 +187,9 @@ class Reader(Closing):
         return tuple(sorted(self._transport.read(path, dict[str, Any])))
 
     def topic_positions(self, namespace: str, bundle: str) -> dict[str, int] | None:
-        """Hash positions of the topics in a bundle by full name; None if nobody owns the bundle.
+        """Hash positions of the topics in a bundle by full name; None: the bundle has no owner.
 
-        Partitions of transaction coordinators are among them, though no list of topics has them.
+        They include the partitions of transaction coordinators, which are in no list of topics.
         """
         path = paths.namespace(namespace, paths.segment(bundle), "topicHashPositions")
         try:
@@ -207,15 +207,15 @@ class Reader(Closing):
             return 0
 
     def topics(self, namespace: str) -> tuple[str, ...]:
-        """Full names of a namespace's persistent topics, loaded or not, sorted; of a partitioned one its partitions."""
+        """Full names of a namespace's persistent topics, loaded or not, sorted; partitions for a partitioned topic."""
         return tuple(sorted(self._transport.read(paths.topics(namespace), list[str])))
 
     def stored_topic(self, topic: str) -> StoredTopic:
-        """Ledgers and cursors of a topic, or of one partition, as the metadata store has them."""
+        """Ledgers and cursors of a topic, or of one partition, from the metadata store."""
         return self._transport.read(f"{paths.topic(topic)}/internal-info", StoredTopic)
 
     def topic_statistics(self) -> Body:
-        """Topics loaded on the responding broker: namespace → bundle → domain → topic, JSON, up to a minute old."""
+        """Topics loaded on the responding broker: namespace → bundle → domain → topic, JSON, up to 1 min old."""
         return self._transport.get(statistics.PATH).body
 
     def load_report(self) -> dict[str, Any]:

@@ -1,10 +1,10 @@
 """Check that a redirect changes only the host of a call, and nothing of the request itself.
 
-Read in apache/pulsar (4.0, 4.2): brokers redirect to the address that was requested, with another host and port,
-and with ``authoritative`` set or replaced. The classic load managers' leader takes ``destinationBroker`` out of an
-unload that it redirects to the bundle's owner, as it has stored by then where the bundle is to go; the extensible one
-leaves it in (`PulsarWebResource.validateBundleOwnershipAsync`, `NamespacesBase.validateLeaderBrokerAsync`). Lookups up
-to 4.0 encode the topic's name anew, by Java's `URLEncoder`, which makes a plus of a space (`TopicLookupBase`).
+Read in apache/pulsar (4.0, 4.2): brokers redirect to the requested address, with another host and port, and with
+``authoritative`` set or replaced. The leader of the classic load managers removes ``destinationBroker`` from an unload
+that it redirects to the bundle's owner, as it has already stored the destination. The extensible one keeps it
+(`PulsarWebResource.validateBundleOwnershipAsync`, `NamespacesBase.validateLeaderBrokerAsync`). Lookups up to 4.0 encode
+the topic's name anew with Java's `URLEncoder`, which turns a space into a plus (`TopicLookupBase`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DROPPED = "destinationBroker"
 LOOKUP = "/lookup/v2/topic/"
 
 _MEANINGLESS = frozenset(string.ascii_letters + string.digits + "-._~" + "!$&'()*,:@")
-"""Characters without a special meaning in a path, escaped or not: they divide no segments, parameters or addresses."""
+"""Characters without a special meaning in a path, escaped or not: they separate no segments or parameters."""
 
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 _LONGEST_SHOWN = 60
@@ -37,7 +37,7 @@ def difference(asked: SplitResult, target: SplitResult) -> str | None:
 
     Args:
         asked: Address of the original request, before any redirect.
-        target: Address that the redirect leads to.
+        target: Address in the redirect.
     """
     now = _normal(target.path.replace("+", "%20") if target.path.startswith(LOOKUP) else target.path)
     if (was := _normal(asked.path)) != now:
@@ -53,9 +53,9 @@ def difference(asked: SplitResult, target: SplitResult) -> str | None:
 
 
 def _normal(path: str) -> str:
-    """Normalises a path (RFC 3986): unneeded escapes are undone, all others are in capitals.
+    """Normalises a path (RFC 3986): unneeded escapes are removed, all others are in capitals.
 
-    An escaped slash stays one: it is part of a name, and a plain one divides names.
+    An escaped slash stays escaped: it is part of a name, and a plain slash separates names.
     """
     return _ESCAPE.sub(_unescaped, path)
 
@@ -74,7 +74,7 @@ def _written(query: Query) -> str:
 
 
 def _apart(now: Sequence[str], was: Sequence[str]) -> str:
-    """Describes two paths from the first segment in which they differ."""
+    """Describes two paths, from the first different segment on."""
     same = 0
     while same < min(len(now), len(was)) - 1 and now[same] == was[same]:
         same += 1
@@ -82,6 +82,6 @@ def _apart(now: Sequence[str], was: Sequence[str]) -> str:
 
 
 def shown(text: str) -> str:
-    """Part of an address for a message: escaped, so that a terminal obeys nothing in it, and shortened."""
+    """Part of an address for a message: escaped, so that it contains no terminal commands, and shortened."""
     plain = quote(text, safe="%/=&:@,;+!$'()*", errors="replace")
     return plain if len(plain) <= _LONGEST_SHOWN else f"{plain[:_LONGEST_SHOWN]}…"

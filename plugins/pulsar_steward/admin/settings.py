@@ -47,13 +47,13 @@ class AdminSettings:
         limits: Time limits and tries.
         ca_file: Certificates to trust for ``https``; None: the system's.
         allow_unencrypted_token: True if the token, or another secret, may be sent over ``http`` to another machine.
-        token_file: File that the token was read from, to be read again when it changes; None: the token stays.
+        token_file: File of the token, read again when it changes; None: the token is fixed.
         login: Credentials other than a token, or None.
         client_cert_file: Client certificate (mutual TLS), PEM; sent to brokers that ask for one.
         client_key_file: Its key, PEM without a password; None: it is in the certificate's file.
-        address_map: URLs of brokers that are reached by other addresses than they advertise.
+        address_map: URLs of brokers with other reachable addresses than the advertised ones.
         proxy: ``http://host:port`` of a forward proxy for all calls.
-        front_door: True if the URLs lead to a balancer or proxy behind which no single broker can be reached.
+        front_door: True if the URLs lead to a balancer or proxy, and no single broker can be reached.
     """
 
     urls: tuple[str, ...]
@@ -120,13 +120,13 @@ class AdminSettings:
         return self.login.secrets if self.login is not None else ()
 
     def named_base(self, advertised: str) -> str | None:
-        """URL that these settings name for a broker's advertised ``host:port``; None: they name none."""
+        """URL in these settings for a broker's advertised ``host:port``; None: they have none."""
         if (mapped := reached_by(self.address_map, advertised)) is not None:
             return mapped
         return next((base for base in self.bases if urlsplit(base).netloc.lower() == advertised.lower()), None)
 
     def without_secrets(self, urls: tuple[str, ...]) -> AdminSettings:
-        """Returns settings for a server that is no broker: the same limits, trusted certificates and proxy, no secrets.
+        """Settings for a server that is no broker: the same limits, trusted certificates and proxy, but no secrets.
 
         Args:
             urls: Addresses of that server.
@@ -138,7 +138,7 @@ class AdminSettings:
         """Reads the settings that `in_environment` wrote in another process.
 
         Raises:
-            ConfigurationError: If the environment holds no address, or an invalid one.
+            ConfigurationError: If the environment contains no address, or an invalid one.
         """
         urls = tuple(url.strip() for url in environment.get(_URLS, "").split(",") if url.strip())
         if not urls:
@@ -162,9 +162,9 @@ class AdminSettings:
         )
 
     def in_environment(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """Returns an environment with these settings, and without any that it had about another cluster.
+        """Returns an environment with these settings, and without settings of another cluster.
 
-        They are not passed as arguments, which other users can read.
+        Arguments are not used, as other users can read them.
         """
         written = {name: value for name, value in environment.items() if not name.startswith(VARIABLES)}
         written[_URLS] = ",".join(self.urls)
@@ -178,10 +178,10 @@ class AdminSettings:
         return written | {_variable(name): _YES for name in _FLAGS if getattr(self, name)}
 
     def token_for(self, url: str) -> SecretStr | None:
-        """Token to send to an address, or None if there is none; any other secret is checked alike.
+        """Token to send to an address, or None if there is none; other secrets are checked in the same way.
 
         Raises:
-            ConfigurationError: If it would travel unencrypted, and nobody allowed that.
+            ConfigurationError: If a secret would be sent unencrypted, and this is not allowed.
         """
         if (self.token is not None or self.login is not None) and self._leaves_in_clear(url):
             what = "password" if isinstance(self.login, Basic) else "token"
@@ -193,7 +193,7 @@ class AdminSettings:
         return self.token
 
     def _leaves_in_clear(self, url: str) -> bool:
-        """True if others, such as a proxy, could read a secret on its way to an address, and nobody allowed that."""
+        """True if others, such as a proxy, could read a secret on its way to an address, and this is not allowed."""
         if self.allow_unencrypted_token:
             return False
         by_proxy = self.proxy is not None and not is_loopback(urlsplit(self.proxy).hostname or "")
@@ -209,7 +209,7 @@ TLS_ENDS_BEFORE = (
     "that broker has no port for TLS, as where TLS ends before it: name the https address that reaches it by"
     f" `address_map` (--address-map), {_ALLOW}"
 )
-"""The same where only https addresses were given, and brokers behind them have no port for TLS."""
+"""Remedy if only https addresses are given, but the brokers behind them have no port for TLS."""
 
 
 def map_in(text: str | None) -> AddressMap:

@@ -1,8 +1,8 @@
 """Typed reader of a broker's topic statistics: ``GET /admin/v2/broker-stats/topics``.
 
-The document nests namespace → bundle → domain → topic and holds about 800 bytes a topic; for a broker with 100,000
-topics that is 80 MB. Only the two outer levels are decoded at once, each bundle's topics when they are needed, those of
-a very large bundle a thousand at a time, and of each topic and client only the fields that are used.
+The document nests namespace → bundle → domain → topic and has about 800 bytes per topic, 80 MB for a broker with
+100,000 topics. At first only the two outer levels are decoded. Each bundle's topics are decoded when they are needed,
+those of a very large bundle 1,000 at a time, and only the used fields of each topic and client.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.admin.figures import Figure, Rate
+from pulsar_steward.decoding import decoder
 from pulsar_steward.errors import BrokenAnswer
 from pulsar_steward.model.bundles import BundleRange, position_of
-from pulsar_steward.model.topics import is_own_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,15 +51,20 @@ class ConsumerStatistics(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class SubscriptionStatistics(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """One subscription of a loaded topic; figures that the broker leaves out are 0."""
+    """One subscription of a loaded topic.
 
-    consumers: list[ConsumerStatistics] = []
-    type: str = "None"
-    msg_backlog: Figure = 0
-    unacked_messages: Figure = 0
+    Fields without a default are reported by every broker for every topic: a document without them is rejected instead
+    of counting as 0. Some figures are reported only for persistent topics, or for some types of subscriptions: they are
+    None if they are missing.
+    """
+
+    consumers: list[ConsumerStatistics]
+    type: str
+    msg_backlog: Figure
+    unacked_messages: Figure | None = None
     blocked_subscription_on_unacked_msgs: bool = False
-    total_non_contiguous_deleted_messages_range: Figure = 0
-    number_of_entries_since_first_not_acked_message: Figure = 0
+    total_non_contiguous_deleted_messages_range: Figure | None = None
+    number_of_entries_since_first_not_acked_message: Figure | None = None
     msg_rate_out: Rate = 0.0
     message_ack_rate: Rate = 0.0
     msg_rate_redeliver: Rate = 0.0
@@ -67,28 +72,44 @@ class SubscriptionStatistics(msgspec.Struct, frozen=True, gc=False, rename="came
 
 
 class ReplicatorStatistics(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """Replication of a topic to one remote cluster: entries that wait for it, and messages per second to it."""
+    """Replication of a topic to one remote cluster: waiting entries, and messages per second."""
 
+    replication_backlog: Figure
     connected: bool | None = None
-    replication_backlog: Figure = 0
     msg_rate_out: Rate = 0.0
     msg_rate_expired: Rate = 0.0
 
 
 class TopicStatistics(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """One loaded topic; rates are messages or bytes per second, sizes are bytes."""
+    """One loaded topic; rates are messages or bytes per second, sizes are bytes (None: the topic stores nothing)."""
 
-    subscriptions: dict[str, SubscriptionStatistics] = {}
-    publishers: list[PublisherStatistics] = []
-    replication: dict[str, ReplicatorStatistics] = {}
-    producer_count: Figure = 0
+    subscriptions: dict[str, SubscriptionStatistics]
+    publishers: list[PublisherStatistics]
+    replication: dict[str, ReplicatorStatistics]
+    producer_count: Figure
     msg_rate_in: Rate = 0.0
     msg_rate_out: Rate = 0.0
     msg_throughput_in: Rate = 0.0
     msg_throughput_out: Rate = 0.0
     pending_add_entries_count: Figure = 0
-    storage_size: Figure = 0
-    backlog_size: Figure = 0
+    storage_size: Figure | None = None
+    backlog_size: Figure | None = None
+
+    @property
+    def keeps_unknown(self) -> bool:
+        """True if a persistent topic's size or backlogs are not known.
+
+        A figure below 0 also counts as unknown: the broker miscounted.
+        """
+        figures = [self.storage_size, self.backlog_size]
+        figures += (each.replication_backlog for each in self.replication.values())
+        for each in self.subscriptions.values():
+            figures += (
+                each.msg_backlog,
+                each.total_non_contiguous_deleted_messages_range,
+                each.number_of_entries_since_first_not_acked_message,
+            )
+        return any(figure is None or figure < 0 for figure in figures)
 
     @property
     def consumer_count(self) -> int:
@@ -97,20 +118,20 @@ class TopicStatistics(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class BundleStatistics(msgspec.Struct, frozen=True):
-    """Loaded topics of one bundle by full name, of every domain; a very large bundle comes in several parts."""
+    """Loaded topics of one bundle by full name, of all domains; a very large bundle is given in several parts."""
 
     namespace: str
     bundle: str
     topics: dict[str, TopicStatistics]
 
 
-_outer = msgspec.json.Decoder(dict[str, dict[str, msgspec.Raw]])
-_inner = msgspec.json.Decoder(dict[str, dict[str, TopicStatistics]])
-_names = msgspec.json.Decoder(dict[str, dict[str, msgspec.Raw]])
-_topic = msgspec.json.Decoder(TopicStatistics)
+_outer = decoder(dict[str, dict[str, msgspec.Raw]])
+_inner = decoder(dict[str, dict[str, TopicStatistics]])
+_names = decoder(dict[str, dict[str, msgspec.Raw]])
+_topic = decoder(TopicStatistics)
 
 LARGE_BUNDLE_BYTES = 32 << 20
-"""Size from which on a bundle's topics are not decoded all at once."""
+"""Size from which a bundle's topics are not decoded all at once."""
 
 UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
 """Errors raised for a document of another shape, an invalid bundle range or a name that is no valid text."""
@@ -124,7 +145,7 @@ def bundles_in(document: Body, broker: str, large: int = LARGE_BUNDLE_BYTES) -> 
     Args:
         document: The body as the broker sent it.
         broker: ``host:webport``, named in errors.
-        large: Bytes from which on a bundle comes in several parts.
+        large: Size in bytes from which a bundle is given in several parts.
 
     Raises:
         BrokenAnswer: If the document, or the next bundle, cannot be read.
@@ -151,36 +172,6 @@ def clients_by_bundle(document: Body, broker: str = "a broker") -> dict[str, int
     return dict(found)
 
 
-def largest_backlog(document: Body, namespace: str, broker: str, *, topic: str | None = None) -> int:
-    """Bytes of the largest backlog of a namespace's topics in a document of `Reader.topic_statistics`; 0: none.
-
-    Args:
-        document: The body as the broker sent it.
-        namespace: ``tenant/namespace``.
-        broker: ``host:webport``, named in errors.
-        topic: Restricts the result to this topic or its partitions.
-
-    Raises:
-        BrokenAnswer: If the document cannot be read.
-    """
-    return max((each.backlog_size for _, each in _within(document, namespace, broker, topic)), default=0)
-
-
-def backlogged(document: Body, namespace: str, broker: str, *, topic: str | None = None) -> dict[str, TopicStatistics]:
-    """Topics of a namespace with a backlog, by full name, without Pulsar's own, whose quotas are never checked.
-
-    Args:
-        document: The body as the broker sent it.
-        namespace: ``tenant/namespace``.
-        broker: ``host:webport``, named in errors.
-        topic: Restricts the result to this topic or its partitions.
-
-    Raises:
-        BrokenAnswer: If the document cannot be read.
-    """
-    return {name: each for name, each in _within(document, namespace, broker, topic) if _waits(name, each)}
-
-
 def loaded_topics(document: Body, namespace: str, broker: str) -> frozenset[str]:
     """Full names of a namespace's loaded topics in a document of `Reader.topic_statistics`.
 
@@ -199,23 +190,20 @@ def is_of_topic(name: str, topic: str) -> bool:
     return name == topic or (name.startswith(f"{topic}-partition-") and name.rpartition("-")[2].isdigit())
 
 
-def topics_of(document: Body, namespace: str, broker: str, *, topic: str) -> dict[str, TopicStatistics]:
-    """Loaded topics by full name, of a topic alone or of its partitions.
+def each_topic(
+    document: Body, namespace: str, broker: str, topic: str | None = None
+) -> Iterator[tuple[str, TopicStatistics]]:
+    """Yields the loaded topics of a namespace by full name, or only one topic and its partitions.
 
     Args:
         document: The body as the broker sent it.
         namespace: ``tenant/namespace``.
         broker: ``host:webport``, named in errors.
-        topic: The topic, or the partitioned topic.
+        topic: The topic, or the partitioned topic; None: all.
 
     Raises:
         BrokenAnswer: If the document cannot be read.
     """
-    return dict(_within(document, namespace, broker, topic))
-
-
-def _within(document: Body, namespace: str, broker: str, topic: str | None) -> Iterator[tuple[str, TopicStatistics]]:
-    """Loaded topics of a namespace by full name, or only one topic and its partitions."""
     try:
         for bundle in _outer.decode(document).get(namespace, {}).values():
             for name, each in _topics_of(bundle).items():
@@ -225,12 +213,8 @@ def _within(document: Body, namespace: str, broker: str, topic: str | None) -> I
         raise BrokenAnswer("GET", PATH, broker, f"the answer cannot be read: {error}") from error
 
 
-def _waits(name: str, topic: TopicStatistics) -> bool:
-    return not is_own_topic(name) and any(each.msg_backlog > 0 for each in topic.subscriptions.values())
-
-
 def topics_in(document: Body, namespace: str, wanted: BundleRange, broker: str) -> dict[str, TopicStatistics]:
-    """Loaded topics of a bundle by full name, also from a document older than a split, with the undivided bundle.
+    """Loaded topics of a bundle by full name, even if the document is older than a split and has the whole bundle.
 
     Raises:
         BrokenAnswer: If the document cannot be read.

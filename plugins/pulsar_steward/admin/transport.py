@@ -1,8 +1,8 @@
 """Calls to a cluster: choice of the broker, redirects and safe retries; Pulsar's paths are not known here.
 
-Redirects are followed here and not by `requests`, which drops the token on the way to another host or port: every
-broker is another host or port. The token is sent to brokers of this cluster only, and a redirected call has to be
-the same call (`pulsar_steward.admin.redirects`). Where a listed broker is reached: docs/decisions/0015.
+Redirects are followed here and not by `requests`, which drops the token for another host or port, as every broker is.
+The token is sent only to brokers of this cluster, and a redirected call has to be the same call
+(`pulsar_steward.admin.redirects`). Addresses of listed brokers: docs/decisions/0015.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Transport(Closing):
 
     Args:
         settings: The cluster's address, token and limits.
-        methods: HTTP methods that this transport may send at all; a reader's has GET only.
+        methods: HTTP methods that this transport may send; only GET for a reader.
         base: A single broker to call, ``http://host:port``; None: any of the settings' URLs, in turn.
     """
 
@@ -102,15 +102,15 @@ class Transport(Closing):
         return self._members.base_of(broker)
 
     def _from_any_apart(self, path: str) -> BrokerAnswer:
-        """Response of any broker, by connections of its own: several threads may ask at once."""
+        """Response of any broker, through separate connections: several threads may call this at once."""
         with Transport(self._settings, frozenset({"GET"})) as anybody:
             return anybody._from_a_base(path)
 
     def get(self, path: str, query: Mapping[str, str] | None = None) -> BrokerAnswer:
-        """Sends a GET request; a failure that may pass is retried at the next base URL, after growing pauses.
+        """Sends a GET request; a temporary failure is retried at the next base URL, after growing pauses.
 
         Raises:
-            AdminError: The last failure, when every try failed.
+            AdminError: The last failure, if every try failed.
         """
         return self._tried(lambda: self._from_any_base("GET", path, query, None))
 
@@ -133,17 +133,17 @@ class Transport(Closing):
         return retrying(ask)
 
     def get_here(self, path: str, query: Mapping[str, str] | None = None) -> BrokerAnswer:
-        """Sends a GET request to the first base URL once, without redirects: for what only that broker can return.
+        """Sends a GET request to the first base URL once, without redirects, for data that only that broker has.
 
         Raises:
-            RedirectRefused: The broker redirects its callers.
-            AdminError: Anything else that went wrong.
+            RedirectRefused: The broker redirects.
+            AdminError: Any other failure.
         """
         url = self._bases[0] + path
         return self._checked("GET", url, self._not_redirected(url, self._exchange.whole("GET", url, query)))
 
     def pieces(self, path: str) -> Generator[bytes]:
-        """Reads as `get_here` does, in pieces, for large bodies; close the iterator where it is not used up."""
+        """As `get_here`, in pieces, for large bodies; close the iterator if it is not read to the end."""
         url = self._bases[0] + path
         received = self._exchange.pieces(url)
         with closing(received):
@@ -161,18 +161,18 @@ class Transport(Closing):
         body: Any = None,
         may_leave: Callable[[], None] | None = None,
     ) -> BrokerAnswer:
-        """Sends a call that may change the cluster: once, as a repeat could do it twice.
+        """Sends a call that may change the cluster, once: a second call could repeat the change.
 
         Args:
             method: The HTTP method.
             path: The path, quoted.
             query: The query.
-            body: To be sent as JSON.
-            may_leave: Called right before each request is sent; an error that it raises stops that request.
+            body: Sent as JSON.
+            may_leave: Called right before each request is sent; its error stops that request.
 
         Raises:
-            AdminError: The failure. After `TimedOut`, `BrokenAnswer`, `ServerError` or an `Unreachable` the change
-                may have happened all the same: read the cluster before anything else.
+            AdminError: The failure. After `TimedOut`, `BrokenAnswer`, `ServerError` or an `Unreachable`, the change may
+                have happened nevertheless: read the cluster before anything else.
         """
         return self._from_any_base(method, path, query, body, may_leave)
 
@@ -211,7 +211,7 @@ class Transport(Closing):
                 if not seen or (isinstance(error, AdminError) and not isinstance(error, NeverSent)):
                     raise
                 broker, reason = urlsplit(url).netloc, f"redirected here, and not sent: {error}"
-                # The broker that redirected here may have stored the change, so this is no longer "never sent".
+                # The redirecting broker may have stored the change, so this is no longer "never sent".
                 raise Unreachable(method, asked.path, broker, reason) from error
             if response.status not in _REDIRECTS:
                 return self._checked(method, url, response)
@@ -221,7 +221,7 @@ class Transport(Closing):
             except AdminError as error:
                 if method == "GET" or (isinstance(error, _IN_DOUBT) and not isinstance(error, NeverSent)):
                     raise
-                # As above: the change may be stored, so it neither failed for certain nor may another broker get it.
+                # As above: the change may be stored, so it has not surely failed, and no other broker may get it.
                 reason = f"redirected, and where to cannot be checked: {error}"
                 raise Unreachable(method, asked.path, urlsplit(url).netloc, reason) from error
             if url in seen:
@@ -251,10 +251,10 @@ class Transport(Closing):
         Args:
             method: Method of the call.
             asked: Address of the original request.
-            there: Address that the redirect leads to, as it is reached from here.
+            there: Address in the redirect, converted to a reachable one.
             place: Its host and port.
             status: Status of the redirect.
-            known: True if the settings, or the cluster itself, say that a broker is reached by `there`.
+            known: True if, by the settings or the cluster itself, `there` is a broker's address.
         """
         if not known and there.scheme not in self._settings.schemes and not self._members.is_base(there, place):
             return f"redirected from {urlsplit(self._bases[0]).scheme} to {shown(there.scheme)}"
@@ -286,7 +286,7 @@ class Transport(Closing):
         return response
 
     def _from_a_base(self, path: str) -> BrokerAnswer:
-        """Response of the first base URL that gives one; not redirected, as checking redirects takes this very call."""
+        """Response of the first base URL that responds; redirects are not followed, as their check uses this call."""
         failure: AdminError | None = None
         for base in self._bases:
             url = base + path

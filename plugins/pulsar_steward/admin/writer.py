@@ -37,12 +37,12 @@ class Writer(Closing):
 
         Args:
             call: The call.
-            may_leave: Called right before each request is sent, redirected ones too. An error that it raises stops the
-                request, and is raised here if no request was sent before.
+            may_leave: Called right before each request is sent, including redirected ones. Its error stops the request,
+                and is raised here if no request was sent before.
 
         Raises:
-            AdminError: It did not succeed. After `TimedOut`, `BrokenAnswer`, `Unreachable` or `ServerError` the change
-                may have happened all the same.
+            AdminError: It did not succeed. After `TimedOut`, `BrokenAnswer`, `Unreachable` or `ServerError`, the change
+                may have happened nevertheless.
         """
         if self._door is not None:
             raise BehindFrontDoor(call.method, call.path, self._door, f"nothing is changed: {BEHIND_FRONT_DOOR}")

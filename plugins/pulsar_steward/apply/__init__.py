@@ -1,1 +1,1 @@
-"""Carries out what was approved, and nothing else. Only this package may change a cluster."""
+"""Carries out approved changes, and nothing else. Only this package may change a cluster."""

@@ -1,4 +1,4 @@
-"""Batches that were carried out in a cluster, and what of them can be taken back: read from the ledger alone."""
+"""Batches that were carried out in a cluster, and their steps that can be rolled back, from the ledger alone."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class DoneStep(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         step: The step as it was approved.
-        change: The change as it was made at last: Pulsar may have taken a bundle another way first.
-        former: The live values before its first call, as the ledger keeps them.
+        change: The change as it was made in the end: Pulsar may have moved a bundle elsewhere first.
+        former: The live values before its first call, from the ledger.
         at: Time of its first call, UTC.
     """
 
@@ -43,17 +43,17 @@ class DoneStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch of which something was called.
+    """A batch with at least one call.
 
     Attributes:
         cluster: The cluster's name in Steward's connections.
         plan_id: The batch's plan.
-        planned_for: The Pulsar cluster that the plan was for; None: an earlier Steward made it, and did not say.
+        planned_for: The Pulsar cluster of the plan; None: the plan does not record it.
         batch: The batch.
-        answer: The approval that it was carried out under.
-        done: Its steps that are done, in the order in which they were done.
-        doubts: Steps that were called and are not known to be done, in words.
-        rolled_back: Steps that were taken back since, each with the plan that did it.
+        answer: The approval of the call.
+        done: Its done steps, in the order in which they were done.
+        doubts: Steps with a call but an unknown outcome, in words.
+        rolled_back: Steps that were rolled back since, each with the plan that did it.
     """
 
     cluster: str
@@ -67,12 +67,12 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def can_be_rolled_back(self) -> bool:
-        """True if anything is left to take back, as far as the ledger knows."""
+        """True if a step is left to roll back, by the ledger."""
         return any(kind_of(each.change).undoable and each.step.step_id not in self.rolled_back for each in self.done)
 
     @property
     def approval(self) -> str:
-        """The approval in words: by whom, and when."""
+        """The approval in words: person and time."""
         return f"approved by {self.answer.answered_by} at {self.answer.answered_at:%Y-%m-%d %H:%M:%S} UTC"
 
     @property
@@ -91,7 +91,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def applied_batches(ledger: LedgerReader, cluster: str) -> tuple[Applied, ...]:
-    """The batches that were carried out last, the newest first, at most `MAX_LISTED`."""
+    """The latest batches that were carried out, newest first, at most `MAX_LISTED`."""
     back = _rolled_back(ledger, cluster)
     rows = ((row.batch_id, ledger.readable_plan(row.plan_id)) for row in ledger.carried_out(cluster)[:MAX_LISTED])
     return tuple(_what_was_done(ledger, plan, batch_id, back) for batch_id, plan in rows if plan is not None)
@@ -105,19 +105,19 @@ def choose_applied(
     *,
     noted: Collection[Head] = (),
 ) -> Applied:
-    """The chosen batch of a cluster that was carried out.
+    """The chosen batch among those that were carried out in a cluster.
 
     Args:
         ledger: The ledger.
         cluster: The cluster.
-        plan_id: Its plan; None: the one that was carried out last, ways back aside.
-        batch_id: The batch; None: the one of the plan that was carried out last.
+        plan_id: Its plan; None: the plan that was carried out last, without rollbacks.
+        batch_id: The batch; None: the plan's batch that was carried out last.
         noted: Ends of the ledger's chain that were recorded outside of the ledger.
 
     Raises:
-        LedgerTampered: If a row is not what was written: what was there before would be made up.
+        LedgerTampered: If a row was changed: the values to restore might be false.
         NotInLedger: If there is no such plan.
-        Refused: If no such batch was carried out; says which were.
+        Refused: If no such batch was carried out; names those that were.
     """
     ledger.require_untampered(plan_id or "", noted=noted)
     if plan_id is not None and (there := ledger.plan_row(plan_id).cluster) != cluster:
@@ -138,7 +138,7 @@ def what_was_done(ledger: LedgerReader, plan_id: str, batch_id: str) -> Applied:
     Raises:
         NotInLedger: If there is no such batch.
         OutdatedPlan: If another version of Steward recorded it, in a format that this one does not read.
-        Refused: If nothing of it was called.
+        Refused: If no call was made for it.
     """
     plan = ledger.plan(plan_id)
     return _what_was_done(ledger, plan, batch_id, _rolled_back(ledger, plan.cluster))
@@ -173,7 +173,7 @@ def _what_was_done(ledger: LedgerReader, plan: Plan, batch_id: str, back: Mappin
 
 
 def done_steps(ledger: LedgerReader, row: CarriedOut) -> Sequence[Step]:
-    """The steps of a batch that are done, in the plan's order; none of a plan that another version recorded."""
+    """The done steps of a batch, in the plan's order; none if the plan is in another version's format."""
     plan = ledger.readable_plan(row.plan_id)
     if plan is None:
         return []
@@ -182,9 +182,9 @@ def done_steps(ledger: LedgerReader, row: CarriedOut) -> Sequence[Step]:
 
 
 def _rolled_back(ledger: LedgerReader, cluster: str) -> Mapping[str, str]:
-    """Steps (``<plan id>/<step id>``) that were taken back, and the plan that did it."""
+    """Steps (``<plan id>/<step id>``) that were rolled back, each with the plan that did it."""
     back: dict[str, str] = {}
-    # The newest first: a way back that was itself taken back by then does not count.
+    # Newest first: a rollback that was itself rolled back does not count.
     for row in ledger.carried_out(cluster, ways_back=True):
         for step in done_steps(ledger, row):
             if step.undoes is not None and f"{row.plan_id}/{step.step_id}" not in back:

@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 
 def seconds_since_boot() -> float:
-    """A clock that nobody sets and that counts the time for which the machine slept, where it has one."""
+    """Seconds on a clock that nobody can set; it also counts while the machine sleeps, if it has such a clock."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class Clearance:
-    """Leave to send the call of one intent; made right before the intent is recorded, as its age counts from here.
+    """Leave to send the call of one intent; created right before the intent is recorded, as its age counts from here.
 
     Args:
         context: The cluster, its ledger and its policy.
         grant: The rows that permit the call.
-        lease: The lease that it is made under.
+        lease: The lease under which the call is made.
     """
 
     def __init__(self, context: ApplyContext, grant: Grant, lease: HeldLease) -> None:
@@ -43,13 +43,13 @@ class Clearance:
         self._at = context.clock()
 
     def require(self) -> None:
-        """Checks that the call may leave at this moment; to be asked as close to the wire as can be.
+        """Checks that the call may leave at this moment; called as late as possible before it is sent.
 
         Raises:
             Refused: If the intent is too old, or the approval is over.
             Halted: If a person stopped all changes of the cluster.
             LeaseLost: If another writer holds the cluster by now.
-            LedgerError: If the ledger cannot be read: closed by default.
+            LedgerError: If the ledger cannot be read; then no call leaves.
         """
         self._require_young()
         self._context.switch.require_going()
@@ -57,7 +57,7 @@ class Clearance:
         self._require_young()  # as the ledger may have taken long
 
     def _require_young(self) -> None:
-        # Both clocks: a paused virtual machine's own clock may not have gone on, and the other one may be set.
+        # Both clocks: the clock since boot may stop while a virtual machine is paused, and the other one may be set.
         age = max(seconds_since_boot() - self._began, (self._context.clock() - self._at).total_seconds())
         bound = self._context.policy.apply.intent_valid_seconds
         if age > bound:
@@ -68,14 +68,14 @@ class Clearance:
 
 
 class Completion:
-    """Leave to send the lookups that complete a change, for as long as its proof is waited for.
+    """Leave to send the lookups that complete a change, as long as its proof is awaited.
 
-    Neither a halt nor another writer stops them: they load a bundle that nobody owns, which would be worse than one
-    that was moved, and do nothing where it is loaded. A process that was held up meanwhile sends none.
+    Neither a halt nor another writer stops them. They only load a bundle without an owner, which is worse than a moved
+    bundle; a loaded bundle is left alone. A process that was held up meanwhile sends none.
 
     Args:
         context: The policy.
-        seconds: Time for which the proof is waited for.
+        seconds: Time limit of the proof.
     """
 
     def __init__(self, context: ApplyContext, seconds: float) -> None:
@@ -94,6 +94,6 @@ class Completion:
 
 
 def can_leave_until(intended_at: datetime, context: ApplyContext) -> datetime:
-    """Last time at which the call of an intent may leave, or take effect at a broker that was slow to answer."""
+    """Last time at which the call of an intent may leave, or take effect at a slow broker."""
     seconds = context.policy.apply.intent_valid_seconds + context.policy.admin.read_timeout_seconds
     return intended_at + timedelta(seconds=seconds)

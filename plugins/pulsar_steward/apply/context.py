@@ -1,4 +1,4 @@
-"""Contexts: the resources that working on one cluster needs, so that functions take one argument for all of them."""
+"""Contexts: all resources for work on one cluster, so that functions take them as one argument."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of a step, with the values observed and the change that could still lead to what was approved."""
+    """Result of a step, with the observed values, and the change that could still lead to the approved state."""
 
     outcome: Outcome
     reason: str
@@ -39,7 +39,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class LedgerContext:
-    """Ledger and policy of one cluster, for one run; nothing in it reaches the cluster.
+    """Ledger and policy of one cluster, for one run, without access to the cluster.
 
     Attributes:
         cluster: The cluster's name in Steward's connections; plans for another one are refused.
@@ -48,7 +48,7 @@ class LedgerContext:
         ledger_writer: Writes intents and leases.
         journal: Writes answers, outcomes and proofs, and publishes them.
         policy: Thresholds and limits.
-        clock: Current time, UTC; not earlier than the ledger's newest row.
+        clock: Current time, UTC; never before the ledger's newest row.
         noted: Ends of the ledger's chain that were recorded outside of the ledger.
     """
 
@@ -73,12 +73,12 @@ class LedgerContext:
     ) -> Iterator[ApplyContext]:
         """Adds a reader and a writer of the cluster behind these settings; their connections are closed at the end.
 
-        Both use the same settings: what the guards see, and what proves a change, is what the calls go to.
+        Both use the same settings: guards, calls and proofs reach the same brokers.
 
         Args:
             settings: Admin API settings that may change the cluster.
             switch: Tells whether changes were halted.
-            observed: Settings that the cluster is observed by, where they have other addresses.
+            observed: Settings with which the cluster is observed, if they have other addresses.
         """
         with (
             LiveReader(settings) as reader,
@@ -90,7 +90,7 @@ class LedgerContext:
 
 @dataclass(frozen=True, kw_only=True)
 class ReadContext(LedgerContext):
-    """The same with the cluster to read: enough to rehearse a batch, and to prove what was done.
+    """A `LedgerContext` that can also read the cluster: enough for a dry run, and to prove changes.
 
     Attributes:
         reader: Reads the cluster.
@@ -101,12 +101,12 @@ class ReadContext(LedgerContext):
 
 @dataclass(frozen=True, kw_only=True)
 class ApplyContext(ReadContext):
-    """The same with the cluster to change: for carrying a batch out, and for nothing else.
+    """A `ReadContext` that can also change the cluster; only for carrying out a batch.
 
     Attributes:
         writer: Changes the cluster.
         switch: Tells whether changes were halted.
-        observer: Reads the cluster by the connection that it is observed by, where that has other addresses; else None.
+        observer: Reads the cluster through the connection for reading, if that has other addresses; else None.
     """
 
     writer: Writer
@@ -114,13 +114,13 @@ class ApplyContext(ReadContext):
     observer: LiveReader | None = None
 
     def require_observed_cluster(self) -> None:
-        """Requires that the connections for looking and for changing lead to one cluster.
+        """Requires that the connections for reading and for changing lead to one cluster, by their lists of brokers.
 
-        The guard `same_cluster` compares the cluster that is changed with the plan's, by name and metadata store, which
-        two clusters may well share. No two clusters list the same brokers.
+        The guard `same_cluster` compares the changed cluster with the plan's by name and metadata store, and two
+        clusters may share both. No two clusters list the same brokers.
 
         Raises:
-            Refused: If they do not, or that cannot be read.
+            Refused: If they lead to different clusters, or a list cannot be read.
         """
         if self.observer is None:
             return
@@ -147,10 +147,10 @@ class ApplyContext(ReadContext):
 
         Args:
             plan_id: The plan's id.
-            batch_id: The batch's.
-            step_id: The step's.
+            batch_id: The batch's id.
+            step_id: The step's id.
             result: The step's result.
-            intent_id: Of the call that was made for it, if there was one.
+            intent_id: Id of its call's intent, if a call was made.
         """
         outcome = StepOutcome(
             plan_id=plan_id,

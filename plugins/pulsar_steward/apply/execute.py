@@ -1,21 +1,21 @@
-"""Carries out one approved batch: gate, lease, guards, intent, call, proof, outcome; a step at a time, in order.
+"""Carries out one approved batch, step by step in order: gate, lease, guards, intent, call, proof, outcome.
 
-Before anything is called, the guards look at every step that does not wait for another; one objection stops the whole
-batch there and then. Later, whatever is not `done` stops the rest.
+Before the first call, the guards check every step that does not depend on another one; one objection stops the whole
+batch. After that, the first step that is not `done` stops the rest.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from pulsar_steward.apply.clearance import Clearance
 from pulsar_steward.apply.context import Result
-from pulsar_steward.apply.gate import ask_for_permit, require_valid
+from pulsar_steward.apply.gate import ask_for_permit
 from pulsar_steward.apply.health import Level, Watch, recorded_level
 from pulsar_steward.apply.lease import held_lease
 from pulsar_steward.apply.live_facts import LiveFacts
@@ -23,6 +23,7 @@ from pulsar_steward.apply.pace import keep_pace, slowed
 from pulsar_steward.apply.perform import perform
 from pulsar_steward.apply.precheck import look_before
 from pulsar_steward.apply.recover import record_refusal, what_became_of
+from pulsar_steward.apply.told import wait_until_told
 from pulsar_steward.apply.whole_look import WholeLook
 from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import AdminError, LeaseLost, LedgerError, Refused
@@ -41,29 +42,31 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_ATTEMPTS = 3
-"""Calls for one step, those included that a crash cut short.
+"""Maximum number of calls for one step, including calls that a crash cut short.
 
-A move is made again where another broker, or the former one, was quicker to take the bundle than the named one.
+A move is repeated if another broker, or the former owner, took the bundle before the target broker did.
 """
 
 
 def carry_out(context: ApplyContext, plan_id: str, batch_id: str) -> tuple[StepOutcome, ...]:
     """Makes the approved changes of a batch, and returns the outcome of each.
 
-    Called again by the same run, it first reads what a crash left behind and goes on from there.
+    A second call by the same run continues after a crash: it first reads the result of interrupted calls.
 
     Raises:
-        Refused: If nothing was approved, or it no longer stands; nothing was called.
-        LeaseLost: If another writer holds the cluster, and nothing was called; or another worker of this run took over
-            and has recorded what became of it.
-        LedgerError: If the ledger cannot be used: nothing more is called.
+        Refused: If there is no approval, or it is no longer valid; no call was made.
+        LeaseLost: If another writer holds the cluster, and no call was made; or another worker of this run took over
+            and recorded the outcomes.
+        LedgerError: If the ledger cannot be used; no further call is made.
     """
     try:
         permit = _permit(context, plan_id, batch_id)
-        policy, rest = context.policy.apply, context.switch.rest
+        cluster, policy = permit.grant.cluster, context.policy.apply
+        context = replace(context, switch=context.switch.of(cluster))
         context.switch.require_going()
-        with held_lease(context.ledger_writer, permit.plan.cluster, context.run, policy, context.clock, rest) as lease:
-            # Asked again, as waiting for the lease may have taken long.
+        rest = context.switch.rest
+        with held_lease(context.ledger_writer, cluster, context.run, policy, context.clock, rest) as lease:
+            # Checked again, as the wait for the lease may have been long.
             permit = _permit(context, plan_id, batch_id)
             _claim(context, permit)
             return _BatchRun(context, permit, lease).outcomes()
@@ -90,7 +93,7 @@ def _claim(context: ApplyContext, permit: Permit) -> None:
 
 @dataclass(frozen=True)
 class _Begun:
-    """Step whose intent is recorded; its watch began before its first call."""
+    """Step with a recorded intent; its watch began before its first call."""
 
     intent_id: int
     before: Before
@@ -99,7 +102,7 @@ class _Begun:
 
 
 class _BatchRun:
-    """One batch on its way, under a permit and a lease."""
+    """One batch while it is carried out, under a permit and a lease."""
 
     def __init__(self, context: ApplyContext, permit: Permit, lease: HeldLease) -> None:
         self._context = context
@@ -117,6 +120,7 @@ class _BatchRun:
     def outcomes(self) -> tuple[StepOutcome, ...]:
         """Carries the steps out, and returns their outcomes in order."""
         self._refuse_if_tried_before()
+        self._refuse_left_out()
         self._recover()
         self._await_proofs()
         self._look_at_all_first()
@@ -131,7 +135,20 @@ class _BatchRun:
                 continue
             log.info("step %d of %d: %s: %s", number, len(self._permit.steps), step.step_id, step.effect)
             self._carry_out(step)
-        return tuple(self._recorded[step.step_id] for step in self._permit.steps)
+        batch = self._permit.plan.batch(self._permit.batch_id)
+        return tuple(self._recorded[step.step_id] for step in batch.steps if step.step_id in self._recorded)
+
+    @property
+    def _ended(self) -> dict[str, StepOutcome]:
+        """Outcomes so far by step id, without the steps that were left out."""
+        return {name: row for name, row in self._recorded.items() if name not in self._permit.left_out}
+
+    def _refuse_left_out(self) -> None:
+        """Records a refusal for steps that a person rejected or silenced elsewhere; the other steps go on."""
+        batch = self._permit.plan.batch(self._permit.batch_id)
+        for step_id, no in self._permit.left_out.items():
+            if step_id not in self._recorded:
+                self._record(batch.step(step_id), Result(outcome=Outcome.REFUSED, reason=no))
 
     def _refuse_if_tried_before(self) -> None:
         if any(intent.answer_id != self._permit.grant.answer_id for intent in self._intents):
@@ -147,18 +164,19 @@ class _BatchRun:
                 self._record(batch.step(intent.step_id), result, intent.intent_id)
 
     def _await_proofs(self) -> None:
-        """Gives the verification of a batch that was carried out just before this one the time to be recorded."""
+        """Waits for the pending proof of an earlier batch, at most `apply.proof_wait_seconds`."""
         plan, batch_id = self._permit.plan, self._permit.batch_id
         ledger, seen_at = self._context.ledger, self._context.ledger.questions.seen_at(plan, batch_id)
         until = time.monotonic() + self._context.policy.apply.proof_wait_seconds
-        while unproved := ledger.unproved_since(plan.cluster, seen_at, (plan.plan_id, batch_id)):
-            if self._recorded or not unproved.pending or time.monotonic() >= until:
+        past = ledger.past(plan.named_cluster)
+        while unproved := past.unproved_since(seen_at, (plan.plan_id, batch_id)):
+            if self._ended or not unproved.pending or time.monotonic() >= until:
                 return
             log.info("waiting: %s", unproved.words)
             self._context.switch.rest(1)
 
     def _look_at_all_first(self) -> None:
-        if self._recorded:
+        if self._ended:
             return
         results: dict[str, Result] = {}
         before_it: set[str] = set()
@@ -187,7 +205,7 @@ class _BatchRun:
             return _nothing_called(error)
 
     def _carry_out(self, step: Step) -> None:
-        """Makes the change; where Pulsar takes it elsewhere or back, goes on from there a bounded number of times."""
+        """Makes the change; if Pulsar moves the bundle elsewhere or back, calls again, at most `MAX_ATTEMPTS` times."""
         way, last, watch, intent_id = step, None, None, None
         tried = sum(intent.step_id == step.step_id for intent in self._intents)
         for attempt in range(tried + 1, MAX_ATTEMPTS + 1):
@@ -205,7 +223,7 @@ class _BatchRun:
             way = msgspec.structs.replace(step, change=last.continuation)
 
     def _looked_after(self, watch: Watch | None, step: Step, result: Result) -> Result:
-        """Result with the health of what the change touched; the batch slows down or stops by it."""
+        """Result with the health after the change, by which the batch slows down or stops."""
         if watch is None or result.outcome is not Outcome.DONE:
             return result
         health = watch.ends()
@@ -216,25 +234,32 @@ class _BatchRun:
         return msgspec.structs.replace(result, reason=said, values=values)
 
     def _begin(self, step: Step, watch: Watch | None) -> _Begun | Result:
-        """Pace, permit, guards, then the recorded intent; or a result if the call is refused.
+        """Keeps the pace, checks permit and guards, and records the intent; returns a result if the call is refused.
 
-        What its bundle had before a step's first call has to come back after its last one: `watch` is kept.
+        A step keeps its first `watch`: after the last call, the state before the first call has to come back.
         """
         context, plan = self._context, self._permit.plan
         try:
             kind = kind_of(step.change)
             clients = kind.clients(context.reader)
             policy = slowed(context.policy.apply, 2 ** len(self._steps_seen(Level.STRAINED)))
-            keep_pace(context.ledger, plan.cluster, clients, policy, context.clock, context.switch.rest)
-            require_valid(context.ledger, self._permit, context.clock())
+            keep_pace(context.ledger, plan.named_cluster, clients, policy, context.clock, context.switch.rest)
             self._whole.begin()
+            past = context.ledger.past(plan.named_cluster)
+            wait_until_told(self._whole, past, step, context.clock, context.switch.rest)
+            context.ledger.require_still_untampered(self._permit.walked)
+            context.ledger.require_standing(self._permit.grant, context.clock())
             before = self._look_before(step)
             if isinstance(before, Result):
                 return before
             if watch is None and kind.disturbs is not None:
                 watch = Watch(context.reader, kind.disturbs, context.policy.health, context.switch.rest)
             values = msgspec.to_builtins(before)
-            intended = IntendedCall(grant=self._permit.grant, step=step, before=values, clients=clients)
+            intended = IntendedCall(
+                grant=self._permit.grant, part=self._permit.part_of(step), step=step, before=values, clients=clients
+            )
+            # Once more, as the guards used the ledger's record of earlier changes.
+            context.ledger.require_still_untampered(self._permit.walked)
             context.switch.require_going()
             clearance = Clearance(context, self._permit.grant, self._lease)
             intent_id = context.ledger_writer.record_intent(intended, self._lease.current, context.clock())
@@ -247,16 +272,16 @@ class _BatchRun:
             return _nothing_called(error)
 
     def _harm(self) -> str | None:
-        """Harm of a step that goes past the policy's limits; None: there is none."""
+        """Harm of a step beyond the policy's limits; None: there is none."""
         worse = self._steps_seen(Level.WORSE)
         return f"{worse[0]}: {self._recorded[worse[0]].reason}" if worse else None
 
     def _steps_seen(self, level: Level) -> list[str]:
-        """Steps after which the health had this level; by what is recorded, so that it outlives a crash."""
+        """Steps after which the health had this level, by the ledger, so that it survives a crash."""
         return [name for name, row in self._recorded.items() if recorded_level(row) is level]
 
     def _stopper(self) -> str | None:
-        return next((name for name, row in self._recorded.items() if row.outcome is not Outcome.DONE), None)
+        return next((name for name, row in self._ended.items() if row.outcome is not Outcome.DONE), None)
 
     @staticmethod
     def _not_tried(stopper: str) -> Result:
@@ -268,7 +293,7 @@ class _BatchRun:
 
 
 def _nothing_called(error: Exception) -> Result:
-    """Result of a step for which outside values did something that nobody thought of, before its intent."""
+    """Result of a step that failed with an unexpected error before its intent was recorded."""
     log.error("unexpected, before anything was called")
     return Result(outcome=Outcome.REFUSED, reason=f"nothing was called: {type(error).__name__}: {error}")
 
@@ -280,14 +305,14 @@ def _not_again(last: Result, objection: Result) -> Result:
 
 
 def _given_up(last: Result, calls: int) -> Result:
-    """The last result of a step, which says so where only the number of calls kept it from going on."""
+    """The last result of a step; its reason tells if only the maximum number of calls ended it."""
     if last.continuation is None:
         return last
     return msgspec.structs.replace(last, reason=f"{last.reason}; given up after {counted(calls, 'call')}")
 
 
 def _tried_enough(intent: Intent) -> Result | None:
-    """Result of a step whose last permitted call was cut short without effect; None: more calls are permitted."""
+    """Result of a step after its last permitted call was cut short without effect; None: more calls are permitted."""
     if intent.attempt < MAX_ATTEMPTS:
         return None
     reason = f"interrupted, and nothing came of it; given up after {counted(intent.attempt, 'call')}"

@@ -1,7 +1,7 @@
-"""The gate: the changes that the ledger permits now. Everything that acts goes through it, and nothing else opens it.
+"""The gate: every change needs its permit, and only an untampered ledger opens it.
 
-Airflow's skipping is not a gate (docs/decisions/0003-the-gate.md): the acting step asks here, and here only the ledger
-counts, and only as long as it is what was written.
+Airflow's skipping of tasks is not a gate (docs/decisions/0003-the-gate.md): the task that changes the cluster asks for
+the permit here.
 """
 
 from __future__ import annotations
@@ -11,30 +11,21 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.apply.other_names import looser_than_others
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.errors import NotInLedger, Refused
 from pulsar_steward.guard.window_times import good_until, windows_for
-from pulsar_steward.ledger.rows import Decision, Grant, Origin, RecordedAnswer
-from pulsar_steward.ledger.tables import (
-    ANSWER_USES,
-    ANSWERS,
-    CONFIRMATIONS,
-    HALTS,
-    INTENTS,
-    OUTCOMES,
-    PLANS,
-    POLICIES,
-    QUESTION_ENDS,
-    QUESTIONS,
-    REQUESTS,
-    SUPERSESSIONS,
-)
+from pulsar_steward.ledger.moves import looked_back
+from pulsar_steward.ledger.rows import ApprovedPart, Decision, Grant, Origin, RecordedAnswer
 from pulsar_steward.ledger.verify import VerifiedChain
+from pulsar_steward.model.content import changes_digest, goal_digest
+from pulsar_steward.model.parts import parts_of
 from pulsar_steward.model.people import Person, same_person
 from pulsar_steward.model.plan import Plan, approval_digest
 from pulsar_steward.model.step import Step
 from pulsar_steward.policy.approval_terms import terms_of
 from pulsar_steward.policy.looser import loosened
+from pulsar_steward.policy.never_asked import namespace_never_asked_about
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -43,45 +34,51 @@ if TYPE_CHECKING:
     from pulsar_steward.ledger.chain import Head
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.ledger.rows import Request
+    from pulsar_steward.model.plan import Batch
     from pulsar_steward.policy.approval import ApprovalPolicy
     from pulsar_steward.policy.schema import Policy
 
 CLOCKS_DIFFER = timedelta(minutes=5)
-"""Accepted difference of an answer's time, which is Airflow's, from Steward's: a later one would never expire."""
+"""Accepted difference between Airflow's clock, which dates answers, and Steward's.
 
-_RESTED_ON = (
-    *(PLANS, SUPERSESSIONS, QUESTIONS, QUESTION_ENDS, CONFIRMATIONS),
-    *(REQUESTS, ANSWERS, ANSWER_USES, INTENTS, OUTCOMES, HALTS, POLICIES),
-)
-"""Tables whose rows a permit rests on, what was done under it so far (the pace goes by that), and who said stop."""
+An answer from the future would expire too late. An answer from before its question cannot be an answer to it.
+"""
 
 
 class Permit(msgspec.Struct, frozen=True, kw_only=True):
-    """Permission to change a batch's steps, with its answers; valid only as long as `require_valid` does not object.
+    """Permission to carry out steps of a batch, with its answers; later rows of the ledger can end it.
 
     Attributes:
-        plan: The recorded plan, its digest verified.
-        batch_id: The batch that was answered.
-        steps: The approved steps, in the plan's order.
-        grant: The rows that permit it.
+        plan: The recorded plan, with a verified digest.
+        batch_id: The approved batch.
+        steps: The approved steps that may be carried out, in the plan's order.
+        left_out: Reasons why other approved steps may not, by step id: a person or the policy excluded them since.
+        parts: Parts of the batch; a person may still reject or silence each one elsewhere.
+        grant: The rows that give the permission.
         walked: The ledger's chain as it was verified for the permit.
     """
 
     plan: Plan
     batch_id: str
     steps: tuple[Step, ...]
+    left_out: dict[str, str] = {}
+    parts: tuple[ApprovedPart, ...]
     grant: Grant
     walked: VerifiedChain
 
+    def part_of(self, step: Step) -> ApprovedPart:
+        """The part of the batch that contains a step."""
+        return next(part for part in self.parts if step.step_id in part.step_ids)
+
 
 def answers_of(ledger: LedgerReader, plan_id: str, batch_id: str, run: str) -> tuple[RecordedAnswer, ...]:
-    """The last answer of each person that was asked about a batch in a run, the first person's first."""
-    last = {answer.voice or 1: answer for answer in ledger.answers(plan_id, batch_id) if answer.run == run}
+    """The last answers of the people who were asked about a batch in a run; the first person's comes first."""
+    last = {answer.voice: answer for answer in ledger.answers(plan_id, batch_id) if answer.run == run}
     return tuple(last[voice] for voice in sorted(last))
 
 
 def answer_of(ledger: LedgerReader, plan_id: str, batch_id: str, run: str) -> RecordedAnswer | None:
-    """The answer that decides in a run: the first that is no approval, else the last; None where there is none."""
+    """The answer that decides in a run: the first one that is no approval, else the last; None: there is no answer."""
     answers = answers_of(ledger, plan_id, batch_id, run)
     refusing = (answer for answer in answers if answer.decision is not Decision.APPROVED)
     return next(refusing, answers[-1] if answers else None)
@@ -103,16 +100,16 @@ def ask_for_permit(
         ledger: The ledger with plan, requests and answers.
         plan_id: The plan.
         batch_id: Its batch.
-        run: The run that acts, ``dag/run/map index``.
+        run: The acting run, ``dag/run/map index``.
         now: Current time, UTC.
         policy: The policy in force.
         noted: Ends of the ledger's chain that were recorded outside of the ledger.
 
     Raises:
-        Refused: If anything is not exactly as it was approved, with the reason.
-        LedgerError: If the ledger cannot be read, or was tampered with: nothing may be changed then.
+        Refused: If anything differs from the approval; contains the reason.
+        LedgerError: If the ledger cannot be read, or was tampered with; then nothing may be changed.
     """
-    walked = ledger.require_untampered(plan_id, noted=noted)
+    walked = ledger.require_untampered(plan_id, noted=noted, since=now - looked_back(policy))
     plan = ledger.plan(plan_id)
     if over := ledger.questions.over(plan_id, batch_id):
         raise Refused(over)
@@ -123,7 +120,10 @@ def ask_for_permit(
         _require_approval(answer, now)
     steps = _approved_steps(plan, answers[0])
     requests = ledger.requests(plan_id, batch_id, run)
+    _require_asked_first(answers, requests)
     known = require_policies(ledger, plan, requests, policy)
+    if looser := "; ".join(looser_than_others(ledger, plan.named_cluster, policy)):
+        raise Refused(looser)
     _require_people(plan, answers, requests, policy.approval)
     for answer in answers[1:]:
         wider, steps = {step.step_id for step in steps}, _approved_steps(plan, answer)
@@ -131,59 +131,95 @@ def ask_for_permit(
             raise Refused("the second approval covers steps that the first does not")
     batch = plan.batch(batch_id)
     risk = risk_of(plan, batch).level
-    terms = [terms_of(each["approval"], batch.kind, risk) for each in known]
-    valid, windows = min(each.valid_minutes for each in terms), windows_for(batch, policy)
+    terms = [terms_of(each["approval"], batch.answered_as, risk) for each in known]
+    valid, most = min(each.valid_minutes for each in terms), terms[0].most_minutes
     waits = min(each["approval"].get("wait_for_window_minutes", 0) for each in known)
+    windows = windows_for(batch, policy)
     grant = Grant(
-        cluster=plan.cluster,
+        cluster=plan.named_cluster,
         plan_id=plan_id,
         batch_id=batch_id,
         run=run,
         answer_ids=tuple(answer.answer_id for answer in answers),
         expires_at=min(
-            min(answer.expires_at or now, good_until(answer.answered_at, valid, waits, windows)) for answer in answers
+            min(answer.expires_at or now, good_until(answer.answered_at, valid, waits, windows, most))
+            for answer in answers
         ),
     )
-    permit = Permit(plan=plan, batch_id=batch_id, steps=steps, grant=grant, walked=walked)
     ledger.require_standing(grant, now)
-    return permit
+    parts = _parts(ledger, plan, batch)
+    left_out = _left_out(ledger, grant, batch, parts, policy)
+    standing = tuple(step for step in steps if step.step_id not in left_out)
+    if not standing:
+        raise Refused(left_out[steps[0].step_id])
+    return Permit(
+        plan=plan,
+        batch_id=batch_id,
+        steps=standing,
+        left_out={step.step_id: left_out[step.step_id] for step in steps if step not in standing},
+        parts=parts,
+        grant=grant,
+        walked=walked,
+    )
 
 
-def require_valid(ledger: LedgerReader, permit: Permit, now: datetime) -> None:
-    """Checks a permit again, as time goes on between two changes.
+def _parts(ledger: LedgerReader, plan: Plan, batch: Batch) -> tuple[ApprovedPart, ...]:
+    """Parts of a batch, each with its content under every name of the cluster."""
+    rows = ledger.known(plan.named_cluster).rows
+    names = {(plan.cluster, plan.pulsar_cluster), *((row.cluster, row.named.identity) for row in rows)}
+    plans = [msgspec.structs.replace(plan, cluster=name, pulsar_cluster=identity) for name, identity in names]
+    return tuple(
+        ApprovedPart(
+            step_ids=tuple(step.step_id for step in part.steps),
+            contents=frozenset(of(each, part) for each in plans for of in (changes_digest, goal_digest)),
+        )
+        for part in parts_of(batch)
+    )
 
-    Raises:
-        Refused: If an approval expired or was used by another run, the question ended, or a newer plan took its place.
-        LedgerTampered: If what it rests on is not what was written.
+
+def _left_out(
+    ledger: LedgerReader, grant: Grant, batch: Batch, parts: Sequence[ApprovedPart], policy: Policy
+) -> dict[str, str]:
+    """Steps of excluded parts, with the reason; a part that has begun goes on.
+
+    A part is excluded if a person rejected or silenced it after the approval, or if the policy in force says never to
+    ask about it.
     """
-    ledger.require_still_untampered(permit.walked, _RESTED_ON)
-    ledger.require_standing(permit.grant, now)
+    begun = {intent.step_id for intent in ledger.intents(grant.plan_id, grant.batch_id)}
+    noes = ledger.noes_since(grant)
+    why = (
+        (part, _never_asked(asked, policy) or part.refused_by(noes))
+        for part, asked in zip(parts, parts_of(batch), strict=True)
+        if begun.isdisjoint(part.step_ids)
+    )
+    return {step_id: reason for part, reason in why if reason for step_id in part.step_ids}
+
+
+def _never_asked(part: Batch, policy: Policy) -> str | None:
+    namespace = namespace_never_asked_about(part, policy)
+    words = f"the policy in force says never to ask about {part.kind} of {namespace} (approval.never_ask)"
+    return None if namespace is None else words
 
 
 def require_policies(
     ledger: LedgerReader, plan: Plan, requests: Sequence[Request], policy: Policy
 ) -> tuple[dict[str, dict[str, int]], ...]:
-    """Refuses to act under a policy that is looser than those under which was planned and asked.
+    """Checks that the policy in force is not looser than the policies of the plan and of its requests.
 
     Returns:
-        The values of these two by section, and those of the one in force for approvals.
+        The recorded policies' values by section, and the approval section of the policy in force.
 
     Raises:
-        Refused: With every key that is looser; or if it is not recorded under which policy was planned or asked.
+        Refused: If it is looser, with every such key; or if a policy of the plan or a request is not recorded.
     """
     then = {"planned": plan.policy_digest}
-    for request in requests:
-        if request.policy_digest is None:
-            raise Refused("it is not recorded under which policy was asked: an earlier Steward did; observe again")
-        then[f"asked at {request.at:%Y-%m-%d %H:%M:%S} UTC"] = request.policy_digest
+    then |= {f"asked at {request.at:%Y-%m-%d %H:%M:%S} UTC": request.policy_digest for request in requests}
     known = []
     for when, digest in then.items():
         try:
             values = ledger.policy(digest)
         except NotInLedger as error:
-            raise Refused(
-                f"the policy under which was {when} is not recorded ({error}): an earlier Steward did; observe again"
-            ) from error
+            raise Refused(f"the policy under which was {when} is not recorded ({error}): observe again") from error
         if looser := loosened(policy, values):
             raise Refused(
                 f"the policy in force is looser than the one under which was {when}: {'; '.join(looser)}. Put the"
@@ -207,13 +243,26 @@ def _require_approval(answer: RecordedAnswer, now: datetime) -> None:
         raise Refused(f"the approval is dated {at}, which is yet to come: set the clocks right, and ask again")
 
 
+def _require_asked_first(answers: Sequence[RecordedAnswer], requests: Sequence[Request]) -> None:
+    """Checks that no answer is dated before the last request to its person."""
+    asked_at = {request.voice: request.at for request in requests}
+    for answer in answers:
+        asked = asked_at.get(answer.voice)
+        if asked is not None and answer.answered_at < asked - CLOCKS_DIFFER:
+            raise Refused(
+                f"the approval is dated {answer.answered_at:%Y-%m-%d %H:%M:%S} UTC, and was asked for at"
+                f" {asked:%Y-%m-%d %H:%M:%S} UTC: set the clocks right, and ask again"
+            )
+
+
 def _require_people(
     plan: Plan, answers: Sequence[RecordedAnswer], requests: Sequence[Request], policy: ApprovalPolicy
 ) -> None:
-    """Checks that these people may approve such a batch, by the policy as it is now."""
+    """Checks that the policy in force lets these people approve the batch."""
     batch = plan.batch(answers[0].batch_id)
     risk = risk_of(plan, batch).level
-    terms, what = policy.terms(batch.kind, risk), f"of kind {batch.kind} and {risk} risk"
+    terms, kinds = policy.terms(batch.answered_as, risk), " of a ".join(batch.answered_as)
+    what = f"of kind {kinds} and {risk} risk"
     if len(answers) < terms.people:
         keys = "approval.two_people_for, approval.by_risk"
         raise Refused(f"a batch {what} needs the approval of a second person ({keys})")
@@ -228,7 +277,7 @@ def _require_people(
 
 
 def _require_not_requested_by(people: Sequence[Person], requests: Sequence[Request]) -> None:
-    """Checks that no approver started the run by hand; a starter who is not known may be anybody."""
+    """Checks that no approver started the run by hand; an unknown starter might be any of them."""
     for request in requests:
         if request.requested_by is None and request.origin is not Origin.SCHEDULE:
             raise Refused(

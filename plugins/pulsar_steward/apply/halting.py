@@ -1,4 +1,4 @@
-"""Stop switch: honoured before every call, and within a second wherever a batch waits."""
+"""Stop switch: checked before every call, and every second while a batch waits."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.errors import Halted
+from pulsar_steward.model.cluster import NamedCluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
 _SLICE_SECONDS = 0.5
 
 
-def never() -> None:
-    """Default of a switch beside the ledger's: never halted."""
+def never(_name: str) -> None:
+    """Default for the second switch, beside the ledger's: never halted."""
 
 
 def last_result(state: RetryCallState) -> Any:
-    """Result of the last try; for tenacity, where the time is up."""
+    """Result of the last try, for tenacity's end of time."""
     return state.outcome.result() if state.outcome else None
 
 
@@ -31,34 +32,40 @@ class StopSwitch:
 
     Args:
         ledger: The ledger, into which `steward halt` writes.
-        cluster: The cluster's name in Steward's connections.
-        other: Another switch, such as a variable of Airflow: the reason of its halt; None: it is not halted there.
+        cluster: The cluster's name in Steward's connections; `of` adds its Pulsar cluster.
+        other: Second switch, such as a variable of Airflow: returns why a name is halted; None: it is not halted.
     """
 
-    def __init__(self, ledger: LedgerReader, cluster: str, other: Callable[[], str | None] = never) -> None:
+    def __init__(self, ledger: LedgerReader, cluster: str, other: Callable[[str], str | None] = never) -> None:
         self._ledger = ledger
-        self._cluster = cluster
+        self._cluster = NamedCluster(cluster)
         self._other = other
+
+    def of(self, cluster: NamedCluster) -> StopSwitch:
+        """This switch for a cluster with a known identity, such as a plan's: a halt under any of its names counts."""
+        switch = StopSwitch(self._ledger, cluster.name, self._other)
+        switch._cluster = cluster
+        return switch
 
     def require_going(self) -> None:
         """Checks that nobody halted the cluster.
 
         Raises:
-            Halted: With who said it, and how it goes on.
-            LedgerError: If the ledger cannot be read: closed by default.
+            Halted: If somebody did; names the person and the way to resume.
+            LedgerError: If the ledger cannot be read, which counts as halted.
         """
-        halt = self._ledger.halt(self._cluster)
-        if halt is not None:
-            raise Halted(f"{halt.words} (`steward resume` ends it)")
-        if reason := self._other():
-            raise Halted(reason)
+        if halt := self._ledger.halt(self._cluster):
+            raise Halted(halt.words_for(self._cluster.name))
+        for name in sorted(self._ledger.known(self._cluster).names):
+            if reason := self._other(name):
+                raise Halted(reason)
 
     def rest(self, seconds: float) -> None:
-        """Waits, and stops waiting within a second of a halt.
+        """Waits, and stops waiting within 1 s of a halt.
 
         Raises:
-            Halted: As above.
-            LedgerError: As above.
+            Halted: As `require_going`.
+            LedgerError: As `require_going`.
         """
         until = time.monotonic() + seconds
         while True:

@@ -1,6 +1,7 @@
-"""Health of what a change touches: read right before it and after it, and what that means for the batch.
+"""Health of the topics and coordinators that a change touches, right before and after it, and its effect on the batch.
 
-Topics are asked one by one of their owner, whose figures are of that instant; its own summary is up to a minute old.
+Each topic's statistics are read from its owner one by one, and are current. The owner's summary of all topics is up to
+1 min old.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, stop_when_even
 
 from pulsar_steward.admin import paths
 from pulsar_steward.apply.halting import last_result
+from pulsar_steward.decoding import convert
 from pulsar_steward.errors import AdminError, Halted, NotFound
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of, tc_topic
 from pulsar_steward.model.topics import is_own_topic
@@ -40,7 +42,7 @@ _POLL_SECONDS = 1.0
 
 
 class Level(StrEnum):
-    """Level of health, by which a batch goes on, slows down or stops."""
+    """Level of health after a change: the batch goes on, slows down or stops."""
 
     FINE = "fine"
     STRAINED = "strained"
@@ -56,12 +58,12 @@ class TopicVitals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Vitals(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures of what a change touches, at one instant.
+    """Figures of a changed bundle, at one instant.
 
     Attributes:
         topics: The watched topics by name.
-        coordinators: States of the bundle's transaction coordinators that somebody uses, by number.
-        publish_milliseconds: 99th percentile of publishing at the owner; None: nothing was published, or not known.
+        coordinators: States of the bundle's transaction coordinators in use, by number.
+        publish_milliseconds: 99th percentile of publish latency at the owner; None: nothing published, or not known.
     """
 
     topics: dict[str, TopicVitals] = {}
@@ -80,13 +82,13 @@ class Vitals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _RecordedHealth(msgspec.Struct, frozen=True):
-    """Fields of the health in a recorded proof that are read."""
+    """Decoded fields of the health in a recorded proof."""
 
     level: Level
 
 
 class _RecordedProof(msgspec.Struct, frozen=True):
-    """Fields of a proof in the ledger that are read: the health, where a watch was kept."""
+    """Decoded fields of a proof in the ledger: the health, if the bundle was watched."""
 
     health: _RecordedHealth | None = None
 
@@ -94,14 +96,14 @@ class _RecordedProof(msgspec.Struct, frozen=True):
 def recorded_level(outcome: StepOutcome) -> Level | None:
     """Level of health after a step, from the ledger; None: nothing was watched, or it cannot be read."""
     try:
-        health = msgspec.convert(outcome.proof, _RecordedProof).health
+        health = convert(outcome.proof, _RecordedProof).health
     except msgspec.ValidationError:
         return None
     return health.level if health else None
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """Health of what a change touched, with the figures as the ledger keeps them."""
+    """Health of a changed bundle, with the figures as the ledger stores them."""
 
     level: Level
     words: str
@@ -116,9 +118,9 @@ def vitals_of(
     Args:
         reader: Reads the cluster.
         bundle: The bundle.
-        owner: Its owner, known an instant before.
-        topics: Names of the topics; None: those with most clients.
-        watched: Number of topics in that case.
+        owner: Its owner, read a moment before.
+        topics: Names of the topics; None: the topics with most clients.
+        watched: Number of topics if `topics` is None.
 
     Raises:
         AdminError: If the owner cannot be read.
@@ -135,7 +137,7 @@ def vitals_of(
 def _busiest(reader: LiveReader, bundle: DisturbedBundle, owner: str, watched: int) -> list[str]:
     topics = reader.topics(owner, bundle.namespace, bundle.bundle)
     clients = {name: topic.producer_count + topic.consumer_count for name, topic in topics.items()}
-    # Of Pulsar's own topics brokers come and go as they like: their readers of `__change_events` are no sign.
+    # Brokers connect to Pulsar's own topics as they like: their readers of `__change_events` prove nothing.
     with_clients = (name for name, count in clients.items() if count and not is_own_topic(name))
     return sorted(filter(paths.can_hold, with_clients), key=lambda name: (-clients[name], name))[:watched]
 
@@ -143,7 +145,7 @@ def _busiest(reader: LiveReader, bundle: DisturbedBundle, owner: str, watched: i
 def _topic(reader: LiveReader, owner: str, name: str) -> TopicVitals:
     try:
         detail = reader.details(owner, name)
-    except NotFound:  # not loaded: nobody came back
+    except NotFound:  # not loaded: no client came back
         return TopicVitals()
     subscriptions = detail.subscriptions.values()
     return TopicVitals(
@@ -163,12 +165,12 @@ def _publish_milliseconds(reader: LiveReader, owner: str) -> int | None:
 
 
 def judged(before: Vitals, now: Vitals, policy: HealthPolicy) -> Health:
-    """Health of what a change touched, by its figures before and after; pure.
+    """Health of a changed bundle, by its figures before and after; pure.
 
     Args:
         before: Figures right before the change.
-        now: Figures after it, once clients had the time to come back.
-        policy: Limits to how much worse they may be.
+        now: Figures after it, once clients had time to reconnect.
+        policy: Limits on how much worse they may be.
     """
     signs = [*_missing_clients(before, now, policy), *_backlog(before, now, policy)]
     signs += [*_latency(before, now, policy), *_coordinators(before, now)]
@@ -226,20 +228,20 @@ def _level(value: float, most: float) -> Level:
 
 
 def _cut_short(health: Health) -> Health:
-    """Health where a halt ended the watching before the time was up."""
+    """Health if a halt ended the watch early."""
     level = Level.STRAINED
     words = "whether what it touched comes back is not known: a halt ended the watching"
     return Health(level=level, words=words, values={**health.values, "level": level.value})
 
 
 class Watch:
-    """Watch over a bundle that is about to be changed: its figures now, to be compared with those after the change.
+    """Watch over a bundle before its change: reads the figures now, to compare them with those after the change.
 
     Args:
         reader: Reads the cluster.
         bundle: The bundle.
-        policy: How many topics are watched, for how long, and how much worse they may be.
-        rest: Waits so many seconds; raises where somebody said stop.
+        policy: Number of watched topics, time limit, and limits on how much worse they may be.
+        rest: Waits for a number of seconds; raises `Halted` if somebody said stop.
     """
 
     def __init__(
@@ -257,10 +259,10 @@ class Watch:
                 log.warning("%s: how it does before the change cannot be read: %s", bundle.bundle, error)
 
     def ends(self) -> Health:
-        """Health once what was there before is there again, the policy's time is up, or somebody said stop.
+        """Health after the change, once it is fine, the policy's time is up, or somebody said stop.
 
-        The change is proved by now, and what follows is refused after a halt. Whoever is not back at that moment may
-        still come: that is told as not known, and not as harm.
+        The change itself is proved already; a halt refuses later ones. Clients that are not back at a halt may still
+        reconnect: the health is then reported as not known, not as harm.
         """
         before, halted = self._before, Event()
         if before is None:

@@ -1,4 +1,4 @@
-"""Journal of a batch: everything is recorded in the ledger first, and published as an event afterwards."""
+"""Journal of a batch: a row is recorded in the ledger first, and then published as an event."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Listener = Callable[[Event], None]
-"""Function that gets each event after it is in the ledger."""
+"""Function that receives each event after it is in the ledger."""
 
 
 class Journal:
-    """The ledger's writer, with listeners that cannot stop a remediation.
+    """The ledger's writer, with a listener that cannot stop a remediation.
 
     Args:
         ledger: The ledger's writer.
         cluster: The cluster's name in Steward's connections.
-        listener: Gets the events; its failures are logged and go no further.
+        listener: Receives the events; its failures are only logged.
     """
 
     def __init__(self, ledger: LedgerWriter, cluster: str, listener: Listener | None = None) -> None:
@@ -76,7 +76,7 @@ class Journal:
         )
 
     def use(self, permit: Permit, run: str, at: datetime) -> bool:
-        """Claims the permit's answers for this run; False where another run has one."""
+        """Claims the permit's answers for this run; False if another run has claimed one."""
         return all(self._ledger.use_answer(answer_id, run, at) for answer_id in permit.grant.answer_ids)
 
     def _tell(self, row: Answer | StepOutcome | Proof, **said: Any) -> None:

@@ -1,7 +1,7 @@
-"""Lease: the right to write to one cluster, taken for the length of a batch and kept alive beside it.
+"""Lease: the right to write to one cluster, held and prolonged while a batch runs.
 
-A lease that is not prolonged runs out by itself, so it outlives no crash; and every intent is recorded under the
-lease's fence, so that a writer who slept through the end of its lease cannot go on.
+A lease that is not prolonged expires, so it ends after a crash. Every intent is recorded under the lease's fence: a
+writer that slept past the end of its lease cannot go on.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.ledger.rows import Lease
     from pulsar_steward.ledger.write import LedgerWriter
+    from pulsar_steward.model.cluster import NamedCluster
     from pulsar_steward.policy.schema import ApplyPolicy
 
 log = logging.getLogger(__name__)
@@ -33,10 +34,13 @@ _POLL_SECONDS = 1.0
 
 
 class HeldLease:
-    """Lease that a thread prolongs; `current` is what the ledger last granted."""
+    """Lease that a thread prolongs; `current` is the last one that the ledger granted."""
 
-    def __init__(self, ledger: LedgerWriter, lease: Lease, seconds: int, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, ledger: LedgerWriter, cluster: NamedCluster, lease: Lease, seconds: int, clock: Callable[[], datetime]
+    ) -> None:
         self._ledger = ledger
+        self._cluster = cluster
         self._lease = lease
         self._seconds = seconds
         self._clock = clock
@@ -46,7 +50,7 @@ class HeldLease:
 
     @property
     def current(self) -> Lease:
-        """The lease, to record an intent under.
+        """The lease for recording an intent.
 
         Raises:
             LeaseLost: If it could not be prolonged.
@@ -60,7 +64,7 @@ class HeldLease:
         self._thread.start()
 
     def end(self) -> None:
-        """Stops prolonging it and gives the cluster free; where that fails, the lease runs out by itself."""
+        """Stops prolonging the lease and ends it; if that fails, it expires by itself."""
         self._over.set()
         self._thread.join()
         try:
@@ -71,7 +75,7 @@ class HeldLease:
     def _keep(self) -> None:
         while not self._over.wait(self._seconds / 3):
             try:
-                held = self._ledger.take_lease(self._lease.cluster, self._lease.holder, self._seconds, self._clock())
+                held = self._ledger.take_lease(self._cluster, self._lease.holder, self._seconds, self._clock())
             except LedgerError as error:
                 log.warning("could not prolong the lease on %s: %s", self._lease.cluster, error)
                 continue
@@ -87,29 +91,30 @@ class HeldLease:
 @contextmanager
 def held_lease(
     ledger: LedgerWriter,
-    cluster: str,
+    cluster: NamedCluster,
     holder: str,
     policy: ApplyPolicy,
     clock: Callable[[], datetime],
     rest: Callable[[float], None] = time.sleep,
 ) -> Iterator[HeldLease]:
-    """Holds a cluster for the length of a ``with`` block, waiting first for whoever else has it.
+    """Holds a cluster's lease in a ``with`` block, after waiting for any other holder.
 
     Args:
         ledger: The ledger's writer.
-        cluster: The cluster.
-        holder: Name of the holder; two blocks never share a lease, not even of the same holder.
+        cluster: The cluster, held under all of its names.
+        holder: Name of the holder; two blocks never share a lease, not even with the same holder.
         policy: Length of the lease, and of the wait for it.
         clock: Current time, UTC.
-        rest: Waits so many seconds; raises where somebody said stop.
+        rest: Waits for a number of seconds; raises `Halted` if somebody said stop.
 
     Raises:
         LeaseLost: If the other writer did not finish within the policy's time.
         LedgerError: If the ledger cannot be written.
     """
-    # Two processes may act for one and the same run (a worker that was given up, and its replacement): only one may.
+    # Two processes may act for the same run (a worker that was given up, and its replacement): only one gets the lease.
     writer = f"{holder}#{secrets.token_hex(4)}"
-    lease = HeldLease(ledger, _taken(ledger, cluster, writer, policy, clock, rest), policy.lease_seconds, clock)
+    taken = _taken(ledger, cluster, writer, policy, clock, rest)
+    lease = HeldLease(ledger, cluster, taken, policy.lease_seconds, clock)
     lease.start()
     try:
         yield lease
@@ -119,7 +124,7 @@ def held_lease(
 
 def _taken(
     ledger: LedgerWriter,
-    cluster: str,
+    cluster: NamedCluster,
     holder: str,
     policy: ApplyPolicy,
     clock: Callable[[], datetime],

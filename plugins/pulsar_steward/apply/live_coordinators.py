@@ -1,4 +1,4 @@
-"""Transaction coordinators of the live cluster: who serves them, and whether they have recovered."""
+"""Transaction coordinators of the live cluster: their brokers, and whether they have recovered."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def restless_coordinators(reader: LiveReader, owners: Mapping[str, Collection[str]]) -> tuple[str, ...]:
-    """Coordinators that no broker serves, or that have not recovered, each in words, in their order.
+    """Coordinators that no broker serves, or that have not recovered, each in words, in the order of their numbers.
 
     Args:
         reader: Reads the cluster.
-        owners: Brokers that own bundles of the coordinators' namespace at this instant, with these bundles.
+        owners: Brokers that now own bundles of the coordinators' namespace, with these bundles.
 
     Raises:
-        AdminError: If one of them cannot be read.
+        AdminError: If a coordinator cannot be read.
     """
     owner_of = {BundleRange.parse(name.rpartition("/")[2]): owner for owner, names in owners.items() for name in names}
     served: defaultdict[str, list[int]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Facts right before a call: brokers and the ledger answer, asked when a guard asks."""
+"""Facts right before a call, read from brokers and the ledger when a guard needs them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pulsar_steward.apply import live_topics, unloaded_topics
+from pulsar_steward.apply import live_topics
+from pulsar_steward.apply.live_backlogs import LiveBacklogs
 from pulsar_steward.apply.live_coordinators import restless_coordinators
 from pulsar_steward.apply.once import once
+from pulsar_steward.apply.told import told_in_seconds
+from pulsar_steward.apply.topic_looks import TopicLooks
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.kind import Drifted
-from pulsar_steward.facts.backlogs import loss_of, retained_seconds
+from pulsar_steward.facts.backlogs import retained_seconds
 from pulsar_steward.facts.load_manager import THROUGHPUT_UNKNOWN
+from pulsar_steward.facts.losses import NOTHING_TAKEN
 from pulsar_steward.facts.protocol import ClusterFacts, versions_in
 from pulsar_steward.facts.risks import MoveRisks
 from pulsar_steward.facts.unknown import (
@@ -26,42 +30,41 @@ from pulsar_steward.facts.unknown import (
 )
 from pulsar_steward.ledger.moves import circling_lately, moved_lately, raised_lately
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
-from pulsar_steward.model.step import present_owner
+from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, TimeToLive
+from pulsar_steward.model.step import NOTHING_KEPT, ChangeSetting, present_owner
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-    from pulsar_steward.admin.stored import StoredTopic
     from pulsar_steward.apply.live_reader import LiveReader
     from pulsar_steward.apply.whole_look import WholeLook
     from pulsar_steward.facts.backlogs import Backlog, BacklogAges
     from pulsar_steward.facts.load_manager import AntiAffinityGroup, BrokerUsage, LoadManager
+    from pulsar_steward.facts.losses import Taken
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.model.cluster import ClusterIdentity
-    from pulsar_steward.model.loss import Loss
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.model.setting import Setting
-    from pulsar_steward.model.step import BundleChange, ChangeSetting, DeleteSubscription, RaiseCoordinators, Step
+    from pulsar_steward.model.step import BundleChange, DeleteSubscription, RaiseCoordinators, Step
     from pulsar_steward.model.subscription import SubscriptionState
 
 HOUR = timedelta(hours=1)
 
 
 class LiveFacts(ClusterFacts):
-    """Facts about the cluster right before one step; what was answered once is kept.
+    """Facts about the cluster right before one step; each fact is read once and kept.
 
     Args:
         whole: Facts of the whole cluster, shared with other steps.
         ledger: The ledger.
         plan: The step's plan.
-        batch_id: Its batch, whose own changes need no proof yet.
+        batch_id: Its batch; changes of this batch need no proof yet.
         step: The step.
         now: Current time, UTC.
         place_in_run: Position of the step in its run, from 1.
-        shared: True if owners and boundaries are shared as well: in the first look at all steps, which stops a batch
-            and permits nothing. The look right before a call asks them anew.
+        shared: True if owners and boundaries are shared too: in the first look at all steps, which can stop a batch but
+            permits no call. The look right before a call reads them anew.
     """
 
     def __init__(
@@ -97,7 +100,7 @@ class LiveFacts(ClusterFacts):
     @property
     @once
     def seen_at(self) -> datetime:
-        """Time of the plan's snapshot, or of the latest that proposed the same."""
+        """Time of the plan's snapshot, or of the latest snapshot that proposed the same."""
         return self._ledger.questions.seen_at(self._plan, self._batch_id)
 
     @property
@@ -107,7 +110,7 @@ class LiveFacts(ClusterFacts):
 
     @property
     def planning(self) -> bool:
-        """False: the cluster answers."""
+        """False: these facts are live, not of planning."""
         return False
 
     @property
@@ -126,11 +129,11 @@ class LiveFacts(ClusterFacts):
         return tuple(sorted(self._whole.silent()))
 
     def is_active(self, broker: str) -> bool:
-        """True if the cluster lists the broker, and it answers itself."""
+        """True if the cluster lists the broker, and the broker itself responds."""
         return self._whole.answers(broker)
 
     def versions(self) -> tuple[str, ...] | Unknown:
-        """Versions of all brokers that answer, not older than the rest of the look at the whole cluster."""
+        """Versions of all brokers that respond, as recent as the other facts of the whole cluster."""
         return versions_in(self._whole.versions())
 
     def read_only_bookies(self) -> tuple[str, ...]:
@@ -142,15 +145,15 @@ class LiveFacts(ClusterFacts):
         return self._whole.allowed(namespace)
 
     def anti_affinity(self, namespace: str) -> AntiAffinityGroup | Unknown | None:
-        """Anti-affinity group of a namespace, as brokers tell it."""
+        """Anti-affinity group of a namespace, from the brokers."""
         return self._whole.anti_affinity(namespace)
 
     def load_manager(self) -> LoadManager | Unknown:
-        """Load manager, by the configuration of the broker that answers."""
+        """Load manager, from the configuration of the broker that responds."""
         return self._whole.load_manager()
 
     def usages(self) -> tuple[BrokerUsage, ...] | Unknown:
-        """Usages by the metrics of all brokers that answer."""
+        """Usages from the metrics of all brokers that respond."""
         manager = self.load_manager()
         return manager if isinstance(manager, Unknown) else self._whole.usages(manager)
 
@@ -165,25 +168,25 @@ class LiveFacts(ClusterFacts):
     def unproved_batch(self) -> str | None:
         """Another batch that changed the cluster and is not proved."""
         besides = (self._plan.plan_id, self._batch_id)
-        unproved = self._ledger.unproved_since(self._plan.cluster, self.seen_at, besides=besides)
+        unproved = self._ledger.past(self._plan.named_cluster).unproved_since(self.seen_at, besides)
         return unproved.words if unproved else None
 
     @once
     def changes_in_the_last_hour(self) -> int:
-        """Number of calls in the last hour, those about to be made included."""
-        return len(self._ledger.changes_since(self._plan.cluster, self._now - HOUR))
+        """Number of calls in the last hour, including intended ones."""
+        return len(self._ledger.past(self._plan.named_cluster).changes_since(self._now - HOUR))
 
     @once
     def moved_at(self, change: BundleChange) -> datetime | None:
-        """Time of the bundle's last move; earlier tries of this very step, which did not do it, are none."""
-        moves = moved_lately(self._ledger, self._plan.cluster, self._now, self._policy)
+        """Time of the bundle's last move; earlier, failed tries of this step do not count."""
+        moves = moved_lately(self._ledger, self._plan.named_cluster, self._now, self._policy)
         moved_at = moves.get(_key(change))
         return None if moved_at in self._own_tries() else moved_at
 
     @once
     def circling(self, namespace: str) -> tuple[str, ...]:
         """Bundles of a namespace that were moved away and back lately."""
-        return circling_lately(self._ledger, self._plan.cluster, self._now, self._policy).get(namespace, ())
+        return circling_lately(self._ledger, self._plan.named_cluster, self._now, self._policy).get(namespace, ())
 
     # -- a bundle
 
@@ -193,13 +196,13 @@ class LiveFacts(ClusterFacts):
         return change.bundle in (self._bundles.bundles(change.namespace) or ())
 
     def owner(self, change: BundleChange) -> str | Unknown | None:
-        """Owner of the bundle; where nobody says so, it may be handed over at this instant."""
+        """Owner of the bundle; unknown if no broker owns it and brokers hand bundles over, as it may be on its way."""
         owner = self._owner(change)
         return owner_unknown(change) if owner is None and self._reader.hands_over else owner
 
     @once
     def _owner(self, change: BundleChange) -> str | None:
-        """Owner of the bundle; the broker that the step was planned for is asked first."""
+        """Owner of the bundle; the owner in the plan is asked first."""
         return self._reader.owner(
             change.namespace,
             change.bundle,
@@ -210,13 +213,13 @@ class LiveFacts(ClusterFacts):
 
     @once
     def clients(self, change: BundleChange) -> int:
-        """Clients that have to reconnect, by the owner's statistics (up to a minute old)."""
+        """Clients that have to reconnect, from the owner's statistics (up to 1 min old)."""
         owner = self._owner(change)
         return kind_of(change).clients(self._reader, owner) if owner else 0
 
     @once
     def throughput(self, change: BundleChange) -> float | Unknown:
-        """Throughput of the bundle by its owner's statistics (up to a minute old)."""
+        """Throughput of the bundle, from its owner's statistics (up to 1 min old)."""
         owner = self._owner(change)
         if owner is None:
             return THROUGHPUT_UNKNOWN
@@ -225,26 +228,32 @@ class LiveFacts(ClusterFacts):
 
     @once
     def move_risks(self, change: BundleChange) -> MoveRisks:
-        """Risks of a bundle that is still there and owned; where it is not, other guards refuse the step."""
+        """Risks of a move, for a bundle that still exists and has an owner; else other guards refuse the step.
+
+        The first look at all steps uses only topics in the statistics: right before its call, each step waits for the
+        rest.
+        """
         owner = self._owner(change)
         if owner is None or not self.has_bundle(change):
             return MoveRisks()
+        if not self._shared and (words := live_topics.too_new(self._reader, owner, change)):
+            return MoveRisks(unknown=(words,))
         return live_topics.move_risks(
-            self._reader, owner, change, self._policy.guards, lambda: self._require_owned(owner, [_key(change)])
+            self._reader, owner, change, self._policy, lambda: self._require_owned(owner, [_key(change)])
         )
 
     # -- the transaction coordinators
 
     @once
     def raised_at(self, change: RaiseCoordinators) -> datetime | None:  # noqa: ARG002 - part of the protocol
-        """Time of the last raise; earlier tries of this very step, which did not do it, are none."""
-        raised = raised_lately(self._ledger, self._plan.cluster, self._now, self._policy)
+        """Time of the last raise; earlier, failed tries of this step do not count."""
+        raised = raised_lately(self._ledger, self._plan.named_cluster, self._now, self._policy)
         own = self._own_tries()
         return max((at for at in raised if at not in own), default=None)
 
     @once
     def restless_coordinators(self) -> tuple[str, ...]:
-        """By the owners of their bundles; one that no client uses has no state, and nothing to recover from."""
+        """Unserved or unrecovered coordinators, from their bundles' owners; an unused one has nothing to recover."""
         owners = self._owners(TC_NAMESPACE)
         for owner, owned in owners.items():
             self._require_owned(owner, owned)
@@ -254,63 +263,52 @@ class LiveFacts(ClusterFacts):
 
     @once
     def setting(self, change: ChangeSetting) -> Setting | None:
-        """Present value, where the change would set it."""
+        """Present value at the level that the change sets."""
         return self._reader.own_setting(change)
 
     @once
     def inherited(self, change: ChangeSetting) -> Setting | None:
-        """Value of the namespace, or a broker's default."""
+        """Value of the namespace, or the brokers' default."""
         return self._reader.inherited(change)
 
     @once
-    def largest_backlog(self, change: ChangeSetting) -> int | Unknown:
-        """Largest backlog by the statistics of all owners, and at least that of a topic that is not loaded."""
-        unloaded = self._unloaded(change)
-        if isinstance(unloaded, Unknown):
-            return unloaded
-        largest = live_topics.largest_backlog(self._reader, change, self._owners(change.namespace))
-        new = (each.bytes for each in self._new_backlogs(change))
-        return max(largest, *(each.least_backlog_bytes for each in unloaded.values()), *new, 0)
+    def largest_backlog(self, change: ChangeSetting) -> Backlog | Unknown:
+        """Largest backlog of one of the setting's topics."""
+        return self._backlogs(change).largest()
 
     @once
-    def eviction_loss(self, change: ChangeSetting) -> Loss | Unknown:
-        """Loss of all topics that the quota is for; not known where one of them is not loaded, unless it is new."""
-        quota = change.after_in_force
-        if not isinstance(quota, BacklogQuota):
-            return loss_unknown(change)
-        unloaded = self._unloaded(change)
-        if isinstance(unloaded, Unknown):
-            return unloaded
-        if unknown := unloaded_topics.loss_unknown(change, unloaded.keys() - self._new_topics(change)):
-            return unknown
-        backlogs = live_topics.backlogs(self._reader, change, self._owners(change.namespace))
-        return loss_of([*backlogs, *self._new_backlogs(change)], quota.limit_bytes)
+    def taken(self, change: ChangeSetting) -> Taken | Unknown:
+        """Data that brokers delete at once, in all of the setting's topics."""
+        if None in (change.before, change.after):
+            change = msgspec.structs.replace(change, inherited=self.inherited(change))
+        if not change.may_delete:
+            return NOTHING_TAKEN
+        match change.after_in_force:
+            case BacklogQuota() as quota if change.name is SettingName.SIZE_QUOTA:
+                return self._backlogs(change).taken_by_size(quota.limit_bytes)
+            case BacklogQuota() as quota:
+                return self._taken_by_age(change, quota)
+            case TimeToLive(seconds=seconds):
+                return self._backlogs(change).taken_by_time_to_live(seconds)
+            case kept:
+                return self._backlogs(change).deleted_beyond(kept if isinstance(kept, Retention) else NOTHING_KEPT)
+
+    def _taken_by_age(self, change: ChangeSetting, quota: BacklogQuota) -> Taken | Unknown:
+        """Nothing, if all backlogs are known to be too young; in other cases the guard `age_room` refuses the quota."""
+        ages = self.backlog_ages(change)
+        if isinstance(ages, Unknown):
+            return ages
+        young = not ages.unknown and ages.oldest_seconds < quota.limit_seconds
+        return NOTHING_TAKEN if young else loss_unknown(change)
 
     @once
     def backlog_ages(self, change: ChangeSetting) -> BacklogAges | Unknown:
-        """Ages by the clocks of the topics' owners, of no more topics than the policy permits.
-
-        Of topics that are not loaded: as old as their closed ledgers, at least; not known where the quota evicts.
-        """
-        unloaded = self._unloaded(change)
-        if isinstance(unloaded, Unknown):
-            return unloaded
-        owners = self._owners(change.namespace)
-        quota = change.after_in_force
-        evicts = isinstance(quota, BacklogQuota) and quota.policy is QuotaPolicy.EVICT
-        new = self._new_topics(change)
-        if evicts and (unknown := unloaded_topics.loss_unknown(change, unloaded.keys() - new)):
-            return unknown
-        budget = self._policy.backlog_quota_remedy.most_topics_asked
-        for owner, owned in owners.items():
-            self._require_owned(owner, owned)
-        others = {name: each for name, each in unloaded.items() if name not in new}
-        least = unloaded_topics.least_ages(others, self._now)
-        return live_topics.backlog_ages(self._reader, change, owners, budget, least, new)
+        """Ages of the backlogs; not known while a topic with a cursor is not loaded."""
+        return self._backlogs(change).ages()
 
     @once
     def retained_seconds(self, change: ChangeSetting) -> int | None:
-        """Retention of the topic itself, else the one in force in its namespace."""
+        """Retention of the topic itself, or else the one in force in its namespace."""
         kept = self._reader.settings_of(change.namespace).get(SettingName.RETENTION)
         if change.topic is not None:
             own = self._reader.own_setting(msgspec.structs.replace(change, name=SettingName.RETENTION))
@@ -319,20 +317,20 @@ class LiveFacts(ClusterFacts):
 
     @once
     def delayed_messages(self, change: ChangeSetting) -> int | Unknown:
-        """Delayed messages of the namespace; not known where an owner's metrics have no topics."""
+        """Delayed messages of the namespace; unknown if an owner's metrics have no topics."""
         delayed = live_topics.delayed_messages(self._reader, change.namespace, self._owners(change.namespace))
         return delayed_unknown(change) if delayed is None else delayed
 
     @once
     def quotas_are_checked(self) -> bool | Unknown:
-        """True if every broker that answers checks quotas; not known where one does not say."""
+        """True if every responding broker checks quotas; unknown if a broker does not report it."""
         values = [self._reader.configuration(each).get("backlogQuotaCheckEnabled") for each in self._whole.active()]
         if not values or None in values:
             return QUOTA_CHECKS_UNKNOWN
         return all(value == "true" for value in values)
 
     def clock_difference(self) -> int | Unknown:
-        """Difference of the clocks furthest ahead and furthest behind; less than a second cannot be told."""
+        """Difference between the clocks furthest ahead and furthest behind, to about 1 s."""
         ahead = list(self._whole.clocks().values())
         known = [each for each in ahead if each is not None]
         return max(known) - min(known) if known and len(known) == len(ahead) else CLOCKS_UNKNOWN
@@ -341,38 +339,37 @@ class LiveFacts(ClusterFacts):
 
     @once
     def subscription(self, change: DeleteSubscription) -> SubscriptionState | None:
-        """Present state, as the topic's owner tells it."""
+        """Present state, from the topic's owner."""
         return self._reader.subscription(change)
 
     @once
     def consumers_beside(self, change: DeleteSubscription) -> int:
-        """Consumers on the other partitions by the statistics of all owners (up to a minute old)."""
+        """Consumers on the other partitions, from the statistics of all owners (up to 1 min old)."""
         return live_topics.consumers_beside(self._reader, change, self._owners(change.namespace))
 
     @once
-    def _unloaded(self, change: ChangeSetting) -> dict[str, StoredTopic] | Unknown:
-        """Topics with a subscription that are in no broker's statistics."""
-        budget = self._policy.backlog_quota_remedy.most_topics_asked
-        return unloaded_topics.unloaded_topics(self._reader, change, self._owners(change.namespace), budget)
-
-    @once
-    def _new_topics(self, change: ChangeSetting) -> dict[str, str]:
-        """Those of them that are new, in an owned bundle, with the owner; none where they are not known."""
-        unloaded = self._unloaded(change)
-        if isinstance(unloaded, Unknown):
-            return {}
-        return unloaded_topics.new_topics(unloaded, self._owners(change.namespace), self._now)
-
-    @once
-    def _new_backlogs(self, change: ChangeSetting) -> list[Backlog]:
-        """Their backlogs, which several guards ask for."""
-        return live_topics.new_backlogs(self._reader, self._new_topics(change))
+    def _backlogs(self, change: ChangeSetting) -> LiveBacklogs:
+        """Backlogs of a setting's topics, read from their present owners."""
+        owners, past = self._owners(change.namespace), self._ledger.past(self._plan.named_cluster)
+        for owner, owned in owners.items():
+            self._require_owned(owner, owned)
+        told = 0.0 if self._shared else told_in_seconds(self._reader, past, owners, self._now)
+        looks = TopicLooks(
+            reader=self._reader,
+            change=change,
+            owners=owners,
+            budget=self._policy.backlog_quota_remedy.most_topics_asked,
+            now=self._now,
+            told_in_seconds=told,
+        )
+        return LiveBacklogs(looks)
 
     @once
     def _owners(self, namespace: str) -> dict[str, frozenset[str]]:
-        """Brokers that answer and own a bundle of the namespace, in order, with these bundles.
+        """Responding brokers that own a bundle of the namespace, in order, with these bundles.
 
-        Those that did when all were asked are asked anew; the others only where these do not own all of it.
+        Owners from the look at the whole cluster are read anew. The other brokers are read only if these owners no
+        longer have all bundles of the namespace.
         """
         active = self._whole.active()
         known = live_topics.owning(namespace, {broker: self._whole.owned_by(broker) for broker in active})
@@ -386,15 +383,15 @@ class LiveFacts(ClusterFacts):
         return {broker: found[broker] for broker in sorted(found)}
 
     def _own_tries(self) -> set[datetime]:
-        """Times of earlier tries of this very step."""
+        """Times of earlier tries of this step."""
         tried = self._ledger.intents(self._plan.plan_id, self._batch_id)
         return {intent.at for intent in tried if intent.step_id == self._step.step_id}
 
     def _require_owned(self, broker: str, bundles: Iterable[str]) -> None:
-        """Checks that a broker owns bundles at this instant: asking it for their topics would load them otherwise.
+        """Checks that a broker still owns bundles: otherwise, reading their topics from it would load them there.
 
         Raises:
-            Drifted: If it does not.
+            Drifted: If it does not own one.
         """
         if self._shared and (gone := sorted(set(bundles) - set(self._reader.owned_by(broker)))):
             raise Drifted(f"{broker} no longer owns {gone[0]}")

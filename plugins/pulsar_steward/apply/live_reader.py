@@ -14,10 +14,10 @@ from pulsar_steward.admin.isolation import isolation_policies
 from pulsar_steward.admin.members import BEHIND_FRONT_DOOR
 from pulsar_steward.admin.metrics import Exposition, endpoint
 from pulsar_steward.admin.own_settings import defaults_in
-from pulsar_steward.admin.owner import OwnerReader
+from pulsar_steward.admin.owner import InternalDetail, OwnerReader, cursors_in
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.admin.statistics import clients_by_bundle, topics_in
-from pulsar_steward.errors import AdminError, NotFound, Refused
+from pulsar_steward.errors import AdminError, BrokenAnswer, NotFound, Refused
 from pulsar_steward.facts.load_manager import MANAGER_UNKNOWN, load_manager_of, usage_of
 from pulsar_steward.model.bundles import (
     LOAD_BALANCER_TOPICS,
@@ -29,7 +29,8 @@ from pulsar_steward.model.bundles import (
 )
 from pulsar_steward.model.cluster import identity_of
 from pulsar_steward.model.load_manager import SERIES, is_extensible
-from pulsar_steward.model.subscription import SubscriptionState
+from pulsar_steward.model.series import LOADED_TOPICS, PRODUCERS
+from pulsar_steward.model.subscription import SubscriptionState, holding
 from pulsar_steward.model.topics import is_own_topic
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 STATISTICS_SECONDS = 60
-"""Time for which a broker's statistics are kept: it refreshes them no more often itself."""
+"""Time for which a broker's statistics are kept: the broker itself renews them no more often."""
 
 MAX_CONCURRENT_BROKERS = 16
 MAX_METRICS_BYTES = 1 << 30
@@ -60,7 +61,7 @@ UNOWNED = "nobody owns the topic's bundle, and asking would load it"
 
 
 class LiveReader(Closing):
-    """Reads one cluster while a batch is carried out. Every method raises `AdminError` when it cannot be read."""
+    """Reads one cluster while a batch is carried out. Every method raises `AdminError` if it cannot read."""
 
     def __init__(self, settings: AdminSettings) -> None:
         self._settings = settings
@@ -73,6 +74,7 @@ class LiveReader(Closing):
         self._readers: dict[str, Reader] = {}
         self._statistics: dict[str, tuple[float, Body]] = {}
         self._clients: dict[str, tuple[float, Mapping[str, int]]] = {}
+        self._last_clients: dict[str, int] = {}
         self._configurations: dict[str, dict[str, str]] = {}
 
     def close(self) -> None:
@@ -82,11 +84,11 @@ class LiveReader(Closing):
 
     @property
     def pulsar_cluster(self) -> str:
-        """The cluster's own name, as it was first read."""
+        """The cluster's own name, from the first read."""
         return self.identity().name if self._pulsar_cluster is None else self._pulsar_cluster
 
     def identity(self) -> ClusterIdentity:
-        """Identity of the cluster that answers now, read anew each time: an address may lead elsewhere meanwhile."""
+        """Identity of the cluster that responds, read anew each time: an address may lead to another one meanwhile."""
         told = self._reader.runtime_configuration()
         identity, self._load_manager = identity_of(told), load_manager_of(told)
         self._hands_over = is_extensible(told)
@@ -95,30 +97,30 @@ class LiveReader(Closing):
         return identity
 
     def load_manager(self) -> LoadManager | Unknown:
-        """Load manager of the broker that told its cluster's identity last."""
+        """Load manager of the broker that last reported its cluster's identity."""
         return self._load_manager
 
     @property
     def hands_over(self) -> bool:
-        """True if nobody owns a bundle while it goes from one broker to another (`ExtensibleLoadManagerImpl`)."""
+        """True if a bundle has no owner while it goes from one broker to another (`ExtensibleLoadManagerImpl`)."""
         return self._hands_over
 
     def usage(self, broker: str, manager: LoadManager) -> BrokerUsage | None:
-        """Usage of a broker, as the load manager's shedding compares it; None: it does not tell."""
+        """Usage of a broker, as the load manager's shedding compares it; None: not reported."""
         told = self.samples(broker, dict.fromkeys(SERIES))
         return usage_of(broker, [(each.series, each.labels.get("feature", ""), each.value) for each in told], manager)
 
     def require_single_brokers(self) -> None:
-        """Requires that each broker can be asked by itself, as every proof of a change needs.
+        """Requires that each broker can be reached separately, as the proof of a change needs it.
 
         Raises:
-            Refused: Behind a front door.
+            Refused: If the brokers are behind a front door.
         """
         if self._settings.front_door:
             raise Refused(f"nothing is changed, as nothing could be proved: {BEHIND_FRONT_DOOR}")
 
     def brokers(self) -> tuple[str, ...]:
-        """Brokers that the cluster lists; one that was killed a moment ago is still among them."""
+        """Brokers that the cluster lists; a broker that was just killed is still listed."""
         return self._reader.brokers()
 
     def owned_by(self, broker: str) -> tuple[str, ...]:
@@ -126,7 +128,7 @@ class LiveReader(Closing):
         return self._at(broker).owned_bundles(self.pulsar_cluster, broker)
 
     def owned_by_each(self, brokers: Collection[str]) -> dict[str, tuple[str, ...] | AdminError]:
-        """Bundles of several brokers, asked at once; of one that cannot be read, the error."""
+        """Bundles of several brokers, read in parallel; the error for a broker that cannot be read."""
         with ThreadPoolExecutor(max_workers=MAX_CONCURRENT_BROKERS) as pool:
             return dict(zip(brokers, pool.map(self._owned_or_error, brokers), strict=True))
 
@@ -145,17 +147,17 @@ class LiveReader(Closing):
         listed: Collection[str] | None = None,
         owned_by: Callable[[str], Collection[str]] | None = None,
     ) -> str | None:
-        """Owner of a bundle; None: nobody. The likely broker is asked first, and all others where it does not own it.
+        """Owner of a bundle; None: no broker. The likely owner is read first, then all other brokers.
 
         Args:
             namespace: ``tenant/namespace``.
             bundle: The range.
-            likely: The broker to ask first; empty: the one that owned it when it was asked last.
-            listed: The cluster's brokers, where the caller knows them already.
-            owned_by: Bundles of a broker, where they were read already.
+            likely: The broker to read first; empty: the owner at the last read.
+            listed: The cluster's brokers, if the caller knows them already.
+            owned_by: Returns bundles of a broker, if they were read already.
 
         Raises:
-            AdminError: If nobody says so and a broker that may own it cannot be read.
+            AdminError: If no broker reports to own it, and a broker that may own it cannot be read.
         """
         key = f"{namespace}/{bundle}"
         failure: AdminError | None = None
@@ -172,17 +174,17 @@ class LiveReader(Closing):
         return None
 
     def bundles(self, namespace: str) -> tuple[str, ...] | None:
-        """A namespace's bundles in order; None where there is no such namespace."""
+        """A namespace's bundles in order; None: there is no such namespace."""
         try:
             return tuple(str(bundle) for bundle in ranges_of(self._reader.boundaries(namespace)))
         except NotFound:
             return None
 
     def own_setting(self, change: ChangeSetting) -> Setting | None:
-        """The present value of what a change sets, at the same level; None where it is not set there.
+        """The present value of a change's setting, at the same level; None: it is not set there.
 
         Raises:
-            AdminError: If it cannot be read, or nobody owns the topic's bundle: asking would load it.
+            AdminError: If it cannot be read, or the topic's bundle has no owner: reading would load it.
         """
         if change.topic is None:
             return self._reader.own_settings(change.namespace).get(change.name)
@@ -196,7 +198,7 @@ class LiveReader(Closing):
             return topics.own_setting(change.topic, change.name)
 
     def inherited(self, change: ChangeSetting) -> Setting | None:
-        """The value of a topic's namespace, or brokers' default; None where neither says anything."""
+        """The value of a topic's namespace, or the brokers' default; None: neither is set."""
         if change.topic is not None:
             return self.settings_of(change.namespace).get(change.name)
         if self._defaults is None:
@@ -204,10 +206,10 @@ class LiveReader(Closing):
         return (self._defaults or {}).get(change.name)
 
     def subscription(self, change: DeleteSubscription) -> SubscriptionState | None:
-        """The present state of a subscription, as its topic's owner tells it; None where there is none of its name.
+        """The present state of a subscription, from its topic's owner; None: there is no subscription of this name.
 
         Raises:
-            AdminError: If the owner cannot be read, or nobody owns the topic's bundle: asking would load it.
+            AdminError: If the owner cannot be read, or the topic's bundle has no owner: reading would load it.
         """
         bundle = range_holding(ranges_of(self._reader.boundaries(change.namespace)), position_of(change.topic))
         owner = self.owner(change.namespace, str(bundle))
@@ -215,77 +217,100 @@ class LiveReader(Closing):
             raise AdminError("GET", paths.topic(change.topic), "no broker", UNOWNED)
         try:
             with OwnerReader(self._settings, owner) as topics:
-                told, cursors = topics.statistics(change.topic), topics.internals(change.topic).cursors
+                told = topics.statistics(change.topic)
+                cursors = cursors_in(topics.internals(change.topic), topics.stored(change.topic))
         except NotFound:
             return None
         found = told.subscriptions.get(change.subscription)
         if found is None:
             return None
-        cursor = cursors.get(change.subscription)
+        beside = told.subscriptions.keys() - {change.subscription}
         moved = (found.last_consumed_timestamp, found.last_acked_timestamp, found.last_mark_delete_advanced_timestamp)
         return SubscriptionState(
             consumers=len(found.consumers),
             entries=found.msg_backlog,
             topic_bytes=told.backlog_size,
             moved_milliseconds=max(each or 0 for each in moved),
-            position=cursor.mark_delete_position if cursor else "",
+            cursor=cursors.get(change.subscription),
             replicated=found.is_replicated,
-            others=len(told.subscriptions) - 1,
+            others=holding(name for name in beside if told.subscriptions[name].is_durable),
         )
 
     def topic_in(self, namespace: str, bundle: str) -> str | None:
-        """The name of a topic in an owned bundle that can be looked up; None where it holds none, or nobody owns it.
+        """The name of a topic in an owned bundle that can be looked up; None: no such topic, or no owner.
 
-        Topics of Pulsar's own (``__change_events``) come last: brokers read these by themselves. Those of the load
-        balancer are none of them: a lookup of one loads no bundle.
+        Pulsar's own topics (``__change_events``) come last, as brokers read them themselves. Topics of the load
+        balancer are never returned: a lookup of such a topic loads no bundle.
         """
         positions = self._reader.topic_positions(namespace, bundle) or ()
         named = (name for name in positions if LOAD_BALANCER_TOPICS not in name)
         names = [name for name in named if _can_be_looked_up(name, namespace, bundle)]
         return min(names, key=lambda name: (is_own_topic(name), name), default=None)
 
+    def topics_in(self, namespace: str, bundle: str) -> frozenset[str]:
+        """Full names of the topics in an owned bundle, loaded or not; empty if it has no owner.
+
+        Brokers before 2.11 do not list the topics of a bundle: only persistent topics are known there.
+        """
+        try:
+            return frozenset(self._reader.topic_positions(namespace, bundle) or ())
+        except NotFound:
+            whole = BundleRange.parse(bundle)
+            return frozenset(name for name in self.topic_names(namespace) if position_of(name) in whole)
+
     def positions(self, namespace: str, bundle: str) -> tuple[int, ...]:
-        """The hash positions of the topics in an owned bundle, rising; empty where nobody owns it."""
+        """The hash positions of the topics in an owned bundle, in ascending order; empty if it has no owner."""
         return tuple(sorted((self._reader.topic_positions(namespace, bundle) or {}).values()))
 
     def coordinators(self) -> int:
-        """Number of transaction coordinators; 0 where transactions were never set up."""
+        """Number of transaction coordinators; 0 if transactions were never set up."""
         return self._reader.partitions(TC_TOPIC)
 
     def clients(self, broker: str, namespace: str, bundle: str) -> int:
-        """Producers and consumers connected through a bundle, by its owner's statistics (up to a minute old).
+        """Producers and consumers connected through a bundle, from its owner's statistics (up to 1 min old).
 
-        Right after a split these still know the whole only: each half then counts for all of it, rather than for none.
+        Right after a split, the statistics have only the whole bundle: each half then has all of its clients. Right
+        after a move, the new owner's statistics do not have the bundle yet: the former owner's number is used.
         """
-        known = self._clients_of(broker)
-        exact = known.get(f"{namespace}/{bundle}")
-        if exact is not None:
-            return exact
+        known, name = self._clients_of(broker), f"{namespace}/{bundle}"
         wanted = BundleRange.parse(bundle)
-        names = ((name.rpartition("/"), count) for name, count in known.items())
+        names = ((each.rpartition("/"), count) for each, count in known.items())
         same = ((BundleRange.parse(parts[2]), count) for parts, count in names if parts[0] == namespace)
-        return sum(count for other, count in same if other.overlaps(wanted))
+        counts = [known[name]] if name in known else [count for other, count in same if other.overlaps(wanted)]
+        if counts:
+            self._last_clients[name] = sum(counts)
+        return self._last_clients.get(name, 0)
+
+    def called(self) -> None:
+        """Drops kept statistics after a call: they are from before it."""
+        self._statistics.clear()
+        self._clients.clear()
 
     def topic_names(self, namespace: str) -> tuple[str, ...]:
         """Full names of a namespace's persistent topics, loaded or not."""
         return self._reader.topics(namespace)
 
     def stored_topic(self, topic: str) -> StoredTopic:
-        """Ledgers and cursors of a topic as the metadata store has them; nothing is loaded for it."""
+        """Ledgers and cursors of a topic, from the metadata store; the read loads no topic."""
         return self._reader.stored_topic(topic)
 
     def topics(self, broker: str, namespace: str, bundle: str) -> dict[str, TopicStatistics]:
-        """The loaded topics of a bundle by full name, by its owner's statistics (up to a minute old)."""
+        """The loaded topics of a bundle by full name, from its owner's statistics (up to 1 min old)."""
         return topics_in(self.statistics(broker), namespace, BundleRange.parse(bundle), broker)
 
     def statistics(self, broker: str) -> Body:
-        """A broker's statistics of its topics, as it sent them within the last minute."""
+        """A broker's statistics of its topics, received within the last minute and after the last call."""
         read_at, document = self._statistics.get(broker, (float("-inf"), b""))
         if time.monotonic() - read_at > STATISTICS_SECONDS:
             document = self._at(broker).topic_statistics()
             self._statistics = {broker: (time.monotonic(), document)}  # of one broker only: it may be 100 MB
             self._clients.pop(broker, None)
         return document
+
+    def statistics_seconds(self, broker: str) -> int:
+        """Time within which a broker renews its statistics of all topics (`statsUpdateFrequencyInSecs`)."""
+        told = self.configuration(broker).get("statsUpdateFrequencyInSecs", "")
+        return int(told) if told.isdecimal() else STATISTICS_SECONDS
 
     def _clients_of(self, broker: str) -> Mapping[str, int]:
         read_at, known = self._clients.get(broker, (float("-inf"), {}))
@@ -295,7 +320,7 @@ class LiveReader(Closing):
         return known
 
     def settings_of(self, namespace: str) -> dict[SettingName, Setting]:
-        """Settings in force in a namespace: its own, else the brokers' defaults."""
+        """Settings in force in a namespace: its own values, or else the brokers' defaults."""
         return {**defaults_in(self._reader.runtime_configuration()), **self._reader.own_settings(namespace)}
 
     def configuration(self, broker: str) -> dict[str, str]:
@@ -305,22 +330,48 @@ class LiveReader(Closing):
         return self._configurations[broker]
 
     def clock_milliseconds(self, broker: str) -> int | None:
-        """Milliseconds that a broker's clock is ahead of this machine's, to a second; None: not known."""
+        """Milliseconds that a broker's clock is ahead of this machine's, accurate to 1 s; None: not known."""
         return self._at(broker).clock_skew_milliseconds()
 
     def versions_and_clocks(self, brokers: Collection[str]) -> dict[str, tuple[str, int | None]]:
-        """Pulsar versions of brokers, each with `clock_milliseconds`; all are asked at once, each by one call."""
+        """Pulsar versions of brokers, each with `clock_milliseconds`; read in parallel, with one call per broker."""
         with ThreadPoolExecutor(max_workers=MAX_CONCURRENT_BROKERS) as pool:
             told = pool.map(lambda broker: self._at(broker).version_and_clock(), brokers)
             return dict(zip(brokers, told, strict=True))
 
     def samples(self, broker: str, resting: Mapping[str, float | None]) -> list[Sample]:
-        """Samples of a broker's metrics: of each series the first, and all that do not rest."""
+        """Samples of a broker's metrics: the first of each series, and all that are not at their resting value."""
         with closing(self._at(broker).metrics()) as pieces:
             return list(Exposition(pieces, MAX_METRICS_BYTES).samples(resting))
 
+    def loaded_now(self, broker: str, namespace: str) -> tuple[frozenset[str], int]:
+        """Topics of a namespace that a broker has loaded now: their names and their number, from its metrics.
+
+        Metrics are current, while statistics of all topics are up to 1 min old. There are no names if the broker's
+        metrics have no single topics.
+
+        Raises:
+            AdminError: If its metrics cannot be read, or do not contain the number of loaded topics.
+        """
+        names: set[str] = set()
+        count, told = 0, False
+        with closing(self._at(broker).metrics()) as pieces:
+            exposition = Exposition(pieces, MAX_METRICS_BYTES)
+            for sample in exposition.samples({PRODUCERS: None, LOADED_TOPICS: None}):
+                told |= sample.series == LOADED_TOPICS
+                if sample.labels.get("namespace") != namespace:
+                    continue
+                if sample.series == LOADED_TOPICS:
+                    count += int(sample.value)
+                elif sample.topic is not None:
+                    names.add(sample.topic)
+        if not told or exposition.cut:
+            words = f"it does not say how many topics are loaded ({LOADED_TOPICS})"
+            raise BrokenAnswer("GET", "/metrics", broker, words)
+        return frozenset(names), count
+
     def bookie_samples(self, url: str, series: str) -> list[Sample]:
-        """All samples of one series of a bookie's metrics, which are asked for without any token."""
+        """All samples of one series of a bookie's metrics, read without a token."""
         parts = urlsplit(url)
         with endpoint(self._settings, f"{parts.scheme}://{parts.netloc}") as transport:
             pieces = closing(transport.pieces(parts.path or "/metrics"))
@@ -332,7 +383,7 @@ class LiveReader(Closing):
         return isolation_policies(self._reader.isolation_policies(self.pulsar_cluster))
 
     def anti_affinity_group(self, namespace: str) -> str | None:
-        """The anti-affinity group that a namespace is in; None: it is in none."""
+        """The anti-affinity group of a namespace; None: it has no group."""
         return self._reader.anti_affinity_group(namespace)
 
     def other_clusters(self, namespace: str) -> tuple[str, ...]:
@@ -340,32 +391,35 @@ class LiveReader(Closing):
         return tuple(sorted(self._reader.clusters_of(namespace) - {self.pulsar_cluster}))
 
     def details(self, broker: str, topic: str) -> TopicDetail:
-        """A topic's own statistics, read from a broker that owns it: asking another one would load it."""
+        """A topic's own statistics, read from a broker that owns it: a read from another broker would load it there."""
         with OwnerReader(self._settings, broker) as owner:
             return owner.statistics(topic)
 
-    def details_of(self, broker: str, topics: Iterable[str]) -> dict[str, TopicDetail]:
-        """The same of several topics; one that was deleted in the meantime is left out."""
-        return self._of_each(broker, topics, OwnerReader.statistics)
+    def details_of(self, broker: str, topics: Iterable[str], *, ages: bool = False) -> dict[str, TopicDetail]:
+        """Statistics of several topics, as `details`; a topic that was deleted in the meantime is left out.
 
-    def oldest_published(self, broker: str, topics: Iterable[str]) -> dict[str, int | None]:
-        """Publish time of the oldest message in each topic's backlog, in milliseconds since the epoch; None: not known.
-
-        0: the backlog is empty. Read from a broker that owns the topics, as another one would load them; a topic that
-        was deleted in the meantime is left out.
+        Args:
+            broker: Their owner.
+            topics: Their full names.
+            ages: True to also read the ages of subscriptions' backlogs.
         """
-        return self._of_each(broker, topics, OwnerReader.oldest_published_milliseconds)
-
-    def _of_each(self, broker: str, topics: Iterable[str], read: Callable[[OwnerReader, str], T]) -> dict[str, T]:
-        found: dict[str, T] = {}
+        found: dict[str, TopicDetail] = {}
         with OwnerReader(self._settings, broker) as owner:
             for topic in topics:
                 with suppress(NotFound):
-                    found[topic] = read(owner, topic)
+                    found[topic] = owner.statistics(topic, ages=ages)
         return found
 
+    def internals(self, broker: str, topic: str) -> InternalDetail:
+        """Ledgers and cursors of a topic, read from its owner; empty if the topic was deleted in the meantime."""
+        with OwnerReader(self._settings, broker) as owner:
+            try:
+                return owner.internals(topic)
+            except NotFound:
+                return InternalDetail(ledgers=[], current_ledger_entries=0, current_ledger_size=0, cursors={})
+
     def coordinator_states(self, broker: str, numbers: Collection[int]) -> dict[int, str]:
-        """States of transaction coordinators that somebody uses, read from a broker that owns them."""
+        """States of transaction coordinators that are in use, read from their owner."""
         with OwnerReader(self._settings, broker) as owner:
             states = {number: owner.coordinator_state(number) for number in numbers}
         return {number: state for number, state in states.items() if state is not None}
@@ -377,6 +431,6 @@ class LiveReader(Closing):
 
 
 def _can_be_looked_up(topic: str, namespace: str, bundle: str) -> bool:
-    """True if a lookup of the topic can be sent, and loads this bundle: names are chosen by tenants."""
+    """True if a lookup of the topic can be sent, and loads this bundle; to be checked, as tenants choose the names."""
     inside = topic.partition("://")[2].startswith(f"{namespace}/")
     return inside and paths.can_hold(topic) and position_of(topic) in BundleRange.parse(bundle)

@@ -1,52 +1,42 @@
-"""Topics of the live cluster, by brokers' statistics and metrics: risks of a move, and backlogs under a quota."""
+"""Topics of the live cluster, from brokers' statistics and metrics: risks of a move, and connected clients."""
 
 from __future__ import annotations
 
-import time
 from math import isnan
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.admin.statistics import backlogged, topics_of
-from pulsar_steward.admin.statistics import largest_backlog as largest_of
+from pulsar_steward.admin.statistics import each_topic, loaded_topics
 from pulsar_steward.errors import AdminError
-from pulsar_steward.facts.backlogs import Backlog, TopicAge, ages_of
-from pulsar_steward.facts.risks import (
-    PERSISTED_HOLES,
-    TRACKER,
-    MoveRisks,
-    SubscriptionFigures,
-    TopicFigures,
-    move_risks_of,
-    surroundings_of,
-)
+from pulsar_steward.facts.redelivery import COUNTED_TYPES, SubscriptionFigures
+from pulsar_steward.facts.risks import NON_PERSISTENT, MoveRisks, TopicFigures, move_risks_of, surroundings_of
+from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.series import AGE, AGE_LIMIT, DELAYED_INDEX, DELAYED_SERIES, SIZE_LIMIT
-from pulsar_steward.model.topics import partitioned_topic
+from pulsar_steward.model.topics import is_system_topic, partitioned_topic
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pulsar_steward.admin.metrics import Sample
-    from pulsar_steward.admin.owner import TopicDetail
-    from pulsar_steward.admin.statistics import TopicStatistics
+    from pulsar_steward.admin.statistics import SubscriptionStatistics, TopicStatistics
     from pulsar_steward.apply.live_reader import LiveReader
-    from pulsar_steward.facts.backlogs import BacklogAges
     from pulsar_steward.facts.risks import Surroundings
-    from pulsar_steward.model.step import BundleChange, ChangeSetting, DeleteSubscription
-    from pulsar_steward.policy.guards import GuardsPolicy
+    from pulsar_steward.model.step import BundleChange, DeleteSubscription
+    from pulsar_steward.policy.schema import Policy
 
 RESTING = {SIZE_LIMIT: -1.0, AGE_LIMIT: -1.0, AGE: -1.0, DELAYED_INDEX: 0.0}
 
 MAX_TOPICS_ASKED = 100
-"""Topics with the largest backlogs that are asked one by one where a broker's metrics have no topics."""
+"""Number of topics, those with the largest backlogs, that are read one by one if a broker's metrics have no topics."""
 
 
 def owning(namespace: str, owned: Mapping[str, tuple[str, ...] | AdminError]) -> dict[str, frozenset[str]]:
     """The brokers that own a bundle of a namespace, with these bundles.
 
     Raises:
-        AdminError: If one of them could not be read.
+        AdminError: If a broker could not be read.
     """
     found: dict[str, frozenset[str]] = {}
     for broker, names in owned.items():
@@ -57,7 +47,7 @@ def owning(namespace: str, owned: Mapping[str, tuple[str, ...] | AdminError]) ->
 
 
 def move_risks(
-    reader: LiveReader, owner: str, change: BundleChange, policy: GuardsPolicy, require_owned: Callable[[], None]
+    reader: LiveReader, owner: str, change: BundleChange, policy: Policy, require_owned: Callable[[], None]
 ) -> MoveRisks:
     """Risks of moving or splitting a bundle.
 
@@ -65,111 +55,92 @@ def move_risks(
         reader: Reads the cluster.
         owner: The bundle's owner.
         change: The change.
-        policy: The margin below a quota.
-        require_owned: Checks, before topics are asked one by one, that the owner owns them at this instant.
+        policy: The margin below a quota, the size of batches, and the time limit for clients to reconnect.
+        require_owned: Checks, before topics are read one by one, that the owner still owns them.
 
     Raises:
         AdminError: If the owner cannot be read.
     """
     topics = reader.topics(owner, change.namespace, change.bundle)
-    topics = {name: topic for name, topic in topics.items() if topic.subscriptions}
-    risky = {name for name, topic in topics.items() if topic.backlog_size or _delayed_or_holes(topic)}
-    if not risky:
+    if not topics:
         return MoveRisks()
-    samples = reader.samples(owner, RESTING)
-    if any(sample.series == SIZE_LIMIT for sample in samples):
+    users = {name: each for name, each in topics.items() if not is_system_topic(name)}
+    silent = [name for name, each in users.items() if not name.startswith(NON_PERSISTENT) and each.keeps_unknown]
+    if silent:
+        return MoveRisks(unknown=(keeping_unknown(silent, owner),))
+    risky = {name for name, topic in topics.items() if topic.backlog_size or _delayed_or_holes(topic)}
+    samples = reader.samples(owner, RESTING) if risky else ()
+    unknown: tuple[str, ...] = ()
+    if not risky or any(sample.series == SIZE_LIMIT for sample in samples):
         more = _figures_in_metrics(samples, risky)
     else:
         require_owned()
-        largest = sorted(risky, key=lambda name: (-topics[name].backlog_size, name))[:MAX_TOPICS_ASKED]
-        more = {name: _figures_of_topic(reader, owner, name) for name in largest}
-    figures = [_figures(name, topics[name], more.get(name, {})) for name in sorted(risky)]
-    return move_risks_of(figures, _surroundings(reader, owner, change.namespace), policy)
+        largest = sorted(risky, key=lambda name: (-(topics[name].backlog_size or 0), name))
+        more = {name: _figures_of_topic(reader, owner, name) for name in largest[:MAX_TOPICS_ASKED]}
+        if rest := largest[MAX_TOPICS_ASKED:]:
+            unknown = (f"which quotas {len(rest):,} of its topics have of their own, as {owner} tells none in metrics",)
+    figures = [_figures(name, topic, more.get(name, {})) for name, topic in sorted(topics.items())]
+    risks = move_risks_of(figures, _surroundings(reader, owner, change.namespace), policy)
+    return msgspec.structs.replace(risks, unknown=unknown)
 
 
-def largest_backlog(reader: LiveReader, change: ChangeSetting, owners: Iterable[str]) -> int:
-    """Bytes of the largest backlog that a quota is for: of all topics of the namespace, or the one that it is set on.
+def too_new(reader: LiveReader, owner: str, change: BundleChange) -> str:
+    """Words on loaded topics of a bundle that are not in its owner's statistics yet; empty: all are there.
 
-    Raises:
-        AdminError: If an owner cannot be read.
-    """
-    largest = (largest_of(reader.statistics(each), change.namespace, each, topic=change.topic) for each in owners)
-    return max(largest, default=0)
-
-
-def backlogs(reader: LiveReader, change: ChangeSetting, owners: Iterable[str]) -> list[Backlog]:
-    """The backlogs of all topics that a quota is for.
+    Brokers renew these statistics once a minute. Right after a move, the new owner's have no topic of the bundle.
 
     Raises:
-        AdminError: If an owner cannot be read.
+        AdminError: If the owner cannot be read.
     """
-    return [
-        _backlog(name, topic)
-        for owner in owners
-        for name, topic in backlogged(reader.statistics(owner), change.namespace, owner, topic=change.topic).items()
-    ]
-
-
-def new_backlogs(reader: LiveReader, new: Mapping[str, str]) -> list[Backlog]:
-    """The backlogs of topics that are in no statistics yet, asked one by one.
-
-    Args:
-        reader: Reads the cluster.
-        new: Full names, with their owners.
-
-    Raises:
-        AdminError: If an owner cannot be read.
-    """
-    return [
-        _backlog(name, each)
-        for owner in sorted(set(new.values()))
-        for name, each in reader.details_of(owner, sorted(name for name in new if new[name] == owner)).items()
-    ]
-
-
-def backlog_ages(
-    reader: LiveReader,
-    change: ChangeSetting,
-    owners: Iterable[str],
-    budget: int,
-    unloaded: Iterable[TopicAge],
-    new: Mapping[str, str],
-) -> BacklogAges:
-    """The ages of the backlogs of all topics that an age quota is for, by their owners' clocks.
-
-    Args:
-        reader: Reads the cluster.
-        change: The age quota.
-        owners: Brokers that own a bundle of the namespace at this instant.
-        budget: How many topics may be asked.
-        unloaded: Ages of backlogs of topics that are not loaded, at least.
-        new: Topics that are in no statistics yet, with their owners.
-
-    Raises:
-        AdminError: If an owner cannot be read, or a topic went elsewhere meanwhile.
-    """
-    ages: dict[str, TopicAge] = {each.topic: each for each in unloaded}
-    waiting, unanswered, stored = len(ages), 0, len(ages)
-    for owner in owners:
-        shown = backlogged(reader.statistics(owner), change.namespace, owner, topic=change.topic)
-        topics = sorted({*shown, *(name for name in new if new[name] == owner)})
-        waiting += len(topics)
-        asked = topics[: max(budget - (len(ages) - stored) - unanswered, 0)]
-        published = reader.oldest_published(owner, asked) if asked else {}
-        found = _aged(published, reader.clock_milliseconds(owner) if published else None)
-        unanswered += len(published) - len(found)
-        waiting -= len(asked) - len(published)
-        ages |= found
-    why = (
-        f"{unanswered:,} were asked, and their brokers do not tell"
-        if unanswered
-        else f"no more than {budget:,} are asked (policy key backlog_quota_remedy.most_topics_asked)"
+    if change.namespace == TC_NAMESPACE or not _missing(reader, owner, change):
+        return ""
+    now = reader.loaded_now(owner, change.namespace)
+    if not _new(reader, owner, change, now):
+        return ""
+    reader.called()  # the kept statistics may be too old
+    if not (new := _new(reader, owner, change, now)):
+        return ""
+    have, they_are = ("has", "it is") if len(new) == 1 else ("have", "they are")
+    return (
+        f"which clients and messages {counted(len(new), 'topic')} {have}, such as {new[0]}, as {they_are} not in the"
+        f" statistics of {owner} yet, which are up to a minute old: try again in a minute"
     )
-    return ages_of(ages.values(), waiting=waiting, unknown=waiting - len(ages), why_unknown=why)
+
+
+def _new(reader: LiveReader, owner: str, change: BundleChange, now: tuple[frozenset[str], int]) -> list[str]:
+    """Loaded topics of a bundle that are not in its owner's statistics; without names, as many as there may be.
+
+    Args:
+        reader: Reads the cluster.
+        owner: The bundle's owner.
+        change: The change.
+        now: Result of `LiveReader.loaded_now` for the namespace.
+    """
+    names, loaded = now
+    missing = _missing(reader, owner, change)
+    if names:
+        return sorted(names & missing)
+    shown = loaded_topics(reader.statistics(owner), change.namespace, owner)
+    return sorted(missing)[: max(loaded - len(shown), 0)]
+
+
+def _missing(reader: LiveReader, owner: str, change: BundleChange) -> frozenset[str]:
+    """Topics of a bundle, loaded or not, that are not in its owner's statistics; without Pulsar's own topics."""
+    there = reader.topics_in(change.namespace, change.bundle)
+    shown = reader.topics(owner, change.namespace, change.bundle)
+    return frozenset(name for name in there if name not in shown and not is_system_topic(name))
+
+
+def keeping_unknown(topics: Sequence[str], owner: str) -> str:
+    """Words on topics without known sizes or backlogs in their owner's statistics."""
+    return (
+        f"what {counted(len(topics), 'topic')} {'keeps' if len(topics) == 1 else 'keep'} is not known, such as"
+        f" {min(topics)}: the statistics of {owner} leave sizes or backlogs out, or tell them below 0"
+    )
 
 
 def delayed_messages(reader: LiveReader, namespace: str, owners: Iterable[str]) -> int | None:
-    """Number of delayed messages of a namespace; None where an owner's metrics have no topics.
+    """Number of delayed messages of a namespace; None: an owner's metrics have no topics.
 
     Raises:
         AdminError: If an owner cannot be read.
@@ -184,7 +155,7 @@ def delayed_messages(reader: LiveReader, namespace: str, owners: Iterable[str]) 
 
 
 def consumers_beside(reader: LiveReader, change: DeleteSubscription, owners: Iterable[str]) -> int:
-    """Consumers of the subscription of the same name on the other partitions of a topic; 0 of one without partitions.
+    """Consumers of the subscription with the same name on a topic's other partitions; 0 without partitions.
 
     Raises:
         AdminError: If an owner cannot be read.
@@ -192,30 +163,13 @@ def consumers_beside(reader: LiveReader, change: DeleteSubscription, owners: Ite
     whole = partitioned_topic(change.topic)
     if whole == change.topic:
         return 0
-    found = (topics_of(reader.statistics(each), change.namespace, each, topic=whole).items() for each in owners)
+    found = (each_topic(reader.statistics(each), change.namespace, each, whole) for each in owners)
     return sum(
         len(topic.subscriptions[change.subscription].consumers)
         for topics in found
         for name, topic in topics
         if name != change.topic and change.subscription in topic.subscriptions
     )
-
-
-def _backlog(name: str, topic: TopicStatistics | TopicDetail) -> Backlog:
-    messages = tuple(each.msg_backlog for each in topic.subscriptions.values())
-    return Backlog(topic=name, bytes=topic.backlog_size, messages=messages)
-
-
-def _aged(published: dict[str, int | None], ahead_milliseconds: int | None) -> dict[str, TopicAge]:
-    """Ages by topic, by the broker's own clock; topics without a known publish time are left out."""
-    if ahead_milliseconds is None:
-        return {}
-    now = int(time.time() * 1000) + ahead_milliseconds
-    return {
-        topic: TopicAge(max(now - at, 0) // 1000 if at else 0, topic)
-        for topic, at in published.items()
-        if at is not None
-    }
 
 
 def _delayed_or_holes(topic: TopicStatistics) -> bool:
@@ -225,7 +179,7 @@ def _delayed_or_holes(topic: TopicStatistics) -> bool:
 
 
 def _figures_in_metrics(samples: Iterable[Sample], wanted: set[str]) -> dict[str, dict[str, int]]:
-    """Figures by topic, from its series; a series at its resting value is left out: the broker sets no limit."""
+    """Figures by topic, from its series; a series at its resting value is left out, as the broker sets no limit."""
     fields = {
         SIZE_LIMIT: "limit_bytes",
         AGE_LIMIT: "limit_seconds",
@@ -253,23 +207,27 @@ def _figures_of_topic(reader: LiveReader, owner: str, topic: str) -> dict[str, i
 
 
 def _figures(name: str, topic: TopicStatistics, more: Mapping[str, int]) -> TopicFigures:
-    subscriptions = tuple(
-        SubscriptionFigures(
-            subscription=each,
-            backlog_entries=subscription.msg_backlog,
-            holes=subscription.total_non_contiguous_deleted_messages_range,
-            entries_since_first_gap=subscription.number_of_entries_since_first_not_acked_message,
-        )
-        for each, subscription in topic.subscriptions.items()
-        if subscription.total_non_contiguous_deleted_messages_range
-    )
     usual = TopicFigures(
-        topic=name, producers=topic.producer_count, backlog_bytes=topic.backlog_size, subscriptions=subscriptions
+        topic=name,
+        producers=topic.producer_count,
+        backlog_bytes=topic.backlog_size or 0,
+        rate_in=topic.msg_rate_in,
+        subscriptions=tuple(_acknowledgements(each, figures) for each, figures in topic.subscriptions.items()),
     )
     return msgspec.structs.replace(usual, **more)
 
 
+def _acknowledgements(name: str, shown: SubscriptionStatistics) -> SubscriptionFigures:
+    return SubscriptionFigures(
+        subscription=name,
+        backlog_entries=shown.msg_backlog,
+        holes=shown.total_non_contiguous_deleted_messages_range or 0,
+        entries_since_first_gap=shown.number_of_entries_since_first_not_acked_message or 0,
+        consumers=len(shown.consumers),
+        held_messages=shown.unacked_messages if shown.type in COUNTED_TYPES else None,
+        messages_per_entry=max((each.avg_messages_per_entry for each in shown.consumers), default=0),
+    )
+
+
 def _surroundings(reader: LiveReader, owner: str, namespace: str) -> Surroundings:
-    running = reader.configuration(owner)
-    settings = reader.settings_of(namespace)
-    return surroundings_of(settings, running.get(PERSISTED_HOLES, ""), running.get(TRACKER, ""))
+    return surroundings_of(reader.settings_of(namespace), reader.configuration(owner))

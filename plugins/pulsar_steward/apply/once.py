@@ -1,4 +1,4 @@
-"""Decorator of questions about the live cluster that are answered once per look, however many guards ask."""
+"""Decorator for facts of the live cluster that are read once per look, even if several guards need them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ if TYPE_CHECKING:
 
 
 class KeepsAnswers(Protocol):
-    """An object that keeps answers.
+    """An object that keeps its methods' results.
 
     Attributes:
-        known: Answers by question and arguments.
+        known: Results by method name and arguments.
     """
 
     known: dict[Any, Any]
@@ -24,7 +24,7 @@ Answer = TypeVar("Answer")
 
 
 def once(read: Callable[Concatenate[Facts, Params], Answer]) -> Callable[Concatenate[Facts, Params], Answer]:
-    """The same question, which is read the first time only."""
+    """The method, whose result is read once and then kept."""
 
     def answered(facts: Facts, /, *args: Params.args, **kwargs: Params.kwargs) -> Answer:
         question = (read.__name__, args, *kwargs.items())

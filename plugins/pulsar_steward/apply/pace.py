@@ -1,6 +1,6 @@
 """Pace of changes: bundle moves and reconnecting clients per minute, counted in the ledger.
 
-The ledger counts, not this process, so that the pace holds across batches, runs and crashes.
+The count is in the ledger, not in this process, so the pace holds across batches, runs and crashes.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pulsar_steward.ledger.read import LedgerReader
+    from pulsar_steward.model.cluster import NamedCluster
     from pulsar_steward.policy.schema import ApplyPolicy
 
 log = logging.getLogger(__name__)
@@ -29,8 +30,8 @@ def pause_before(made: Sequence[tuple[datetime, int]], clients: int, policy: App
         policy: The limits per minute.
         now: Current time.
 
-    A single change above the limit of clients waits for an empty minute, and may go then: whether it may go at all is
-    the business of a guard.
+    A single change above the limit of clients waits for an empty minute and then goes on: a guard decides whether it
+    may go at all.
     """
     recent = [(at, touched) for at, touched in made if at > now - WINDOW]
     for gone in range(len(recent) + 1):
@@ -44,7 +45,7 @@ def pause_before(made: Sequence[tuple[datetime, int]], clients: int, policy: App
 
 def keep_pace(
     ledger: LedgerReader,
-    cluster: str,
+    cluster: NamedCluster,
     clients: int,
     policy: ApplyPolicy,
     clock: Callable[[], datetime],
@@ -54,15 +55,16 @@ def keep_pace(
 
     Args:
         ledger: The ledger with the changes so far.
-        cluster: The cluster.
+        cluster: The cluster; changes under all of its names count.
         clients: Clients that the next change touches.
         policy: The limits per minute.
         clock: Current time, UTC.
-        rest: Waits so many seconds; raises where somebody said stop.
+        rest: Waits for a number of seconds; raises `Halted` if somebody said stop.
     """
+    past = ledger.past(cluster)
     while True:
         now = clock()
-        seconds = pause_before(ledger.changes_since(cluster, now - WINDOW), clients, policy, now)
+        seconds = pause_before(past.changes_since(now - WINDOW), clients, policy, now)
         if seconds <= 0:
             return
         log.info("keeping pace: next change in %.0f s", seconds)
@@ -70,7 +72,7 @@ def keep_pace(
 
 
 def slowed(policy: ApplyPolicy, times: int) -> ApplyPolicy:
-    """The limits divided by so many; one change a minute is always left."""
+    """The limits divided by `times`; at least one change per minute is left."""
     return policy.model_copy(
         update={
             "bundle_moves_per_minute": max(policy.bundle_moves_per_minute // times, 1),

@@ -1,4 +1,4 @@
-"""One call and its proof: send it once, then look until the cluster shows the change or the time is up."""
+"""One call and its proof: sends it once, then reads the cluster until it shows the change or the time is up."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 1.0
 _SAY_EVERY_SECONDS = 5.0
 _STEADY_SECONDS = 5.0
-"""Time after which an accepted change that is seen as taken back, each time that it is looked at, is one.
+"""Time after which an accepted change counts as taken back, if every read in between shows it so.
 
-Both load managers answer a move once the bundle is unloaded; what a broker shows may be older by a moment, not by this.
+Both load managers respond to a move once the bundle is unloaded. A broker's view may lag a moment, but not 5 s.
 """
 
 
@@ -58,23 +58,23 @@ def perform(context: ApplyContext, kind: ChangeKind[Any, Any], before: Before, c
         context: The cluster and the policy.
         kind: The change.
         before: The recorded values before it.
-        clearance: Asked right before the call leaves.
+        clearance: Checked right before the call leaves.
 
     Raises:
-        LedgerError: If the ledger cannot be used; the next try reads what became of it.
+        LedgerError: If the ledger cannot be used; the next try reads the result from the cluster.
     """
     try:
         return _performed(context, kind, before, clearance)
     except LedgerError:
         raise
     except Exception as error:
-        # Whatever outside values did here: a call may have been made, so there has to be an outcome.
+        # Any error here: a call may have been made, so there has to be an outcome.
         log.exception("unexpected, with a call under way")
         return Result(outcome=Outcome.UNKNOWN, reason=unexpected(error))
 
 
 def unexpected(error: Exception) -> str:
-    """Reason to record for an error that nobody thought of, in place of a call's result."""
+    """Reason to record for an unexpected error, in place of a call's result."""
     return f"a call may have been made, and then: {type(error).__name__}: {error}; look at it yourself"
 
 
@@ -99,10 +99,10 @@ def _performed(context: ApplyContext, kind: ChangeKind[Any, Any], before: Before
 
 @dataclass
 class _WentAnotherWay:
-    """Tells of the observations of a change whether it is plain that Pulsar went another way.
+    """True for an observation that proves that Pulsar moved a bundle elsewhere or back.
 
     Attributes:
-        accepted: Whether the broker accepted the call. If not, it may still take effect, and nothing is taken back.
+        accepted: True if the broker accepted the call. If not, it may still take effect; its former state is no proof.
     """
 
     accepted: bool
@@ -121,7 +121,7 @@ class _WentAnotherWay:
 
 
 def result_of(observation: Observation | AdminError, doubt: AdminError | None) -> Result:
-    """Result of a call, by the last observation of its change and what was doubtful about the call."""
+    """Result of a call, from the last observation of its change, and the error that left the call in doubt."""
     said = f" (the call: {doubt})" if doubt else ""
     if isinstance(observation, AdminError):
         reason = f"the cluster could not be read to see what happened: {observation}{said}"
@@ -148,17 +148,17 @@ def wait_for(
     enough: Callable[[Observation], bool] = lambda _: False,
     seconds: float | None = None,
 ) -> Observation | AdminError:
-    """Observes a change until it is there, `enough` says so, or the time is up; returns the last observation.
+    """Observes a change until it is there, `enough` is true, or the time is up; returns the last observation.
 
-    A halt does not end it: a call is under way, and its outcome is written down whoever says stop. A bundle that nobody
-    loads would be worse than one that was moved, and an outcome that nobody waited for is `unknown`.
+    A halt does not end it: a call is under way, and its outcome has to be recorded. Without the wait the outcome would
+    be `unknown`, and the bundle might stay unloaded, which is worse than a moved one.
 
     Args:
         context: The cluster and the policy.
         kind: The change.
         before: The recorded values before the change.
-        enough: Tells of an observation that it will not change any more.
-        seconds: The time; None: the policy's `apply.proof_timeout_seconds`.
+        enough: True for an observation that will not change any more.
+        seconds: The time limit; None: the policy's `apply.proof_timeout_seconds`.
     """
     patience = context.policy.apply.proof_timeout_seconds if seconds is None else seconds
     said = 0.0

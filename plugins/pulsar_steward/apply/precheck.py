@@ -1,4 +1,4 @@
-"""Last check before a change, the same for a dry run and a real one: guards, then the values that it will replace."""
+"""Last check before a change, for dry and real runs alike: the guards, then the values that it will replace."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def look_before(reader: LiveReader, step: Step, facts: ClusterFacts, policy: Policy) -> Before | Result:
-    """The live values that a step replaces, or its result where it must not be done.
+    """The live values that a step replaces, or its result if it must not be done.
 
     Args:
         reader: Reads the cluster.
@@ -29,7 +29,7 @@ def look_before(reader: LiveReader, step: Step, facts: ClusterFacts, policy: Pol
         policy: Thresholds and limits.
 
     Raises:
-        LedgerError: If what the ledger has to tell cannot be read.
+        LedgerError: If the ledger cannot be read.
     """
     try:
         objection = objection_to(step, facts, policy)
@@ -50,10 +50,10 @@ def look_before(reader: LiveReader, step: Step, facts: ClusterFacts, policy: Pol
 
 
 def _require_callable(kind: ChangeKind[Any, Any], before: Before) -> None:
-    """Checks that names from outside make paths, while nothing was called yet.
+    """Checks that names from outside make valid paths, before any call is made.
 
     Raises:
-        InvalidName: If one does not.
+        InvalidName: If a name does not.
     """
     kind.call()
     kind.completion(before)

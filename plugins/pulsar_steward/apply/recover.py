@@ -1,4 +1,4 @@
-"""Recovery after a crash: the result of calls without an outcome is read from the cluster, never guessed."""
+"""Recovery after a crash: results of calls without an outcome are read from the cluster, never guessed."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _MARGIN = timedelta(seconds=1)
 
 
 def what_became_of(context: ApplyContext, intent: Intent) -> Result | None:
-    """Result of a call that was cut short; None: it had no effect and can have none any more, so try again.
+    """Result of a call that was cut short; None: it had no effect and cannot have one any more, so it may be repeated.
 
-    A change that has begun is completed (a bundle between two brokers is loaded); nothing is begun anew.
+    A change that has begun is completed (a bundle without an owner is loaded); no new change is begun.
     """
     log.warning("%s: a call may have been made at %s: looking", intent.step_id, intent.at)
-    # Until then it may leave, be it from a process that was held up, and a broker may still be at it.
+    # Until then a process that was held up may still send it, and a broker may still be working on it.
     over = can_leave_until(intent.at, context)
 
     def can_no_longer_happen(observation: Observation) -> bool:
@@ -49,17 +49,22 @@ def what_became_of(context: ApplyContext, intent: Intent) -> Result | None:
         return Result(outcome=Outcome.UNKNOWN, reason=f"interrupted, and the cluster could not be read: {observation}")
     if not observation.there and can_no_longer_happen(observation):
         return None
-    outcome = Outcome.FAILED
-    if observation.there or observation.untouched:
-        outcome = Outcome.DONE if observation.there else Outcome.UNKNOWN
-    return Result(outcome=outcome, reason=f"interrupted; {observation.words}", values=observation.values)
+    return _interrupted(observation, "no further call, as it is not known whether this one had an effect")
+
+
+def _interrupted(observation: Observation, why_no_further_call: str) -> Result:
+    """Result of a call that was cut short, from the state of the cluster; no further call follows."""
+    said = f"interrupted; {observation.words}"
+    if not observation.there:
+        return Result(outcome=Outcome.UNKNOWN, reason=f"{said}; {why_no_further_call}", values=observation.values)
+    return Result(outcome=Outcome.DONE, reason=said, values=observation.values)
 
 
 def record_refusal(context: ApplyContext, plan_id: str, batch_id: str, reason: str) -> None:
-    """Records the refusal of every step of an approval that does not open the gate; a rejection is recorded as it is.
+    """Records a refusal for every step of an approval that does not open the gate.
 
-    A step that a crash interrupted is not merely refused: what the cluster shows of it now is said, without a call,
-    whatever the last answer is.
+    A step that a crash interrupted gets its result from the present state of the cluster instead, without a call,
+    whatever the last answer is. A rejection needs no further record.
     """
     answers = {a.answer_id: a for a in context.ledger.answers(plan_id, batch_id) if a.run == context.run}
     outcomes = [outcome for outcome in context.ledger.outcomes(plan_id, batch_id) if outcome.run == context.run]
@@ -79,9 +84,4 @@ def _seen(context: ApplyContext, intent: Intent, reason: str) -> Result:
     except AdminError as error:
         words = f"interrupted, and the cluster could not be read: {error}; no further call: {reason}"
         return Result(outcome=Outcome.UNKNOWN, reason=words)
-    outcome = Outcome.DONE if observation.there else Outcome.UNKNOWN
-    return Result(
-        outcome=outcome,
-        reason=f"interrupted; {observation.words}; no further call: {reason}",
-        values=observation.values,
-    )
+    return _interrupted(observation, f"no further call: {reason}")

@@ -1,7 +1,9 @@
-"""A dry run: the guards on the live cluster and the exact calls, with nothing sent that changes anything."""
+"""A dry run: checks the guards on the live cluster and shows the exact calls, but sends none of them."""
 
 from __future__ import annotations
 
+from contextlib import suppress
+from time import sleep
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -9,8 +11,10 @@ import msgspec
 from pulsar_steward.apply.context import Result
 from pulsar_steward.apply.live_facts import LiveFacts
 from pulsar_steward.apply.precheck import look_before
+from pulsar_steward.apply.told import wait_until_told
 from pulsar_steward.apply.whole_look import WholeLook
 from pulsar_steward.changes import kind_of
+from pulsar_steward.errors import AdminError
 from pulsar_steward.outside_text import shown
 
 if TYPE_CHECKING:
@@ -23,18 +27,20 @@ if TYPE_CHECKING:
 
 
 def rehearse(context: ReadContext, plan: Plan, batch: Batch) -> str:
-    """The calls that carrying out a batch would make now, as text.
+    """The calls that a batch would make now, as text.
 
     Args:
         context: The cluster, its ledger and its policy.
         plan: The plan.
-        batch: The batch of it.
+        batch: Its batch.
     """
-    now, whole = context.clock(), WholeLook(context.reader, context.policy)
-    lines = [f"{batch.batch_id}: {batch.title} ({plan.plan_id})"]
+    whole, past = WholeLook(context.reader, context.policy), context.ledger.past(plan.named_cluster)
+    lines, waited = [f"{batch.batch_id}: {batch.title} ({plan.plan_id})"], False
     for number, step in enumerate(batch.steps, start=1):
         whole.begin()
-        facts = LiveFacts(whole, context.ledger, plan, batch.batch_id, step, now, number)
+        with suppress(AdminError):  # the guards report a broker that cannot be read
+            waited = waited or wait_until_told(whole, past, step, context.clock, sleep)
+        facts = LiveFacts(whole, context.ledger, plan, batch.batch_id, step, context.clock(), number)
         lines += [
             f"  {step.step_id}: {step.effect}",
             *(f"    {line}" for line in _lines(context, step, facts)),

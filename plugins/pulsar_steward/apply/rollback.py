@@ -1,25 +1,29 @@
 """Rollback: a plan of inverse steps for one batch that was carried out, from the ledger and the live cluster.
 
-It changes nothing by itself. It is recorded, asked about, carried out and proved as any other plan is.
+The plan is recorded, approved, carried out and proved like any other plan.
 """
 
 from __future__ import annotations
 
+from time import sleep
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from pulsar_steward.apply.live_facts import LiveFacts
+from pulsar_steward.apply.told import wait_until_told
 from pulsar_steward.apply.whole_look import WholeLook
 from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import AdminError, Refused
+from pulsar_steward.guard.bounds import bounded
 from pulsar_steward.guard.evaluate import evaluate
-from pulsar_steward.model.numbering import batch_id, step_id
-from pulsar_steward.model.plan import ROLLBACK, Batch, Plan
+from pulsar_steward.guard.in_flight import with_messages_in_flight
+from pulsar_steward.model.numbering import step_id
+from pulsar_steward.model.plan import ROLLBACK, Batch, Placement, Plan, TakenBack
 from pulsar_steward.model.step import Step
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from pulsar_steward.apply.applied import Applied, DoneStep
@@ -29,13 +33,13 @@ if TYPE_CHECKING:
     from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.policy.schema import Policy
 
-ONLY_BATCH = batch_id(1)
+ONLY_BATCH = "b1"
 
 
 def rollback_plan(ledger: LedgerReader, reader: LiveReader, policy: Policy, applied: Applied, now: datetime) -> Plan:
-    """The plan that takes a batch back, its notes saying what it cannot.
+    """The plan that rolls a batch back; its notes name the steps that cannot be rolled back.
 
-    What was done last is taken back first. What somebody changed since is left alone.
+    The last step is rolled back first. Values that somebody changed since are left alone.
 
     Args:
         ledger: The ledger, for the guards.
@@ -45,7 +49,7 @@ def rollback_plan(ledger: LedgerReader, reader: LiveReader, policy: Policy, appl
         now: Current time, UTC.
 
     Raises:
-        Refused: If nothing of it can be taken back, with every reason.
+        Refused: If no step can be rolled back, with every reason.
     """
     draft = Plan(
         cluster=applied.cluster,
@@ -56,12 +60,15 @@ def rollback_plan(ledger: LedgerReader, reader: LiveReader, policy: Policy, appl
     )
     steps: dict[str, Step] = {}
     whole = WholeLook(reader, policy)
-    notes = list(applied.doubts)
+    past = ledger.past(draft.named_cluster)
+    notes, waited = list(applied.doubts), False
     for done in reversed(applied.done):
         name = done.step.step_id
         try:
             step = _inverse(reader, applied, done, step_id(ONLY_BATCH, len(steps) + 1))
             whole.begin()
+            if not waited and (waited := wait_until_told(whole, past, step, lambda: now, sleep)):
+                step = _inverse(reader, applied, done, step.step_id)  # with the present number of clients
             facts = LiveFacts(whole, ledger, draft, ONLY_BATCH, step, now, len(steps) + 1)
             steps[name] = _guarded(_in_order(step, done, steps, applied), facts, policy)
         except AdminError as error:
@@ -71,12 +78,48 @@ def rollback_plan(ledger: LedgerReader, reader: LiveReader, policy: Policy, appl
     if not steps:
         nothing = f"nothing of batch {applied.batch.batch_id} of plan {applied.plan_id} can be taken back"
         raise Refused("; ".join([nothing, *notes]))
-    batch = Batch(batch_id=ONLY_BATCH, kind=ROLLBACK, title=_title(applied), findings=(), steps=tuple(steps.values()))
+    now_there, then_there = _placements(applied, steps.keys())
+    batch = Batch(
+        batch_id=ONLY_BATCH,
+        kind=ROLLBACK,
+        title=_title(applied),
+        findings=(),
+        steps=tuple(steps.values()),
+        unit=applied.batch.unit,
+        before=now_there,
+        after=then_there,
+        # For a rollback of a rollback: the kind of the first batch.
+        takes_back=TakenBack(kind=applied.batch.answered_as[-1], findings=applied.batch.findings),
+    )
     return msgspec.structs.replace(draft, batches=(batch,), notes=tuple(notes))
 
 
+def _placements(applied: Applied, undone: Collection[str]) -> tuple[tuple[Placement, ...], tuple[Placement, ...]]:
+    """Placement before and after the rollback: the batch's own, corrected for steps not done or not rolled back."""
+    batch = applied.batch
+    standing = {each.step.step_id for each in applied.done} - applied.rolled_back.keys()
+    lacking = [step for step in batch.steps if step.step_id not in standing]
+    staying = [step for step in batch.steps if step.step_id in standing and step.step_id not in undone]
+    return _moved(batch.after, lacking, times=-1), _moved(batch.before, staying, times=1)
+
+
+def _moved(places: Sequence[Placement], steps: Iterable[Step], *, times: int) -> tuple[Placement, ...]:
+    """Placement with the moves of steps added (`times` 1) or removed (`times` -1)."""
+    if not places:
+        return ()
+    counts = {place.broker: place.count for place in places}
+    for step in steps:
+        bundle = kind_of(step.change).disturbs
+        if bundle is None or not bundle.moves:
+            continue
+        held = times * (step.touched.coordinators or step.touched.topics)
+        for broker, more in ((bundle.owner_before, -held), (bundle.owner_after, held)):
+            counts[broker] = max(counts.get(broker, 0) + more, 0)
+    return tuple(Placement(broker, count) for broker, count in sorted(counts.items()))
+
+
 def _same_cluster(reader: LiveReader, applied: Applied) -> ClusterIdentity:
-    """The cluster that answers, if it is the one that was changed."""
+    """Identity of the cluster that responds, if it is the one that was changed."""
     try:
         answers = reader.identity()
     except AdminError as error:
@@ -94,10 +137,10 @@ def _title(applied: Applied) -> str:
 
 
 def _in_order(step: Step, done: DoneStep, steps: Mapping[str, Step], applied: Applied) -> Step:
-    """The step after those that take back what needed it to be done first.
+    """The step, ordered after the rollbacks of the steps that depended on it.
 
     Raises:
-        Refused: If something that needed it stays.
+        Refused: If a step that depended on it is not rolled back.
     """
     name = done.step.step_id
     later = [each.step.step_id for each in applied.done if name in each.step.after]
@@ -107,7 +150,12 @@ def _in_order(step: Step, done: DoneStep, steps: Mapping[str, Step], applied: Ap
 
 
 def _guarded(step: Step, facts: ClusterFacts, policy: Policy) -> Step:
-    """The step with its guards' results; one that would stop the whole batch is not proposed."""
+    """The step with its loss and its guards' results; a step with an objection would stop the whole batch.
+
+    Raises:
+        Refused: If a guard objects.
+    """
+    step = with_messages_in_flight(bounded(step, facts), facts, policy)
     guards = evaluate(step, facts, policy)
     if vetoes := [f"{each.guard}: {each.reason}" for each in guards if not each.passed]:
         raise Refused(f"not proposed now, as the guards object: {'; '.join(vetoes)}")
@@ -115,10 +163,10 @@ def _guarded(step: Step, facts: ClusterFacts, policy: Policy) -> Step:
 
 
 def _inverse(reader: LiveReader, applied: Applied, done: DoneStep, name: str) -> Step:
-    """The step that takes one back.
+    """The step that rolls a done step back.
 
     Raises:
-        Refused: If it stays as it is, with the reason.
+        Refused: If it cannot be rolled back, with the reason.
         AdminError: If the cluster cannot be read.
     """
     step = done.step

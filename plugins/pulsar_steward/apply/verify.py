@@ -1,4 +1,4 @@
-"""Proof of a whole batch: the state of the brokers when it is over, read anew."""
+"""Proof of a whole batch: the state of the brokers at its end, read anew."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ log = logging.getLogger(__name__)
 
 
 def verify(context: ReadContext, plan_id: str, batch_id: str) -> Proof:
-    """Reads back what a run did of a batch, records it, and returns it.
+    """Reads the result of a run's batch back from the brokers, records it, and returns it.
 
-    Proved is a batch of which every approved step is done and still shows. Where nothing was approved, nothing was
-    done, and that is what the proof says.
+    A batch is proved if every approved step is done and the brokers still show it. Without an approval, the proof says
+    that nothing was done.
 
     Raises:
         LedgerError: If the ledger cannot be used.
@@ -89,9 +89,9 @@ def _shown(reader: LiveReader, batch: Batch, step_id: str, outcomes: Sequence[St
 
 
 def _placement(reader: LiveReader, batch: Batch) -> tuple[dict[str, Any], list[str]]:
-    """Present placement of what the batch balances, by broker, and the reason where it cannot be read at all.
+    """Present bundles and coordinators by broker, and the reason if they cannot be read at all.
 
-    A single broker that cannot be read is named with the reason.
+    A single broker that cannot be read has its reason in their place.
     """
     disturbed = (kind_of(step.change).disturbs for step in batch.steps)
     namespaces = {bundle.namespace for bundle in disturbed if bundle is not None}

@@ -1,9 +1,9 @@
-"""Facts of the whole cluster, which the steps of a batch share in the look before each of them.
+"""Facts of the whole cluster, shared by the checks before each step of a batch.
 
-Looking before and between the N changes of a batch on B brokers costs at most B + 3N calls, beside what each change
-itself needs (its bundle's owner and boundaries, statistics, metrics, positions, its setting) and one more call a broker
-for its version and clock. All brokers are asked once; before each change it is asked anew which cluster answers, which
-brokers it lists, and whether the target answers.
+For N changes on B brokers, these facts cost at most B + 3N calls, and one more call per broker for its version and
+clock. Each change needs further calls of its own (owner and boundaries of its bundle, statistics, metrics, positions,
+its setting). All brokers are read once. Before each change, three facts are read anew: the cluster's identity, its list
+of brokers, and whether the target broker responds.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
     from pulsar_steward.policy.schema import Policy
 
 WHOLE_LOOK_SECONDS = 60.0
-"""Time for which the answers of all brokers are taken to hold, while the same ones are listed.
+"""Time for which the responses of all brokers stay valid, while the list of brokers is the same.
 
-As long as their own statistics, by which clients and backlogs are judged. A broker that dies leaves the list within
-30 s (its metadata session), which is seen before the next change.
+It is as long as brokers keep their own statistics, the source for clients and backlogs. A broker that dies leaves the
+list within 30 s (its metadata session), which is seen before the next change.
 """
 
 INSTANT_SECONDS = 5.0
-"""Time within which two looks with no call between them are one: looking at one bundle alone may take as long."""
+"""Time within which a second look without a call in between reuses the first: a look at one bundle may take as long."""
 
 MAX_NAMESPACES_ASKED = 2_000
-"""Number of namespaces that are asked for their anti-affinity group, where the one of a move is in one."""
+"""Number of namespaces whose anti-affinity group is read, if the moved bundle's namespace is in a group."""
 
 
 class _ListedCluster(msgspec.Struct, frozen=True):
-    """Identity of the cluster that answered, and the brokers that it listed."""
+    """Identity of the cluster that responded, and its list of brokers."""
 
     at: float
     identity: ClusterIdentity
@@ -52,18 +52,18 @@ class _ListedCluster(msgspec.Struct, frozen=True):
 
 
 class _BrokerAnswers(msgspec.Struct, kw_only=True):
-    """Answers of all listed brokers, and everything else that was read of the whole cluster since.
+    """Responses of all listed brokers, and all facts of the whole cluster that were read since.
 
     Attributes:
-        at: Time at which they were asked.
+        at: Time of the read.
         cluster: The cluster and its listed brokers.
-        owned: Bundles that each of them owns, or the error of reading them.
+        owned: Bundles of each broker, or the error of reading them.
         bundles: Bundles of namespaces, by namespace.
         isolation: The cluster's isolation policies; None: not read yet.
-        groups: Anti-affinity groups of the namespaces that were asked; None: in none.
-        usages: What the load manager's shedding compares; None: not read yet.
+        groups: Anti-affinity groups of the namespaces that were read; None: no group.
+        usages: Usages that the load manager's shedding compares; None: not read yet.
         read_only: Bookies that take no writes; None: not read yet.
-        told: Version of each broker that answers, and the milliseconds that its clock is ahead; None: not read yet.
+        told: Version of each responding broker, and the milliseconds that its clock is ahead; None: not read yet.
     """
 
     at: float
@@ -78,12 +78,12 @@ class _BrokerAnswers(msgspec.Struct, kw_only=True):
 
 
 class WholeLook:
-    """Facts of one whole cluster, for the steps of one batch; every method raises `AdminError` where it cannot be read.
+    """Facts of one whole cluster, for the steps of one batch; every method raises `AdminError` if it cannot be read.
 
     Args:
         reader: Reads the cluster.
-        policy: The bookies to ask.
-        seconds: A clock that nobody sets.
+        policy: Names the bookies, and the limit of topics to read one by one.
+        seconds: A monotonic clock.
     """
 
     def __init__(self, reader: LiveReader, policy: Policy, seconds: Callable[[], float] = time.monotonic) -> None:
@@ -95,33 +95,37 @@ class WholeLook:
         self._confirmed: set[str] = set()
 
     def begin(self) -> None:
-        """Begins with another step: identity and list of brokers are read anew, unless they were an instant ago."""
+        """Begins another step: identity and list of brokers are read anew, unless they are younger than 5 s."""
         if self._cluster is not None and self._seconds() - self._cluster.at > INSTANT_SECONDS:
-            self.called()
+            self._look_again()
 
     def called(self) -> None:
-        """Notes that something was called: nothing is as it was an instant ago."""
+        """Drops facts that a call may have made stale."""
+        self._look_again()
+        self.reader.called()
+
+    def _look_again(self) -> None:
         self._cluster = None
         self._confirmed.clear()
 
     def identity(self) -> ClusterIdentity:
-        """The Pulsar cluster that answers."""
+        """The Pulsar cluster that responds."""
         return self._now().identity
 
     def listed(self) -> frozenset[str]:
-        """Brokers that the cluster lists; one that was killed a moment ago is still among them."""
+        """Brokers that the cluster lists; a broker that was just killed is still listed."""
         return self._now().listed
 
     def silent(self) -> frozenset[str]:
-        """Listed brokers that did not answer."""
+        """Listed brokers that did not respond."""
         return frozenset(broker for broker, owned in self._whole().owned.items() if isinstance(owned, AdminError))
 
     def active(self) -> list[str]:
-        """Listed brokers that answered, in order."""
+        """Listed brokers that responded, in order."""
         return sorted(self.listed() - self.silent())
 
     def answers(self, broker: str) -> bool:
-        """True if a broker is listed and answers in this very look."""
+        """True if a broker is listed and responds in this look."""
         if broker not in self.listed() or broker in self.silent():
             return False
         if broker not in self._confirmed:
@@ -131,9 +135,9 @@ class WholeLook:
         return broker not in self.silent()
 
     def owned_by(self, broker: str) -> tuple[str, ...]:
-        """Bundles (``tenant/ns/range``) of one broker, read when all were asked.
+        """Bundles (``tenant/ns/range``) of one broker, from the read of all brokers.
 
-        What permits a call is read anew, of the broker itself (`LiveReader.owned_by`).
+        The owner that permits a call is read anew, from the broker itself (`LiveReader.owned_by`).
         """
         owned = self._whole().owned[broker]
         if isinstance(owned, AdminError):
@@ -141,14 +145,14 @@ class WholeLook:
         return owned
 
     def bundles(self, namespace: str) -> tuple[str, ...] | None:
-        """A namespace's bundles in order, read once; None where there is no such namespace."""
+        """A namespace's bundles in order, read once; None: there is no such namespace."""
         bundles = self._whole().bundles
         if namespace not in bundles:
             bundles[namespace] = self.reader.bundles(namespace)
         return bundles[namespace]
 
     def allowed(self, namespace: str) -> frozenset[str] | None:
-        """Brokers that isolation policies leave to a namespace; None: every broker."""
+        """Brokers that isolation policies allow for a namespace; None: every broker."""
         answers = self._whole()
         if answers.isolation is None:
             answers.isolation = self.reader.isolation_policies()
@@ -156,10 +160,10 @@ class WholeLook:
         return None if allowed is None else frozenset(allowed)
 
     def anti_affinity(self, namespace: str) -> AntiAffinityGroup | Unknown | None:
-        """The anti-affinity group of a namespace, with its other namespaces on each broker; None: it is in none.
+        """The anti-affinity group of a namespace, with its other namespaces on each broker; None: it has no group.
 
-        Where there is a group, every namespace with a bundle is asked for its own: brokers list a group's namespaces of
-        one tenant only, and answered 500 to that at times (docs/pulsar-behaviour.md).
+        If there is a group, the group of every namespace with a bundle is read: brokers list a group's namespaces for
+        one tenant only, and sometimes responded to that with 500 (docs/pulsar-behaviour.md).
         """
         group = self._group(namespace)
         if group is None:
@@ -182,12 +186,12 @@ class WholeLook:
         return groups[namespace]
 
     def load_manager(self) -> LoadManager | Unknown:
-        """The load manager of the broker that told which cluster answers."""
+        """The load manager of the broker that reported the cluster's identity."""
         self._now()
         return self.reader.load_manager()
 
     def usages(self, manager: LoadManager) -> tuple[BrokerUsage, ...] | Unknown:
-        """Usage of every broker that answers, as the load manager's shedding compares it."""
+        """Usage of every responding broker, as the load manager's shedding compares it."""
         answers = self._whole()
         if answers.usages is None:
             found = [self.reader.usage(broker, manager) for broker in self.active()]
@@ -196,7 +200,7 @@ class WholeLook:
         return answers.usages
 
     def read_only_bookies(self) -> tuple[str, ...]:
-        """Bookies that take no writes, of those that the policy names."""
+        """Bookies in the policy that take no writes."""
         answers = self._whole()
         if answers.read_only is None:
             named = (each.partition("=") for each in self.policy.collect.metrics_urls)
@@ -205,11 +209,11 @@ class WholeLook:
         return answers.read_only
 
     def clocks(self) -> dict[str, int | None]:
-        """Milliseconds that the clock of each broker that answers is ahead of this machine's; None: not known."""
+        """Milliseconds that each responding broker's clock is ahead of this machine's; None: not known."""
         return {broker: ahead for broker, (_, ahead) in self._told().items()}
 
     def versions(self) -> dict[str, str]:
-        """Pulsar version of each broker that answers."""
+        """Pulsar version of each responding broker."""
         return {broker: version for broker, (version, _) in self._told().items()}
 
     def _told(self) -> dict[str, tuple[str, int | None]]:
@@ -229,7 +233,7 @@ class WholeLook:
         return self._cluster
 
     def _whole(self) -> _BrokerAnswers:
-        """Answers of all brokers; asked anew where others are listed, another cluster answers, or time went by."""
+        """Responses of all brokers; read anew after 60 s, or if the list of brokers or the cluster changed."""
         now, answers = self._now(), self._answers
         known = answers is not None and (answers.cluster.identity, answers.cluster.listed) == (now.identity, now.listed)
         if answers is None or not known or self._seconds() - answers.at > WHOLE_LOOK_SECONDS:

@@ -1,7 +1,7 @@
-"""Waiting for a maintenance window: until when an approval counts that was given before one, and what still waits.
+"""Wait of an approved batch for its maintenance window.
 
-An approval is given when people are awake, and carried out when the policy permits it. What waits is neither begun nor
-claimed: once the window opens everything is looked at as if the answer had just come.
+People approve during their working hours, and the policy may permit changes only at other times. A waiting batch is
+neither begun nor claimed: once the window opens, everything is checked as if the answer had just come.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def opening_waited_for(context: LedgerContext, plan_id: str, batch_id: str) -> datetime | None:
-    """Opening of the window that an approved batch waits for; None: nothing keeps it from being tried now.
+    """Opening of the window that an approved batch waits for; None: it is to be tried now.
 
-    What the gate refuses does not wait: it is refused there, with the reason. Neither does what was begun, as what
-    became of its calls has to be found out.
+    A batch that the gate refuses does not wait: the gate gives the reason at once. A batch that has begun does not wait
+    either, as the results of its calls have to be read.
 
     Raises:
         LedgerError: If the ledger cannot be read, or was tampered with.

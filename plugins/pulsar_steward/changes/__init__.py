@@ -1,4 +1,4 @@
-"""Kinds of change, one a file: all that the rest of the project wants to know of a change, it asks `kind_of`."""
+"""Kinds of change, one per file; the rest of the project gets everything about a change from `kind_of`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def kind_of(change: Change) -> ChangeKind[Any, Any]:
-    """A change by its kind; the only place that tells the kinds apart."""
+    """A change as an object of its kind; only this function distinguishes the kinds."""
     match change:
         case UnloadBundle():
             return Unload(change)

@@ -1,11 +1,11 @@
-"""Raise of the number of transaction coordinators: brokers take it at once, and never take a lower number again."""
+"""Raise of the number of transaction coordinators: it takes effect at once, and brokers refuse a lower number."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from pulsar_steward.admin import calls
-from pulsar_steward.changes.kind import Before, ChangeKind, Drifted, Observation
+from pulsar_steward.changes.kind import Aspect, Before, ChangeKind, Drifted, Observation
 from pulsar_steward.errors import Refused
 from pulsar_steward.model.pulsar_versions import Operation
 from pulsar_steward.model.step import RaiseCoordinators
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class BeforeRaise(Before, frozen=True):
-    """Number of transaction coordinators that there were."""
+    """Former number of transaction coordinators."""
 
     coordinators: int
 
@@ -28,7 +28,7 @@ class CoordinatorsRaise(ChangeKind[RaiseCoordinators, BeforeRaise]):
 
     undoable = False
     loses_messages = False
-    sets_value = False
+    aspects = frozenset({Aspect.COORDINATORS})
     disturbs = None
     operation = Operation.RAISE_COORDINATORS
     before_type = BeforeRaise
@@ -39,11 +39,11 @@ class CoordinatorsRaise(ChangeKind[RaiseCoordinators, BeforeRaise]):
         return self.change.namespace, "number of transaction coordinators"
 
     def clients(self, cluster: ClusterReader, owner: str | None = None) -> int:
-        """None of them: clients stay with the coordinators that they know."""
+        """0: clients stay with the coordinators that they know."""
         return 0
 
     def record(self, cluster: ClusterReader) -> BeforeRaise:
-        """The present number; another one than the plan rests on means that somebody raised it since."""
+        """The present number; if it differs from the plan's, somebody raised it since."""
         now = cluster.coordinators()
         if now != self.change.before:
             raise Drifted(f"{_there_are(now)}, not {self.change.before:,} as when this was planned")
@@ -54,11 +54,11 @@ class CoordinatorsRaise(ChangeKind[RaiseCoordinators, BeforeRaise]):
         return calls.raise_coordinators(self.change.after)
 
     def completion(self, before: BeforeRaise) -> Call | None:
-        """None: it is whole by itself; new coordinators begin to work when a client connects to them."""
+        """None: the call is sufficient; new coordinators begin to work when a client connects to them."""
         return None
 
     def observe(self, cluster: ClusterReader) -> Observation:
-        """The number of partitions of the topic that brokers place coordinators by."""
+        """The number of partitions of the coordinators' topic."""
         now = cluster.coordinators()
         return Observation(
             there=now == self.change.after,
@@ -68,14 +68,14 @@ class CoordinatorsRaise(ChangeKind[RaiseCoordinators, BeforeRaise]):
         )
 
     def inverse(self, before: BeforeRaise, cluster: ClusterReader) -> Inverse:
-        """Refused: there is none."""
+        """Always raises `Refused`: there is no inverse."""
         raise Refused(
             f"the raise of the number of transaction coordinators from {before.coordinators:,} to"
             f" {self.change.after:,} cannot be undone: brokers refuse a lower number"
         )
 
     def describe(self) -> str:
-        """Both numbers, and that there is no way back."""
+        """Both numbers, and the warning that it cannot be undone."""
         change = self.change
         return (
             f"raise the number of transaction coordinators from {change.before:,} to {change.after:,}, which cannot be"

@@ -1,12 +1,14 @@
-"""Base of the kinds of change: all that the rest of the project asks of a change, whichever kind it is of."""
+"""Base class of the kinds of change, with everything that the rest of the project uses of a change."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import msgspec
 
+from pulsar_steward.decoding import convert
 from pulsar_steward.errors import Refused
 from pulsar_steward.model.step import Change, Touched
 
@@ -23,29 +25,41 @@ if TYPE_CHECKING:
     from pulsar_steward.model.subscription import SubscriptionState
 
 Subject = tuple[str, str]
-"""Subject of a change, whatever its value or target: a namespace's bundle, a setting of a namespace or topic, or a
+"""Subject of a change, without its value or target: a namespace's bundle, a setting of a namespace or topic, or a
 topic's subscription."""
 
 
+class Aspect(StrEnum):
+    """Part of a cluster that a change may alter; a guard of a part checks the kinds that alter it."""
+
+    BUNDLE = "bundles"
+    OWNER = "owners of bundles"
+    SETTING = "settings"
+    COORDINATORS = "the number of coordinators"
+    SUBSCRIPTION = "subscriptions"
+    DATA = "stored messages"
+
+
 class Drifted(Refused):
-    """The cluster moved on: the change would no longer be the one that was approved."""
+    """The cluster has changed: the call would no longer make the approved change."""
 
 
 class Before(msgspec.Struct, frozen=True):
-    """Live values that a change replaces, as the ledger keeps them; each kind has its own."""
+    """Live values that a change replaces, as stored in the ledger; each kind has its own type."""
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """State of a change in the live cluster.
 
     Attributes:
-        there: True if the change is there, whole.
-        untouched: True if everything is still as it was before the change, so that it may be tried again.
+        there: True if the change is complete.
+        untouched: True if the state proves that the call had no effect and will have none, so that it may be repeated.
+            False if there is no proof.
         words: The state, in a sentence.
         values: The state as values, for the ledger.
-        continuation: The change that leads from this state to what was approved, where Pulsar went another way; else
-            None.
-        retry: The same, where the change was taken back: only if the call was accepted, and it is seen steadily.
+        continuation: The change from this state to the approved one, if Pulsar made another change; else None.
+        retry: The change to repeat, if it was taken back; used only if the call was accepted and several observations
+            show the same.
     """
 
     there: bool
@@ -57,7 +71,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DisturbedBundle(msgspec.Struct, frozen=True, kw_only=True):
-    """A bundle whose clients have to reconnect for a change, with its owner before and after it (``host:webport``)."""
+    """A bundle with clients that a change makes reconnect, and its owners before and after it (``host:webport``)."""
 
     namespace: str
     bundle: str
@@ -76,15 +90,15 @@ class DisturbedBundle(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Inverse(msgspec.Struct, frozen=True, kw_only=True):
-    """The change that restores what was there before another one, with its words for the approval.
+    """The change that undoes an original change, with its words for the approval.
 
     Attributes:
         change: The change.
-        made: What the other change did, such as ``moved tenant/ns/range from a:8080 to b:8080``.
-        effect: The state of the cluster afterwards, in a sentence.
-        touched: The clients that it disturbs; None: as many as the other change.
-        undo: The change that makes the other one again.
-        undo_note: The way to make it again, as text.
+        made: The original change in words, such as ``moved tenant/ns/range from a:8080 to b:8080``.
+        effect: The state of the cluster after the undo, in a sentence.
+        touched: The clients that it disturbs; None: as many as the original change.
+        undo: The change that repeats the original one.
+        undo_note: Instructions to repeat the original one, as text.
     """
 
     change: Change
@@ -100,10 +114,10 @@ class ApprovalWarning(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         headline: The warning, after the step's id.
-        subject: What is changed.
-        words: What it does at once, in a sentence; None: `guard` says so.
-        guard: Name of the guard whose reason tells it.
-        otherwise: The sentence where that guard has no result.
+        subject: Subject of the change.
+        words: Immediate effect, in a sentence; None: the reason of `guard` tells it.
+        guard: Name of the guard with this reason.
+        otherwise: The sentence if that guard has no result.
     """
 
     headline: str
@@ -114,7 +128,7 @@ class ApprovalWarning(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClusterReader(Protocol):
-    """Port by which kinds of change read the live cluster; every method raises `AdminError` where it cannot be read."""
+    """Port through which kinds of change read the live cluster; every method raises `AdminError` if it cannot read."""
 
     def brokers(self) -> tuple[str, ...]:
         """Brokers that the cluster lists."""
@@ -123,16 +137,16 @@ class ClusterReader(Protocol):
         """Runtime configuration of a broker; every value is a string."""
 
     def owned_by_each(self, brokers: Collection[str]) -> dict[str, tuple[str, ...] | AdminError]:
-        """Bundles (``tenant/ns/range``) that brokers own; of a broker that cannot be read, the error."""
+        """Bundles (``tenant/ns/range``) of each broker; the error for a broker that cannot be read."""
 
     def bundles(self, namespace: str) -> tuple[str, ...] | None:
         """A namespace's bundles in order; None: there is no such namespace."""
 
     def owner(self, namespace: str, bundle: str, *, likely: str = "") -> str | None:
-        """Owner of a bundle; None: nobody. The likely broker is asked first."""
+        """Owner of a bundle; None: no broker. The likely owner is read first."""
 
     def topic_in(self, namespace: str, bundle: str) -> str | None:
-        """A topic of an owned bundle that can be looked up; None: it has none."""
+        """A topic of an owned bundle that can be looked up; None: there is none."""
 
     def positions(self, namespace: str, bundle: str) -> tuple[int, ...]:
         """Hash positions of the topics in an owned bundle, in ascending order."""
@@ -147,13 +161,13 @@ class ClusterReader(Protocol):
         """Number of the cluster's transaction coordinators."""
 
     def inherited(self, change: ChangeSetting) -> Setting | None:
-        """Value that applies to what a change sets where it is not set there; None: none does."""
+        """Value that applies to a change's setting if its own level has none; None: there is no value."""
 
     def own_setting(self, change: ChangeSetting) -> Setting | None:
-        """Present value of what a change sets, at the same level; None: not set there."""
+        """Present value of a change's setting, at the same level; None: not set there."""
 
     def subscription(self, change: DeleteSubscription) -> SubscriptionState | None:
-        """Present state of a subscription, as the topic's owner tells it; None: there is none of this name."""
+        """Present state of a subscription, from the topic's owner; None: there is no subscription of this name."""
 
 
 ChangeT = TypeVar("ChangeT", bound=Change)
@@ -161,9 +175,9 @@ BeforeT = TypeVar("BeforeT", bound=Before)
 
 
 class ChangeKind(ABC, Generic[ChangeT, BeforeT]):
-    """One change, by its kind: how it is made, seen, undone and told.
+    """One change of a kind, with its call, observation, inverse and words.
 
-    Everything is abstract on purpose: a kind that leaves something out cannot be used at all.
+    All methods are abstract on purpose: an incomplete kind cannot be used at all.
     """
 
     def __init__(self, change: ChangeT) -> None:
@@ -179,30 +193,30 @@ class ChangeKind(ABC, Generic[ChangeT, BeforeT]):
     @property
     @abstractmethod
     def disturbs(self) -> DisturbedBundle | None:
-        """The bundle whose clients have to reconnect for it; None: no client has to."""
+        """The bundle with clients that have to reconnect; None: no client has to."""
 
     @property
     @abstractmethod
     def undoable(self) -> bool:
-        """False if no call can restore what was there before."""
+        """False if no call can restore the former state."""
 
     @property
     @abstractmethod
     def loses_messages(self) -> bool:
-        """True if messages are deleted for it that would have been kept otherwise."""
+        """True if it deletes messages that would be kept without it."""
 
     @property
     @abstractmethod
-    def sets_value(self) -> bool:
-        """True if it sets a value, so that its approver reads how that comes about."""
+    def aspects(self) -> frozenset[Aspect]:
+        """Parts of the cluster that it alters or may alter; their guards check it."""
 
     @abstractmethod
     def clients(self, cluster: ClusterReader, owner: str | None = None) -> int:
-        """Number of clients that have to reconnect for it.
+        """Number of clients that have to reconnect.
 
         Args:
             cluster: Reads the live cluster.
-            owner: Owner of the bundle; None: as it was planned.
+            owner: Owner of the bundle; None: the planned one.
 
         Raises:
             AdminError: If the owner cannot be read.
@@ -213,30 +227,30 @@ class ChangeKind(ABC, Generic[ChangeT, BeforeT]):
     @property
     @abstractmethod
     def operation(self) -> Operation | None:
-        """Operation that has to have been tried on the brokers' version; None: it needs what every Pulsar has."""
+        """Operation that has to be tried on the brokers' version before; None: every Pulsar version supports it."""
 
     @property
     @abstractmethod
     def before_type(self) -> type[BeforeT]:
-        """Type of the values that it replaces."""
+        """Type of the replaced values."""
 
     @abstractmethod
     def record(self, cluster: ClusterReader) -> BeforeT:
-        """The live values that the change replaces; the ledger keeps them.
+        """The live values that the change replaces, to be stored in the ledger.
 
         Raises:
-            Drifted: If something else than what was approved would come of it.
+            Drifted: If the result would differ from the approved change.
             Refused: If the change could not be completed, so that it must not begin.
             AdminError: If the cluster cannot be read.
         """
 
     def recorded(self, document: Mapping[str, Any]) -> BeforeT:
-        """The same values, from the ledger.
+        """The replaced values, from the ledger.
 
         Raises:
             msgspec.ValidationError: If these are not values of this kind.
         """
-        return msgspec.convert(document, self.before_type)
+        return convert(document, self.before_type)
 
     @abstractmethod
     def call(self) -> Call:
@@ -244,7 +258,7 @@ class ChangeKind(ABC, Generic[ChangeT, BeforeT]):
 
     @abstractmethod
     def completion(self, before: BeforeT) -> Call | None:
-        """A call that may be repeated until the change shows, such as a lookup that has a bundle loaded; None: none."""
+        """A call to repeat until the change is complete, such as a lookup that loads a bundle; None: not needed."""
 
     @abstractmethod
     def observe(self, cluster: ClusterReader) -> Observation:
@@ -256,7 +270,7 @@ class ChangeKind(ABC, Generic[ChangeT, BeforeT]):
 
     @abstractmethod
     def inverse(self, before: BeforeT, cluster: ClusterReader) -> Inverse:
-        """The change that restores these values, where the cluster still shows what the change made.
+        """The change that restores these values, if the cluster still shows the result of the original change.
 
         Raises:
             Refused: If it cannot be undone, or somebody changed it since.
@@ -271,8 +285,8 @@ class ChangeKind(ABC, Generic[ChangeT, BeforeT]):
 
     @abstractmethod
     def warning(self, loss: Loss | None) -> ApprovalWarning | None:
-        """Warning for its approver; None: there is nothing to warn of.
+        """Warning for its approver; None: there is none.
 
         Args:
-            loss: Messages that are deleted at once, as the step says.
+            loss: Messages that are deleted at once, from the step.
         """

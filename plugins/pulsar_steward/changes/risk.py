@@ -1,7 +1,7 @@
-"""Risk of a batch, computed from the recorded plan alone, so that whoever asks comes to the same.
+"""Risk of a batch, computed from the recorded plan alone, so that every caller gets the same result.
 
-No planner declares it. What a change loses and whether it can be undone is asked of its kind, not read from what its
-step says of it. The level is that of the gravest reason; no reason outweighs another.
+Planners do not declare it. A change's kind, not its step, decides if it loses messages and can be undone. The level is
+that of the worst reason; reasons do not offset each other.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.changes import kind_of
+from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.risk import BatchRisk, Risk, RiskReason
 from pulsar_steward.model.units import bytes_in_words, counted
@@ -16,30 +17,39 @@ from pulsar_steward.model.units import bytes_in_words, counted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from pulsar_steward.model.finding import Finding
     from pulsar_steward.model.plan import Batch, Plan
     from pulsar_steward.model.step import Step
 
 MANY_CLIENTS = ((10_000, Risk.HIGH), (1_000, Risk.MEDIUM))
-"""Clients that have to reconnect: 10,000 are what the pace lets go in a minute by default."""
+"""Clients that have to reconnect: 10,000 per minute are the default limit of the pace."""
 
 MANY_PARTITIONS = ((10_000, Risk.HIGH), (1_000, Risk.MEDIUM))
-"""Partitions that are not served for a moment: brokers load some thousands of them a minute."""
+"""Partitions that are briefly not served: brokers load some thousands per minute."""
+
+MANY_AGAIN = ((1_000_000, Risk.HIGH), (100_000, Risk.MEDIUM))
+"""Acknowledged messages that are redelivered; at least 10,000 are always left as room."""
+
+MANY_LOST = ((1_000_000, Risk.HIGH), (0, Risk.MEDIUM))
+"""Lost messages of non-persistent topics, which lose some whenever their clients reconnect."""
 
 MAX_NAMED = 3
-"""Steps that a reason names one by one."""
+"""Steps, or findings, that a reason names one by one."""
 
 TWICE = 2
-"""Snapshots in a row that have to show a finding to be more than one look."""
+"""Number of snapshots in a row that have to show a finding for it to count as confirmed."""
 
 
 def risk_of(plan: Plan, batch: Batch) -> BatchRisk:
-    """Risk of a batch of a plan, whichever of its steps stay ticked."""
+    """Risk of a batch of a plan, for all of its steps, ticked or not."""
     losing = [step for step in batch.steps if _loses(step)]
     reasons = [
         *_lost(losing),
         *_final(batch.steps),
         *_warned_of(batch.steps),
         *_touched(batch),
+        *_in_flight(batch.steps),
+        *_returning(batch),
         *_unsure(plan, batch, loses=bool(losing)),
     ]
     calm = RiskReason(Risk.LOW, "nothing is lost, and every step can be undone")
@@ -51,14 +61,17 @@ def _loses(step: Step) -> bool:
 
 
 def _lost(losing: Sequence[Step]) -> Iterator[RiskReason]:
+    """Loss of messages, by the step's figure, which a guard compares; without a figure, the worst is assumed."""
     if not losing:
         return
-    losses = [step.loss for step in losing if isinstance(step.loss, Loss)]
+    known = [(step, step.loss) for step in losing if isinstance(step.loss, Loss) and step.loss.is_known]
+    losses = [loss for _, loss in known]
+    if unknown := [step for step in losing if step not in [each for each, _ in known]]:
+        yield RiskReason(Risk.CRITICAL, f"how much is deleted at once for {_named(unknown)} is not known")
     if messages := sum(loss.messages or 0 for loss in losses):
-        unread = counted(messages, "message that nobody has read is", "messages that nobody has read are")
-        most = "up to " if any(loss.has_room for loss in losses) else ""
-        yield RiskReason(Risk.CRITICAL, f"{most}{unread} deleted at once")
-    if stored := sum(loss.bytes for loss in losses):
+        unread = counted(messages, "entry that nobody has read is", "entries that nobody has read are")
+        yield RiskReason(Risk.CRITICAL, f"up to {unread} deleted at once, a batch of messages counted as one")
+    if stored := sum(loss.bytes or 0 for loss in losses):
         yield RiskReason(Risk.HIGH, f"up to {bytes_in_words(stored)} of stored messages are deleted at once")
     yield RiskReason(Risk.HIGH, f"brokers may delete messages for {_named(losing)}, which do not come back")
 
@@ -95,7 +108,7 @@ def _touched(batch: Batch) -> Iterator[RiskReason]:
 
 
 def _brokers(batch: Batch) -> Iterator[RiskReason]:
-    """Share of the brokers that take part, where the batch says which there are."""
+    """Share of the brokers that take part, if the batch lists all brokers."""
     bundles = [bundle for step in batch.steps if (bundle := kind_of(step.change).disturbs) is not None]
     involved = {broker for bundle in bundles for broker in (bundle.owner_before, bundle.owner_after)}
     listed = {place.broker for place in batch.before} | {place.broker for place in batch.after}
@@ -106,10 +119,48 @@ def _brokers(batch: Batch) -> Iterator[RiskReason]:
     yield RiskReason(level, f"brokers that take part: {some:,} of {len(listed):,}")
 
 
+def _in_flight(steps: Sequence[Step]) -> Iterator[RiskReason]:
+    """Redelivered messages, and lost messages of non-persistent topics."""
+    moving = [step.moving_messages for step in steps]
+    if again := sum(each.again for each in moving):
+        words = f"up to {counted(again, 'acknowledged message is', 'acknowledged messages are')} delivered again"
+        yield RiskReason(_level(again, MANY_AGAIN), f"{words}, as batches may be acknowledged in part")
+    if topics := sum(each.volatile_topics for each in moving):
+        lost = sum(each.lost for each in moving)
+        of_topics = counted(topics, "topic that is not persistent", "topics that are not persistent")
+        yield RiskReason(_level(lost, MANY_LOST), f"up to about {counted(lost, 'message')} of {of_topics} may be lost")
+
+
+def _returning(batch: Batch) -> Iterator[RiskReason]:
+    """Findings that a rollback brings back, critical ones separately."""
+    for severity, level in ((Severity.CRITICAL, Risk.MEDIUM), (Severity.WARNING, Risk.LOW)):
+        if words := comes_back(batch, severity):
+            yield RiskReason(level, words)
+
+
+def comes_back(batch: Batch, severity: Severity) -> str:
+    """Findings of a severity that come back with a rollback, such as ``1 warning comes back: tc-skew``; empty: none."""
+    found = [finding for finding in batch.returning if finding.severity is severity]
+    if not found:
+        return ""
+    if severity is Severity.CRITICAL:
+        back = counted(len(found), "critical finding comes back", "critical findings come back")
+    else:
+        back = counted(len(found), "warning comes back", "warnings come back")
+    return f"{back}: {_checks_of(found)}"
+
+
+def _checks_of(found: Iterable[Finding]) -> str:
+    """Checks of findings, each once: the first ones and the number of the others."""
+    names = sorted({finding.check_id for finding in found})
+    more = len(names) - MAX_NAMED
+    return ", ".join([*names[:MAX_NAMED], *([f"{counted(more, 'check')} more"] if more > 0 else [])])
+
+
 def _unsure(plan: Plan, batch: Batch, *, loses: bool) -> Iterator[RiskReason]:
-    """Evidence that is thin: what would lose messages on it is critical."""
+    """Thin evidence; the risk is critical if messages would be lost because of it."""
     if batch.is_rollback:
-        return  # a person asked for it, not a finding
+        return  # requested by a person, so it has no findings
     if plan.lacking:
         level = Risk.CRITICAL if loses else Risk.MEDIUM
         words = f"the snapshot is partial: {counted(len(plan.lacking), 'broker or namespace', 'brokers or namespaces')}"

@@ -1,4 +1,4 @@
-"""Change of a setting of a namespace or topic: set or removed by one call, and read back from where it is set."""
+"""Change of a setting of a namespace or topic: set or removed by one call, and read back at the same level."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.admin import calls
-from pulsar_steward.changes.kind import ApprovalWarning, Before, ChangeKind, Drifted, Inverse, Observation
+from pulsar_steward.changes.kind import ApprovalWarning, Aspect, Before, ChangeKind, Drifted, Inverse, Observation
 from pulsar_steward.errors import Refused
-from pulsar_steward.model.loss import Loss
+from pulsar_steward.model.loss import Loss, entries_in_words, size_in_words
 from pulsar_steward.model.pulsar_versions import OF_NAMESPACES, OF_TOPICS, Operation
 from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, Setting, SettingName, in_words
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.model.units import bytes_in_words, counted, milliseconds_in_words
+from pulsar_steward.model.units import counted, milliseconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.admin.calls import Call
@@ -30,31 +30,31 @@ class SettingChange(ChangeKind[ChangeSetting, BeforeSetting]):
     """Change of one setting to another value, or to none."""
 
     undoable = True
-    sets_value = True
+    aspects = frozenset({Aspect.SETTING, Aspect.DATA})
     disturbs = None
     before_type = BeforeSetting
 
     @property
     def subject(self) -> Subject:
-        """The setting and whose it is."""
+        """The setting, and its namespace or topic."""
         return self.change.holder, self.change.name.value
 
     @property
     def operation(self) -> Operation:
-        """Its own kind of setting, of a namespace or of a topic."""
+        """The operation for this setting, of a namespace or of a topic."""
         return (OF_NAMESPACES if self.change.topic is None else OF_TOPICS)[self.change.name]
 
     @property
     def loses_messages(self) -> bool:
-        """True if messages, consumed or not, are deleted for it that would have been kept otherwise."""
+        """True if it deletes messages, consumed or not, that would be kept without it."""
         return self.change.loses_messages
 
     def clients(self, cluster: ClusterReader, owner: str | None = None) -> int:
-        """None of them."""
+        """0: no client has to reconnect."""
         return 0
 
     def record(self, cluster: ClusterReader) -> BeforeSetting:
-        """The value to go back to; another one than the plan rests on means that somebody changed it since."""
+        """The value to restore later; if it differs from the plan's, somebody changed it since."""
         change = self.change
         now = cluster.own_setting(change)
         if now != change.before:
@@ -65,26 +65,30 @@ class SettingChange(ChangeKind[ChangeSetting, BeforeSetting]):
         return BeforeSetting(value=now)
 
     def call(self) -> Call:
-        """Sets it, or removes it where nothing shall be set."""
+        """Sets the new value, or removes the setting if there is none."""
         return calls.set_to(self.change.holder, self.change.name, self.change.after)
 
     def completion(self, before: BeforeSetting) -> Call | None:
-        """None: a setting is whole by itself."""
+        """None: the call is sufficient."""
         return None
 
     def observe(self, cluster: ClusterReader) -> Observation:
-        """The value that is set now."""
+        """The present value.
+
+        `untouched` is never True: if the value is the former one, somebody may have set it back after the call took
+        effect, and brokers report no version of a value.
+        """
         change = self.change
         now = cluster.own_setting(change)
         return Observation(
             there=now == change.after,
-            untouched=now == change.before,
+            untouched=False,
             words=f"the {change.name} of {change.holder} is {in_words(change.name, now)}",
             values={"value": msgspec.to_builtins(now)},
         )
 
     def inverse(self, before: BeforeSetting, cluster: ClusterReader) -> Inverse:
-        """The former value, if the setting still has the one that Steward set."""
+        """The change to the former value, if the setting still has the value that Steward set."""
         made = self.change
         what = f"the {made.name} of {made.holder}"
         now = cluster.own_setting(made)
@@ -117,26 +121,29 @@ class SettingChange(ChangeKind[ChangeSetting, BeforeSetting]):
         if change.refuses_delays:
             return _refused_delays(change)
         if self.loses_messages or loss is not None:
-            headline = "LETS BROKERS DELETE MESSAGES"
+            headline, otherwise = "LETS BROKERS DELETE MESSAGES", "what it does not keep is gone once it is set"
         elif isinstance(change.after_in_force, BacklogQuota):
             headline = "STOPS PRODUCERS of a topic that is over it"
+            otherwise = "producers of a topic that is over it are stopped once it is set, and what is stored stays"
         else:
             return None
         return ApprovalWarning(
             headline=headline,
             subject=f"{change.name} of {change.holder}",
             words=self._lost_at_once(loss),
-            # Whether a topic is over it already is what these guards look at.
+            # These guards check if a topic exceeds the quota already.
             guard="age_room" if change.name is SettingName.AGE_QUOTA else "quota_room",
-            otherwise="what is older than it, and not consumed, is gone once it is set",
+            otherwise=otherwise,
         )
 
     def _lost_at_once(self, loss: Loss | None) -> str | None:
-        """Data that is deleted at once; None: that is not known beforehand."""
-        if self.change.deletes_stored:
-            many = f"up to {bytes_in_words(loss.bytes)}, as of the snapshot," if loss else "what is kept beyond it"
-            return f"of what is stored and consumed {many} is deleted, and cannot be read again"
-        return _evicted(loss or Loss(messages=0)) if self.change.evicts_by_size else None
+        """Data that is deleted at once, in words; None: a guard's reason tells it."""
+        change = self.change
+        if change.deletes_stored:
+            return _deleted(loss)
+        if change.name is SettingName.TTL and change.takes_messages:
+            return _expired(loss)
+        return _evicted(loss) if change.evicts and change.name is SettingName.SIZE_QUOTA else None
 
 
 def _refused_delays(change: ChangeSetting) -> ApprovalWarning:
@@ -156,12 +163,40 @@ def _refused_delays(change: ChangeSetting) -> ApprovalWarning:
     )
 
 
-def _evicted(loss: Loss) -> str:
-    topics = len(loss.topics) + loss.more
-    if not topics:
+def _deleted(loss: Loss | None) -> str:
+    if loss is None:
+        return "how much of what is stored and consumed is deleted at once is not known; none of it can be read again"
+    return (
+        f"up to {size_in_words(loss.bytes)} of what is stored and consumed is deleted at once, and cannot be read"
+        " again; where it would be more by the time of the call, with topics that are not loaded, nothing is done"
+    )
+
+
+def _expired(loss: Loss | None) -> str:
+    if loss is None:
+        return (
+            "HOW MUCH THAT NOBODY HAS READ IS LOST AT ONCE IS NOT KNOWN; later, what gets older than it is lost as well"
+        )
+    if not loss.topics:
+        return "nothing that waits is older than it now, so nothing is lost at once; what gets older is lost unread"
+    return (
+        f"AT ONCE UP TO {_unread(loss)}; where it would be more by the time of the call, nothing is done. Later, what"
+        " nobody has read in time is lost as well"
+    )
+
+
+def _evicted(loss: Loss | None) -> str:
+    if loss is None:
+        return "HOW MUCH THAT NOBODY HAS READ IS LOST AT ONCE IS NOT KNOWN; later, what is over it is evicted as well"
+    if not loss.topics:
         return "no topic is over it now, so nothing is lost at once; what comes to be over it is evicted unread"
     return (
-        f"AT ONCE {loss.messages or 0:,} MESSAGES ({bytes_in_words(loss.bytes)}) THAT NOBODY HAS READ ARE LOST, of"
-        f" {counted(topics, 'topic')}; where it would be more by the time of the call, nothing is done. Later, what is"
-        " over it is evicted as well"
+        f"AT ONCE UP TO {_unread(loss)}; where it would be more by the time of the call, nothing is done. Later, what"
+        " is over it is evicted as well"
     )
+
+
+def _unread(loss: Loss) -> str:
+    many, topics = entries_in_words(loss.messages).upper(), counted(len(loss.topics) + loss.more, "topic")
+    size = size_in_words(loss.bytes)
+    return f"{many} ({size}) THAT NOBODY HAS READ ARE LOST, of {topics} (a batch of messages is one entry)"

@@ -1,11 +1,11 @@
-"""Split of a bundle: the namespace's boundaries show it, and the owner of the whole must own both halves."""
+"""Split of a bundle: proved by the namespace's boundaries, and by the former owner, which must own both halves."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from pulsar_steward.admin import calls
-from pulsar_steward.changes.kind import Before, ChangeKind, DisturbedBundle, Drifted, Observation
+from pulsar_steward.changes.kind import Aspect, Before, ChangeKind, DisturbedBundle, Drifted, Observation
 from pulsar_steward.errors import Refused
 from pulsar_steward.model.bundles import (
     BY_TOPIC_COUNT,
@@ -35,7 +35,7 @@ class Split(ChangeKind[SplitBundle, BeforeSplit]):
 
     undoable = False
     loses_messages = False
-    sets_value = False
+    aspects = frozenset({Aspect.BUNDLE})
     operation = Operation.SPLIT_BUNDLE
     before_type = BeforeSplit
 
@@ -53,14 +53,14 @@ class Split(ChangeKind[SplitBundle, BeforeSplit]):
         )
 
     def clients(self, cluster: ClusterReader, owner: str | None = None) -> int:
-        """None of them under a load manager where that was seen, else all that are connected through the bundle."""
+        """0 under a load manager that was seen to keep clients connected; else all clients of the bundle."""
         change, owner = self.change, owner or self.change.owner
         if CALM_LOAD_MANAGER in cluster.configuration(owner).get("loadManagerClassName", ""):
             return 0
         return cluster.clients(owner, change.namespace, change.bundle)
 
     def record(self, cluster: ClusterReader) -> BeforeSplit:
-        """The namespace's bundles, and the owner; a split that would cut elsewhere than approved must not begin."""
+        """The namespace's bundles, and the owner; raises if the split would not be at the approved position."""
         change = self.change
         self._require_same_cut(cluster)
         return BeforeSplit(owner=change.owner, bundles=list(cluster.bundles(change.namespace) or ()))
@@ -70,13 +70,14 @@ class Split(ChangeKind[SplitBundle, BeforeSplit]):
         return calls.split(self.change.namespace, self.change.bundle, self.change.algorithm)
 
     def completion(self, before: BeforeSplit) -> Call | None:
-        """None: a split is whole by itself."""
+        """None: the call is sufficient."""
         return None
 
     def observe(self, cluster: ClusterReader) -> Observation:
         """Both halves, if they exist, and their owners."""
         change = self.change
         bundles = cluster.bundles(change.namespace) or ()
+        whole = change.bundle in bundles
         owners = {
             half: cluster.owner(change.namespace, half, likely=change.owner)
             for half in change.halves
@@ -84,13 +85,13 @@ class Split(ChangeKind[SplitBundle, BeforeSplit]):
         }
         return Observation(
             there=owners == dict.fromkeys(change.halves, change.owner),
-            untouched=change.bundle in bundles,
+            untouched=whole and cluster.owner(change.namespace, change.bundle, likely=change.owner) == change.owner,
             words=_in_words(change, owners),
-            values={"owners": owners, "whole": change.bundle in bundles},
+            values={"owners": owners, "whole": whole},
         )
 
     def inverse(self, before: BeforeSplit, cluster: ClusterReader) -> Inverse:
-        """Refused: there is none."""
+        """Always raises `Refused`: there is no inverse."""
         raise Refused(
             f"the split of {self.change.namespace}/{self.change.bundle} cannot be undone: Pulsar does not join bundles"
             " again"
@@ -105,7 +106,7 @@ class Split(ChangeKind[SplitBundle, BeforeSplit]):
         return None
 
     def _require_same_cut(self, cluster: ClusterReader) -> None:
-        """A topic that was created or deleted since moves the cut, and a split cannot be undone."""
+        """Checks the position of the split: topics that were created or deleted since may move it."""
         change = self.change
         if change.algorithm != BY_TOPIC_COUNT:
             return

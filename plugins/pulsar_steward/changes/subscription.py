@@ -1,15 +1,19 @@
-"""Deletion of a subscription that nobody uses: one call, after which its topic shows it no more. It has no inverse."""
+"""Deletion of an unused subscription: one call, after which the topic no longer shows it. There is no inverse."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from pulsar_steward.admin import calls
-from pulsar_steward.changes.kind import ApprovalWarning, Before, ChangeKind, Drifted, Observation
+from pulsar_steward.changes.kind import ApprovalWarning, Aspect, Before, ChangeKind, Drifted, Observation
 from pulsar_steward.errors import Refused
+from pulsar_steward.model.loss import size_in_words
 from pulsar_steward.model.pulsar_versions import Operation
 from pulsar_steward.model.step import DeleteSubscription
-from pulsar_steward.model.units import bytes_in_words, counted
+from pulsar_steward.model.subscription import Cursor
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.admin.calls import Call
@@ -18,11 +22,11 @@ if TYPE_CHECKING:
 
 
 class BeforeDeletion(Before, frozen=True):
-    """Entries that are lost with it, its consumers (none), and its cursor's mark-delete position."""
+    """Entries that the deletion loses, the consumers (none), and the cursor, which is the planned one."""
 
     entries: int
     consumers: int
-    position: str
+    cursor: Cursor
 
 
 class SubscriptionDeletion(ChangeKind[DeleteSubscription, BeforeDeletion]):
@@ -30,7 +34,7 @@ class SubscriptionDeletion(ChangeKind[DeleteSubscription, BeforeDeletion]):
 
     undoable = False
     loses_messages = True
-    sets_value = False
+    aspects = frozenset({Aspect.SUBSCRIPTION, Aspect.DATA})
     disturbs = None
     operation = Operation.DELETE_SUBSCRIPTION
     before_type = BeforeDeletion
@@ -46,50 +50,58 @@ class SubscriptionDeletion(ChangeKind[DeleteSubscription, BeforeDeletion]):
         return f"subscription {self.change.subscription} of {self.change.topic}"
 
     def clients(self, cluster: ClusterReader, owner: str | None = None) -> int:
-        """None: nobody is connected to it, and nobody else notices."""
+        """0: no client is connected to it, and others do not notice."""
         return 0
 
     def record(self, cluster: ClusterReader) -> BeforeDeletion:
-        """Before-values: the state at this moment; one that is gone, or that somebody uses, is left alone."""
+        """The present state; raises if the subscription is gone, made anew, reset or in use."""
         state = cluster.subscription(self.change)
         if state is None:
             raise Drifted(f"{self.name} is gone already: somebody deleted it, or its topic")
         if state.consumers:
             consumers = counted(state.consumers, "consumer is", "consumers are")
             raise Drifted(f"{consumers} connected to {self.name} by now")
-        return BeforeDeletion(entries=state.entries, consumers=state.consumers, position=state.position)
+        if difference := self.change.cursor.difference(state.cursor):
+            raise Drifted(f"{self.name} {difference}")
+        return BeforeDeletion(entries=state.entries, consumers=state.consumers, cursor=self.change.cursor)
 
     def call(self) -> Call:
         """The deletion; a broker refuses it as long as a consumer is connected."""
         return calls.delete_subscription(self.change.topic, self.change.subscription)
 
     def completion(self, before: BeforeDeletion) -> Call | None:
-        """None: it is whole by itself."""
+        """None: the call is sufficient."""
         return None
 
     def observe(self, cluster: ClusterReader) -> Observation:
-        """Whether the topic still has it, and whether somebody uses it, as one that a client made again."""
+        """State of the topic: without it, with it, or with a new one of its name, for example from a client.
+
+        `untouched` is never True: a call that was cut short may still be under way. A second call might then delete a
+        subscription that a client creates after the first.
+        """
         state = cluster.subscription(self.change)
         if state is None:
             return Observation(
                 there=True, untouched=False, words=f"there is no {self.name}", values={"subscription": None}
             )
         held = counted(state.entries, "entry", "entries")
+        words = f"there is a {self.name}, with {held} and {counted(state.consumers, 'consumer')}"
+        difference = self.change.cursor.difference(state.cursor)
         return Observation(
             there=False,
-            untouched=not state.consumers,
-            words=f"there is a {self.name}, with {held} and {counted(state.consumers, 'consumer')}",
+            untouched=False,
+            words=f"{words}, which {difference}" if difference else words,
             values={
                 "subscription": {
                     "entries": state.entries,
                     "consumers": state.consumers,
-                    "position": state.position,
+                    "cursor": msgspec.to_builtins(state.cursor),
                 }
             },
         )
 
     def inverse(self, before: BeforeDeletion, cluster: ClusterReader) -> Inverse:
-        """Refused: there is none."""
+        """Always raises `Refused`: there is no inverse."""
         held = counted(before.entries, "entry", "entries")
         raise Refused(
             f"the deletion of {self.name} cannot be undone: a new one of this name would not get the {held} that it had"
@@ -101,11 +113,11 @@ class SubscriptionDeletion(ChangeKind[DeleteSubscription, BeforeDeletion]):
         return f"delete {self.name}"
 
     def warning(self, loss: Loss | None) -> ApprovalWarning:
-        """Warning: the messages that it has not read are lost to it for good."""
+        """Warning that its unread messages are lost to it for good."""
         many = "all that it has not read, how much is not known"
-        if loss is not None:
-            entries = counted(loss.messages or 0, "entry", "entries")
-            many = f"up to {entries} ({bytes_in_words(loss.bytes)}) that it has not read, a batch counted as one"
+        if loss is not None and loss.messages is not None:
+            entries = counted(loss.messages, "entry", "entries")
+            many = f"up to {entries} ({size_in_words(loss.bytes)}) that it has not read, a batch counted as one"
         return ApprovalWarning(
             headline="DELETES A SUBSCRIPTION, WHICH CANNOT BE UNDONE",
             subject=self.name,

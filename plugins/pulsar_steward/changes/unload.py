@@ -1,4 +1,4 @@
-"""Move of a bundle: unload it towards a broker, look up one of its topics to have it loaded there, read the owner."""
+"""Move of a bundle: an unload with a destination, a lookup of a topic so that it is loaded, a read of the owner."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.admin import calls
-from pulsar_steward.changes.kind import Before, ChangeKind, DisturbedBundle, Inverse, Observation
+from pulsar_steward.changes.kind import Aspect, Before, ChangeKind, DisturbedBundle, Inverse, Observation
 from pulsar_steward.errors import AdminError, Refused
 from pulsar_steward.model.bundles import TC_NAMESPACE, bundle_in_words, coordinators_in
 from pulsar_steward.model.pulsar_versions import Operation
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class BeforeUnload(Before, frozen=True):
-    """Owner of the bundle, and the topic by which it is loaded again."""
+    """Owner of the bundle, and the topic for the lookup that loads it again."""
 
     owner: str
     topic: str
@@ -31,7 +31,7 @@ class Unload(ChangeKind[UnloadBundle, BeforeUnload]):
 
     undoable = True
     loses_messages = False
-    sets_value = False
+    aspects = frozenset({Aspect.BUNDLE, Aspect.OWNER})
     before_type = BeforeUnload
 
     @property
@@ -41,7 +41,7 @@ class Unload(ChangeKind[UnloadBundle, BeforeUnload]):
 
     @property
     def operation(self) -> Operation:
-        """A move; of coordinators one of its own, as they are placed by the bundle alone."""
+        """A move; moves of coordinators are a separate operation, as only their bundle decides their place."""
         of_system = self.change.namespace == TC_NAMESPACE
         return Operation.MOVE_COORDINATORS if of_system else Operation.MOVE_BUNDLE
 
@@ -54,11 +54,11 @@ class Unload(ChangeKind[UnloadBundle, BeforeUnload]):
         )
 
     def clients(self, cluster: ClusterReader, owner: str | None = None) -> int:
-        """All that are connected through the bundle."""
+        """All clients that are connected through the bundle."""
         return cluster.clients(owner or self.change.source, self.change.namespace, self.change.bundle)
 
     def record(self, cluster: ClusterReader) -> BeforeUnload:
-        """Owner, and the topic by which the bundle will be loaded again; asked now, as later nobody may own it."""
+        """Owner, and the topic for the lookup; read now, as the bundle may have no owner later."""
         change = self.change
         topic = cluster.topic_in(change.namespace, change.bundle)
         if topic is None:
@@ -70,7 +70,7 @@ class Unload(ChangeKind[UnloadBundle, BeforeUnload]):
         return calls.unload(self.change.namespace, self.change.bundle, self.change.target)
 
     def completion(self, before: BeforeUnload) -> Call:
-        """The lookup: until somebody asks for a topic of the bundle, nobody owns it, coordinators included."""
+        """The lookup: until a topic of the bundle is looked up, the bundle has no owner, also for coordinators."""
         return calls.look_up(before.topic)
 
     def observe(self, cluster: ClusterReader) -> Observation:
@@ -82,14 +82,14 @@ class Unload(ChangeKind[UnloadBundle, BeforeUnload]):
             untouched=owner == change.source,
             words=f"{owner} owns {change.bundle}" if owner else f"nobody owns {change.bundle}",
             values={"owner": owner},
-            # Only one lookup gets the named destination; another at the same moment may be given any other broker.
+            # Only one lookup gets the named destination; another lookup at the same time may get any other broker.
             continuation=None if owner in {None, change.source, change.target} else self._from(owner),
-            # Its former broker may be quicker as well, by a client's lookup or a reader of its own.
+            # The former owner may also be first, because of a client's lookup or its own reader.
             retry=change if owner == change.source else None,
         )
 
     def inverse(self, before: BeforeUnload, cluster: ClusterReader) -> Inverse:
-        """The move back to the former owner, if the bundle is still where it was moved to."""
+        """The move back to the former owner, if the bundle is still on the broker it was moved to."""
         made, home = self.change, before.owner
         bundle = f"{made.namespace}/{made.bundle}"
         if made.bundle not in (cluster.bundles(made.namespace) or ()):
@@ -119,14 +119,14 @@ class Unload(ChangeKind[UnloadBundle, BeforeUnload]):
         return f"move {bundle_in_words(change.namespace, change.bundle)} from {change.source} to {change.target}"
 
     def warning(self, loss: Loss | None) -> ApprovalWarning | None:
-        """None: clients come back, and messages stay."""
+        """None: clients reconnect, and messages stay."""
         return None
 
     def _from(self, owner: str | None) -> UnloadBundle:
         return msgspec.structs.replace(self.change, source=owner)
 
     def _touched_on(self, owner: str, cluster: ClusterReader) -> Touched:
-        """Clients, topics and coordinators of the bundle, by its owner's statistics."""
+        """Clients, topics and coordinators of the bundle, from its owner's statistics."""
         change = self.change
         topics = cluster.topics(owner, change.namespace, change.bundle)
         bundle = (f"{change.namespace}/{change.bundle}",)

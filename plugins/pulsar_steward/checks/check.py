@@ -1,4 +1,4 @@
-"""The definition of a check: its texts, its questions to a snapshot, and its judgement of the answers."""
+"""The definition of a check: its texts, its queries of a snapshot, and its judgement of the rows."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pulsar_steward.checks.words import named
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import named
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 LIMITS = TypeVar("LIMITS", bound=Section)
 
 MAX_FINDINGS = 100
-"""Most findings of one check that are listed: a large cluster may have as many problems as partitions."""
+"""Maximum number of findings that a check lists: a large cluster may have as many problems as partitions."""
 
 Row = Mapping[str, Any]
-"""One row of an answer, by column."""
+"""One row of a query's result, by column."""
 
 
 @dataclass(frozen=True)
@@ -30,19 +30,20 @@ class Question:
 
     Tables are those of the snapshot (`pulsar_steward.model.tables`) and the views of `pulsar_steward.checks.views`.
     A parameter ``$name`` is a field of the check's section of the policy, ``$section__name`` one of another section,
-    ``$now`` the snapshot time in seconds since the epoch. Where tenants or namespaces may have thresholds of their own,
-    ``limits`` is a table of them: `namespace` and the fields of the section.
+    ``$now`` the snapshot time in seconds since the epoch. If tenants or namespaces may have thresholds of their own,
+    ``limits`` is a table of thresholds: `namespace` and the fields of the section.
 
-    A sum of whole numbers is cast (``sum(x)::bigint``), other sums are of decimals: floating point depends on the
-    order, and the answer must be the same however a snapshot is divided into shards.
+    A sum of whole numbers is cast (``sum(x)::bigint``); other sums are sums of decimals. Sums of floating point depend
+    on the order, and the result must not depend on how a snapshot is divided into shards.
 
     Attributes:
         sql: A SELECT statement.
-        worst_first: ORDER BY expressions, which have to be unambiguous; only the first `most` rows are kept then, and
-            all are counted. None: all rows are kept, which must be few.
+        worst_first: ORDER BY expressions, which have to be unambiguous. Only the first `most` rows are kept, and all
+            rows are counted. None: all rows are kept, so there must be few.
         most: Number of rows that are kept.
-        detail: A SELECT over ``worst``, the rows that are kept, for expensive lookups; at most one row each.
-        small: True if it uses small tables only: as a question to shards it is asked once, for what `earlier` looks up.
+        detail: A SELECT over ``worst`` (the rows that are kept) for expensive lookups; at most one row each.
+        small: True if it uses small tables only. Among the queries of shards it then runs once, for lookups of
+            `earlier`.
     """
 
     sql: str
@@ -54,15 +55,15 @@ class Question:
 
 @dataclass(frozen=True)
 class LookBack:
-    """A question about earlier snapshots, asked of each of their shards.
+    """A query of earlier snapshots, run on each of their shards.
 
-    The answers gain the column `taken_at`.
+    Its rows gain the column `taken_at`.
 
     Attributes:
-        minutes: Function from the check's limits to the maximum age of a snapshot. Where tenants or namespaces have
-            limits of their own, the maximum of all is used: the judge leaves out what is too old for the others.
-        sql: A SELECT over the tables of the earlier shard and this check's answers from this snapshot's shards.
-        small: True if it uses small tables only, and so is asked once per snapshot.
+        minutes: Function from the check's limits to the maximum age of a snapshot. If tenants or namespaces have limits
+            of their own, the maximum of all is used, and the judge ignores snapshots too old for the others.
+        sql: A SELECT over the tables of the earlier shard and this check's rows from the shards of this snapshot.
+        small: True if it uses small tables only, and so runs once per snapshot.
     """
 
     minutes: Callable[[Any], int]
@@ -72,10 +73,10 @@ class LookBack:
 
 @dataclass(frozen=True)
 class CheckAnswer:
-    """Answer to one question.
+    """Result of one query.
 
     Attributes:
-        rows: The rows, in order where the question has one.
+        rows: The rows, in order if the query has one.
         count: Number of rows before they were limited.
     """
 
@@ -99,7 +100,7 @@ class CheckAnswer:
 
 
 Answers = Mapping[str, CheckAnswer]
-"""Answers by the question's name."""
+"""Results by the query's name."""
 
 
 @dataclass(frozen=True)
@@ -146,15 +147,15 @@ class AboutSnapshot:
 
 @dataclass(frozen=True)
 class CheckContext(Generic[LIMITS]):
-    """Input of a check besides the answers.
+    """Input of a check besides the rows.
 
     Attributes:
         about: Metadata of the snapshot.
         policy: The cluster's policy, a `pulsar_steward.policy.schema.Policy`.
         limits: The check's own section of it.
-        parts: Sets of limits, if tenants or namespaces have their own: each with the names that it applies to (the
-            first has none: it applies to everything else). Empty if one set applies to all.
-        results: Results of the checks that this one rests on, by id; empty while questions are asked.
+        parts: Sets of limits, if tenants or namespaces have their own, each with the names that it applies to. The
+            first set has no names: it applies to everything else. Empty if one set applies to all.
+        results: Results of the checks in `rests_on`, by id; empty while queries run.
     """
 
     about: AboutSnapshot
@@ -169,11 +170,11 @@ class CheckContext(Generic[LIMITS]):
         return own.get(namespace, own.get(namespace.partition("/")[0], self.limits))
 
     def longest(self, minutes: Callable[[LIMITS], int]) -> int:
-        """Maximum of a time over all sets of limits."""
+        """Maximum of a time limit over all sets of limits."""
         return max(minutes(limits) for limits, _ in self.parts or ((self.limits, ()),))
 
     def in_each_part(self, sentence: Callable[[LIMITS], str]) -> str:
-        """Sentence with the limits in force: once if they are the same, else for each set with its names."""
+        """Sentence with the limits in force: once if they are equal, else once for each set, with its names."""
         said: dict[str, str] = {}
         for limits, names in self.parts or ((self.limits, ()),):
             words = sentence(limits)
@@ -186,11 +187,11 @@ class Judgement:
     """Result of a check for a snapshot.
 
     Attributes:
-        findings: The troubles that it found, the worst ones; at most `MAX_FINDINGS`.
-        more: How many further ones there are, that are not listed.
-        quiet: Where there are none, what it looked at, in a sentence.
-        cannot_tell: Why the check cannot judge this cluster at all; None where it can.
-        broke: Whether that is because the check itself failed, which is a defect: on the next try it may say something.
+        findings: The problems found, the worst first; those beyond `MAX_FINDINGS` are only counted.
+        more: Number of further problems that are not listed.
+        quiet: Sentence about what was checked, if there are no findings.
+        cannot_tell: Reason why the check cannot judge this cluster at all; None if it can.
+        broke: True if the check itself failed, which is a defect; the next run may succeed.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -199,14 +200,20 @@ class Judgement:
     cannot_tell: str | None = None
     broke: bool = False
 
+    def __post_init__(self) -> None:
+        """Moves findings beyond the limit into the count `more`."""
+        if beyond := self.findings[MAX_FINDINGS:]:
+            object.__setattr__(self, "more", self.more + len(beyond))
+            object.__setattr__(self, "findings", self.findings[:MAX_FINDINGS])
+
 
 @dataclass(frozen=True)
 class JudgedAnswers:
-    """Result of a check for those that rest on it.
+    """Result of a check, for checks that depend on it.
 
     Attributes:
         judgement: Its judgement.
-        answers: The answers that it judged; empty if a question failed.
+        answers: The query results that it judged; empty if a query failed.
     """
 
     judgement: Judgement
@@ -245,20 +252,20 @@ class CheckWords:
 
 @dataclass(frozen=True, kw_only=True)
 class Check(CheckWords):
-    """A check: its texts, its questions, and its judgement.
+    """A check: its texts, its queries, and its judgement.
 
     Attributes:
         policy: Its section of the policy: the thresholds.
-        judge: Makes a judgement of the answers to all its questions.
-        shards: Questions to each shard of the snapshot (some brokers' topics, subscriptions, clients and metrics, with
-            all small tables beside them); the answers of all shards are combined, ordered and limited again.
-        earlier: Questions to each shard of earlier snapshots, asked after that.
-        cluster: Questions asked last, once: over the small tables, the answers of shards (a table each, by name) and
-            those to the questions before it.
+        judge: Makes a judgement from the results of all its queries.
+        shards: Queries of each shard of the snapshot. A shard has the topics, subscriptions, clients and metrics of
+            some brokers, and all small tables. The rows of all shards are combined, ordered and limited again.
+        earlier: Queries of each shard of earlier snapshots, run after `shards`.
+        cluster: Queries run last, once, over the small tables and the results of the queries before (one table each, by
+            name).
         scope: Data that it needs to judge one subject.
-        reads: Sections of the policy that it reads besides its own, and that namespaces may override.
+        reads: Other sections of the policy that it reads, and that namespaces may override.
         rests_on: Checks whose results its judge reads (`CheckContext.results`), so that nothing is judged twice. They
-            are judged before it, and rest on no other check.
+            run before it, and depend on no other check.
     """
 
     policy: type[Section]
@@ -277,5 +284,5 @@ class Check(CheckWords):
 
     @property
     def sections(self) -> tuple[str, ...]:
-        """Every section that its judgement of a namespace depends on."""
+        """All sections that its judgement of a namespace depends on."""
         return (self.section, *self.reads)

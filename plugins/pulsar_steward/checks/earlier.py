@@ -1,7 +1,7 @@
-"""Comparison with earlier snapshots: which of them count, what grew since, and in how many in a row a subject is alike.
+"""Comparison with earlier snapshots: which of them count, the growth since, and how many in a row show the same.
 
-A stall of a minute is nothing in the total of a month, and an old one stays in the counters for ever: so their growth
-is judged. A rate of the last minute may be of a hiccup: one that two consecutive snapshots show is none.
+A stall of a minute is nothing in the total of a month, and an old stall stays in the counters for ever: so the growth
+of counters is judged. A rate of the last minute may come from a hiccup; a rate in two consecutive snapshots does not.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ WINDOW = "how old an earlier snapshot may be to be compared with"
 """Default of `window_minutes` of checks that look back, and its description."""
 
 APART_SECONDS = 120
-"""Minimum interval: snapshots closer together may report the same minute."""
+"""Minimum interval in seconds: snapshots closer together may report the same minute."""
 
 PERIOD = "managedLedgerStatsPeriodSeconds"
-"""Setting for the period of ledgers' rates in seconds; 60 by default."""
+"""Setting for the period of ledger rates, in seconds; 60 by default."""
 
 MIN_EARLIER = 2
-"""Earlier snapshots in which clients had just connected as well; with this one that makes three."""
+"""Minimum number of earlier snapshots with just connected clients; with this one that makes three."""
 
 
 def window_minutes(limits: Any) -> int:
-    """Window of a check that has a limit of this name."""
+    """Window of a check with a limit of this name."""
     return int(limits.window_minutes)
 
 
 def wider(minutes: int) -> int:
-    """Window for a limit of so many minutes; wider, as snapshots are not taken on the minute."""
+    """Window for a limit of so many minutes; half as long again, as snapshots are not taken on the minute."""
     return minutes * 3 // 2
 
 
 def looking_back(sql: str, *, small: bool = False) -> LookBack:
-    """A question about the earlier snapshots of a check's `window_minutes`."""
+    """A query of the earlier snapshots within a check's `window_minutes`."""
     return LookBack(window_minutes, sql, small=small)
 
 
 LOOKS = looking_back("select true as looked", small=True)
-"""One row for each earlier snapshot, for the question `looks`: shows which ones were read at all."""
+"""One row for each earlier snapshot, for the query `looks`: shows which snapshots were read at all."""
 
 _PREVIOUS = f"""
     select max(taken_at) as taken_at from looks
@@ -60,21 +60,21 @@ _PREVIOUS = f"""
 
 
 def of_previous(answer: str) -> str:
-    """SQL for the rows of a look-back that are of the snapshot before: the newest of `LOOKS` of another minute."""
+    """SQL for the rows of a look-back in the previous snapshot: the newest of `LOOKS` of another minute."""
     return f"(from {answer} semi join ({_PREVIOUS}) using (taken_at))"
 
 
 def of_sources(answer: str) -> str:
-    """SQL for samples of an earlier shard, of the sources in an answer of this snapshot."""
+    """SQL for samples of an earlier shard, of the sources in a result of this snapshot."""
     return f"(select * from metrics semi join (select source from {answer}) using (source))"
 
 
 def in_time(now: str, before: str) -> str:
-    """SQL for the rows of this snapshot and of earlier ones, each with `moment`, its time in seconds since the epoch.
+    """SQL for the rows of this and of earlier snapshots; their `moment` is the time in seconds since the epoch.
 
     Args:
-        now: The answers of this snapshot.
-        before: Those of earlier ones.
+        now: Name of the result for this snapshot.
+        before: Name of the result for earlier snapshots.
     """
     return f"""
     select *, $now::double as moment from {now}
@@ -87,13 +87,13 @@ def growth(rows: str, keys: Sequence[str], counters: Sequence[str], apart_second
     """SQL for rows with the growth of their counters.
 
     Each row is compared with the newest earlier row of the same process that is old enough: `since` is its time and
-    ``grown_...`` the differences. If there is none, as its counters were reset since, `since` is null and the
-    differences are since the process's start. `seconds` is the length of the interval; null if it is not known.
+    ``grown_...`` the differences. If there is no such row (its counters were reset since), `since` is null and the
+    differences count from the process's start. `seconds` is the length of the interval; null if unknown.
 
     Args:
         rows: A table with `started`, which identifies a process, and `moment`, seconds since the epoch.
-        keys: The columns that identify a row's subject; none is ever null.
-        counters: The columns that only grow while the process lives; null where they are not reported.
+        keys: The columns that identify a row's subject; never null.
+        counters: The columns that only grow while the process lives; null if not reported.
         apart_seconds: Minimum interval.
     """
     same = " and ".join(f"now.{key} = older.{key}" for key in keys)
@@ -109,7 +109,7 @@ def growth(rows: str, keys: Sequence[str], counters: Sequence[str], apart_second
 
 
 def apart(newer: datetime, older: datetime, seconds: int = APART_SECONDS) -> bool:
-    """True if so many seconds are between two snapshots; by default, so many that they surely report other minutes."""
+    """True if two snapshots are so many seconds apart; by default, enough to surely report different minutes."""
     return (newer - older).total_seconds() >= seconds
 
 
@@ -128,7 +128,7 @@ def by_time(rows: Iterable[Row]) -> dict[datetime, list[Row]]:
 
 
 def too_few(found: int, needed: int, minutes: int, besides: str = "") -> str:
-    """Reason why so few snapshots prove nothing, this one counted; `besides` is what is needed of them as well."""
+    """Reason why so few snapshots (this one included) prove nothing; `besides` is a further condition on them."""
     there = "there is 1" if found == 1 else f"there are {found}"
     return (
         f"Needs at least {counted(needed, 'snapshot')} within {counted(minutes, 'minute')}, this one"
@@ -147,7 +147,7 @@ class EarlierRows:
         taken_at: Time of this snapshot.
         snapshots: Earlier snapshots that were read, the newest first.
         columns: Columns that identify a row's subject.
-        rows: The answer, by these columns and by the time of the snapshot.
+        rows: The result, by these columns and by the time of the snapshot.
     """
 
     taken_at: datetime
@@ -159,7 +159,7 @@ class EarlierRows:
     def of(
         cls, answer: CheckAnswer, context: CheckContext[Any], minutes: Callable[[Any], int], *columns: str
     ) -> EarlierRows:
-        """Groups the answer to a `LookBack` of these minutes."""
+        """Groups the rows of a `LookBack` with these minutes."""
         rows: dict[Key, dict[datetime, Row]] = defaultdict(dict)
         for row in answer.rows:
             rows[tuple(row[name] for name in columns)][row["taken_at"]] = row
@@ -168,15 +168,15 @@ class EarlierRows:
     def told(
         self, row: Row, until: datetime | None = None, *, apart_seconds: int = 0
     ) -> Iterator[tuple[datetime, Row | None]]:
-        """Yields the row of each earlier snapshot about a row's subject, the newest first; None: it has none.
+        """Yields, for each earlier snapshot, its row about the same subject, the newest first; None: it has none.
 
         A partial snapshot without a row is skipped, as the subject may not have been read.
 
         Args:
             row: A row of this snapshot.
             until: Later snapshots are left out.
-            apart_seconds: A snapshot that is closer to the one after it is left out: both may report the same minute,
-                so that no rate follows from them.
+            apart_seconds: Minimum interval to the next snapshot; a closer one is left out, as both may report the same
+                minute, and no rate follows from them.
         """
         theirs = self.rows.get(tuple(row[name] for name in self.columns), {})
         newer = self.taken_at
@@ -214,16 +214,16 @@ class EarlierRows:
         return found
 
     def looked_within(self, row: Row, minutes: int) -> bool:
-        """True if a snapshot of the last so many minutes read a row's subject, or would have."""
+        """True if a snapshot of the last so many minutes covers the row's subject, even without a row."""
         at, _ = next(self.told(row), (None, None))
         return at is not None and at >= self.ago(minutes)
 
     def keep_on(self, rows: Sequence[Row], minutes: int) -> bool:
-        """True if rows of `in_a_row` are so many, over so long, that neither one start nor one move explains them."""
+        """True if rows of `in_a_row` are too many, over too long, to be explained by a single start or move."""
         return len(rows) >= MIN_EARLIER and self.lasted_seconds(rows) >= 60 * minutes
 
     def lasted_seconds(self, rows: Sequence[Row]) -> int:
-        """Seconds from the oldest of rows of `in_a_row`, of which there is one at least, until this snapshot."""
+        """Seconds from the oldest of the rows of `in_a_row` (at least one) until this snapshot."""
         return self.seconds_since(rows[-1]["taken_at"])
 
     def seconds_since(self, moment: datetime) -> int:

@@ -1,7 +1,7 @@
 """Registry of all checks: each module with a `CHECK` in one of the folders beside this file.
 
-The order is that of the guide for a cluster in trouble: resources, then clients and their acknowledgements, then
-placement, then backlog and retention, then delayed messages and capacity (docs/knowledge.md C).
+The order is the one for a cluster in trouble: resources, then clients and their acknowledgements, then placement, then
+backlog and retention, then delayed messages and capacity (docs/knowledge.md C).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class GuideSection(NamedTuple):
-    """A section of the guide.
+    """A group of checks with a common title.
 
     Attributes:
         title: Its title.
@@ -47,4 +47,4 @@ CHECKS = tuple(check for group in GROUPS for check in group.checks)
 BY_ID = {check.check_id: check for check in CHECKS}
 
 VIEWS: tuple[SqlView, ...] = tuple(view for package in _PACKAGES for view in package.VIEWS)
-"""Views that their questions use besides `pulsar_steward.checks.views`, in the order in which they are created."""
+"""Views that the queries use besides `pulsar_steward.checks.views`, in the order in which they are created."""

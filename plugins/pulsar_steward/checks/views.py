@@ -1,10 +1,11 @@
-"""Common SQL of the checks' questions: macros and views over the tables of a shard.
+"""Common SQL for the queries of checks: macros and views over the tables of a shard.
 
-A shard's own tables are there under their names, with columns that nearly every question needs:
+A shard's own tables have their own names, with columns that nearly every query needs:
 
-- `topics`: `of_users`, whether it is neither of Pulsar's own tenant nor one of a namespace's own topics (``__...``).
-- `subscriptions`: `broker` (the topic's), `of_users` (the topic is, and it is neither Pulsar's own nor a reader's).
-- `namespace` is never null where the topic is not.
+- `topics`: `of_users`, true unless the topic belongs to Pulsar's own tenant or is a namespace's system topic
+(``__...``).
+- `subscriptions`: `broker` of the topic; `of_users`, true if the topic's is, and it is neither Pulsar's nor a reader's.
+- `namespace` is null only if the topic is null.
 
 Views of one subject are in `views.py` of the folder of its checks.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pulsar_steward.model.bundles import HEARTBEAT
-from pulsar_steward.model.subscription import READER
+from pulsar_steward.model.holders import PATTERNS, HolderKind
 
 STARTED = "process_start_time_seconds"
 """Series of a process's start time, seconds since the epoch."""
@@ -22,12 +23,12 @@ STARTED = "process_start_time_seconds"
 
 @dataclass(frozen=True)
 class SqlView:
-    """A view that questions select from.
+    """A view that queries select from.
 
     Attributes:
         name: Its name.
         sql: A SELECT statement.
-        kept: True if it is computed once per shard, as it is expensive and several questions use it.
+        kept: True if it is computed once per shard, as it is expensive and several queries use it.
     """
 
     name: str
@@ -41,12 +42,12 @@ MACROS = (
         split_part(left(topic, length(topic) - length(split_part(topic, '/', -1)) - 1), '://', 2)""",
     """create macro of_users(topic) as not (starts_with(topic, 'persistent://pulsar/')
         or starts_with(topic, 'non-persistent://pulsar/') or starts_with(split_part(topic, '/', -1), '__'))""",
-    f"create macro is_reader(subscription) as regexp_matches(subscription, '{READER}')",
+    f"create macro is_reader(subscription) as regexp_matches(subscription, '{PATTERNS[HolderKind.READER]}')",
     f"create macro is_heartbeat(namespace) as regexp_matches(namespace, '{HEARTBEAT}')",
 )
 
 TABLE_MACROS = {
-    # A setting, of each broker that reported it.
+    # A setting, for each broker that reported it.
     "setting": """create macro setting(name) as table
         select broker, value from configuration where key = name and value is not null""",
 }
@@ -80,7 +81,7 @@ SHARED = (
         union select namespace from topics where namespace is not null""",
         kept=True,
     ),
-    # Namespaces' own settings of how ledgers are written; null where one leaves it to the brokers.
+    # Namespaces' own settings for writing ledgers; null if a namespace leaves one to the brokers.
     SqlView(
         "persistence",
         """select namespace, own.persistence.bookkeeperEnsemble as ensemble,

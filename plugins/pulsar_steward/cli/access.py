@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from pulsar_steward.admin.logins import Login
 
 
+def options_given(options: msgspec.Struct) -> frozenset[str]:
+    """Names of a struct's options that were given."""
+    fields = msgspec.structs.fields(options)
+    given = [field.name for field in fields if getattr(options, field.name) not in (field.default, [])]
+    return frozenset(f"--{name.replace('_', '-')}" for name in given)
+
+
 class ClusterAccess(msgspec.Struct, frozen=True, kw_only=True):
     """How a cluster is reached, and with which credentials.
 
@@ -88,6 +95,10 @@ class ClusterAccess(msgspec.Struct, frozen=True, kw_only=True):
         """
         token, login = self.token(), self.login()
         return (*((token,) if token is not None else ()), *(login.secrets if login is not None else ()))
+
+
+CREDENTIALS = frozenset({"--token-file", "--oauth2-file", "--basic-file"})
+"""Options whose secrets are masked in what is read, a cluster or not."""
 
 
 class ChangeOptions(msgspec.Struct, frozen=True, kw_only=True):

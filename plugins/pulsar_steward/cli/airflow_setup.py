@@ -8,13 +8,13 @@ import typer
 
 from pulsar_steward.cli.dag_files import FOLDER, Done, install_files
 from pulsar_steward.cli.errors import help_without_command
-from pulsar_steward.cli.output import tell
+from pulsar_steward.cli.output import tell, tell_done
 from pulsar_steward.cli.paths import project_files
 from pulsar_steward.installed_airflow import require_supported_airflow
 from pulsar_steward.model.units import counted
 from pulsar_steward.report.checkup.compose import steward_version
 
-app = typer.Typer(rich_markup_mode=None)
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 LEFT_AS_CHANGED = 1
 
@@ -42,9 +42,10 @@ def install(dags_folder: DagsFolder, *, overwrite: Overwrite = False) -> None:
     """Writes the DAGs and jobs of this version; may be repeated. Exit code: 0 all are, 1 a changed file was left."""
     version = steward_version()
     done = install_files(dags_folder, version, overwrite=overwrite)
-    tell(f"pulsar-steward {version}: {counted(len(done), 'file')} in {dags_folder / FOLDER}")
-    for path, what in sorted(done.items()):
-        tell(f"- {path}: {what}")
+    tell_done(
+        f"pulsar-steward {version}: {counted(len(done), 'file')} in {dags_folder / FOLDER}",
+        (f"- {path}: {what}" for path, what in sorted(done.items())),
+    )
     if Done.LEFT in done.values():
         tell(
             "Not all files are this version's: compare those that were left, or replace them by --overwrite.", err=True

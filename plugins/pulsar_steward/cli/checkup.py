@@ -7,17 +7,19 @@ import typer
 
 from pulsar_steward.cli.access import ClusterAccess
 from pulsar_steward.cli.option_groups import with_option_groups
-from pulsar_steward.cli.options import Source, policy_of, snapshot_of
+from pulsar_steward.cli.options import Source, snapshot_of
 from pulsar_steward.cli.output import STANDARD_OUTPUT, print_lines, progress, tell, width
+from pulsar_steward.cli.written_files import written_whole
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.logs.entries import require_file
 from pulsar_steward.logs.reading import LogsRead, read_logs
 from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
+from pulsar_steward.policy.load import load_policy
 from pulsar_steward.report.checkup import terminal
 from pulsar_steward.report.checkup.compose import checkup_of
+from pulsar_steward.report.checkup.document import as_json
 from pulsar_steward.report.checkup.html import as_html
-from pulsar_steward.report.checkup.json_report import as_json
 
 HtmlFile = Annotated[
     str | None, typer.Option("--html", metavar="OUT", help="Writes a page, complete in itself; `-` as for --json.")
@@ -48,7 +50,7 @@ def checkup(
     verbose: Verbose = False,
 ) -> None:
     """Looks at a cluster and says what is wrong. Exit code: 0 healthy, 1 findings, 2 could not look."""
-    written = policy_of(source.policy)
+    written = load_policy(source.policy)
     _check_places({"--html": html, "--json": json})
     files = _log_files(logs, more_logs)
     with snapshot_of(source, written) as seen:
@@ -99,8 +101,6 @@ def _write(place: str, text: str) -> None:
     if place == STANDARD_OUTPUT:
         typer.echo(text, nl=False)
         return
-    try:
-        Path(place).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigurationError(f"{place} cannot be written: {error.strerror}") from error
+    with written_whole(Path(place), named=place) as target:
+        target.write(text.encode())
     tell(f"written: {place}", err=True)

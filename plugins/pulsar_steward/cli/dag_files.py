@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.cli.paths import project_files
+from pulsar_steward.decoding import decode
 from pulsar_steward.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def install_files(dags_folder: Path, version: str, *, overwrite: bool = False) -
 
 def _noted(folder: Path) -> Note:
     try:
-        return msgspec.json.decode((folder / NOTE).read_bytes(), type=Note)
+        return decode((folder / NOTE).read_bytes(), Note)
     except FileNotFoundError:
         return Note("", {})
     except msgspec.MsgspecError as error:

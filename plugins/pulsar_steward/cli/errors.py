@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING
 
 import typer
@@ -28,6 +29,7 @@ from pulsar_steward.errors import (
     TooManyRequests,
     Unreachable,
 )
+from pulsar_steward.outside_text import shown
 
 if TYPE_CHECKING:
     from typing import Final
@@ -72,6 +74,10 @@ class JobFailed(StewardError):
     """A Spark job ended without a snapshot; the message is its last output."""
 
 
+class OutputFailed(StewardError):
+    """Standard output cannot be written to; the message says what was done all the same, if anything was."""
+
+
 def in_one_line(error: StewardError) -> str:
     """Message of an error of Steward's own, with a remedy unless the message has one."""
     return _joined(str(error), remedy_of(error))
@@ -98,6 +104,8 @@ def _joined(words: str, remedy: str) -> str:
 
 def told_wrong(error: Exception) -> str | None:
     """Message for an error of the command's arguments; None if it is another error."""
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        return f"{shown(error.filename)} is too long for the name of a file"
     say = getattr(error, "format_message", None)
     if say is None:
         return None

@@ -1,33 +1,32 @@
 """``steward ledger``: whether the record is what was written, a copy of it for elsewhere, its dry runs, its tables."""
 
-import os
 import re
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Annotated
+from typing import Annotated
 
 import typer
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Engine
 
 from pulsar_steward.cli.errors import help_without_command
-from pulsar_steward.cli.ledgers import LedgerUrl, PlanId, ledger_to_read, named_ledger, opened_ledger
-from pulsar_steward.cli.output import STANDARD_OUTPUT, tell
+from pulsar_steward.cli.ledgers import LedgerUrl, PlanId, ledger_to_read, opened_ledger
+from pulsar_steward.cli.output import STANDARD_OUTPUT, tell, tell_done
+from pulsar_steward.cli.written_files import written_whole
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.ledger.chain import Head
 from pulsar_steward.ledger.migrations.migrate import VERSIONS
-from pulsar_steward.ledger.noted_heads import ledger_name, noted_in_file
+from pulsar_steward.ledger.noted_heads import ledger_names, noted_in_file
 from pulsar_steward.ledger.store import transaction
 from pulsar_steward.ledger.verify import exported, verify_ledger
 from pulsar_steward.model.units import counted, time_in_words
 from pulsar_steward.outside_text import shown_json
 from pulsar_steward.policy.place import steward_home
 
-app = typer.Typer(rich_markup_mode=None)
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 TAMPERED = 1
+
+_OWNERS = 0o600
 
 Noted = Annotated[
     str | None,
@@ -45,12 +44,12 @@ def _options(context: typer.Context) -> None:
 
 
 @app.command()
-def verify(context: typer.Context, *, ledger: LedgerUrl = None, noted: Noted = None) -> None:
+def verify(*, ledger: LedgerUrl = None, noted: Noted = None) -> None:
     """Compares every row with the chain, and that with noted ends. Exit code: 0 as written, 1 not, 2 could not look."""
     given = _head(noted)
-    with opened_ledger(named_ledger(context, ledger)) as engine:
-        kept = noted_in_file(steward_home(), ledger_name(engine.url))
-        expected = [head for head in (given, kept) if head is not None]
+    with opened_ledger(ledger) as engine:
+        kept = noted_in_file(steward_home(), ledger_names(engine.url))
+        expected = [*([given] if given else []), *kept]
         verdict = verify_ledger(engine, noted=expected)
     compared = f"{counted(verdict.rows, 'row')} compared"
     if verdict.tampered:
@@ -66,25 +65,26 @@ def verify(context: typer.Context, *, ledger: LedgerUrl = None, noted: Noted = N
 
 
 @app.command()
-def export(context: typer.Context, *, ledger: LedgerUrl = None, output: Output = STANDARD_OUTPUT) -> None:
+def export(*, ledger: LedgerUrl = None, output: Output = STANDARD_OUTPUT) -> None:
     """Writes every row in the order in which it was added, with its link, as lines of JSON. Compares nothing."""
-    url = named_ledger(context, ledger)
     if output == STANDARD_OUTPUT:
-        with opened_ledger(url) as engine:
+        with opened_ledger(ledger) as engine:
             for line in exported(engine):
                 typer.echo(shown_json(line))
         return
     rows = 0
-    with opened_ledger(url) as engine, _written_whole(Path(output)) as target:
+    # An earlier export may be the only evidence of what the ledger once was.
+    whole = written_whole(Path(output), named=f"--output {output}", mode=_OWNERS, only_new=True)
+    with opened_ledger(ledger) as engine, whole as target:
         for rows, line in enumerate(exported(engine), start=1):  # noqa: B007 - the last number is told
             target.write(shown_json(line) + b"\n")
     tell(f"written: {output}, {counted(rows, 'row')}", err=True)
 
 
 @app.command("dry-runs")
-def dry_runs(context: typer.Context, plan_id: PlanId, *, ledger: LedgerUrl = None) -> None:
+def dry_runs(plan_id: PlanId, *, ledger: LedgerUrl = None) -> None:
     """Prints what each dry run of a plan would have called, the oldest first, as it said it then."""
-    with ledger_to_read(named_ledger(context, ledger)) as reader:
+    with ledger_to_read(ledger) as reader:
         reader.plan_row(plan_id)
         found = reader.dry_runs(plan_id)
     if not found:
@@ -96,10 +96,10 @@ def dry_runs(context: typer.Context, plan_id: PlanId, *, ledger: LedgerUrl = Non
 
 
 @app.command()
-def upgrade(context: typer.Context, *, ledger: LedgerUrl = None) -> None:
-    """Makes the ledger's tables, or brings those of an earlier Steward up to date; there is no way back."""
-    with opened_ledger(named_ledger(context, ledger), make=True) as engine:
-        tell(f"the ledger's tables have version {_version(engine)}, which is this Steward's")
+def upgrade(*, ledger: LedgerUrl = None) -> None:
+    """Makes the ledger's tables, or brings those of an earlier release up to date; there is no way back."""
+    with opened_ledger(ledger, make=True) as engine:
+        tell_done(f"the ledger's tables have version {_version(engine)}, which is this Steward's")
 
 
 def _head(noted: str | None) -> Head | None:
@@ -114,22 +114,3 @@ def _head(noted: str | None) -> Head | None:
 def _version(engine: Engine) -> str | None:
     with transaction(engine) as connection:
         return MigrationContext.configure(connection, opts={"version_table": VERSIONS}).get_current_revision()
-
-
-@contextmanager
-def _written_whole(file: Path) -> Iterator[IO[bytes]]:
-    """Opens a new file that gets its name only once it is completely on disk; only its owner may read it."""
-    try:
-        if file.exists():  # an earlier export may be the only evidence of what the ledger once was
-            raise ConfigurationError(f"--output {file} is there already: an export is never written over, name another")
-        with tempfile.NamedTemporaryFile(dir=file.absolute().parent, prefix=".steward-", delete=False) as made:
-            unfinished = Path(made.name)
-            try:
-                yield made
-                made.flush()
-                os.fsync(made.fileno())
-                unfinished.rename(file)
-            finally:
-                unfinished.unlink(missing_ok=True)
-    except OSError as error:
-        raise ConfigurationError(f"--output {file} cannot be written: {error.strerror}") from error

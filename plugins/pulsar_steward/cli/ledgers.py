@@ -1,107 +1,162 @@
-"""Access of the command line to the ledger: only to an existing one, and without a password among the arguments."""
+"""Access of the command line to the ledger: found by every command in one way, and without a password in arguments.
 
-import re
+It is the one that ``--ledger`` names, or the variable ``STEWARD_LEDGER``, or else the file in ``STEWARD_HOME``, and it
+has to exist.
+"""
+
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
-from sqlalchemy import URL, Engine, make_url
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy import URL, Engine
 
-from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.errors import ConfigurationError, LedgerTampered, StewardError
 from pulsar_steward.ledger.read import LedgerReader
-from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.ledger.store import PASSWORD, open_ledger, read_url
+from pulsar_steward.ledger.verify import verify_ledger
+from pulsar_steward.policy.place import steward_home
 
 LEDGER = "STEWARD_LEDGER"
 
-_PASSWORD = re.compile(r"(passw(or)?d|pwd|secret|token)[^=;&]*=", re.IGNORECASE)
+AIRFLOWS_LEDGER = "AIRFLOW_CONN_STEWARD_LEDGER"
+"""Airflow's connection to the ledger, where it is in the environment; that of Airflow's database is not seen here."""
 
-LedgerUrl = Annotated[
-    str | None,
-    typer.Option("--ledger", envvar=LEDGER, show_envvar=True, metavar="URL", help="The ledger, an SQLAlchemy URL."),
-]
-
-PlanId = Annotated[str, typer.Argument(metavar="PLAN_ID", help="As approvals and logs name it.")]
+DEFAULT_FILE = "ledger.db"
 
 
-def named_ledger(context: typer.Context, ledger: str | None) -> str:
-    """The ledger's URL, for commands that need one.
-
-    Raises:
-        ConfigurationError: If none is given, or its password is among the arguments.
-    """
-    if ledger is None:
-        raise ConfigurationError(f"name the ledger by --ledger, such as sqlite:////path/to/ledger.db, or set {LEDGER}")
-    without_password(context, ledger)
-    return ledger
-
-
-def without_password(context: typer.Context, ledger: str | None) -> None:
+def _without_password(context: typer.Context, ledger: str | None) -> str | None:
     """Refuses a password in the arguments, which everybody on the machine can read.
 
     Raises:
-        ConfigurationError: If there is one; it is not repeated.
+        ConfigurationError: If there is one; it is not repeated. Or if the URL is empty.
     """
     source = context.get_parameter_source("ledger")
     if ledger is None or source is None or source.name != "COMMANDLINE":
-        return
+        return ledger
+    if not ledger.strip():
+        raise ConfigurationError("--ledger is empty: leave it out for the ledger in STEWARD_HOME")
     try:
-        held = _holds_password(make_url(ledger))
-    except (SQLAlchemyError, ValueError):
-        return  # reported, without the URL, when it is opened
+        held = _holds_password(read_url(ledger))
+    except ConfigurationError:
+        return ledger  # reported, without the URL, when it is opened
     if held:
         raise ConfigurationError(
             f"--ledger holds a password, which everybody on this machine could read: set {LEDGER} instead, or leave the"
             " password out of the URL (libpq looks for it in ~/.pgpass, or in the file that PGPASSFILE names)"
         )
+    return ledger
+
+
+LedgerUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger",
+        envvar=LEDGER,
+        show_envvar=True,
+        metavar="URL",
+        callback=_without_password,
+        help=f"The ledger, an SQLAlchemy URL.  [default: {DEFAULT_FILE} in STEWARD_HOME]",
+    ),
+]
+"""The option of every command that uses a ledger; `opened_ledger` finds the one that is meant."""
+
+PlanId = Annotated[str, typer.Argument(metavar="PLAN_ID", help="As approvals and logs name it.")]
+
+
+def home_ledger() -> Path:
+    """The ledger's file in ``STEWARD_HOME``, which need not be there."""
+    return (steward_home() / DEFAULT_FILE).absolute()
+
+
+def is_ledger_known(named: str | None) -> bool:
+    """True if a ledger is named, or there is one in ``STEWARD_HOME``."""
+    return named is not None or home_ledger().is_file()
+
+
+def found_ledger(named: str | None) -> str:
+    """The ledger's URL: the one that is named, or else that of the file in ``STEWARD_HOME``, as in Airflow's runs.
+
+    Raises:
+        ConfigurationError: If Airflow's runs use another one than that file.
+    """
+    if named is not None:
+        return named
+    if os.environ.get(AIRFLOWS_LEDGER):
+        raise ConfigurationError(
+            f"Airflow's runs use the ledger that the connection steward_ledger names ({AIRFLOWS_LEDGER}): name the same"
+            f" one by --ledger or {LEDGER}"
+        )
+    return f"sqlite:///{home_ledger()}"
 
 
 def _holds_password(url: URL) -> bool:
     """True if the URL has a password, also as ``?password=``, ``?sslpassword=``, ``?odbc_connect=...PWD=...``."""
     given = (f"{name}={value}" for name, values in url.normalized_query.items() for value in values)
-    return url.password is not None or any(_PASSWORD.search(each) for each in given)
+    return url.password is not None or any(PASSWORD.search(each) for each in given)
 
 
 @contextmanager
-def opened_ledger(url: str, *, make: bool = False, only_read: bool = False) -> Iterator[Engine]:
-    """Opens a ledger for the length of a ``with`` block.
+def opened_ledger(named: str | None, *, make: bool = False, only_read: bool = False) -> Iterator[Engine]:
+    """Opens the ledger for the length of a ``with`` block.
 
     Args:
-        url: The ledger's URL.
+        named: Its URL; None: the one in ``STEWARD_HOME``.
         make: True: create and upgrade its tables. An SQLite file has to exist all the same.
         only_read: True: open an SQLite file so that nothing of it can change, not even its mode.
 
     Raises:
         ConfigurationError: If the URL is not valid, or names a file that does not exist, or tables of another Steward.
+        LedgerTampered: If the block could not read a row, and that is not what was written.
         LedgerError: If it cannot be read.
     """
-    _check_file(url)
+    url = found_ledger(named)
+    _check_file(url, named)
     engine = open_ledger(_only_read(url) if only_read else url, make=make)
     try:
         yield engine
+    except (ValueError, TypeError, msgspec.MsgspecError) as error:
+        _say_if_damaged(engine, error)
+        raise
     finally:
         engine.dispose()
 
 
+def _say_if_damaged(engine: Engine, error: Exception) -> None:
+    """Finds out whether a command could not go on as the ledger holds what Steward never wrote.
+
+    Raises:
+        LedgerTampered: If so; names the first such row.
+        LedgerError: If the ledger cannot be read.
+    """
+    if isinstance(error, StewardError):
+        return
+    for first in verify_ledger(engine).tampered:
+        raise LedgerTampered(
+            f"the ledger was changed or damaged: {first.words} (`steward ledger verify` says more)"
+        ) from error
+
+
 @contextmanager
-def ledger_to_read(url: str) -> Iterator[LedgerReader]:
-    """Opens a ledger as `opened_ledger` does, and returns its reader.
+def ledger_to_read(named: str | None) -> Iterator[LedgerReader]:
+    """Opens the ledger as `opened_ledger` does, and returns its reader.
 
     Raises:
         ConfigurationError: As for `opened_ledger`.
         LedgerError: As for `opened_ledger`.
     """
-    with opened_ledger(url) as engine:
+    with opened_ledger(named) as engine:
         yield LedgerReader(engine)
 
 
 def sqlite_file(url: str) -> Path | None:
     """File of an SQLite ledger; None: another database, or an invalid URL."""
     try:
-        parsed = make_url(url)
-    except (SQLAlchemyError, ValueError):
+        parsed = read_url(url)
+    except ConfigurationError:
         return None  # reported, without the URL, when it is opened
     return Path(parsed.database or "") if parsed.get_backend_name() == "sqlite" else None
 
@@ -113,8 +168,17 @@ def _only_read(url: str) -> URL | str:
     return URL.create("sqlite", database=file.absolute().as_uri(), query={"mode": "ro", "uri": "true"})
 
 
-def _check_file(url: str) -> None:
+def _check_file(url: str, named: str | None) -> None:
     """Checks that an SQLite file exists, as opening a missing one would create it."""
     file = sqlite_file(url)
-    if file is not None and not file.is_file():
-        raise ConfigurationError(f"there is no ledger {str(file)!r}: name the file that Airflow's runs write to")
+    try:
+        if file is None or file.is_file():
+            return
+    except PermissionError as error:
+        raise ConfigurationError(
+            f"the ledger {str(file)!r} may not be looked at: run this as the user that runs Airflow"
+        ) from error
+    how = "name the file that Airflow's runs write to"
+    if named is None:
+        how += f" by --ledger or {LEDGER}, or set STEWARD_HOME to the folder that it is in"
+    raise ConfigurationError(f"there is no ledger {str(file)!r}: {how}")

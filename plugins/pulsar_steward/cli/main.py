@@ -8,40 +8,65 @@ Exit codes: 0 healthy or done, 1 findings or a ledger that was tampered with, 2 
 defect of Steward itself ends with 2 as well, so that nobody takes a crash for a finding.
 """
 
-import io
 import os
 import signal
 import sys
-from contextlib import suppress
 from importlib import import_module
 from types import FrameType
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
+from pulsar_steward.cli.arguments import checked_arguments
 from pulsar_steward.cli.errors import COULD_NOT_LOOK, INTERRUPTED, help_without_command, in_one_line, told_wrong
 from pulsar_steward.cli.output import tell
+from pulsar_steward.cli.streams import flush_streams, prepare_streams, require_output
 from pulsar_steward.errors import StewardError
 from pulsar_steward.outside_text import shown_trace
 
+
+class ListedCommand(NamedTuple):
+    """Command as the list of commands shows it, so that the list imports none of them."""
+
+    place: str
+    words: str
+
+
 COMMANDS = {
-    "checkup": "checkup:checkup",
-    "plan": "plan:plan",
-    "explain": "explain:explain",
-    "show": "show:show",
-    "halt": "halt:halt",
-    "resume": "halt:resume",
-    "questions": "questions:app",
-    "schema": "schema:schema",
-    "ledger": "ledger:app",
-    "metrics": "metrics:metrics",
-    "notify": "notify:notify",
-    "policy": "policy:app",
-    "airflow": "airflow_setup:app",
-    "doctor": "doctor.command:doctor",
+    "checkup": ListedCommand("checkup:checkup", "Looks at a cluster and says what is wrong."),
+    "plan": ListedCommand("plan:plan", "Says what would be proposed, and why it is no more."),
+    "explain": ListedCommand(
+        "explain:explain", "Explains a check: what it means, what to do, where that was learned, and its thresholds."
+    ),
+    "show": ListedCommand(
+        "show:show", "Shows a recorded plan: its steps, the answers, the outcomes and what the brokers showed."
+    ),
+    "halt": ListedCommand("halt:halt", "Stops all changes of a cluster until it is resumed."),
+    "resume": ListedCommand(
+        "halt:resume", "Ends the halt of a cluster; --all ends the halt of every cluster, not those of single ones."
+    ),
+    "questions": ListedCommand(
+        "questions:app", "Batches that nobody is asked about for the time being: rejected, snoozed or never wanted."
+    ),
+    "schema": ListedCommand("schema:schema", "Prints the JSON schema of `checkup --json`."),
+    "ledger": ListedCommand(
+        "ledger:app", "The record of what was proposed, answered and done: whether it is what was written."
+    ),
+    "metrics": ListedCommand(
+        "metrics:metrics",
+        "Writes the metrics of all clusters, or of some, for Prometheus: to be collected as a file, once a minute.",
+    ),
+    "notify": ListedCommand(
+        "notify:notify", "Prints the messages that would be sent now, by the policies in STEWARD_HOME."
+    ),
+    "policy": ListedCommand("policy:app", "Thresholds and limits: whether a file holds up, and what is in force."),
+    "airflow": ListedCommand(
+        "airflow_setup:app", "Brings Steward's DAGs and Spark jobs to an Airflow: as files, or as a DAG bundle."
+    ),
+    "doctor": ListedCommand("doctor.command:doctor", "Says what is missing before Steward can look or act."),
 }
-"""Module of each command, and its function or group of commands there."""
+"""Each command: its module with its function or group there, and the first sentence of its help."""
 
 
 class LazyCommands(TyperGroup):
@@ -52,11 +77,16 @@ class LazyCommands(TyperGroup):
         names: dict[str, Any] = dict.fromkeys(COMMANDS)
         self.commands = names  # for the list of commands and for "Did you mean"
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - the same whatever the context
+        """Writes the list of commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, listed.words) for name, listed in COMMANDS.items()])
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - the same whatever the context
         """Command of a name; None if there is none."""
         if cmd_name not in COMMANDS:
             return None
-        module, _, name = COMMANDS[cmd_name].partition(":")
+        module, _, name = COMMANDS[cmd_name].place.partition(":")
         found = getattr(import_module(f"pulsar_steward.cli.{module}"), name)
         if not isinstance(found, typer.Typer):
             alone = typer.Typer(**STYLE)
@@ -101,9 +131,7 @@ def _options(
 
 def main() -> NoReturn:
     """Runs the command from this process's arguments, and ends the process."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that cannot display a letter is no reason to stop
+    prepare_streams()
     signal.signal(signal.SIGTERM, _end)
     code = INTERRUPTED
     try:
@@ -111,9 +139,7 @@ def main() -> NoReturn:
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else COULD_NOT_LOOK
     finally:
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError):
-                stream.flush()
+        flush_streams()
         # Python would wait for threads that wait for a broker, which may take minutes.
         os._exit(code)
 
@@ -125,7 +151,9 @@ def run(arguments: list[str] | None = None) -> int:
         arguments: Arguments of the command line; None: this process's.
     """
     try:
-        return int(app(arguments, standalone_mode=False) or 0)
+        require_output()
+        given = checked_arguments(sys.argv[1:] if arguments is None else arguments)
+        return int(app(given, standalone_mode=False) or 0)
     except StewardError as error:
         return _failed(in_one_line(error))
     except typer.Abort:
@@ -138,7 +166,9 @@ def run(arguments: list[str] | None = None) -> int:
         if words := told_wrong(error):
             return _failed(words)
         typer.echo(shown_trace(error), err=True)
-        return _failed("this is a defect of Steward: please report the lines above, which hold no token")
+        return _failed(
+            "this is a defect of Steward: please report the lines above to where it came from; they hold no token"
+        )
 
 
 def _failed(words: str) -> int:

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from pulsar_steward.cli.ledgers import LedgerUrl, named_ledger, opened_ledger
+from pulsar_steward.cli.ledgers import LedgerUrl, opened_ledger
 from pulsar_steward.cli.metrics import Snapshots
 from pulsar_steward.cli.output import tell
+from pulsar_steward.cli.paths import snapshots_uri
 from pulsar_steward.errors import ConfigurationError, PolicyError
 from pulsar_steward.ledger.messages import Queued, open_messages
 from pulsar_steward.ledger.store import one_moment
@@ -18,7 +19,6 @@ from pulsar_steward.notify.compose import composed
 from pulsar_steward.notify.gather import is_outdated, new_messages, notices_now, route_of
 from pulsar_steward.notify.policies import Policies, policies_of
 from pulsar_steward.notify.retries import Turn, turn
-from pulsar_steward.policy.place import steward_home
 from pulsar_steward.snapshots.latest import SnapshotShelf
 
 AIRFLOW = "AIRFLOW__API__BASE_URL"
@@ -30,7 +30,6 @@ AirflowUrl = Annotated[
 
 
 def notify(
-    context: typer.Context,
     *,
     dry_run: DryRun = False,
     ledger: LedgerUrl = None,
@@ -40,10 +39,10 @@ def notify(
     """Prints the messages that would be sent now, by the policies in STEWARD_HOME. Sends nothing, changes nothing."""
     if not dry_run:
         raise ConfigurationError("messages are sent by the DAG pulsar_notify: give --dry-run to see what it would send")
-    shelf = SnapshotShelf(snapshots or str(steward_home() / "snapshots"))
+    shelf = SnapshotShelf(snapshots_uri(snapshots))
     found = policies_of(shelf.clusters(), os.environ.get("STEWARD_CLUSTER", "local"))
     if any(policy.recipients for policy in found.policies.values()):
-        with opened_ledger(named_ledger(context, ledger), only_read=True) as engine, one_moment(engine) as connection:
+        with opened_ledger(ledger, only_read=True) as engine, one_moment(engine) as connection:
             now = datetime.now(UTC)
             notices = notices_now(engine, shelf, found.policies, now)
             new = new_messages(engine, notices, found.policies, now)

@@ -10,13 +10,12 @@ import msgspec
 import typer
 from pyarrow import fs
 
-from pulsar_steward.cli.access import ClusterAccess
+from pulsar_steward.cli.access import CREDENTIALS, ClusterAccess, options_given
 from pulsar_steward.cli.output import progress, tell
 from pulsar_steward.cli.paths import JOB
 from pulsar_steward.cli.snapshot import Target, look
-from pulsar_steward.errors import ConfigurationError, PolicyError, SnapshotError
+from pulsar_steward.errors import ConfigurationError, SnapshotError
 from pulsar_steward.model.tables import FINDINGS, VERDICTS
-from pulsar_steward.policy.load import load_policy
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.snapshots.place import place_of
 from pulsar_steward.snapshots.read import Snapshot, open_snapshot
@@ -49,17 +48,6 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
 
 
-def policy_of(file: Path | None) -> Policy:
-    """Policy in a file, which must exist; the defaults if none is given.
-
-    Raises:
-        PolicyError: If there is no such file, or it is not valid.
-    """
-    if file is not None and not file.is_file():
-        raise PolicyError(f"{file}: no such file")
-    return load_policy(file)
-
-
 @contextmanager
 def snapshot_of(source: Source, policy: Policy) -> Iterator[Snapshot]:
     """Snapshot that the options select: an existing one, or a new one that is taken for a ``with`` block.
@@ -73,7 +61,7 @@ def snapshot_of(source: Source, policy: Policy) -> Iterator[Snapshot]:
             "give either --admin-url, such as http://broker:8080, to look at a cluster, or --snapshot to read one"
         )
     if source.snapshot:
-        yield _diagnosed(source.snapshot)
+        yield _existing(source, source.snapshot)
         return
     target = Target(
         urls=tuple(source.admin_url or ()),
@@ -88,6 +76,27 @@ def snapshot_of(source: Source, policy: Policy) -> Iterator[Snapshot]:
         if source.keep:
             tell(f"the snapshot is kept at {uri}", err=True)
         yield open_snapshot(uri)
+
+
+def _existing(source: Source, uri: str) -> Snapshot:
+    """Opens an existing snapshot, which the other options have to fit.
+
+    Raises:
+        ConfigurationError: If an option is about looking at a cluster, or names another cluster.
+        SnapshotError: If it cannot be opened, or was not diagnosed.
+    """
+    about_looking = {"--keep"} if source.keep else set()
+    about_looking |= {"--master"} if source.master else set()
+    if strange := sorted(about_looking | (options_given(source.access) - CREDENTIALS)):
+        raise ConfigurationError(f"{strange[0]} is about looking at a cluster, and --snapshot reads one: leave it out")
+    snapshot = _diagnosed(uri)
+    cluster = snapshot.meta().cluster
+    if source.cluster not in {None, cluster}:
+        raise ConfigurationError(
+            f"--cluster {source.cluster!r}: the snapshot {uri} is of the cluster {cluster!r}: leave --cluster out, or"
+            " name another snapshot"
+        )
+    return snapshot
 
 
 def _diagnosed(uri: str) -> Snapshot:

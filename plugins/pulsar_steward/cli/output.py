@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from pulsar_steward.cli.errors import OutputFailed
 from pulsar_steward.outside_text import shown, shown_json
 
 if TYPE_CHECKING:
@@ -31,6 +32,24 @@ def tell(words: object, *, err: bool = False) -> None:
         err: True: to standard error; False: to standard output.
     """
     typer.echo(shown(words), err=err)
+
+
+def tell_done(done: str, further: Iterable[str] = ()) -> None:
+    """Tells what a command did.
+
+    Args:
+        done: What was done, in a sentence.
+        further: What else there is to say, a line each.
+
+    Raises:
+        OutputFailed: If standard output cannot be written; it says what was done, as nothing else would.
+    """
+    try:
+        for line in (done, *further):
+            tell(line)
+    except (OutputFailed, BrokenPipeError) as error:
+        said = error if isinstance(error, OutputFailed) else "nobody reads standard output any more"
+        raise OutputFailed(f"{said}; this was done all the same: {done}") from error
 
 
 def tell_exactly(document: bytes) -> None:

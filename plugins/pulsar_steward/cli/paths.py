@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 import pulsar_steward
 from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.policy.place import steward_home
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SPARK_APPS = "STEWARD_SPARK_APPS"
+SNAPSHOTS = "STEWARD_SNAPSHOTS"
 JOB = "observe.py"
 
 
@@ -35,6 +37,11 @@ def spark_apps(environment: Mapping[str, str] = os.environ) -> Path:
     if not (folder / JOB).is_file():
         raise ConfigurationError(f"{folder} has no {JOB}: set {SPARK_APPS} to the folder of the Spark jobs")
     return folder
+
+
+def snapshots_uri(named: str | None = None, environment: Mapping[str, str] = os.environ) -> str:
+    """Folder of snapshots: the one that is named, or ``STEWARD_SNAPSHOTS``, or else that of ``STEWARD_HOME``."""
+    return named or environment.get(SNAPSHOTS) or str(steward_home() / "snapshots")
 
 
 def need_java(environment: Mapping[str, str] = os.environ) -> None:

@@ -4,12 +4,14 @@ from typing import Annotated
 
 import typer
 
-from pulsar_steward.cli.ledgers import LEDGER, LedgerUrl, ledger_to_read, without_password
+from pulsar_steward.cli.ledgers import LEDGER, LedgerUrl, is_ledger_known, ledger_to_read
 from pulsar_steward.cli.option_groups import with_option_groups
-from pulsar_steward.cli.options import Source, policy_of, snapshot_of
+from pulsar_steward.cli.options import Source, snapshot_of
 from pulsar_steward.cli.output import print_lines, tell_exactly, width
+from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.planners.from_snapshot import Moves, moves_before, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
+from pulsar_steward.policy.load import load_policy
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.compose import checkup_of
 from pulsar_steward.report.checkup.plan_text import plan_lines
@@ -19,10 +21,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Prints the plan as JSON, i
 
 
 @with_option_groups
-def plan(context: typer.Context, *, source: Source, ledger: LedgerUrl = None, json: AsJson = False) -> None:
+def plan(*, source: Source, ledger: LedgerUrl = None, json: AsJson = False) -> None:
     """Says what would be proposed, and why it is no more. Records nothing and asks nobody."""
-    without_password(context, ledger)
-    written = policy_of(source.policy)
+    written = load_policy(source.policy)
     with snapshot_of(source, written) as seen:
         limits = written.for_cluster(seen.meta().cluster)
         made = make_plan(planning_facts_of(seen, limits, _moved(ledger, seen.meta(), limits)))
@@ -30,15 +31,18 @@ def plan(context: typer.Context, *, source: Source, ledger: LedgerUrl = None, js
     if json:
         tell_exactly(made.encoded())
         return
-    if ledger is None:
-        without = f"Moves of the last minutes are not known, as no ledger was named (--ledger or {LEDGER})."
+    if not is_ledger_known(ledger):
+        without = (
+            f"Moves of the last minutes are not known, as no ledger was named (--ledger or {LEDGER}), and none is in"
+            " STEWARD_HOME."
+        )
         reasons = (*reasons, without)
     print_lines(plan_lines(made, reasons, width()))
 
 
 def _moved(ledger: str | None, meta: SnapshotMeta, policy: Policy) -> Moves:
     """Recent moves, so that bundles in their cooldown are left alone."""
-    if ledger is None:
+    if not is_ledger_known(ledger):
         return Moves()
     with ledger_to_read(ledger) as reader:
-        return moves_before(reader, meta.cluster, meta.taken_at, policy)
+        return moves_before(reader, NamedCluster(meta.cluster, meta.identity), meta.taken_at, policy)

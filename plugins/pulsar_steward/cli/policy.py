@@ -13,16 +13,17 @@ from pydantic.fields import FieldInfo
 
 from pulsar_steward.checks.registry import CHECKS
 from pulsar_steward.cli.errors import COULD_NOT_LOOK, help_without_command
-from pulsar_steward.cli.options import PolicyFile, policy_of
+from pulsar_steward.cli.options import PolicyFile
 from pulsar_steward.cli.output import tell
 from pulsar_steward.errors import ConfigurationError, PolicyError
 from pulsar_steward.model.units import counted
+from pulsar_steward.policy.files import policy_file
 from pulsar_steward.policy.layers import CLUSTERS, KINDS, NAMESPACES, TENANTS, Layer, is_namespace, stack
 from pulsar_steward.policy.load import load_policy
-from pulsar_steward.policy.place import policy_file
+from pulsar_steward.policy.place import steward_home
 from pulsar_steward.policy.schema import SECTIONS, Policy
 
-app = typer.Typer(rich_markup_mode=None)
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 PolicyPath = Annotated[Path, typer.Argument(metavar="FILE", help="A policy, YAML.")]
 Cluster = Annotated[
@@ -46,7 +47,7 @@ def _options(context: typer.Context) -> None:
 def check(file: PolicyPath) -> None:
     """Says whether a policy file holds up; exit code 2, and every key that does not with its place, where not."""
     try:
-        policy = policy_of(file)
+        policy = load_policy(file)
     except PolicyError as error:
         for trouble in error.args:
             tell(trouble, err=True)
@@ -69,7 +70,7 @@ def show(
     """
     _check_names(cluster, namespace)
     path = policy or (policy_file(cluster) if cluster else None)
-    whole = policy_of(policy) if policy else load_policy(path)
+    whole = load_policy(path)
     layers = stack(whole.written(), cluster, namespace)
     effective = whole.for_cluster(cluster) if cluster else whole
     effective = effective.for_namespace(namespace) if namespace else effective
@@ -108,7 +109,9 @@ def _header(path: Path | None, cluster: str | None, namespace: str | None) -> It
     if whose:
         yield f"in force for {', '.join(whose)}"
     if path is not None:
-        yield f"file: {path}" if path.exists() else f"no file {path}: the defaults"
+        yield f"file: {path}"
+    elif cluster is not None:
+        yield f"no file for {cluster} in {steward_home()}: the defaults"
 
 
 def _in_order() -> list[str]:

@@ -2,7 +2,7 @@
 
 import typer
 
-from pulsar_steward.report.checkup.schema import schema_text
+from pulsar_steward.report.checkup.document import schema_text
 
 
 def schema() -> None:

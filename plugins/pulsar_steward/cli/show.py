@@ -4,10 +4,9 @@ import difflib
 import re
 from collections.abc import Iterator
 
-import typer
 from rich.text import Text
 
-from pulsar_steward.cli.ledgers import LedgerUrl, PlanId, ledger_to_read, named_ledger
+from pulsar_steward.cli.ledgers import LedgerUrl, PlanId, ledger_to_read
 from pulsar_steward.cli.output import print_lines, width
 from pulsar_steward.errors import NotInLedger
 from pulsar_steward.ledger.read import LedgerReader
@@ -19,9 +18,9 @@ from pulsar_steward.report.checkup.text import bullets, fitting, heading
 _CLUSTER = re.compile(r"(.+)-\d{8}T\d{6}Z-[0-9a-f]+")
 
 
-def show(context: typer.Context, plan_id: PlanId, *, ledger: LedgerUrl = None) -> None:
+def show(plan_id: PlanId, *, ledger: LedgerUrl = None) -> None:
     """Shows a recorded plan: its steps, the answers, the outcomes and what the brokers showed."""
-    with ledger_to_read(named_ledger(context, ledger)) as reader:
+    with ledger_to_read(ledger) as reader:
         try:
             found = reader.plan(plan_id)
         except NotInLedger as error:

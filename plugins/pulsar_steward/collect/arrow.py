@@ -65,7 +65,7 @@ BROKER_TABLES = (BROKERS, BUNDLES, CLIENT_VERSIONS, CONFIGURATION, SUSPECTS, *SH
 """Tables read from each broker."""
 
 DRILL_TABLES = (DRILLED, OWN_POLICIES)
-"""Tables read from a broker about its suspects."""
+"""Tables read from a broker for its suspects."""
 
 NAMESPACE_TABLES = (NAMESPACES, UNREAD)
 """Tables read for each namespace."""
@@ -79,9 +79,9 @@ class TableBatch(NamedTuple):
 
 
 def answer_schema(tables: Sequence[Table]) -> pa.Schema:
-    """One struct column a table: a row fills exactly one of them, the others are null.
+    """One struct column for each table; a row fills exactly one of them, the others are null.
 
-    So one pass over a broker yields rows of several tables.
+    So one pass over a broker can yield rows of several tables.
     """
     return pa.schema([(table.name, pa.struct(list(schema_of(table)))) for table in tables])
 

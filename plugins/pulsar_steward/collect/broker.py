@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from pulsar_steward.admin.settings import AdminSettings
     from pulsar_steward.collect.arrow import TableBatch
     from pulsar_steward.collect.broker_responses import Answers
-    from pulsar_steward.collect.first_clients import FirstClients
     from pulsar_steward.collect.interleave import Task
     from pulsar_steward.collect.ownership import Owned
     from pulsar_steward.collect.positions import Positions
@@ -59,11 +58,11 @@ class BrokerTask(msgspec.Struct, frozen=True):
 
 
 class ReadScope(msgspec.Struct, frozen=True):
-    """Extent of what is read of every broker.
+    """Extent of reading, the same for every broker.
 
     Attributes:
         taken_at: Snapshot time, with its time zone.
-        policy: How much is collected.
+        policy: Limits of collecting.
     """
 
     taken_at: datetime
@@ -79,15 +78,14 @@ def read_brokers(
 ) -> Iterator[TableBatch]:
     """Reads brokers completely, and yields rows of `BROKER_TABLES`.
 
-    All or nothing: a broker whose responses end early, cannot be read, or contain what no table can store, yields only
-    the row that reports the failure. Its rows are held back until then. While a broker is slow or never responds,
-    others are read.
+    All or nothing: a broker yields only its failure row if its responses end early, cannot be read, or do not fit a
+    table. Its rows are held back until all are read. While a broker is slow or never responds, others are read.
 
     Args:
         settings: Admin API settings of the cluster.
         tasks: The brokers.
-        scope: How much is read of each.
-        at_once: Brokers read at the same time, at most; as many documents are in memory at a time.
+        scope: Extent of reading.
+        at_once: Maximum number of brokers read at the same time; as many documents are in memory.
         waiting: Keeps track of the brokers whose responses are pending.
     """
     waiting = waiting or PendingBrokers()
@@ -95,7 +93,7 @@ def read_brokers(
 
 
 def _read(settings: AdminSettings, task: BrokerTask, scope: ReadScope, waiting: PendingBrokers) -> Task[TableBatch]:
-    """Reads one broker: converts its responses to rows, makes the requests that follow from them, returns all rows."""
+    """Reads one broker: converts its responses to rows, makes the requests that depend on them, returns all rows."""
     began = time.monotonic()
     rows = _TopicRows(task, scope)
 
@@ -112,7 +110,7 @@ def _read(settings: AdminSettings, task: BrokerTask, scope: ReadScope, waiting: 
         rows.add(document, answers.owned)
         del document  # it may be large, and the next requests take time
         positions = answers.positions | (yield ask_positions)
-        # Made here, before any row is handed out: until then the broker may still turn out to be unreadable.
+        # Made here, before any row is yielded: until then the broker may still turn out to be unreadable.
         others = [
             *_bundles(task, rows, positions),
             *rows.client_versions(),
@@ -129,7 +127,7 @@ def _read(settings: AdminSettings, task: BrokerTask, scope: ReadScope, waiting: 
         return chain(rows.taken(), others)
     waiting.has_answered()
     rows.let_go()
-    return _failed(task, failure, began)
+    return _row(task, {"read": False, "failure": failure}, began)
 
 
 class _TopicRows:
@@ -145,11 +143,6 @@ class _TopicRows:
     def sums(self) -> Sums:
         """Sum of each bundle that the broker owns."""
         return self._topics.sums
-
-    @property
-    def first_clients(self) -> FirstClients:
-        """Since when each bundle's topics have a client."""
-        return self._topics.first_clients
 
     def add(self, document: Body, owned: Owned) -> None:
         """Converts a broker's topic statistics to rows.
@@ -187,8 +180,7 @@ def _bundles(task: BrokerTask, read: _TopicRows, positions: Positions) -> Iterat
     for (namespace, bundle), total in read.sums.items():
         clients = (total.topics, total.producers, total.consumers)
         known = positions.get((namespace, bundle))
-        first = read.first_clients.of((namespace, bundle))
-        row = (namespace, bundle, task.broker, True, *clients, *total.rates, total.backlog, known, *first)
+        row = (namespace, bundle, task.broker, True, *clients, *total.rates, total.backlog, known)
         rows.add(*([value] for value in row))
         yield from rows.full()
     yield from rows.rest()
@@ -220,11 +212,6 @@ def _itself(task: BrokerTask, answers: Answers, total: BundleSum, bundles: int, 
     return _row(task, values, began)
 
 
-def _failed(task: BrokerTask, failure: str, began: float) -> Iterator[TableBatch]:
-    """Row of a broker that could not be read."""
-    return _row(task, {"read": False, "failure": failure}, began)
-
-
 def _row(task: BrokerTask, values: Mapping[str, object], began: float) -> Iterator[TableBatch]:
     took = int((time.monotonic() - began) * 1000)
     row = {"broker": task.broker, "leader": task.leader, **values, "read_milliseconds": took}
@@ -234,7 +221,7 @@ def _row(task: BrokerTask, values: Mapping[str, object], began: float) -> Iterat
 
 
 def _resource(answers: Answers, name: str) -> float | None:
-    """Use of a resource by the load report, or by the same figure in the metrics where there is no such report."""
+    """Usage of a resource by the load report, or by the same figure in the metrics if there is no report."""
     if answers.load:
         return _percent(answers.load.get(name))
     series = f"pulsar_lb_{name}_usage"
@@ -242,7 +229,7 @@ def _resource(answers: Answers, name: str) -> float | None:
 
 
 def _percent(resource: Any) -> float | None:
-    """Percentage of a resource's limit in use; None if not reported or the broker does not know the limit (-1000)."""
+    """Usage in percent of a resource's limit; None if not reported or the broker does not know the limit (-1000)."""
     match resource:
         case {"usage": int() | float() as usage, "limit": int() | float() as limit} if limit > 0:
             return 100.0 * usage / limit

@@ -1,4 +1,4 @@
-"""Responses that one broker is always asked for; further requests depend on them and are made elsewhere."""
+"""The responses that are read from every broker; requests that depend on them are made elsewhere."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Answers:
         load: Its load report; empty if it has none.
         positions: Hash positions of the topics in the coordinators' bundles that it owns.
         version: Its Pulsar version; None: not reported.
-        clock_skew_milliseconds: By how much its clock is ahead; None: not reported.
+        clock_skew_milliseconds: Lead of its clock; None: not reported.
         configuration: Its runtime configuration; empty if it could not be read.
         metrics: Its Prometheus series.
     """
@@ -53,16 +53,16 @@ class Answers:
 
 
 def asked(settings: AdminSettings, broker: str, pulsar_cluster: str, policy: CollectPolicy) -> tuple[Body, Answers]:
-    """Reads a broker; returns its topic statistics, as it sent them, and everything else.
+    """Reads a broker; returns its topic statistics as received, and its other responses.
 
     Args:
         settings: Admin API settings of the cluster.
         broker: ``host:webport``.
         pulsar_cluster: The cluster's own name.
-        policy: How much is collected.
+        policy: Limits of collecting.
 
     Raises:
-        AdminError: If something that a snapshot needs cannot be read.
+        AdminError: If a required response cannot be read.
     """
     with Reader(settings, broker=broker) as reader:
         # Statistics first: the bundles read afterwards are newer, and show which statistics still apply.
@@ -82,7 +82,7 @@ def asked(settings: AdminSettings, broker: str, pulsar_cluster: str, policy: Col
 
 
 def _or_none(ask: Callable[[], T]) -> T | None:
-    """Reads something optional; None, and a warning, if it cannot be read."""
+    """Reads an optional response; None, and a warning, if it cannot be read."""
     try:
         return ask()
     except (AdminError, *UNFIT) as error:
@@ -91,7 +91,7 @@ def _or_none(ask: Callable[[], T]) -> T | None:
 
 
 def _load_report(reader: Reader, configuration: dict[str, str]) -> dict[str, Any]:
-    """Load report of the broker; empty where its load manager keeps none: `ExtensibleLoadManagerImpl` answers 500."""
+    """Load report of the broker; empty if it has none: `ExtensibleLoadManagerImpl` responds 500."""
     if is_extensible(configuration):
         return {}
     try:

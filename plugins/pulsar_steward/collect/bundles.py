@@ -1,4 +1,4 @@
-"""All bundles of all namespaces: those defined by the boundaries, joined with those that brokers report as owned."""
+"""All bundles of all namespaces: the bundles between the boundaries, joined with the ones that brokers own."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.tables import BUNDLES
 from pulsar_steward.snapshots.arrow import schema_of
 
-_TOLD = ("positions", "connected_topics", "first_connected", "most_connected")
-"""Columns of which only a bundle's owner knows anything: null where there is none."""
-
-_FIGURES = tuple(name for name in BUNDLES.names if name not in {"namespace", "bundle", "owner", "owner_known", *_TOLD})
+_FIGURES = tuple(
+    name for name in BUNDLES.names if name not in {"namespace", "bundle", "owner", "owner_known", "positions"}
+)
 
 _ALL = f"""
 with divided as (
@@ -22,14 +21,14 @@ with divided as (
 -- A bundle that two brokers reported, as it moved while they were read, has no known owner.
 settled as (
     select namespace, bundle, case when count(*) = 1 then max(owner) end as owner, count(*) = 1 as told_once,
-        {", ".join(f"max({name}) as {name}" for name in (*_FIGURES, *_TOLD))}
+        {", ".join(f"max({name}) as {name}" for name in (*_FIGURES, "positions"))}
     from owned group by namespace, bundle),
 joined as (
     select *, coalesce(told_once, not $partial) as owner_known
     from divided full join settled using (namespace, bundle))
 select namespace, bundle, owner, owner_known,
     {", ".join(f"coalesce({name}, case when owner_known then 0 end) as {name}" for name in _FIGURES)},
-    {", ".join(_TOLD)}
+    positions
 from joined order by namespace, bundle
 """  # noqa: S608 - names of columns
 
@@ -49,7 +48,7 @@ def all_bundles(namespaces: pa.Table, owned: pa.Table, *, partial: bool) -> pa.T
 
 
 def with_positions(bundles: pa.Table, computed: dict[str, list[int]]) -> pa.Table:
-    """Adds computed positions to those bundles of ``pulsar/system`` that had no owner to ask for them.
+    """Adds computed positions to bundles of ``pulsar/system`` without an owner to report them.
 
     Args:
         bundles: The table `bundles`.

@@ -14,24 +14,19 @@ if TYPE_CHECKING:
     from pulsar_steward.admin.statistics import ConsumerStatistics, PublisherStatistics, TopicStatistics
     from pulsar_steward.collect.recent import Recent
 
-_LAST = "~"
-"""Sorts after every time."""
-
 
 class ClientFigures:
     """Figures of the producers and consumers of some topics.
 
     Attributes:
-        recent_producers: By topic, the number that connected recently.
-        first_connected: When each topic's first client connected, as brokers write it; a topic without a client, or
-            with one of an unknown time, has none.
-        producer_versions: Number of producers by version, of topics that are not a namespace's own.
-        consumer_versions: The same of consumers.
+        recent_producers: By topic, the number of producers that connected recently.
+        producer_versions: Number of producers by version, for topics other than system topics.
+        consumer_versions: The same for consumers.
         messages_per_entry: By subscription, the highest average among its consumers; None if unknown.
-        blocked: By subscription, the number that get nothing because of too many unacknowledged messages.
-        without_permits: By subscription, the number that have not asked for more.
-        stuck: Of these, the number that received and acknowledged nothing lately.
-        recent: By subscription, the number that connected recently.
+        blocked: By subscription, the number of consumers that get nothing because of too many unacknowledged messages.
+        without_permits: By subscription, the number of consumers that have not asked for more.
+        stuck: By subscription, the number of these (`without_permits`) that received and acknowledged nothing recently.
+        recent: By subscription, the number of consumers that connected recently.
 
     Args:
         topics: The topics by full name.
@@ -40,7 +35,6 @@ class ClientFigures:
 
     def __init__(self, topics: Mapping[str, TopicStatistics], recent: Recent) -> None:
         self.recent_producers: list[int] = []
-        self.first_connected: list[str] = []
         self.messages_per_entry: list[int | None] = []
         self.blocked: list[int] = []
         self.without_permits: list[int] = []
@@ -51,42 +45,35 @@ class ClientFigures:
         for name, topic in topics.items():
             own = "/__" in name and is_own_topic(name)
             of_producers, of_consumers = ([], []) if own else versions
-            first = self._add_producers(topic.publishers, of_producers)
+            self._add_producers(topic.publishers, of_producers)
             for subscription in topic.subscriptions.values():
-                first = self._add_consumers(subscription.consumers, of_consumers, first)
-            if first and first is not _LAST:
-                self.first_connected.append(first)
+                self._add_consumers(subscription.consumers, of_consumers)
         self.producer_versions, self.consumer_versions = map(Counter, versions)
 
-    # Comparisons, as there are more clients than of anything else: a call for each one of a million topics would be
-    # seen in the time that collecting takes.
+    # Comparisons instead of calls: nothing is as numerous as clients, and a call for each one of a million topics would
+    # noticeably slow down collecting.
     # ruff: disable[PLR1730]
 
-    def _add_producers(self, producers: Iterable[PublisherStatistics], versions: list[str]) -> str:
-        """Adds the producers of a topic; returns when the first of them connected."""
-        first, newly, limit = _LAST, 0, self._recent.earliest
+    def _add_producers(self, producers: Iterable[PublisherStatistics], versions: list[str]) -> None:
+        """Adds the producers of a topic."""
+        newly, limit = 0, self._recent.earliest
         for each in producers:
             since = each.connected_since
-            if since < first:  # texts of one zone sort as their times do
-                first = since
             if since >= limit and self._recent.holds(since):
                 newly += 1
             versions.append(each.client_version or NONE)
         self.recent_producers.append(newly)
-        return first
 
-    def _add_consumers(self, consumers: Iterable[ConsumerStatistics], versions: list[str], first: str) -> str:
-        """Adds the consumers of a subscription; returns when the first of them connected, or `first` if earlier."""
+    def _add_consumers(self, consumers: Iterable[ConsumerStatistics], versions: list[str]) -> None:
+        """Adds the consumers of a subscription."""
         most = blocked = without_permits = stuck = newly = 0
         limit = self._recent.earliest
         for each in consumers:
             since = each.connected_since
-            if since < first:
-                first = since
             if since >= limit and self._recent.holds(since):
                 newly += 1
             versions.append(each.client_version)
-            if each.avg_messages_per_entry > most:  # 0 or less for one that received nothing yet
+            if each.avg_messages_per_entry > most:  # 0 or less if it has received nothing yet
                 most = each.avg_messages_per_entry
             if each.blocked_consumer_on_unacked_msgs:
                 blocked += 1
@@ -99,6 +86,5 @@ class ClientFigures:
         self.without_permits.append(without_permits)
         self.stuck.append(stuck)
         self.recent.append(newly)
-        return first
 
     # ruff: enable[PLR1730]

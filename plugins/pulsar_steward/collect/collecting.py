@@ -25,7 +25,7 @@ from pulsar_steward.collect.namespace import PlacementInput, read_namespaces
 from pulsar_steward.collect.overview import Overview, look_over
 from pulsar_steward.collect.reading import tables_of, together
 from pulsar_steward.collect.suspected import drilled_of, tasks_of, wanted_of
-from pulsar_steward.collect.suspects import worst_of
+from pulsar_steward.collect.suspects import unattended_of, worst_of
 from pulsar_steward.errors import ConfigurationError, NobodyAnswered, OnlyFrontDoor
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.series import DELAYED_BUCKETS
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NAMESPACES_A_TASK = 200
-"""Namespaces that one task reads one after the other, a few milliseconds each."""
+"""Number of namespaces that one task reads one after the other; each takes a few milliseconds."""
 
 
 class CollectParameters(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +66,7 @@ class CollectParameters(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         cluster: The cluster's name in Steward's connections.
         taken_at: Snapshot time: when collecting began, with its time zone.
-        policy: How much is collected.
+        policy: Limits of collecting.
     """
 
     cluster: str
@@ -89,7 +89,7 @@ def collect(
     Raises:
         AdminError: If the cluster cannot be read at all.
         ConfigurationError: If the order cannot be carried out, or the token would travel unencrypted to a broker.
-        NobodyAnswered: If not one broker could be read, as behind a front door.
+        NobodyAnswered: If no broker could be read, as behind a front door.
     """
     with Reader(settings) as reader:
         overview = look_over(reader)
@@ -113,10 +113,10 @@ def collect(
 
 
 def _require_one_url_each(reader: Reader, brokers: Sequence[str]) -> None:
-    """Checks the addresses of brokers here, once, and not in each task that would read one.
+    """Checks the addresses of brokers once, before any task reads one.
 
     Raises:
-        ConfigurationError: If the token would travel unencrypted, or one address would be read as two brokers.
+        ConfigurationError: If the token would travel unencrypted, or two brokers have the same address.
     """
     known: dict[str, str] = {}
     for broker in brokers:
@@ -158,7 +158,7 @@ class Collecting:
         return small
 
     def tables(self, small: Tables, reading: BrokerReading) -> Mapping[str, tuple[Table, pa.Table]]:
-        """Every table that is not large, and the rows to add to the metrics."""
+        """All small tables, and the rows to add to the metrics."""
         brokers = small[BROKERS.name].sort_by("broker")
         unread = brokers.filter(~pc.field("read"))["broker"].to_pylist()
         asked = self._namespaces_and_endpoints()
@@ -195,7 +195,8 @@ class Collecting:
         """Reads suspects from their owners."""
         policy = self._order.policy
         topics = worst_of(suspects, policy.drilled_topics)
-        tasks = tasks_of(wanted_of(topics, namespaces), bundles, self._overview.pulsar_cluster)
+        wanted = wanted_of(topics, namespaces, unattended_of(suspects))
+        tasks = tasks_of(wanted, bundles, self._overview.pulsar_cluster)
         log.info("asking %s about %s", counted(len(tasks), "broker"), counted(len(topics), "suspect"))
         if not tasks:
             return schema_of(DRILLED).empty_table()

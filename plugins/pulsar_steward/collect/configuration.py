@@ -1,11 +1,11 @@
-"""List of the broker settings that a snapshot stores: only those that something reads.
+"""List of the broker settings that a snapshot stores: only settings that other code reads.
 
 A setting is added with the check that needs it, and removed with it: `tests/architecture/test_collected_is_used.py`
 compares the two, and docs/reading.md lists them.
 
-A broker reports all of its settings, passwords among them (``brokerClientTlsKeyStorePassword``,
-``managedLedgerPassword``, tokens in ``brokerClientAuthenticationParameters``), so this is a list of what may be stored
-and not of what may not. Whole families are never named by a pattern.
+A broker reports all of its settings, including passwords (``brokerClientTlsKeyStorePassword``,
+``managedLedgerPassword``, tokens in ``brokerClientAuthenticationParameters``). So this lists the settings to store, not
+the settings to omit, and no pattern stands for a whole family.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ KEPT = frozenset(
         "managedLedgerMaxBatchDeletedIndexToPersist",
         "managedLedgerMaxReadsInFlightSizeInMB",
         "managedLedgerMaxUnackedRangesToPersist",
+        "managedLedgerMaxUnackedRangesToPersistInMetadataStore",
         "managedLedgerPersistIndividualAckAsLongArray",
         "managedLedgerStatsPeriodSeconds",
         "maxConcurrentTopicLoadRequest",

@@ -1,4 +1,4 @@
-"""Placement of the transaction coordinators: computed from bundles, as asking the brokers would load them."""
+"""Placement of the transaction coordinators, computed from bundles: a request to the brokers would load them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class SystemBundle(msgspec.Struct, frozen=True):
-    """A bundle of ``pulsar/system``: its range as text, its owner (None: nobody), and whether the owner is known."""
+    """A bundle of ``pulsar/system``: its range as text, its owner (None: no owner), and whether the owner is known."""
 
     bundle: str
     owner: str | None
@@ -36,7 +36,7 @@ def placement(count: int, bundles: Iterable[SystemBundle]) -> list[Coordinator]:
 
     Args:
         count: Number of the cluster's transaction coordinators.
-        bundles: The bundles of ``pulsar/system``. One that was split meanwhile may be there besides its halves:
+        bundles: The bundles of ``pulsar/system``. A bundle split during collecting may be present besides its halves:
             owned bundles take precedence.
     """
     bundles = tuple(bundles)

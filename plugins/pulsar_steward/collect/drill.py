@@ -1,50 +1,94 @@
-"""Statistics of single topics on suspicion (*suspects*) as Arrow batches; the broker-wide document lacks them.
+"""Statistics of suspected topics (*suspects*) as Arrow batches; the broker-wide document lacks them.
 
-The calls load a bundle that nobody owns. So a bundle's owner is asked whether it still owns it before its topics are
-read, redirects are not followed, and topics that were moved are left out: reading changes nothing.
+A request about a topic would load its bundle if it has no owner. So before its topics are read, the owner is asked
+whether it still owns the bundle. Redirects are not followed, and moved topics are left out: reading changes nothing.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import logging
+import time
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from pulsar_steward.admin.own_settings import own_settings_in
-from pulsar_steward.admin.owner import OwnerReader
+from pulsar_steward.admin.owner import OwnerReader, cursors_in
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.collect.arrow import OWN_POLICIES
-from pulsar_steward.collect.pace import CallPace, TimeIsUp
 from pulsar_steward.collect.positions import GIVING_UP
 from pulsar_steward.collect.rows import UNFIT, Rows
 from pulsar_steward.errors import AdminError
 from pulsar_steward.model.tables import DRILLED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pulsar_steward.admin.owner import InternalDetail, TopicDetail
     from pulsar_steward.admin.settings import AdminSettings
+    from pulsar_steward.admin.stored import StoredTopic
     from pulsar_steward.collect.arrow import TableBatch
     from pulsar_steward.policy.schema import CollectPolicy
+
+
+class TimeIsUp(Exception):
+    """The time for requests is over."""
+
+
+class CallPace:
+    """Limits calls to a rate, one after the other, until the time is up.
+
+    Args:
+        calls_per_second: Maximum rate.
+        seconds: Total time, from now on.
+        clock: Monotonic clock, in seconds.
+        sleep: Waits for so many seconds.
+    """
+
+    def __init__(
+        self,
+        calls_per_second: int,
+        seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._between = 1 / calls_per_second
+        self._clock = clock
+        self._sleep = sleep
+        self._next = clock()
+        self._end = self._next + seconds
+        self._seconds = seconds
+
+    def wait(self) -> None:
+        """Returns when the next call is allowed.
+
+        Raises:
+            TimeIsUp: If no more calls are allowed.
+        """
+        now = self._clock()
+        if max(now, self._next) >= self._end:
+            raise TimeIsUp(f"the {self._seconds:g} seconds that the policy leaves for it are over")
+        if now < self._next:
+            self._sleep(self._next - now)
+        self._next = max(now, self._next) + self._between
+
 
 log = logging.getLogger(__name__)
 
 CALL_SECONDS = 10
-"""Time limit of one call: a topic that is stuck must not delay the others, and may well be among the suspects."""
+"""Time limit of one call in seconds: a stuck topic, probably one of the suspects, must not delay the others."""
 
 
 class DetailRequest(msgspec.Struct, frozen=True, order=True):
     """One request to a bundle's owner.
 
     Attributes:
-        bundle: ``tenant/ns/range``, which has to be owned.
-        topic: Full name; for policies that of a partitioned topic, not of a partition.
+        bundle: ``tenant/ns/range``; the broker has to own it.
+        topic: Full name; for policies, the name of the partitioned topic.
         policies: True: read the topic's own policies; False: its statistics.
-        internals: True: read its ledgers and cursors as well.
+        internals: True: read its ledgers and cursors too, with their creation times.
     """
 
     bundle: str
@@ -64,7 +108,7 @@ class DrillTask(msgspec.Struct, frozen=True):
 def drill(settings: AdminSettings, task: DrillTask, policy: CollectPolicy) -> Iterator[TableBatch]:
     """Reads a broker's suspects, one after the other, and yields rows of `DRILL_TABLES`.
 
-    What cannot be read is logged and left out; once a broker does not respond, no more is read from it.
+    Unreadable topics are logged and left out; once a broker does not respond, it is not read any further.
     """
     limits = settings.limits.model_copy(
         update={
@@ -95,7 +139,7 @@ class _Drilling:
         self._policies = Rows(OWN_POLICIES)
 
     def all(self) -> None:
-        """Makes all requests, bundle by bundle, for those that the broker still owns."""
+        """Makes all requests, bundle by bundle, for bundles that the broker still owns."""
         for bundle, wanted in groupby(sorted(self._task.wanted), key=lambda each: each.bundle):
             self._pace.wait()
             if self._owns(bundle):
@@ -108,7 +152,7 @@ class _Drilling:
         yield from self._policies.rest()
 
     def _owns(self, bundle: str) -> bool:
-        """True if the broker still owns a bundle; False where that is unknown: its topics may not be read then."""
+        """True if the broker still owns a bundle; False if unknown, as its topics must not be read then."""
         try:
             owns = bundle in self._reader.owned_bundles(self._task.pulsar_cluster, self._task.broker)
         except GIVING_UP:
@@ -133,7 +177,7 @@ class _Drilling:
         quotas = self._owner.own_quotas(topic)
         self._pace.wait()
         retention = self._owner.own_retention(topic)
-        own_settings_in(_json(quotas), _json(retention))  # decoded as planners will decode it, so that it fails here
+        own_settings_in(_json(quotas), _json(retention))  # decoded as in planners, so that errors show here
         self._policies.require_fit(topic, _json(quotas), _json(retention))
         self._policies.add([topic], [_json(quotas)], [_json(retention)])
 
@@ -147,10 +191,12 @@ class _Drilling:
         for row in rows:
             self._details.add(*([value] for value in row))
 
-    def _internals(self, topic: str) -> InternalDetail | None:
-        self._pace.wait()
+    def _internals(self, topic: str) -> tuple[InternalDetail, StoredTopic] | None:
         try:
-            return self._owner.internals(topic)
+            self._pace.wait()
+            internals = self._owner.internals(topic)
+            self._pace.wait()
+            return internals, self._owner.stored(topic)
         except GIVING_UP:
             raise
         except (AdminError, *UNFIT) as error:
@@ -158,8 +204,11 @@ class _Drilling:
             return None
 
 
-def rows_of(wanted: DetailRequest, detail: TopicDetail, internals: InternalDetail | None) -> Iterator[dict[str, Any]]:
+def rows_of(
+    wanted: DetailRequest, detail: TopicDetail, inside: tuple[InternalDetail, StoredTopic] | None
+) -> Iterator[dict[str, Any]]:
     """Rows of a topic in `drilled`, by column: one per subscription, or one for the topic if it has none."""
+    internals, cursors = (inside[0], cursors_in(*inside)) if inside else (None, {})
     size, seconds = detail.backlog_quota_limit_size, detail.backlog_quota_limit_time
     age = detail.oldest_backlog_message_age_seconds
     topic = {
@@ -176,15 +225,14 @@ def rows_of(wanted: DetailRequest, detail: TopicDetail, internals: InternalDetai
         yield topic | {
             "subscription": name,
             "delayed_messages": each.msg_delayed,
-            "backlog_entries_not_delayed": each.msg_backlog_no_delayed,
             "delayed_index_bytes": each.delayed_message_index_size_in_bytes,
             "ack_state_bytes": each.non_contiguous_deleted_messages_ranges_serialized_size,
-            "ack_hole_ranges": each.non_contiguous_deleted_messages_ranges,
             "last_consumed_milliseconds": each.last_consumed_timestamp,
             "last_acked_milliseconds": each.last_acked_timestamp,
             "cursor_properties_json": _json(sorted({*cursor.properties, *cursor.cursor_properties}))
             if cursor
             else None,
+            "cursor_json": _json(cursors[name]) if name in cursors else None,
         }
     if not detail.subscriptions:
         yield topic

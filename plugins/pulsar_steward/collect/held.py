@@ -1,4 +1,4 @@
-"""Rows held back until it is known whether they are valid: in memory as long as they are few, then on disk."""
+"""Rows held back until they are known to be valid: in memory while they are few, then on disk."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from pulsar_steward.model.tables import Table
 
 IN_MEMORY_BYTES = 64 << 20
-"""Bytes of Arrow rows that stay in memory: about 100,000 topics."""
+"""Maximum bytes of Arrow rows in memory: about 100,000 topics."""
 
 
 class HeldRows:
     """Pieces in the order in which they were added, or by table if there were too many.
 
     Args:
-        most: Bytes up to which they stay in memory.
+        most: Maximum bytes in memory.
     """
 
     def __init__(self, most: int = IN_MEMORY_BYTES) -> None:

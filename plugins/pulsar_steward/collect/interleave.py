@@ -15,7 +15,7 @@ T = TypeVar("T")
 Task = Generator[Callable[[], Any], Any, Iterable[T]]
 """Generator that yields calls to run in the background, and returns the task's results.
 
-It is sent what each call returned, or thrown what the call raised.
+It receives the return value of each call, or the call's exception.
 """
 
 
@@ -26,7 +26,7 @@ def interleave(things: Iterable[Task[T]], at_once: int) -> Iterator[T]:
 
     Args:
         things: The tasks; each is started when a place is free.
-        at_once: Most tasks that are started and not ended.
+        at_once: Maximum number of tasks under way.
     """
     to_come = iter(things)
     calls: dict[Future[Any], Task[T]] = {}

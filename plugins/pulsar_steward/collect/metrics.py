@@ -1,4 +1,4 @@
-"""Prometheus endpoints as Arrow batches of the table `metrics`: the brokers' and those that the policy names."""
+"""Prometheus endpoints as Arrow batches of the table `metrics`: of brokers, and of servers named in the policy."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Metrics(msgspec.Struct, frozen=True):
     """Samples of one endpoint.
 
     Attributes:
-        whole: True: all of it was read; False: it was cut off for its size; None: it could not be read.
-        samples: The samples that are kept.
+        whole: True: completely read; False: cut off because of its size; None: unreadable.
+        samples: The samples to store.
     """
 
     whole: bool | None
@@ -52,12 +52,12 @@ class Metrics(msgspec.Struct, frozen=True):
 
 
 def read_metrics(ask: Callable[[], Generator[bytes]], kind: Kind, most_megabytes: int) -> Metrics:
-    """Reads an endpoint; one that cannot be read to its end has no samples: half of it would look like lower figures.
+    """Reads an endpoint; one not read to its end gives no samples, as half of it would look like lower figures.
 
     Args:
         ask: Returns the body in pieces.
         kind: Kind of server.
-        most_megabytes: Most megabytes read of it.
+        most_megabytes: Maximum size to read, in megabytes.
     """
     try:
         with closing(ask()) as pieces:
@@ -75,7 +75,7 @@ def read_endpoint(settings: AdminSettings, named: str, most_megabytes: int) -> I
     Args:
         settings: Time limits; the token is not sent.
         named: ``kind=url``, as in the policy's `collect.metrics_urls`.
-        most_megabytes: Most megabytes read of it.
+        most_megabytes: Maximum size to read, in megabytes.
     """
     kind, _, url = named.partition("=")
     parts = urlsplit(url)

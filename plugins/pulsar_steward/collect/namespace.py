@@ -11,6 +11,7 @@ from pulsar_steward.admin.own_settings import NamespaceDocument
 from pulsar_steward.admin.reader import Bundles, Reader
 from pulsar_steward.collect.arrow import UNREAD
 from pulsar_steward.collect.rows import UNFIT, Rows
+from pulsar_steward.decoding import decode
 from pulsar_steward.errors import AdminError, BrokenAnswer, NotFound
 from pulsar_steward.model.tables import NAMESPACES
 
@@ -30,7 +31,7 @@ class PlacementInput(msgspec.Struct, frozen=True):
 
 
 class _Policies(NamespaceDocument, frozen=True, kw_only=True):
-    """Namespace document, decoded to make sure that the snapshot's readers will find what they expect in it."""
+    """Namespace document, decoded to make sure that the snapshot's readers can decode it too."""
 
     bundles: Bundles
 
@@ -40,8 +41,8 @@ def read_namespaces(
 ) -> Iterator[TableBatch]:
     """Reads each namespace (``tenant/name``), and yields rows of `NAMESPACE_TABLES`.
 
-    A namespace that was deleted since it was listed yields no row, nor does one that only other clusters of the same
-    configuration store serve; one that cannot be read yields one that names it.
+    A namespace that was deleted after it was listed yields no row, nor does one that only other clusters of the same
+    configuration store serve. An unreadable namespace yields a row with its name.
     """
     rows, unread = Rows(NAMESPACES), Rows(UNREAD)
     with Reader(settings) as reader:
@@ -60,12 +61,12 @@ def read_namespaces(
 
 
 def _row(reader: Reader, placement: PlacementInput, namespace: str) -> tuple[object, ...] | None:
-    """Row of a namespace, or None if it no longer exists, or is of other clusters only."""
+    """Row of a namespace, or None if it no longer exists, or belongs to other clusters only."""
     try:
         document = reader.namespace_policies(namespace)
     except NotFound:
         if namespace in reader.namespaces(namespace.partition("/")[0]):
-            raise  # it is still listed, so it must not be taken for deleted
+            raise  # it is still listed, so it was not deleted
         return None
     policies = _policies(document, namespace)
     if not _is_served(policies, namespace, placement.pulsar_cluster):
@@ -76,12 +77,12 @@ def _row(reader: Reader, placement: PlacementInput, namespace: str) -> tuple[obj
 
 
 def _is_served(policies: _Policies, namespace: str, pulsar_cluster: str) -> bool:
-    """True if this cluster serves the namespace: its policies name it, or nobody; Pulsar's own are everywhere."""
+    """True if this cluster serves the namespace: by its policies, or if they name none; always for Pulsar's own."""
     return not policies.clusters or pulsar_cluster in policies.clusters or namespace.startswith("pulsar/")
 
 
 def _policies(document: bytes, namespace: str) -> _Policies:
     try:
-        return msgspec.json.decode(document, type=_Policies)
+        return decode(document, _Policies)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise BrokenAnswer("GET", namespace, "any broker", f"its policies cannot be read: {error}") from error

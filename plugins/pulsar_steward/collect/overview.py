@@ -37,14 +37,14 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
         identity: The cluster by its own name, and by its metadata store.
         version: Pulsar version of the responding broker.
         load_manager: Class name of the load manager.
-        brokers: Brokers that are listed, ``host:webport``, sorted.
+        brokers: Listed brokers, ``host:webport``, sorted.
         leader: The broker that leads the load manager, or None.
         coordinators: Number of transaction coordinators; 0 if transactions are off.
-        bookies: Number of bookies that belong to the cluster, up or down; None: the brokers do not tell.
+        bookies: Number of bookies of the cluster, up or down; None: not reported.
         policies: Namespace isolation policies.
         namespaces: ``tenant/name``, sorted.
-        unread: What could not be read, as a snapshot names it: ``tenant/*`` for a tenant's namespaces, ``*/*`` for all
-            of them, or the name of one of the other items above.
+        unread: Items that could not be read, as in a snapshot: ``tenant/*`` for a tenant's namespaces, ``*/*`` for all
+            namespaces, or the name of one of the other items above.
     """
 
     identity: ClusterIdentity
@@ -65,16 +65,16 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def tcs_by_bundle(self) -> bool:
-        """True if bundles place the transaction coordinators; False also if the version is not known."""
+        """True if bundles place the transaction coordinators; False if the version is not known."""
         major = re.match(r"\d+", self.version)
         return major is not None and int(major.group()) <= LAST_MAJOR_BY_BUNDLE
 
 
 def look_over(reader: Reader) -> Overview:
-    """Reads the overview. Items that are not reported, or make no sense, are listed as unread.
+    """Reads the overview. Items that are missing or make no sense are listed as unread.
 
     Raises:
-        AdminError: If the cluster cannot be read at all: it reports neither its name nor its brokers.
+        AdminError: If the cluster cannot be read at all: neither its name nor its brokers.
     """
     configuration = reader.runtime_configuration()
     brokers = reader.brokers()
@@ -102,7 +102,7 @@ def look_over(reader: Reader) -> Overview:
 
 
 class _Requests:
-    """Makes requests and remembers those that failed."""
+    """Makes requests and records the failed ones."""
 
     def __init__(self) -> None:
         self.unread: list[str] = []
@@ -131,7 +131,7 @@ def _coordinators(reader: Reader, configuration: dict[str, str]) -> int:
 
 
 def _bookies(reader: Reader) -> int | None:
-    """Number of bookies; without it a snapshot is no less whole, as one check alone needs it."""
+    """Number of bookies; a snapshot without it still counts as complete, as only one check needs it."""
     try:
         return len(reader.bookies())
     except AdminError as error:
@@ -151,5 +151,5 @@ def _of_tenant(reader: Reader, tenant: str) -> tuple[str, ...]:
         return reader.namespaces(tenant)
     except NotFound:
         if tenant in reader.tenants():
-            raise  # it is still listed, so it must not be taken for deleted
+            raise  # it is still listed, so it was not deleted
         return ()

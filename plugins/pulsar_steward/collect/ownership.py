@@ -1,7 +1,7 @@
-"""Assignment of a broker's topics to bundles, where its statistics are older than its list of bundles.
+"""Assignment of a broker's topics to bundles, as its statistics are older than its list of bundles.
 
-Statistics are up to a minute old. A bundle that was unloaded since is still in them, and one that was split is still
-whole: its topics are assigned by hash position to the bundles that the broker owns now.
+Statistics are up to a minute old. They still contain a bundle that was unloaded since, and a split bundle as a whole.
+So topics are assigned by hash position to the bundles that the broker owns now.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def owned_by_namespace(bundles: Iterable[str]) -> Owned:
 
 
 def as_owned_now(statistics: BundleStatistics, owned: Owned) -> Iterator[tuple[str, dict[str, TopicStatistics]]]:
-    """Yields the topics that the broker still owns, by the ranges that it owns now; the others have moved elsewhere."""
+    """Yields the topics that the broker still owns, by the ranges that it owns now; other topics have moved away."""
     ranges = owned.get(statistics.namespace, {})
     if statistics.bundle in ranges:
         yield statistics.bundle, statistics.topics

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class PendingBrokers:
-    """Brokers that were asked and have not responded yet; several threads may use it."""
+    """Brokers with a pending request; several threads may use it."""
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}

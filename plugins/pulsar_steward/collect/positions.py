@@ -1,7 +1,7 @@
-"""Hash positions of the topics in a bundle, reported by its owner: what a split divides, topics not loaded included.
+"""Hash positions of all topics in a bundle, also unloaded ones, from its owner; a split divides them.
 
-The call loads nothing, but its response is as long as the bundle is full. So it is made for the coordinators' bundles,
-and of all others only for the largest few of each broker.
+The request loads nothing, but its response grows with the number of topics. So it is made for the coordinators'
+bundles, and otherwise only for the few largest bundles of each broker.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ log = logging.getLogger(__name__)
 
 
 GIVING_UP = (Unreachable, TimedOut)
-"""Errors after which no more is read from the broker: the next call would take as long."""
+"""Errors after which the broker is not read any further: the next call would take as long."""
 
 Positions = dict[tuple[str, str], list[int]]
 """Positions by namespace and range, in ascending order."""
 
 
 def tc_positions(reader: Reader, owned: Owned) -> Positions:
-    """Positions in the coordinators' bundles; an unreadable one is left out: these positions can be computed.
+    """Positions in the coordinators' bundles; an unreadable bundle is left out, as its positions can be computed.
 
     Raises:
         AdminError: If the owner does not respond.
@@ -54,12 +54,12 @@ def tc_positions(reader: Reader, owned: Owned) -> Positions:
 
 
 def worst_positions(reader: Reader, sums: Mapping[tuple[str, str], BundleSum], policy: CollectPolicy) -> Positions:
-    """Positions in a broker's largest bundles, where they are large enough; what cannot be read is left out.
+    """Positions in a broker's largest bundles, if large enough; unreadable bundles are left out.
 
     Args:
         reader: Reader of the broker.
         sums: Sum of each of its bundles.
-        policy: The size from which a bundle is large, and how many are read.
+        policy: Size from which a bundle is large, and maximum number of bundles.
     """
     found: Positions = {}
     for namespace, bundle in worst(sums, policy):
@@ -77,14 +77,14 @@ def worst_positions(reader: Reader, sums: Mapping[tuple[str, str], BundleSum], p
 
 
 def worst(sums: Mapping[tuple[str, str], BundleSum], policy: CollectPolicy) -> list[tuple[str, str]]:
-    """Bundles to read: those that exceed one of the limits most come first, at most `collect.positions_bundles`."""
+    """Bundles to read: the bundles with the highest multiple of a limit, at most `collect.positions_bundles`."""
     sizes = {name: _size(each, policy) for name, each in sums.items() if name[0] != TC_NAMESPACE and each.topics > 1}
     large = (name for name, size in sizes.items() if size >= 1)
     return nsmallest(policy.positions_bundles, large, key=lambda name: (-sizes[name], name))
 
 
 def _size(each: BundleSum, policy: CollectPolicy) -> float:
-    """Multiple of a limit that a bundle reaches, for the figure that exceeds its limit most."""
+    """Highest multiple of its limit among a bundle's figures."""
     return max(
         each.topics / policy.positions_from_topics,
         (each.producers + each.consumers) / policy.positions_from_clients,

@@ -1,8 +1,8 @@
-"""Count of clients that connected recently, worked out cheaply from the timestamps that brokers write.
+"""Count of clients that connected recently, computed cheaply from the brokers' timestamps.
 
 A broker writes RFC 3339 with up to nine digits of a second, in its own time zone: ``2026-01-31T23:59:59.123456789Z`` or
-``...+01:00`` (`DateFormatter` of Pulsar). Timestamps of one offset sort as their times do, so each offset's limit is
-worked out once and the rest is comparing text: a topic may have 10,000 clients.
+``...+01:00`` (`DateFormatter` of Pulsar). Timestamps with the same offset sort like their times. So each offset's limit
+is computed once, and the rest is text comparison: a topic may have 10,000 clients.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ class Recent:
     """Recognises clients that connected since a point in time.
 
     Attributes:
-        earliest: A text that sorts before it is not recent, whatever its offset: most clients need no more than that.
+        earliest: A text that sorts before it is not recent, whatever its offset; for most clients this comparison is
+            enough.
 
     Args:
         taken_at: Snapshot time, with its time zone.
@@ -31,7 +32,7 @@ class Recent:
         self._limits: dict[str, str | None] = {}
 
     def holds(self, written: str) -> bool:
-        """True if a timestamp, as a broker writes it, is not before the limit."""
+        """True if a broker's timestamp is not before the limit."""
         if written[-1:] == "Z":
             return written >= self._utc
         offset = written[-6:]

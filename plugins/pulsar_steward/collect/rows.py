@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from pulsar_steward.model.tables import Table
 
 UNFIT = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, pa.ArrowException)
-"""Errors raised for a document of another shape than its reader expects, wherever that shows.
+"""Errors raised for a document with an unexpected shape.
 
-The document then counts as unread, as if there had been no response. Decoding catches nearly all of them before
-(`pulsar_steward.admin.figures`), as `BrokenAnswer`.
+The document then counts as unread, as if there were no response. Decoding turns nearly all of them into `BrokenAnswer`
+earlier (`pulsar_steward.admin.figures`).
 """
 
 BATCH_ROWS = 10_000
@@ -26,9 +26,9 @@ BATCH_ROWS = 10_000
 
 
 class Rows:
-    """Rows of one table that are collected into batches.
+    """Rows of one table, collected into batches.
 
-    Rows are added as whole columns, as a Python object per row would cost more than everything else.
+    Rows are added as whole columns: a Python object for each row would cost more than all other work.
     """
 
     def __init__(self, table: Table) -> None:
@@ -45,7 +45,7 @@ class Rows:
             column.extend(more)
 
     def require_fit(self, *values: Any) -> None:
-        """Checks that a row fits the table before it is added, where it shares a batch with others.
+        """Checks that a row fits the table before it is added to a batch with other rows.
 
         Raises:
             Exception: One of `UNFIT`.
@@ -59,7 +59,7 @@ class Rows:
             yield self._take(BATCH_ROWS)
 
     def rest(self) -> Iterator[TableBatch]:
-        """Yields and removes all rows that are left."""
+        """Yields and removes all remaining rows."""
         yield from self.full()
         if len(self):
             yield self._take(len(self))

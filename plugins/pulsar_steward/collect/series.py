@@ -1,16 +1,15 @@
-"""Prometheus series that a snapshot stores, by kind of server: only those that something reads, of thousands.
+"""Prometheus metrics that a snapshot stores, by kind of server: out of thousands, only those that other code reads.
 
 A series is added with the check that needs it, and removed with it: `tests/architecture/test_collected_is_used.py`
 compares the two, and docs/reading.md lists them.
 
-Each has its resting value, or None where every sample is stored. Of a series that rests at 0 (or at -1: "no limit"),
-only the samples with another value are stored, besides the first of each source, whose presence proves that the series
-is exported at all: a million healthy topics make no rows. Of topics, only what ``broker-stats/topics`` does not report
-is stored.
+Each has its resting value, or None if every sample is stored. If a series rests at 0 (or at -1: "no limit"), only
+samples with another value are stored, and the first one of each source, to prove that the series is exported at all. So
+a million healthy topics make no rows. For topics, only figures missing in ``broker-stats/topics`` are stored.
 
-Names of brokers' series are those of real 4.0.7 brokers, and ZooKeeper's those of a real 3.9.3 server. Bookies' are
-those of Pulsar's metrics reference, and those of auto recovery are of a real bookie of 4.0.7; a series that a server
-does not export has no rows.
+Names of brokers' series come from real 4.0.7 brokers, and ZooKeeper's from a real 3.9.3 server. Names of bookies' come
+from Pulsar's metrics reference, and those of auto recovery from a real bookie of 4.0.7. A series that a server does not
+export has no rows.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ _OF_BROKER = (
     "pulsar_metadata_store_ops_latency_ms_count",
     "pulsar_metadata_store_ops_latency_ms_sum",
     "pulsar_txn_active_count",
-    "pulsar_txn_created_count",  # so 2.10 calls what 4.0 calls `..._total`
+    "pulsar_txn_created_count",  # name in 2.10 of the `..._total` of 4.0
     "pulsar_txn_created_total",
     "pulsar_txn_timeout_count",
     "pulsar_txn_timeout_total",
@@ -108,7 +107,7 @@ _OF_AUTO_RECOVERY = (
     "replication_replication_worker_exceptions_BKNoSuchLedgerExistsOnMetadataServerException",
     "replication_replication_worker_rereplicate_count",
 )
-"""Of the auditor and of those who make copies anew, within a bookie or in a process of its own."""
+"""Series of the auditor and the replication workers, within a bookie or in a process of their own."""
 
 _OF_ZOOKEEPER = (
     "fsynctime_count",
@@ -141,6 +140,6 @@ ENDINGS: dict[Kind, tuple[str, ...]] = {
 }
 """Suffixes of series whose names contain a thread's name, or a directory's path. All of their samples are stored.
 
-``pulsar_managedLedger_client_thread_<thread>_thread_executor_queue`` is exported by a broker that has
-`bookkeeperClientExposeStatsToPrometheus` on. ``bookie_ledger_dir_<path>_usage`` is a bookie's.
+``pulsar_managedLedger_client_thread_<thread>_thread_executor_queue`` is exported by brokers with
+`bookkeeperClientExposeStatsToPrometheus` on. ``bookie_ledger_dir_<path>_usage`` is exported by bookies.
 """

@@ -1,4 +1,4 @@
-"""The table `drilled`, built from suspects: their owners are determined, and the owners' responses joined."""
+"""The table `drilled`, built from suspects: requests to their owners, and the owners' responses, joined."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 INTERNALS_OF = 4
-"""Each request for ledgers and cursors has a long response: only the worst of so many suspects gets one."""
+"""Number of worst suspects whose ledgers and cursors are read: these responses are long.
+
+They are also read for topics with a subscription that may be proposed for deletion.
+"""
 
 _OWN = ("topic_quota_json", "topic_retention_json", "delayed_buckets")
 
@@ -35,22 +38,23 @@ order by topic, subscription
 """  # noqa: S608 - names of columns
 
 
-def wanted_of(topics: Sequence[str], namespaces: pa.Table) -> list[DetailRequest]:
-    """Requests about suspects, the worst first, and the bundle whose owner gets each.
+def wanted_of(topics: Sequence[str], namespaces: pa.Table, unattended: Collection[str] = ()) -> list[DetailRequest]:
+    """Requests about suspects, the worst first, each with the bundle whose owner gets it.
 
     Args:
         topics: Full names.
         namespaces: The table `namespaces`.
+        unattended: Topics with a subscription without consumers.
     """
     known = frozenset(topics)
     bundle_of = _BundleOf(namespaces, {_namespace_of(topic) for topic in topics})
     wanted = [
-        DetailRequest(bundle, topic, internals=number * INTERNALS_OF < len(topics))
+        DetailRequest(bundle, topic, internals=number * INTERNALS_OF < len(topics) or topic in unattended)
         for number, topic in enumerate(topics)
         if (bundle := bundle_of(topic))
     ]
     for base in dict.fromkeys(partitioned_topic(topic) for topic in topics):
-        # The owner of its first partition reports a partitioned topic's own policies.
+        # A partitioned topic's own policies are reported by the owner of its first partition.
         bundle = bundle_of(base if base in known else f"{base}-partition-0")
         if bundle:
             wanted.append(DetailRequest(bundle, base, policies=True))
@@ -58,7 +62,7 @@ def wanted_of(topics: Sequence[str], namespaces: pa.Table) -> list[DetailRequest
 
 
 def tasks_of(wanted: Iterable[DetailRequest], bundles: pa.Table, pulsar_cluster: str) -> list[DrillTask]:
-    """Requests for each broker; none for a bundle that nobody owns, or whose owner is not known.
+    """Requests for each broker; none for bundles without an owner or with an unknown one.
 
     Args:
         wanted: The requests.
@@ -83,9 +87,9 @@ def drilled_of(answers: pa.Table, own_policies: pa.Table, buckets: pa.Table) -> 
     """Builds the table `drilled`.
 
     Args:
-        answers: What owners said of topics, its columns.
-        own_policies: What they said of policies, columns of `OWN_POLICIES`.
-        buckets: Rows of `metrics` of `DELAYED_BUCKETS`, the only series that tells the buckets of a delayed index.
+        answers: The owners' responses about topics, in columns of the table.
+        own_policies: The owners' responses about policies, columns of `OWN_POLICIES`.
+        buckets: Rows of `metrics` of `DELAYED_BUCKETS`, the only series with the buckets of a delayed index.
     """
     with duckdb.connect() as connection:
         for name, rows in (("answers", answers), ("own_policies", own_policies), ("buckets", buckets)):

@@ -1,6 +1,6 @@
 """Selection of the topics whose own statistics are read (*suspects*): the worst by each sign, within a budget.
 
-Each task keeps the worst of the topics that it reads, so that nobody has to search all subscriptions for them.
+Each task keeps the worst of the topics that it reads, so that no search over all subscriptions is needed.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from pulsar_steward.snapshots.arrow import schema_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+UNATTENDED = "unattended"
+"""Sign of a subscription without consumers: it may be proposed for deletion, and that needs its cursor's identity."""
+
 SIGNS = (
     "ack_holes",
     "unacked",
@@ -29,21 +32,22 @@ SIGNS = (
     "redelivery",
     "delayed",
     "consumed_bytes",
+    UNATTENDED,
 )
 """Signs of trouble, in the order in which they take turns.
 
-`consumed_bytes` are what a topic stores beyond its backlog: it may retain for ever by a policy of its own, which
+`consumed_bytes` are the bytes that a topic stores beyond its backlog: its own policy may retain them for ever, which
 neither its namespace nor a metric shows.
 
-`size_quota` and `age_quota` are shares of the quota in force, where brokers report it for each topic: a backlog that
-fills a small quota is not among the largest.
+`size_quota` and `age_quota` are shares of the quota in force, if brokers report it for each topic: a backlog that fills
+a small quota is not among the largest.
 """
 
 NEAR_A_QUOTA = 0.5
 """Share of a quota from which a topic is a suspect."""
 
 _BLOCKED_FIRST = 1e15
-"""More messages than any subscription has: blocked subscriptions come before those that are only slow."""
+"""More messages than any subscription has: blocked subscriptions come before merely slow ones."""
 
 _PULSARS_OWN = r"^persistent://(pulsar/|[^/]+/[^/]+/__)"
 _PERSISTENT = "persistent://"
@@ -55,11 +59,11 @@ _ROWS_AT_ONCE = 50_000
 class SuspectCollector:
     """The worst topics by each sign, among rows as they arrive.
 
-    Persistent topics only; Pulsar's own and those of heartbeats are left out.
+    Only persistent topics; Pulsar's own and heartbeat topics are left out.
 
     Args:
-        most: Topics of each sign, at most.
-        from_consumed_bytes: Bytes that a topic has to store beyond its backlog to be a suspect.
+        most: Maximum number of topics for each sign.
+        from_consumed_bytes: Bytes stored beyond its backlog from which a topic is a suspect.
     """
 
     def __init__(self, most: int, from_consumed_bytes: int) -> None:
@@ -69,7 +73,7 @@ class SuspectCollector:
         self._shares = _Shares()
 
     def sees(self, piece: TableBatch) -> None:
-        """Takes rows of any table into account; a broker's rows come one after the other, its own row last."""
+        """Adds rows of any table; the rows of a broker are consecutive, its own row last."""
         if not self._most:
             return
         rows = piece.rows
@@ -118,7 +122,7 @@ class _Shares:
         self._seen: dict[str, list[pa.Table]] = {}
 
     def add(self, name: str, rows: pa.Table) -> None:
-        """Adds figures by topic, from the table `topics` or of a series."""
+        """Adds figures by topic, from the table `topics` or from a series."""
         if rows.num_rows:
             self._seen.setdefault(name, []).append(rows)
 
@@ -138,10 +142,15 @@ def worst_of(found: pa.Table, most: int) -> list[str]:
 
     Args:
         found: Rows of `SUSPECTS`, of all tasks.
-        most: Topics, at most.
+        most: Maximum number of topics.
     """
     by_sign = ((sign, found.filter(pc.field("sign") == sign).select(["topic", "score"])) for sign in SIGNS)
     return in_turn([_worst([rows], most)["topic"].to_pylist() for _, rows in by_sign], most) if most else []
+
+
+def unattended_of(found: pa.Table) -> frozenset[str]:
+    """Full names of the suspects with a subscription that has a backlog and no consumer."""
+    return frozenset(found.filter(pc.field("sign") == UNATTENDED)["topic"].to_pylist())
 
 
 def in_turn(lists: Iterable[Sequence[str]], most: int) -> list[str]:
@@ -161,6 +170,7 @@ def _of_subscriptions(rows: pa.RecordBatch) -> Mapping[str, pa.Array]:
         "unacked": pc.add(pc.cast(rows["unacked_messages"], pa.float64(), safe=False), first),
         "backlog": rows["backlog_entries"],
         "redelivery": rows["redeliver_rate"],
+        UNATTENDED: pc.if_else(pc.equal(rows["consumers"], 0), rows["backlog_entries"], None),
     }
 
 

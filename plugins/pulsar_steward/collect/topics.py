@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from heapq import nsmallest
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.collect.client_versions import ClientVersions
 from pulsar_steward.collect.clients import ClientFigures
-from pulsar_steward.collect.first_clients import FirstClients
 from pulsar_steward.collect.rows import Rows
 from pulsar_steward.collect.sums import BundleSum
-from pulsar_steward.model.tables import CLIENTS, SUBSCRIPTIONS, TOPICS
+from pulsar_steward.model.client_versions import NONE, is_suspicious
+from pulsar_steward.model.tables import CLIENT_VERSIONS, CLIENTS, SUBSCRIPTIONS, TOPICS
+from pulsar_steward.model.topics import is_own_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pulsar_steward.admin.statistics import (
         ConsumerStatistics,
@@ -28,13 +29,112 @@ if TYPE_CHECKING:
     from pulsar_steward.collect.recent import Recent
 
 
+MAX_HOSTS = 1000
+"""Maximum number of hosts that are counted for one version in a namespace of a broker."""
+
+MAX_VERSIONS = 100
+"""Maximum number of versions in a namespace of a broker, as clients may send anything; further ones count as one."""
+
+MAX_VERSION_LENGTH = 100
+NAMED_HOSTS = 5
+OTHER = "(others)"
+
+
+class _OfVersion:
+    """Clients of one version in a namespace."""
+
+    __slots__ = ("consumers", "example", "hosts", "producers", "suspicious")
+
+    def __init__(self, version: str) -> None:
+        self.producers = self.consumers = 0
+        self.suspicious = is_suspicious(version)
+        self.hosts: Counter[str] = Counter()
+        self.example: tuple[str, str] | None = None
+
+    def name(self, address: str, client: str, topic: str) -> None:
+        """Counts the host of a client, and keeps the client as an example if it is the first by name."""
+        host = address.removeprefix("/").rpartition(":")[0]
+        if host in self.hosts or len(self.hosts) < MAX_HOSTS:
+            self.hosts[host] += 1
+        if self.example is None or (topic, client) < self.example:
+            self.example = topic, client
+
+
+class ClientVersions:
+    """Rows of the table `client_versions` of one broker.
+
+    Args:
+        broker: ``host:webport``.
+    """
+
+    def __init__(self, broker: str) -> None:
+        self._broker = broker
+        self._namespaces: dict[str, dict[str, _OfVersion]] = {}
+
+    def add(self, namespace: str, topics: Mapping[str, TopicStatistics], clients: ClientFigures) -> None:
+        """Adds clients of topics, by the topics' full names; clients of system topics are the brokers' own."""
+        versions = self._namespaces.setdefault(namespace, {})
+        for version, count in clients.producer_versions.items():
+            self._of(versions, version).producers += count
+        for version, count in clients.consumer_versions.items():
+            self._of(versions, version).consumers += count
+        told = (*clients.producer_versions, *clients.consumer_versions)
+        if suspicious := {each for each in told if self._of(versions, each).suspicious}:
+            self._name(versions, suspicious, topics)
+
+    def rows(self) -> Iterator[TableBatch]:
+        """Yields the rows."""
+        rows = Rows(CLIENT_VERSIONS)
+        for namespace, versions in sorted(self._namespaces.items()):
+            for version, seen in sorted(versions.items()):
+                hosts = sorted(seen.hosts.items(), key=lambda item: (-item[1], item[0]))[:NAMED_HOSTS]
+                topic, client = seen.example or (None, None)
+                row = (
+                    self._broker,
+                    namespace,
+                    version,
+                    seen.producers,
+                    seen.consumers,
+                    len(seen.hosts) if seen.suspicious else None,
+                    [host for host, _ in hosts],
+                    topic,
+                    client,
+                )
+                rows.add(*([value] for value in row))
+        yield from rows.rest()
+
+    def _name(
+        self, versions: dict[str, _OfVersion], suspicious: set[str], topics: Mapping[str, TopicStatistics]
+    ) -> None:
+        """Counts hosts of clients of suspicious versions, and keeps an example of each."""
+        for name, topic in topics.items():
+            if is_own_topic(name):
+                continue
+            for producer in topic.publishers:
+                if (version := producer.client_version or NONE) in suspicious:
+                    self._of(versions, version).name(producer.address or "", producer.producer_name or "", name)
+            for subscription in topic.subscriptions.values():
+                for consumer in subscription.consumers:
+                    if consumer.client_version in suspicious:
+                        self._of(versions, consumer.client_version).name(consumer.address, consumer.consumer_name, name)
+
+    @staticmethod
+    def _of(versions: dict[str, _OfVersion], told: str) -> _OfVersion:
+        version = told[:MAX_VERSION_LENGTH]
+        if version not in versions:
+            if len(versions) >= MAX_VERSIONS:
+                version = OTHER
+            versions.setdefault(version, _OfVersion(version))
+        return versions[version]
+
+
 class TopicRows:
     """Rows of the tables `topics`, `subscriptions` and `clients`, and a sum for each bundle.
 
     Args:
         broker: The owner, ``host:webport``.
         recent: Recognises clients that connected recently.
-        most_clients: Consumers of one subscription that are listed, at most.
+        most_clients: Maximum number of listed consumers for each subscription.
     """
 
     def __init__(self, broker: str, recent: Recent, most_clients: int) -> None:
@@ -45,7 +145,6 @@ class TopicRows:
         self._subscriptions = Rows(SUBSCRIPTIONS)
         self._clients = Rows(CLIENTS)
         self.versions = ClientVersions(broker)
-        self.first_clients = FirstClients()
         self.sums: dict[tuple[str, str], BundleSum] = {}
 
     def add(self, namespace: str, bundle: str, topics: dict[str, TopicStatistics]) -> None:
@@ -63,7 +162,7 @@ class TopicRows:
             [topic.msg_throughput_in for topic in values],
             [topic.msg_throughput_out for topic in values],
         )
-        backlog = [topic.backlog_size for topic in values]
+        backlog = [topic.backlog_size or 0 for topic in values]
         self._topics.add(
             list(topics),
             [namespace] * count,
@@ -75,12 +174,11 @@ class TopicRows:
             *rates,
             [topic.pending_add_entries_count for topic in values],
             clients.recent_producers,
-            [topic.storage_size for topic in values],
+            [topic.storage_size or 0 for topic in values],
             backlog,
             [_replication(topic.replication) if topic.replication else None for topic in values],
         )
         self.sums.setdefault((namespace, bundle), BundleSum()).add(count, producers, consumers, *rates, backlog)
-        self.first_clients.add((namespace, bundle), clients.first_connected)
         self._add_subscriptions(namespace, topics, clients)
         self.versions.add(namespace, topics, clients)
 
@@ -90,7 +188,7 @@ class TopicRows:
             yield from rows.full()
 
     def rest(self) -> Iterator[TableBatch]:
-        """Yields and removes all rows that are left."""
+        """Yields and removes all remaining rows."""
         for rows in (self._topics, self._subscriptions, self._clients):
             yield from rows.rest()
 
@@ -106,10 +204,10 @@ class TopicRows:
             [len(value.consumers) for value in values],
             [value.msg_backlog for value in values],
             clients.messages_per_entry,
-            [value.unacked_messages for value in values],
+            [value.unacked_messages or 0 for value in values],
             [value.blocked_subscription_on_unacked_msgs for value in values],
-            [value.total_non_contiguous_deleted_messages_range for value in values],
-            [value.number_of_entries_since_first_not_acked_message for value in values],
+            [value.total_non_contiguous_deleted_messages_range or 0 for value in values],
+            [value.number_of_entries_since_first_not_acked_message or 0 for value in values],
             clients.blocked,
             clients.without_permits,
             clients.stuck,
@@ -139,7 +237,6 @@ class TopicRows:
                 *subscription,
                 each.consumer_name,
                 each.address.removeprefix("/"),
-                each.client_version,
                 each.connected_since,
                 each.unacked_messages,
                 each.available_permits,
@@ -150,7 +247,7 @@ class TopicRows:
 
 
 def _replication(remote: dict[str, ReplicatorStatistics]) -> str:
-    """Value of `replication_json` of a topic that is replicated, the clusters by name."""
+    """Value of `replication_json` of a replicated topic, with the clusters by name."""
     told = [
         {
             "cluster": name,

@@ -1,1 +1,1 @@
-"""Diagnosis of a snapshot: runs the checks' queries on its shards, and writes their results."""
+"""Diagnosis of a snapshot: runs the checks' queries on its shards, and writes the results."""

@@ -1,8 +1,8 @@
-"""Execution of queries on a snapshot: on its shards in parallel, on those of earlier snapshots, then on the whole.
+"""Execution of queries on a snapshot: on its shards in parallel, on shards of earlier snapshots, then on the whole.
 
-A shard is what one collecting task wrote: all topics of some brokers, with their subscriptions, clients and metrics.
-The mapping over shards may be done by Spark, with any number of executors, or by threads; the results are the same, and
-they do not depend on how a snapshot is divided into shards.
+A shard is the output of one collecting task: all topics of some brokers, with their subscriptions, clients and metrics.
+Spark, with any number of executors, or threads run the queries on shards. The results are the same, for any division
+into shards.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.checks.check import AboutSnapshot, CheckAnswer, Earlier
-from pulsar_steward.diagnose.database import add_table, connect
 from pulsar_steward.diagnose.looking_back import looked_back
 from pulsar_steward.diagnose.moving import BUNDLES_GIVEN, MOVING, MOVING_BUNDLES, ROWS, settled_of
 from pulsar_steward.diagnose.questions import PreparedQuestion, prepared, text_of
@@ -25,6 +24,7 @@ from pulsar_steward.diagnose.shards import (
     words_needed,
 )
 from pulsar_steward.model.tables import BROKERS, BUNDLES, SNAPSHOT
+from pulsar_steward.snapshots.database import add_table, connect
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 
     from pulsar_steward.checks.check import Answers
     from pulsar_steward.checks.views import SqlView
-    from pulsar_steward.diagnose.database import Sources
     from pulsar_steward.diagnose.questions import Asker, Key, Questions
     from pulsar_steward.diagnose.shards import AnswerTable
     from pulsar_steward.model.tables import Table
     from pulsar_steward.parallel import MapOver
+    from pulsar_steward.snapshots.database import Sources
 
 
 class NoAnswer(Exception):
-    """A question failed to run, which is a defect of its check."""
+    """A query that failed to run, which is a defect of its check."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class SnapshotSources:
     Attributes:
         small: The tables `SMALL`.
         shards: The tables `SHARDED` of each shard.
-        earlier: Earlier snapshots to compare with, the newest first.
+        earlier: Earlier snapshots to compare with, newest first.
     """
 
     small: Sources
@@ -67,13 +67,13 @@ def ask(
     map_over: MapOver,
     threads: int = 1,
 ) -> dict[str, Answers | NoAnswer]:
-    """Runs all questions; returns the answers by asker. A broken question yields an error for its asker alone.
+    """Runs all queries; returns the results by asker. A broken query yields an error for its asker only.
 
     Args:
         snapshot: Sources of its rows.
-        askers: The sets of questions.
-        views: Views that questions select from besides `pulsar_steward.checks.views`.
-        map_over: Runs the questions to shards.
+        askers: The sets of queries.
+        views: Views for the queries, besides `pulsar_steward.checks.views`.
+        map_over: Runs the queries on shards.
         threads: Threads of one shard's database.
     """
     once, of_each = _of_shards(askers)
@@ -91,7 +91,7 @@ def ask(
 
 
 def _of_shards(askers: Sequence[Asker]) -> tuple[tuple[PreparedQuestion, ...], tuple[PreparedQuestion, ...]]:
-    """Questions to shards, ready to run: those that use small tables only, and those to each shard."""
+    """Queries on shards, ready to run: first queries on small tables only, then queries on each shard."""
     asked = [
         (question.small, prepared(each, name, question))
         for each in askers
@@ -101,7 +101,7 @@ def _of_shards(askers: Sequence[Asker]) -> tuple[tuple[PreparedQuestion, ...], t
 
 
 def about_of(snapshot: SnapshotSources) -> AboutSnapshot:
-    """Metadata of a snapshot, and of those that it may be compared with."""
+    """Metadata of a snapshot, and of the earlier ones to compare with."""
     with connect(1) as connection:
         snapshots = enumerate((snapshot, *snapshot.earlier))
         (row,), *others = (_small_rows(connection, each, SNAPSHOT, number) for number, each in snapshots)
@@ -124,7 +124,7 @@ def about_of(snapshot: SnapshotSources) -> AboutSnapshot:
 
 
 def reads(questions: Questions, table: str, views: Sequence[SqlView]) -> bool:
-    """True if any question about this snapshot reads a table, directly or through views."""
+    """True if any query on this snapshot reads a table, directly or through views."""
     texts = [f"{each.sql} {each.detail or ''}" for each in (*questions.shards.values(), *questions.cluster.values())]
     return table in words_needed(views_needed(views, texts), texts)
 
@@ -132,7 +132,7 @@ def reads(questions: Questions, table: str, views: Sequence[SqlView]) -> bool:
 def _small_rows(
     connection: duckdb.DuckDBPyConnection, snapshot: SnapshotSources, table: Table, number: int = 0
 ) -> list[dict[str, Any]]:
-    """Rows of a small table; of several snapshots, each has its number."""
+    """Rows of a snapshot's small table; `number` distinguishes several snapshots."""
     name = f"{table.name}_{number}"
     add_table(connection, table, snapshot.small.get(table.name), name)
     return [dict(row) for row in connection.sql(f"from {name}").to_arrow_table().to_pylist()]
@@ -141,10 +141,9 @@ def _small_rows(
 def _with_moves(
     snapshot: SnapshotSources, askers: Sequence[Asker], map_over: MapOver, threads: int
 ) -> list[list[ShardTask]]:
-    """Tasks without questions: for each shard of the snapshot, and of the earlier ones that any question is about.
+    """Tasks without queries: for each shard of the snapshot, and of earlier ones if any query reads them.
 
-    Where topics moved while brokers were read, the tasks get the rows that count: all such snapshots are read in one
-    go.
+    If topics moved while brokers were read, the tasks get the rows that count. All such snapshots are read together.
     """
     snapshots = [snapshot, *(snapshot.earlier if any(each.questions.earlier for each in askers) else ())]
     tasks = [[ShardTask(each.small, shard, (), (), threads) for shard in each.shards or ({},)] for each in snapshots]
@@ -166,7 +165,7 @@ def _with_moves(
         read = {table: each.rows for (_, table), each in answer.items() if each.rows is not None}
         told.setdefault(number, []).append(read)
     for number, parts in told.items():
-        # What fails here fails for the other questions as well, and they report it.
+        # An error here also occurs in the other queries, which report it.
         if all(len(each) == len(ROWS) for each in parts):
             settled = zip(tasks[number], settled_of(parts), strict=True)
             tasks[number] = [replace(task, settled=rows) for task, rows in settled]
@@ -176,7 +175,7 @@ def _with_moves(
 def _concluded(
     connection: duckdb.DuckDBPyConnection, asker: Asker, answers: Mapping[Key, AnswerTable]
 ) -> Answers | NoAnswer:
-    """Answers for one asker, with those to its questions to the whole snapshot."""
+    """Results for one asker, including its queries on the whole snapshot."""
     own = {question: each for (whose, question), each in answers.items() if whose == asker.name}
     created: list[str] = []
     try:
@@ -199,7 +198,7 @@ def _concluded(
 
 
 def _given(connection: duckdb.DuckDBPyConnection, name: str, answer: AnswerTable) -> list[str]:
-    """Creates a view of an answer for the questions that follow; returns its name, if there is an answer."""
+    """Creates a view of a query's rows for later queries; returns its name, if there are rows."""
     if answer.rows is None:
         return []
     connection.from_arrow(answer.rows).create_view(name)

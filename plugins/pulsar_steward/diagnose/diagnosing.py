@@ -1,4 +1,4 @@
-"""All checks on one snapshot; findings and verdicts are written beside its other tables."""
+"""All checks on one snapshot; findings and verdicts are written next to its other tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.checks.registry import CHECKS, VIEWS
-from pulsar_steward.checks.words import named
 from pulsar_steward.diagnose.asking import NoAnswer, SnapshotSources, about_of, ask, reads
 from pulsar_steward.diagnose.failovers import failovers
 from pulsar_steward.diagnose.history import earlier_diagnoses, with_history
@@ -18,6 +17,7 @@ from pulsar_steward.diagnose.runner import askers_of, judged, with_those_they_re
 from pulsar_steward.diagnose.trends import NAME, trends, trends_asker
 from pulsar_steward.model.finding import Outlook, Verdict
 from pulsar_steward.model.tables import FAILOVERS, FINDINGS, METRICS, SMALL, SMALL_BEFORE, SNAPSHOT, TRENDS, VERDICTS
+from pulsar_steward.model.units import named
 from pulsar_steward.snapshots.arrow import rows_of
 from pulsar_steward.snapshots.folder import LOOK_BACK
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TOPICS_A_SHARD = 20_000
-"""Least topics of a shard: a query on a tiny one takes a third of a second, nearly all of it for query planning."""
+"""Minimum number of topics in a shard: a query on a tiny shard takes 0.3 s, nearly all of it for query planning."""
 
 
 def diagnose(
@@ -52,7 +52,7 @@ def diagnose(
     Args:
         folder: The snapshot's own folder.
         policy: Thresholds and limits.
-        map_over: Runs the questions to shards, whose tables are passed as paths.
+        map_over: Runs the queries on shards; their tables are passed as paths.
         checks: The checks.
         threads: Threads of one shard's database.
 
@@ -82,7 +82,7 @@ def diagnose(
 
 
 def verdict_of(check: Check, judgement: Judgement, about: AboutSnapshot) -> Verdict:
-    """Verdict of a check: its findings count, but "clear" requires that everything it depends on was read."""
+    """Verdict of a check: its findings count, but "clear" requires that all of its data was read."""
     check_id = check.check_id
     if judgement.findings:
         worst = max(judgement.findings, key=lambda finding: finding.severity.rank)
@@ -111,7 +111,7 @@ def _worth_their_tasks(snapshot: SnapshotSources, topics: int) -> SnapshotSource
 
 
 def _at_most(most: int, shards: Sequence[Mapping[str, Sequence[str]]]) -> list[dict[str, list[str]]]:
-    """Combines shards, so that there are at most so many: files of several make one."""
+    """Combines the files of shards, so that there are at most `most` shards."""
     made: list[dict[str, list[str]]] = [{} for _ in shards[:most]]
     for number, shard in enumerate(shards):
         for table, places in shard.items():
@@ -120,7 +120,7 @@ def _at_most(most: int, shards: Sequence[Mapping[str, Sequence[str]]]) -> list[d
 
 
 def _small_tables_in(questions: Sequence[str]) -> list[Table]:
-    """Small tables that questions about earlier snapshots name, what was found in them included, and `SNAPSHOT`."""
+    """Small tables, including earlier findings, that queries on earlier snapshots name, and `SNAPSHOT`."""
     words = {word for question in questions for word in re.findall(r"\w+", question)}
     return [table for table in SMALL_BEFORE if table is SNAPSHOT or table.name in words]
 
@@ -134,7 +134,7 @@ def _trends(asker: Asker, answers: Mapping[str, object], earlier: Sequence[Snaps
     own = answers[NAME]
     if isinstance(own, NoAnswer):
         raise own
-    before = next((each.read(TRENDS) for each in earlier if each.has(TRENDS)), None)
+    before = earlier[0].read(TRENDS) if earlier else None
     return trends(own, asker.context, before)  # type: ignore[arg-type]  # no error is left
 
 

@@ -1,4 +1,4 @@
-"""Estimates of the check `failover-time` for every broker, kept for pages: not only long ones matter to a restart."""
+"""Estimates of the check `failover-time` for every broker, for pages: before a restart, short ones matter too."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.delayed.failover import estimated
 from pulsar_steward.checks.delayed.failover_time import CHECK, estimates_by_broker
-from pulsar_steward.checks.delayed.learned import columns_of, learned_from
 from pulsar_steward.diagnose.asking import NoAnswer
 
 if TYPE_CHECKING:
@@ -18,27 +17,25 @@ if TYPE_CHECKING:
 
 
 def failovers(askers: Sequence[Asker], answers: Mapping[str, Answers | NoAnswer]) -> list[dict[str, object]]:
-    """Rows of the table `failovers`, by broker; none where the check was not asked, or its questions failed.
+    """Rows of the table `failovers`, by broker; none if the check did not run, or its queries failed.
 
     Args:
-        askers: Those whose questions were asked.
-        answers: By asker.
+        askers: The askers that ran.
+        answers: Results of queries by asker.
     """
     asker = next((each for each in askers if each.name == CHECK.check_id), None)
     own = answers.get(CHECK.check_id)
     if asker is None or own is None or isinstance(own, NoAnswer):
         return []
-    context = asker.context
-    learned = columns_of(learned_from(own, context.limits, context.about.taken_at))
-    rows = [_row(each, context.limits) | learned for each in estimates_by_broker(own, context)]
+    policy = asker.context.limits
+    rows = [_row(each, policy) for each in estimates_by_broker(own, policy)]
     return sorted(rows, key=lambda row: str(row["broker"]))
 
 
 def _row(lost: Estimate, policy: FailoverTimePolicy) -> dict[str, object]:
     load = lost.load
-    ended = estimated(
-        load, lost.takers, 0.0, policy, lost.learned
-    )  # nobody waits for the session of a broker that ends orderly
+    # After an orderly shutdown, nobody waits for the end of the broker's metadata session.
+    ended = estimated(load, lost.takers, 0.0, policy)
     return {
         "broker": load.lost,
         "others": lost.takers.others,

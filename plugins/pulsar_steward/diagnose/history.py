@@ -1,4 +1,4 @@
-"""Age of findings, read from the diagnoses of earlier snapshots, the newest first."""
+"""Age of findings, from the diagnoses of earlier snapshots, newest first."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pulsar_steward.snapshots.folder import SnapshotFolder
 
 Key = tuple[str, str]
-"""Check id and subject, which identify a finding over several snapshots."""
+"""Check id and subject, which identify a finding across snapshots."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Diagnosis:
 
     Attributes:
         judged: Ids of the checks with a result other than "unknown".
-        stood: The age of each finding.
+        stood: Age of each finding.
     """
 
     judged: frozenset[str]
@@ -63,7 +63,7 @@ def with_history(findings: Sequence[Finding], taken_at: datetime, earlier: Itera
     Args:
         findings: Findings of this snapshot.
         taken_at: Its time, UTC.
-        earlier: Diagnoses of earlier snapshots of the cluster, newest first; read only as far as they are needed.
+        earlier: Diagnoses of earlier snapshots of the cluster, newest first; read only as far as needed.
     """
     known: dict[Key, FindingAge] = {}
     unsettled = {finding.check_id for finding in findings}

@@ -1,4 +1,4 @@
-"""Questions to earlier snapshots: all snapshots that any question is about are read in one go."""
+"""Queries on earlier snapshots: all needed snapshots are read together."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from pulsar_steward.checks.check import CheckContext, LookBack
     from pulsar_steward.checks.views import SqlView
-    from pulsar_steward.diagnose.database import Sources
     from pulsar_steward.diagnose.questions import Asker, Key, PreparedQuestion
     from pulsar_steward.parallel import MapOver
+    from pulsar_steward.snapshots.database import Sources
 
 
 def looked_back(
@@ -35,7 +35,7 @@ def looked_back(
     answers: Mapping[Key, AnswerTable],
     map_over: MapOver,
 ) -> dict[Key, AnswerTable]:
-    """Answers of earlier snapshots, the newest first; all of them are read in one go."""
+    """Results of queries on earlier snapshots, newest first; all snapshots are read together."""
     looking = [each for each in askers if each.questions.earlier and not _failed(each, answers)]
     if not looking:
         return {}
@@ -64,7 +64,7 @@ def looked_back(
 
 
 def _named_in(questions: Sequence[PreparedQuestion], views: Sequence[SqlView], small: Sources) -> Sources:
-    """Small tables that questions need: tables in memory travel with every task."""
+    """Small tables that queries need; no others, as tables in memory are sent with every task."""
     texts = [text_of(each) for each in questions]
     words = words_needed(views_needed(views, texts), texts)
     return {name: source for name, source in small.items() if name in words}
@@ -73,7 +73,7 @@ def _named_in(questions: Sequence[PreparedQuestion], views: Sequence[SqlView], s
 def _of_nothing(
     questions: Sequence[PreparedQuestion], views: tuple[SqlView, ...], given: Mapping[str, Mapping[str, pa.Table]]
 ) -> dict[Key, AnswerTable]:
-    """Answers to a look-back without any snapshot: no rows, with the columns that it would have."""
+    """Results of a look-back without earlier snapshots: no rows, but the usual columns."""
     told = answers_of_shard(ShardTask({}, {}, tuple(questions), views, 1, given))
     epoch = datetime.fromtimestamp(0, UTC)
     return {
@@ -83,7 +83,7 @@ def _of_nothing(
 
 
 def _wanted(looking: Sequence[Asker], number: int, *, small: bool) -> list[Key]:
-    """Questions to an earlier snapshot, with their askers."""
+    """Queries on an earlier snapshot, with their askers."""
     return [
         (each.name, name)
         for each in looking

@@ -1,10 +1,10 @@
-"""Topics that moved to another broker while brokers were read: both may report one, and it must count once.
+"""Topics that moved to another broker while brokers were read: both brokers may report them, but they count once.
 
-Each broker reports the bundles that it owns when it is read. Where two of them report the same bundle, or overlapping
-bundles as one was split, it moved in between. Then both may report its topics, or only the former owner: the new
-owner's statistics are up to a minute old. So ownership does not decide whose rows count, or topics that only the other
-one reports would be lost; the broker that reports more of a topic does. That is decided for the whole snapshot, as the
-two may be in one shard or in two, and only where the small table `bundles` has such bundles. Usually it has none.
+Each broker reports its bundles when it is read. If two brokers report the same bundle, or overlapping ones after a
+split, it moved in between. Then both may report its topics, or only the former owner: the new owner's statistics are up
+to 1 min old. If only the owner's rows counted, topics that only the other broker reports would be lost. So the broker
+that reports more of a topic counts. The choice is made for the whole snapshot, as the brokers may be in different
+shards, and only if the small table `bundles` has such bundles. Usually it has none.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pulsar_steward.diagnose.database import connect
 from pulsar_steward.model.tables import CLIENTS, METRICS, SUBSCRIPTIONS, TOPICS
+from pulsar_steward.snapshots.database import connect
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,13 +34,13 @@ select one.namespace, one.bundle from overlapping one join overlapping other usi
 where one.bundle <> other.bundle and one.low < other.high and other.low < one.high
     and one.owner is distinct from other.owner
 """
-"""Bundles reported by two brokers (no known owner, though with topics), and overlapping ranges of two brokers.
+"""Bundles reported by two brokers (with topics but no known owner), and overlapping ranges of two brokers.
 
-Boundaries have eight hexadecimal digits, so that text sorts as numbers do.
+Boundaries have eight hexadecimal digits, so text sorts like numbers.
 """
 
 BUNDLES_GIVEN = "moving_bundles"
-"""Name under which `ROWS` find the rows of `MOVING_BUNDLES`."""
+"""Name of the rows of `MOVING_BUNDLES` in the queries of `ROWS`."""
 
 _TOPICS = f"select * from raw_topics semi join {BUNDLES_GIVEN} using (namespace, bundle)"
 
@@ -51,8 +51,8 @@ ROWS: Mapping[str, str] = {
 }
 """Queries, by table, for a shard's rows of topics in moving bundles."""
 
-# Rows other than those of topics do not name their broker. The choice depends only on the rows' content, so that it
-# is the same whatever shards they are in. A topic has fewer rows where its clients have yet to reconnect.
+# Only rows of topics name their broker. The choice depends on the rows' content alone, so it is the same for any
+# division into shards. On the broker where clients have yet to reconnect, a topic has fewer rows.
 _CHOSEN = {
     TOPICS.name: "partition by topic order by subscriptions desc, consumers desc, producers desc, broker, bundle",
     SUBSCRIPTIONS.name: f"partition by topic, subscription order by consumers desc, backlog_entries desc,"
@@ -61,7 +61,7 @@ _CHOSEN = {
 }
 
 MOVING = "moving"
-"""Name of the table of all these topics, each with the broker whose rows count."""
+"""Name of the table of moving topics, each with the broker that counts."""
 
 IN_PLACE: Mapping[str, str] = {
     table: f"""
@@ -70,7 +70,7 @@ IN_PLACE: Mapping[str, str] = {
     """
     for table in ROWS
 } | {
-    # A sample of the other broker no longer has a value, but still shows that it exports the series.
+    # Samples of the other broker lose their value, but still show that the broker exports the series.
     METRICS.name: f"""
         select told.* replace (
             case when m.broker <> source then null else told.topic end as topic,
@@ -86,10 +86,10 @@ IN_PLACE: Mapping[str, str] = {
 def settled_of(told: Sequence[Mapping[str, pa.Table]]) -> list[Mapping[str, pa.Table]]:
     """Chooses the rows that count; returns each shard's tables of `ROWS` and `MOVING`.
 
-    Every topic is in one shard: that of the broker whose rows count.
+    Afterwards every topic is in one shard: that of the chosen broker.
 
     Args:
-        told: Rows of moving topics of each shard, by table.
+        told: Rows of moving topics in each shard, by table.
     """
     with connect(1) as connection:
         for table in ROWS:
@@ -111,7 +111,7 @@ def settled_of(told: Sequence[Mapping[str, pa.Table]]) -> list[Mapping[str, pa.T
 
 
 def _of_shard(connection: duckdb.DuckDBPyConnection, number: int) -> dict[str, pa.Table]:
-    """Rows that count of one shard's topics."""
+    """Chosen rows of one shard's topics."""
     here = f"(from settled_{TOPICS.name} where shard = {number})"
     selects = {table: f"from settled_{table} semi join {here} using (topic)" for table in ROWS}
     selects[TOPICS.name] = f"select * exclude (shard) from {here}"

@@ -1,4 +1,4 @@
-"""Questions ready to run: their SQL with its parameters and limits, so that tasks need neither checks nor policies."""
+"""Queries ready to run: SQL with parameters and limits, so that tasks need neither checks nor policies."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ if TYPE_CHECKING:
     from pulsar_steward.model.section import Section
 
 FOUND = "_found"
-"""Column with the number of rows before they were limited."""
+"""Column with the number of rows before the limit."""
 
 _PARAMETER = re.compile(r"(?<![$\w])\$(\w+)")
 _WORD = re.compile(r"\w+")
 
 Key = tuple[str, str]
-"""Name of the asker, and of its question."""
+"""Names of the asker and of its query."""
 
 
 class Questions(Protocol):
-    """Set of questions, such as those of a `pulsar_steward.checks.check.Check`."""
+    """Set of queries, such as those of a `pulsar_steward.checks.check.Check`."""
 
     @property
     def shards(self) -> Mapping[str, Question]:
-        """Questions to each shard."""
+        """Queries on each shard."""
 
     @property
     def earlier(self) -> Mapping[str, LookBack]:
-        """Questions to each shard of earlier snapshots."""
+        """Queries on each shard of earlier snapshots."""
 
     @property
     def cluster(self) -> Mapping[str, Question]:
-        """Questions to the whole snapshot."""
+        """Queries on the whole snapshot."""
 
 
 @dataclass(frozen=True)
 class Asker:
-    """A set of questions with a name and limits.
+    """A set of queries with a name and limits.
 
     Attributes:
         name: A check's id, or another unique name.
-        questions: The questions.
-        context: The limits that the questions refer to.
+        questions: The queries.
+        context: The limits that the queries refer to.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Asker:
 
 @dataclass(frozen=True)
 class PreparedQuestion:
-    """A question with everything that is needed to run it."""
+    """A query with all data that is needed to run it."""
 
     key: Key
     sql: str
@@ -68,7 +68,7 @@ class PreparedQuestion:
 
 
 def prepared(asker: Asker, name: str, question: Question | LookBack) -> PreparedQuestion:
-    """Makes a question ready to run."""
+    """Makes a query ready to run."""
     words = text_of(question)
     return PreparedQuestion(
         key=(asker.name, name),
@@ -82,12 +82,12 @@ def prepared(asker: Asker, name: str, question: Question | LookBack) -> Prepared
 
 
 def text_of(question: Question | LookBack | PreparedQuestion) -> str:
-    """SQL of a question, with its detail."""
+    """SQL of a query, with its detail."""
     return f"{question.sql} {getattr(question, 'detail', None) or ''}"
 
 
 def words_of(sql: str) -> list[str]:
-    """Words in SQL, the names of tables and views among them."""
+    """Words in SQL, including the names of tables and views."""
     return _WORD.findall(sql)
 
 
@@ -114,7 +114,7 @@ def _fields(section: Section) -> dict[str, Any]:
 
 
 def statement_of(asked: PreparedQuestion) -> str:
-    """Full SELECT statement of a question."""
+    """Full SELECT statement of a query."""
     parts = [f"limits as ({_limits_select(asked.limits)})"] if asked.limits else []
     if asked.worst_first is None:
         return f"with {', '.join([*parts, f'found as ({asked.sql})'])} select * from found order by all"

@@ -1,4 +1,4 @@
-"""Runs checks on a snapshot: their questions first, then their judgement of the answers."""
+"""Runs checks on a snapshot: first their queries, then their judgement of the rows."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def run_checks(
         snapshot: Sources of its rows.
         policy: The cluster's policy.
         checks: The checks.
-        views: Views that their questions select from besides `pulsar_steward.checks.views`.
-        map_over: Runs the questions to shards.
+        views: Views for their queries, besides `pulsar_steward.checks.views`.
+        map_over: Runs the queries on shards.
     """
     about = about_of(snapshot)
     askers = askers_of(checks, about, policy)
@@ -59,19 +59,19 @@ def run_checks(
 
 
 def askers_of(checks: Sequence[Check], about: AboutSnapshot, policy: Policy) -> list[Asker]:
-    """Questions of checks and of those that they rest on, each check's once, with the limits in force for it."""
+    """Queries of checks and of the checks that they depend on, each check once, with the limits in force for it."""
     return [_asker_of(check, about, policy) for check in with_those_they_rest_on(checks)]
 
 
 def with_those_they_rest_on(checks: Sequence[Check]) -> list[Check]:
-    """All of them, those that others rest on first."""
+    """All checks, including those that they depend on, which come first."""
     given = {check.check_id: check for check in checks}
     needed = [given.get(each.check_id, each) for check in checks for each in check.rests_on]
     return list({check.check_id: check for check in (*needed, *checks)}.values())
 
 
 def _asker_of(check: Check, about: AboutSnapshot, policy: Policy) -> Asker:
-    """Questions of a check, with the limits in force for it."""
+    """Queries of a check, with the limits in force for it."""
     own = policy.for_cluster(about.cluster) if policy.clusters else policy
     parts: tuple[tuple[Any, tuple[str, ...]], ...] = ()
     if check.scope is Scope.NAMESPACE:
@@ -85,12 +85,12 @@ def _asker_of(check: Check, about: AboutSnapshot, policy: Policy) -> Asker:
 def judged(
     checks: Sequence[Check], askers: Sequence[Asker], answers: Mapping[str, Answers | NoAnswer]
 ) -> list[CheckResult]:
-    """Judgements of checks on the answers to their questions; "cannot tell" of one that fails.
+    """Judgements of checks on the rows of their queries; "cannot tell" for a check that fails.
 
     Args:
         checks: The checks.
-        askers: Theirs, by `askers_of`.
-        answers: By check, at least those to their questions.
+        askers: Their askers, from `askers_of`.
+        answers: Results by check, at least for these checks.
     """
     contexts = {asker.name: asker.context for asker in askers}
     results: dict[str, JudgedAnswers] = {}

@@ -1,4 +1,4 @@
-"""Execution of questions on one shard in a database of its own, and combination of the answers of several shards."""
+"""Execution of queries on one shard in a separate database, and combination of several shards' results."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pulsar_steward.checks.views import LARGE_TABLES, SHARED, TABLE_MACROS
-from pulsar_steward.diagnose.database import add_table, add_views, connect
 from pulsar_steward.diagnose.moving import IN_PLACE, MOVING
 from pulsar_steward.diagnose.questions import FOUND, statement_of, text_of, words_of
 from pulsar_steward.model.tables import SHARDED, SMALL_BEFORE
+from pulsar_steward.snapshots.database import add_table, add_views, connect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pulsar_steward.checks.views import SqlView
-    from pulsar_steward.diagnose.database import Sources
     from pulsar_steward.diagnose.questions import Key, PreparedQuestion
+    from pulsar_steward.snapshots.database import Sources
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class AnswerTable:
-    """Rows of an answer, limited in number, and their full count; or the failure."""
+    """Result of a query: its rows, limited in number, and their full count; or the failure."""
 
     rows: pa.Table | None
     count: int = 0
@@ -38,16 +38,16 @@ class AnswerTable:
 
 @dataclass(frozen=True)
 class ShardTask:
-    """Questions to one shard.
+    """Queries on one shard.
 
     Attributes:
         small: The small tables.
         shard: The shard's own tables.
-        questions: The questions.
-        views: Views that questions may select from.
+        questions: The queries.
+        views: Views that queries may select from.
         threads: Threads of its database.
-        given: For questions to an earlier snapshot: the answers of this one's shards, by asker.
-        settled: Replacement for rows of topics that moved meanwhile; empty if none did.
+        given: For queries on an earlier snapshot: the results from this snapshot's shards, by asker.
+        settled: Replacement for rows of topics that moved during the read; empty if none did.
     """
 
     small: Sources
@@ -74,7 +74,7 @@ class ShardTask:
 
 
 def answers_of_shard(task: ShardTask) -> dict[Key, AnswerTable]:
-    """Answers of one shard to every question."""
+    """Results of every query on one shard."""
     with connect(task.threads) as connection:
         prepare(connection, task, [text_of(asked) for asked in task.questions])
         answers = {}
@@ -89,10 +89,10 @@ def answers_of_shard(task: ShardTask) -> dict[Key, AnswerTable]:
 
 
 def prepare(connection: duckdb.DuckDBPyConnection, task: ShardTask, texts: Sequence[str]) -> None:
-    """Creates the tables, macros and views that any of the texts needs, and no others: each takes a millisecond."""
+    """Creates only the tables, macros and views that the texts need, as each takes 1 ms."""
     needed = views_needed(task.views, texts)
     words = words_needed(needed, texts)
-    for table in SMALL_BEFORE:  # what was diagnosed is that of an earlier snapshot; this one has none yet
+    for table in SMALL_BEFORE:  # only earlier snapshots have a diagnosis; this one has none yet
         if table.name in words:
             add_table(connection, table, task.small.get(table.name), table.name)
     for name, rows in task.settled.items():
@@ -111,7 +111,7 @@ def prepare(connection: duckdb.DuckDBPyConnection, task: ShardTask, texts: Seque
 
 
 def views_needed(views: Sequence[SqlView], texts: Sequence[str]) -> list[SqlView]:
-    """Views, common ones too, that texts name, and those that these name, in order; `limits` needs the namespaces."""
+    """Views that texts name, also through other views, in order; `limits` needs `namespaces_seen`."""
     words = {word for text in texts for word in words_of(text)}
     if "limits" in words:
         words.add("namespaces_seen")
@@ -124,14 +124,14 @@ def views_needed(views: Sequence[SqlView], texts: Sequence[str]) -> list[SqlView
 
 
 def words_needed(views: Sequence[SqlView], texts: Sequence[str]) -> frozenset[str]:
-    """Words of texts, of the views that they need, and of the macros that any of these name: tables among them."""
+    """Words of texts, of the needed views, and of the macros that these name; they include names of tables."""
     words = {word for text in (*texts, *(view.sql for view in views)) for word in words_of(text)}
     words |= {word for name, macro in TABLE_MACROS.items() if name in words for word in words_of(macro)}
     return frozenset(words)
 
 
 def answer_to(connection: duckdb.DuckDBPyConnection, asked: PreparedQuestion) -> AnswerTable:
-    """Answer to one question, or its failure."""
+    """Result of one query, or its failure."""
     try:
         rows = connection.sql(statement_of(asked), params=dict(asked.parameters)).to_arrow_table()
     except duckdb.Error as error:
@@ -146,7 +146,7 @@ def answer_to(connection: duckdb.DuckDBPyConnection, asked: PreparedQuestion) ->
 def all_together(
     asked: Iterable[PreparedQuestion], parts: Mapping[Key, Sequence[AnswerTable]]
 ) -> dict[Key, AnswerTable]:
-    """Combines the answers of several shards to each question; questions without answers are left out."""
+    """Combines the results of several shards for each query; queries without results are left out."""
     with connect(1) as connection:
         return {each.key: _together(connection, each, parts[each.key]) for each in asked if parts[each.key]}
 
@@ -154,7 +154,7 @@ def all_together(
 def _together(
     connection: duckdb.DuckDBPyConnection, asked: PreparedQuestion, parts: Sequence[AnswerTable]
 ) -> AnswerTable:
-    """Combines the answers of several shards to one question, ordered and limited again."""
+    """Combines the results of several shards for one query, ordered and limited again."""
     for part in parts:
         if part.rows is None:
             return part

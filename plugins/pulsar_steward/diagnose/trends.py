@@ -1,7 +1,7 @@
-"""Figures over time, for reports to plot: this snapshot's own, added to those that the previous one recorded.
+"""Figures over time, for plots in reports: this snapshot's own figures, added to the previous snapshot's table.
 
-So each figure is computed once, from its own snapshot: of earlier snapshots one small table is read, and of one of them
-the largest backlogs, to see which grow.
+So each figure is computed once, from its own snapshot. Only two things are read from earlier snapshots: this small
+table, and the largest backlogs of one snapshot, to see which backlogs grow.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 NAME = "trends"
 
 LARGEST = 1000
-"""Topics with the largest backlogs, among which the fastest growing ones are searched."""
+"""Number of topics, those with the largest backlogs, among which the fastest growing ones are searched."""
 
 FASTEST = 10
-"""Number of topics whose backlog is recorded."""
+"""Number of topics with a recorded backlog."""
 
 
 class _Point(NamedTuple):
@@ -60,7 +60,7 @@ class _Point(NamedTuple):
 
 @dataclass(frozen=True)
 class _TrendQuestions:
-    """Questions for the figures of `trends`."""
+    """Queries for the figures of `trends`."""
 
     shards: Mapping[str, Question] = field(
         default_factory=lambda: {
@@ -100,7 +100,7 @@ class _TrendQuestions:
 
 
 def trends_asker(about: AboutSnapshot, policy: Policy) -> Asker:
-    """Questions for trends; the limits are those of growing backlogs."""
+    """Queries for trends, with the limits for growing backlogs."""
     own = policy.for_cluster(about.cluster)
     return Asker(NAME, _TrendQuestions(), CheckContext(about=about, policy=own, limits=own.backlog_growing))
 
@@ -109,9 +109,9 @@ def trends(answers: Answers, context: CheckContext[Any], recorded: pa.Table | No
     """The table `trends` of a snapshot; its size does not grow with the topics.
 
     Args:
-        answers: Answers to the questions of `trends_asker`.
-        context: The same context that they were asked in.
-        recorded: The table `trends` of the newest earlier snapshot that has one.
+        answers: Results of the queries of `trends_asker`.
+        context: The context of these queries.
+        recorded: The table `trends` of the snapshot before; None: there is none.
     """
     past = _recorded(recorded, context.about.taken_at, context.policy.trends.most_snapshots - 1)
     own = [*_of_cluster(answers, context.about), *_of_brokers(answers, context.about)]
@@ -120,7 +120,7 @@ def trends(answers: Answers, context: CheckContext[Any], recorded: pa.Table | No
         rows = [*own, *(() if recorded is None else (each for each in past if each.measure != TOPIC_BACKLOG))]
         rows += _connection_rates(answers, own, past)
         return _table(rows)
-    # A topic that still grows keeps its recorded points; the point that growth starts from is computed again.
+    # A topic that still grows keeps its recorded points; only the first point of its growth is computed again.
     subjects, known = {each.subject for each in growing}, {(each.subject, each.taken_at) for each in growing}
     carried = [
         each
@@ -131,7 +131,7 @@ def trends(answers: Answers, context: CheckContext[Any], recorded: pa.Table | No
 
 
 def _recorded(recorded: pa.Table | None, now: datetime, most: int) -> list[_Point]:
-    """Points recorded before this snapshot, of the latest times only."""
+    """Points recorded before this snapshot, only for the latest `most` times."""
     rows = [] if recorded is None else [_Point(**row) for row in recorded.select(list(TRENDS.names)).to_pylist()]
     past = [row for row in rows if row.taken_at < now]
     latest = set(sorted({row.taken_at for row in past}, reverse=True)[:most])
@@ -139,7 +139,7 @@ def _recorded(recorded: pa.Table | None, now: datetime, most: int) -> list[_Poin
 
 
 def _of_cluster(answers: Answers, about: AboutSnapshot) -> Iterator[_Point]:
-    """Sums over all brokers, if all were read: a gap in a line is true, a dip would not be."""
+    """Sums over all brokers, only if all were read: a gap in a plot is correct, a dip would be false."""
     if not all(row["read"] for row in answers["brokers"].rows):
         return
     parts = answers["of_topics"].rows

@@ -1,5 +1,5 @@
-"""Facts: what guards may ask of a cluster, and the sums that make the answers; who answers, they do not know.
+"""Facts about a cluster for guards, and the calculations behind them; guards do not know the source.
 
-At planning a snapshot answers (`planners.snapshot_facts`), right before a call the brokers and the ledger
-(`apply.live_facts`).
+At planning, facts are from a snapshot (`planners.snapshot_facts`). Right before a call, they are from the brokers and
+the ledger (`apply.live_facts`).
 """

@@ -1,12 +1,12 @@
-"""The brokers' own load manager: what its shedding looks at, and whether it would take a bundle away again.
+"""The brokers' own load manager: the figures that its shedding uses, and whether it would move a bundle away again.
 
 Read in apache/pulsar (4.0, 4.2) and tried on real brokers (docs/pulsar-behaviour.md, Load managers). A shedding
-strategy compares one figure of each broker, its *usage*: the most used of its resources in percent, each times its
-weight. Bundles of brokers' heartbeats are shed by none of Pulsar's strategies; those of ``pulsar/system`` by the
-extensible manager never, and by the modular one last: it begins with the bundle of most throughput.
+strategy compares one figure of each broker, its *usage*: the highest of its resources' usages in percent, each times
+its weight. Pulsar's strategies never shed the bundles of brokers' heartbeats. The extensible manager never sheds those
+of ``pulsar/system``; the modular one sheds them last, as it begins with the bundle of most throughput.
 
-A move is taken to carry as much of its source's usage along as the bundle has of the source's throughput: strategies
-reckon in the same way. They compare averages over some minutes, so that they act later than these rules, not otherwise.
+A moved bundle's share of its source's throughput is also taken as its share of the source's usage, as strategies do.
+They compare averages over some minutes: so they act later than these rules, but with the same result.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 PULSARS_OWN = "org.apache.pulsar."
 
 _MARGIN_PERCENT = 5.0
-"""Percent that `ThresholdShedder` takes away beyond what is too much."""
+"""Percent that `ThresholdShedder` sheds in addition to the excess."""
 
 _KEPT_OF_EXCHANGE = 0.75
-"""Part of its throughput that `TransferShedder` leaves a broker at most, if it gives a bundle for smaller ones."""
+"""Maximum share of its throughput that `TransferShedder` leaves a broker that exchanges a bundle for smaller ones."""
 
 MANAGER_UNKNOWN = Unknown("whether the brokers' own shedding is on is not known (loadBalancerSheddingEnabled)")
 USAGES_UNKNOWN = Unknown("the usage that the brokers' own shedding compares is not known of every broker")
@@ -37,13 +37,13 @@ THROUGHPUT_UNKNOWN = Unknown("the bundle's throughput is not known, by which the
 
 
 class LoadManager(msgspec.Struct, frozen=True, kw_only=True):
-    """The load manager as the brokers' configuration tells it.
+    """The load manager, from the brokers' configuration.
 
     Attributes:
         name: Its class, without the package.
         strategy: Class of its shedding strategy; empty: shedding is off.
-        excluded: Namespaces whose bundles it never sheds, beside Pulsar's own.
-        transfers: It says which broker gets a bundle that it takes, and so may exchange bundles of two.
+        excluded: Namespaces, besides Pulsar's own, with bundles that it never sheds.
+        transfers: True if it chooses the new broker of a shed bundle, and so may exchange bundles of two brokers.
         weights: Weights of resources, by series.
         limits: The strategy's thresholds, by setting.
     """
@@ -66,7 +66,7 @@ class LoadManager(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.strategy)
 
     def sheds_from(self, namespace: str) -> bool:
-        """True if it may unload bundles of a namespace; a strategy of somebody else's may unload any."""
+        """True if it may unload bundles of a namespace; a strategy that is not Pulsar's may unload any."""
         own = namespace == TC_NAMESPACE or namespace in self.excluded
         return self.sheds and not (own and self.strategy.startswith(PULSARS_OWN))
 
@@ -76,8 +76,8 @@ class BrokerUsage(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         broker: ``host:webport``.
-        percent: Of its most used resource, times that one's weight.
-        bytes: Throughput in and out, a second.
+        percent: Usage of its most used resource, times the resource's weight.
+        bytes: Throughput in and out, in bytes per second.
     """
 
     broker: str
@@ -86,7 +86,7 @@ class BrokerUsage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BundleMove(msgspec.Struct, frozen=True, kw_only=True):
-    """A move as far as shedding goes: brokers, and the bundle's bytes a second in and out."""
+    """A move in terms of shedding: brokers, and the bundle's throughput in and out, in bytes per second."""
 
     source: str
     target: str
@@ -94,7 +94,7 @@ class BundleMove(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load_manager_of(settings: Mapping[str, str]) -> LoadManager | Unknown:
-    """The load manager of a broker with these settings; `Unknown` where it does not tell whether it sheds."""
+    """The load manager of a broker with these settings; `Unknown` if they do not tell whether it sheds."""
     shedding = settings.get("loadBalancerSheddingEnabled")
     if shedding not in {"true", "false"}:
         return MANAGER_UNKNOWN
@@ -118,14 +118,14 @@ def load_manager_of(settings: Mapping[str, str]) -> LoadManager | Unknown:
 
 
 def _strategy(manager: str, configured: str) -> str:
-    """The strategy that runs: the extensible manager takes its own in place of one that is made for the modular one."""
+    """The running strategy: the extensible manager replaces strategies of the modular manager by its own."""
     if manager == EXTENSIBLE and configured.startswith(f"{PULSARS_OWN}broker.loadbalance.impl."):
         return f"{PULSARS_OWN}broker.loadbalance.extensions.scheduler.TransferShedder"
     return configured or "a strategy that is not told"
 
 
 def one_load_manager(told: Iterable[Mapping[str, str]]) -> LoadManager | Unknown:
-    """The load manager of several brokers; `Unknown` where theirs differ: whichever leads decides.
+    """The load manager of several brokers; `Unknown` if they differ, as any of them may lead and decide.
 
     Args:
         told: Settings of each broker.
@@ -143,7 +143,7 @@ def one_load_manager(told: Iterable[Mapping[str, str]]) -> LoadManager | Unknown
 
 
 def usage_of(broker: str, samples: Iterable[tuple[str, str, float]], manager: LoadManager) -> BrokerUsage | None:
-    """A broker's usage by its own metrics; None: it does not tell all that is needed.
+    """A broker's usage, from its own metrics; None: a needed series is missing.
 
     Args:
         broker: ``host:webport``.
@@ -173,14 +173,14 @@ def usage_of(broker: str, samples: Iterable[tuple[str, str, float]], manager: Lo
 
 
 def _weights(manager: LoadManager) -> Mapping[str, float]:
-    """`OverloadShedder` looks at every resource but the heap, whatever the weights."""
+    """Weights of resources; `OverloadShedder` ignores them and uses every resource except the heap."""
     if manager.strategy.endswith(".OverloadShedder"):
         return {series: 0.0 if series == "pulsar_lb_memory_usage" else 1.0 for series in RESOURCES}
     return manager.weights
 
 
 def after_move(usages: Collection[BrokerUsage], move: BundleMove) -> tuple[BrokerUsage, ...]:
-    """Usages once a bundle has moved."""
+    """Usages after a bundle's move."""
     source = next((each for each in usages if each.broker == move.source), None)
     share = min(1.0, move.bytes / source.bytes) if source is not None and source.bytes > 0 else 0.0
     carried = source.percent * share if source is not None else 0.0
@@ -197,12 +197,12 @@ def after_move(usages: Collection[BrokerUsage], move: BundleMove) -> tuple[Broke
 
 
 def why_shed(manager: LoadManager, usages: Collection[BrokerUsage], target: str) -> str | Unknown | None:
-    """Reason for which a strategy would take bundles from a broker, with its figures; None: it would not.
+    """Reason why a strategy would shed bundles from a broker, with its figures; None: it would not.
 
     Args:
-        manager: Its shedding is on.
-        usages: Of all brokers, once the bundle has moved.
-        target: The broker that the bundle is on by then.
+        manager: The load manager, with shedding on.
+        usages: Usages of all brokers after the move.
+        target: The broker with the bundle after the move.
     """
     there = next((each for each in usages if each.broker == target), None)
     if there is None:
@@ -241,7 +241,7 @@ def _by_overload(manager: LoadManager, there: BrokerUsage) -> str | None:
 
 
 def _by_deviation(manager: LoadManager, usages: Collection[BrokerUsage], there: BrokerUsage, mean: float) -> str | None:
-    """A broker above the mean is taken from while the strategy transfers at all."""
+    """Reason for a broker above the mean, while the strategy transfers at all; else None."""
     why = _why_transferred(manager, usages, mean)
     if why is None or there.percent <= mean:
         return None
@@ -252,7 +252,7 @@ def _by_deviation(manager: LoadManager, usages: Collection[BrokerUsage], there: 
 
 
 def _why_transferred(manager: LoadManager, usages: Collection[BrokerUsage], mean: float) -> str | None:
-    """Usages are apart, one broker is overloaded, or another has hardly any; None: `TransferShedder` does nothing."""
+    """Reason why `TransferShedder` acts: uneven usages, an overloaded or a nearly idle broker; None: it does not."""
     key = "loadBalancerBrokerLoadTargetStd"
     target, overloaded = 100 * manager.limits[key], manager.limits["loadBalancerBrokerOverloadedThresholdPercentage"]
     deviation = (sum((each.percent - mean) ** 2 for each in usages) / len(usages)) ** 0.5
@@ -271,18 +271,18 @@ def _why_transferred(manager: LoadManager, usages: Collection[BrokerUsage], mean
 
 
 def may_exchange(manager: LoadManager, usages: Collection[BrokerUsage], move: BundleMove) -> str | None:
-    """The broker that might get the bundle for a larger one of its own; None: nobody would.
+    """The broker that might get the bundle in exchange for a larger one; None: no broker would.
 
-    `TransferShedder` pairs the fullest broker with the emptiest, the second with the last but one, and so on. Where a
-    bundle of the fuller one has more throughput than would even out the two, it looks for smaller ones of the emptier
-    one to give in return, so that the fuller one keeps less than three quarters of its throughput and no less than
-    the other has then (apache/pulsar, `TransferShedder.findBundlesForUnloading`). How large the fuller one's bundles
-    are is not asked: this says whether one of any size could be exchanged.
+    `TransferShedder` pairs the fullest broker with the emptiest, the second fullest with the second emptiest, etc. A
+    bundle of the fuller broker may have too much throughput to even out the two. Then the strategy looks for smaller
+    bundles of the emptier broker to give in return. Afterwards the fuller broker has less than three quarters of its
+    throughput, and no less than the other one (apache/pulsar, `TransferShedder.findBundlesForUnloading`). The sizes of
+    the fuller broker's bundles are not read: the result tells if a bundle of any size could be exchanged.
 
     Args:
-        manager: Its shedding is on.
-        usages: Of all brokers, once the bundle has moved.
-        move: The move that was made.
+        manager: The load manager, with shedding on.
+        usages: Usages of all brokers after the move.
+        move: The move.
     """
     own = manager.strategy.startswith(PULSARS_OWN)
     if not own or manager.strategy_name != "TransferShedder" or not manager.transfers:

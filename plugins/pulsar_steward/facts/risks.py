@@ -1,35 +1,38 @@
-"""Risks of moving or splitting a bundle beyond its clients' reconnecting; for plan and call alike."""
+"""Risks of moving or splitting a bundle besides reconnecting clients; for planning and calls."""
 
 from __future__ import annotations
 
+from math import ceil
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.facts.redelivery import KeptAcks, SubscriptionFigures, kept_acks
+from pulsar_steward.model.in_flight import InFlight, room_for
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.topics import is_system_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pulsar_steward.model.setting import Setting
-    from pulsar_steward.policy.guards import GuardsPolicy
+    from pulsar_steward.policy.schema import Policy
 
-PERSISTED_HOLES = "managedLedgerMaxUnackedRangesToPersist"
+NON_PERSISTENT = "non-persistent://"
 TRACKER = "delayedDeliveryTrackerFactoryClassName"
 
 MAX_NAMED = 5
-"""Topics or subscriptions that are named; there may be thousands."""
+"""Maximum number of topics or subscriptions that are named, as there may be thousands."""
 
 
 class HeldTopic(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic whose producers could not come back: over a `producer_*` quota, or nearly.
+    """A topic over or near a `producer_*` quota: its producers could not reconnect.
 
     Attributes:
         topic: Full name.
-        used_percent: Of the quota of which most is used, in size or age.
-        limit: That quota's limit and what it does, in words.
-        producers: Connected now.
+        used_percent: Usage of its most used quota, by size or age.
+        limit: That quota's limit and action, in words.
+        producers: Connected producers.
     """
 
     topic: str
@@ -39,62 +42,91 @@ class HeldTopic(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HoleySubscription(msgspec.Struct, frozen=True, kw_only=True):
-    """A subscription with more ack holes than its broker persists: what is behind them is delivered again.
+    """A subscription with more ack holes than its broker persists; the number of their messages is not reported.
 
     Attributes:
         topic: Full name.
         subscription: Its name.
         holes: Ranges of individual acknowledgements (`totalNonContiguousDeletedMessagesRange`).
-        may_come_again: Entries from the first gap to what is read next, less the backlog: at most so many.
+        kept: Number of holes up to which all of them are persisted.
     """
 
     topic: str
     subscription: str
     holes: int
-    may_come_again: int
+    kept: int
+
+
+class OpenBatches(msgspec.Struct, frozen=True, kw_only=True):
+    """A subscription with entries that may be partly acknowledged, and are then redelivered whole.
+
+    Attributes:
+        topic: Full name.
+        subscription: Its name.
+        entries: Maximum number of these entries.
+        may_come_again: Maximum of acknowledged messages in them; None: not known.
+        messages_per_entry: Messages per entry that its consumers received lately; 0: not known.
+    """
+
+    topic: str
+    subscription: str
+    entries: int
+    may_come_again: int | None
+    messages_per_entry: int = 0
 
 
 class MoveRisks(msgspec.Struct, frozen=True, kw_only=True):
     """Risks of a change of a bundle.
 
     Attributes:
-        held: The worst topics whose producers could not come back, at most `MAX_NAMED`.
-        held_count: How many there are.
-        holey: The worst subscriptions that would get acknowledged messages again, at most `MAX_NAMED`.
-        may_come_again: Over all of these.
-        delayed_index_bytes: Of delayed messages' indexes in memory, for which the backlog is read again.
-        unknown: What could not be known, in words; a guard whose question it is does not pass then.
+        held: The worst topics with producers that could not reconnect, at most `MAX_NAMED`.
+        held_count: Number of all these topics.
+        holey: The worst subscriptions that lose acknowledgements, at most `MAX_NAMED`.
+        open_batches: The worst subscriptions with redelivered messages of batches, at most `MAX_NAMED`.
+        may_come_again: Redelivered messages of all subscriptions with open batches; None: not known.
+        volatile_topics: Number of non-persistent topics.
+        lost_messages: Messages that these may lose while their clients reconnect, at their present rates.
+        delayed_index_bytes: Size of delayed messages' indexes in memory, for which the backlog is read again.
+        unknown: Unknown facts about the producers' return, in words.
     """
 
     held: tuple[HeldTopic, ...] = ()
     held_count: int = 0
     holey: tuple[HoleySubscription, ...] = ()
-    may_come_again: int = 0
+    open_batches: tuple[OpenBatches, ...] = ()
+    may_come_again: int | None = 0
+    volatile_topics: int = 0
+    lost_messages: int = 0
     delayed_index_bytes: int = 0
     unknown: tuple[str, ...] = ()
 
+    def with_room(self, most_again: int, *, consumed: bool) -> InFlight:
+        """Messages in flight for the approval of a step, with room left, as their number changes all the time.
 
-class SubscriptionFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """A subscription, as far as these risks go."""
-
-    subscription: str
-    backlog_entries: int
-    holes: int
-    entries_since_first_gap: int
+        Args:
+            most_again: Acknowledged messages that may be redelivered by the policy.
+            consumed: True if consumers are connected: even without an open batch now, there may be some later.
+        """
+        return InFlight(
+            again=min(room_for(self.may_come_again or 0, can_grow=consumed), most_again),
+            volatile_topics=self.volatile_topics,
+            lost=room_for(self.lost_messages, can_grow=self.volatile_topics > 0),
+        )
 
 
 class TopicFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """A loaded topic, as far as these risks go.
+    """Figures of a loaded topic for these risks.
 
     Attributes:
         topic: Full name.
         producers: Connected producers.
-        backlog_bytes: Of its slowest subscription.
-        age_seconds: Of its oldest message that is not consumed; None: not known.
-        limit_bytes: Of the size quota in force for it; under 0: none; None: as its namespace's.
-        limit_seconds: Of the age quota in force for it; 0 or under: none; None: as its namespace's.
-        delayed_index_bytes: Of its subscriptions' delayed messages.
-        subscriptions: Those with ack holes.
+        backlog_bytes: Backlog of its slowest durable cursor: a subscription, a replicator, deduplication or compaction.
+        age_seconds: Age of its oldest unconsumed message; None: not known.
+        limit_bytes: Limit of the size quota in force for it; below 0: none; None: the namespace's limit.
+        limit_seconds: Limit of the age quota in force for it; 0 or below: none; None: the namespace's limit.
+        delayed_index_bytes: Size of its subscriptions' indexes of delayed messages.
+        rate_in: Messages per second from producers.
+        subscriptions: Its subscriptions that are read.
     """
 
     topic: str
@@ -104,73 +136,77 @@ class TopicFigures(msgspec.Struct, frozen=True, kw_only=True):
     limit_bytes: int | None = None
     limit_seconds: int | None = None
     delayed_index_bytes: int = 0
+    rate_in: float = 0.0
     subscriptions: tuple[SubscriptionFigures, ...] = ()
+
+    @property
+    def is_persistent(self) -> bool:
+        """False for a topic that does not store its messages."""
+        return not self.topic.startswith(NON_PERSISTENT)
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings in force for all topics of a bundle.
 
     Attributes:
-        quotas: Of the namespace, its own or brokers' defaults.
-        persisted_holes: Ack holes of a cursor that brokers persist (`managedLedgerMaxUnackedRangesToPersist`).
-        index_in_memory: Whether delayed messages' indexes are in memory alone.
+        quotas: Quotas of the namespace: its own, or the brokers' defaults.
+        kept_acks: Acknowledgements that survive a move.
+        index_in_memory: True if delayed messages' indexes are in memory only.
     """
 
     quotas: dict[SettingName, BacklogQuota] = {}
-    persisted_holes: int = 10_000
+    kept_acks: KeptAcks = KeptAcks()
     index_in_memory: bool = True
 
 
-def surroundings_of(settings: Mapping[SettingName, Setting], persisted_holes: str, tracker: str) -> Surroundings:
+def surroundings_of(settings: Mapping[SettingName, Setting], running: Mapping[str, str]) -> Surroundings:
     """Settings in force for the topics of a namespace.
 
     Args:
-        settings: In force in the namespace: its own, and else brokers' defaults.
-        persisted_holes: What brokers run with as `PERSISTED_HOLES`; empty: what is usual.
-        tracker: And as `TRACKER`; empty: the one in memory.
+        settings: Settings in force in the namespace: its own, or else the brokers' defaults.
+        running: Brokers' running settings; a missing setting has its default.
     """
     return Surroundings(
         quotas={name: value for name, value in settings.items() if isinstance(value, BacklogQuota)},
-        persisted_holes=int(persisted_holes or Surroundings().persisted_holes),
-        index_in_memory="Bucket" not in tracker,
+        kept_acks=kept_acks(running),
+        index_in_memory="Bucket" not in running.get(TRACKER, ""),
     )
 
 
-def move_risks_of(topics: Iterable[TopicFigures], around: Surroundings, policy: GuardsPolicy) -> MoveRisks:
+def move_risks_of(topics: Iterable[TopicFigures], around: Surroundings, policy: Policy) -> MoveRisks:
     """Risks of a change of a bundle with these topics.
 
     Args:
         topics: All loaded topics of the bundle.
-        around: What is in force for them.
-        policy: How near to a quota is too near.
+        around: Settings in force for them.
+        policy: The margin below a quota, the size of batches, and the time limit for clients to reconnect.
     """
     topics = tuple(topics)
+    guards = policy.guards
     held = sorted(
-        (each for topic in topics if (each := _held(topic, around, policy.quota_margin_percent))),
+        (each for topic in topics if (each := _held(topic, around, guards.quota_margin_percent))),
         key=lambda each: (-each.used_percent, each.topic),
     )
-    holey = sorted(
-        (
-            _holey(topic, each)
-            for topic in topics
-            for each in topic.subscriptions
-            if each.holes > around.persisted_holes
-        ),
-        key=lambda each: (-each.may_come_again, each.topic, each.subscription),
-    )
+    volatile = [topic for topic in topics if not topic.is_persistent and not is_system_topic(topic.topic)]
+    holey = sorted(_holey(topics, around.kept_acks), key=lambda each: (-each.holes, each.topic, each.subscription))
+    batches = sorted(_open_batches(topics, around.kept_acks, guards.largest_batch_messages), key=_gravest)
+    again = [each.may_come_again for each in batches if each.may_come_again is not None]
     return MoveRisks(
         held=tuple(held[:MAX_NAMED]),
         held_count=len(held),
         holey=tuple(holey[:MAX_NAMED]),
-        may_come_again=sum(each.may_come_again for each in holey),
+        open_batches=tuple(batches[:MAX_NAMED]),
+        may_come_again=sum(again) if len(again) == len(batches) else None,
+        volatile_topics=len(volatile),
+        lost_messages=sum(ceil(max(topic.rate_in, 0.0) * policy.health.return_seconds) for topic in volatile),
         delayed_index_bytes=sum(topic.delayed_index_bytes for topic in topics) if around.index_in_memory else 0,
     )
 
 
 def _held(topic: TopicFigures, around: Surroundings, margin_percent: int) -> HeldTopic | None:
-    """The quota of which most is used, where its producers would be kept out."""
-    # Brokers look at no quota there; of non-persistent topics they tell a size of 0.
-    if topic.topic.startswith("non-persistent://") or is_system_topic(topic.topic):
+    """The topic with its most used quota, if that would refuse its producers; else None."""
+    # Brokers ignore quotas for these topics; for non-persistent ones they report a size of 0.
+    if not topic.is_persistent or is_system_topic(topic.topic):
         return None
     size, age = (around.quotas.get(name) for name in (SettingName.SIZE_QUOTA, SettingName.AGE_QUOTA))
     in_size = _held_by(topic.limit_bytes, size.limit_bytes if size else -1, size, least=0)
@@ -186,18 +222,18 @@ def _held(topic: TopicFigures, around: Surroundings, margin_percent: int) -> Hel
 
 
 def _percent(used: int, limit: int) -> int:
-    """Usage of a limit; one of 0 is used up at all times, as brokers compare with ``>=``."""
+    """Usage of a limit in percent; a limit of 0 is always used up, as brokers compare with ``>=``."""
     return used * 100 // limit if limit else 100
 
 
 def _held_by(own: int | None, common: int, quota: BacklogQuota | None, *, least: int) -> list[tuple[int, str]]:
-    """The limit and its action, where that keeps producers out; of a topic's own quota that is taken for granted.
+    """The limit and its action, if it refuses producers; a topic's own quota is assumed to refuse them.
 
     Args:
-        own: The topic's limit; None: as its namespace's.
-        common: Its namespace's limit.
-        quota: Its namespace's quota; None: none.
-        least: A lower limit is none.
+        own: The topic's limit; None: the namespace's limit.
+        common: The namespace's limit.
+        quota: The namespace's quota; None: none.
+        least: A limit below this value means no limit.
     """
     limit = common if own is None else own
     if limit < least:
@@ -207,10 +243,31 @@ def _held_by(own: int | None, common: int, quota: BacklogQuota | None, *, least:
     return [] if quota.policy is QuotaPolicy.EVICT else [(limit, quota.policy.value)]
 
 
-def _holey(topic: TopicFigures, each: SubscriptionFigures) -> HoleySubscription:
-    return HoleySubscription(
-        topic=topic.topic,
-        subscription=each.subscription,
-        holes=each.holes,
-        may_come_again=max(each.entries_since_first_gap - each.backlog_entries, 0),
-    )
+def _acknowledging(topics: Iterable[TopicFigures]) -> Iterator[tuple[str, SubscriptionFigures]]:
+    """Subscriptions with their topics, without Pulsar's own topics: their readers keep their positions themselves."""
+    for topic in topics:
+        if topic.is_persistent and not is_system_topic(topic.topic):
+            yield from ((topic.topic, each) for each in topic.subscriptions)
+
+
+def _holey(topics: Iterable[TopicFigures], kept: KeptAcks) -> Iterator[HoleySubscription]:
+    for topic, each in _acknowledging(topics):
+        if each.holes > kept.holes:
+            yield HoleySubscription(topic=topic, subscription=each.subscription, holes=each.holes, kept=kept.holes)
+
+
+def _open_batches(topics: Iterable[TopicFigures], kept: KeptAcks, largest_batch: int) -> Iterator[OpenBatches]:
+    for topic, each in _acknowledging(topics):
+        if (again := each.may_come_again(kept, largest_batch)) != 0:
+            yield OpenBatches(
+                topic=topic,
+                subscription=each.subscription,
+                entries=each.open_entries(kept),
+                may_come_again=again,
+                messages_per_entry=each.messages_per_entry,
+            )
+
+
+def _gravest(each: OpenBatches) -> tuple[bool, int, str, str]:
+    """Sort key: unknown numbers first, then most messages first."""
+    return each.may_come_again is not None, -(each.may_come_again or 0), each.topic, each.subscription

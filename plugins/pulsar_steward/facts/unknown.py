@@ -1,4 +1,4 @@
-"""Answers that cannot be given: what is not known, as a sentence that a guard can say."""
+"""Unknown facts, each with a reason that a guard can use in its result."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class Unknown(msgspec.Struct, frozen=True):
-    """An answer that cannot be given; a guard whose question it is does not pass.
+    """An unknown fact; a guard that needs the fact does not pass.
 
     Attributes:
-        reason: What is not known, as a sentence that a guard can say.
+        reason: The unknown fact, in a sentence for the guard's result.
     """
 
     reason: str
@@ -26,7 +26,7 @@ QUOTA_CHECKS_UNKNOWN = Unknown("whether brokers check backlog quotas is not know
 
 
 def owner_unknown(change: BundleChange) -> Unknown:
-    """Nobody says to own the bundle, under a load manager that has nobody own it while it hands it over."""
+    """The bundle's owner is not known: no broker claims it, and this load manager has no owner during a handover."""
     return Unknown(
         f"no broker says that it owns {change.namespace}/{change.bundle}: nobody does, or it is on its way from one to"
         " another, which ExtensibleLoadManagerImpl does not tell apart"
@@ -34,30 +34,30 @@ def owner_unknown(change: BundleChange) -> Unknown:
 
 
 def clusters_unknown(namespace: str) -> Unknown:
-    """Nobody tells of a namespace's clusters."""
+    """The clusters that serve a namespace are not known."""
     return Unknown(f"which clusters serve {namespace} is not known")
 
 
 def delayed_unknown(change: ChangeSetting) -> Unknown:
-    """Nobody tells of delayed messages where the setting is changed."""
+    """The number of delayed messages in the setting's topics is not known."""
     return Unknown(f"whether {change.holder} has delayed messages is not known")
 
 
 def loss_unknown(change: ChangeSetting) -> Unknown:
-    """Nobody tells of all topics that the quota is for."""
+    """The loss by a setting is not known."""
     return Unknown(f"what {change.holder} would lose at once is not known")
 
 
 def ages_unknown(change: ChangeSetting) -> Unknown:
-    """Nobody tells of the ages of any backlog."""
+    """The ages of the backlogs are not known."""
     return Unknown(f"how old the backlogs of {change.holder} are is not known")
 
 
 def inherited_unknown(change: ChangeSetting) -> Unknown:
-    """Nobody tells which value applies to a namespace or topic where a setting is not set there."""
+    """The value that applies to a namespace or topic without its own setting is not known."""
     return Unknown(f"which {change.name} applies to {change.holder} once none is set there is not known")
 
 
 def backlogs_unknown(change: ChangeSetting) -> Unknown:
-    """Nobody tells of the sizes of backlogs."""
+    """The sizes of the backlogs are not known."""
     return Unknown(f"the backlogs of {change.holder} are not known")

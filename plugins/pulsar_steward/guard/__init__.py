@@ -1,4 +1,4 @@
-"""Guards: one a file, each may veto a step, with its reason in words.
+"""Guards, one per file: each may veto a step, and gives its reason in words.
 
-Every guard is asked twice: at planning about the snapshot, and right before the call about the live cluster.
+Every guard checks a step twice: on the snapshot at planning, and on the live cluster right before the call.
 """

@@ -1,7 +1,8 @@
 """Guard: no topic is over an age quota when it is set, and the quota is below the retention.
 
-Brokers compare no age quota with the retention (docs/pulsar-behaviour.md, Quotas), and tell the age of a backlog only
-where such a quota is set already: so the owner of each topic with a backlog is asked for its oldest message first.
+Brokers do not compare age quotas with the retention (docs/pulsar-behaviour.md, Quotas). They report the age of a
+backlog only after an age quota is set. So the oldest message is read first, from the owner of each topic with a
+backlog.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import msgspec
 
 from pulsar_steward.facts.unknown import Unknown, inherited_unknown
 from pulsar_steward.guard.kinds import Objection, SettingGuard
+from pulsar_steward.model.holders import Holder
 from pulsar_steward.model.setting import BacklogQuota, SettingName
 from pulsar_steward.model.units import counted, seconds_in_words
 
@@ -31,7 +33,7 @@ class AgeRoom(SettingGuard):
     objection = Objection.REFUSED
 
     def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Vetoes an age quota that a topic is over or nearly, or, right before the call, may be over."""
+        """Vetoes an age quota that a backlog exceeds or nearly reaches, or, right before the call, may exceed."""
         quota = change.after_in_force
         if change.name is SettingName.AGE_QUOTA and isinstance(quota, msgspec.UnsetType):
             return self.result(inherited_unknown(change).reason, passed=False)
@@ -69,4 +71,8 @@ def _oldest(ages: BacklogAges) -> str:
     if ages.topic is None:
         return "no backlog is known to be old" if ages.unknown else "no topic has a backlog"
     words = "is estimated, from its size and what comes in now, to be" if ages.estimated else "is"
-    return f"the oldest backlog known, of {ages.topic}, {words} {seconds_in_words(ages.oldest_seconds)} old"
+    old = f"the oldest backlog known, of {ages.topic}, {words} {seconds_in_words(ages.oldest_seconds)} old"
+    if not ages.holder:
+        return old
+    holder = Holder(name=ages.holder, entries=None)
+    return f"{old} at most (held by {holder.words}: {holder.remedy})"

@@ -1,7 +1,7 @@
-"""Guard: a bundle does not join another namespace of its anti-affinity group while a broker has fewer of them.
+"""Guard: a move does not bring namespaces of one anti-affinity group together while another broker has fewer of them.
 
-Brokers place the namespaces of such a group apart, so that the loss of one broker takes as few of them as possible; an
-unload towards a broker passes that by.
+Brokers place the namespaces of a group on different brokers, so that the loss of one broker affects few of them. An
+unload with a destination ignores that.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class AntiAffinity(TargetGuard):
     objection = Objection.REFUSED
 
     def check_target(self, change: UnloadBundle, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
-        """Vetoes a move to a broker with more of them than another one has."""
+        """Vetoes a move to a broker with more namespaces of the group than another broker has."""
         found = facts.anti_affinity(change.namespace)
         if isinstance(found, Unknown):
             return self.result(found.reason, passed=facts.planning)

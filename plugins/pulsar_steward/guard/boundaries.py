@@ -1,4 +1,4 @@
-"""Guard: the namespace still has a bundle of exactly the step's boundaries."""
+"""Guard: the namespace still has a bundle with exactly the step's boundaries."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 class Boundaries(BundleGuard):
-    """Compares boundaries: of a bundle that was split since, brokers would answer 412 or move the wrong topics."""
+    """Compares boundaries: for a bundle that was split since, brokers would respond with 412 or move other topics."""
 
     name = "boundaries"
     objection = Objection.DRIFTED
 
     def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
-        """Vetoes a step whose bundle is gone."""
+        """Vetoes a step if its bundle is gone."""
         if there := facts.has_bundle(change):
             reason = f"{change.namespace} has a bundle {change.bundle}"
         else:

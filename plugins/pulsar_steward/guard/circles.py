@@ -1,7 +1,7 @@
-"""Guard: nothing is moved where moves went in circles.
+"""Guard: no bundle is moved in a namespace where moves went in circles.
 
-Two opposite moves of one bundle mean that two want different things, or that the load follows the bundle: another move
-would only go on with it (apache/pulsar#21722, #20822, #16059).
+Two opposite moves of one bundle mean that two balancers disagree, or that the load follows the bundle. Another move
+would only continue the circle (apache/pulsar#21722, #20822, #16059).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class Circles(BundleGuard):
-    """Looks for circles in the whole namespace, as the same load may come back as another bundle."""
+    """Looks for circles in the whole namespace, as the same load may return in another bundle."""
 
     name = "circles"
     objection = Objection.REFUSED
-    applies_to_rollbacks = False
+    not_asked_of_rollbacks = "a person asks for it, and no balancer; what is proposed next stops at the circle"
 
     def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Vetoes a step in a namespace of which a bundle was moved away and back within `guards.circle_minutes`."""
+        """Vetoes a step in a namespace with a bundle that was moved away and back within `guards.circle_minutes`."""
         minutes = f"{counted(policy.guards.circle_minutes, 'minute')} (policy key guards.circle_minutes)"
         circling = facts.circling(change.namespace)
         if not circling:

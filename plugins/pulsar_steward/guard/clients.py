@@ -1,7 +1,7 @@
 """Guard: one step disturbs no more clients than the policy permits.
 
-Thousands of clients that reconnect at once are themselves a risk: operators of clusters with 10,000 clients on a
-partition saw it.
+Thousands of clients that reconnect at once are a risk themselves: operators saw this in clusters with 10,000 clients on
+one partition.
 """
 
 from __future__ import annotations

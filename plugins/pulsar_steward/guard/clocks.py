@@ -1,6 +1,6 @@
-"""Guard: limits on the age of messages are set only where brokers' clocks agree.
+"""Guard: limits on the age of messages are set or shortened only if the brokers' clocks agree.
 
-A broker compares the time that the client wrote with its own clock: skew evicts or expires too early
+A broker compares the client's timestamp with its own clock: clock skew evicts or expires messages too early
 (docs/knowledge.md B).
 """
 
@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guard.kinds import Objection, SettingGuard
-from pulsar_steward.model.setting import SettingName
+from pulsar_steward.model.setting import BacklogQuota, SettingName, TimeToLive
 
 if TYPE_CHECKING:
+    import msgspec
+
     from pulsar_steward.facts.protocol import ClusterFacts
+    from pulsar_steward.model.setting import Setting
     from pulsar_steward.model.step import ChangeSetting, GuardResult
     from pulsar_steward.policy.schema import Policy
 
@@ -25,12 +28,11 @@ class Clocks(SettingGuard):
 
     name = "clocks"
     objection = Objection.REFUSED
-    applies_to_rollbacks = False
 
     def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Vetoes an age limit where brokers' clocks differ by more than `guards.most_clock_difference_seconds`."""
-        if change.name not in BY_AGE or change.after_in_force is None:
-            return self.result("no limit goes by age", passed=True)
+        """Vetoes a new or shorter age limit if clocks differ by more than `guards.most_clock_difference_seconds`."""
+        if change.name not in BY_AGE or _is_no_shorter(change.before_in_force, change.after_in_force):
+            return self.result("no limit by age is set, or becomes shorter", passed=True)
         apart, most = facts.clock_difference(), policy.guards.most_clock_difference_seconds
         if isinstance(apart, Unknown):
             return self.result(apart.reason, passed=False)
@@ -40,3 +42,16 @@ class Clocks(SettingGuard):
             " (policy key guards.most_clock_difference_seconds)"
         )
         return self.result(reason if passed else f"{reason}: have them follow one time server first", passed=passed)
+
+
+def _is_no_shorter(before: Setting | msgspec.UnsetType | None, after: Setting | msgspec.UnsetType | None) -> bool:
+    """True if no message reaches the limit earlier than before, and the limit has the same effect."""
+    match before, after:
+        case _, None | TimeToLive(seconds=0):
+            return True
+        case TimeToLive(seconds=then), TimeToLive(seconds=now):
+            return 0 < then <= now
+        case BacklogQuota(policy=did, limit_seconds=then), BacklogQuota(policy=does, limit_seconds=now):
+            return did is does and 0 < then <= now
+        case _:
+            return False

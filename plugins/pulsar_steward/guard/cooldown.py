@@ -1,6 +1,6 @@
-"""Guard: a bundle that Steward moved lately rests, so that nothing moves in circles.
+"""Guard: a bundle that Steward moved lately is not moved again during its cooldown, so that moves make no circles.
 
-The brokers' own shedders have unloaded in such circles: apache/pulsar#21722, #20822, #16059.
+The brokers' own shedders have unloaded bundles in circles: apache/pulsar#21722, #20822, #16059.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 
 def rest_ends(moved_at: datetime, policy: Policy) -> datetime:
-    """Time from which on a bundle that was moved may be moved again."""
+    """End of a moved bundle's cooldown, when it may be moved again."""
     return moved_at + timedelta(minutes=policy.tc_skew.cooldown_minutes)
 
 
 class Cooldown(BundleGuard):
-    """Compares the time of the last move: clients that have just reconnected would have to do so again."""
+    """Checks the time of the last move: clients that have just reconnected would have to reconnect again."""
 
     name = "cooldown"
     objection = Objection.REFUSED
-    applies_to_rollbacks = False
+    not_asked_of_rollbacks = "a move that does harm is taken back soon, and clients have to reconnect for that"
 
     def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a step on a bundle that was moved within the cooldown."""

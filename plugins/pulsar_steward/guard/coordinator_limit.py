@@ -1,4 +1,4 @@
-"""Guard: transaction coordinators become no more than the policy permits, as their number is never lowered again."""
+"""Guard: the number of transaction coordinators stays within the policy's limit, as it can never be lowered again."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 class CoordinatorLimit(CoordinatorGuard):
-    """Compares the new number with the policy's most, which by default permits none."""
+    """Compares the new number with the policy's maximum, which permits no raise by default."""
 
     name = "coordinator_limit"
     objection = Objection.REFUSED
 
     def check_raise(self, change: RaiseCoordinators, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
-        """Vetoes more than `guards.most_coordinators`, and what is no raise."""
+        """Vetoes a number above `guards.most_coordinators`, and a number that is no raise."""
         most = policy.guards.most_coordinators
         if not most:
             return self.result("the policy permits no raise of their number (guards.most_coordinators)", passed=False)

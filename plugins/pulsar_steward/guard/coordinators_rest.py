@@ -1,4 +1,4 @@
-"""Guard: the number of transaction coordinators is raised while all of them are served, and not again at once."""
+"""Guard: the number of transaction coordinators is raised only while all are served, and not again soon after."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ MAX_NAMED = 3
 
 
 class CoordinatorsRest(CoordinatorGuard):
-    """Looks at the coordinators that there are: more of them would not help while these are restarting."""
+    """Checks the present coordinators: more of them would not help while these recover."""
 
     name = "coordinators_rest"
     objection = Objection.REFUSED
 
     def check_raise(self, change: RaiseCoordinators, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Vetoes a raise while a coordinator is not served or recovers, and within the rest after another raise."""
+        """Vetoes a raise while a coordinator is unserved or recovering, and in the rest time after another raise."""
         if restless := facts.restless_coordinators():
             more = len(restless) - MAX_NAMED
             rest = f" and {counted(more, 'coordinator')} more" if more > 0 else ""

@@ -1,6 +1,6 @@
-"""Guard: no large backlog of delayed messages is read again because of the move.
+"""Guard: a move does not make a broker read a large backlog of delayed messages again.
 
-The in-memory tracker keeps its index nowhere else: whoever loads the topic reads all delayed messages anew
+The in-memory tracker stores its index nowhere else: the broker that loads the topic reads all delayed messages anew
 (docs/knowledge.md D).
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class DelayedIndex(BundleGuard):
-    """Adds up the indexes that are in memory only; buckets survive a move."""
+    """Adds up the indexes that are in memory only; indexes in buckets survive a move."""
 
     name = "delayed_index"
     objection = Objection.REFUSED

@@ -1,7 +1,7 @@
 """Guard: no limit deletes delayed messages, or stops producers because of them.
 
-Delayed messages are backlog, and their time counts from publishing: eviction, TTL and age limits take them before they
-are due, or hold their topic's producers until they are (docs/knowledge.md B and F; apache/pulsar#21898, #25010).
+Delayed messages count as backlog, and their age counts from publishing. Eviction, TTL and age limits delete them before
+they are due, or stop their topic's producers until then (docs/knowledge.md B and F; apache/pulsar#21898, #25010).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class DelayedKept(SettingGuard):
-    """Looks for delayed messages where a limit that deletes messages is set or made tighter."""
+    """Looks for delayed messages if a limit that deletes messages is set or tightened."""
 
     name = "delayed_kept"
     objection = Objection.REFUSED
 
     def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
-        """Vetoes a limit that would delete delayed messages, or might, where these are not known."""
+        """Vetoes a limit that would delete delayed messages, or might because their number is unknown."""
         if not concerns_delayed(change):
             return self.result("it takes no message away, and none is too old for it", passed=True)
         delayed = facts.delayed_messages(change)
@@ -39,7 +39,7 @@ class DelayedKept(SettingGuard):
 
 
 def concerns_delayed(change: ChangeSetting) -> bool:
-    """True if a change deletes messages, or limits the age that delayed ones are meant to reach."""
+    """True if a change deletes messages, or limits the age of a backlog that may contain delayed messages."""
     quota = change.after_in_force
     by_age = change.name is SettingName.AGE_QUOTA and isinstance(quota, BacklogQuota) and quota.limit_seconds > 0
     return change.takes_messages or by_age

@@ -1,4 +1,4 @@
-"""All guards, their results for a step, and the outcome of a veto."""
+"""All guards, their results for a step, and the step's outcome after a veto."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from pulsar_steward.guard.limits import Limits
 from pulsar_steward.guard.longest_delay import LongestDelay
 from pulsar_steward.guard.loss_as_approved import LossAsApproved
 from pulsar_steward.guard.one_cluster import OneCluster
+from pulsar_steward.guard.own_cursors import OwnCursors
 from pulsar_steward.guard.owner import Owner
 from pulsar_steward.guard.producers_return import ProducersReturn
 from pulsar_steward.guard.protected import Protected
@@ -36,6 +37,7 @@ from pulsar_steward.guard.subscription_unused import SubscriptionUnused
 from pulsar_steward.guard.target_active import TargetActive
 from pulsar_steward.guard.target_allowed import TargetAllowed
 from pulsar_steward.guard.version_tried import VersionTried
+from pulsar_steward.guard.volatile_topics import VolatileTopics
 from pulsar_steward.guard.whole_cluster import WholeCluster
 from pulsar_steward.guard.window import Window
 
@@ -62,6 +64,7 @@ GUARDS: tuple[Guard, ...] = (
     Clients(),
     ProducersReturn(),
     AckHoles(),
+    VolatileTopics(),
     DelayedIndex(),
     CoordinatorLimit(),
     CoordinatorsRest(),
@@ -71,6 +74,7 @@ GUARDS: tuple[Guard, ...] = (
     AgeRoom(),
     SubscriptionUnused(),
     SubscriptionExpendable(),
+    OwnCursors(),
     LossAsApproved(),
     QuotasChecked(),
     Clocks(),
@@ -84,28 +88,24 @@ GUARDS: tuple[Guard, ...] = (
 
 
 def guards_of(step: Step) -> tuple[Guard, ...]:
-    """All guards that look at a step's kind of change."""
-    return tuple(
-        guard
-        for guard in GUARDS
-        if isinstance(step.change, guard.applies_to) and (guard.applies_to_rollbacks or step.undoes is None)
-    )
+    """All guards that check a step."""
+    return tuple(guard for guard in GUARDS if guard.is_asked_of(step))
 
 
 def evaluate(step: Step, facts: ClusterFacts, policy: Policy) -> tuple[GuardResult, ...]:
     """Results of all guards for a step's kind of change, in the order of `GUARDS`.
 
     Raises:
-        AdminError: If a fact that one of them needs cannot be read.
+        AdminError: If a fact that a guard needs cannot be read.
         LedgerError: If the ledger cannot be read.
     """
     return tuple(guard.check(step, facts, policy) for guard in guards_of(step))
 
 
 def objection_to(step: Step, facts: ClusterFacts, policy: Policy) -> tuple[Objection, str] | None:
-    """The outcome and the reasons for which a step must not be done now; None: no guard vetoes it.
+    """Outcome and reasons if a step must not be done now; None: no guard vetoes it.
 
-    Drift wins over refusal: where the cluster has changed, reasons to refuse the step no longer hold either.
+    Drift has priority over refusal: if the cluster has changed, the reasons for a refusal are outdated too.
 
     Raises:
         AdminError: If a fact that a guard needs cannot be read.

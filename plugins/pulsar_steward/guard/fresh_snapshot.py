@@ -1,4 +1,4 @@
-"""Guard: the snapshot that the plan rests on is not too old."""
+"""Guard: the plan's snapshot is not too old."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class FreshSnapshot(Guard):
-    """Compares the snapshot's age, as a cluster changes in ways that no other guard looks at."""
+    """Checks the snapshot's age, as a cluster changes in ways that no other guard checks."""
 
     name = "fresh_snapshot"
     objection = Objection.DRIFTED
 
     def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
-        """Vetoes every step of a plan whose snapshot is older than `guards.snapshot_valid_minutes`."""
+        """Vetoes every step if the plan's snapshot is older than `guards.snapshot_valid_minutes`."""
         valid = timedelta(minutes=policy.guards.snapshot_valid_minutes)
         passed = facts.now - facts.seen_at <= valid
         reason = (

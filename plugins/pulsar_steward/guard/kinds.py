@@ -1,19 +1,23 @@
-"""Base classes of guards, by the kind of change that they look at."""
+"""Base classes of guards, by the kind of change that they check.
+
+A guard checks every change that alters its part of the cluster. It also checks every rollback, unless it gives a reason
+not to. `docs/guards.md` shows the table.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, assert_never, get_args
+from typing import TYPE_CHECKING, ClassVar
 
+from pulsar_steward.changes import kind_of
+from pulsar_steward.changes.kind import Aspect
 from pulsar_steward.model.step import (
     BundleChange,
-    Change,
     ChangeSetting,
     DeleteSubscription,
     GuardResult,
     RaiseCoordinators,
-    SplitBundle,
     Step,
     UnloadBundle,
 )
@@ -24,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Objection(StrEnum):
-    """Outcome of a vetoed step: the cluster has changed since the plan, or the step is not permitted."""
+    """Outcome of a vetoed step: the cluster has changed since planning, or the step is not permitted."""
 
     DRIFTED = "drifted"
     REFUSED = "refused"
@@ -36,14 +40,20 @@ class Guard(ABC):
     Attributes:
         name: Its name in approvals and outcomes.
         objection: Outcome of a step that it vetoes.
-        applies_to: Kinds of changes that it looks at; every kind, unless it says otherwise.
-        applies_to_rollbacks: True if it also looks at steps of rollbacks.
+        aspect: Part of the cluster that it guards: it checks the kinds of change that alter it; None: all kinds.
+        not_asked_of_rollbacks: Reason why it does not check rollbacks; empty: it checks them.
     """
 
     name: ClassVar[str]
     objection: ClassVar[Objection]
-    applies_to: ClassVar[tuple[type[Change], ...]] = get_args(Change)
-    applies_to_rollbacks: ClassVar[bool] = True
+    aspect: ClassVar[Aspect | None] = None
+    not_asked_of_rollbacks: ClassVar[str] = ""
+
+    def is_asked_of(self, step: Step) -> bool:
+        """True if this guard checks a step."""
+        if step.undoes is not None and self.not_asked_of_rollbacks:
+            return False
+        return self.aspect is None or self.aspect in kind_of(step.change).aspects
 
     @abstractmethod
     def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:
@@ -51,7 +61,7 @@ class Guard(ABC):
 
         Args:
             step: The step.
-            facts: Facts of the cluster; a guard asks for no more than it needs.
+            facts: Facts of the cluster; a guard reads only the facts that it needs.
             policy: Thresholds and limits.
 
         Raises:
@@ -64,40 +74,44 @@ class Guard(ABC):
         return GuardResult(guard=self.name, passed=passed, reason=reason)
 
 
-class BundleGuard(Guard):
-    """A guard of moves and splits of bundles."""
+class BundleStepGuard(Guard):
+    """A guard of moves and splits of bundles that also uses the step's own figures."""
 
-    applies_to = get_args(BundleChange)
+    aspect = Aspect.BUNDLE
 
     def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Asks `check_bundle`."""
+        """Calls `check_step`."""
         if not isinstance(step.change, BundleChange):
             raise TypeError(f"{self.name} looks at bundles, not at {step.change}")
-        return self.check_bundle(step.change, facts, policy)
+        return self.check_step(step, step.change, facts, policy)
+
+    @abstractmethod
+    def check_step(self, step: Step, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
+        """Lets the step, which makes this change, pass or vetoes it."""
+
+
+class BundleGuard(BundleStepGuard):
+    """A guard of moves and splits of bundles that uses the change alone."""
+
+    def check_step(self, step: Step, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+        """Calls `check_bundle`."""
+        return self.check_bundle(change, facts, policy)
 
     @abstractmethod
     def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Lets the change pass or vetoes it."""
 
 
-class TargetGuard(BundleGuard):
-    """A guard of a move's target; it has nothing against splits.
+class TargetGuard(Guard):
+    """A guard of a move's target."""
 
-    Attributes:
-        of_splits: Why it lets a split pass.
-    """
+    aspect = Aspect.OWNER
 
-    of_splits: ClassVar[str] = "a split has no target"
-
-    def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Asks `check_target` about a move."""
-        match change:
-            case SplitBundle():
-                return self.result(self.of_splits, passed=True)
-            case UnloadBundle():
-                return self.check_target(change, facts, policy)
-            case _:
-                assert_never(change)
+    def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:
+        """Calls `check_target`."""
+        if not isinstance(step.change, UnloadBundle):
+            raise TypeError(f"{self.name} looks at moves, not at {step.change}")
+        return self.check_target(step.change, facts, policy)
 
     @abstractmethod
     def check_target(self, change: UnloadBundle, facts: ClusterFacts, policy: Policy) -> GuardResult:
@@ -107,10 +121,10 @@ class TargetGuard(BundleGuard):
 class CoordinatorGuard(Guard):
     """A guard of raises of the number of transaction coordinators."""
 
-    applies_to = (RaiseCoordinators,)
+    aspect = Aspect.COORDINATORS
 
     def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Asks `check_raise`."""
+        """Calls `check_raise`."""
         if not isinstance(step.change, RaiseCoordinators):
             raise TypeError(f"{self.name} looks at the number of coordinators, not at {step.change}")
         return self.check_raise(step.change, facts, policy)
@@ -123,10 +137,10 @@ class CoordinatorGuard(Guard):
 class SettingGuard(Guard):
     """A guard of changes of settings."""
 
-    applies_to = (ChangeSetting,)
+    aspect = Aspect.SETTING
 
     def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Asks `check_setting`."""
+        """Calls `check_setting`."""
         if not isinstance(step.change, ChangeSetting):
             raise TypeError(f"{self.name} looks at settings, not at {step.change}")
         return self.check_setting(step.change, facts, policy)
@@ -139,10 +153,10 @@ class SettingGuard(Guard):
 class SubscriptionGuard(Guard):
     """A guard of deletions of subscriptions."""
 
-    applies_to = (DeleteSubscription,)
+    aspect = Aspect.SUBSCRIPTION
 
     def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Asks `check_deletion`."""
+        """Calls `check_deletion`."""
         if not isinstance(step.change, DeleteSubscription):
             raise TypeError(f"{self.name} looks at subscriptions, not at {step.change}")
         return self.check_deletion(step, step.change, facts, policy)

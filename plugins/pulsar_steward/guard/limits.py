@@ -1,4 +1,4 @@
-"""Guard: no more changes in one run, and in one hour, than the policy permits."""
+"""Guard: the number of changes in one run, and in one hour, stays within the policy's limits."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ if TYPE_CHECKING:
 
 
 class Limits(Guard):
-    """Counts changes, so that a mistake in a plan or a policy stays a small one."""
+    """Counts changes, so that a mistake in a plan or policy stays small."""
 
     name = "limits"
     objection = Objection.REFUSED
-    applies_to_rollbacks = False
+    not_asked_of_rollbacks = (
+        "it has no more steps than what it takes back, and harm must not stay until an hour is over"
+    )
 
     def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
-        """Vetoes what is beyond `guards.most_changes_per_run` or `guards.most_changes_per_hour`."""
+        """Vetoes a step beyond `guards.most_changes_per_run` or `guards.most_changes_per_hour`."""
         guards, made = policy.guards, facts.changes_in_the_last_hour()
         of_run = f"change {facts.place_in_run:,} of its run, of {guards.most_changes_per_run:,}"
         of_hour = f"{counted(made, 'change')} in the last hour, of {guards.most_changes_per_hour:,}"

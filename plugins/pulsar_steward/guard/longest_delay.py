@@ -1,7 +1,7 @@
-"""Guard: no bound of delays is below what messages wait for already.
+"""Guard: a maximum delay is not shorter than the time that messages already wait.
 
-Brokers tell of no message how long it is delayed. One that has waited for longer than a bound may be one that the bound
-would refuse; or its subscription is slow, which looks the same (docs/knowledge.md D and F).
+Brokers do not report the delay of a message. A message that has waited longer than the new maximum may have a delay
+that would be refused; or its subscription is slow, which looks the same (docs/knowledge.md D and F).
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ if TYPE_CHECKING:
 
 
 class LongestDelay(SettingGuard):
-    """Compares the oldest message that a subscription has not consumed with the bound."""
+    """Compares the age of the oldest unconsumed message with the maximum delay."""
 
     name = "longest_delay"
     objection = Objection.REFUSED
-    applies_to_rollbacks = False
 
     def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
-        """Vetoes a tighter bound that a waiting message is older than, or, right before the call, may be."""
+        """Vetoes a shorter maximum if a waiting message is older; right before the call, also if one may be older."""
         bound = change.after_in_force
         if not change.refuses_delays or not isinstance(bound, DelayedDelivery):
             return self.result("no delay is refused that was taken before", passed=True)

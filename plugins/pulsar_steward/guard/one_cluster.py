@@ -1,7 +1,7 @@
-"""Guard: a setting of a namespace is changed only where this cluster alone serves it.
+"""Guard: a namespace's setting is changed only if no other cluster serves the namespace.
 
-Policies of a namespace are in the configuration store, which clusters may share: what is set in one of them is set in
-all that serve the namespace, and nothing is known here of their backlogs and messages.
+Policies of a namespace are in the configuration store, which clusters may share. A value set in one cluster then
+applies in all clusters that serve the namespace, but their backlogs and messages are not known here.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ if TYPE_CHECKING:
 
 
 class OneCluster(SettingGuard):
-    """Looks for other clusters in the namespace's policies; a topic's own setting is of this cluster alone."""
+    """Looks for other clusters in the namespace's policies; a topic's own setting applies to this cluster only."""
 
     name = "one_cluster"
     objection = Objection.REFUSED
-    applies_to_rollbacks = False
 
     def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
-        """Vetoes a setting of a namespace that other clusters serve as well."""
+        """Vetoes a setting of a namespace that other clusters serve too."""
         if change.topic is not None:
             return self.result("a topic's own setting is of this cluster alone", passed=True)
         others = facts.other_clusters(change.namespace)

@@ -1,4 +1,4 @@
-"""Guard: the bundle is still owned by the broker that the step was planned for."""
+"""Guard: the bundle still has the owner for which the step was planned."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class Owner(BundleGuard):
-    """Compares the owner: a bundle that somebody else moved no longer needs the step."""
+    """Compares owners: a bundle that was moved since no longer needs the step."""
 
     name = "owner"
     objection = Objection.DRIFTED
 
     def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
-        """Vetoes a step whose bundle has another owner, or none."""
+        """Vetoes a step if its bundle has another owner, or none."""
         expected, owner = present_owner(change), facts.owner(change)
         if owner == expected:
             reason = f"{expected} owns it"

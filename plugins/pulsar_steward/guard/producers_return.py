@@ -1,7 +1,7 @@
-"""Guard: the producers of every topic of the bundle can come back.
+"""Guard: the producers of every topic of the bundle can reconnect.
 
-A move disconnects them, and a broker takes no producer of a topic that is over a `producer_*` quota: seen on 4.0.7
-(docs/pulsar-behaviour.md, Quotas); operators lost a cluster's whole production that way (docs/knowledge.md B).
+A move disconnects producers, and a broker accepts no producer for a topic over a `producer_*` quota: seen on 4.0.7
+(docs/pulsar-behaviour.md, Quotas). Operators lost the production of a whole cluster that way (docs/knowledge.md B).
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.guard.kinds import Guard, Objection
+from pulsar_steward.policy.names import naming
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
@@ -21,7 +22,6 @@ class Protected(Guard):
     def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes a step in one of `apply.protected_namespaces`."""
         namespace = step.change.namespace
-        passed = namespace not in policy.apply.protected_namespaces
-        state = "is not" if passed else "is"
-        reason = f"{namespace} {state} protected (policy key apply.protected_namespaces)"
-        return self.result(reason, passed=passed)
+        by = naming(namespace, policy.apply.protected_namespaces)
+        state = "is not protected" if by is None else "is protected" if by == namespace else f"is protected, as {by} is"
+        return self.result(f"{namespace} {state} (policy key apply.protected_namespaces)", passed=by is None)

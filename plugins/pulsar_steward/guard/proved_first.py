@@ -1,4 +1,4 @@
-"""Guard: the changes of another batch are proved before the next one begins."""
+"""Guard: the changes of earlier batches are proved before the next batch begins."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 class ProvedFirst(Guard):
-    """Looks for unproved changes since the snapshot; a plan that was made after them has seen their effect."""
+    """Looks for unproved changes since the snapshot; a later snapshot has seen their effect."""
 
     name = "proved_first"
     objection = Objection.REFUSED
 
     def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
-        """Vetoes every step where another batch changed the cluster since the snapshot and was not proved."""
+        """Vetoes every step if another batch changed the cluster since the snapshot and was not proved."""
         if unproved := facts.unproved_batch():
             return self.result(f"{unproved}: observe again", passed=False)
         return self.result("all that Steward changed since the snapshot is proved", passed=True)

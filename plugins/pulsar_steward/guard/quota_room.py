@@ -1,7 +1,7 @@
-"""Guard: no topic is over a size quota that stops producers when it is set.
+"""Guard: no topic exceeds a size quota that stops producers when the quota is set.
 
-Seen on 4.0.7: at the next check the broker cuts off the producers of such a topic, those that are connected too
-(docs/pulsar-behaviour.md). The loss by a quota that evicts is another guard's question (`loss_as_approved`).
+Seen on 4.0.7: at its next check, the broker disconnects the producers of such a topic (docs/pulsar-behaviour.md). The
+guard `loss_as_approved` checks the loss by a quota that evicts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class QuotaRoom(SettingGuard):
     objection = Objection.REFUSED
 
     def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Vetoes a `producer_*` size quota that a topic is over, or within `backlog_quota_remedy.room_percent` of."""
+        """Vetoes a `producer_*` size quota that a topic exceeds or nears (`backlog_quota_remedy.room_percent`)."""
         quota = change.after_in_force
         if change.name is SettingName.SIZE_QUOTA and isinstance(quota, msgspec.UnsetType):
             return self.result(inherited_unknown(change).reason, passed=False)
@@ -41,9 +41,10 @@ class QuotaRoom(SettingGuard):
             return self.result(largest.reason, passed=False)
         percent = policy.backlog_quota_remedy.room_percent
         most = quota.limit_bytes * (100 - percent) // 100
-        passed = largest <= most
+        passed = largest.bytes <= most
+        held = f" ({largest.topic}, held by {largest.held_by})" if largest.held_by else ""
         words = (
-            f"the largest backlog of a topic is {bytes_in_words(largest)}, the quota"
+            f"the largest backlog of a topic is {bytes_in_words(largest.bytes)}{held}, the quota"
             f" {bytes_in_words(quota.limit_bytes)}, of which {percent} % have to be free"
             " (policy key backlog_quota_remedy.room_percent)"
         )

@@ -1,4 +1,4 @@
-"""Guard: a backlog quota is set only where brokers check quotas, as it has little effect elsewhere."""
+"""Guard: a backlog quota is set only if the brokers check quotas, as it has little effect otherwise."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ FIX = "set backlogQuotaCheckEnabled=true in broker.conf and restart the brokers 
 
 
 class QuotasChecked(SettingGuard):
-    """Reads brokers' setting; without checks producers may be refused, but nothing is evicted (docs/knowledge.md B)."""
+    """Reads brokers' setting: without checks, producers may be refused, but nothing evicted (docs/knowledge.md B)."""
 
     name = "quotas_checked"
     objection = Objection.REFUSED
-    applies_to_rollbacks = False
+    not_asked_of_rollbacks = "the former quota is restored as it was, also where brokers do not check it"
 
     def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
-        """Vetoes a quota where `backlogQuotaCheckEnabled` is false on a broker, or not known."""
+        """Vetoes a quota if `backlogQuotaCheckEnabled` is false on a broker, or unknown."""
         if not isinstance(change.after, BacklogQuota):
             return self.result("no quota is set", passed=True)
         checked = facts.quotas_are_checked()

@@ -1,4 +1,4 @@
-"""Guard: the cluster that answers is the one that the plan was made for."""
+"""Guard: the cluster that responds is the cluster of the plan."""
 
 from __future__ import annotations
 
@@ -19,13 +19,10 @@ class SameCluster(Guard):
     objection = Objection.DRIFTED
 
     def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
-        """Vetoes any change where another cluster answers, or the plan does not say which one it is for."""
+        """Vetoes any change if another cluster responds, or if the plan does not record its cluster."""
         planned, answers = facts.planned_for, facts.identity()
         if planned is None:
-            reason = (
-                "the plan does not say which Pulsar cluster it is for, as an earlier Steward made it: observe again"
-            )
-            return self.result(reason, passed=False)
+            return self.result("the plan does not say which Pulsar cluster it is for: observe again", passed=False)
         if not planned.is_same(answers):
             return self.result(f"Pulsar cluster {answers} answers, and the plan is for {planned}", passed=False)
         return self.result(f"Pulsar cluster {answers} answers", passed=True)

@@ -1,4 +1,4 @@
-"""Guard: the setting still has the value that the plan rests on."""
+"""Guard: the setting still has the value of the plan."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class SettingAsPlanned(SettingGuard):
-    """Compares the value: one that somebody set in the meantime is not overwritten, as no rollback would know it."""
+    """Compares values: a value that somebody set since planning is not overwritten, as no rollback would know it."""
 
     name = "setting_as_planned"
     objection = Objection.DRIFTED
 
     def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
-        """Vetoes a change of a setting that has another value by now, or inherits another one where it has none."""
+        """Vetoes a change of a setting that has, or inherits, another value by now."""
         found = facts.setting(change)
         now, then = change.in_words(found), change.in_words(change.before)
         words = f"the {change.name} of {change.holder} is {now}"

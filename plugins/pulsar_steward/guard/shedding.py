@@ -1,6 +1,6 @@
 """Guard: the brokers' own shedding would not move the bundle away again.
 
-Two balancers that want different things move the same bundle to and fro, and its clients reconnect each time
+Two balancers that disagree move the same bundle back and forth, and its clients reconnect each time
 (apache/pulsar#21722, #20822, #16059).
 """
 
@@ -21,29 +21,28 @@ if TYPE_CHECKING:
 
 
 class Shedding(TargetGuard):
-    """Compares brokers' usages, as they would be, with the thresholds of the load manager's own strategy."""
+    """Compares the brokers' usages after the move with the thresholds of the load manager's own strategy."""
 
     name = "shedding"
     objection = Objection.REFUSED
-    applies_to_rollbacks = False
-    of_splits = "a split moves nothing"
+    not_asked_of_rollbacks = "brokers may move the bundle again later, but it must not stay where it does harm"
 
     def check_target(self, change: UnloadBundle, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
-        """Vetoes a move that shedding would undo, or might, where that is not known."""
+        """Vetoes a move that shedding would undo, or might undo because a fact is unknown."""
         manager = facts.load_manager()
         if isinstance(manager, Unknown):
             return self.result(manager.reason, passed=False)
         if not manager.sheds:
             return self.result("the brokers' own shedding is off", passed=True)
         if not manager.sheds_from(change.namespace):
-            # The modular manager spares no namespace: with a topic of much traffic in it, one of Pulsar's own went.
+            # The modular manager spares no namespace: it also moved one of Pulsar's own, with a busy topic in it.
             spares = manager.name == EXTENSIBLE
             why = f"leaves {change.namespace} alone" if spares else "goes by traffic, and coordinators have none"
             return self.result(f"the brokers' own shedding ({manager.strategy_name}) {why}", passed=True)
         return self._of_usages(change, manager, facts)
 
     def _of_usages(self, change: UnloadBundle, manager: LoadManager, facts: ClusterFacts) -> GuardResult:
-        """Judges by what brokers would have once the bundle is there."""
+        """Judges by the brokers' usages after the move."""
         usages, flow = facts.usages(), facts.throughput(change)
         if isinstance(usages, Unknown):
             return self.result(usages.reason, passed=False)
@@ -56,7 +55,7 @@ class Shedding(TargetGuard):
             return self.result(undone.reason, passed=False)
         if undone:
             return self.result(f"the brokers' own shedding would undo it: {undone}", passed=False)
-        # No reason against it: what comes in return is larger, and the load no less even than after the move.
+        # An exchange is no objection: the bundle in return is larger, and the load stays at least as even.
         fuller = may_exchange(manager, usages, move)
         unless = f", unless it gives it to {fuller} for a larger one" if fuller else ""
         return self.result(

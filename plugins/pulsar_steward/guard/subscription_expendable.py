@@ -1,6 +1,6 @@
-"""Guard: a subscription is a user's, and the policy lets it be deleted.
+"""Guard: a subscription belongs to users, and the policy permits its deletion.
 
-Brokers let cursors of deduplication and compaction be deleted like any subscription, with what depends on them.
+Brokers also let people delete the cursors of deduplication and compaction, with all data that depends on them.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from pulsar_steward.admin import calls
 from pulsar_steward.errors import InvalidName
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guard.kinds import Objection, SubscriptionGuard
-from pulsar_steward.model.subscription import not_a_users
-from pulsar_steward.model.topics import partitioned_topic
+from pulsar_steward.model.holders import not_a_users
+from pulsar_steward.policy.names import naming, naming_topic
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class SubscriptionExpendable(SubscriptionGuard):
-    """Looks at its name, at whether it is replicated, and at what the policy protects."""
+    """Checks its name, its replication, and the policy's protection."""
 
     name = "subscription_expendable"
     objection = Objection.REFUSED
@@ -33,7 +33,7 @@ class SubscriptionExpendable(SubscriptionGuard):
         facts: ClusterFacts,
         policy: Policy,
     ) -> GuardResult:
-        """Vetoes Pulsar's own, readers, cursors of brokers, replicated ones, odd names, what the policy protects."""
+        """Vetoes Pulsar's own cursors, readers, brokers' cursors; replicated, oddly named, protected subscriptions."""
         named = f"subscription {change.subscription} of {change.topic}"
         against = _by_policy(change, policy) or not_a_users(change.topic, change.subscription)
         if against is not None:
@@ -56,12 +56,12 @@ class SubscriptionExpendable(SubscriptionGuard):
 
 
 def _by_policy(change: DeleteSubscription, policy: Policy) -> str | None:
-    """Why the policy wants it to stay, as the end of a sentence; None: it does not."""
+    """Reason in the policy to keep it, as the end of a sentence; None: there is none."""
     limits = policy.subscriptions
     if not limits.delete_abandoned:
         return "stays, as the policy lets none be deleted (policy key subscriptions.delete_abandoned)"
-    if partitioned_topic(change.topic) in limits.protected_topics or change.topic in limits.protected_topics:
+    if naming_topic(change.topic, limits.protected_topics):
         return "stays, as its topic is protected (policy key subscriptions.protected_topics)"
-    if change.subscription in limits.protected_subscriptions:
+    if naming(change.subscription, limits.protected_subscriptions):
         return "stays, as its name is protected (policy key subscriptions.protected_subscriptions)"
     return None

@@ -1,4 +1,4 @@
-"""Guard: nobody uses a subscription, and nothing was taken from its backlog since it was called abandoned."""
+"""Guard: a subscription is the planned one, nobody uses it, and its backlog was not consumed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
     from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.step import DeleteSubscription, GuardResult, Step
-    from pulsar_steward.model.subscription import SubscriptionState
+    from pulsar_steward.model.subscription import Cursor, SubscriptionState
     from pulsar_steward.policy.schema import Policy
 
 
 class SubscriptionUnused(SubscriptionGuard):
-    """Looks for consumers, on the other partitions as well, and for anything that moved."""
+    """Compares its cursor, and looks for consumers (also on the other partitions) and for consumed messages."""
 
     name = "subscription_unused"
     objection = Objection.DRIFTED
@@ -28,37 +28,42 @@ class SubscriptionUnused(SubscriptionGuard):
     def check_deletion(
         self, step: Step, change: DeleteSubscription, facts: ClusterFacts, policy: Policy
     ) -> GuardResult:
-        """Vetoes one that is gone, that somebody is connected to, that was consumed, or of which that is not known."""
+        """Vetoes one that is gone, made anew, reset, consumed, unknown, in use, or on a topic with too few others."""
         named, state = f"subscription {change.subscription} of {change.topic}", facts.subscription(change)
         if isinstance(state, Unknown):
             return self.result(state.reason, passed=False)
         if state is None:
             return self.result(f"there is no {named} any more: somebody deleted it, or its topic", passed=False)
-        # Nothing of it moved for as long as it has been abandoned, which is this long at least.
+        # An abandoned subscription has not moved for at least this time.
         since = facts.seen_at - timedelta(days=policy.subscriptions.minimum_days)
-        against = next(_signs_of_use(named, state, since, _held_at_the_snapshot(step)), None)
+        against = next(_signs_of_use(named, change.cursor, state, since, _held_at_the_snapshot(step)), None)
         if against is None:
-            against = _used_beside(named, facts.consumers_beside(change))
+            against = _alone(change, state) or _used_beside(named, facts.consumers_beside(change))
         if against is not None:
             return self.result(against, passed=False)
         held = counted(state.entries, "entry", "entries")
         return self.result(f"nobody is connected to {named}, which holds {held}", passed=True)
 
 
-def _signs_of_use(named: str, state: SubscriptionState, since: datetime, held: int | None) -> Iterator[str]:
-    """Each sign that somebody uses it, or that nobody can tell.
+def _signs_of_use(
+    named: str, planned: Cursor, state: SubscriptionState, since: datetime, held: int | None
+) -> Iterator[str]:
+    """Signs that somebody uses it, that it is another subscription with its name, or that this is unknown.
 
     Args:
         named: The subscription.
+        planned: Its cursor at the snapshot.
         state: Its state.
-        since: The time from which on nothing of it may have moved.
-        held: Entries that it held at the snapshot; None: not known.
+        since: Start of the period in which it must not have moved.
+        held: Entries in its backlog at the snapshot; None: not known.
     """
     if state.consumers:
         yield f"{counted(state.consumers, 'consumer is', 'consumers are')} connected to {named}"
     if state.moved_milliseconds > since.timestamp() * 1000:
         moved = datetime.fromtimestamp(state.moved_milliseconds / 1000, UTC)
         yield f"{named} was consumed, skipped or expired at {time_in_words(moved)}"
+    if difference := planned.difference(state.cursor):
+        yield f"{named} {difference}"
     if held is None:
         yield f"what {named} held at the snapshot is not in the plan"
     elif state.entries < held:
@@ -66,8 +71,16 @@ def _signs_of_use(named: str, state: SubscriptionState, since: datetime, held: i
         yield f"{named} holds {now}, fewer than the {held:,} of the snapshot"
 
 
+def _alone(change: DeleteSubscription, state: SubscriptionState) -> str | None:
+    """Reason to keep it, if the topic has fewer other subscriptions than its approver saw; None: it has enough."""
+    if state.others >= change.stay:
+        return None
+    others = counted(state.others, "other subscription", "other subscriptions")
+    return f"{change.topic} has {others} by now, fewer than the {change.stay:,} that the plan says stay"
+
+
 def _used_beside(named: str, consumers: int | Unknown) -> str | None:
-    """Why the topic's other partitions keep it; None: they do not."""
+    """Reason to keep it, if other partitions have consumers of its name; None: they have none."""
     if isinstance(consumers, Unknown):
         return consumers.reason
     if not consumers:
@@ -77,6 +90,6 @@ def _used_beside(named: str, consumers: int | Unknown) -> str | None:
 
 
 def _held_at_the_snapshot(step: Step) -> int | None:
-    """Entries that its approver read of; None: the step does not say."""
+    """Entries in the backlog that its approver saw; None: the step has no figure."""
     told = step.loss.topics if isinstance(step.loss, Loss) else ()
     return told[0].messages if told else None

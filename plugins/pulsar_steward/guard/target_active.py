@@ -1,4 +1,4 @@
-"""Guard: the target of a move is an active broker that answered, and not the present owner."""
+"""Guard: the target of a move is an active broker that responds, and not the present owner."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 class TargetActive(TargetGuard):
-    """Looks at the target: a broker that went away answers 409, and a move to the owner only drops clients."""
+    """Checks the target: an unload to a lost broker gets 409, and a move to the owner only disconnects clients."""
 
     name = "target_active"
     objection = Objection.DRIFTED
 
     def check_target(self, change: UnloadBundle, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
-        """Vetoes a move to a broker that is away or has the bundle already."""
+        """Vetoes a move to a broker that is gone or owns the bundle already."""
         if not facts.is_active(change.target):
             return self.result(f"{change.target} is not active or did not answer", passed=False)
         if change.target == facts.owner(change):

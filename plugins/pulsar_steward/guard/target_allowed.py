@@ -1,4 +1,4 @@
-"""Guard: the target of a move is neither draining nor kept from the namespace by an isolation policy."""
+"""Guard: the target of a move is not draining, and no isolation policy excludes it for the namespace."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class TargetAllowed(TargetGuard):
-    """Looks at the target: a draining broker stops soon, and an excluded one gives the bundle away at once."""
+    """Checks the target: a draining broker stops soon, and an excluded one gives the bundle away at once."""
 
     name = "target_allowed"
     objection = Objection.REFUSED

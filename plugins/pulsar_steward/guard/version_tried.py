@@ -1,6 +1,6 @@
-"""Guard: a step is made only where its call was tried on the brokers' version of Pulsar, or the operator says so.
+"""Guard: a step is made only if its call was tried on the brokers' Pulsar version, or the operator permits it.
 
-A call that a broker does not know may be answered like any other: before 3.0 the destination of an unload is ignored.
+A broker may respond normally to a call that it does not know: before 3.0, it ignores the destination of an unload.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class VersionTried(Guard):
-    """Looks the step's operation up in the table of docs/versions.md; the broker that can do least counts."""
+    """Looks up the step's operation in the table of docs/versions.md; the least capable broker counts."""
 
     name = "version_tried"
     objection = Objection.REFUSED
 
     def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Vetoes what a broker's version lacks, what did not work there, and what was never tried."""
+        """Vetoes an operation that a broker's version lacks, that failed there, or that was never tried."""
         operation = kind_of(step.change).operation
         if operation is None:
             return self.result("it asks for nothing that a version of Pulsar might lack", passed=True)

@@ -1,4 +1,4 @@
-"""Guard: every broker answers, and no bookie is read-only; a cluster in trouble is left alone."""
+"""Guard: every broker responds, and no bookie is read-only; a cluster in trouble is left alone."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 class WholeCluster(Guard):
-    """Looks at all brokers and bookies: nobody knows yet where the bundles of a silent broker will be loaded."""
+    """Checks all brokers and bookies: it is not known yet where a silent broker's bundles will be loaded."""
 
     name = "whole_cluster"
     objection = Objection.REFUSED
 
     def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
-        """Vetoes every step while a listed broker does not answer, or a bookie takes no writes."""
+        """Vetoes every step while a listed broker does not respond, or a bookie takes no writes."""
         if silent := facts.silent_brokers():
             return self.result(f"no answer from {', '.join(silent)}, which the cluster lists", passed=False)
         if read_only := facts.read_only_bookies():

@@ -1,18 +1,41 @@
-"""Times of maintenance windows: which one opens next, and until when an approval counts that was given before it."""
+"""Times of maintenance windows: the next opening, and the end of an approval that waits for it.
+
+A window is open for its minutes, even if clocks change meanwhile. When clocks go back, a time that comes twice opens it
+only the first time. When clocks go forward, a skipped time opens it at the moment of the change.
+"""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guard.window import closes_at, opens_at
+from croniter import croniter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from pulsar_steward.model.plan import Batch
     from pulsar_steward.policy.guards import MaintenanceWindow
     from pulsar_steward.policy.schema import Policy
+
+_A_MOMENT = timedelta(microseconds=1)
+
+
+def closes_at(window: MaintenanceWindow, at: datetime) -> datetime:
+    """Time at which the window that opened last before `at` (UTC) closes, or closed."""
+    began = _once(croniter(window.opens, (at + _A_MOMENT).astimezone(window.zone)).all_prev(datetime))
+    # Added to a local time, minutes would be an hour more or less in the nights when clocks change.
+    return (began.astimezone(UTC) + timedelta(minutes=window.minutes)).astimezone(window.zone)
+
+
+def opens_at(window: MaintenanceWindow, at: datetime) -> datetime:
+    """Time at which the window opens next."""
+    return _once(croniter(window.opens, at.astimezone(window.zone)).all_next(datetime))
+
+
+def _once(openings: Iterable[datetime]) -> datetime:
+    """First opening that is not the second occurrence of a local time that comes twice."""
+    return next(each for each in openings if each.utcoffset() == each.replace(fold=0).utcoffset())
 
 
 def windows_for(batch: Batch, policy: Policy) -> tuple[MaintenanceWindow, ...]:
@@ -34,17 +57,23 @@ def closing(windows: Sequence[MaintenanceWindow], at: datetime) -> datetime | No
 
 
 def good_until(
-    answered_at: datetime, valid_minutes: int, wait_minutes: int, windows: Sequence[MaintenanceWindow]
+    answered_at: datetime,
+    valid_minutes: int,
+    wait_minutes: int,
+    windows: Sequence[MaintenanceWindow],
+    most_minutes: int | None,
 ) -> datetime:
-    """Last time at which a change may be made under an approval.
+    """Last time at which an approval permits a change.
 
     Args:
         answered_at: Time of the answer, UTC.
-        valid_minutes: How long an approval counts: from the answer, or from the opening of the window that it waits
-            for.
-        wait_minutes: How long after the answer that window may open; for a later one nothing waits.
+        valid_minutes: Validity of an approval, from the answer or from the opening of the window that it waits for.
+        wait_minutes: Longest wait from the answer to the opening of the window; the approval does not wait for a later
+            one.
         windows: Windows in which the batch may be carried out.
+        most_minutes: Longest validity from the answer, including any wait; None: no limit.
     """
     valid, opens = timedelta(minutes=valid_minutes), next_opening(windows, answered_at)
     waits = opens is not None and opens <= answered_at + timedelta(minutes=wait_minutes)
-    return (opens if waits and opens is not None else answered_at) + valid
+    until = (opens if waits and opens is not None else answered_at) + valid
+    return until if most_minutes is None else min(until, answered_at + timedelta(minutes=most_minutes))

@@ -1,1 +1,1 @@
-"""The ledger: every plan, decision, call, before and after value. Rows are only added; only the lease's row changes."""
+"""The ledger: every plan, decision, call, before and after value. Rows are only added; only lease rows are changed."""

@@ -1,11 +1,11 @@
-"""The hash chain: every added row is chained by hash to the one before it, so that a change of any row is detected.
+"""The hash chain: every added row is chained by hash to the row before it, so that a change of any row is detected.
 
 A row's hash covers its table, its key, its content and the previous hash::
 
     hash(n) = SHA-256( n · table · key · SHA-256(content) · hash(n - 1) )
 
-Who can write to the database can also rewrite the whole chain. A hash from before (each published event has one, and
-`steward ledger verify` prints the last) then shows that it is another chain.
+A person who can write to the database can also rewrite the whole chain. An earlier hash detects this: each published
+event contains one, and `steward ledger verify` prints the last one.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from sqlalchemy import UniqueConstraint, insert, select, update
+from sqlalchemy import String, UniqueConstraint, cast, insert, literal, select, update
 
 from pulsar_steward.errors import LedgerTampered
+from pulsar_steward.ledger.held import held_rows
 from pulsar_steward.ledger.store import transaction
 from pulsar_steward.ledger.tables import CHAIN, HEAD
 from pulsar_steward.model.canonical import canonical_json, digest
@@ -26,10 +27,10 @@ from pulsar_steward.model.canonical import canonical_json, digest
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from sqlalchemy import ColumnElement, Connection, Engine, Table
+    from sqlalchemy import ColumnElement, Connection, Engine, ScalarSelect, Table
 
 GENESIS = "0" * 64
-"""Hash that the first row is chained to."""
+"""Hash before the first row."""
 
 HEAD_NAME = "ledger"
 
@@ -45,7 +46,7 @@ class Head(msgspec.Struct, frozen=True):
 
 
 class ChainLink(msgspec.Struct, frozen=True, kw_only=True):
-    """One link: its row, and the hash of the row's content; `hash` covers all of it and the link before."""
+    """One link: its row, and the hash of the row's content; `hash` covers both, and the link before."""
 
     sequence: int
     table_name: str
@@ -65,7 +66,7 @@ def link_hash(sequence: int, table: str, key: str, content: str, before: str) ->
 
 
 def key_columns(table: Table) -> tuple[str, ...]:
-    """Columns that identify a row: the primary key, else the first unique constraint."""
+    """Columns that identify a row: the primary key, or else the first unique constraint."""
     names = tuple(column.name for column in table.primary_key.columns)
     if names:
         return names
@@ -78,9 +79,16 @@ def row_key(table: Table, row: Mapping[Any, Any]) -> str:
     return canonical_json([row[name] for name in key_columns(table)]).decode()
 
 
-def key_of_number(number: int) -> str:
-    """Key of a row that is identified by one number."""
-    return canonical_json([number]).decode()
+def place_of(table: Table, number: int | ColumnElement[int]) -> ScalarSelect[int]:
+    """Position of a row in the order in which all rows were added, which clocks cannot tell.
+
+    Args:
+        table: A table with one number as the key of a row.
+        number: The row's number, or the column that contains it.
+    """
+    key = literal("[") + cast(number, String) + literal("]")  # as `row_key` writes it
+    place = select(CHAIN.c.sequence).where(CHAIN.c.table_name == table.name, CHAIN.c.row_key == key)
+    return place.correlate(table).scalar_subquery()
 
 
 def row_digest(row: Mapping[Any, Any]) -> str:
@@ -110,14 +118,14 @@ class Appending:
         The hash covers the values as given, not as the database stored them.
 
         Raises:
-            LedgerTampered: If the database stored something else than it was given, as by a trigger.
+            LedgerTampered: If the database stored other values than it was given, for example because of a trigger.
         """
         made = self.connection.execute(insert(table), row).inserted_primary_key
         names = key_columns(table)
         number = made[0] if made is not None and len(made) == 1 and isinstance(made[0], int) else 0
         given = {**row, **(dict(zip(names, made, strict=True)) if made else {})}
-        stored = self.connection.execute(select(table).where(*_named(table, given))).mappings().one()
-        if row_digest(stored) != row_digest(given):
+        kept = list(held_rows(self.connection, table, select(table).where(*_named(table, given))))
+        if [(row_digest(row.values), row.odd) for row in kept] != [(row_digest(given), ())]:
             raise LedgerTampered(
                 f"the database did not keep row {row_key(table, given)} of {table.name} as it was given: a trigger or"
                 " rule changes rows of the ledger; nothing was kept"
@@ -129,7 +137,7 @@ class Appending:
         """Chains a row that is stored already.
 
         Raises:
-            LedgerTampered: If there was a row of the same key before: rows are never removed.
+            LedgerTampered: If the chain has a row with the same key already: rows are never removed.
         """
         sequence, key, content = self.head.sequence + 1, row_key(table, row), row_digest(row)
         known = select(CHAIN.c.sequence).where(CHAIN.c.table_name == table.name, CHAIN.c.row_key == key)
@@ -151,11 +159,11 @@ def _named(table: Table, row: Mapping[str, Any]) -> list[ColumnElement[bool]]:
 
 @contextmanager
 def appending(engine: Engine) -> Iterator[Appending]:
-    """Opens a transaction that adds to the ledger, alone, and is committed at the end.
+    """Opens a transaction that adds to the ledger; it excludes other writers, and is committed at the end.
 
     Raises:
-        LedgerTampered: If the chain does not end where its head says.
-        LedgerError: For any error of the database; nothing was stored then.
+        LedgerTampered: If the chain's last link is not the one in its head.
+        LedgerError: For any error of the database; then nothing was stored.
     """
     with transaction(engine) as connection:
         yield Appending(connection, locked_head(connection))
@@ -165,7 +173,7 @@ def locked_head(connection: Connection) -> Head:
     """Returns the chain's end and locks it: other writers wait until this transaction is over.
 
     Raises:
-        LedgerTampered: If the chain does not end where its head says.
+        LedgerTampered: If the chain's last link is not the one in its head.
     """
     # An update to the same value changes nothing, but locks the row in every database (SQLite: the whole file).
     mine = HEAD.c.name == HEAD_NAME

@@ -1,10 +1,12 @@
-"""The current time by this machine's clock and the ledger: never earlier than the ledger's newest row."""
+"""The current time from this machine's clock and the ledger: never earlier than the ledger's newest row."""
 
 from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
+
+from pulsar_steward.ledger.standing import TOLERATED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -13,15 +15,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-TOLERATED = timedelta(minutes=1)
-"""Lag of this machine's clock behind the ledger that is tolerated without a warning."""
-
 
 class LedgerClock:
-    """This machine's clock, advanced where it is behind the times that Steward wrote into the ledger.
+    """This machine's clock, advanced if it is behind the times that Steward wrote into the ledger.
 
     Args:
-        ledger: Read once; later rows are compared where it matters, in the ledger's own transactions.
+        ledger: Read once; the ledger's own transactions compare later rows.
         clock: This machine's clock, UTC.
     """
 

@@ -1,4 +1,4 @@
-"""State of every cluster by the ledger: halted or not, what waits, what runs, what was changed last. Cannot write."""
+"""State of every cluster in the ledger: its halt, waiting questions, running batch and last change. Cannot write."""
 
 from __future__ import annotations
 
@@ -7,13 +7,22 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 import msgspec
-from sqlalchemy import func, select, union
+from sqlalchemy import func, select
 
 from pulsar_steward.ledger import tables
-from pulsar_steward.ledger.halts import EVERY_CLUSTER, Halt, halt_in
+from pulsar_steward.ledger.halts import Halt, clusters_in, halt_in
 from pulsar_steward.ledger.rows import Lease, from_row
 from pulsar_steward.ledger.silences import Silence, silences_in
-from pulsar_steward.ledger.waiting import RunningBatch, WaitingQuestion, rows_of, running_batch, waiting_questions
+from pulsar_steward.ledger.waiting import (
+    RunningBatch,
+    UnaskedQuestion,
+    WaitingQuestion,
+    rows_of,
+    running_batch,
+    unasked_questions,
+    waiting_questions,
+)
+from pulsar_steward.model.cluster import NamedCluster
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -22,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class LastChange(msgspec.Struct, frozen=True, kw_only=True):
-    """The last steps that came to an end: how many of the last batch, and how."""
+    """The batch with the last ended step: its number of ended steps, by outcome."""
 
     plan_id: str
     at: datetime
@@ -30,18 +39,20 @@ class LastChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClusterStates(msgspec.Struct, frozen=True, kw_only=True):
-    """State of all clusters by the ledger.
+    """State of all clusters, from the ledger.
 
     Attributes:
         clusters: Clusters that the ledger knows.
-        halts: Halt in force of each cluster, or None.
-        running: Batch that is being carried out in a cluster, or None, where somebody held it once.
+        halts: Halt in force for each cluster, or None.
+        unasked: Questions that nobody was ever asked, oldest first.
+        running: Running batch, or None, of each cluster that ever had a lease.
         changes: The last change of each cluster that was changed.
     """
 
     clusters: frozenset[str]
     halts: Mapping[str, Halt | None]
     waiting: Sequence[WaitingQuestion]
+    unasked: Sequence[UnaskedQuestion]
     silent: Sequence[Silence]
     running: Mapping[str, RunningBatch | None]
     changes: Mapping[str, LastChange]
@@ -55,13 +66,13 @@ def cluster_states(connection: Connection, now: datetime, seen: Collection[str] 
         now: Current time, UTC.
         seen: Further clusters, which the ledger need not know: one may be halted before it has a plan.
     """
-    named = union(select(tables.PLANS.c.cluster), select(tables.LEASES.c.cluster), select(tables.HALTS.c.cluster))
-    clusters = frozenset(connection.execute(named).scalars()) - {EVERY_CLUSTER}
+    clusters = clusters_in(connection)
     leases = {row["cluster"]: from_row(row, Lease) for row in rows_of(connection, select(tables.LEASES))}
     return ClusterStates(
         clusters=clusters,
-        halts={name: halt_in(connection, name) for name in clusters.union(seen)},
+        halts={name: halt_in(connection, NamedCluster(name)) for name in clusters.union(seen)},
         waiting=waiting_questions(connection, now),
+        unasked=unasked_questions(connection),
         silent=silences_in(connection, now),
         running={name: running_batch(connection, lease, now) for name, lease in leases.items()},
         changes=_last_changes(connection),

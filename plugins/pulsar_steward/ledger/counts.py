@@ -1,18 +1,18 @@
-"""The ledger summed up by cluster, for metrics and overviews: how often what happened, and how long it took."""
+"""The ledger summed up by cluster, for metrics and overviews: counts and durations."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
-from sqlalchemy import JSON, and_, cast, exists, func, select, type_coerce, union
+from sqlalchemy import JSON, and_, cast, exists, func, select, type_coerce
 
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.chain import HEAD_NAME
-from pulsar_steward.ledger.halts import Halt, halt_in
+from pulsar_steward.ledger.halts import Halt, clusters_in, halt_in
 from pulsar_steward.ledger.messages import MessageCounts, message_counts
 from pulsar_steward.ledger.rows import Decision, Lease, from_row
 from pulsar_steward.ledger.silences import silences_in
@@ -20,39 +20,45 @@ from pulsar_steward.ledger.standing import newest_row_in
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.ledger.waiting import (
     RunningBatch,
+    UnaskedQuestion,
     WaitingQuestion,
     of_batches,
     rows_of,
     running_batch,
     same,
+    unasked_questions,
     unused_approvals,
     waiting_questions,
 )
+from pulsar_steward.model.cluster import NamedCluster
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from sqlalchemy import Connection, Engine, Select
+
+Question = TypeVar("Question", WaitingQuestion, UnaskedQuestion)
 
 PEOPLE = (Decision.APPROVED.value, Decision.REJECTED.value, Decision.SNOOZED.value, Decision.NEVER.value)
 """Decisions that a person made."""
 
 
 class ClusterCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that the ledger says of one cluster, summed up.
+    """Sums of one cluster in the ledger.
 
     Attributes:
         waiting: Questions that nobody has answered yet, oldest first.
-        approved: Number of approved batches of which nothing is carried out yet, by kind.
-        silent: Number of answers by which something is not asked for the time being, by kind of batch and decision.
+        unasked: Questions that nobody was ever asked, oldest first.
+        approved: Number of approved batches that have not begun, by kind.
+        silent: Number of silences in force, by kind of batch and decision.
         running: The batch that is being carried out now, or None.
-        halt: The halt in force, its own or that of every cluster, or None.
+        halt: The halt in force, for this cluster or for every cluster, or None.
         lease_ends_at: End of the last lease; None: there never was one.
         answers: Number of answers by kind of batch and decision.
         outcomes: Number of ended steps by kind of batch and outcome.
-        health: Number of done steps by the level of health that was seen afterwards.
-        without_outcome: Calls that may have left, and of which no outcome is recorded.
-        oldest_without_outcome: Time of the first of these, or None.
+        health: Number of done steps by the level of health after them.
+        without_outcome: Number of calls that may have left, but have no recorded outcome.
+        oldest_without_outcome: Time of the first of these calls, or None.
         answer_seconds: Seconds from each question to the person's answer.
         batch_seconds: Seconds from the first call of each batch to its last outcome.
         messages: Messages to people about the cluster.
@@ -61,6 +67,7 @@ class ClusterCounts(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     plans: int
     waiting: tuple[WaitingQuestion, ...]
+    unasked: tuple[UnaskedQuestion, ...] = ()
     running: RunningBatch | None
     halt: Halt | None
     lease_ends_at: datetime | None
@@ -81,7 +88,7 @@ class LedgerCounts(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         rows: Number of rows ever added.
-        newest_row: When Steward last added one that it dated; None: the ledger is empty.
+        newest_row: Latest time that Steward wrote into a row; None: the ledger is empty.
         clusters: Counts by cluster.
     """
 
@@ -90,36 +97,41 @@ class LedgerCounts(msgspec.Struct, frozen=True, kw_only=True):
     clusters: Mapping[str, ClusterCounts]
 
 
-def ledger_counts(engine: Engine, now: datetime) -> LedgerCounts:
+def ledger_counts(engine: Engine, now: datetime, seen: Collection[str] = ()) -> LedgerCounts:
     """Sums the ledger up.
+
+    Args:
+        engine: An open ledger.
+        now: Current time, UTC.
+        seen: Further clusters, which the ledger need not know: one may be halted before it has a plan.
 
     Raises:
         LedgerError: If it cannot be read.
     """
     with one_moment(engine) as connection:
-        return _counts(connection, now)
+        return _counts(connection, now, seen)
 
 
-def _counts(connection: Connection, now: datetime) -> LedgerCounts:
+def _counts(connection: Connection, now: datetime, seen: Collection[str]) -> LedgerCounts:
     plans = {row["cluster"]: row["count"] for row in rows_of(connection, _plans())}
     leases = {row["cluster"]: from_row(row, Lease) for row in rows_of(connection, select(tables.LEASES))}
     questions = waiting_questions(connection, now)
-    waiting, approved = _by_cluster(questions), unused_approvals(connection, questions, now)
+    waiting, unasked = _by_cluster(questions), _by_cluster(unasked_questions(connection))
+    approved = unused_approvals(connection, questions, now)
     answers, outcomes, health = (_sums(connection, query) for query in (_answers(), _outcomes(), _health(connection)))
     calls = {row["cluster"]: row for row in rows_of(connection, _without_outcome())}
     answering = _durations(connection, _answer_times())
     carrying_out = _durations(connection, _batch_times())
     messages = message_counts(connection)
     silent = Counter((each.cluster, each.kind, each.decision.value) for each in silences_in(connection, now))
-    named = union(select(tables.PLANS.c.cluster), select(tables.LEASES.c.cluster), select(tables.HALTS.c.cluster))
-    known = sorted(set(connection.execute(named).scalars()) - {"*"})
     found = {
         cluster: ClusterCounts(
             cluster=cluster,
             plans=plans.get(cluster, 0),
             waiting=tuple(waiting.get(cluster, ())),
+            unasked=tuple(unasked.get(cluster, ())),
             running=running_batch(connection, leases.get(cluster), now),
-            halt=halt_in(connection, cluster),
+            halt=halt_in(connection, NamedCluster(cluster)),
             lease_ends_at=leases[cluster].expires_at if cluster in leases else None,
             answers=_pairs(answers.get(cluster, {})),
             outcomes=_pairs(outcomes.get(cluster, {})),
@@ -132,14 +144,14 @@ def _counts(connection: Connection, now: datetime) -> LedgerCounts:
             silent={(kind, decision): number for (of, kind, decision), number in silent.items() if of == cluster},
             approved={kind: number for (of, kind), number in approved.items() if of == cluster},
         )
-        for cluster in known
+        for cluster in sorted(clusters_in(connection).union(seen))
     }
     rows = connection.execute(select(tables.HEAD.c.sequence).where(tables.HEAD.c.name == HEAD_NAME)).scalar()
     return LedgerCounts(rows=rows or 0, newest_row=newest_row_in(connection), clusters=found)
 
 
-def _by_cluster(questions: Sequence[WaitingQuestion]) -> Mapping[str, list[WaitingQuestion]]:
-    found: defaultdict[str, list[WaitingQuestion]] = defaultdict(list)
+def _by_cluster(questions: Sequence[Question]) -> Mapping[str, list[Question]]:
+    found: defaultdict[str, list[Question]] = defaultdict(list)
     for each in questions:
         found[each.cluster].append(each)
     return found
@@ -173,7 +185,7 @@ def _health(connection: Connection) -> Select[Any]:
 
 
 def _without_outcome() -> Select[Any]:
-    """Calls that are under way, or that a crash cut short: of each step the latest, if it has no outcome."""
+    """Calls that are under way or that a crash cut short: the latest call of each step without an outcome."""
     intents, outcomes = tables.INTENTS, tables.OUTCOMES
     later = intents.alias("later")
     ended = exists().where(outcomes.c.intent_id == intents.c.intent_id)
@@ -185,8 +197,7 @@ def _without_outcome() -> Select[Any]:
 def _answer_times() -> Select[Any]:
     asked, answers, plans = tables.REQUESTS, tables.ANSWERS, tables.PLANS
     of_question = and_(
-        *same(asked, answers, "plan_id", "batch_id", "run"),
-        func.coalesce(asked.c.voice, 1) == func.coalesce(answers.c.voice, 1),
+        *same(asked, answers, "plan_id", "batch_id", "run", "voice"),
         asked.c.at <= answers.c.answered_at,
     )
     query = (
@@ -214,7 +225,7 @@ def _durations(connection: Connection, query: Select[Any]) -> Mapping[str, list[
 
 
 def _sums(connection: Connection, query: Select[Any]) -> Mapping[str, Counter[tuple[str, ...]]]:
-    """Counts by cluster, then by the columns between that and the count."""
+    """Counts by cluster and by the columns between the cluster and the count."""
     found: defaultdict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
     for cluster, *which, number in connection.execute(query):
         found[cluster][tuple(which)] += number

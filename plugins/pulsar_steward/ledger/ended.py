@@ -1,4 +1,4 @@
-"""Batches that came to an end lately, by the ledger's rows. Cannot write."""
+"""Batches that ended lately, from the ledger's rows. Cannot write."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from sqlalchemy import JSON, cast, select, type_coerce, union
 
+from pulsar_steward.decoding import decode
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.rows import Decision, Outcome, from_row
 from pulsar_steward.ledger.waiting import of_batches, rows_of
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class StepEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """End of one step; `level` is the health that was seen after it, or None."""
+    """End of one step; `level` is the level of health after it, or None."""
 
     step_id: str
     at: datetime
@@ -34,11 +35,11 @@ class BatchEnd(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         run: The run, ``dag/run/map index``.
-        approved: Number of steps that were approved; 0: no approval of this run is recorded.
-        steps: Ends of its steps, in the order in which they came.
+        approved: Number of approved steps; 0: the run has no recorded approval.
+        steps: Ends of its steps, in order of time.
         proved: Result of the verification; None: there is none yet.
-        proof_reason: Its reason.
-        proof_at: Its time, or None.
+        proof_reason: Reason of the result.
+        proof_at: Time of the verification, or None.
     """
 
     cluster: str
@@ -59,7 +60,7 @@ Key = tuple[str, str, str]
 
 
 def ended_batches(connection: Connection, since: datetime) -> tuple[BatchEnd, ...]:
-    """Batches of which a step or the verification came to an end since then; all of their steps are told."""
+    """Batches with a step or verification that ended since `since`, with all of their steps."""
     outcomes, proofs = tables.OUTCOMES, tables.PROOFS
     recent = union(*(select(each.c.plan_id).where(each.c.at >= since) for each in (outcomes, proofs)))
     plans = list(connection.execute(recent).scalars())
@@ -71,7 +72,7 @@ def ended_batches(connection: Connection, since: datetime) -> tuple[BatchEnd, ..
 
 
 def _end(key: Key, steps: Sequence[RowMapping], proof: RowMapping | None, approved: int) -> tuple[BatchEnd, datetime]:
-    """A batch in one run, of which there is a step or a proof, and the time of its newest row."""
+    """A batch in one run, from its steps and proof (at least one of them), and the time of its newest row."""
     some = [*steps, *([proof] if proof is not None else [])]
     plan_id, batch_id, run = key
     end = BatchEnd(
@@ -113,12 +114,12 @@ def _steps(connection: Connection, plans: Sequence[str]) -> dict[Key, list[RowMa
 
 
 def _approved(connection: Connection, plans: Sequence[str]) -> dict[Key, int]:
-    """Number of approved steps by the last approval of each run."""
+    """Number of approved steps in the last approval of each run."""
     answers = tables.ANSWERS
     query = select(answers.c.plan_id, answers.c.batch_id, answers.c.run, answers.c.step_ids)
     approvals = query.where(answers.c.plan_id.in_(plans), answers.c.decision == Decision.APPROVED.value)
     rows = rows_of(connection, approvals.order_by(answers.c.answer_id))
-    return {_key(row): len(msgspec.json.decode(row["step_ids"], type=tuple[str, ...])) for row in rows}
+    return {_key(row): len(decode(row["step_ids"], tuple[str, ...])) for row in rows}
 
 
 def _key(row: RowMapping) -> Key:

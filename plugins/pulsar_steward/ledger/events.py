@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.changes import kind_of
+from pulsar_steward.decoding import decode
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.rows import Decision, Outcome
 from pulsar_steward.model.step import Change
@@ -44,8 +45,8 @@ class LedgerEvent(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         sequence: The row's place in the chain.
-        tone: How it is to be taken: ``good``, ``bad``, ``open`` or ``quiet``.
-        person: Who said or did it; None: no person did.
+        tone: Kind of news: ``good``, ``bad``, ``open`` or ``quiet``.
+        person: The person who said or did it; None: no person did.
         words: The event in a sentence, with names unescaped.
     """
 
@@ -63,8 +64,6 @@ class LedgerEvent(msgspec.Struct, frozen=True, kw_only=True):
     run: str | None = None
 
 
-_CHANGE: msgspec.json.Decoder[Change] = msgspec.json.Decoder(Change)
-
 _TONES = {
     Decision.APPROVED.value: "good",
     Decision.REJECTED.value: "quiet",
@@ -81,7 +80,7 @@ _TONES = {
 
 
 EventFields = tuple[datetime, EventKind, str, str, str | None]
-"""When, what, its tone, its words, and who."""
+"""Time, kind, tone, words and person of an event."""
 
 
 def _plan(row: RowMapping, _: RowMapping | None, of_plan: Sequence[RowMapping]) -> EventFields:
@@ -95,7 +94,7 @@ def _supersession(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping
 
 def _confirmation(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> EventFields:
     batches = row["batch_ids"]
-    together = len(msgspec.json.decode(batches, type=tuple[str, ...])) if batches else 1
+    together = len(decode(batches, tuple[str, ...])) if batches else 1
     which = "the question stands" if together == 1 else f"{together:,} questions of the plan stand"
     words = f"a snapshot of {time_in_words(row['taken_at'])} proposes the same: {which}"
     return row["at"], EventKind.CONFIRMED, "quiet", words, None
@@ -114,7 +113,7 @@ def _request(row: RowMapping, batch: RowMapping | None, _: Sequence[RowMapping])
 
 
 def _answer(row: RowMapping, batch: RowMapping | None, _: Sequence[RowMapping]) -> EventFields:
-    steps = msgspec.json.decode(row["step_ids"], type=tuple[str, ...])
+    steps = decode(row["step_ids"], tuple[str, ...])
     of_steps = f", {counted(len(steps), 'step')}" if steps else ""
     comment = f' "{row["comment"]}"' if row["comment"] else ""
     words = f"{row['decision']}{of_steps}: {row['reason'] or (batch['title'] if batch else '')}{comment}"
@@ -133,7 +132,7 @@ def _silence_end(row: RowMapping, batch: RowMapping | None, _: Sequence[RowMappi
 
 def _intent(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> EventFields:
     again = f" (attempt {row['attempt']})" if row["attempt"] > 1 else ""
-    return row["at"], EventKind.CALLED, "open", f"{kind_of(_CHANGE.decode(row['change'])).describe()}{again}", None
+    return row["at"], EventKind.CALLED, "open", f"{kind_of(decode(row['change'], Change)).describe()}{again}", None
 
 
 def _outcome(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> EventFields:
@@ -171,4 +170,4 @@ TELLERS = {
     tables.DRY_RUNS.name: _dry_run,
     tables.HALTS.name: _halt,
 }
-"""Functions that make the event of a row, by its table: from the row, its batch if any, and all batches of its plan."""
+"""Functions by table that make an event from a row, its batch (if any), and all batches of its plan."""

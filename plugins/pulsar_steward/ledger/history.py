@@ -1,7 +1,7 @@
-"""The ledger as a story: what happened in the order in which it was added, newest first. Cannot write.
+"""The ledger as a story: its events in the order of the chain, newest first. Cannot write.
 
-The order is the chain's own. A page is found by walking it back from a place, with what the database can leave out left
-out there: rows of other clusters, plans, batches and people.
+A page is read by walking the chain back from a position. The database itself leaves out rows of other clusters, plans,
+batches and people, as far as it can.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from sqlalchemy import and_, or_, select
 
+from pulsar_steward.decoding import decode
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.chain import HEAD_NAME, Head, row_key
 from pulsar_steward.ledger.events import TELLERS, LedgerEvent
@@ -25,19 +26,19 @@ if TYPE_CHECKING:
 
 LINKS_AT_ONCE = 400
 MAX_LINKS = 20_000
-"""Links of the chain that are looked at for one page; what lies further back is on the next one."""
+"""Maximum number of the chain's links that are read for one page; older links are on the next page."""
 
 PLANS_SEARCHED = 500
-"""Newest plans that are searched for a namespace."""
+"""Number of plans, the newest ones, that are searched for a namespace."""
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
     """Selection of events on a page of the story; None: all.
 
     Attributes:
-        namespace: Plans with a change in it, and of these the batches that have one.
-        person: Name or id, as a part of it.
-        step_id: One step; what concerns its whole batch is told as well.
+        namespace: Batches with a change in this namespace, and their plans.
+        person: A part of the person's name or id.
+        step_id: One step; events of its whole batch are included.
     """
 
     cluster: str | None = None
@@ -54,7 +55,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         events: Events, newest first.
-        before: Place in the chain from which the next page goes back; None: this is the end.
+        before: Position in the chain where the next page begins, going back; None: this is the last page.
         head: The chain's end.
     """
 
@@ -68,9 +69,9 @@ def history(engine: Engine, chosen: Filter, *, before: int | None = None, most: 
 
     Args:
         engine: An open ledger.
-        chosen: What it is about.
-        before: Place in the chain to go back from; None: the end.
-        most: Most events on it.
+        chosen: The selection.
+        before: Position in the chain to go back from; None: the end.
+        most: Maximum number of events.
 
     Raises:
         LedgerError: If the ledger cannot be read.
@@ -86,7 +87,7 @@ def history(engine: Engine, chosen: Filter, *, before: int | None = None, most: 
 
 
 def _walked(reader: _Reader, narrowed: _Narrowed, before: int, most: int) -> tuple[list[LedgerEvent], int | None]:
-    """Events before a place, and where the next page goes on; None: nothing is left."""
+    """Events before a position, and the position of the next page; None: there is no next page."""
     found: list[LedgerEvent] = []
     for _ in range(MAX_LINKS // LINKS_AT_ONCE):
         links = narrowed.links(before)
@@ -121,7 +122,7 @@ _OF_PEOPLE = (tables.REQUESTS, tables.ANSWERS, tables.SILENCE_ENDS, tables.HALTS
 
 
 class _Narrowed:
-    """A filter, with what of it the database can apply to the chain's links."""
+    """A filter, and the conditions of it that the database can apply to the chain's links."""
 
     def __init__(self, connection: Connection, chosen: Filter) -> None:
         self._connection = connection
@@ -130,14 +131,14 @@ class _Narrowed:
         self._conditions = list(self._where())
 
     def links(self, before: int) -> Sequence[RowMapping]:
-        """The last links before a place that may fit."""
+        """The last links before a position that may match the filter."""
         chain = tables.CHAIN
         query = select(chain.c.sequence, chain.c.table_name, chain.c.row_key).where(chain.c.sequence < before)
         newest_first = query.where(*self._conditions).order_by(chain.c.sequence.desc())
         return self._connection.execute(newest_first.limit(LINKS_AT_ONCE)).mappings().all()
 
     def fits(self, event: LedgerEvent) -> bool:
-        """True if an event is what was asked for."""
+        """True if an event matches the filter."""
         chosen = self._chosen
         return (
             (chosen.cluster is None or event.cluster in {chosen.cluster, "*"})
@@ -165,7 +166,7 @@ class _Narrowed:
 
 
 def _batches_in(connection: Connection, chosen: Filter) -> frozenset[tuple[str, str]]:
-    """Batches of the newest plans that have a step in a namespace."""
+    """Batches with a step in the chosen namespace, in the newest plans."""
     plans = tables.PLANS
     query = select(plans.c.document).where(plans.c.document.contains(f'"{chosen.namespace}"', autoescape=True))
     if chosen.cluster:
@@ -183,12 +184,12 @@ def _batches_in(connection: Connection, chosen: Filter) -> frozenset[tuple[str, 
 def _decoded(document: str) -> Plan | None:
     try:
         return Plan.decoded(document)
-    except msgspec.MsgspecError:  # `steward ledger verify` says who changed it
+    except msgspec.MsgspecError:  # `steward ledger verify` reports the change
         return None
 
 
 class _Reader:
-    """Makes events of links."""
+    """Makes events from links."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -206,7 +207,7 @@ class _Reader:
             if row is not None:
                 of_plan = [each for each in batches.values() if each["plan_id"] == row.get("plan_id")]
                 about = {name: row[name] for name in ("plan_id", "batch_id", "step_id", "run") if name in row}
-                if row.get("batch_ids"):  # of several batches, of which it names the first
+                if row.get("batch_ids"):  # the row confirms several batches, and names the first
                     about["batch_id"] = None
                 batch = batches.get((row.get("plan_id"), about.get("batch_id")))
                 at, what, tone, words, person = TELLERS[link["table_name"]](row, batch, of_plan)
@@ -223,7 +224,7 @@ class _Reader:
                 )
 
     def _rows(self, table: Table, keys: Collection[str]) -> Iterator[tuple[str, RowMapping]]:
-        values = [msgspec.json.decode(key, type=list[Any]) for key in keys]
+        values = [decode(key, list[Any]) for key in keys]
         columns = [column for column in table.c if column.name != "document"]
         names = _KEYS[table.name]
         if len(names) == 1:
@@ -247,7 +248,7 @@ _KEYS = {table.name: [column.name for column in table.primary_key.columns] for t
 
 
 def whole_story(engine: Engine, chosen: Filter, most: int) -> Iterable[LedgerEvent]:
-    """Events page after page, newest first, at most so many: for a file.
+    """Events page after page, newest first, at most `most`, for a file.
 
     Raises:
         LedgerError: If the ledger cannot be read.

@@ -1,4 +1,4 @@
-"""Messages to people in the ledger, and what became of each try to send them. Cannot write."""
+"""Messages to people in the ledger, and the result of each try to send them. Cannot write."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from sqlalchemy import and_, exists, func, select
 
+from pulsar_steward.decoding import decode
 from pulsar_steward.ledger.rows import from_row
 from pulsar_steward.ledger.tables import DELIVERIES, MESSAGES
 from pulsar_steward.model.notice import Notice
@@ -24,7 +25,7 @@ KEYS_AT_ONCE = 500
 
 
 class DeliveryState(StrEnum):
-    """Result of a try to send a message, or its beginning (`CLAIMED`)."""
+    """State of a try to send a message: its beginning (`CLAIMED`) or its result."""
 
     CLAIMED = "claimed"
     SENT = "sent"
@@ -42,7 +43,7 @@ class Try(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         attempt: Number of the try, from 1.
-        reason: Reason of a failure, or of a message that nobody is sent; never with a secret in it.
+        reason: Reason for a failure, or for not sending the message; never contains a secret.
     """
 
     attempt: int
@@ -55,10 +56,10 @@ class Queued(msgspec.Struct, frozen=True, kw_only=True):
     """A message to one recipient.
 
     Attributes:
-        message_id: The same in every try, so that a receiver knows a message that comes twice.
+        message_id: The same in every try, so that a receiver recognises a message that comes twice.
         recipient: The recipient's name in the policy.
-        at: When it was queued.
-        notices: What it tells, in the order in which it was derived.
+        at: Time at which it was queued.
+        notices: Its notices, in the order in which they were derived.
         tries: Tries so far, oldest first.
     """
 
@@ -73,9 +74,9 @@ class MessageCounts(msgspec.Struct, frozen=True, kw_only=True):
     """Messages about one cluster, summed up.
 
     Attributes:
-        ended: Number by the state with which they ended.
-        pending: Number of those that are to be sent yet.
-        oldest_pending: When the first of these was queued, or None.
+        ended: Number of ended messages by their last state.
+        pending: Number of messages yet to be sent.
+        oldest_pending: Time at which the first pending message was queued, or None.
     """
 
     ended: Mapping[str, int] = {}
@@ -84,7 +85,7 @@ class MessageCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GivenUp(msgspec.Struct, frozen=True, kw_only=True):
-    """Messages to one recipient that were given up; `reason` is the last one's."""
+    """Messages to one recipient that were given up; `reason` is that of the last one."""
 
     recipient: str
     number: int
@@ -92,7 +93,7 @@ class GivenUp(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def open_messages(connection: Connection) -> tuple[Queued, ...]:
-    """Messages that are to be sent yet, or are being sent, oldest first."""
+    """Messages that are yet to be sent, or are being sent, oldest first."""
     query = select(MESSAGES).where(~_over()).order_by(MESSAGES.c.notice_id)
     rows: defaultdict[str, list[Mapping[Any, Any]]] = defaultdict(list)
     for row in connection.execute(query).mappings():
@@ -103,7 +104,7 @@ def open_messages(connection: Connection) -> tuple[Queued, ...]:
             message_id=message_id,
             recipient=some[0]["recipient"],
             at=some[0]["at"],
-            notices=tuple(msgspec.json.decode(row["document"], type=Notice) for row in some),
+            notices=tuple(decode(row["document"], Notice) for row in some),
             tries=tuple(tries.get(message_id, ())),
         )
         for message_id, some in rows.items()
@@ -116,7 +117,7 @@ def tries_of(connection: Connection, message_id: str) -> tuple[Try, ...]:
 
 
 def known_keys(connection: Connection, keys: Sequence[str]) -> frozenset[tuple[str, str]]:
-    """Pairs of a notice's key and a recipient whom a message about it is for, or was sent to, already."""
+    """Pairs of a notice's key and a recipient for which a message is queued or was sent already."""
     found: set[tuple[str, str]] = set()
     for begin in range(0, len(keys), KEYS_AT_ONCE):
         some = keys[begin : begin + KEYS_AT_ONCE]
@@ -146,7 +147,7 @@ def message_counts(connection: Connection) -> Mapping[str, MessageCounts]:
 
 
 def given_up_since(connection: Connection, since: datetime) -> tuple[GivenUp, ...]:
-    """Messages that were given up since then, by recipient."""
+    """Messages that were given up since `since`, by recipient."""
     whose = select(MESSAGES.c.message_id, MESSAGES.c.recipient).distinct().subquery()
     query = (
         select(whose.c.recipient, DELIVERIES.c.reason)

@@ -1,4 +1,4 @@
-"""Write access to messages in the ledger: queued once, claimed before each try, its result recorded after it.
+"""Write access to messages in the ledger: each is queued once, claimed before a try, and gets the try's result after.
 
 Only `orchestration` may import this; import-linter enforces it.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Outbox:
-    """Adds messages and tries; every method commits before it returns, and raises `LedgerError` when it cannot.
+    """Adds messages and tries; every method commits before it returns, and raises `LedgerError` if it cannot.
 
     Attributes:
         head: The chain's end after the last addition.
@@ -35,7 +35,7 @@ class Outbox:
         self.head = Head(0, GENESIS)
 
     def queue(self, messages: Sequence[Queued]) -> int:
-        """Adds messages; a notice that its recipient has a message about is left out. Returns how many were added."""
+        """Adds messages, without notices that their recipient has already; returns the number of added messages."""
         if not messages:
             return 0
         number = 0
@@ -63,7 +63,7 @@ class Outbox:
         """Claims the next try of a message; returns its number, or None if another worker was quicker.
 
         Args:
-            message: The message, with its tries as they were when it was found due.
+            message: The message, with its tries at the time when it was found due.
             at: Current time.
         """
         with self._appending() as chain:
@@ -75,7 +75,7 @@ class Outbox:
             return attempt
 
     def record(self, message_id: str, result: Try) -> None:
-        """Adds the result of a try, or the end of a message without one; an equal row is left as it is."""
+        """Adds the result of a try, or the end of a message without a try; an equal row is not added again."""
         with self._appending() as chain:
             same = (result.attempt, result.state)
             if same not in {(each.attempt, each.state) for each in tries_of(chain.connection, message_id)}:

@@ -1,4 +1,4 @@
-"""Newest plans of a cluster, each in a line. Cannot write."""
+"""Newest plans of a cluster, one line each. Cannot write."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 class PlanLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan for a list.
+    """A plan's line in a list.
 
     Attributes:
         titles: Titles of its batches.
-        steps: Steps of all of its batches.
-        waiting: Questions of it that wait for an answer.
-        outcomes: Steps that came to an end, by outcome.
+        steps: Number of steps in all of its batches.
+        waiting: Number of its questions that wait for an answer.
+        outcomes: Number of ended steps, by outcome.
     """
 
     plan_id: str
@@ -37,7 +37,7 @@ class PlanLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan_lines(connection: Connection, cluster: str, now: datetime, most: int) -> tuple[PlanLine, ...]:
-    """A cluster's newest plans, the newest first."""
+    """A cluster's newest plans, newest first."""
     by = SUPERSESSIONS.c.by_plan_id
     newest = select(PLANS.c.plan_id, PLANS.c.created_at, by).outerjoin(
         SUPERSESSIONS, SUPERSESSIONS.c.plan_id == PLANS.c.plan_id

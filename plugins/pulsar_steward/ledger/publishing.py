@@ -1,4 +1,4 @@
-"""Rows of questions that a plan begins, confirms and ends, added in the transaction that records the plan."""
+"""Rows for questions that a plan begins, confirms and ends, added in the transaction that records the plan."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class NewQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch that is to be asked about by itself; see `pulsar_steward.ledger.questions.QuestionRow`."""
+    """A batch that becomes a question of its own; see `pulsar_steward.ledger.questions.QuestionRow`."""
 
     batch_id: str
     content_digest: str
@@ -29,7 +29,7 @@ class NewQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
-    """End that a question is to have; see `pulsar_steward.ledger.questions.QuestionEnd`."""
+    """End of a question, to be recorded; see `pulsar_steward.ledger.questions.QuestionEnd`."""
 
     question_id: int
     reason: EndReason
@@ -41,9 +41,9 @@ class QuestionChanges(msgspec.Struct, frozen=True, kw_only=True):
     """Effect of a plan on the cluster's questions.
 
     Attributes:
-        asked: Batches of it that are new questions.
+        asked: Its batches that are new questions.
         confirmed: Ids of the questions that it proposes unchanged.
-        ended: Questions that stand no more.
+        ended: Questions that end.
     """
 
     asked: tuple[NewQuestion, ...] = ()
@@ -52,7 +52,7 @@ class QuestionChanges(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def add_question_changes(chain: Appending, plan: Plan, changes: QuestionChanges, at: datetime) -> None:
-    """Adds these rows; a batch that is a question already, and a question that has ended meanwhile, are left alone."""
+    """Adds these rows, except for batches that are questions already, and for questions that have ended meanwhile."""
     connection = chain.connection
     asked = set(connection.execute(select(QUESTIONS.c.batch_id).where(QUESTIONS.c.plan_id == plan.plan_id)).scalars())
     for new in changes.asked:
@@ -73,7 +73,7 @@ def add_question_changes(chain: Appending, plan: Plan, changes: QuestionChanges,
 
 
 def _by_plan(questions: Sequence[RowMapping]) -> Collection[list[RowMapping]]:
-    """Questions by the plan in which they are asked: one row confirms those of one plan, however many they are."""
+    """Questions grouped by their plan: one row confirms all questions of one plan."""
     by_plan: dict[str, list[RowMapping]] = {}
     for question in questions:
         by_plan.setdefault(question["plan_id"], []).append(question)
@@ -87,7 +87,7 @@ def _batch_ids(questions: Sequence[RowMapping]) -> str | None:
 
 
 def _standing(chain: Appending, question_ids: tuple[int, ...]) -> list[RowMapping]:
-    """Rows of those of some questions that have no end, in order."""
+    """Rows of the given questions without an end, in order."""
     ended = select(QUESTION_ENDS.c.question_id)
     query = select(QUESTIONS).where(QUESTIONS.c.question_id.in_(question_ids), QUESTIONS.c.question_id.not_in(ended))
     return list(chain.connection.execute(query.order_by(QUESTIONS.c.question_id)).mappings().all())

@@ -1,7 +1,7 @@
-"""Questions: batches that are asked by themselves, later observations that confirm them, and their ends. Cannot write.
+"""Questions: batches that are asked separately, later observations that confirm them, and their ends. Cannot write.
 
-A question stands until it has an end. Plans of an earlier Steward, and rollbacks, have no questions: their batches
-stand until a newer plan supersedes theirs.
+A question is open until it has an end. Rollbacks have no questions: their batches are open until a newer plan
+supersedes their plan.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import msgspec
-from sqlalchemy import and_, exists, func, or_, select
+from sqlalchemy import exists, func, or_, select
 
+from pulsar_steward.ledger.cluster_names import known_cluster
 from pulsar_steward.ledger.rows import Decision, Request, from_row
 from pulsar_steward.ledger.silences import Silence, silences, taken_back
 from pulsar_steward.ledger.store import transaction
 from pulsar_steward.ledger.tables import (
     ANSWER_USES,
     ANSWERS,
-    BATCHES,
     CONFIRMATIONS,
     PLANS,
     QUESTION_ENDS,
@@ -27,7 +27,7 @@ from pulsar_steward.ledger.tables import (
     REQUESTS,
     SUPERSESSIONS,
 )
-from pulsar_steward.model.plan import ROLLBACK
+from pulsar_steward.ledger.waiting import asked_by_another, unasked_questions, waiting_questions
 from pulsar_steward.model.units import time_in_words
 
 if TYPE_CHECKING:
@@ -35,17 +35,17 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Engine
 
+    from pulsar_steward.ledger.rows import BatchKey
+    from pulsar_steward.ledger.waiting import UnaskedQuestion, WaitingQuestion
+    from pulsar_steward.model.cluster import NamedCluster
     from pulsar_steward.model.plan import Plan
 
-BatchKey = tuple[str, str]
-"""A batch by the ids of its plan and of itself."""
-
 PLANS_AT_ONCE = 500
-"""Plans that one query names; databases bound its parameters."""
+"""Maximum number of plans in one query, as databases limit the number of parameters."""
 
 
 class EndReason(StrEnum):
-    """Reason why a question does not stand any more."""
+    """Reason for the end of a question."""
 
     CHANGED = "changed"
     NO_LONGER_PROPOSED = "no_longer_proposed"
@@ -55,7 +55,7 @@ class EndReason(StrEnum):
 
 
 class QuestionRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch that is asked by itself.
+    """A batch that is asked separately.
 
     Attributes:
         plan_id: The plan in which it is asked.
@@ -78,7 +78,7 @@ class QuestionEnd(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         by_plan_id: The plan of the observation that ended it; None: no observation did.
-        by_batch_id: The batch of that plan that takes its place; None: none does.
+        by_batch_id: The batch of that plan that replaces it; None: no batch does.
         words: The reason in a sentence.
     """
 
@@ -93,11 +93,11 @@ class QuestionEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rejection(msgspec.Struct, frozen=True, kw_only=True):
-    """The last answer to a batch, where it is a rejection.
+    """The last answer to a batch, if it is a rejection.
 
     Attributes:
-        by: Who rejected it, as Airflow reports the name.
-        comment: What they said to it; empty: nothing.
+        by: Name of the person, as Airflow reports it.
+        comment: The person's comment, or empty.
     """
 
     plan_id: str
@@ -116,7 +116,7 @@ def end_in(connection: Connection, plan_id: str, batch_id: str) -> QuestionEnd |
 
 
 def why_over(connection: Connection, plan_id: str, batch_id: str) -> str | None:
-    """Reason why a batch must not be asked about or carried out any more; None: its question stands."""
+    """Reason why a batch must not be asked about or carried out any more; None: its question is open."""
     by = SUPERSESSIONS.c.by_plan_id
     if newer := connection.execute(select(by).where(SUPERSESSIONS.c.plan_id == plan_id)).scalar():
         return _superseded(newer)
@@ -129,7 +129,7 @@ def why_over(connection: Connection, plan_id: str, batch_id: str) -> str | None:
 
 
 def all_over(connection: Connection, batches: Collection[BatchKey]) -> dict[BatchKey, str]:
-    """Reasons as `why_over` has them of all of these batches that have one, by one query for some hundred plans."""
+    """Reasons of `why_over` for the batches that have one, by one query for up to `PLANS_AT_ONCE` plans."""
     plans = sorted({plan_id for plan_id, _ in batches})
     rows = [
         row
@@ -159,7 +159,7 @@ _OF_PLANS = (
     .outerjoin(QUESTIONS, QUESTIONS.c.plan_id == PLANS.c.plan_id)
     .outerjoin(QUESTION_ENDS, QUESTION_ENDS.c.question_id == QUESTIONS.c.question_id)
 )
-"""Plans with their questions, a row each, or one row where a plan has none."""
+"""Plans with their questions: a row for each question, or one row for a plan without questions."""
 
 
 def _superseded(newer: str) -> str:
@@ -178,18 +178,18 @@ def _not_asked(plan_id: str, batch_id: str) -> str:
 
 
 class QuestionReader:
-    """Reads questions. Every method raises `LedgerError` when the database cannot be read."""
+    """Reads questions. Every method raises `LedgerError` if the database cannot be read."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def over(self, plan_id: str, batch_id: str) -> str | None:
-        """Reason why a batch's question does not stand any more; None: it stands."""
+        """Reason for the end of a batch's question; None: it is open."""
         with transaction(self._engine) as connection:
             return why_over(connection, plan_id, batch_id)
 
     def all_over(self, batches: Collection[BatchKey]) -> dict[BatchKey, str]:
-        """Reasons of those of these batches whose questions do not stand any more."""
+        """Reasons for the end of these batches' questions; open questions are left out."""
         with transaction(self._engine) as connection:
             return all_over(connection, batches)
 
@@ -205,15 +205,16 @@ class QuestionReader:
             rows = connection.execute(select(table).where(table.c.plan_id == plan_id)).mappings().all()
         return {row["batch_id"]: from_row(row, QuestionEnd) for row in rows}
 
-    def standing(self, cluster: str) -> tuple[QuestionRow, ...]:
-        """A cluster's questions that have no end, oldest first."""
+    def standing(self, cluster: NamedCluster) -> tuple[QuestionRow, ...]:
+        """Questions without an end, asked under any name that leads or led to a cluster, oldest first."""
         ended = exists().where(QUESTION_ENDS.c.question_id == QUESTIONS.c.question_id)
-        query = select(QUESTIONS).where(QUESTIONS.c.cluster == cluster, ~ended).order_by(QUESTIONS.c.question_id)
         with transaction(self._engine) as connection:
+            names = known_cluster(connection, cluster).ever
+            query = select(QUESTIONS).where(QUESTIONS.c.cluster.in_(names), ~ended).order_by(QUESTIONS.c.question_id)
             return tuple(from_row(row, QuestionRow) for row in connection.execute(query).mappings())
 
     def asked_in(self, plan_id: str) -> frozenset[str] | None:
-        """Batches of a plan that are questions; None: its batches stand and fall together."""
+        """Batches of a plan that are questions; None: the plan has no separate questions, as a rollback."""
         with transaction(self._engine) as connection:
             of_plan = select(PLANS.c.asked_by_batch).where(PLANS.c.plan_id == plan_id)
             if not connection.execute(of_plan).scalar():
@@ -222,7 +223,7 @@ class QuestionReader:
             return frozenset(connection.execute(asked).scalars())
 
     def replaced_by(self, plan_id: str, batch_id: str) -> tuple[QuestionEnd, ...]:
-        """Ends of the questions whose place a batch takes, oldest question first; a group may take that of several."""
+        """Ends of the questions that a batch replaces, oldest question first; a group may replace several."""
         table = QUESTION_ENDS
         query = select(table).where(table.c.by_plan_id == plan_id, table.c.by_batch_id == batch_id)
         with transaction(self._engine) as connection:
@@ -230,7 +231,7 @@ class QuestionReader:
         return tuple(from_row(row, QuestionEnd) for row in rows)
 
     def seen_at(self, plan: Plan, batch_id: str) -> datetime:
-        """Time of the newest snapshot of which exactly this batch was proposed: the plan's, or a later one's."""
+        """Time of the newest snapshot for which exactly this batch was proposed: the plan's own, or a later one."""
         table = CONFIRMATIONS
         among = table.c.batch_ids.contains(msgspec.json.encode(batch_id).decode(), autoescape=True)
         of_batch = (table.c.plan_id == plan.plan_id, or_(table.c.batch_id == batch_id, among))
@@ -238,21 +239,35 @@ class QuestionReader:
             confirmed = connection.execute(select(func.max(table.c.taken_at)).where(*of_batch)).scalar()
         return max(plan.taken_at, confirmed or plan.taken_at)
 
-    def last_request(self, plan_id: str, batch_id: str) -> Request | None:
-        """The last approval request for a batch, by whichever run; None: nobody was asked yet."""
-        table = REQUESTS
-        query = select(table).where(table.c.plan_id == plan_id, table.c.batch_id == batch_id)
+    def waiting(self, now: datetime, batch: BatchKey | None = None) -> list[WaitingQuestion]:
+        """Questions that wait for an answer, of all clusters or about one batch, oldest first."""
         with transaction(self._engine) as connection:
-            row = connection.execute(query.order_by(table.c.request_id.desc()).limit(1)).mappings().first()
-        return None if row is None else from_row(row, Request)
+            return waiting_questions(connection, now, batch)
 
-    def asked_by(self, run: str) -> BatchKey | None:
-        """The batch that a run asked about last, by ``dag/run/map index``; None: it asked about none."""
-        table = REQUESTS
-        query = select(table.c.plan_id, table.c.batch_id).where(table.c.run == run).order_by(table.c.request_id.desc())
+    def unasked(self) -> list[UnaskedQuestion]:
+        """Open questions of all clusters that nobody was ever asked, oldest first."""
         with transaction(self._engine) as connection:
-            row = connection.execute(query.limit(1)).first()
-        return None if row is None else (row.plan_id, row.batch_id)
+            return unasked_questions(connection)
+
+    def asked_by_another(self, batch: BatchKey, run: str, now: datetime) -> str | None:
+        """Another run that asks this question and can still get an answer, ``dag/run/map index``; or None."""
+        with transaction(self._engine) as connection:
+            return asked_by_another(connection, batch, run, now)
+
+    def last_of_run(self, run: str, voice: int | None = None) -> Request | None:
+        """The last approval request of a run to this approver; None: the run made no request.
+
+        Args:
+            run: The run, ``dag/run/map index``.
+            voice: Number of the approver; None: any approver.
+        """
+        table = REQUESTS
+        query = select(table).where(table.c.run == run).order_by(table.c.request_id.desc())
+        if voice is not None:
+            query = query.where(table.c.voice == voice)
+        with transaction(self._engine) as connection:
+            row = connection.execute(query.limit(1)).mappings().first()
+        return None if row is None else from_row(row, Request)
 
     def is_used(self, answer_id: int) -> bool:
         """True if a run acts on an answer."""
@@ -262,8 +277,8 @@ class QuestionReader:
                 is not None
             )
 
-    def rejections(self, cluster: str, since: datetime) -> tuple[Rejection, ...]:
-        """Batches of a cluster whose last answer is a rejection, given since then, the newest first."""
+    def rejections(self, cluster: NamedCluster, since: datetime) -> tuple[Rejection, ...]:
+        """Rejections since `since` that are a batch's last answer, newest first; under the same names as `standing`."""
         later = ANSWERS.alias("later")
         of_batch = (later.c.plan_id == ANSWERS.c.plan_id, later.c.batch_id == ANSWERS.c.batch_id)
         answered_again = exists().where(*of_batch, later.c.answer_id > ANSWERS.c.answer_id)
@@ -271,22 +286,14 @@ class QuestionReader:
         query = (
             select(ANSWERS.c.plan_id, ANSWERS.c.batch_id, *who)
             .join(PLANS, PLANS.c.plan_id == ANSWERS.c.plan_id)
-            .where(PLANS.c.cluster == cluster, ANSWERS.c.decision == Decision.REJECTED.value)
+            .where(ANSWERS.c.decision == Decision.REJECTED.value)
             .where(ANSWERS.c.answered_at > since, ~answered_again, ~taken_back())
             .order_by(ANSWERS.c.answer_id.desc())
         )
         with transaction(self._engine) as connection:
+            query = query.where(PLANS.c.cluster.in_(known_cluster(connection, cluster).ever))
             return tuple(from_row(row, Rejection) for row in connection.execute(query).mappings())
 
-    def silences(self, cluster: str, now: datetime) -> tuple[Silence, ...]:
+    def silences(self, cluster: NamedCluster, now: datetime) -> tuple[Silence, ...]:
         """Batches of a cluster that nobody is asked about for now; see `pulsar_steward.ledger.silences.silences_in`."""
         return silences(self._engine, now, cluster)
-
-    def plans_without(self, cluster: str) -> tuple[str, ...]:
-        """Plans of a cluster, no rollbacks, whose batches are no questions and that no newer plan superseded."""
-        back = exists().where(and_(BATCHES.c.plan_id == PLANS.c.plan_id, BATCHES.c.kind == ROLLBACK))
-        superseded = exists().where(SUPERSESSIONS.c.plan_id == PLANS.c.plan_id)
-        query = select(PLANS.c.plan_id).where(PLANS.c.cluster == cluster, PLANS.c.asked_by_batch.is_(None))
-        with transaction(self._engine) as connection:
-            found = connection.execute(query.where(~back, ~superseded).order_by(PLANS.c.sequence.desc()))
-            return tuple(found.scalars())

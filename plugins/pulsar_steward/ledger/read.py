@@ -7,12 +7,14 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from sqlalchemy import and_, exists, func, select
+from sqlalchemy import func, select
 
-from pulsar_steward.changes import kind_of
+from pulsar_steward.decoding import decode
 from pulsar_steward.errors import LedgerError, LedgerTampered, NotInLedger, OutdatedPlan
 from pulsar_steward.ledger import tables
-from pulsar_steward.ledger.halts import halt_of
+from pulsar_steward.ledger.cluster_names import known_cluster
+from pulsar_steward.ledger.halts import halt_of, known_clusters
+from pulsar_steward.ledger.past import PastReader
 from pulsar_steward.ledger.questions import QuestionReader
 from pulsar_steward.ledger.rows import (
     CarriedOut,
@@ -25,45 +27,42 @@ from pulsar_steward.ledger.rows import (
     RecordedAnswer,
     Request,
     StepOutcome,
-    Unproved,
     from_row,
 )
-from pulsar_steward.ledger.standing import newest_row_in, require_lease, require_standing
+from pulsar_steward.ledger.standing import leases_of, newest_row_in, noes_since, require_lease, require_standing
 from pulsar_steward.ledger.store import transaction
 from pulsar_steward.ledger.verify import require_still_untampered, require_untampered
-from pulsar_steward.ledger.waiting import WaitingQuestion, waiting_questions
-from pulsar_steward.model.plan import BROKER_DRAIN, ROLLBACK, Plan
-from pulsar_steward.model.step import Change, RaiseCoordinators, UnloadBundle
+from pulsar_steward.model.plan import ROLLBACK, Plan
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from datetime import datetime
 
-    from sqlalchemy import Engine, RowMapping, Select, Table
+    from sqlalchemy import Engine, RowMapping, Select
 
     from pulsar_steward.ledger.chain import Head
+    from pulsar_steward.ledger.cluster_names import KnownCluster
     from pulsar_steward.ledger.halts import Halt
     from pulsar_steward.ledger.rows import Grant
     from pulsar_steward.ledger.verify import VerifiedChain
-
-RAISE = str(RaiseCoordinators.__struct_config__.tag)
-"""In the document of every raise of the number of coordinators."""
-
-MOVE = str(UnloadBundle.__struct_config__.tag)
-"""In the document of every move."""
+    from pulsar_steward.model.cluster import NamedCluster
 
 log = logging.getLogger(__name__)
 
 
 class LedgerReader:
-    """Reads the ledger. Every method raises `LedgerError` when the database cannot be read."""
+    """Reads the ledger. Every method raises `LedgerError` if the database cannot be read."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
+    def past(self, cluster: NamedCluster) -> PastReader:
+        """Steward's earlier changes of a cluster, under all of its names."""
+        return PastReader(self._engine, cluster)
+
     @property
     def questions(self) -> QuestionReader:
-        """Questions of batches that stand by themselves, and what became of them."""
+        """Batches that are asked separately, and their ends."""
         return QuestionReader(self._engine)
 
     def plan(self, plan_id: str) -> Plan:
@@ -72,7 +71,7 @@ class LedgerReader:
         Raises:
             NotInLedger: If there is no such plan.
             OutdatedPlan: If another version of Steward recorded it, in a format that this one does not read.
-            LedgerError: If the recorded document no longer has the recorded digest: somebody changed it.
+            LedgerError: If the document's digest is not the recorded one: somebody changed the document.
         """
         row = self._first(select(tables.PLANS).where(tables.PLANS.c.plan_id == plan_id))
         if row is None:
@@ -91,7 +90,7 @@ class LedgerReader:
         return plan
 
     def readable_plan(self, plan_id: str) -> Plan | None:
-        """A plan as `plan` gives it, for a list of several; None: another version of Steward recorded it."""
+        """As `plan`, for lists of plans; None: another version of Steward recorded it."""
         try:
             return self.plan(plan_id)
         except OutdatedPlan as error:
@@ -114,8 +113,8 @@ class LedgerReader:
 
         Args:
             cluster: The cluster.
-            limit: Most plans returned.
-            ways_back: True: only rollbacks of another plan; False: only plans that are none; None: all.
+            limit: Maximum number of plans.
+            ways_back: True: only rollbacks of another plan; False: only other plans; None: all.
         """
         query = _plan_rows().where(tables.PLANS.c.cluster == cluster).order_by(tables.PLANS.c.sequence.desc())
         if ways_back is not None:
@@ -128,7 +127,7 @@ class LedgerReader:
 
         Args:
             cluster: The cluster.
-            ways_back: True: only rollbacks of another batch; False: only batches that are none; None: all.
+            ways_back: True: only rollbacks of another batch; False: only other batches; None: all.
         """
         plans, batches, outcomes = tables.PLANS, tables.BATCHES, tables.OUTCOMES
         names = (batches.c.plan_id, batches.c.batch_id, batches.c.kind, batches.c.title)
@@ -180,89 +179,6 @@ class LedgerReader:
         query = select(table.c.plan_id, table.c.run, table.c.at, table.c.text).where(table.c.plan_id == plan_id)
         return tuple(from_row(row, DryRun) for row in self._all(query.order_by(table.c.dry_run_id)))
 
-    def moves_since(self, cluster: str, since: datetime) -> dict[str, datetime]:
-        """Last time of each move of a bundle (``tenant/ns/range``) since `since`; an attempted move counts too."""
-        table = tables.INTENTS
-        query = select(table.c.at, table.c.change).where(table.c.cluster == cluster, table.c.at >= since)
-        moved: dict[str, datetime] = {}
-        for row in self._all(query.order_by(table.c.intent_id)):
-            bundle = kind_of(_change(row["change"])).disturbs
-            if bundle is not None and bundle.moves:
-                moved[bundle.name] = row["at"]
-        return moved
-
-    def move_seconds_since(self, cluster: str, since: datetime, most: int) -> tuple[float, ...]:
-        """Seconds from the call of each move until its new owner was seen, of the newest ones that came to be."""
-        table, outcomes = tables.INTENTS, tables.OUTCOMES
-        ended = (outcomes.c.intent_id == table.c.intent_id, outcomes.c.outcome == Outcome.DONE)
-        moves = table.c.change.contains(MOVE)  # which a name in another change may hold as well
-        query = select(table.c.at, table.c.change, outcomes.c.at.label("seen")).join(outcomes, and_(*ended))
-        newest = query.where(table.c.cluster == cluster, table.c.at >= since, moves).order_by(table.c.intent_id.desc())
-        rows = self._all(newest.limit(most))
-        return tuple(
-            (row["seen"] - row["at"]).total_seconds()
-            for row in rows
-            if isinstance(_change(row["change"]), UnloadBundle)
-        )
-
-    def raised_since(self, cluster: str, since: datetime) -> tuple[datetime, ...]:
-        """Times at which the number of coordinators was raised since then, oldest first; an attempt counts too."""
-        table = tables.INTENTS
-        raises = table.c.change.contains(RAISE)  # which a name in another change may hold as well
-        query = select(table.c.at, table.c.change).where(table.c.cluster == cluster, table.c.at >= since, raises)
-        rows = self._all(query.order_by(table.c.intent_id))
-        return tuple(row["at"] for row in rows if isinstance(_change(row["change"]), RaiseCoordinators))
-
-    def moved_in_circles(self, cluster: str, since: datetime) -> dict[str, tuple[str, ...]]:
-        """Bundles that were moved away and back since then: namespace to their ranges, in ascending order.
-
-        Moves that emptied a broker do not count: somebody marked it, so that the way back is no circle of balancers.
-        """
-        table, batches = tables.INTENTS, tables.BATCHES
-        same_batch = (batches.c.plan_id == table.c.plan_id, batches.c.batch_id == table.c.batch_id)
-        drained = exists().where(*same_batch, batches.c.kind == BROKER_DRAIN)
-        query = select(table.c.change).where(table.c.cluster == cluster, table.c.at >= since, ~drained)
-        rows = self._all(query.order_by(table.c.intent_id))
-        bundles = (kind_of(_change(row["change"])).disturbs for row in rows)
-        moves = [bundle for bundle in bundles if bundle is not None and bundle.moves]
-        ways = {(move.name, move.owner_before, move.owner_after) for move in moves}
-        circling = {
-            (move.namespace, move.bundle) for move in moves if (move.name, move.owner_after, move.owner_before) in ways
-        }
-        found: dict[str, tuple[str, ...]] = {}
-        for namespace, bundle in sorted(circling):
-            found[namespace] = (*found.get(namespace, ()), bundle)
-        return found
-
-    def unproved_since(self, cluster: str, since: datetime, besides: tuple[str, str]) -> Unproved | None:
-        """A batch that changed a cluster since then and whose last proof is missing or negative.
-
-        Args:
-            cluster: The cluster.
-            since: Changes before it are ignored.
-            besides: Plan and batch to ignore.
-        """
-        intents, proofs = tables.INTENTS, tables.PROOFS
-        changed = select(intents.c.plan_id, intents.c.batch_id, func.max(intents.c.at).label("at"))
-        query = changed.where(intents.c.cluster == cluster, intents.c.at >= since)
-        for row in self._all(query.group_by(intents.c.plan_id, intents.c.batch_id).order_by("at")):
-            plan_id, batch_id = row["plan_id"], row["batch_id"]
-            if (plan_id, batch_id) == besides:
-                continue
-            of_batch = select(proofs).where(proofs.c.plan_id == plan_id, proofs.c.batch_id == batch_id)
-            proof = self._first(of_batch.order_by(proofs.c.proof_id.desc()))
-            if proof is None:
-                return Unproved(plan_id=plan_id, batch_id=batch_id, reason=None)
-            if not proof["proved"]:
-                return Unproved(plan_id=plan_id, batch_id=batch_id, reason=proof["reason"])
-        return None
-
-    def changes_since(self, cluster: str, since: datetime) -> tuple[tuple[datetime, int], ...]:
-        """Time and touched clients of every call made (or about to be) since then, oldest first."""
-        table = tables.INTENTS
-        query = select(table.c.at, table.c.clients).where(table.c.cluster == cluster, table.c.at >= since)
-        return tuple((row["at"], row["clients"]) for row in self._all(query.order_by(table.c.intent_id)))
-
     def requests(self, plan_id: str, batch_id: str, run: str) -> tuple[Request, ...]:
         """A run's approval requests for a batch, oldest first."""
         table = tables.REQUESTS
@@ -275,19 +191,24 @@ class LedgerReader:
         """Values of a policy that was in force for a plan or a request, by section.
 
         Raises:
-            NotInLedger: If it was never recorded, as by an earlier Steward.
-            LedgerTampered: If it does not have this digest.
+            NotInLedger: If it was never recorded.
+            LedgerTampered: If the recorded policy does not have this digest.
         """
         row = self._first(select(tables.POLICIES).where(tables.POLICIES.c.digest == digest))
         if row is None:
             raise NotInLedger(f"the ledger holds no policy {digest[:12]}")
         if hashlib.sha256(row["document"].encode()).hexdigest() != digest:
             raise LedgerTampered(f"policy {digest[:12]} in the ledger was changed after it was recorded")
-        values: dict[str, Any] = msgspec.json.decode(row["document"])
+        values: dict[str, Any] = decode(row["document"])
         return values
 
+    def noes_since(self, grant: Grant) -> dict[str, str]:
+        """Contents that people rejected or silenced since a grant's first approval, each with the words for it."""
+        with transaction(self._engine) as connection:
+            return noes_since(connection, grant)
+
     def require_standing(self, grant: Grant, at: datetime) -> None:
-        """Checks that nobody halted the cluster, and that the batch's question and its approvals stand.
+        """Checks that nobody halted the cluster, that the batch's question is open, and that its approvals are valid.
 
         Raises:
             Halted: If a person stopped all changes of the cluster.
@@ -297,7 +218,7 @@ class LedgerReader:
             require_standing(connection, grant, at)
 
     def require_may_leave(self, grant: Grant, lease: Lease, at: datetime) -> None:
-        """Checks that a call may be sent now: lease, halts, answers, requests and question, in one transaction.
+        """Checks in one transaction that a call may be sent now: lease, halts, answers, requests and question.
 
         Raises:
             LeaseLost: If another writer holds the cluster by now, or the lease expired.
@@ -308,41 +229,47 @@ class LedgerReader:
             require_standing(connection, grant, at)
             require_lease(connection, lease, at)
 
-    def waiting(self, plan_id: str, batch_id: str, now: datetime) -> tuple[WaitingQuestion, ...]:
-        """Requests for a batch that wait for an answer, oldest first."""
-        with transaction(self._engine) as connection:
-            found = waiting_questions(connection, now)
-        return tuple(each for each in found if (each.plan_id, each.batch_id) == (plan_id, batch_id))
-
     def newest_row(self) -> datetime | None:
-        """Latest time that Steward wrote into the ledger, UTC: the current time is not earlier. None: it is empty."""
+        """Latest time that Steward wrote into the ledger, UTC, never after the present. None: the ledger is empty."""
         with transaction(self._engine) as connection:
             return newest_row_in(connection)
 
-    def halt(self, cluster: str) -> Halt | None:
-        """Halt in force for a cluster; None: it may be changed."""
+    def halt(self, cluster: NamedCluster) -> Halt | None:
+        """Halt in force for a cluster, under any of its names; None: the cluster is not halted."""
         return halt_of(self._engine, cluster)
 
-    def require_untampered(self, plan_id: str, *, noted: Collection[Head] = ()) -> VerifiedChain:
+    def clusters(self) -> frozenset[str]:
+        """Clusters with a plan or a lease, without those that are only named in a halt."""
+        return known_clusters(self._engine)
+
+    def known(self, cluster: NamedCluster) -> KnownCluster:
+        """A cluster with every name that leads to it."""
+        with transaction(self._engine) as connection:
+            return known_cluster(connection, cluster)
+
+    def require_untampered(
+        self, plan_id: str, *, noted: Collection[Head] = (), since: datetime | None = None
+    ) -> VerifiedChain:
         """Checks that no row of the ledger was tampered with; see `pulsar_steward.ledger.verify`.
 
         Raises:
             LedgerTampered: Names the row.
         """
-        return require_untampered(self._engine, plan_id, noted=noted)
+        return require_untampered(self._engine, plan_id, noted=noted, since=since)
 
-    def require_still_untampered(self, walked: VerifiedChain, tables_of_it: Collection[Table]) -> None:
+    def require_still_untampered(self, walked: VerifiedChain) -> None:
         """Repeats the check some time later, by the rows added since.
 
         Raises:
             LedgerTampered: Names the row.
         """
-        require_still_untampered(self._engine, walked, tables_of_it)
+        require_still_untampered(self._engine, walked)
 
-    def lease(self, cluster: str) -> Lease | None:
-        """Latest lease of a cluster, expired or not; None if there never was one."""
-        row = self._first(select(tables.LEASES).where(tables.LEASES.c.cluster == cluster))
-        return None if row is None else from_row(row, Lease)
+    def lease(self, cluster: NamedCluster) -> Lease | None:
+        """The lease of a cluster that ends last, under any of its names; None: there never was one."""
+        with transaction(self._engine) as connection:
+            held = leases_of(connection, known_cluster(connection, cluster))
+        return max(held, key=lambda lease: lease.expires_at, default=None)
 
     def _all(self, query: Select[Any]) -> Sequence[RowMapping]:
         with transaction(self._engine) as connection:
@@ -360,25 +287,18 @@ def _plan_rows() -> Select[Any]:
     )
 
 
-_CHANGE: msgspec.json.Decoder[Change] = msgspec.json.Decoder(Change)
-
-
-def _change(document: str) -> Change:
-    return _CHANGE.decode(document)
-
-
 def _answer(row: RowMapping) -> RecordedAnswer:
-    return from_row(row, RecordedAnswer, step_ids=msgspec.json.decode(row["step_ids"]))
+    return from_row(row, RecordedAnswer, step_ids=decode(row["step_ids"]))
 
 
 def _intent(row: RowMapping) -> Intent:
-    decoded = {key: msgspec.json.decode(row[key]) for key in ("change", "before")}
+    decoded = {key: decode(row[key]) for key in ("change", "before")}
     return from_row(row, Intent, **decoded)
 
 
 def _outcome(row: RowMapping) -> StepOutcome:
-    return from_row(row, StepOutcome, proof=msgspec.json.decode(row["proof"]))
+    return from_row(row, StepOutcome, proof=decode(row["proof"]))
 
 
 def _proof(row: RowMapping) -> Proof:
-    return from_row(row, Proof, shown=msgspec.json.decode(row["shown"]))
+    return from_row(row, Proof, shown=decode(row["shown"]))

@@ -1,4 +1,4 @@
-"""Opening of the ledger for readers only: whatever they do, nothing of it changes, not even a file's mode."""
+"""Opening of the ledger for readers, who cannot change anything in it, not even a file's mode."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def open_to_read(url: URL) -> Engine:
-    """Opens a ledger whose tables are there; the database itself refuses every change by this engine.
+    """Opens an existing ledger; the database itself refuses every change by this engine.
 
     Raises:
-        ConfigurationError: If there is no ledger yet, or it is of another Steward.
+        ConfigurationError: If there is no ledger yet, or another version of Steward made it.
         LedgerError: If it cannot be reached.
     """
     if url.get_backend_name() == "sqlite":

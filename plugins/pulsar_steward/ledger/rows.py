@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from pulsar_steward.decoding import convert
+from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.model.people import Person
 from pulsar_steward.model.step import Change
 
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 T = TypeVar("T")
+
+BatchKey = tuple[str, str]
+"""Ids of a batch's plan and of the batch."""
 
 
 def from_row(row: Mapping[Any, Any], kind: type[T], **decoded: Any) -> T:
@@ -24,13 +29,13 @@ def from_row(row: Mapping[Any, Any], kind: type[T], **decoded: Any) -> T:
         msgspec.ValidationError: If the row does not match the type.
     """
     # SQLAlchemy's column names are a subclass of str, which msgspec does not accept as keys.
-    return msgspec.convert({**{str(name): value for name, value in row.items()}, **decoded}, kind)
+    return convert({**{str(name): value for name, value in row.items()}, **decoded}, kind)
 
 
 class Decision(StrEnum):
     """Result of an approval request. Only `APPROVED` permits anything.
 
-    `SNOOZED`: a person wants to be asked later; `NEVER`: nobody is to be asked this of that namespace.
+    `SNOOZED`: a person wants to be asked later; `NEVER`: nobody is to be asked this again for that namespace.
     """
 
     APPROVED = "approved"
@@ -39,6 +44,10 @@ class Decision(StrEnum):
     NEVER = "never"
     NO_ANSWER = "no answer"
     MALFORMED = "malformed"
+
+
+NOES = (Decision.REJECTED, Decision.SNOOZED, Decision.NEVER)
+"""Decisions that are a no: the same is not asked again for a while, and earlier approvals end."""
 
 
 class Outcome(StrEnum):
@@ -77,10 +86,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         run: The requesting run, ``dag/run/map index``.
-        voice: Number of the approver: 1 (or None, in older rows), or 2 where a second person is asked.
-        requested_by: Who started the run by hand; None: no person did, or none is known.
-        origin: What triggered the run; None in rows of an earlier Steward: not known.
-        policy_digest: Digest of the policy in force for the request; None in rows of an earlier Steward.
+        voice: Number of the approver: 1, or 2 for the second person.
+        requested_by: User who started the run by hand; None: nobody did, or the user is not known.
+        origin: Trigger of the run.
+        ends_at: Time limit of the answer; no answer by then is a rejection.
+        policy_digest: Digest of the policy in force for the request.
+        asked_digest: `pulsar_steward.orchestration.shown.asked_digest` of the question as it was shown; None: no
+            answer to it permits anything.
     """
 
     request_id: int
@@ -88,27 +100,30 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     batch_id: str
     run: str
     at: datetime
-    voice: int | None
+    ends_at: datetime
+    voice: int
     requested_by: str | None
-    origin: Origin | None
-    policy_digest: str | None
+    origin: Origin
+    policy_digest: str
+    asked_digest: str | None
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """Response of a person (or nobody) to the approval request of one batch in one run, as it is to be recorded.
+    """Answer of a person (or of nobody) to the approval request for one batch in one run, as it is recorded.
 
     Attributes:
         run: The requesting run, ``dag/run/map index``.
         answered_by: The user's name as Airflow reports it, for display; None if nobody answered.
-        answered_by_id: Airflow's id of that user, by which people are told apart; None in rows of an earlier Steward.
-        expires_at: The last moment at which a change may be made under it; None unless approved.
+        answered_by_id: Airflow's id of that user, which distinguishes people; None if nobody answered.
+        expires_at: The last moment at which it permits a change; None unless approved.
         step_ids: The steps that stayed ticked.
         digest: `pulsar_steward.model.plan.approval_digest` of these steps; None unless approved.
-        reason: Reason for the decision, such as what was malformed.
-        voice: Number of the approver: 1 (or None, in older rows), or 2 where a second person was asked.
+        reason: Reason for the decision, such as the malformed part.
+        voice: Number of the approver: 1, or 2 for the second person.
         silent_until: The end of a snooze; None unless snoozed.
-        until_worse: Whether a snooze ends as well when it gets worse; None unless snoozed.
+        until_worse: True if a snooze also ends when the problem gets worse; None unless snoozed.
         policy_entry: The policy entry that a `NEVER` proposes, as YAML; None for every other decision.
+        asked_digest: Digest of the question in the answer; None: the answer contains none.
     """
 
     plan_id: str
@@ -122,36 +137,37 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     step_ids: tuple[str, ...] = ()
     digest: str | None = None
     expires_at: datetime | None = None
-    voice: int | None = None
+    voice: int = 1
     answered_by_id: str | None = None
     silent_until: datetime | None = None
     until_worse: bool | None = None
     policy_entry: str | None = None
+    asked_digest: str | None = None
 
     @property
     def person(self) -> Person:
-        """The person who answered; only a name in a row of an earlier Steward, an empty one if nobody answered."""
+        """The person who answered; without an id, the name is used as id; empty if nobody answered."""
         name = self.answered_by or ""
         return Person(name if self.answered_by_id is None else self.answered_by_id, name)
 
 
 class RecordedAnswer(Answer, frozen=True, kw_only=True):
-    """An answer that is recorded in the ledger."""
+    """An answer in the ledger."""
 
     answer_id: int
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
-    """The rows that permit a run to change a batch: they must still be the latest ones when its calls are sent.
+    """The rows that permit a run to carry out a batch; they must still be the latest ones when its calls are sent.
 
     Attributes:
-        cluster: The plan's cluster.
+        cluster: The plan's cluster, with name and identity.
         run: The run that requested the approval, got it, and acts.
         answer_ids: Ids of the approvals, the first person's first.
-        expires_at: The last moment at which a call may be sent under them.
+        expires_at: The last moment at which they permit a call.
     """
 
-    cluster: str
+    cluster: NamedCluster
     plan_id: str
     batch_id: str
     run: str
@@ -160,12 +176,29 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def answer_id(self) -> int:
-        """The last approval that was needed; calls are recorded under it."""
+        """The last required approval; calls are recorded under it."""
         return self.answer_ids[-1]
 
 
+class ApprovedPart(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of an approved batch, which a person may still reject or silence elsewhere.
+
+    Attributes:
+        step_ids: All of its steps.
+        contents: Digests of its changes and of its goal (`pulsar_steward.model.content`), under each name of its
+            cluster.
+    """
+
+    step_ids: tuple[str, ...]
+    contents: frozenset[str]
+
+    def refused_by(self, noes: Mapping[str, str]) -> str | None:
+        """Words of a no to this part, from the given noes by content; None: there is no such no."""
+        return next((noes[content] for content in sorted(self.contents) if content in noes), None)
+
+
 class Intent(msgspec.Struct, frozen=True, kw_only=True):
-    """A call that was about to be made, committed before it was made."""
+    """A call that Steward intends to make; committed before the call."""
 
     intent_id: int
     answer_id: int
@@ -177,7 +210,7 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StepOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of a step, and the cluster's state; `intent_id` is None where no call was about to be made."""
+    """Result of a step, and the cluster's state; `intent_id` is None if no call was intended."""
 
     plan_id: str
     batch_id: str
@@ -191,7 +224,7 @@ class StepOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def interrupted(intents: Iterable[Intent], outcomes: Iterable[StepOutcome]) -> tuple[Intent, ...]:
-    """The calls that are under way, or that a crash cut short: of each step the latest, if it has no outcome."""
+    """Calls that are under way or that a crash cut short: the latest call of each step without an outcome."""
     finished = {outcome.intent_id for outcome in outcomes}
     latest = {intent.step_id: intent for intent in intents}
     return tuple(intent for intent in latest.values() if intent.intent_id not in finished)
@@ -252,7 +285,11 @@ class CarriedOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
-    """The right to write to a cluster until it expires; `fence` rises with every new holder."""
+    """The right to write to a cluster until it expires; `fence` rises with every new holder.
+
+    Attributes:
+        cluster: The name in Steward's connections under which it was taken; it holds the cluster under all names.
+    """
 
     cluster: str
     holder: str

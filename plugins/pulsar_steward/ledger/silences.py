@@ -1,7 +1,7 @@
-"""Batches that nobody is asked about, as a person said no: until when, by whom, and how that is taken back.
+"""Batches that nobody is asked about, after a person's no, and how a person takes the no back.
 
-A rejection silences its content, a snooze and a never their goal. Taking one back permits nothing, so that anybody with
-access to the ledger may, also by the command line: the next observation asks again.
+A rejection silences its content; a snooze or a never silences its goal. Taking one back permits no change: the next
+observation asks again. So each person with access to the ledger may do it, also by the command line.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from sqlalchemy import and_, exists, or_, select
 
+from pulsar_steward.decoding import decode
 from pulsar_steward.errors import NotInLedger
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.chain import appending
-from pulsar_steward.ledger.rows import Decision, from_row
+from pulsar_steward.ledger.cluster_names import in_one_cluster, known_cluster
+from pulsar_steward.ledger.rows import NOES, Decision, from_row
 from pulsar_steward.ledger.store import transaction
 from pulsar_steward.ledger.waiting import of_batches, rows_of, same
 from pulsar_steward.model.plan import ROLLBACK
@@ -25,22 +27,21 @@ from pulsar_steward.policy.approval import ApprovalPolicy
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Connection, Engine, Select
 
-SILENT = (Decision.REJECTED, Decision.SNOOZED, Decision.NEVER)
-"""Decisions of a person after which the same is not asked for a while."""
+    from pulsar_steward.model.cluster import NamedCluster
 
-LAST_WORDS = (*SILENT, Decision.APPROVED)
-"""Decisions that take the place of a snooze or a never about the same batch; otherwise that still holds."""
+LAST_WORDS = (*NOES, Decision.APPROVED)
+"""Decisions that replace an earlier snooze or never for the same batch; after other decisions it stays in force."""
 
 
 class Silence(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer by which something is not asked for the time being.
+    """An answer after which something is not asked for a time.
 
     Attributes:
         answer_id: The answer.
-        goal: Goal of the batch's question; None: it was no question by itself.
-        by: Who answered.
-        until: Its end; None: until it is taken back.
-        until_worse: True if it ends as well when it gets worse.
+        goal: Goal of the batch's question; None: the batch was no separate question.
+        by: The person who answered.
+        until: End of the silence; None: until it is taken back.
+        until_worse: True if the silence also ends when the problem gets worse.
         policy_entry: The policy entry that a never proposes, as YAML; empty: none.
     """
 
@@ -72,7 +73,7 @@ class Silence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SilenceEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """Word of a person that what was silent may be asked again.
+    """End of a silence: a person lets the batch be asked again.
 
     Attributes:
         said_by: The person, as a phrase.
@@ -84,14 +85,15 @@ class SilenceEnd(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-def silences_in(connection: Connection, now: datetime, cluster: str | None = None) -> tuple[Silence, ...]:
-    """Silences in force, the newest first; those of rejections by the policy under which was asked.
+def silences_in(connection: Connection, now: datetime, cluster: NamedCluster | None = None) -> tuple[Silence, ...]:
+    """Silences in force, newest first, of one cluster under all of its names, or of all clusters.
 
-    Whether it got worse only the next observation can tell: a snooze counts until a question was asked in its place.
+    A rejection's silence is as long as the policy of its request says. Only the next observation can tell if a snoozed
+    problem got worse: the snooze counts until a new question for its goal is asked.
     """
-    query = _answers(SILENT).order_by(tables.ANSWERS.c.answer_id.desc())
+    query = _answers(connection, NOES).order_by(tables.ANSWERS.c.answer_id.desc())
     if cluster is not None:
-        query = query.where(tables.PLANS.c.cluster == cluster)
+        query = query.where(tables.PLANS.c.cluster.in_(known_cluster(connection, cluster).ever))
     rest = _Rest(connection)
     found = []
     for row in rows_of(connection, query):
@@ -104,7 +106,7 @@ def silences_in(connection: Connection, now: datetime, cluster: str | None = Non
     return tuple(found)
 
 
-def silences(engine: Engine, now: datetime, cluster: str | None = None) -> tuple[Silence, ...]:
+def silences(engine: Engine, now: datetime, cluster: NamedCluster | None = None) -> tuple[Silence, ...]:
     """Silences in force, of one cluster or of all; see `silences_in`.
 
     Raises:
@@ -119,12 +121,12 @@ def take_back(engine: Engine, end: SilenceEnd) -> bool:
 
     Raises:
         NotInLedger: If there is no such answer, or it silences nothing.
-        LedgerError: If it could not be stored: it is as silent as before then.
+        LedgerError: If it could not be stored; then the silence stays in force.
     """
     answers, ends = tables.ANSWERS, tables.SILENCE_ENDS
     with appending(engine) as chain:
         row = chain.connection.execute(select(answers).where(answers.c.answer_id == end.answer_id)).mappings().first()
-        if row is None or row["decision"] not in SILENT:
+        if row is None or row["decision"] not in NOES:
             raise NotInLedger(
                 f"answer {end.answer_id} silences nothing: `steward questions silent` lists those that do"
             )
@@ -139,8 +141,8 @@ def taken_back() -> ColumnElement[bool]:
     return exists().where(tables.SILENCE_ENDS.c.answer_id == tables.ANSWERS.c.answer_id)
 
 
-def _answers(decisions: tuple[Decision, ...]) -> Select[Any]:
-    """Answers of these decisions that are the last word on their batch, and that nobody took back."""
+def _answers(connection: Connection, decisions: tuple[Decision, ...]) -> Select[Any]:
+    """Answers with these decisions that no later answer replaced and nobody took back."""
     answers, plans, batches, questions = tables.ANSWERS, tables.PLANS, tables.BATCHES, tables.QUESTIONS
     later, again, asked = answers.alias("later"), questions.alias("again"), tables.REQUESTS
     replaced = exists().where(
@@ -148,9 +150,11 @@ def _answers(decisions: tuple[Decision, ...]) -> Select[Any]:
         later.c.answer_id > answers.c.answer_id,
         or_(later.c.decision.in_([each.value for each in LAST_WORDS]), answers.c.decision == Decision.REJECTED.value),
     )
-    # What was snoozed until it gets worse is over once it was asked again, also where it got better since.
+    # A snooze ends once its goal was asked again, even if the problem got better since.
     asked_since = exists().where(
-        again.c.cluster == plans.c.cluster, again.c.goal == questions.c.goal, again.c.at > answers.c.answered_at
+        in_one_cluster(connection, again.c.cluster, plans.c.cluster),
+        again.c.goal == questions.c.goal,
+        again.c.at > answers.c.answered_at,
     )
     policy = (
         select(asked.c.policy_digest)
@@ -173,17 +177,17 @@ def _answers(decisions: tuple[Decision, ...]) -> Select[Any]:
 
 
 class _Rest:
-    """How long what was rejected rests, by the digest of the policy under which was asked."""
+    """Length of a rejection's silence, by the digest of the policy at the time of the request."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._known: dict[str | None, timedelta] = {}
 
     def of(self, policy: str | None) -> timedelta:
-        """Time from the rejection to when it may be asked again; the default where the policy was not recorded."""
+        """Time from the rejection until it may be asked again; the default if the policy was not recorded."""
         if policy not in self._known:
             found = select(tables.POLICIES.c.document).where(tables.POLICIES.c.digest == policy)
             document = self._connection.execute(found).scalar() or "{}"
-            values = msgspec.json.decode(document, type=dict[str, Any]).get("approval", {})
+            values = decode(document, dict[str, Any]).get("approval", {})
             self._known[policy] = timedelta(minutes=values.get("ask_again_minutes", ApprovalPolicy().ask_again_minutes))
         return self._known[policy]

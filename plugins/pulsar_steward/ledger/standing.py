@@ -1,29 +1,30 @@
 """Validity of a grant, checked on one connection: in an intent's transaction, and right before its call.
 
-Nothing here is cached. The newest row that Steward dated is a lower bound of the current time, so that a worker whose
-clock is behind carries out nothing that has expired.
+Nothing here is cached. The newest time that Steward wrote is a lower bound of the current time: so a worker with a slow
+clock carries out no expired approval.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import func, select, union_all
+from sqlalchemy import func, literal, or_, select, union_all
 
+from pulsar_steward.decoding import decode
 from pulsar_steward.errors import Halted, LeaseLost, Refused
 from pulsar_steward.ledger import tables
-from pulsar_steward.ledger.chain import key_of_number
+from pulsar_steward.ledger.chain import place_of
 from pulsar_steward.ledger.halts import halt_in
 from pulsar_steward.ledger.questions import why_over
-from pulsar_steward.ledger.rows import Decision
-from pulsar_steward.model.units import time_in_words
+from pulsar_steward.ledger.rows import NOES, Decision, Lease, from_row
+from pulsar_steward.model.units import seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from sqlalchemy import ColumnElement, Connection, Table
 
-    from pulsar_steward.ledger.rows import Grant, Lease
+    from pulsar_steward.ledger.cluster_names import KnownCluster
+    from pulsar_steward.ledger.rows import Grant
 
 _DATED = (
     tables.PLANS.c.created_at,
@@ -36,27 +37,60 @@ _DATED = (
     tables.OUTCOMES.c.at,
     tables.PROOFS.c.at,
 )
-"""Times by the clocks of Steward's workers.
+"""Columns with times from the clocks of Steward's workers.
 
-The time of an answer is none of them: Airflow reports it, or who can write there. Nor is that of a halt, which any
-machine may write: one whose clock is ahead would let rest times and windows pass too early for all.
+An answer's time is not one of them: it is from Airflow, or from a person who can write there. A halt's time is not one
+either: any machine may write it, and one with a fast clock would end pauses and windows too early for all.
 """
+
+
+TOLERATED = timedelta(minutes=1)
+"""Lag of this machine's clock behind the ledger that is not reported."""
 
 
 def newest_row_in(connection: Connection) -> datetime | None:
     """Latest time that Steward wrote into the ledger, UTC; None: it is empty."""
-    latest = union_all(*(select(func.max(column).label("at")) for column in _DATED)).subquery()
-    newest: datetime | None = connection.execute(select(func.max(latest.c.at))).scalar()
-    return newest
+    return max((at for at, _ in _newest_rows(connection)), default=None)
+
+
+class RowAhead(NamedTuple):
+    """A row of the ledger with a time ahead of a clock, in words, and the remedy."""
+
+    words: str
+    remedy: str
+
+
+def row_ahead(connection: Connection, now: datetime) -> RowAhead | None:
+    """The ledger's newest row, if a clock is behind it by more than `TOLERATED`; else None.
+
+    Args:
+        connection: A connection to the ledger.
+        now: Time by this machine's clock, UTC.
+    """
+    newest, table = max(_newest_rows(connection), default=(now, ""))
+    if newest - now <= TOLERATED:
+        return None
+    dated = f"the ledger's newest row (in {table}) is dated {time_in_words(newest, seconds=True)}"
+    ahead = seconds_in_words((newest - now).total_seconds(), rounded=True)
+    return RowAhead(
+        f"{dated}, {ahead} ahead of this machine's clock, and the later of the two decides whether an approval counts",
+        "set the clocks of all machines right, and wait until then or begin a new ledger",
+    )
+
+
+def _newest_rows(connection: Connection) -> list[tuple[datetime, str]]:
+    """Latest time in each column of `_DATED`, with its table's name; empty tables are left out."""
+    found = union_all(*(select(func.max(column), literal(column.table.name)) for column in _DATED))
+    return [(at, table) for at, table in connection.execute(found) if at is not None]
 
 
 def present_in(connection: Connection, at: datetime) -> datetime:
-    """Current time by a clock and the ledger: not earlier than the ledger's newest row."""
+    """Current time from a clock and the ledger: not earlier than the ledger's newest row."""
     return max(at, newest_row_in(connection) or at)
 
 
 def require_standing(connection: Connection, grant: Grant, at: datetime) -> None:
-    """Checks that nobody halted the cluster, and that the batch's question and its approvals stand.
+    """Checks that nobody halted the cluster, that the batch's question is open, and that its approvals are valid.
 
     Args:
         connection: Connection to the ledger; for an intent, within its transaction.
@@ -69,12 +103,14 @@ def require_standing(connection: Connection, grant: Grant, at: datetime) -> None
             or if the question has ended, or a newer plan superseded the plan.
     """
     if halt := halt_in(connection, grant.cluster):
-        raise Halted(f"{halt.words} (`steward resume` ends it)")
+        raise Halted(halt.words_for(grant.cluster.name))
     if over := why_over(connection, grant.plan_id, grant.batch_id):
         raise Refused(over)
     if present_in(connection, at) > grant.expires_at:
         until = time_in_words(grant.expires_at, seconds=True)
-        raise Refused(f"the approval has expired: it was good until {until}; observe and ask again")
+        ahead = row_ahead(connection, datetime.now(UTC))
+        why = f"{ahead.words}: {ahead.remedy}" if ahead else "observe and ask again"
+        raise Refused(f"the approval has expired: it was good until {until}; {why}")
     uses = tables.ANSWER_USES
     for user in connection.execute(select(uses.c.run).where(uses.c.answer_id.in_(grant.answer_ids))).scalars():
         if user != grant.run:
@@ -82,11 +118,40 @@ def require_standing(connection: Connection, grant: Grant, at: datetime) -> None
     _require_last_word(connection, grant)
 
 
+def noes_since(connection: Connection, grant: Grant) -> dict[str, str]:
+    """Changes and goals that people rejected or silenced since a grant's first approval, each with the words for it.
+
+    A no counts in any run, plan and question. It also counts after a person took it back: then the batch may be asked
+    again, but earlier approvals stay invalid.
+
+    Args:
+        connection: Connection to the ledger; for an intent, within its transaction.
+        grant: The grant that is acted on.
+    """
+    table, first = tables.ANSWERS, min(grant.answer_ids)
+    at = select(table.c.answered_at).where(table.c.answer_id == first).scalar_subquery()
+    # Later by record or by time of answer: a worker may be slow to record an approval or a no.
+    query = select(table).where(
+        or_(table.c.answer_id > first, table.c.answered_at > at),
+        table.c.decision.in_([each.value for each in NOES]),
+        table.c.contents.is_not(None),
+    )
+    found: dict[str, str] = {}
+    for row in connection.execute(query.order_by(table.c.answer_id)).mappings():
+        when = time_in_words(row["answered_at"], seconds=True)
+        words = (
+            f"{row['answered_by']} said no to it ({row['decision']}) at {when}, in run {row['run']}: an approval from"
+            " before counts no more; it has to be asked again"
+        )
+        found.update(dict.fromkeys(decode(row["contents"], list[str]), words))
+    return found
+
+
 def require_lease(connection: Connection, lease: Lease, at: datetime) -> None:
     """Checks that a writer still holds its cluster.
 
     Raises:
-        LeaseLost: If another one does by now, or the lease expired.
+        LeaseLost: If another writer holds it by now, or the lease expired.
     """
     table = tables.LEASES
     mine = (table.c.cluster == lease.cluster, table.c.holder == lease.holder, table.c.fence == lease.fence)
@@ -98,28 +163,38 @@ def require_lease(connection: Connection, lease: Lease, at: datetime) -> None:
         raise LeaseLost(f"the lease on cluster {lease.cluster} ran out at {until}")
 
 
+def leases_of(connection: Connection, cluster: KnownCluster) -> list[Lease]:
+    """Leases of a cluster, including expired ones: one for each name under which a lease was taken."""
+    table = tables.LEASES
+    theirs = or_(table.c.cluster == cluster.name, table.c.name_id.in_(cluster.name_ids))
+    return [from_row(row, Lease) for row in connection.execute(select(table).where(theirs)).mappings()]
+
+
 def _require_last_word(connection: Connection, grant: Grant) -> None:
-    """Checks that the grant's answers are the latest ones, and were given to the latest requests."""
+    """Checks that the grant's answers are the latest ones, and belong to the text of the latest requests."""
     answers, requests = tables.ANSWERS, tables.REQUESTS
-    given = select(answers.c.answer_id, answers.c.voice, answers.c.decision).where(*_of_run(answers, grant))
-    last = {row.voice or 1: row for row in connection.execute(given.order_by(answers.c.answer_id))}
+    given = select(answers.c.answer_id, answers.c.voice, answers.c.decision, answers.c.asked_digest)
+    given = given.where(*_of_run(answers, grant)).order_by(answers.c.answer_id)
+    last = {row.voice: row for row in connection.execute(given)}
     if tuple(last[voice].answer_id for voice in sorted(last)) != grant.answer_ids:
         said = next((row.decision for row in last.values() if row.decision != Decision.APPROVED), Decision.APPROVED)
         raise Refused(f"a later answer took the approval's place: {Decision(said)}")
-    asked = select(requests.c.request_id, requests.c.voice).where(*_of_run(requests, grant))
-    asked_last = {row.voice or 1: row.request_id for row in connection.execute(asked.order_by(requests.c.request_id))}
-    for voice, answer in last.items():
+    asked = select(requests.c.request_id, requests.c.voice, requests.c.asked_digest).where(*_of_run(requests, grant))
+    asked_last = {row.voice: row for row in connection.execute(asked.order_by(requests.c.request_id))}
+    answered = 0
+    for voice in sorted(last):
         if voice not in asked_last:
             raise Refused(f"nobody was asked for what was answered as word {voice}: the ledger holds no request of it")
-        if _place(connection, answers, answer.answer_id) < _place(connection, requests, asked_last[voice]):
+        question, answer = asked_last[voice], last[voice]
+        requested = connection.execute(select(place_of(requests, question.request_id))).scalar_one()
+        if requested < answered:
+            raise Refused("the first approval was given anew since the second person was asked: start a new run")
+        answered = connection.execute(select(place_of(answers, answer.answer_id))).scalar_one()
+        if answered < requested:
             raise Refused("it was asked for anew since the approval: the new question has to be answered")
+        if answer.asked_digest is None or answer.asked_digest != question.asked_digest:
+            raise Refused("the approval was not given to the text that was shown for this question: ask again")
 
 
 def _of_run(table: Table, grant: Grant) -> tuple[ColumnElement[bool], ...]:
     return table.c.plan_id == grant.plan_id, table.c.batch_id == grant.batch_id, table.c.run == grant.run
-
-
-def _place(connection: Connection, table: Table, number: Any) -> int:
-    """Position of a row in the order in which all rows were added."""
-    link = (tables.CHAIN.c.table_name == table.name, tables.CHAIN.c.row_key == key_of_number(number))
-    return int(connection.execute(select(tables.CHAIN.c.sequence).where(*link)).scalar_one())

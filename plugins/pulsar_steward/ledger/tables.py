@@ -3,16 +3,17 @@
 ::
 
     plans ─┬─ batches                 proposed changes: the whole document, and a list of its batches
-           ├─ supersessions           a newer plan that replaces this one, where its batches are no questions
+           ├─ supersessions           a newer rollback that replaces this one
            ├─ questions ─┬─ question_ends  a batch that is asked by itself, and why it no longer is
            │             └─ confirmations  later observations that proposed the same
-           ├─ requests                approval requests, with the policy in force
+           ├─ requests                approval requests, with the policy in force and the digest of what was shown
            ├─ answers ─┬─ answer_uses   answers with the people who gave them, and the run that acts on each
            │           └─ silence_ends  snoozes and other noes that a person took back, so that it is asked again
            ├─ intents ── outcomes     calls about to be made, with the before-values; their results
            ├─ proofs                  state of the brokers after a batch
            └─ dry_runs                calls that would have been made
     policies                          thresholds and limits in force for plans and requests
+    cluster_names                     names in Steward's connections, and the Pulsar cluster that each leads to
     halts                             halts of all changes in a cluster, and their ends
     messages ── deliveries            what people are told, by recipient; each try to send it
     chain ── chain_head               every row above, in the order in which it was added, chained by hash
@@ -44,6 +45,9 @@ from sqlalchemy import (
 if TYPE_CHECKING:
     from sqlalchemy import Dialect
 
+LONGEST_CLUSTER = 200
+"""Maximum length of a cluster's name in the ledger, in characters."""
+
 metadata = MetaData(
     naming_convention={
         "pk": "pk_%(table_name)s",
@@ -60,6 +64,11 @@ class Utc(TypeDecorator[datetime]):
     impl = DateTime(timezone=True)
     cache_ok = True
 
+    @property
+    def python_type(self) -> type[datetime]:
+        """Type of its values; SQLAlchemy 2.0 does not derive it for a decorated type."""
+        return datetime
+
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - the base class's signature
         """Converts a time to UTC.
 
@@ -73,10 +82,23 @@ class Utc(TypeDecorator[datetime]):
         return value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - the base class's signature
-        """Returns a stored time in UTC, with its zone also where the database returned none."""
+        """Returns a stored time in UTC, with its zone even if the database returned none."""
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+CLUSTER_NAMES = Table(
+    "cluster_names",
+    metadata,
+    Column("name_id", Integer, primary_key=True, autoincrement=True),
+    Column("cluster", String(LONGEST_CLUSTER), nullable=False),
+    Column("pulsar_cluster", String(200), nullable=False),
+    Column("metadata_id", String(16)),
+    # The cluster's list of brokers, as a JSON list.
+    Column("brokers", Text, nullable=False),
+    Column("at", Utc, nullable=False),
+)
 
 
 def _plan_column() -> Column[str]:
@@ -88,13 +110,14 @@ PLANS = Table(
     metadata,
     Column("sequence", Integer, primary_key=True, autoincrement=True),
     Column("plan_id", String(200), nullable=False, unique=True),
-    Column("cluster", String(200), nullable=False, index=True),
+    Column("cluster", String(LONGEST_CLUSTER), nullable=False, index=True),
     Column("snapshot_id", String(200), nullable=False),
     Column("created_at", Utc, nullable=False),
     Column("digest", String(64), nullable=False),
     Column("proposal_digest", String(64), nullable=False),
     Column("document", Text, nullable=False),
-    Column("asked_by_batch", Boolean),
+    # True if each batch is a separate question; False for rollbacks.
+    Column("asked_by_batch", Boolean, nullable=False),
 )
 
 BATCHES = Table(
@@ -121,7 +144,7 @@ QUESTIONS = Table(
     "questions",
     metadata,
     Column("question_id", Integer, primary_key=True, autoincrement=True),
-    Column("cluster", String(200), nullable=False, index=True),
+    Column("cluster", String(LONGEST_CLUSTER), nullable=False, index=True),
     _plan_column(),
     Column("batch_id", String(50), nullable=False),
     Column("content_digest", String(64), nullable=False),
@@ -154,7 +177,7 @@ CONFIRMATIONS = Table(
     Column("by_plan_id", String(200), nullable=False),
     Column("taken_at", Utc, nullable=False),
     Column("at", Utc, nullable=False),
-    # JSON list of all batches of the plan that the row confirms; null: of `batch_id` alone.
+    # JSON list of all confirmed batches of the plan; null: only `batch_id`.
     Column("batch_ids", Text),
 )
 
@@ -165,12 +188,14 @@ REQUESTS = Table(
     _plan_column(),
     Column("batch_id", String(50), nullable=False),
     Column("at", Utc, nullable=False),
+    Column("ends_at", Utc, nullable=False),
     Column("run", String(500), nullable=False),
     Column("plan_digest", String(64), nullable=False),
-    Column("voice", Integer),
+    Column("voice", Integer, nullable=False),
     Column("requested_by", String(200)),
-    Column("origin", String(20)),
-    Column("policy_digest", String(64)),
+    Column("origin", String(20), nullable=False),
+    Column("policy_digest", String(64), nullable=False),
+    Column("asked_digest", String(64)),
 )
 
 ANSWERS = Table(
@@ -182,17 +207,20 @@ ANSWERS = Table(
     Column("run", String(500), nullable=False),
     Column("decision", String(20), nullable=False),
     Column("answered_by", String(200)),
-    Column("answered_at", Utc, nullable=False),
+    Column("answered_at", Utc, nullable=False, index=True),
     Column("expires_at", Utc),
     Column("comment", Text, nullable=False),
     Column("step_ids", Text, nullable=False),
     Column("digest", String(64)),
     Column("reason", Text, nullable=False),
-    Column("voice", Integer),
+    Column("voice", Integer, nullable=False),
     Column("answered_by_id", String(200)),
     Column("silent_until", Utc),
     Column("until_worse", Boolean),
     Column("policy_entry", Text),
+    Column("asked_digest", String(64)),
+    # JSON list of digests of the rejected or silenced changes, one for each part of the batch; null: not a no.
+    Column("contents", Text),
 )
 
 ANSWER_USES = Table(
@@ -201,7 +229,7 @@ ANSWER_USES = Table(
     Column("answer_id", Integer, ForeignKey("answers.answer_id"), primary_key=True),
     Column("run", String(500), nullable=False),
     Column("at", Utc, nullable=False),
-    Column("plan_id", String(200), index=True),
+    Column("plan_id", String(200), nullable=False, index=True),
 )
 
 SILENCE_ENDS = Table(
@@ -220,7 +248,7 @@ INTENTS = Table(
     metadata,
     Column("intent_id", Integer, primary_key=True, autoincrement=True),
     _plan_column(),
-    Column("cluster", String(200), nullable=False, index=True),
+    Column("cluster", String(LONGEST_CLUSTER), nullable=False, index=True),
     Column("batch_id", String(50), nullable=False),
     Column("step_id", String(50), nullable=False),
     Column("attempt", Integer, nullable=False),
@@ -230,6 +258,9 @@ INTENTS = Table(
     Column("change", Text, nullable=False),
     Column("clients", Integer, nullable=False),
     Column("before", Text, nullable=False),
+    # Row of `cluster_names` under which the call was made; null: the Pulsar cluster was not known. No foreign key, as
+    # SQLite cannot add one to an existing table.
+    Column("name_id", Integer),
     UniqueConstraint("plan_id", "step_id", "attempt"),
 )
 
@@ -283,13 +314,13 @@ HALTS = Table(
     "halts",
     metadata,
     Column("halt_id", Integer, primary_key=True, autoincrement=True),
-    Column("cluster", String(200), nullable=False, index=True),
+    Column("cluster", String(LONGEST_CLUSTER), nullable=False, index=True),
     Column("at", Utc, nullable=False),
     Column("halted", Boolean, nullable=False),
     Column("said_by", String(200), nullable=False),
     Column("reason", Text, nullable=False),
-    # SQLite would reuse the number of a row that somebody removed, which the chain contains already. Whatever happened
-    # to the ledger, a halt must be possible.
+    # Without it, SQLite would reuse the number of a removed row, which the chain contains already. A halt must be
+    # possible even in a damaged ledger.
     sqlite_autoincrement=True,
 )
 
@@ -300,7 +331,7 @@ MESSAGES = Table(
     Column("notice_key", String(64), nullable=False),
     Column("recipient", String(100), nullable=False),
     Column("message_id", String(64), nullable=False, index=True),
-    Column("cluster", String(200), nullable=False),
+    Column("cluster", String(LONGEST_CLUSTER), nullable=False),
     Column("at", Utc, nullable=False),
     Column("document", Text, nullable=False),
     UniqueConstraint("notice_key", "recipient"),
@@ -340,6 +371,7 @@ HEAD = Table(
 
 CHAINED = (
     POLICIES,
+    CLUSTER_NAMES,
     PLANS,
     BATCHES,
     SUPERSESSIONS,
@@ -358,16 +390,18 @@ CHAINED = (
     MESSAGES,
     DELIVERIES,
 )
-"""Tables whose rows the chain covers, each as soon as it is added."""
+"""Tables with rows in the chain; a row is chained when it is added."""
 
 TOLD = (MESSAGES, DELIVERIES)
-"""Tables of what people were told. No permit rests on them, so that they are not compared again before each call."""
+"""Tables of messages to people. No permit depends on them, so they are not verified again before each call."""
 
 LEASES = Table(
     "leases",
     metadata,
-    Column("cluster", String(200), primary_key=True),
+    Column("cluster", String(LONGEST_CLUSTER), primary_key=True),
     Column("holder", String(500), nullable=False),
     Column("fence", Integer, nullable=False),
     Column("expires_at", Utc, nullable=False),
+    # Row of `cluster_names`, as in `INTENTS`.
+    Column("name_id", Integer),
 )

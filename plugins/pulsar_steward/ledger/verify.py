@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from sqlalchemy import and_, or_, select
 
+from pulsar_steward.decoding import decode
 from pulsar_steward.errors import LedgerTampered
 from pulsar_steward.ledger.chain import GENESIS, HEAD_NAME, ChainLink, Head, key_columns, row_digest, row_key
+from pulsar_steward.ledger.held import HeldRow, held_rows
+from pulsar_steward.ledger.past import GUARDED_BY, plans_changing_since
 from pulsar_steward.ledger.rows import from_row
 from pulsar_steward.ledger.store import one_moment
-from pulsar_steward.ledger.tables import CHAIN, CHAINED, HEAD, TOLD
+from pulsar_steward.ledger.tables import CHAIN, CHAINED, HEAD, LEASES, PLANS, TOLD
+from pulsar_steward.model.plan import Plan
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
 
-    from sqlalchemy import ColumnElement, Connection, Engine, RowMapping, Select, Table
+    from sqlalchemy import ColumnElement, Connection, Engine, Select, Table
 
-ROWS_PER_QUERY = 1000
 KEYS_AT_ONCE = 200
 
 _NONE = Head(0, GENESIS)
@@ -71,17 +75,20 @@ def verify_ledger(engine: Engine, *, noted: Collection[Head] = ()) -> IntegrityR
 
     Args:
         engine: An open ledger.
-        noted: Ends of the chain that were recorded at some time; it must still contain these very links.
+        noted: Ends of the chain from earlier records; the chain must still contain these links.
 
     Raises:
         LedgerError: If it cannot be read.
     """
     with one_moment(engine) as connection:
-        return _verdict(connection, list(_links(connection)), noted)
+        return _verdict(connection, _chain(connection), noted)
 
 
-def _verdict(connection: Connection, links: Sequence[ChainLink], noted: Collection[Head]) -> IntegrityReport:
-    found = [*_broken_links(links), *_wrong_end(links, _head(connection))]
+def _verdict(connection: Connection, chain: _Chain, noted: Collection[Head]) -> IntegrityReport:
+    links = chain.links
+    if chain.odd:
+        return IntegrityReport(head=_end(links), rows=0, tampered=chain.odd)
+    found = [*_broken_links(links), *_wrong_end(connection, links), *_odd_leases(connection)]
     found += [each for head in noted for each in _not_as_noted(links, head)]
     rows = 0
     for table in CHAINED:
@@ -96,72 +103,94 @@ class VerifiedChain(msgspec.Struct, frozen=True, kw_only=True):
     """A chain that was verified up to its end at that time.
 
     Attributes:
-        plan_id: The plan whose rows were compared.
+        plan_id: The plan to be carried out.
+        lately: Other plans that changed its cluster lately.
         head: The chain's end.
-        links: Links of the plan's rows, and of tables without plans.
+        links: Links of the rows that are compared again: see `require_still_untampered`.
     """
 
     plan_id: str
+    lately: frozenset[str]
     head: Head
     links: tuple[ChainLink, ...]
 
+    def concerns(self, link: ChainLink) -> bool:
+        """True if a row is compared again."""
+        return (
+            link.table_name in _OF_NO_PLAN
+            or link.plan_id == self.plan_id
+            or (link.plan_id in self.lately and link.table_name in _OF_OTHERS)
+        )
 
-def require_untampered(engine: Engine, plan_id: str, *, noted: Collection[Head] = ()) -> VerifiedChain:
+
+def require_untampered(
+    engine: Engine, plan_id: str, *, noted: Collection[Head] = (), since: datetime | None = None
+) -> VerifiedChain:
     """Checks that no row of the ledger was tampered with, not even one of another plan.
 
     Args:
         engine: An open ledger.
-        plan_id: The plan that is acted on, for later checks.
-        noted: Ends of the chain that were recorded at some time.
+        plan_id: The plan to be carried out, for later checks.
+        noted: Ends of the chain from earlier records.
+        since: Earliest time of other plans' changes that guards and the pace use; None: they use none.
 
     Raises:
         LedgerTampered: Names the first such row.
         LedgerError: If the ledger cannot be read.
     """
     with one_moment(engine) as connection:
-        links = list(_links(connection))
-        verdict = _verdict(connection, links, noted)
-    _refuse(verdict.tampered)
-    kept = tuple(link for link in links if _concerns(link, plan_id))
-    return VerifiedChain(plan_id=plan_id, head=verdict.head, links=kept)
+        chain = _chain(connection)
+        verdict = _verdict(connection, chain, noted)
+        _refuse(verdict.tampered)
+        lately = frozenset() if since is None else _changing_lately(connection, plan_id, since)
+    walked = VerifiedChain(plan_id=plan_id, lately=lately, head=verdict.head, links=())
+    return msgspec.structs.replace(walked, links=tuple(link for link in chain.links if walked.concerns(link)))
 
 
-def require_still_untampered(engine: Engine, walked: VerifiedChain, tables: Collection[Table] = CHAINED) -> None:
+def require_still_untampered(engine: Engine, walked: VerifiedChain) -> None:
     """Repeats the check some time later, by the rows added since: the chain's growth does not slow it down.
 
-    It compares the rows of the plan and of tables without plans, and whatever was added since. Earlier rows of other
-    plans, and of what people were told, are not compared again.
+    It compares all rows that a permit, guards and the pace use: rows of the plan, rows of tables without plans, recent
+    changes of the cluster by other plans, and all rows added since. Other rows of other plans, and messages to people,
+    are not compared again.
 
     Args:
         engine: An open ledger.
         walked: Result of the earlier check.
-        tables: Restricts the comparison of the plan's earlier rows to these tables.
 
     Raises:
         LedgerTampered: Names the first such row.
         LedgerError: If the ledger cannot be read.
     """
-    theirs = (CHAIN.c.plan_id == walked.plan_id) | CHAIN.c.table_name.in_(_OF_NO_PLAN)
+    theirs = CHAIN.c.plan_id.in_({walked.plan_id, *walked.lately}) | CHAIN.c.table_name.in_(_OF_NO_PLAN)
     with one_moment(engine) as connection:
-        links = list(_links(connection, theirs | (CHAIN.c.sequence >= walked.head.sequence)))
-        kept = [link for link in links if _concerns(link, walked.plan_id)]
+        links, odd = _chain(connection, theirs | (CHAIN.c.sequence >= walked.head.sequence))
+        kept = [link for link in links if walked.concerns(link)]
         added = [link for link in links if link.sequence > walked.head.sequence]
         found = [
+            *odd,
             *_not_as_noted(links, walked.head),
             *_not_as_walked(kept, walked),
             *_broken_links(added, walked.head),
-            *_wrong_end(links, _head(connection)),
+            *_wrong_end(connection, links),
             *_wrong_added(connection, added),
-            *_wrong_in(connection, tables, walked.plan_id, kept),
+            *_wrong_in(connection, walked, kept),
         ]
     _refuse(found)
 
 
 _OF_NO_PLAN = tuple(table.name for table in CHAINED if "plan_id" not in table.c and table not in TOLD)
+_OF_OTHERS = tuple(table.name for table in GUARDED_BY)
 
 
-def _concerns(link: ChainLink, plan_id: str) -> bool:
-    return link.plan_id == plan_id or link.table_name in _OF_NO_PLAN
+def _changing_lately(connection: Connection, plan_id: str, since: datetime) -> frozenset[str]:
+    """Other plans that changed a plan's cluster since `since`; none for a plan that cannot be decoded."""
+    document = connection.execute(select(PLANS.c.document).where(PLANS.c.plan_id == plan_id)).scalar()
+    try:
+        cluster = Plan.decoded(document or "").named_cluster
+    except msgspec.MsgspecError:
+        return frozenset()
+    return plans_changing_since(connection, cluster, since) - {plan_id}
 
 
 def _refuse(found: Collection[Tampering]) -> None:
@@ -174,38 +203,62 @@ def _refuse(found: Collection[Tampering]) -> None:
 def exported(engine: Engine) -> Iterator[bytes]:
     """Yields the chain from its beginning, one JSON object per link, with its row (null: removed).
 
+    A value that Steward never writes is exported as the database stores it.
+
     Raises:
+        LedgerTampered: If a link cannot be read.
         LedgerError: If it cannot be read.
     """
     by_name = {table.name: table for table in CHAINED}
     with one_moment(engine) as connection:
         rows = {
-            (table.name, row_key(table, row)): dict(row)
+            (table.name, _key(table, row)): row.values
             for table in by_name.values()
-            for row in _rows(connection, select(table))
+            for row in held_rows(connection, table, select(table))
         }
-        for link in _links(connection):
+        links, odd = _chain(connection)
+        _refuse(odd)
+        for link in links:
             row = rows.get((link.table_name, link.row_key))
-            named = None if row is None else {str(name): value for name, value in row.items()}
-            yield msgspec.json.encode({**msgspec.to_builtins(link), "row": named})
+            yield msgspec.json.encode({**msgspec.to_builtins(link), "row": row})
 
 
-def _links(connection: Connection, *which: ColumnElement[bool]) -> Iterator[ChainLink]:
+class _Chain(NamedTuple):
+    """Links in order, and unreadable links, which are stored in another form than Steward writes."""
+
+    links: list[ChainLink]
+    odd: tuple[Tampering, ...]
+
+
+def _chain(connection: Connection, *which: ColumnElement[bool]) -> _Chain:
     query = select(CHAIN).where(*which).order_by(CHAIN.c.sequence)
-    return (from_row(row, ChainLink) for row in _rows(connection, query))
+    rows = list(held_rows(connection, CHAIN, query))
+    links = [from_row(row.values, ChainLink) for row in rows if not row.odd]
+    return _Chain(links, tuple(_odd(CHAIN, row) for row in rows if row.odd))
 
 
-def _rows(connection: Connection, query: Select[Any]) -> Iterator[RowMapping]:
-    yield from connection.execution_options(yield_per=ROWS_PER_QUERY).execute(query).mappings()
+def _odd_leases(connection: Connection) -> Iterator[Tampering]:
+    """Yields leases that cannot be read; other leases cannot be verified, as the chain has none."""
+    return (_odd(LEASES, row) for row in held_rows(connection, LEASES, select(LEASES)) if row.odd)
 
 
-def _head(connection: Connection) -> Head | None:
-    row = connection.execute(select(HEAD.c.sequence, HEAD.c.hash).where(HEAD.c.name == HEAD_NAME)).first()
-    return None if row is None else Head(*row)
+def _odd(table: Table, row: HeldRow, link: ChainLink | None = None) -> Tampering:
+    key, sequence = _key(table, row), None if link is None else link.sequence
+    of_link = "" if link is None else f" (link {sequence})"
+    words = f"row {key} of {table.name}{of_link} holds a value that Steward never writes there: in {', '.join(row.odd)}"
+    return Tampering(damage=Damage.CHANGED, table=table.name, key=key, sequence=sequence, words=words)
+
+
+def _key(table: Table, row: HeldRow) -> str:
+    """The row's key; if a value cannot be read, the key as the database stores it."""
+    try:
+        return row_key(table, row.values)
+    except TypeError:  # a float
+        return str([row.values[name] for name in key_columns(table)])
 
 
 def _broken_links(links: Collection[ChainLink], begin: Head = _NONE) -> Iterator[Tampering]:
-    """Yields wrong hashes and gaps; the link after a wrong one is compared with the stored hash."""
+    """Yields wrong hashes and gaps; the link after a wrong one is compared with the wrong one's stored hash."""
     before, expected = begin.hash, begin.sequence + 1
     for link in links:
         if link.sequence != expected:
@@ -221,11 +274,15 @@ def _end(links: Sequence[ChainLink]) -> Head:
     return Head(links[-1].sequence, links[-1].hash) if links else _NONE
 
 
-def _wrong_end(links: Sequence[ChainLink], head: Head | None) -> Iterator[Tampering]:
+def _wrong_end(connection: Connection, links: Sequence[ChainLink]) -> Iterator[Tampering]:
     end = _end(links)
-    if head is None:
+    rows = list(held_rows(connection, HEAD, select(HEAD).where(HEAD.c.name == HEAD_NAME)))
+    row = rows[0] if rows else None
+    if row is None:
         yield _of_link(Damage.REMOVED, end.sequence, "the chain's head is missing")
-    elif head != end:
+    elif row.odd:
+        yield _odd(HEAD, row)
+    elif (head := Head(row.values["sequence"], row.values["hash"])) != end:
         words = f"the chain ends at link {end.sequence}, and its head says {head.sequence}"
         damage = Damage.REMOVED if head.sequence > end.sequence else Damage.CHANGED
         yield _of_link(damage, end.sequence, f"{words}: links were removed or added at its end")
@@ -258,7 +315,7 @@ def _of_link(damage: Damage, sequence: int, words: str) -> Tampering:
 
 
 class _Stored(NamedTuple):
-    """A row as the database holds it: the hash of its content, and its plan."""
+    """A row in the database: the hash of its content, and its plan."""
 
     digest: str
     plan_id: str | None
@@ -267,31 +324,39 @@ class _Stored(NamedTuple):
 def _compared(
     connection: Connection, table: Table, query: Select[Any], links: Mapping[str, ChainLink]
 ) -> tuple[int, list[Tampering]]:
-    """Number of a table's rows that were compared with their links, and the wrong ones."""
-    try:
-        stored = {row_key(table, row): _Stored(row_digest(row), row.get("plan_id")) for row in _rows(connection, query)}
-    except (TypeError, ValueError) as error:  # SQLite accepts a value of any type in any column
-        words = f"a row of {table.name} holds a value that Steward never writes there: {error}"
-        return 0, [Tampering(damage=Damage.CHANGED, table=table.name, key="", sequence=None, words=words)]
-    return len(stored), list(_wrong_rows(table.name, links, stored))
+    """Number of a table's rows that were compared with their links, and the damaged rows."""
+    stored: dict[str, _Stored] = {}
+    odd: dict[str, HeldRow] = {}
+    wrong = []
+    for row in held_rows(connection, table, query):
+        key = _key(table, row)
+        if key in stored or key in odd:  # somebody removed the unique constraint
+            words = f"row {key} of {table.name} is there twice: one was inserted by another hand"
+            wrong.append(Tampering(damage=Damage.INSERTED, table=table.name, key=key, sequence=None, words=words))
+        elif row.odd:
+            odd[key] = row
+        else:
+            stored[key] = _Stored(row_digest(row.values), row.values.get("plan_id"))
+    wrong += [_odd(table, row, links.get(key)) for key, row in odd.items()]
+    known = {key: link for key, link in links.items() if key not in odd}
+    return len(stored) + len(odd), [*wrong, *_wrong_rows(table.name, known, stored)]
 
 
-def _wrong_in(
-    connection: Connection, tables: Iterable[Table], plan_id: str, links: Collection[ChainLink]
-) -> Iterator[Tampering]:
-    """Yields rows of a plan, and of tables without plans, that do not match their links; what was told is left out."""
-    for table in tables:
+def _wrong_in(connection: Connection, walked: VerifiedChain, links: Collection[ChainLink]) -> Iterator[Tampering]:
+    """Yields rows of `require_still_untampered` that do not match their links."""
+    for table in CHAINED:
         if table in TOLD:
             continue
         query = select(table)
         if "plan_id" in table.c:
-            query = query.where(table.c.plan_id == plan_id)
+            plans = {walked.plan_id, *(walked.lately if table in GUARDED_BY else ())}
+            query = query.where(table.c.plan_id.in_(plans))
         known = {link.row_key: link for link in links if link.table_name == table.name}
         yield from _compared(connection, table, query, known)[1]
 
 
 def _wrong_added(connection: Connection, links: Sequence[ChainLink]) -> Iterator[Tampering]:
-    """Yields rows that do not match these links, whichever plan the links name."""
+    """Yields rows that do not match these links, for all plans."""
     by_name = {table.name: table for table in CHAINED}
     for name in dict.fromkeys(link.table_name for link in links):
         known = {link.row_key: link for link in links if link.table_name == name}
@@ -308,7 +373,7 @@ def _wrong_added(connection: Connection, links: Sequence[ChainLink]) -> Iterator
 
 
 def _has_key(table: Table, key: str) -> ColumnElement[bool]:
-    values = msgspec.json.decode(key, type=list[Any])
+    values = decode(key, list[Any])
     return and_(*(table.c[name] == value for name, value in zip(key_columns(table), values, strict=True)))
 
 

@@ -8,46 +8,52 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from sqlalchemy import insert, select, update
-from sqlalchemy.exc import IntegrityError
 
-from pulsar_steward.errors import LeaseLost, NotInLedger
+from pulsar_steward.errors import LeaseLost, NotInLedger, Refused
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.chain import GENESIS, Appending, Head, appending
+from pulsar_steward.ledger.cluster_names import add_name, known_cluster
 from pulsar_steward.ledger.publishing import QuestionChanges, add_question_changes
-from pulsar_steward.ledger.rows import Grant, Lease, Origin, from_row
-from pulsar_steward.ledger.standing import require_lease, require_standing
+from pulsar_steward.ledger.rows import NOES, ApprovedPart, Decision, Grant, Lease, Origin
+from pulsar_steward.ledger.standing import leases_of, noes_since, require_lease, require_standing
 from pulsar_steward.ledger.store import transaction
+from pulsar_steward.ledger.waiting import asked_by_another
+from pulsar_steward.model.cluster import NamedCluster
+from pulsar_steward.model.content import changes_digest, goal_digest
+from pulsar_steward.model.parts import parts_of
+from pulsar_steward.model.plan import Plan
 from pulsar_steward.model.step import Step
 from pulsar_steward.model.units import time_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from sqlalchemy import Connection, Engine
 
     from pulsar_steward.ledger.rows import Answer, Proof, StepOutcome
-    from pulsar_steward.model.plan import Plan
     from pulsar_steward.policy.schema import Policy
 
 
 class IntendedCall(msgspec.Struct, frozen=True, kw_only=True):
-    """One call that is about to be made.
+    """One call that Steward intends to make.
 
     Attributes:
         grant: The grant that permits it.
-        step: The step, with the change that is called for it.
+        part: The part of the batch that contains the step.
+        step: The step, with the change that the call makes.
         before: The live values that it replaces.
         clients: Number of clients that have to reconnect for it.
     """
 
     grant: Grant
+    part: ApprovedPart
     step: Step
     before: dict[str, Any]
     clients: int
 
 
 class LedgerWriter:
-    """Adds to the ledger; every method commits before it returns, and raises `LedgerError` when it cannot.
+    """Adds to the ledger; every method commits before it returns, and raises `LedgerError` if it cannot.
 
     Attributes:
         head: The chain's end after this writer's last addition.
@@ -65,33 +71,37 @@ class LedgerWriter:
         supersede: Sequence[str] = (),
         policy: Policy | None = None,
         questions: QuestionChanges | None = None,
+        brokers: Collection[str] = (),
     ) -> None:
         """Adds a plan with its batches and questions, and marks older plans as superseded by it.
 
-        A plan that is recorded already, byte for byte, is left as it is, and so is a plan that was superseded before.
+        A plan that is recorded already, byte for byte, is not added again; a superseded plan is not marked again.
 
         Args:
             plan: The plan.
             at: Current time.
             supersede: Ids of the plans that it supersedes.
-            policy: The policy that it was made under; without it the plan can be read, and never be carried out.
-            questions: Questions that it begins, confirms and ends; None: its batches stand and fall together.
+            policy: The policy of the plan; without it, the plan can be read but never carried out.
+            questions: Questions that it begins, confirms and ends; None: its batches are no separate questions.
+            brokers: The cluster's list of brokers; stored with its name, as shared brokers show that two names lead to
+                one cluster.
         """
         with self._appending() as chain:
             _add_policy(chain, policy, at)
+            add_name(chain, NamedCluster(plan.cluster, plan.planned_for, frozenset(brokers)), at)
             known = select(tables.PLANS.c.plan_id).where(tables.PLANS.c.plan_id == plan.plan_id)
             if chain.connection.execute(known).first() is None:
-                _add_plan(chain, plan, at, asked_by_batch=None if questions is None else True)
+                _add_plan(chain, plan, at, asked_by_batch=questions is not None)
             _supersede(chain, supersede, plan.plan_id, at)
             if questions is not None:
                 add_question_changes(chain, plan, questions, at)
 
     def record_confirmations(self, plan: Plan, question_ids: Sequence[int], at: datetime) -> None:
-        """Adds that an observation proposed the same as these questions; its plan asks nothing new, and is not kept."""
+        """Adds that an observation proposed these questions again; its plan has no new question, and is not stored."""
         with self._appending() as chain:
             add_question_changes(chain, plan, QuestionChanges(confirmed=tuple(question_ids)), at)
 
-    def record_request(
+    def record_request(  # noqa: PLR0913 - one for each part of the row
         self,
         plan: Plan,
         batch_id: str,
@@ -101,43 +111,54 @@ class LedgerWriter:
         voice: int = 1,
         requested_by: str | None = None,
         origin: Origin = Origin.UNKNOWN,
-        policy: Policy | None = None,
+        policy: Policy,
+        asked_digest: str | None = None,
     ) -> None:
-        """Adds an approval request for a batch; answers that were given before it no longer count.
+        """Adds an approval request for a batch; earlier answers no longer count.
 
         Args:
             plan: The plan.
             batch_id: Its batch.
             run: The requesting run, ``dag/run/map index``.
             at: Current time.
-            voice: Number of the approver: 1, or 2 where a second person is asked.
-            requested_by: Who started the run by hand; None: no person did, or none is known.
-            origin: What triggered the run.
-            policy: The policy in force for the request; without it no answer permits anything.
+            voice: Number of the approver: 1, or 2 for the second person.
+            requested_by: User who started the run by hand; None: nobody did, or the user is not known.
+            origin: Trigger of the run.
+            policy: The policy in force for the request; it sets the time limit of the answer.
+            asked_digest: Digest of the question as it is shown; without it no answer permits anything.
+
+        Raises:
+            Refused: If another run asks about this question already, and can still get an answer.
         """
         row = {
             "plan_id": plan.plan_id,
             "batch_id": batch_id,
             "run": run,
             "at": at,
+            "ends_at": policy.approval.waits_until(at),
             "plan_digest": plan.digest,
             "voice": voice,
             "requested_by": requested_by,
             "origin": origin.value,
-            "policy_digest": policy.digest if policy else None,
+            "policy_digest": policy.digest,
+            "asked_digest": asked_digest,
         }
         with self._appending() as chain:
+            # Checked here, as only one process at a time adds to the chain: of two simultaneous runs, one asks.
+            if other := asked_by_another(chain.connection, (plan.plan_id, batch_id), run, at):
+                raise Refused(f"run {other} asks about it")
             _add_policy(chain, policy, at)
             chain.add(tables.REQUESTS, row)
 
     def record_answer(self, answer: Answer) -> int:
-        """Adds an answer and returns its id."""
+        """Adds an answer and returns its id; a no is stored with its contents, as it ends approvals elsewhere."""
         row = {**msgspec.structs.asdict(answer), "step_ids": _json(answer.step_ids)}
         with self._appending() as chain:
-            return chain.add(tables.ANSWERS, row)
+            contents = _contents(chain.connection, answer) if answer.decision in NOES else None
+            return chain.add(tables.ANSWERS, {**row, "contents": contents})
 
     def use_answer(self, answer_id: int, run: str, at: datetime) -> bool:
-        """Claims an answer for one run; False if another run acts on it already. Claiming again is harmless.
+        """Claims an answer for one run; False if another run has claimed it. The same run may claim it again.
 
         Raises:
             NotInLedger: If there is no such answer.
@@ -154,24 +175,26 @@ class LedgerWriter:
             return user in {None, run}
 
     def record_intent(self, intended: IntendedCall, lease: Lease, at: datetime) -> int:
-        """Adds the call about to be made, if all that permits it is valid at that moment; returns the intent's id.
+        """Adds an intended call, if it is still permitted at that moment; returns the intent's id.
 
         Raises:
             LeaseLost: If another writer holds the cluster by now, or the lease expired.
             Halted: If a person stopped all changes of the cluster.
-            Refused: If the approval is no longer valid, see `pulsar_steward.ledger.standing.require_standing`.
+            Refused: If the approval is no longer valid, see `pulsar_steward.ledger.standing.require_standing`; or if a
+                person rejected or silenced the part since, and it has not begun.
         """
         grant, step = intended.grant, intended.step
         with self._appending() as chain:
             connection = chain.connection
             require_standing(connection, grant, at)
-            _locked_lease(connection, lease, at)
+            _require_no_no(connection, intended)
+            require_lease(connection, lease, at)
             table = tables.INTENTS
             earlier = select(table.c.attempt).where(table.c.plan_id == grant.plan_id, table.c.step_id == step.step_id)
             attempt = max(connection.execute(earlier).scalars().all(), default=0) + 1
             row = {
                 "plan_id": grant.plan_id,
-                "cluster": grant.cluster,
+                "cluster": grant.cluster.name,
                 "batch_id": grant.batch_id,
                 "step_id": step.step_id,
                 "attempt": attempt,
@@ -181,6 +204,7 @@ class LedgerWriter:
                 "change": _json(step.change),
                 "clients": intended.clients,
                 "before": _json(intended.before),
+                "name_id": known_cluster(connection, grant.cluster).name_id,
             }
             return chain.add(table, row)
 
@@ -188,7 +212,7 @@ class LedgerWriter:
         """Adds the result of a step, once per run.
 
         Raises:
-            LeaseLost: If another worker of the run recorded one: this worker was given up, and its result does not
+            LeaseLost: If another worker of the run recorded one: this worker was replaced, and its result does not
                 count.
         """
         row = {**msgspec.structs.asdict(outcome), "proof": _json(outcome.proof)}
@@ -213,33 +237,38 @@ class LedgerWriter:
         with self._appending() as chain:
             chain.add(tables.DRY_RUNS, {"plan_id": plan_id, "run": run, "at": at, "text": text})
 
-    def take_lease(self, cluster: str, holder: str, seconds: int, at: datetime) -> Lease:
-        """Takes or extends the right to write to a cluster.
+    def take_lease(self, cluster: NamedCluster, holder: str, seconds: int, at: datetime) -> Lease:
+        """Takes or prolongs the lease on a cluster; leases under all of its names count.
 
         Raises:
-            LeaseLost: If another holder has it and it has not expired.
+            LeaseLost: If another holder has a lease that has not expired.
         """
-        table = tables.LEASES
-        until = at + timedelta(seconds=seconds)
-        with transaction(self._engine) as connection:
-            current = select(table).where(table.c.cluster == cluster).with_for_update()
-            row = connection.execute(current).mappings().first()
-            if row is None:
-                return _first_lease(connection, Lease(cluster=cluster, holder=holder, fence=1, expires_at=until))
-            held = from_row(row, Lease)
-            if held.holder != holder and held.expires_at > at:
-                its_end = time_in_words(held.expires_at, date=False, seconds=True)
-                raise LeaseLost(f"{held.holder} is changing cluster {cluster} until {its_end}")
-            fence = held.fence if held.holder == holder and held.expires_at > at else held.fence + 1
-            # Compared and set in one statement: databases without row locks (SQLite) may have let another in since.
-            unchanged = [table.c[name] == value for name, value in msgspec.structs.asdict(held).items()]
-            mine = update(table).where(*unchanged).values(holder=holder, fence=fence, expires_at=until)
-            if connection.execute(mine).rowcount != 1:
-                raise _taken_meanwhile(cluster)
-            return Lease(cluster=cluster, holder=holder, fence=fence, expires_at=until)
+        table, name = tables.LEASES, cluster.name
+        with self._appending() as chain:  # one writer at a time, under all names of the cluster
+            add_name(chain, cluster, at)
+            connection = chain.connection
+            known = known_cluster(connection, cluster)
+            held = {lease.cluster: lease for lease in leases_of(connection, known)}
+            for lease in held.values():
+                if lease.holder != holder and lease.expires_at > at:
+                    its_end = time_in_words(lease.expires_at, date=False, seconds=True)
+                    raise LeaseLost(f"{lease.holder} is changing cluster {lease.cluster} until {its_end}")
+            mine = held.pop(name, None)
+            prolonged = mine is not None and mine.holder == holder and mine.expires_at > at
+            fence = (mine.fence if mine else 0) + (not prolonged)
+            taken = Lease(cluster=name, holder=holder, fence=fence, expires_at=at + timedelta(seconds=seconds))
+            row = {**msgspec.structs.asdict(taken), "name_id": known.name_id}
+            if mine is None:
+                connection.execute(insert(table), row)
+            else:
+                connection.execute(update(table).where(table.c.cluster == name).values(**row))
+            if held and not prolonged:
+                # A former holder under another name may sleep or have a slow clock: its fence becomes invalid.
+                connection.execute(update(table).where(table.c.cluster.in_(held)).values(fence=table.c.fence + 1))
+            return taken
 
     def end_lease(self, lease: Lease, at: datetime) -> None:
-        """Releases the cluster, if this holder still has it."""
+        """Ends the lease, if this holder still has it."""
         table = tables.LEASES
         with transaction(self._engine) as connection:
             mine = (table.c.cluster == lease.cluster, table.c.holder == lease.holder, table.c.fence == lease.fence)
@@ -252,7 +281,7 @@ class LedgerWriter:
         self.head = chain.head
 
 
-def _add_plan(chain: Appending, plan: Plan, at: datetime, *, asked_by_batch: bool | None) -> None:
+def _add_plan(chain: Appending, plan: Plan, at: datetime, *, asked_by_batch: bool) -> None:
     chain.add(
         tables.PLANS,
         {
@@ -294,25 +323,31 @@ def _supersede(chain: Appending, older: Sequence[str], by: str, at: datetime) ->
             chain.add(table, {"plan_id": plan_id, "by_plan_id": by, "at": at})
 
 
-def _first_lease(connection: Connection, lease: Lease) -> Lease:
+def _contents(connection: Connection, answer: Answer) -> str | None:
+    """Digests of an answer's changes and goals; None: the plan is in another version's format.
+
+    Every answer concerns the changes of each part of its batch. A snooze or a never also concerns the parts' goals, so
+    that other values are not asked about either; for a rollback, it concerns the changes only.
+    """
+    document = select(tables.PLANS.c.document).where(tables.PLANS.c.plan_id == answer.plan_id)
     try:
-        connection.execute(insert(tables.LEASES), msgspec.structs.asdict(lease))
-    except IntegrityError as error:
-        raise _taken_meanwhile(lease.cluster) from error
-    return lease
+        plan = Plan.decoded(connection.execute(document).scalar_one())
+        batch = plan.batch(answer.batch_id)
+    except (msgspec.MsgspecError, KeyError):
+        return None
+    whole = answer.decision in {Decision.SNOOZED, Decision.NEVER} and not batch.is_rollback
+    digests = (changes_digest, goal_digest) if whole else (changes_digest,)
+    return _json([of(plan, part) for part in parts_of(batch) for of in digests])
 
 
-def _taken_meanwhile(cluster: str) -> LeaseLost:
-    return LeaseLost(f"another writer took cluster {cluster} at the same moment")
-
-
-def _locked_lease(connection: Connection, lease: Lease, at: datetime) -> None:
-    """Refuses a lease that is over, and locks the cluster's lease until this transaction ends."""
-    table = tables.LEASES
-    mine = (table.c.cluster == lease.cluster, table.c.holder == lease.holder, table.c.fence == lease.fence)
-    # An update to the same value changes nothing, but locks the row in every database (SQLite: the whole file).
-    connection.execute(update(table).where(*mine).values(fence=table.c.fence))
-    require_lease(connection, lease, at)
+def _require_no_no(connection: Connection, intended: IntendedCall) -> None:
+    """Refuses a part of a batch that a person rejected or silenced after its approval, unless it has begun."""
+    table, part = tables.INTENTS, intended.part
+    begun = select(table.c.intent_id).where(
+        table.c.plan_id == intended.grant.plan_id, table.c.step_id.in_(part.step_ids)
+    )
+    if connection.execute(begun).first() is None and (no := part.refused_by(noes_since(connection, intended.grant))):
+        raise Refused(no)
 
 
 def _json(value: object) -> str:

@@ -1,1 +1,1 @@
-"""Logs and thread dumps of brokers, bookies and ZooKeeper, read for what operators search them for."""
+"""Logs and thread dumps of brokers, bookies and ZooKeeper, searched for known signs of trouble."""

@@ -1,6 +1,6 @@
 """Lines of a log as entries: plain or compressed files, in the formats that Pulsar, BookKeeper and ZooKeeper write.
 
-A file is read once, line by line, and never held: whatever is longer than `MAX_LINE` is cut, and the rest skipped.
+A file is read once, line by line, and never held: lines longer than `MAX_LINE` are cut, and the rest skipped.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from pulsar_steward.decoding import decode
 from pulsar_steward.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_LINE = 8 << 10
-"""Most bytes of a line that are looked at."""
+"""Maximum bytes of a line that are looked at."""
 
 MAX_BYTES = 64 << 30
-"""Most bytes of a file that are read, unpacked: an archive of a few megabytes may hold any number."""
+"""Maximum bytes of an unpacked file that are read: an archive of a few megabytes may contain any amount."""
 
 UNREADABLE = (OSError, EOFError, zlib.error)
-"""Errors raised for a file that cannot be read to its end, such as an archive that was cut off."""
+"""Errors raised for a file that cannot be read to its end, such as an incomplete archive."""
 
 _GZIP = b"\x1f\x8b"
 _TIME = r"(?P<at>(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)"
@@ -38,7 +39,7 @@ _JSON_LEVELS = {
     "SEVERE": "ERROR",
     "CRITICAL": "FATAL",
 }
-"""Names of levels in JSON, in upper case; an object without one of these is no entry of a log."""
+"""Names of levels in JSON, in upper case; an object without one of these is no log entry."""
 _ENTRY = re.compile(
     rf"{_TIME}\s+(?:\[[^\]]{{0,200}}\]\s+)?(?:-\s+)?{_LEVEL}\s+(?:-\s+)?"
     r"(?:\[[^\]]{0,200}?:(?P<inner>[\w.$]{1,200})(?:@\d+)?\]|(?P<logger>[\w.$]{1,200}))\s+(?:-\s+)?(?P<message>.*)"
@@ -55,13 +56,13 @@ _GARBAGE_COLLECTOR = "gc"
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One entry of a log, or a line behind one that belongs to it.
+    """One entry of a log, or a later line that belongs to it.
 
     Attributes:
-        at: Its time as it is written; empty where there is none.
-        level: ``DEBUG``, ``INFO``, ``WARN``, ``ERROR`` and the like; empty for a line behind an entry.
+        at: Its time as written; empty if there is none.
+        level: ``DEBUG``, ``INFO``, ``WARN``, ``ERROR`` and the like; empty for a later line of an entry.
         logger: Name of the class that wrote it, without its package; ``gc`` for the garbage collector.
-        message: What it says.
+        message: Its text.
     """
 
     at: str
@@ -71,10 +72,10 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def entry_of(line: str) -> Entry | None:
-    """Entry that begins with a line; None if none does, as in a stack trace or a format that is not known.
+    """Entry that begins with a line; None if none does, as in a stack trace or an unknown format.
 
-    Known are the patterns of Pulsar's, BookKeeper's and ZooKeeper's logging configurations, JSON with an object a line,
-    logs of the garbage collector, and all of these behind what a container's runtime writes before each line.
+    Known formats are the patterns of Pulsar's, BookKeeper's and ZooKeeper's logging configurations, JSON with one
+    object per line, and logs of the garbage collector. Each may have the prefix of a container runtime.
     """
     if line.startswith("{"):
         return _of_json(line)
@@ -87,10 +88,10 @@ def entry_of(line: str) -> Entry | None:
 
 
 def lines_of(path: Path) -> Iterator[str]:
-    """Yields the lines of a file without their ends, and without what a container's runtime wrote before them.
+    """Yields the lines of a file without line ends and without the prefix of a container runtime.
 
     Raises:
-        Exception: One of `UNREADABLE`, where the file cannot be read to its end.
+        Exception: One of `UNREADABLE`, if the file cannot be read to its end.
     """
     left = MAX_BYTES
     with _opened(path) as file:
@@ -107,10 +108,10 @@ def lines_of(path: Path) -> Iterator[str]:
 
 
 def require_file(path: Path) -> None:
-    """Checks that a file is there, is an ordinary one, and may be read.
+    """Checks that a file exists, is an ordinary one, and may be read.
 
     Raises:
-        ConfigurationError: If it is not: a pipe or a device might have no end.
+        ConfigurationError: If not; a pipe or a device might have no end.
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
@@ -135,13 +136,13 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
 
 def _of_json(line: str) -> Entry | None:
     try:
-        told: Any = msgspec.json.decode(line)
+        told: Any = decode(line)
     except (ValueError, RecursionError):
         return None
     if not isinstance(told, dict):
         return None
     if isinstance(wrapped := told.get("log"), str) and not wrapped.startswith("{"):
-        return entry_of(wrapped.rstrip("\n"))  # what a container runtime wraps each line in
+        return entry_of(wrapped.rstrip("\n"))  # a container runtime wraps each line in this
     found = {name: next((told[key] for key in keys if key in told), "") for name, keys in _KEYS.items()}
     level, message = _JSON_LEVELS.get(str(found["level"]).upper()), found["message"]
     if level is None or not message or not isinstance(message, str):

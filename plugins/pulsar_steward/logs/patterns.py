@@ -1,4 +1,4 @@
-"""Patterns of log messages: those by which operators recognise a trouble, each of the class that writes it.
+"""Patterns of log messages by which operators recognise a problem, each for the class that writes it.
 
 The messages are those of Pulsar 4.0, BookKeeper 4.17 and ZooKeeper 3.9. A message counts only from the class that
 writes it, as names that clients choose occur in messages of other classes.
@@ -13,7 +13,7 @@ from pulsar_steward.checks.check import CheckWords
 from pulsar_steward.model.finding import Severity
 
 SECTION = "Logs and thread dumps"
-"""The last section of the guide."""
+"""Title of the last section of the guide."""
 
 PAGE = "logs"
 """Name of their page in ``docs/checks``."""
@@ -26,12 +26,12 @@ class Pattern:
     """One kind of message.
 
     Attributes:
-        words: What such a message shows, as a clause.
-        loggers: Classes that write it; empty: any, for errors of Java itself, which any class may log.
-        message: Found in the message. The group ``took``, if there is one, is how long something took.
+        words: Meaning of such a message, as a clause.
+        loggers: Classes that write it; empty: any class, for errors of Java itself.
+        message: Regular expression to find in the message. The group ``took``, if there is one, is a duration.
         severity: Severity of a finding.
-        least: Fewer of them in one file are information.
-        seconds: Length of the unit of the group ``took``.
+        least: Number in one file from which it has this severity; fewer are information.
+        seconds: Unit of the group ``took``, in seconds.
     """
 
     words: str
@@ -44,10 +44,10 @@ class Pattern:
 
 @dataclass(frozen=True, kw_only=True)
 class LogCheck(CheckWords):
-    """A check of logs: patterns that have one advice.
+    """A check of logs: patterns with a common advice.
 
     Attributes:
-        patterns: Messages that it looks for; empty where it takes more than a message.
+        patterns: Messages that it looks for; empty if it needs more than a message.
         of_dumps: True if it looks at thread dumps.
     """
 
@@ -301,4 +301,4 @@ _BY_MESSAGE = (
 LOG_CHECKS: dict[str, LogCheck] = {
     check.check_id: check for check in (DUMPS, *_BY_MESSAGE, CLIENTS, DEBUG, OTHERS, FILES)
 }
-"""All of them by id, in the order in which they are told."""
+"""All of them by id, in the order in which they are reported."""

@@ -1,4 +1,4 @@
-"""Reading of logs: files once through, counts of what is looked for, and findings with an example line each."""
+"""Reading of logs: each file once, counts of the messages looked for, and findings with an example line each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 KEY = TypeVar("KEY")
 
 MAX_EXAMPLE = 300
-"""Most characters of an example line."""
+"""Maximum length of an example line, in characters."""
 
 _MAX_LOOKED_AT = 2000
 _MAX_KINDS = 1000
@@ -35,19 +35,19 @@ _MINUTE = len("2026-01-31T23:59")
 _CLOCK_MINUTE = len("23:59")
 
 MOST_PER_MINUTE = 60
-"""Connections or subscriptions of one host in a minute from which on that minute counts."""
+"""Number of connections or subscriptions of one host in a minute from which that minute counts."""
 
 MINUTES = 3
-"""Such minutes that make a finding: a deployment is over sooner."""
+"""Number of such minutes that make a finding: a deployment ends sooner."""
 
 MAX_HOSTS = 10_000
-"""Most hosts (with topic and subscription) that are counted in one minute."""
+"""Maximum number of hosts (with topic and subscription) that are counted in one minute."""
 
 DEBUG_PERCENT = 10
-"""Entries at DEBUG or TRACE, of all, from which on a process is said to log at DEBUG."""
+"""Share of DEBUG and TRACE entries, in percent, from which a process counts as logging at DEBUG."""
 
 DEBUG_ENTRIES = 1000
-"""As many of them at least: a command-line tool that was asked to be verbose is none."""
+"""Minimum number of these entries: a verbose run of a command-line tool has fewer."""
 
 _HOST = r"[0-9a-fA-F.:]{2,45}?"
 _CONNECTED = re.compile(
@@ -66,7 +66,7 @@ class LogsRead(msgspec.Struct, frozen=True):
 
     Attributes:
         findings: Findings of `LOG_CHECKS`; the subject of each is a file.
-        verdicts: Verdict of each of them.
+        verdicts: Verdict of each check.
     """
 
     findings: tuple[Finding, ...]
@@ -84,7 +84,7 @@ class _Matches(msgspec.Struct):
 
 
 class _Clients(msgspec.Struct):
-    """Clients of one host that come anew: minutes in which they were too many, and the most in one of them."""
+    """Clients of one host that keep coming anew: the minutes with too many, and the maximum of one minute."""
 
     minutes: int = 0
     most: int = 0
@@ -94,7 +94,7 @@ class _File:
     """Counts of one file.
 
     Args:
-        name: Its name, as it was given.
+        name: Its name as given.
     """
 
     def __init__(self, name: str) -> None:
@@ -110,7 +110,7 @@ class _File:
         self._in_minute: defaultdict[str, int] = defaultdict(int)
 
     def read(self, lines: Iterable[str], dumps: ThreadDumps) -> None:
-        """Reads the file; what cannot be read to its end is `failure`."""
+        """Reads the file; `failure` is the error if it cannot be read to its end."""
         dumps.begin(self.name)
         before = dumps.dumps
         try:
@@ -132,7 +132,7 @@ class _File:
             self._count(entry, line)
             self._count_client(entry)
         elif self._entry is not None and self._behind < _BEHIND:
-            self._behind += 1  # the error that an entry tells of is on the next line, and its cause further down
+            self._behind += 1  # the next line has the error of an entry, and later lines its cause
             self._count(Entry(self._entry.at, "", self._entry.logger, line.strip()), line)
         elif line.startswith(("Caused by: java.lang.OutOfMemoryError", "java.lang.OutOfMemoryError")):
             self._count(Entry("", "", "", line), line)
@@ -187,14 +187,14 @@ _BY_LOGGER = _by_logger()
 
 
 def read_logs(paths: Sequence[Path], secrets: Iterable[str] = (), say: Callable[[str], object] = str) -> LogsRead:
-    """Reads files, each once, and says what is in them.
+    """Reads files, each once, and reports their findings.
 
-    A file that cannot be read, or is in no format that is known, is named, and no check is clear then.
+    A file that is unreadable or in an unknown format is named in a finding, and then no check is clear.
 
     Args:
-        paths: The files; they have to be there (`pulsar_steward.logs.entries.require_file`).
-        secrets: Secrets that are known, to be masked in example lines beside what looks like one.
-        say: Called with the name of the file that is read.
+        paths: The files; they must exist (`pulsar_steward.logs.entries.require_file`).
+        secrets: Known secrets, masked in example lines together with text that looks like a secret.
+        say: Called with the name of each file when its reading begins.
     """
     dumps, files = ThreadDumps(), [_File(name) for name in dict.fromkeys(map(str, paths))]
     for file, path in zip(files, dict.fromkeys(paths), strict=True):

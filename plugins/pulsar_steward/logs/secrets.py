@@ -1,4 +1,4 @@
-"""Masks secrets in lines of logs: those that are known, and what looks like one by its name or by its form."""
+"""Masks secrets in lines of logs: known secrets, and text that looks like one by its name or its form."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def hider_of(secrets: Iterable[str]) -> Callable[[str], str]:
     """Function that masks secrets in a line.
 
     Args:
-        secrets: Those that are known, such as the token of the cluster's admin API.
+        secrets: Known secrets, such as the token of the cluster's admin API.
     """
     mask = mask_of(*secrets)
 

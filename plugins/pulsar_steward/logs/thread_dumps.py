@@ -1,4 +1,4 @@
-"""Thread dumps, as ``jstack`` or ``kill -3`` write them: threads that serve clients and are stuck, and deadlocks."""
+"""Thread dumps from ``jstack`` or ``kill -3``: stuck threads that serve clients, and deadlocks."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ POOLS = (
     "metadata-store",
     "pulsar-ordered",
 )
-"""Pools of threads that many topics or connections share: none of them may ever wait for another.
+"""Pools of threads shared by many topics or connections: their threads must never wait for one another.
 
-As real brokers and bookies of 4.0.7 name them, and older ones (`bookkeeper-ml-workers`). A name goes on with the kind
-of executor and numbers (``broker-topic-workers-OrderedExecutor-0-0``); others that begin alike, such as the session
-watcher of the metadata store, wait by design.
+Names are those of brokers and bookies of 4.0.7, and of older ones (`bookkeeper-ml-workers`). The kind of executor and
+numbers follow (``broker-topic-workers-OrderedExecutor-0-0``). Other threads whose names begin alike wait by design,
+such as the session watcher of the metadata store.
 """
 
 MAX_THREADS = 50_000
-"""Most threads of these pools, over all dumps of a file, that are kept."""
+"""Maximum number of threads of these pools that are kept, over all dumps of a file."""
 
 _DEEPEST = 200
 _COMPARED = 6
@@ -56,12 +56,12 @@ _OWN = re.compile(r"(?:.*/)?(?:java|jdk|sun)\.")
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """A trouble of the threads in the dumps of a file.
+    """A problem of the threads in the dumps of a file.
 
     Attributes:
         file: The file.
         severity: Its severity.
-        evidence: It in a sentence.
+        evidence: The problem in a sentence.
         threads: Number of threads, or of deadlocks.
     """
 
@@ -72,7 +72,7 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 class _Thread(msgspec.Struct):
-    """A thread of a dump that is being read; `identity` tells it from one of the same name in another process."""
+    """A thread of a dump under way; `identity` distinguishes it from threads of the same name in other processes."""
 
     name: str
     identity: str
@@ -82,17 +82,17 @@ class _Thread(msgspec.Struct):
 
     @property
     def shared(self) -> bool:
-        """True if it is of a pool that many topics or connections share."""
+        """True if it is in a pool shared by many topics or connections."""
         return _SHARED.match(self.name) is not None
 
     @property
     def waits_for_future(self) -> bool:
-        """True if it stands until somebody completes a future, which may take a thread of its own pool."""
+        """True if it waits for the completion of a future, which may need a thread of its own pool."""
         return self.state.endswith("WAITING") and any(map(_FUTURE.search, self.frames))
 
     @property
     def work(self) -> tuple[str, ...]:
-        """Place of the thread, as the innermost calls outside of Java's own; none where it waits for work."""
+        """Position of the thread, as the innermost calls outside of Java's own; empty if it waits for work."""
         if not self.frames or self.state != "RUNNABLE" or _IDLE.search(self.frames[0]):
             return ()
         return tuple(frame for frame in self.frames if not _OWN.match(frame))[:_COMPARED]
@@ -104,7 +104,7 @@ class _Thread(msgspec.Struct):
 
 
 class _Blocked(msgspec.Struct):
-    """A thread that waits for a lock, and who has the lock, as far as the dump tells."""
+    """A thread that waits for a lock, and the lock's holder if the dump shows it."""
 
     name: str
     at: str
@@ -121,7 +121,7 @@ class _OfFile(msgspec.Struct):
 
 
 class ThreadDumps:
-    """Reader of the thread dumps of some files, which may be of one process or of several.
+    """Reader of the thread dumps of several files, from one process or several.
 
     Attributes:
         dumps: Number of dumps so far.
@@ -140,7 +140,7 @@ class ThreadDumps:
         self._works: dict[tuple[str, str, tuple[str, ...]], tuple[int, str]] = {}
 
     def begin(self, file: str) -> None:
-        """Begins a file; a dump that goes on in it begins anew."""
+        """Begins a file; a dump that continues there counts as a new one."""
         self._end_dump()
         self._file = self._files.setdefault(file, _OfFile())
 
@@ -148,7 +148,7 @@ class ThreadDumps:
         """Reads a line, if it is one of a dump.
 
         Returns:
-            True if it is; otherwise it belongs to the log.
+            True if it is; else it belongs to the log.
         """
         if line.startswith(BEGIN):
             self._end_dump()
@@ -156,7 +156,7 @@ class ThreadDumps:
             self._inside = True
             return True
         if _DEADLOCK.match(line):
-            self._end_thread()  # what follows repeats threads that the dump has told
+            self._end_thread()  # the following lines repeat threads of the dump
             self._file.deadlocks += 1
             return True
         if not self._inside:
@@ -168,17 +168,17 @@ class ThreadDumps:
             self._thread = _Thread(found["name"], found["tid"] or "")
         elif self._thread is not None:
             self._read(self._thread, line)
-        return not line[:1].isdigit()  # such a line is the log's, which goes on
+        return not line[:1].isdigit()  # a line that begins with a digit is a further line of the log
 
     def seen(self) -> tuple[Seen, ...]:
-        """Troubles, the worst first."""
+        """Problems, the worst first."""
         self._end_dump()
         found = [each for name, of_file in self._files.items() for each in _in_file(name, of_file)]
         found.extend(self._busy())
         return tuple(sorted(found, key=lambda each: (-each.severity.rank, each.file)))
 
     def _busy(self) -> Iterator[Seen]:
-        """Threads that did the same in each dump of their process, of which there have to be two."""
+        """Threads that did the same in each dump of their process; it needs at least two dumps."""
         busy = sorted(
             (file, times, name, work[0])
             for (identity, name, work), (times, file) in self._works.items()
@@ -223,7 +223,7 @@ class ThreadDumps:
             self._works[key] = (times + 1, file)
 
     def _end_dump(self) -> None:
-        """Names holders of locks; a lock's address means something within one dump only."""
+        """Names the holders of locks; a lock's address has a meaning within one dump only."""
         self._end_thread()
         for blocked in self._blocked:
             blocked.holder = self._holders.get(blocked.lock, "")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 QUOTA_GIGABYTES = "backlogQuotaDefaultLimitGB"
-"""The size quota in powers of 1024; where it is above 0 it goes before `QUOTA_BYTES`."""
+"""The size quota in GiB; above 0 it goes before `QUOTA_BYTES`."""
 QUOTA_BYTES = "backlogQuotaDefaultLimitBytes"
 QUOTA_SECONDS = "backlogQuotaDefaultLimitSecond"
 QUOTA_POLICY = "backlogQuotaDefaultRetentionPolicy"
@@ -42,22 +42,22 @@ KEYS = (
 
 _TRUTHS = {"true": True, "false": False}
 _MOST = 1 << 62
-"""Largest number that is read: Pulsar keeps them in a long, and could not go by a larger one."""
+"""Largest number that is accepted: Pulsar stores a long, and could not use a larger one."""
 
 
 class BrokerDefaults(msgspec.Struct, frozen=True, kw_only=True):
-    """Defaults of a broker where nothing is set; None: it does not tell, or what it tells is no number.
+    """Defaults of a broker if nothing is set; None: not reported, or not a number.
 
     Attributes:
         limit_bytes: Size quota; under 0: none.
         limit_seconds: Age quota; 0 or under: none.
-        policy: What happens when a quota is exceeded, as the broker writes it.
+        policy: Effect of exceeding a quota, as the broker writes it.
         retention_minutes: Retention in time; -1: unlimited.
         retention_megabytes: Retention in size; -1: unlimited. Both 0: nothing is retained.
         ttl_seconds: Time to live; 0: none.
-        delays_messages: Whether a delayed message waits for its time.
-        delay_tick_milliseconds: How precisely it is delivered at that time.
-        longest_delay_milliseconds: Longest delay that is taken; 0: any.
+        delays_messages: True if a delayed message waits until it is due.
+        delay_tick_milliseconds: Precision of the delivery time.
+        longest_delay_milliseconds: Maximum delay that is accepted; 0: any.
     """
 
     limit_bytes: int | None = None
@@ -72,7 +72,7 @@ class BrokerDefaults(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def broker_defaults(configuration: Mapping[str, str]) -> BrokerDefaults:
-    """The defaults of a broker that runs with this configuration."""
+    """The defaults of a broker with this configuration."""
     return BrokerDefaults(
         limit_bytes=_size(configuration),
         limit_seconds=_whole(_number(configuration, QUOTA_SECONDS)),
@@ -87,7 +87,7 @@ def broker_defaults(configuration: Mapping[str, str]) -> BrokerDefaults:
 
 
 def most_frequent(told: Iterable[tuple[str, str | None]]) -> dict[str, str]:
-    """The value of each key that most brokers tell; of equally frequent ones the lowest text."""
+    """The most frequent value of each key among the brokers; at a tie, the lowest text."""
     counts: dict[str, Counter[str]] = {}
     for key, value in told:
         if value is not None:

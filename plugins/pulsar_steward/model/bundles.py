@@ -1,6 +1,6 @@
 """Bundles as ranges of a namespace's hash space, and the bundle of a topic.
 
-A topic's position is the CRC-32 of its full name (measured against a real broker's ``topicHashPositions``), so the
+A topic's position is the CRC-32 of its full name (measured against a real broker's ``topicHashPositions``). So the
 bundle of a topic, and the result of a split, are computed without a call to the cluster.
 """
 
@@ -20,21 +20,21 @@ FULL_RANGE = 0xFFFFFFFF
 """Last position of the hash space; the last bundle includes it, every other bundle excludes its upper boundary."""
 
 CALM_LOAD_MANAGER = "ModularLoadManager"
-"""Load manager under which no client reconnected for a split without unload on 4.0.7 (docs/pulsar-behaviour.md).
+"""Load manager under which clients stayed connected during a split without unload on 4.0.7 (docs/pulsar-behaviour.md).
 
-Others were not tried.
+Other load managers were not tried.
 """
 
 HEARTBEAT = r"^(pulsar|sla-monitor)/([^/]+/)?[^/]+:\d+$"
-"""Pattern of the namespaces in which brokers watch themselves: each broker has its own, by name.
+"""Pattern of the namespaces in which brokers check themselves: each broker has its own, by name.
 
-``sla-monitor/<cluster>/host:port`` is among the owned ones under `ExtensibleLoadManagerImpl` only.
+``sla-monitor/<cluster>/host:port`` is listed as owned only under `ExtensibleLoadManagerImpl`.
 """
 
 LOAD_BALANCER_TOPICS = "://pulsar/system/loadbalancer-"
-"""In the names of the topics in which `ExtensibleLoadManagerImpl` keeps its state.
+"""Part of the names of the topics in which `ExtensibleLoadManagerImpl` keeps its state.
 
-Its leader serves them, whoever owns their bundle: a lookup of one loads nothing.
+Its leader serves them, whoever owns their bundle: a lookup of such a topic loads nothing.
 """
 
 TC_NAMESPACE = "pulsar/system"
@@ -91,11 +91,6 @@ def coordinators_in(bundles: Sequence[str], coordinators: int) -> int:
     return sum(any(position in bundle for bundle in ranges) for position in positions)
 
 
-def most_of(topics: int) -> int:
-    """Nine in ten topics, rounded up: so many count as served, as the last may only wait for their clients."""
-    return -(-9 * topics // 10)
-
-
 def bundle_in_words(namespace: str, bundle: str) -> str:
     """A bundle with its namespace, unless that is the system namespace."""
     return bundle if namespace == TC_NAMESPACE else f"{namespace}/{bundle}"
@@ -108,13 +103,13 @@ def ranges_of(boundaries: Sequence[str]) -> tuple[BundleRange, ...]:
 
 
 def range_holding(ranges: Sequence[BundleRange], position: int) -> BundleRange:
-    """Range that contains a position, of a namespace's sorted ranges without gaps."""
+    """Range that contains a position, from a namespace's sorted ranges without gaps."""
     index = bisect_right(ranges, position, key=lambda bundle: bundle.lower) - 1
     return ranges[index]
 
 
 BY_TOPIC_COUNT = "topic_count_equally_divide"
-"""The split algorithm that Steward asks for: its halves can be told beforehand; it parts topics wherever they lie."""
+"""Steward's split algorithm: its halves can be computed beforehand, and it divides topics at any positions."""
 
 
 def halves_by_topic_count(bundle: BundleRange, positions: Sequence[int]) -> tuple[BundleRange, BundleRange] | None:
@@ -124,7 +119,7 @@ def halves_by_topic_count(bundle: BundleRange, positions: Sequence[int]) -> tupl
         bundle: The bundle to be split.
         positions: The hash positions of all topics in it, transaction coordinators included.
 
-    The broker cuts half way between the two middle topics, so topics at one and the same position cannot be parted.
+    The broker cuts half way between the two middle topics, so topics at the same position cannot be divided.
     """
     ordered = sorted(positions)
     if len(ordered) <= 1:

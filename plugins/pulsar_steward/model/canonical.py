@@ -1,8 +1,8 @@
 """Canonical JSON: one byte sequence for one value, so that a digest means "exactly this content".
 
 RFC 8785 (JSON canonicalisation) requires sorted keys, no white space, shortest escapes and a fixed form of numbers.
-msgspec does the first three; floats are refused here, as their form is the one thing in which writers differ. Keys are
-field names (ASCII), for which sorting by code point and by UTF-16 unit is the same.
+msgspec does the first three. Floats are refused here, as writers differ only in their form. Keys are field names
+(ASCII), for which sorting by code point and by UTF-16 unit is the same.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ def canonical_json(value: object) -> bytes:
     """Canonical JSON of a frozen model value.
 
     Raises:
-        TypeError: If the value contains a float, or something that JSON cannot represent.
+        TypeError: If the value contains a float, or anything that JSON cannot represent.
     """
-    plain = msgspec.to_builtins(value, order="sorted")  # gives sets one order, too
+    plain = msgspec.to_builtins(value, order="sorted")  # sets get one order, too
     _refuse_floats(plain)
     return msgspec.json.encode(plain, order="sorted")
 

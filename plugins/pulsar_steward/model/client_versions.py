@@ -1,8 +1,8 @@
-"""Versions of clients that are known for a bug: which, where it was cured, and how each library writes its version.
+"""Client versions with known bugs: the bug, the version that cured it, and the notation of each library.
 
-Java since 2.11 writes ``Pulsar-Java-v4.0.7``, C++ and what is built on it ``Pulsar-CPP-v3.5.0``, Go since 0.16
-``Pulsar-Go-v0.19.0``. Java and C++ before that wrote the bare number. Brokers drop a version that holds a blank, such
-as the ``Pulsar Go 0.1`` of Go clients before 0.16: these have none.
+Java since 2.11 writes ``Pulsar-Java-v4.0.7``; C++ and libraries based on it ``Pulsar-CPP-v3.5.0``; Go since 0.16
+``Pulsar-Go-v0.19.0``. Earlier Java and C++ clients wrote the bare number. Brokers drop a version that contains a space,
+such as the ``Pulsar Go 0.1`` of Go clients before 0.16: these have no version.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pulsar_steward.model.finding import Severity
 
 NONE = ""
-"""Version of a client of which brokers know none."""
+"""Version of a client without a version at the brokers."""
 
 _THOUSAND = 1000
 _VERSION = re.compile(
@@ -25,12 +25,12 @@ class KnownTrouble(NamedTuple):
     """A bug of some versions of a client library.
 
     Attributes:
-        language: As the library writes it; empty: Java and C++ before they wrote any.
-        since: Number of the first version that has it.
-        cured: Number of the first version without it.
-        severity: How bad it is.
-        words: What such clients do, as the rest of a sentence.
-        source: Where that is said.
+        language: Language as the library writes it; empty: Java and C++ before they wrote one.
+        since: Number of the first version with the bug.
+        cured: Number of the first version without the bug.
+        severity: Severity of the bug.
+        words: Behaviour of such clients, as the rest of a sentence.
+        source: Source of this knowledge.
     """
 
     language: str
@@ -42,7 +42,7 @@ class KnownTrouble(NamedTuple):
 
 
 def number_of(version: str) -> int:
-    """A version's number such as ``2.6.2`` as one that can be compared."""
+    """A version such as ``2.6.2`` as a number for comparison."""
     major, minor, patch = (*version.split("."), "0")[:3]
     return (int(major) * _THOUSAND + int(minor)) * _THOUSAND + int(patch)
 
@@ -82,17 +82,17 @@ TROUBLES = (
     ),
     KnownTrouble("", 0, number_of("2.8.0"), Severity.INFO, "they are from before June 2021", "docs/knowledge.md C"),
 )
-"""Known ones; of several that a version has, the first counts."""
+"""Known bugs; if a version has several, the first counts."""
 
 UNKNOWN = (
     "which is so of Go clients before 0.16.0; those before 0.11.0 drop connections needlessly and may reconnect for"
     " ever (apache/pulsar-client-go#650, #1027)"
 )
-"""Known troubles of clients whose version brokers do not tell."""
+"""Known bugs of clients without a version at the brokers."""
 
 
 def trouble_of(version: str) -> KnownTrouble | None:
-    """The known trouble of a version as a broker tells it; None: there is none."""
+    """The known bug of a version as a broker reports it; None: there is none."""
     found = _VERSION.match(version)
     if found is None:
         return None
@@ -101,5 +101,5 @@ def trouble_of(version: str) -> KnownTrouble | None:
 
 
 def is_suspicious(version: str) -> bool:
-    """True if clients of a version are to be named: it is known for a trouble, or brokers know none."""
+    """True if clients of a version should be named: it has a known bug, or brokers know no version."""
     return version == NONE or trouble_of(version) is not None

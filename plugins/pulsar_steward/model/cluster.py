@@ -1,4 +1,4 @@
-"""Identity of a Pulsar cluster, as reported by its brokers: a connection can be pointed at another cluster."""
+"""Identity of a Pulsar cluster, as reported by its brokers: a connection can be changed to another cluster."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ if TYPE_CHECKING:
 
 
 CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-"""A cluster's name in Steward's connections, which becomes part of paths, and can be nothing else there."""
+"""Pattern for a cluster's name in Steward's connections; the name becomes part of paths, so it must be harmless."""
 
 
 def admin_connection(cluster: str) -> str:
-    """Name of the Airflow connection by which a cluster is looked at, and changed where it has no other one."""
+    """Name of the Airflow connection that reads a cluster, and changes it unless there is a `change_connection`."""
     return f"pulsar_admin_{cluster}"
 
 
 def change_connection(cluster: str) -> str:
-    """Name of the Airflow connection by which a cluster is changed; it need not exist."""
+    """Name of the Airflow connection that changes a cluster; it need not exist."""
     return f"pulsar_change_{cluster}"
 
 
 def require_cluster_name(name: str, *, named_by: str | None = None) -> str:
-    """The name of a cluster in Steward's connections, if it can be one.
+    """Returns the name of a cluster in Steward's connections, if it is valid.
 
     Args:
-        name: What was given.
-        named_by: The option that gives another one, said in the error.
+        name: The given name.
+        named_by: The option that sets another name, for the error.
 
     Raises:
-        ConfigurationError: If it can be none.
+        ConfigurationError: If it is not valid.
     """
     if not CLUSTER_NAME.fullmatch(name):
         how = f" (give one by {named_by})" if named_by else ""
@@ -49,15 +49,15 @@ class ClusterIdentity(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: Its own name (``clusterName``), which is not always the one in Steward's connections.
-        metadata_id: The first 16 hexadecimal digits of SHA-256 over the addresses of its metadata store, as two
-            clusters may well have the same name; None where brokers do not report them.
+        metadata_id: First 16 hexadecimal digits of SHA-256 over the addresses of its metadata store, as two clusters
+            may have the same name; None if brokers do not report them.
     """
 
     name: str
     metadata_id: str | None
 
     def is_same(self, other: ClusterIdentity) -> bool:
-        """True if the two are one cluster; an unknown metadata store matches any."""
+        """True if both are the same cluster; an unknown metadata store matches any."""
         known = self.metadata_id is not None and other.metadata_id is not None
         return self.name == other.name and (not known or self.metadata_id == other.metadata_id)
 
@@ -65,11 +65,37 @@ class ClusterIdentity(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.name} (metadata {self.metadata_id})" if self.metadata_id else self.name
 
 
+class NamedCluster(msgspec.Struct, frozen=True):
+    """A cluster by its name in Steward's connections; one cluster may have several names.
+
+    Attributes:
+        name: The name.
+        identity: The Pulsar cluster behind the connection; None: not known.
+        brokers: Brokers that the cluster listed; empty: not known. No two clusters list the same brokers.
+    """
+
+    name: str
+    identity: ClusterIdentity | None = None
+    brokers: frozenset[str] = frozenset()
+
+    def is_same(self, other: NamedCluster) -> bool:
+        """True if both lead to the same cluster.
+
+        The addresses of one metadata store can be written in several ways. If they differ, a broker in both lists still
+        proves that it is the same cluster.
+        """
+        if self.identity is None or other.identity is None:
+            return False
+        return self.identity.is_same(other.identity) or (
+            self.identity.name == other.identity.name and not self.brokers.isdisjoint(other.brokers)
+        )
+
+
 def identity_of(configuration: Mapping[str, str]) -> ClusterIdentity:
-    """Identity of the cluster of a broker with this configuration (``/admin/v2/brokers/configuration/runtime``).
+    """Identity of the cluster, from the configuration of a broker (``/admin/v2/brokers/configuration/runtime``).
 
     Raises:
-        ConfigurationError: If it names no cluster.
+        ConfigurationError: If the configuration has no cluster name.
     """
     name = configuration.get("clusterName")
     if not name:
@@ -78,7 +104,7 @@ def identity_of(configuration: Mapping[str, str]) -> ClusterIdentity:
 
 
 def _metadata_id(configuration: Mapping[str, str]) -> str | None:
-    """Id of the metadata store; ignores the order of its servers, which brokers of one cluster may list differently."""
+    """Id of the metadata store; ignores the order of its servers, which may differ between brokers of one cluster."""
     address = configuration.get("metadataStoreUrl") or configuration.get("zookeeperServers")
     if not address:
         return None

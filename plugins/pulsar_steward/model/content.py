@@ -1,8 +1,8 @@
-"""Content of a batch: what a person decides on, so that the same question is recognised in a later plan.
+"""Content of a batch: the facts that a person decides on, so that the same question is recognised in a later plan.
 
-It is what would be done, on what, in which order, and what the guards said. The snapshot, and figures that move with
-every look (clients, effects, reasons, the age of findings), are none of it. Neither is what is lost: a question stands
-as long as no more is lost than it says.
+It consists of the changes, their objects, their order, and the results of the guards. It excludes the snapshot, and all
+figures that differ in every snapshot (clients, effects, reasons, the age of findings). It excludes the loss and the
+messages in flight too: a question stays open as long as these are at most what it says.
 """
 
 from __future__ import annotations
@@ -10,17 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.model.canonical import digest
-from pulsar_steward.model.loss import Loss
+from pulsar_steward.model.loss import NOTHING_LOST, Loss
 from pulsar_steward.model.step import Step, UnloadBundle
 
 if TYPE_CHECKING:
     from pulsar_steward.model.plan import Batch, Plan
 
-NOTHING_LOST = Loss(messages=0)
-
 
 def content_digest(plan: Plan, batch: Batch) -> str:
-    """Digest of a batch's content: equal in two plans if both ask the same of the same Pulsar cluster."""
+    """Digest of a batch's content: equal in two plans that ask the same about the same Pulsar cluster."""
     places = {step.step_id: number for number, step in enumerate(batch.steps)}
     steps = [
         {
@@ -35,15 +33,26 @@ def content_digest(plan: Plan, batch: Batch) -> str:
     return digest([plan.cluster, plan.planned_for, batch.kind, steps])
 
 
+def changes_digest(plan: Plan, batch: Batch) -> str:
+    """Digest of a batch's changes alone, in their order: a rejection applies to them, whatever else a plan says."""
+    changes = [[step.change, step.undoes] for step in batch.steps]
+    return digest([plan.cluster, plan.planned_for, changes])
+
+
+def goal_digest(plan: Plan, batch: Batch) -> str:
+    """Digest of a batch's goal alone: the answers snooze and never apply to it, whatever value a plan proposes."""
+    return digest([plan.cluster, plan.planned_for, goal_of(batch)])
+
+
 def goal_of(batch: Batch) -> str:
-    """Goal of a batch: its kind and its namespaces; the kind alone where it moves bundles between brokers."""
+    """Goal of a batch: its kind and its namespaces; the kind alone if it moves bundles between brokers."""
     if all(isinstance(step.change, UnloadBundle) for step in batch.steps):
         return batch.kind
     return " ".join([batch.kind, *sorted({step.change.namespace for step in batch.steps})])
 
 
 def namespace_of(batch: Batch) -> str | None:
-    """The only namespace that a batch is about; None: several, or it moves bundles between brokers."""
+    """The only namespace that a batch is about; None: there are several, or it moves bundles between brokers."""
     if all(isinstance(step.change, UnloadBundle) for step in batch.steps):
         return None
     namespaces = {step.change.namespace for step in batch.steps}
@@ -51,24 +60,23 @@ def namespace_of(batch: Batch) -> str | None:
 
 
 def share_goal(goal: str, other: str) -> bool:
-    """True if two goals, as `goal_of` gives them, have a kind and a namespace in common, or the kind of moves."""
+    """True if two goals, as returned by `goal_of`, share a kind and a namespace, or the kind of moves."""
     return not goals_in(goal).isdisjoint(goals_in(other))
 
 
 def goals_in(goal: str) -> frozenset[str]:
-    """Goals of the parts of a batch, of which `goal_of` gave the goal; no name of a namespace has a blank."""
+    """Goals of the parts of a batch, from the goal by `goal_of`; names of namespaces have no spaces."""
     kind, *namespaces = goal.split(" ")
     return frozenset(f"{kind} {namespace}" for namespace in namespaces) or frozenset({kind})
 
 
 def loses_more(batch: Batch, asked: Batch) -> bool:
-    """True if a step of a batch would lose more than the same step of another one of equal content."""
-    return any(_more(_loss(new), _loss(old)) for new, old in zip(batch.steps, asked.steps, strict=True))
+    """True if a step of a batch would lose or redeliver more than the same step of another batch with equal content."""
+    return any(
+        _loss(new).exceeds(_loss(old)) or new.moving_messages.outgrew(old.moving_messages)
+        for new, old in zip(batch.steps, asked.steps, strict=True)
+    )
 
 
 def _loss(step: Step) -> Loss:
     return step.loss if isinstance(step.loss, Loss) else NOTHING_LOST
-
-
-def _more(now: Loss, then: Loss) -> bool:
-    return now.bytes > then.bytes or (now.messages or 0) > (then.messages or 0)

@@ -30,10 +30,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
             ``done``, ``refused``, ``drifted``, ``failed`` or ``unknown`` for an outcome; ``proved`` or ``not proved``
             for a proof.
         reason: The reason, as text.
-        by: Who decided, for a ``decision`` by a person; else None.
+        by: The person who decided, for a ``decision`` by a person; else None.
         values: The state of the cluster, as far as it was read.
-        ledger_head: End of the ledger's chain when this was written, ``number:hash``: stored outside of the
-            ledger, it shows whether the chain was rewritten since.
+        ledger_head: End of the ledger's chain at the time of writing, ``number:hash``. As it is stored outside of the
+            ledger, it shows later changes of the chain.
         schema_version: Incremented when a field changes its meaning.
     """
 

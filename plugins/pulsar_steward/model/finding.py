@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Self
 
 import msgspec
+
+from pulsar_steward.decoding import convert
 
 
 class Severity(StrEnum):
@@ -29,7 +32,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         severity: Its severity.
         subject: A cluster, broker, namespace, bundle or topic, in Pulsar's notation.
         evidence: The problem in a sentence, with its numbers.
-        figures: The same numbers as name and value, units in the names.
+        figures: The same numbers as name and value, units in the names; `Figures` if other code calculates with them.
         first_seen: Time of the first of the consecutive snapshots with it, UTC; None: not looked up.
         snapshots_in_a_row: Number of these snapshots. Snapshots that its check could not judge are skipped.
     """
@@ -41,6 +44,56 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     figures: dict[str, int] = {}
     first_seen: datetime | None = None
     snapshots_in_a_row: int = 1
+
+
+class Figures(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Figures that are used after their check: integers; None is left out."""
+
+    @classmethod
+    def of(cls, finding: Finding) -> Self:
+        """Figures of a finding.
+
+        Raises:
+            msgspec.ValidationError: If a figure is missing.
+        """
+        return convert(finding.figures, cls)
+
+    @property
+    def by_name(self) -> dict[str, int]:
+        """The figures by name, as a finding holds them."""
+        found: dict[str, int] = msgspec.to_builtins(self)
+        return found
+
+
+class QuotaFigures(Figures, frozen=True, kw_only=True):
+    """Figures of a finding about a topic's backlog and its quotas; None: absent or not known.
+
+    Attributes:
+        backlog_bytes: The backlog.
+        bytes_percent: Usage of the size quota.
+        delayed_messages: Messages of the backlog that are not due yet.
+        limit_bytes: Size quota in force; negative: none.
+        limit_seconds: Age quota in force; negative: none.
+        oldest_backlog_age_seconds: Age of the oldest message that at least one subscription has not consumed.
+        producers: Connected producers.
+        seconds_percent: Usage of the age quota.
+        seconds_to_quota: Time until the size quota is reached, at the present growth.
+    """
+
+    backlog_bytes: int | None = None
+    bytes_percent: int | None = None
+    delayed_messages: int | None = None
+    limit_bytes: int | None = None
+    limit_seconds: int | None = None
+    oldest_backlog_age_seconds: int | None = None
+    producers: int | None = None
+    seconds_percent: int | None = None
+    seconds_to_quota: int | None = None
+
+    @property
+    def by_age(self) -> bool:
+        """True if the age quota is nearer than the size quota."""
+        return (self.seconds_percent or 0) > (self.bytes_percent or 0)
 
 
 class Outlook(StrEnum):
@@ -58,7 +111,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         check_id: The check.
         outlook: The result.
         reason: The reason, in a sentence.
-        more: Number of findings beyond those that are listed, each of them less bad.
+        more: Number of unlisted findings; none of them is worse than a listed one.
     """
 
     check_id: str

@@ -1,27 +1,29 @@
-"""Log of a Spark job for the command line that started it: a line of JSON a record, on its standard error.
+"""Log of a Spark job for the command line that started it: one line of JSON per record, on its standard error.
 
-Java and Spark write to the same stream, in lines of their own; these are no such documents. Started by anybody else, as
-by Airflow, a job logs plain lines.
+Java and Spark write to the same stream, but not in such JSON lines. A job that anybody else started, for example
+Airflow, logs plain lines.
 """
 
 from __future__ import annotations
 
 import msgspec
 
+from pulsar_steward.decoding import decode
+
 AS_RECORDS = "STEWARD_JOB_RECORDS"
-"""The variable of the environment that has a job log records, where it is set."""
+"""Environment variable that, if set, makes a job log records."""
 
 TELLS_HOW_FAR = ("pulsar_steward.collect", "steward_spark")
-"""Loggers whose records, and those of the loggers below them, are about how far a job is."""
+"""Loggers whose records, and those of the loggers below them, report a job's progress."""
 
 
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True, tag="job", tag_field="steward", forbid_unknown_fields=True):
     """One log record of a job.
 
     Attributes:
-        words: What is said.
-        progress: Whether it says how far the job is.
-        error: Where it is the expected error that ended the job, the name of its class.
+        words: The message.
+        progress: True if it reports the job's progress.
+        error: Class name of the expected error that ended the job, if there was one.
     """
 
     words: str
@@ -35,8 +37,8 @@ def is_progress(logger: str) -> bool:
 
 
 def job_record(line: str) -> JobRecord | None:
-    """The record that a line of a job's standard error is; None where something else wrote it."""
+    """The record in a line of a job's standard error; None if something else wrote the line."""
     try:
-        return msgspec.json.decode(line, type=JobRecord)
+        return decode(line, JobRecord)
     except (msgspec.DecodeError, UnicodeEncodeError):
         return None

@@ -1,4 +1,4 @@
-"""Names by which brokers tell of their load manager: its settings with Pulsar's defaults, and its series."""
+"""Names in which brokers report their load manager: its settings with Pulsar's defaults, and its metrics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 EXTENSIBLE = "ExtensibleLoadManagerImpl"
 HISTORY = "pulsar_lb_resource_usage"
-"""The ratio that `ExtensibleLoadManagerImpl` compares: with the label ``feature="max_ema"``, averaged over time."""
+"""Metric that `ExtensibleLoadManagerImpl` compares: with the label ``feature="max_ema"``, averaged over time."""
 
 RESOURCES = {
     "pulsar_lb_cpu_usage": "loadBalancerCPUResourceWeight",
@@ -18,12 +18,12 @@ RESOURCES = {
     "pulsar_lb_bandwidth_in_usage": "loadBalancerBandwidthInResourceWeight",
     "pulsar_lb_bandwidth_out_usage": "loadBalancerBandwidthOutResourceWeight",
 }
-"""Series of a broker's resources, in percent, and the settings of their weights."""
+"""Metrics of a broker's resources, in percent, and the settings of their weights."""
 
 THROUGHPUT = ("pulsar_broker_throughput_in", "pulsar_broker_throughput_out")
 
 SERIES = (*RESOURCES, HISTORY, *THROUGHPUT)
-"""Series of a broker from which its usage is read."""
+"""Metrics from which a broker's usage is read."""
 
 WEIGHTS = {
     "loadBalancerCPUResourceWeight": 1.0,

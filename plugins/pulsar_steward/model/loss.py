@@ -1,8 +1,15 @@
-"""Messages that brokers delete for a change: approved with the step, and compared with the state before the call."""
+"""Messages that brokers delete because of a change: approved with the step, and compared before the call."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
+
+from pulsar_steward.model.units import bytes_in_words, counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class TopicLoss(msgspec.Struct, frozen=True, kw_only=True):
@@ -10,31 +17,73 @@ class TopicLoss(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         topic: Full name.
-        messages: Total over all of its subscriptions, each of which loses its own; None: not known.
-        bytes: Stored bytes, at most.
+        messages: Unread entries, the total over all cursors, as each cursor loses its own. Brokers count entries, not
+            messages: a batch is one entry. None: not known.
+        bytes: Maximum of stored bytes; None: not known.
+        holder: Owner of the backlog, in words; empty: nobody, or not known.
     """
 
     topic: str
-    messages: int | None = None
-    bytes: int
+    messages: int | None
+    bytes: int | None
+    holder: str = ""
+
+    @property
+    def words(self) -> str:
+        """The data in words, with the holder of the backlog: ``5 entries, 500 B, held by subscription s``."""
+        messages = "" if self.messages == 0 else f"{entries_in_words(self.messages)}, "
+        held = f", held by {self.holder}" if self.holder else ""
+        return f"{messages}{size_in_words(self.bytes)}{held}"
 
 
 class Loss(msgspec.Struct, frozen=True, kw_only=True):
-    """Data that is deleted at once, as far as it is known.
+    """Maximum data that is deleted at once. Unknown values are None, never 0.
 
     Attributes:
-        topics: The worst, most bytes first.
-        more: Number of topics that lose something beyond these.
-        messages: Total of all topics; None: not known.
-        bytes: Total of all topics, at most.
+        topics: The topics that lose most, most bytes first.
+        more: Number of further topics that lose data.
+        messages: Total of unread entries over all topics; None: not known.
+        bytes: Total of all topics; None: not known.
     """
 
     topics: tuple[TopicLoss, ...] = ()
     more: int = 0
-    messages: int | None = None
-    bytes: int = 0
+    messages: int | None
+    bytes: int | None
 
     @property
-    def has_room(self) -> bool:
-        """True if its total of messages is more than its topics lose now: a limit, with room for growth."""
-        return not self.more and (self.messages or 0) > sum(each.messages or 0 for each in self.topics) > 0
+    def is_known(self) -> bool:
+        """True if both of its totals are known."""
+        return self.messages is not None and self.bytes is not None
+
+    @property
+    def words(self) -> str:
+        """Both totals in words: ``5 entries (500 B)``."""
+        return f"{entries_in_words(self.messages)} ({size_in_words(self.bytes)})"
+
+    def exceeds(self, other: Loss) -> bool:
+        """True if more is lost, in messages or in bytes; an unknown value counts as more than any number."""
+        return _exceeds(self.messages, other.messages) or _exceeds(self.bytes, other.bytes)
+
+
+NOTHING_LOST = Loss(messages=0, bytes=0)
+
+
+def entries_in_words(entries: int | None) -> str:
+    """A number of entries, known or not; "messages" would be wrong, as brokers count a batch as one entry."""
+    return "a number of entries that is not known" if entries is None else counted(entries, "entry", "entries")
+
+
+def size_in_words(size: int | None) -> str:
+    """A number of bytes, known or not."""
+    return "a size that is not known" if size is None else bytes_in_words(size)
+
+
+def total(figures: Iterable[int | None]) -> int | None:
+    """The sum; None if one of the figures is not known."""
+    every = list(figures)
+    return None if None in every else sum(each or 0 for each in every)
+
+
+def _exceeds(now: int | None, then: int | None) -> bool:
+    return then is not None and (now is None or now > then)

@@ -28,4 +28,4 @@ MEASURES = {
 """Each measure's unit and meaning; subjects are the cluster, brokers (`host:webport`) and topics."""
 
 IN_BYTES = frozenset({CLUSTER_BACKLOG, TOPIC_BACKLOG})
-"""Measures that are sizes; the others are numbers of things."""
+"""Measures in bytes; the others are counts."""

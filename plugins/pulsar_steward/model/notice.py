@@ -1,4 +1,4 @@
-"""Notices: what people are told of, each of which has a key that stays the same however often it is looked for."""
+"""Notices: events that people are notified of, each with a key that is the same whenever it is derived."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from pulsar_steward.model.finding import Severity
 
 
 class Occasion(StrEnum):
-    """Kind of an event that people are told of; policies name these."""
+    """Kind of an event that people are notified of; policies name these."""
 
+    NOT_ASKED = "not_asked"
     WAITING = "waiting"
     EXPIRING = "expiring"
     DONE = "done"
@@ -27,20 +28,20 @@ class Occasion(StrEnum):
     FINDING_GONE = "finding_gone"
 
 
-STATES = frozenset({Occasion.WAITING, Occasion.EXPIRING})
-"""Occasions that may be over before anybody was told: nobody is told of them then."""
+STATES = frozenset({Occasion.NOT_ASKED, Occasion.WAITING, Occasion.EXPIRING})
+"""Occasions that may be over before the notification; then it is not sent."""
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
     """One event in words.
 
     Attributes:
-        key: Identifies the event: a digest of the occasion, the cluster and the ids of what it is about.
-        at: When it happened, UTC.
-        subject: The event in one line, in which nothing is hidden.
-        text: What there is to say beyond the subject; lines, in each of which nothing is hidden.
-        path: Address of the question or page within Airflow, names in it quoted.
-        plan_id: The plan that it is about, or None.
+        key: Identifies the event: a digest of the occasion, the cluster and the ids of its subjects.
+        at: Time of the event, UTC.
+        subject: The event in one line, without invisible characters.
+        text: Further lines beyond the subject, without invisible characters.
+        path: Address of the question or page within Airflow, with quoted names.
+        plan_id: The plan of the event, or None.
     """
 
     key: str
@@ -55,5 +56,5 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def notice_key(occasion: Occasion, cluster: str, *ids: str) -> str:
-    """Key of an event: the same for the same event, whoever derives it, and whenever."""
+    """Key of an event: equal for the same event, whoever derives it, and whenever."""
     return digest([occasion.value, cluster, *ids])

@@ -1,18 +1,19 @@
-"""Ids of batches and steps, derived from their place in a plan."""
+"""Ids of a plan's batches and steps, and the order of the steps; both follow from their places in the plan."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.model.step import ChangeSetting, SplitBundle, UnloadBundle
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from pulsar_steward.model.plan import Batch
-
-
-def batch_id(number: int) -> str:
-    """Id of a plan's batch, counted from 1: ``b1``."""
-    return f"b{number}"
+    from pulsar_steward.model.step import Step
 
 
 def step_id(batch: str, number: int) -> str:
@@ -20,15 +21,31 @@ def step_id(batch: str, number: int) -> str:
     return f"{batch}.s{number:02d}"
 
 
-def renumbered(batch: Batch, new_id: str) -> Batch:
-    """Returns the batch with another id, and with the ids of its steps, and their order, adapted.
-
-    Raises:
-        KeyError: If a step comes after one that is not in the batch.
-    """
-    ids = {step.step_id: step_id(new_id, number) for number, step in enumerate(batch.steps, start=1)}
-    steps = tuple(
-        msgspec.structs.replace(step, step_id=ids[step.step_id], after=tuple(ids[earlier] for earlier in step.after))
-        for step in batch.steps
+def numbered(batches: Iterable[Batch]) -> tuple[Batch, ...]:
+    """The batches of a plan, in order, with their ids (``b1``), and the ids and the order of their steps."""
+    return tuple(
+        msgspec.structs.replace(batch, batch_id=(name := f"b{number}"), steps=tuple(_numbered(batch.steps, name)))
+        for number, batch in enumerate(batches, start=1)
     )
-    return msgspec.structs.replace(batch, batch_id=new_id, steps=steps)
+
+
+def _numbered(steps: Iterable[Step], batch: str) -> Iterator[Step]:
+    """Each step after the split that makes its bundle, or after the earlier settings of its namespace.
+
+    Brokers compare a namespace's settings with each other, and each setting was computed together with the earlier
+    ones.
+    """
+    makers: defaultdict[tuple[str, str], tuple[str, ...]] = defaultdict(tuple)
+    for number, step in enumerate(steps, start=1):
+        name, change = step_id(batch, number), step.change
+        needs, makes = "", tuple[str, ...]()
+        match change:
+            case UnloadBundle():
+                needs = change.bundle
+            case SplitBundle():
+                needs, makes = change.bundle, change.halves
+            case ChangeSetting(topic=None):
+                needs, makes = "settings", ("settings",)
+        yield msgspec.structs.replace(step, step_id=name, after=makers[change.namespace, needs])
+        for made in makes:
+            makers[change.namespace, made] += (name,)

@@ -1,4 +1,4 @@
-"""Parts of a batch: the planners' batches that are asked about together in it, a namespace at a time."""
+"""Parts of a batch: the planners' batches that share its question, one namespace each."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def parts_of(batch: Batch) -> tuple[Batch, ...]:
-    """Parts of a group, with its steps as they are numbered in it; of any other batch the batch itself.
+    """Parts of a group, with its steps as numbered in the group; any other batch is its only part.
 
-    A part has the title and the findings of its group: which of them are its own is not kept.
+    A part has the title and the findings of its group, as the group does not record the findings of each part.
     """
     if isinstance(batch.parts, msgspec.UnsetType):
         return (batch,)
@@ -30,13 +30,13 @@ def parts_of(batch: Batch) -> tuple[Batch, ...]:
 
 
 def namespaces_of(batch: Batch) -> tuple[str, ...]:
-    """Namespaces that a batch is about, in the order of its steps; none where it moves bundles between brokers."""
+    """Namespaces of a batch, in the order of its steps; empty if it moves bundles between brokers."""
     if all(isinstance(step.change, UnloadBundle) for step in batch.steps):
         return ()
     return tuple(dict.fromkeys(step.change.namespace for step in batch.steps))
 
 
 def is_about_several(batch: Batch) -> bool:
-    """True for a group of several namespaces, and for the rollback of one: whoever answers may leave some out."""
+    """True for a group of several namespaces, and for the rollback of one: the answer may leave some of them out."""
     may_be = batch.is_rollback or not isinstance(batch.parts, msgspec.UnsetType)
     return may_be and len(namespaces_of(batch)) > 1

@@ -1,10 +1,16 @@
-"""Identity of people: they are told apart by Airflow's id, and shown by their name."""
+"""Identity of people: Airflow's id distinguishes them, and their name is displayed."""
 
 from __future__ import annotations
 
 import unicodedata
+from typing import TYPE_CHECKING
 
 import msgspec
+
+from pulsar_steward.outside_text import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class Person(msgspec.Struct, frozen=True):
@@ -19,15 +25,28 @@ class Person(msgspec.Struct, frozen=True):
     name: str
 
     def may_be(self, name: str) -> bool:
-        """True if somebody of whom only a name is known may be this person: then they count as the same."""
-        return _folded(name) in {_folded(self.name), _folded(self.user_id)}
+        """True if a person with this name, and an unknown id, may be this person: then both count as the same."""
+        return _folded(name) in _writings(self)
 
 
 def same_person(one: Person, other: Person) -> bool:
-    """True if two users are, or may be, one person: the same id, or names that differ in case and white space only."""
-    return one.user_id == other.user_id or other.may_be(one.name) or one.may_be(other.user_id)
+    """True if two users are, or may be, one person: the same id, or names that look alike in print."""
+    return not _writings(one).isdisjoint(_writings(other))
+
+
+def different_people(user_ids: Iterable[str]) -> int:
+    """Minimum number of people behind these ids; ids that may belong to one person count once."""
+    found: list[Person] = []
+    for person in (Person(each, each) for each in user_ids):
+        if not any(same_person(person, other) for other in found):
+            found.append(person)
+    return len(found)
+
+
+def _writings(person: Person) -> frozenset[str]:
+    return frozenset({_folded(person.name), _folded(person.user_id)})
 
 
 def _folded(name: str) -> str:
-    """Normalised name: ignores case, white space, and different encodings of the same letters."""
-    return "".join(unicodedata.normalize("NFKC", name).casefold().split())
+    """Normalised name: ignores case, invisible characters, and different encodings of the same letters."""
+    return unicodedata.normalize("NFKC", visible(unicodedata.normalize("NFKC", name).casefold()))

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.decoding import decode
 from pulsar_steward.model.canonical import canonical_json, digest
-from pulsar_steward.model.cluster import ClusterIdentity
+from pulsar_steward.model.cluster import ClusterIdentity, NamedCluster
 from pulsar_steward.model.finding import Finding
-from pulsar_steward.model.learned import Learned
 from pulsar_steward.model.step import Step
 
 if TYPE_CHECKING:
@@ -21,13 +21,13 @@ ROLLBACK = "rollback"
 """Kind of a batch that rolls back another one."""
 
 BROKER_DRAIN = "broker_drain"
-"""Kind of a batch that empties a broker, as somebody marked it."""
+"""Kind of a batch that empties a broker marked as draining."""
 
 TC_COUNT = "tc_count"
 """Kind of a batch that raises the number of transaction coordinators."""
 
 SUBSCRIPTION_DELETION = "subscription_deletion"
-"""Kind of a batch that deletes abandoned subscriptions; of none of its steps there is a way back."""
+"""Kind of a batch that deletes abandoned subscriptions; none of its steps can be rolled back."""
 
 KINDS = (
     TC_COUNT,
@@ -44,31 +44,44 @@ KINDS = (
 
 
 class Placement(msgspec.Struct, frozen=True, order=True):
-    """Number of balanced items that a broker holds."""
+    """Number of balanced items on a broker."""
 
     broker: str
     count: int
 
 
+class TakenBack(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch that a rollback undoes.
+
+    Attributes:
+        kind: Its kind.
+        findings: The findings that it had resolved, which return.
+    """
+
+    kind: str
+    findings: tuple[Finding, ...] = ()
+
+
 class Batch(msgspec.Struct, frozen=True, kw_only=True):
     """The steps that a person approves together: one kind, and one namespace or one goal of the whole cluster.
 
-    A policy may have several of them, of one kind, asked about together (`pulsar_steward.orchestration.grouping`).
+    A policy may group several batches of one kind into one question (`pulsar_steward.orchestration.grouping`).
 
     Attributes:
-        batch_id: Unique within its plan, such as ``b1``.
+        batch_id: Unique within its plan, such as ``b1``; empty until the plan numbers it.
         kind: The planner that made it, such as ``tc_balance``.
         title: A line that describes it.
         findings: The findings that it resolves.
         steps: The steps, in the order in which they run.
-        unit: What `before` and `after` count, in the plural.
+        unit: Unit of `before` and `after`, in the plural.
         before: Placement at the snapshot, brokers in order of their ids.
-        after: Placement when every step is done.
-        parts: Number of steps of each of the batches that are asked about together in this one, in order; unset where
-            it is one alone, so that plans without groups have no such key.
+        after: Placement after all steps.
+        parts: Number of steps of each batch in a group, in order; unset for a single batch, so that plans without
+            groups have no such key.
+        takes_back: For a rollback, the relevant data of the batch that it undoes; else unset.
     """
 
-    batch_id: str
+    batch_id: str = ""
     kind: str
     title: str
     findings: tuple[Finding, ...]
@@ -77,11 +90,22 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     before: tuple[Placement, ...] = ()
     after: tuple[Placement, ...] = ()
     parts: tuple[int, ...] | msgspec.UnsetType = msgspec.UNSET
+    takes_back: TakenBack | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def is_rollback(self) -> bool:
         """True if it rolls back another batch."""
         return self.kind == ROLLBACK
+
+    @property
+    def answered_as(self) -> tuple[str, ...]:
+        """Kinds whose rules on people apply to it: its own, and for a rollback that of the undone batch too."""
+        return (self.kind, self.takes_back.kind) if isinstance(self.takes_back, TakenBack) else (self.kind,)
+
+    @property
+    def returning(self) -> tuple[Finding, ...]:
+        """Findings that return with a rollback; empty for any other batch."""
+        return self.takes_back.findings if isinstance(self.takes_back, TakenBack) else ()
 
     def step(self, step_id: str) -> Step:
         """Returns the step with this id.
@@ -102,13 +126,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         cluster: The cluster's name in Steward's connections.
         snapshot_id: The snapshot that it is based on.
         taken_at: Snapshot time, UTC.
-        pulsar_cluster: Identity of the Pulsar cluster; unset in an earlier Steward's plans, which keep their digests.
+        pulsar_cluster: Identity of the Pulsar cluster; unset: not recorded, and then no step of the plan may run.
         policy_digest: Digest of the policy in force.
         batches: The batches, in the order in which they should be carried out.
         notes: Reasons for everything that is not proposed: below a threshold, vetoed, or not known.
-        unread: Brokers and namespaces that the snapshot lacks; unset where it lacks none, so that plans of complete
+        unread: Brokers and namespaces missing in the snapshot; unset if there are none, so that plans of complete
             snapshots keep their digests.
-        learned: How quickly topics were served again after a broker had gone; unset where that was not seen.
     """
 
     cluster: str
@@ -119,22 +142,21 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     batches: tuple[Batch, ...] = ()
     notes: tuple[str, ...] = ()
     unread: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
-    learned: Learned | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def lacking(self) -> tuple[str, ...]:
-        """Brokers and namespaces that the snapshot lacks; empty: it is complete, or an earlier Steward's."""
+        """Brokers and namespaces missing in the snapshot; empty: it is complete."""
         return () if isinstance(self.unread, msgspec.UnsetType) else self.unread
 
     @property
-    def learned_rate(self) -> Learned | None:
-        """How quickly topics were served again after a broker had gone; None: not known, or an earlier Steward's."""
-        return None if isinstance(self.learned, msgspec.UnsetType) else self.learned
+    def planned_for(self) -> ClusterIdentity | None:
+        """Identity of the Pulsar cluster; None: not recorded, and then no step of the plan may run."""
+        return None if isinstance(self.pulsar_cluster, msgspec.UnsetType) else self.pulsar_cluster
 
     @property
-    def planned_for(self) -> ClusterIdentity | None:
-        """Identity of the Pulsar cluster; None: not recorded, so that nothing of the plan is carried out."""
-        return None if isinstance(self.pulsar_cluster, msgspec.UnsetType) else self.pulsar_cluster
+    def named_cluster(self) -> NamedCluster:
+        """The cluster by its name in Steward's connections, and by its identity."""
+        return NamedCluster(self.cluster, self.planned_for)
 
     @property
     def digest(self) -> str:
@@ -171,13 +193,19 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         """Decodes the result of `encoded`.
 
         Raises:
-            msgspec.ValidationError: If the document is not a plan.
+            msgspec.ValidationError: If the document is not a plan, or an id in it is empty or duplicate.
         """
-        return msgspec.json.decode(document, type=cls)
+        plan = decode(document, cls)
+        ids = [each.batch_id for each in plan.batches]
+        steps = [[step.step_id for step in each.steps] for each in plan.batches]
+        for each in (ids, *steps):
+            if len(each) != len(set(each)) or "" in each:
+                raise msgspec.ValidationError(f"no id, or one twice, among {', '.join(each)}: an approval names one")
+        return plan
 
 
 def approval_digest(plan: Plan, batch_id: str, step_ids: Collection[str]) -> str:
-    """Digest of what one approval covers: exactly these steps of exactly this batch of exactly this plan.
+    """Digest of the scope of one approval: exactly these steps of exactly this batch of exactly this plan.
 
     Raises:
         KeyError: If the batch or one of the steps is not in the plan.

@@ -1,7 +1,7 @@
-"""Pulsar's versions: what steps ask of brokers, since which release brokers can do it, and where it was tried.
+"""Pulsar's versions: the operations that steps need, the release that introduced them, and the releases tried.
 
-`TRIED` is the table of docs/versions.md, which `python -m benchmarks.versions` writes once it tried all of it on real
-brokers of each release; a test compares the two. What was never tried is refused (`guard.version_tried`).
+`TRIED` is the table of docs/versions.md. `python -m benchmarks.versions` writes it after trying all operations on real
+brokers of each release; a test compares the two. Operations never tried are refused (`guard.version_tried`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 VERSION = re.compile(r"[!-~]{1,100}")
-"""Form of an answer that is taken for a version."""
+"""Pattern for a response that is accepted as a version."""
 
 POLICY_KEY = "guards.versions_tried_here"
 
@@ -63,12 +63,12 @@ OF_TOPICS: Mapping[SettingName, Operation] = {
 
 
 class Introduced(msgspec.Struct, frozen=True, kw_only=True):
-    """The release that brought brokers what an operation needs.
+    """The release that introduced an operation to brokers.
 
     Attributes:
         release: Major and minor version.
-        what: What brokers lack before it.
-        source: Pulsar's own proposal or change, and what the brokers' classes of the releases tried here have.
+        what: Feature that earlier brokers lack.
+        source: Pulsar's own proposal or change, and the evidence in the brokers' classes of the releases tried here.
     """
 
     release: tuple[int, int]
@@ -100,7 +100,7 @@ INTRODUCED: Mapping[Operation, Introduced] = {
     Operation.NAMESPACE_DELAYED_DELIVERY: _LONGEST_DELAY,
     Operation.TOPIC_DELAYED_DELIVERY: _LONGEST_DELAY,
 }
-"""Of operations that brokers of a release tried here, or of one shortly before, do not have."""
+"""Operations missing in brokers of a release tried here, or of a release shortly before."""
 
 EVERY = frozenset(Operation)
 _DELAYED_DELIVERY = frozenset({Operation.NAMESPACE_DELAYED_DELIVERY, Operation.TOPIC_DELAYED_DELIVERY})
@@ -111,7 +111,7 @@ TRIED: Mapping[str, frozenset[Operation]] = {
     "4.0.7": EVERY,
     "4.2.4": EVERY,
 }
-"""Releases to the operations that worked on real brokers of them; another patch release of a line counts as the same.
+"""Operations that worked on real brokers, by release; another patch release of the same line counts as the same.
 
 Tried by `python -m benchmarks.versions`, on the date in docs/versions.md.
 """
@@ -120,18 +120,18 @@ _BY_LINE = {release.rpartition(".")[0]: release for release in TRIED}
 
 
 def tried_release(version: str) -> str | None:
-    """The tried release of a version's minor line; None: none, or it is no release of Apache's (``4.0.7-acme``)."""
+    """The tried release of a version's minor line; None: none, or not a release of Apache's (``4.0.7-acme``)."""
     release = _RELEASE.fullmatch(version)
     return _BY_LINE.get(f"{release[1]}.{release[2]}") if release else None
 
 
 def objection_to(operation: Operation, version: str, tried_here: Collection[str] = ()) -> str | None:
-    """Why an operation is not done on brokers of a version; None: it was tried there.
+    """Reason why an operation is not run on brokers of a version; None: it was tried there.
 
     Args:
         operation: The operation.
-        version: As a broker tells it.
-        tried_here: Versions that the operator vouches for: lines (``4.3``), or versions as brokers tell them.
+        version: Version as a broker reports it.
+        tried_here: Versions that the operator vouches for: lines (``4.3``), or versions as brokers report them.
     """
     begins, introduced = _BEGINNING.match(version), INTRODUCED.get(operation)
     if introduced and begins and (int(begins[1]), int(begins[2])) < introduced.release:
@@ -146,13 +146,13 @@ def objection_to(operation: Operation, version: str, tried_here: Collection[str]
 
 
 def is_vouched_for(version: str, tried_here: Collection[str]) -> bool:
-    """True if the operator named a version, or the minor line that it is a release of."""
+    """True if the operator named this version, or its minor line."""
     release = _RELEASE.fullmatch(version)
     return version in tried_here or (release is not None and f"{release[1]}.{release[2]}" in tried_here)
 
 
 def tried_as(version: str) -> str:
-    """A version on which nothing is objected to, with the release of its line that was tried, or who says so."""
+    """An accepted version, with the tried release of its line, or with the policy key that vouches for it."""
     tried = tried_release(version)
     if tried is None:
         return f"Pulsar {version}, as the policy says (policy key {POLICY_KEY})"
@@ -160,7 +160,7 @@ def tried_as(version: str) -> str:
 
 
 def never_tried(version: str) -> str:
-    """Objection to a version on which nothing was tried, with the policy key that lifts it."""
+    """Objection to a version without any trial, with the policy key that lifts it."""
     newest, why = max(TRIED, key=_numbers), ""
     if not _RELEASE.fullmatch(version):
         why = ": it is no release of Apache Pulsar"

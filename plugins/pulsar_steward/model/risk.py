@@ -29,7 +29,7 @@ class RiskReason(msgspec.Struct, frozen=True):
 
 
 class BatchRisk(msgspec.Struct, frozen=True):
-    """Risk of a batch, with every reason, the gravest first; there is at least one."""
+    """Risk of a batch, with all reasons, the gravest first; there is at least one."""
 
     reasons: tuple[RiskReason, ...]
 

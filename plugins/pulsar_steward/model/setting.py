@@ -1,6 +1,6 @@
-"""Settings of a namespace or topic that Steward may change, as values; None in place of one means that none is set.
+"""Settings of a namespace or topic that Steward may change, as values; None instead of a value means that none is set.
 
-A figure that Pulsar writes as -1 is unlimited; it is stored as Pulsar writes it, so that it is restored unchanged.
+Pulsar writes -1 for unlimited; the figure is stored as Pulsar writes it, so that it is restored unchanged.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pulsar_steward.model.units import MIB, MINUTE, bytes_in_words, milliseconds
 
 
 class SettingName(StrEnum):
-    """Name of a setting: the two kinds of backlog quota are set and removed separately."""
+    """Name of a setting; the two kinds of backlog quota are set and removed separately."""
 
     SIZE_QUOTA = "size quota"
     AGE_QUOTA = "age quota"
@@ -26,7 +26,7 @@ class SettingName(StrEnum):
         """The admin API's name for the kind of a quota.
 
         Raises:
-            ValueError: If this is no quota.
+            ValueError: If the setting is not a quota.
         """
         kinds = {SettingName.SIZE_QUOTA: "destination_storage", SettingName.AGE_QUOTA: "message_age"}
         if self not in kinds:
@@ -57,7 +57,7 @@ class BacklogQuota(msgspec.Struct, frozen=True, kw_only=True, tag="backlog_quota
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True, tag="retention", tag_field="is"):
-    """Amount of consumed messages that is kept; -1 is unlimited, both 0 keeps nothing."""
+    """Amount of consumed messages to keep; -1 is unlimited, both 0 keeps nothing."""
 
     minutes: int
     megabytes: int
@@ -70,13 +70,13 @@ class TimeToLive(msgspec.Struct, frozen=True, kw_only=True, tag="ttl", tag_field
 
 
 class DelayedDelivery(msgspec.Struct, frozen=True, kw_only=True, tag="delayed_delivery", tag_field="is"):
-    """Delayed delivery, which Pulsar keeps as one policy: a bound of delays cannot be set without the rest of it.
+    """Delayed delivery, one policy in Pulsar: a maximum delay cannot be set without the other fields.
 
     Attributes:
         active: False: messages are delivered at once, whatever their delay.
-        tick_milliseconds: How precisely messages are delivered at their time.
-        longest_milliseconds: `maxDeliveryDelayInMillis`, beyond which a message is refused when it is published;
-            0: any delay is taken.
+        tick_milliseconds: Precision of the delivery time.
+        longest_milliseconds: `maxDeliveryDelayInMillis`; a message with a longer delay is refused at publishing. 0: any
+            delay is accepted.
     """
 
     active: bool

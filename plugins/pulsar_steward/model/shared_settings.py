@@ -1,6 +1,6 @@
-"""Settings that the brokers of a cluster are to have in common, by what goes wrong where they differ.
+"""Settings that should be equal on all brokers of a cluster, grouped by the harm of a difference.
 
-None is by nature a broker's own (its addresses, ports, names, paths, files), and none is named as what holds a secret.
+None is specific to a broker (addresses, ports, names, paths, files), and no name is that of a secret.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ TOGETHER = (
     "topicLevelPoliciesEnabled",
     "transactionCoordinatorEnabled",
 )
-"""Settings by which brokers decide together: which bundle a topic is in, who owns it, where policies are."""
+"""Settings by which brokers decide together: the bundle of a topic, its owner, the place of policies."""
 
 OF_TOPICS = (
     "acknowledgmentAtBatchIndexLevelEnabled",
@@ -55,7 +55,7 @@ OF_TOPICS = (
     "subscriptionExpirationTimeMinutes",
     "ttlDurationDefaultInSeconds",
 )
-"""Settings that a topic gets from the broker that serves it: it changes as the topic moves."""
+"""Settings that a topic gets from its owner: they change when the topic moves."""
 
 OF_BALANCING = (
     "defaultNamespaceBundleSplitAlgorithm",
@@ -78,7 +78,7 @@ OF_BALANCING = (
     "loadBalancerSheddingExcludedNamespaces",
     "loadBalancerTransferEnabled",
 )
-"""Settings that the leading broker goes by as it balances load: it changes as another one leads."""
+"""Settings that the leading broker uses for load balancing: they change with the leader."""
 
 OF_MACHINES = (
     "managedLedgerStatsPeriodSeconds",

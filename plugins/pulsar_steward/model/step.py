@@ -1,4 +1,4 @@
-"""One change to a cluster, and everything a person should know before approving it."""
+"""One change to a cluster, and all facts that a person needs before approving it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import assert_never
 import msgspec
 
 from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.model.in_flight import InFlight
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import (
     BacklogQuota,
@@ -18,10 +19,11 @@ from pulsar_steward.model.setting import (
     TimeToLive,
     in_words,
 )
+from pulsar_steward.model.subscription import Cursor
 
 
 class UnloadBundle(msgspec.Struct, frozen=True, kw_only=True, tag="unload_bundle", tag_field="change"):
-    """Moves a bundle: unloads it from its owner towards a named broker, and has it loaded there.
+    """Moves a bundle: unloads it from its owner towards a named broker, and makes that broker load it.
 
     Attributes:
         namespace: ``tenant/namespace``.
@@ -37,7 +39,7 @@ class UnloadBundle(msgspec.Struct, frozen=True, kw_only=True, tag="unload_bundle
 
 
 class SplitBundle(msgspec.Struct, frozen=True, kw_only=True, tag="split_bundle", tag_field="change"):
-    """Splits a bundle in two on the broker that owns it, without moving either half.
+    """Splits a bundle in two on its owner, without moving either half.
 
     Attributes:
         namespace: ``tenant/namespace``.
@@ -59,12 +61,12 @@ class ChangeSetting(msgspec.Struct, frozen=True, kw_only=True, tag="change_setti
 
     Attributes:
         namespace: ``tenant/namespace``.
-        topic: The topic's full name (of a partitioned one, not of a partition); None: the namespace itself.
+        topic: Full name; for a partition, the name of the partitioned topic. None: the namespace itself.
         name: The setting's name.
         before: The value that the plan is based on; None: it is not set there.
-        after: The new value; None: not set there, so that the value of a higher level applies.
-        inherited: That value, where `before` or `after` is None; None: nothing applies. Unset: not known, and the worst
-            is assumed; or no matter.
+        after: The new value; None: it is removed, so that the value of a higher level applies.
+        inherited: The value of the higher level, if `before` or `after` is None; None: nothing applies. Unset: not
+            known, and the worst is assumed; or not relevant.
     """
 
     namespace: str
@@ -86,16 +88,16 @@ class ChangeSetting(msgspec.Struct, frozen=True, kw_only=True, tag="change_setti
 
     @property
     def before_in_force(self) -> Setting | msgspec.UnsetType | None:
-        """Value that applies before the change, wherever it is set; None: none does; unset: not known."""
+        """Value in force before the change, at whatever level; None: there is none; unset: not known."""
         return self.inherited if self.before is None else self.before
 
     @property
     def after_in_force(self) -> Setting | msgspec.UnsetType | None:
-        """Value that applies after the change, the same way."""
+        """Value in force after the change, in the same way."""
         return self.inherited if self.after is None else self.after
 
     def in_words(self, value: Setting | None) -> str:
-        """One of its values as text: with what applies where it is not set."""
+        """One of its values as text; for a removed one, the value that applies then."""
         words, applies = in_words(self.name, value), self.inherited
         if value is not None or applies is None or isinstance(applies, msgspec.UnsetType):
             return words
@@ -103,7 +105,7 @@ class ChangeSetting(msgspec.Struct, frozen=True, kw_only=True, tag="change_setti
 
     @property
     def takes_messages(self) -> bool:
-        """True if brokers will remove unconsumed messages for this change that they would have kept, or may."""
+        """True if brokers will, or may, remove unconsumed messages that they would keep without this change."""
         before, after = self.before_in_force, self.after_in_force
         match after:
             case msgspec.UnsetType():
@@ -119,16 +121,16 @@ class ChangeSetting(msgspec.Struct, frozen=True, kw_only=True, tag="change_setti
                 return False
 
     @property
-    def evicts_by_size(self) -> bool:
-        """True for a size quota that has brokers evict what exceeds it, whether or not it is tighter than before."""
+    def evicts(self) -> bool:
+        """True for a quota that makes brokers evict the excess, even if it is not tighter than before."""
         quota = self.after_in_force
-        if self.name is not SettingName.SIZE_QUOTA or not isinstance(quota, BacklogQuota):
+        if not isinstance(quota, BacklogQuota) or quota.policy is not QuotaPolicy.EVICT:
             return False
-        return quota.policy is QuotaPolicy.EVICT and quota.limit_bytes >= 0
+        return quota.limit_seconds > 0 if self.name is SettingName.AGE_QUOTA else quota.limit_bytes >= 0
 
     @property
     def deletes_stored(self) -> bool:
-        """True if brokers will delete consumed messages for this change that they would have stored, or may."""
+        """True if brokers will, or may, delete consumed messages that they would store without this change."""
         if self.name is not SettingName.RETENTION:
             return False
         before, after = _kept(self.before_in_force, UNLIMITED), _kept(self.after_in_force, NOTHING_KEPT)
@@ -136,7 +138,7 @@ class ChangeSetting(msgspec.Struct, frozen=True, kw_only=True, tag="change_setti
 
     @property
     def refuses_delays(self) -> bool:
-        """True if brokers will refuse delays that they would have taken; where it is not known, any is taken to be."""
+        """True if brokers will refuse delays that they accepted before; an unknown maximum counts as none."""
         before, after = self.before_in_force, self.after_in_force
         if not isinstance(after, DelayedDelivery):
             return False
@@ -145,8 +147,13 @@ class ChangeSetting(msgspec.Struct, frozen=True, kw_only=True, tag="change_setti
 
     @property
     def loses_messages(self) -> bool:
-        """True if messages, consumed or not, are deleted for it that would have been kept otherwise."""
+        """True if messages, consumed or not, are deleted that would be kept without this change."""
         return self.takes_messages or self.deletes_stored
+
+    @property
+    def may_delete(self) -> bool:
+        """True if brokers delete messages by the value in force after it, whether more than before or not."""
+        return self.loses_messages or self.evicts
 
 
 class RaiseCoordinators(msgspec.Struct, frozen=True, kw_only=True, tag="raise_coordinators", tag_field="change"):
@@ -162,12 +169,12 @@ class RaiseCoordinators(msgspec.Struct, frozen=True, kw_only=True, tag="raise_co
 
     @property
     def namespace(self) -> str:
-        """Namespace of the topic whose partitions the coordinators are."""
+        """Namespace of the topic whose partitions are the coordinators."""
         return TC_NAMESPACE
 
 
 def _tighter(now: int, then: int) -> bool:
-    """True if a limit takes more than before; 0 and under take nothing."""
+    """True if a limit is lower than before; 0 and below mean no limit."""
     return now > 0 and (then <= 0 or now < then)
 
 
@@ -175,40 +182,44 @@ NOTHING_KEPT, UNLIMITED = Retention(minutes=0, megabytes=0), Retention(minutes=-
 
 
 def _kept(value: Setting | msgspec.UnsetType | None, unknown: Retention) -> Retention:
-    """The retention in force, which is none where nothing applies."""
+    """The retention in force; none is kept if nothing applies."""
     if isinstance(value, msgspec.UnsetType):
         return unknown
     return value if isinstance(value, Retention) else NOTHING_KEPT
 
 
 def _keeps_less(now: int, then: int) -> bool:
-    """True if a limit of retention keeps less than before; under 0 keeps everything, and 0 nothing."""
+    """True if a limit of retention keeps less than before; below 0 keeps everything, 0 keeps nothing."""
     return now >= 0 and (then < 0 or now < then)
 
 
 class DeleteSubscription(msgspec.Struct, frozen=True, kw_only=True, tag="delete_subscription", tag_field="change"):
-    """Deletes a subscription of a topic, and with it what it has not read; nothing brings that back.
+    """Deletes a subscription of a topic, with its unread messages; nothing restores them.
 
     Attributes:
         namespace: ``tenant/namespace``.
         topic: Full name of the topic, or of one partition.
         subscription: Its name.
+        cursor: Its identity: a later subscription of the same name is not deleted.
+        stay: Number of the topic's other subscriptions that should remain after its batch.
     """
 
     namespace: str
     topic: str
     subscription: str
+    cursor: Cursor
+    stay: int
 
 
 BundleChange = UnloadBundle | SplitBundle
 """Changes that disturb the clients of a bundle."""
 
 Change = UnloadBundle | SplitBundle | ChangeSetting | RaiseCoordinators | DeleteSubscription
-"""Changes of every kind, as plans and the ledger keep them; `pulsar_steward.changes` has what each kind does."""
+"""Changes of every kind, as stored in plans and in the ledger; `pulsar_steward.changes` has their effects."""
 
 
 def present_owner(change: BundleChange) -> str:
-    """Broker that owned the bundle when its change was planned."""
+    """Owner of the bundle at planning."""
     match change:
         case UnloadBundle():
             return change.source
@@ -219,7 +230,7 @@ def present_owner(change: BundleChange) -> str:
 
 
 class Touched(msgspec.Struct, frozen=True, kw_only=True):
-    """Clients that a change disturbs, as they have to reconnect, counted in the snapshot."""
+    """Clients that a change disturbs because they have to reconnect, counted in the snapshot."""
 
     producers: int
     consumers: int
@@ -233,7 +244,7 @@ class Touched(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GuardResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of one guard for a step when it was planned."""
+    """Result of one guard for a step at planning."""
 
     guard: str
     passed: bool
@@ -244,22 +255,23 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """One change with its reasons, its guards, its cost and its inverse.
 
     Attributes:
-        step_id: Unique within its plan, such as ``b1.s02``.
+        step_id: Unique within its plan, such as ``b1.s02``; empty until the plan numbers it.
         change: The change that is called.
         why: The reason in a sentence.
         effect: The state of the cluster afterwards, in a sentence.
         touched: The clients that it disturbs.
         guards: Results of the guards at planning.
         undo: The change that restores the present state, or None if there is none.
-        undo_note: The way to undo it, as text; contains "cannot be undone" where that is so.
+        undo_note: The way to undo it, as text; contains "cannot be undone" if that is so.
         after: Steps of the same batch that must be done first; without them this one is refused.
-        undoes: The step that it rolls back, ``<plan id>/<step id>``; None: it is no rollback.
-        loss: Data that brokers delete for it at once; unset where that is nothing, so that plans without it have no
-            such key, and those that were recorded before there was one keep their digests.
-        averts: Data that nobody has read, and that brokers may delete if the step is not done; unset as `loss` is.
+        undoes: The step that it rolls back, ``<plan id>/<step id>``; None: it is not a rollback.
+        loss: Data that brokers delete at once because of it; unset if there is none, so that such plans have no such
+            key.
+        averts: Unread data that brokers may delete if the step is not done; unset like `loss`.
+        in_flight: Maximum number of messages in flight that it redelivers or loses; unset like `loss`.
     """
 
-    step_id: str
+    step_id: str = ""
     change: Change
     why: str
     effect: str
@@ -271,3 +283,9 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     undoes: str | None = None
     loss: Loss | msgspec.UnsetType = msgspec.UNSET
     averts: Loss | msgspec.UnsetType = msgspec.UNSET
+    in_flight: InFlight | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def moving_messages(self) -> InFlight:
+        """Messages in flight as planned; empty if the step has none."""
+        return self.in_flight if isinstance(self.in_flight, InFlight) else InFlight()

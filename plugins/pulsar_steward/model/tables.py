@@ -4,7 +4,7 @@ A snapshot is a folder of these tables, each a folder of Parquet files::
 
     snapshots/cluster=<name>/taken_at=<UTC>/<table>/*.parquet      and, last of all, _SUCCESS
 
-`collect` makes Arrow schemas of this, `steward_spark` Spark schemas; nothing else names a column's type.
+Arrow schemas (`collect`) and Spark schemas (`steward_spark`) are made from this; nothing else names a column's type.
 """
 
 from __future__ import annotations
@@ -120,9 +120,6 @@ BUNDLES = Table(
             Kind.LONGS,
             "hash positions of its topics, sorted; of `pulsar/system` and large bundles, or null",
         ),
-        Column("connected_topics", Kind.LONG, "of its topics, those with a client; null where not known"),
-        Column("first_connected", Kind.TIMESTAMP, "since when the first of them has one, by the owner's clock"),
-        Column("most_connected", Kind.TIMESTAMP, "since when nine in ten of them have one, by the owner's clock"),
     ),
 )
 
@@ -213,7 +210,6 @@ CLIENTS = Table(
         Column("subscription", Kind.STRING, "the subscription"),
         Column("consumer", Kind.STRING, "its name, as the client gave it"),
         Column("address", Kind.STRING, "`host:port` of the client"),
-        Column("client_version", Kind.STRING, "as the client says it"),
         Column("connected_since", Kind.STRING, "as the broker writes it, RFC 3339"),
         Column("unacked_messages", Kind.LONG, "sent and not yet acknowledged; null where not counted (Exclusive)"),
         Column("available_permits", Kind.LONG, "messages that it has asked for and not been sent"),
@@ -272,11 +268,9 @@ DRILLED = Table(
         Column("namespace", Kind.STRING, "`tenant/namespace`"),
         Column("subscription", Kind.STRING, "its name; null for the topic itself where it has none"),
         Column("delayed_messages", Kind.LONG, "messages that wait for their time (`msgDelayed`)"),
-        Column("backlog_entries_not_delayed", Kind.LONG, "backlog without these (`msgBacklogNoDelayed`)"),
         Column("delayed_index_bytes", Kind.LONG, "`delayedMessageIndexSizeInBytes`"),
         Column("delayed_buckets", Kind.INT, "buckets of a bucket tracker; null where not told"),
         Column("ack_state_bytes", Kind.LONG, "`nonContiguousDeletedMessagesRangesSerializedSize`"),
-        Column("ack_hole_ranges", Kind.LONG, "`nonContiguousDeletedMessagesRanges`"),
         Column("oldest_backlog_age_seconds", Kind.LONG, "of the topic; null where not known (the broker says -1)"),
         Column("quota_limit_bytes", Kind.LONG, "`backlogQuotaLimitSize` in force for the topic; null: none"),
         Column("quota_limit_seconds", Kind.LONG, "`backlogQuotaLimitTime` in force for the topic; null: none"),
@@ -287,6 +281,7 @@ DRILLED = Table(
         Column("topic_retention_json", Kind.STRING, "retention set on the topic itself, {}: none; null: unread"),
         Column("ledgers", Kind.INT, "ledgers that the topic still has (`internalStats`); null where not asked"),
         Column("cursor_properties_json", Kind.STRING, "names of the cursor's properties, an array; null: not asked"),
+        Column("cursor_json", Kind.STRING, "the cursor's identity (`Cursor` in JSON); null: not asked, or not told"),
     ),
 )
 
@@ -311,7 +306,7 @@ VERDICTS = Table(
         Column("check_id", Kind.STRING, "the check"),
         Column("outlook", Kind.STRING, "found, clear or unknown; a partial snapshot is never clear"),
         Column("reason", Kind.STRING, "why, in a sentence"),
-        Column("more", Kind.LONG, "findings beyond those in `findings`, less bad; older versions did not tell"),
+        Column("more", Kind.LONG, "findings beyond those in `findings`, less bad"),
     ),
 )
 
@@ -341,11 +336,6 @@ FAILOVERS = Table(
         Column("reading_seconds", Kind.DOUBLE, "until the delayed messages are read"),
         Column("ended_seconds", Kind.LONG, "all of it, clients' part included, where it ends orderly"),
         Column("lost_seconds", Kind.LONG, "the same where it is lost, which is what the check judges"),
-        Column("learned_lost", Kind.STRING, "broker whose end rates were learned from; null: from none"),
-        Column("learned_at", Kind.TIMESTAMP, "when the first of its topics was served again"),
-        Column("learned_topics", Kind.LONG, "topics that were"),
-        Column("learned_seconds", Kind.LONG, "from the first to the last of them"),
-        Column("learned_brokers", Kind.INT, "brokers that took them over"),
     ),
 )
 
@@ -363,19 +353,16 @@ COLLECTED = (
     METRICS,
     DRILLED,
 )
-"""Tables that `collect` writes; a snapshot without one of them does not count, but for those of `SINCE`."""
-
-SINCE = (CLIENT_VERSIONS,)
-"""Tables that snapshots of older versions do not have."""
+"""Tables that `collect` writes; a snapshot without one of them does not count."""
 
 SHARDED = (TOPICS, SUBSCRIPTIONS, CLIENTS, METRICS)
-"""Tables of which each collecting task writes a part, a shard: the rows of some brokers, which belong together."""
+"""Tables written in parts (shards), one for each collecting task: all rows of some brokers."""
 
 SMALL = tuple(table for table in COLLECTED if table not in SHARDED)
-"""Tables that grow with brokers, bundles and namespaces, and so accompany every shard as a whole."""
+"""Tables that grow with brokers, bundles and namespaces; each shard gets all of them."""
 
 DIAGNOSED = (FINDINGS, VERDICTS, TRENDS, FAILOVERS)
-"""Tables that `diagnose` adds; snapshots of older versions have no `trends`, and no `failovers`."""
+"""Tables that `diagnose` adds."""
 
-SMALL_BEFORE = (*SMALL, FINDINGS, FAILOVERS)
-"""Small tables of an earlier snapshot that checks may ask about; of this one, the diagnosed ones are yet to come."""
+SMALL_BEFORE = (*SMALL, FINDINGS)
+"""Small tables of an earlier snapshot that checks may query; the present snapshot has no diagnosed tables yet."""

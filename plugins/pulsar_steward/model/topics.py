@@ -1,4 +1,4 @@
-"""Names of topics: a partition's, that of the partitioned topic that it belongs to, and those of Pulsar's own."""
+"""Names of topics: partitions, their partitioned topics, and Pulsar's own topics."""
 
 from __future__ import annotations
 
@@ -7,30 +7,32 @@ import re
 PARTITION_END = "-partition-[0-9]+$"
 """Regular expression of the end of a partition's name, in Python's and DuckDB's syntax."""
 
-_SYSTEM_TOPIC = re.compile(
-    "[a-z-]+://(pulsar/system/.*"
-    f"|.*/(__change_events|__transaction_buffer_snapshot|__transaction_log_.*)({PARTITION_END})?"
-    f"|.*__transaction_pending_ack({PARTITION_END})?)"
+SYSTEM_TOPIC = (
+    "^[a-z-]+://(pulsar/system/.*"
+    f"|.*/(__change_events|__transaction_buffer_snapshot)({PARTITION_END})?"
+    f"|.*__transaction_pending_ack({PARTITION_END})?)$"
 )
+"""Regular expression for the names of topics without quotas, in Python's and DuckDB's syntax."""
 
 _PARTITION = re.compile("(.+)-partition-[0-9]+")
 
 
 def partitioned_topic(topic: str) -> str:
-    """Partitioned topic that a partition belongs to; any other topic itself."""
+    """The partitioned topic of a partition; any other topic itself."""
     match = _PARTITION.fullmatch(topic)
     return match[1] if match else topic
 
 
 def is_own_topic(topic: str) -> bool:
-    """True for one of a namespace's own topics, such as ``__change_events``, by its full name."""
+    """True for a system topic of a namespace, such as ``__change_events``, by its full name."""
     return topic.rpartition("/")[2].startswith("__")
 
 
 def is_system_topic(topic: str) -> bool:
-    """True for a topic that brokers hold to no quota and expire nothing of, by its full name.
+    """True for a topic without quotas and expiry, by its full name.
 
-    Those of ``pulsar/system`` and some of the names that begin with ``__``: users may have topics of other such names
-    (Pulsar's ``SystemTopicNames`` and ``SystemTopic``).
+    These are the topics of ``pulsar/system``, for example transaction logs, and a few names with ``__`` at the
+    beginning or end in any namespace. Users may have other topics with ``__`` (Pulsar's ``SystemTopicNames`` and
+    ``SystemTopic``).
     """
-    return _SYSTEM_TOPIC.fullmatch(topic) is not None
+    return re.fullmatch(SYSTEM_TOPIC, topic) is not None

@@ -1,4 +1,4 @@
-"""Bytes, durations, times, rates and counts as a person reads them, and the units that they are counted in."""
+"""Bytes, durations, times, rates, counts and names as text for people, and their units."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from datetime import UTC
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
+
 
 KIB = 1 << 10
 MIB = 1 << 20
 GIB = 1 << 30
 
 MEGABYTE = 1_000_000
-"""Unit of throughput, as Pulsar and networks do; what is stored is counted in powers of 1024."""
+"""Unit of throughput, as in Pulsar and in networks; stored data is counted in powers of 1024."""
 
 MINUTE = 60
 HOUR = 3_600
@@ -28,9 +30,9 @@ def bytes_in_words(count: float, *, rounded: bool = False) -> str:
     """Bytes in the largest unit that leaves at least 1.
 
     Args:
-        count: How many; a limit under 0 is Pulsar's way to write that there is none.
-        rounded: One digit behind the point (``23.4 GiB``, ``2.0 GiB``), for what was measured or estimated. Without: up
-            to two digits, none of them 0 at the end (``1.25 GiB``, ``2 GiB``), for a limit that somebody set.
+        count: Number of bytes; a limit below 0 is Pulsar's notation for no limit.
+        rounded: True: one decimal (``23.4 GiB``, ``2.0 GiB``), for a measured or estimated value. False: up to two
+            decimals without trailing zeros (``1.25 GiB``, ``2 GiB``), for a limit that somebody set.
     """
     if count < 0 and not rounded:
         return "unlimited"
@@ -46,10 +48,10 @@ def seconds_in_words(count: float, *, rounded: bool = False) -> str:
     """Seconds in a larger unit.
 
     Args:
-        count: How many; a limit under 0 is Pulsar's way to write that there is none.
-        rounded: The largest unit of which there are two, and one digit behind the point (``12.5 min``, ``20.0 d``),
-            for what was measured or estimated. Without: the largest unit that divides them (``36 h``, ``90 s``), for
-            a limit that somebody set.
+        count: Number of seconds; a limit below 0 is Pulsar's notation for no limit.
+        rounded: True: the largest unit with a value of at least 2, and one decimal (``12.5 min``, ``20.0 d``), for a
+            measured or estimated value. False: the largest unit that divides the seconds (``36 h``, ``90 s``), for a
+            limit that somebody set.
     """
     if count < 0 and not rounded:
         return "unlimited"
@@ -61,7 +63,7 @@ def seconds_in_words(count: float, *, rounded: bool = False) -> str:
 
 
 def milliseconds_in_words(count: int) -> str:
-    """Milliseconds that somebody set, in a larger unit that divides them (``3 d``, ``1 s``, ``1,500 ms``)."""
+    """Milliseconds of a setting, in a larger unit that divides them (``3 d``, ``1 s``, ``1,500 ms``)."""
     return f"{count:,} ms" if count % 1000 else seconds_in_words(count // 1000)
 
 
@@ -77,7 +79,7 @@ def throughput_in_words(bytes_per_second: float) -> str:
 
 
 def number_in_words(number: float) -> str:
-    """A number, of which a small one that is not whole has two digits behind the point: ``1,234``, ``0.25``."""
+    """A number; a small one that is not whole has two decimals: ``1,234``, ``0.25``."""
     return f"{number:,.0f}" if number == int(number) or abs(number) >= _HUNDREDS else f"{number:,.2f}"
 
 
@@ -85,9 +87,19 @@ def counted(count: float, one: str, many: str | None = None) -> str:
     """A number of things, rounded, such as ``1 topic``, ``2,000 topics`` or ``3 entries``.
 
     Args:
-        count: How many.
-        one: The name of one of them, with the verb behind it where that has to agree (``topic is``).
-        many: The name of several; by default with an s behind it.
+        count: Number of things.
+        one: The singular, with its verb if that has to agree (``topic is``).
+        many: The plural; by default with an s at the end.
     """
     number = f"{count:,.0f}"
     return f"{number} {one if number == '1' else many or f'{one}s'}"
+
+
+MAX_NAMES = 5
+"""Maximum number of names in one sentence; further ones are only counted."""
+
+
+def named(names: Sequence[str]) -> str:
+    """The first few names, and the number of further ones."""
+    words = ", ".join(names[:MAX_NAMES])
+    return f"{words} and {len(names) - MAX_NAMES:,} more" if len(names) > MAX_NAMES else words

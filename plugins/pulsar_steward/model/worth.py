@@ -1,7 +1,7 @@
-"""Worth of a batch: what it mends, each in its own unit, as far as the plan's own figures tell it.
+"""Worth of a batch: the problems that it solves, each in its own unit, by the plan's own figures.
 
-There is no sum: a quota that is reached in two hours and four coordinators too many on a broker have no common unit,
-and weights would be made up. What is not known is None, and is said to be unknown.
+There is no sum. A quota that is reached in two hours and a broker with four coordinators too many have no common unit,
+and any weights would be arbitrary. An unknown value is None, and is reported as unknown.
 """
 
 from __future__ import annotations
@@ -11,28 +11,24 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.finding import QuotaFigures, Severity
 from pulsar_steward.model.loss import Loss
 
 if TYPE_CHECKING:
     from pulsar_steward.model.plan import Batch
 
-SECONDS_TO_QUOTA = "seconds_to_quota"
-"""Figure of a finding about a backlog that grows towards its quota."""
-
 
 class Worth(msgspec.Struct, frozen=True, kw_only=True):
-    """Worth of a batch: what it mends.
+    """Worth of a batch: the problems that it solves.
 
     Attributes:
-        critical: Critical findings that it answers.
-        warnings: Warnings that it answers.
-        seconds_to_quota: Time from the snapshot until the first of its topics reaches its quota, as fast as it grew;
+        critical: Critical findings that it resolves.
+        warnings: Warnings that it resolves.
+        seconds_to_quota: Time from the snapshot until the first of its topics reaches its quota, at the present growth;
             None: not known.
-        spread_before: Difference between the broker with the most and the one with the fewest; None: not known.
-        spread_after: The same when every step is done.
-        kept_messages: Messages that nobody has read, and that brokers may delete if it is not done; None: none are
-            known of.
+        spread_before: Difference between the brokers with the most and the fewest items; None: not known.
+        spread_after: The same after all steps.
+        kept_messages: Unread entries that brokers may delete without the batch; None: none are known.
     """
 
     critical: int
@@ -44,7 +40,7 @@ class Worth(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def rank(self) -> tuple[int, float, int, int]:
-        """Sort key, what is worth most first: critical findings, then time left, then what is kept and evened out."""
+        """Sort key, the highest worth first: critical findings, time left, kept entries, and the evened out spread."""
         evened = (self.spread_before or 0) - (self.spread_after or 0)
         left = inf if self.seconds_to_quota is None else self.seconds_to_quota
         return -self.critical, left, -(self.kept_messages or 0), -evened
@@ -53,14 +49,14 @@ class Worth(msgspec.Struct, frozen=True, kw_only=True):
 def worth_of(batch: Batch) -> Worth:
     """Worth of a batch by its findings, its placement and its steps."""
     severities = [finding.severity for finding in batch.findings]
-    left = [finding.figures[SECONDS_TO_QUOTA] for finding in batch.findings if SECONDS_TO_QUOTA in finding.figures]
+    left = [QuotaFigures.of(finding).seconds_to_quota for finding in batch.findings]
     averts = [step.averts for step in batch.steps if isinstance(step.averts, Loss)]
     before, after = ([place.count for place in places] for places in (batch.before, batch.after))
     both = bool(before and after)
     return Worth(
         critical=severities.count(Severity.CRITICAL),
         warnings=severities.count(Severity.WARNING),
-        seconds_to_quota=min(left, default=None),
+        seconds_to_quota=min((each for each in left if each is not None), default=None),
         spread_before=max(before) - min(before) if both else None,
         spread_after=max(after) - min(after) if both else None,
         kept_messages=sum(loss.messages or 0 for loss in averts) or None,

@@ -1,1 +1,1 @@
-"""Messages to people: events of the ledger and of snapshots in words, and when each is sent. No Airflow here."""
+"""Messages to people: events of the ledger and of snapshots in words, and the times of sending. No Airflow here."""

@@ -1,4 +1,4 @@
-"""Addresses of messages by a connection's fields: the webhook's URL, and the host of each kind of recipient."""
+"""Addresses of messages from a connection's fields: the webhook's URL, and the host for each kind of recipient."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ConnectionFields(NamedTuple):
 
 
 class Address(NamedTuple):
-    """Host that messages are sent to; `tls`: the connection begins with TLS."""
+    """Host that messages are sent to; `tls` is true if the connection begins with TLS."""
 
     host: str
     port: int
@@ -48,20 +48,20 @@ class Address(NamedTuple):
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A connection whose address is asked for."""
+    """A connection whose address is needed."""
 
     connection: str
     kind: RecipientKind
 
 
 class AddressFound(msgspec.Struct, frozen=True):
-    """Result of looking whether messages can be sent by a connection.
+    """Result of checking whether a connection can send messages.
 
     Attributes:
         connection: Its name.
-        address: Where messages go; None where only a library knows that, or there is trouble.
-        trouble: For what reason none can be sent; empty: nothing is known to be in the way.
-        remedy: What to do about it.
+        address: Destination of messages; None if only a library knows it, or there is trouble.
+        trouble: Reason why none can be sent; empty: no obstacle is known.
+        remedy: Way to fix it.
     """
 
     connection: str
@@ -98,10 +98,10 @@ class Webhook(NamedTuple):
 
 
 def webhook_of(fields: ConnectionFields) -> Webhook:
-    """Receiver that a connection of type HTTP names: host, port and schema, or a whole `url` in its extra.
+    """Receiver in a connection of type HTTP: host, port and schema, or a whole `url` in its extra.
 
     Raises:
-        ConfigurationError: If it names none, or messages would travel unencrypted; the message holds no secret.
+        ConfigurationError: If there is none, or messages would travel unencrypted; the message contains no secret.
     """
     parts = _url(fields)
     tls = parts.scheme == "https"
@@ -113,10 +113,10 @@ def webhook_of(fields: ConnectionFields) -> Webhook:
 
 
 def address_of(kind: RecipientKind, fields: ConnectionFields) -> Address | None:
-    """Host that a recipient's messages are sent to; None: only the library of that kind knows it.
+    """Host for a recipient's messages; None: only the library for that kind knows it.
 
     Raises:
-        ConfigurationError: If the connection names none, or messages would travel unencrypted.
+        ConfigurationError: If the connection has none, or messages would travel unencrypted.
     """
     match kind:
         case RecipientKind.WEBHOOK:
@@ -137,7 +137,7 @@ def smtp_address(fields: ConnectionFields) -> Address:
     """Mail server of a connection of type SMTP.
 
     Raises:
-        ConfigurationError: If it names none, or messages would travel unencrypted.
+        ConfigurationError: If there is none, or messages would travel unencrypted.
     """
     if not fields.host:
         raise ConfigurationError(f"the connection {fields.name!r} names no host: give the mail server's")

@@ -1,4 +1,4 @@
-"""Messages of one or several notices, and their text, as every recipient gets it."""
+"""Messages of one or several notices, with the text that every recipient gets."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from pulsar_steward.model.notice import Notice
 
 MAX_LISTED = 200
-"""Notices that one message lists; of the others their number is told."""
+"""Maximum number of notices listed in one message; further ones are only counted."""
 
 MANY = {
+    Occasion.NOT_ASKED: "batches that nobody was asked about",
     Occasion.WAITING: "questions wait for an answer",
     Occasion.EXPIRING: "questions are about to end unanswered",
     Occasion.DONE: "batches are done and proved",
@@ -34,7 +35,7 @@ MANY = {
     Occasion.FINDING_NEW: "critical findings are new",
     Occasion.FINDING_GONE: "findings are no longer critical",
 }
-"""Words for several notices of an occasion, behind their number."""
+"""Words for several notices of an occasion, after their number."""
 
 
 class ListedNotice(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,14 +55,14 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         version: Version of this document's format; incremented when a field is removed or changes its meaning.
-        id: The same in every try, by which a receiver knows a message that comes twice.
-        event: What it tells of.
+        id: Equal in every attempt, so that a receiver recognises a repeated message.
+        event: The occasion of its notices.
         severity: The worst of its notices.
-        clusters: Clusters that it is about.
+        clusters: Clusters of its notices.
         subject: One line.
-        text: Lines, the link left out.
+        text: Lines, without the link.
         link: Address of the question or page.
-        notices: Its notices, all of them.
+        notices: All its notices.
     """
 
     version: int = 1
@@ -75,12 +76,12 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     notices: tuple[ListedNotice, ...]
 
     def encoded(self) -> bytes:
-        """JSON in which nothing is hidden."""
+        """JSON with invisible characters escaped."""
         return shown_json(msgspec.json.encode(self))
 
 
 def message_id(recipient: str, notices: Sequence[Notice]) -> str:
-    """Id of the message that tells a recipient of these notices."""
+    """Id of the message with these notices to a recipient."""
     return digest([recipient, *(notice.key for notice in notices)])[:32]
 
 

@@ -1,7 +1,7 @@
-"""Events that people are told of, derived from rows of the ledger and from snapshots' findings; pure functions.
+"""Events that people are notified of, derived from rows of the ledger and from findings; pure functions.
 
-Deriving twice gives the same notices with the same keys, so that whoever queues them knows which are new. Names and
-reasons come from outside: each is shown on one line, and shortened where it is very long.
+A repeated derivation gives the same notices with the same keys, so that the caller knows which are new. Names and
+reasons come from outside: each is shown on one line, and shortened if it is very long.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import msgspec
 from pulsar_steward.apply.health import Level
 from pulsar_steward.ledger.halts import EVERY_CLUSTER, VARIABLE
 from pulsar_steward.ledger.rows import Outcome
+from pulsar_steward.ledger.waiting import UNASKED_AFTER, why_unasked
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.notice import Notice, Occasion, notice_key
 from pulsar_steward.model.units import counted, time_in_words
@@ -27,16 +28,16 @@ if TYPE_CHECKING:
 
     from pulsar_steward.ledger.ended import BatchEnd, StepEnd
     from pulsar_steward.ledger.halts import HaltRow
-    from pulsar_steward.ledger.waiting import WaitingQuestion
+    from pulsar_steward.ledger.waiting import UnaskedQuestion, WaitingQuestion
     from pulsar_steward.notify.variable import VariableHalt
 
 MAX_NAME = 200
-"""Characters of a title or subject from outside in a line."""
+"""Maximum length of a title or subject from outside in a line, in characters."""
 
 MAX_REASON = 600
 
 MAX_STEPS = 5
-"""Steps of a batch whose ends are told one by one."""
+"""Maximum number of steps of a batch whose ends are listed one by one."""
 
 OF_OUTCOME = {
     Occasion.DONE: (Severity.INFO, "done and proved"),
@@ -45,7 +46,7 @@ OF_OUTCOME = {
     Occasion.FAILED: (Severity.CRITICAL, "failed"),
     Occasion.UNKNOWN: (Severity.CRITICAL, "nobody knows what came of a call"),
 }
-"""Severity and words of each way in which a batch ends."""
+"""Severity and words for each way in which a batch ends."""
 
 
 class CriticalFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,11 +58,11 @@ class CriticalFinding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CriticalFindings(msgspec.Struct, frozen=True, kw_only=True):
-    """Critical findings of one snapshot, and what their absence proves.
+    """Critical findings of one snapshot, and the conclusions from their absence.
 
     Attributes:
-        judged: Checks of which the snapshot shows that what is not listed is not there: those that judged it, all of
-            whose findings are listed, where it is complete.
+        judged: Checks for which a missing finding means no problem: they judged the snapshot, it is complete, and all
+            their findings are listed.
     """
 
     snapshot_id: str
@@ -71,12 +72,12 @@ class CriticalFindings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def question_notices(questions: Iterable[WaitingQuestion], now: datetime, expiring: timedelta) -> Iterator[Notice]:
-    """Notices of questions that wait, and of those that are about to end unanswered.
+    """Notices of waiting questions, and of questions about to end without an answer.
 
     Args:
         questions: Questions that wait.
         now: Current time, UTC.
-        expiring: Time before a question's end in which that is told; half of its whole time at most.
+        expiring: Time before a question's end at which the second notice is due; at most half of its whole time.
     """
     for each in questions:
         ids = (each.plan_id, each.batch_id, each.run, str(each.voice))
@@ -113,8 +114,35 @@ def question_notices(questions: Iterable[WaitingQuestion], now: datetime, expiri
             )
 
 
+def unasked_notices(questions: Iterable[UnaskedQuestion], now: datetime, paused: bool | None) -> Iterator[Notice]:
+    """Notices of questions that nobody was asked for a while.
+
+    Args:
+        questions: Questions that nobody was asked.
+        now: Current time, UTC.
+        paused: True if the asking DAG is paused; None: not known here.
+    """
+    for each in questions:
+        if now < each.since + UNASKED_AFTER:
+            continue
+        yield Notice(
+            key=notice_key(Occasion.NOT_ASKED, each.cluster, each.plan_id, each.batch_id),
+            occasion=Occasion.NOT_ASKED,
+            cluster=each.cluster,
+            severity=Severity.WARNING,
+            at=each.since + UNASKED_AFTER,
+            subject=f"[{each.cluster}] nobody was asked: {_name(each.title)}",
+            text=(
+                f"{counted(each.steps, 'step')}, plan {_name(each.plan_id)}, batch {_name(each.batch_id)}; published at"
+                f" {time_in_words(each.since)}.\nNobody was asked since, because {why_unasked(paused)}."
+            ),
+            path=plan_path(each.plan_id, each.batch_id),
+            plan_id=each.plan_id,
+        )
+
+
 def batch_notices(ends: Iterable[BatchEnd]) -> Iterator[Notice]:
-    """Notices of batches that came to an end; a batch whose steps are not all over yet is left out."""
+    """Notices of batches that ended; a batch with unfinished steps is left out."""
     for each in ends:
         occasion = _occasion(each)
         if occasion is None:
@@ -134,7 +162,7 @@ def batch_notices(ends: Iterable[BatchEnd]) -> Iterator[Notice]:
 
 
 def halt_notices(halts: Iterable[HaltRow], clusters: Sequence[str]) -> Iterator[Notice]:
-    """Notices of halts and resumptions; one of every cluster is told for each."""
+    """Notices of halts and resumptions; one for all clusters makes a notice for each."""
     for each in halts:
         for cluster in clusters if each.cluster == EVERY_CLUSTER else [each.cluster]:
             which = "every cluster" if each.cluster == EVERY_CLUSTER else "this cluster"
@@ -155,12 +183,12 @@ def variable_notices(seen: Mapping[str, VariableHalt]) -> Iterator[Notice]:
     """Notices of halts by Airflow's variable, and of their ends, by cluster.
 
     Args:
-        seen: What the variable was seen to say of each cluster.
+        seen: Observed values of the variable for each cluster.
     """
     for cluster, each in seen.items():
         words = "halts all changes" if each.halted else "halts no changes any more"
         value = f"Its value is {_name(each.value)}" if each.value else "It has no value"
-        then = f"take {cluster} out of it to go on." if each.halted else "a halt by `steward halt` holds all the same."
+        then = each.way_out if each.halted else "a halt by `steward halt` holds all the same"
         yield _switch_notice(
             cluster,
             VARIABLE,
@@ -168,7 +196,7 @@ def variable_notices(seen: Mapping[str, VariableHalt]) -> Iterator[Notice]:
             halted=each.halted,
             at=each.at,
             subject=f"[{cluster}] the Airflow variable {VARIABLE} {words}",
-            text=f"{value}, as was seen at {time_in_words(each.at, seconds=True)}; {then}",
+            text=f"{value}, as was seen at {time_in_words(each.at, seconds=True)}; {then}.",
             path=VARIABLES,
         )
 
@@ -190,8 +218,8 @@ def _switch_notice(cluster: str, *ids: str, halted: bool, at: datetime, subject:
 def finding_notices(cluster: str, snapshots: Sequence[CriticalFindings]) -> Iterator[Notice]:
     """Notices of critical findings that are new, or gone.
 
-    What the first snapshot has was told before, or is older than anybody wants to be told. A finding is gone where a
-    snapshot proves that it is not there: not where its check could not judge, or the snapshot is partial.
+    Findings of the first snapshot make no notice: they were notified before, or are too old. A finding is gone only if
+    a complete snapshot proves it, judged by its check.
 
     Args:
         cluster: The cluster.
@@ -230,7 +258,7 @@ def _finding_notice(cluster: str, occasion: Occasion, snapshot: CriticalFindings
 
 
 def _occasion(end: BatchEnd) -> Occasion | None:
-    """Way in which a batch ended; None: it goes on, its proof is still to come, or nothing was approved."""
+    """The way in which a batch ended; None: it goes on, its proof is still to come, or nothing was approved."""
     if not end.steps or (end.proved is None and len(end.steps) < end.approved):
         return None
     seen = {step.outcome for step in end.steps}

@@ -1,4 +1,4 @@
-"""Everything that people are to be told now, from the ledger and the newest snapshots. Cannot write."""
+"""All notices due now, from the ledger and the newest snapshots. Cannot write."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pulsar_steward.ledger.ended import ended_batches
 from pulsar_steward.ledger.halts import halts_since
 from pulsar_steward.ledger.messages import Queued, known_keys
 from pulsar_steward.ledger.store import one_moment
-from pulsar_steward.ledger.waiting import waiting_questions
+from pulsar_steward.ledger.waiting import unasked_questions, waiting_questions
 from pulsar_steward.model.finding import Outlook, Severity
 from pulsar_steward.model.notice import STATES
 from pulsar_steward.model.tables import FINDINGS
@@ -24,11 +24,12 @@ from pulsar_steward.notify.events import (
     finding_notices,
     halt_notices,
     question_notices,
+    unasked_notices,
     variable_notices,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import Engine
@@ -42,14 +43,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LOOKED_BACK = timedelta(days=1)
-"""Age of an event from which on nobody is told of it any more, as after Airflow stood still for days."""
+"""Age from which an event makes no notice, as after Airflow stood still for days."""
 
 SNAPSHOTS = 4
-"""Newest snapshots of a cluster that are compared, each with those before it."""
+"""Number of a cluster's newest snapshots that are compared, each with the ones before it."""
 
 
 class Route(NamedTuple):
-    """Way to a recipient."""
+    """Connection and settings to reach a recipient."""
 
     recipient: str
     connection: str
@@ -62,17 +63,19 @@ def notices_now(
     policies: Mapping[str, NotifyPolicy],
     now: datetime,
     by_variable: Mapping[str, VariableHalt] | None = None,
+    asking_is_paused: Callable[[], bool | None] | None = None,
 ) -> tuple[Notice, ...]:
-    """Notices of all that happened lately, or waits, in clusters in which somebody is to be told, oldest first.
+    """Notices of recent events and of waiting questions, for clusters with recipients, oldest first.
 
-    A cluster whose snapshots cannot be read is told of by the ledger alone.
+    If a cluster's snapshots cannot be read, its notices come from the ledger alone.
 
     Args:
         engine: An open ledger.
         shelf: The snapshots.
         policies: Section of messages by cluster.
         now: Current time, UTC.
-        by_variable: What the halt variable of Airflow was seen to say by cluster; None: nobody looked.
+        by_variable: Observed values of Airflow's halt variable by cluster; None: not looked at.
+        asking_is_paused: Function to whether the asking DAG is paused; None: not known here.
 
     Raises:
         LedgerError: If the ledger cannot be read.
@@ -80,11 +83,13 @@ def notices_now(
     clusters = sorted(name for name, policy in policies.items() if policy.recipients)
     since = now - LOOKED_BACK
     with one_moment(engine) as connection:
-        questions = waiting_questions(connection, now)
+        questions, unasked = waiting_questions(connection, now), unasked_questions(connection)
         ends = ended_batches(connection, since)
         halts = halts_since(connection, since)
     lately = {name: each for name, each in (by_variable or {}).items() if each.halted or each.at >= since}
-    found: list[Notice] = [*batch_notices(ends), *halt_notices(halts, clusters), *variable_notices(lately)]
+    paused = asking_is_paused() if asking_is_paused and unasked else None
+    found: list[Notice] = [*unasked_notices(unasked, now, paused)]
+    found += [*batch_notices(ends), *halt_notices(halts, clusters), *variable_notices(lately)]
     for cluster in clusters:
         expiring = timedelta(minutes=policies[cluster].expiring_minutes)
         found += question_notices((each for each in questions if each.cluster == cluster), now, expiring)
@@ -95,12 +100,12 @@ def notices_now(
 def messages_for(
     notices: Sequence[Notice], policies: Mapping[str, NotifyPolicy], known: Collection[tuple[str, str]], now: datetime
 ) -> tuple[Queued, ...]:
-    """Messages to be queued: of each recipient one for each occasion, of what it wants and was not told yet.
+    """Messages to queue: for each recipient one per occasion, with the notices that it wants and did not get yet.
 
     Args:
         notices: All notices.
         policies: Section of messages by cluster.
-        known: Pairs of a notice's key and a recipient that are queued or told already.
+        known: Pairs of a notice's key and a recipient that are already queued or sent.
         now: Current time, UTC.
     """
     groups: defaultdict[tuple[Route, str], list[Notice]] = defaultdict(list)
@@ -128,7 +133,7 @@ def new_messages(
 
 
 def route_of(message: Queued, policies: Mapping[str, NotifyPolicy]) -> Route | None:
-    """Way to a message's recipient, by the policy as it is now; None: it names no such recipient any more."""
+    """Route to a message's recipient by the present policy; None: the policy no longer names it."""
     for notice in message.notices:
         policy = policies.get(notice.cluster)
         if policy and (found := policy.recipients.get(message.recipient)):
@@ -137,11 +142,11 @@ def route_of(message: Queued, policies: Mapping[str, NotifyPolicy]) -> Route | N
 
 
 def is_outdated(message: Queued, standing: Collection[str]) -> bool:
-    """True if all that a message says waits, or is about to end, does not any more.
+    """True if everything in a message that was waiting, or about to end, no longer is.
 
     Args:
         message: The message.
-        standing: Keys of all notices now.
+        standing: Keys of all present notices.
     """
     return all(notice.occasion in STATES and notice.key not in standing for notice in message.notices)
 

@@ -1,28 +1,28 @@
-"""Addresses within Airflow of questions and of Steward's pages; whatever a name holds, it is one part of a path."""
+"""Addresses within Airflow of questions and of Steward's pages; each name is one segment of a path."""
 
 from __future__ import annotations
 
 from urllib.parse import quote, urlencode
 
 PAGES = "/steward"
-"""Where Steward's pages are within Airflow's API server."""
+"""Path of Steward's pages in Airflow's API server."""
 
 REQUIRED_ACTIONS = "/required_actions?response_received=false"
-"""Airflow's list of everything that waits for an answer."""
+"""Airflow's list of all open requests."""
 
 VARIABLES = "/variables"
 """Airflow's list of variables."""
 
 QUESTION_TASKS = {1: "batch.approve", 2: "batch.confirm"}
-"""Ids of the tasks that ask, with their task group's, by the number of the approver."""
+"""Ids of the tasks that ask, with their task group's id, by the number of the approver."""
 
 
 def question_path(run: str, voice: int) -> str:
-    """Address of a question, as Airflow's own pages link to it: the tab *Required Actions* of its task instance.
+    """Address of a question, as linked in Airflow's own pages: the tab *Required Actions* of its task instance.
 
     Args:
         run: The requesting run, ``dag/run/map index``; -1 is the index of a task that is not mapped.
-        voice: Number of the approver: 1, or 2 where a second person is asked.
+        voice: Number of the approver: 1, or 2 for a second person.
     """
     dag, _, rest = run.partition("/")
     run_id, _, map_index = rest.rpartition("/")
@@ -49,7 +49,7 @@ def link(airflow: str, path: str) -> str:
     """Whole address of a path.
 
     Args:
-        airflow: Airflow's base URL; empty: not known, and the path has to do.
+        airflow: Airflow's base URL; empty: not known, and only the path is returned.
         path: A path of this module.
     """
     return f"{airflow.rstrip('/')}{path}"

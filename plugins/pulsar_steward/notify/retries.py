@@ -1,4 +1,4 @@
-"""Times at which a message is tried, tried again, and given up: pure functions of its tries and the time."""
+"""Times at which a message is sent, sent again, and given up: pure functions of its attempts and the time."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from pulsar_steward.ledger.messages import Queued
 
 CLAIM_VALID = timedelta(minutes=10)
-"""Time after which a claim without a result is taken for one of a worker that was killed.
+"""Time after which a claim without a result is taken for that of a killed worker.
 
-It is longer than the time limit of the task that sends, so that no two workers send one message at once.
+It is longer than the time limit of the sending task, so that two workers never send the same message at once.
 """
 
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=1), timedelta(hours=1)
 
 GIVEN_UP_AFTER = timedelta(days=1)
-"""Time from the queueing of a message after which it is not tried any more."""
+"""Time from the queueing of a message after which it is not tried again."""
 
 
 class Turn(Enum):
-    """Next act for a message."""
+    """Next action for a message."""
 
     SEND = "send"
     WAIT = "wait"
@@ -35,7 +35,7 @@ class Turn(Enum):
 
 
 def turn(message: Queued, now: datetime) -> Turn:
-    """Next act for a message at this time; pauses double from a minute to an hour."""
+    """Next action for a message at this time; pauses double from a minute to an hour."""
     if any(each.state in OVER for each in message.tries):
         return Turn.OVER
     last = message.tries[-1] if message.tries else None
@@ -49,5 +49,5 @@ def turn(message: Queued, now: datetime) -> Turn:
 
 
 def pause_after(attempt: int) -> timedelta:
-    """Pause after a try that failed."""
+    """Pause after a failed attempt."""
     return min(FIRST_PAUSE * (1 << min(attempt - 1, 10)), LONGEST_PAUSE)

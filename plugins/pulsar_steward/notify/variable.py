@@ -1,7 +1,7 @@
-"""The halt variable of Airflow as it was seen, and since when; pure functions.
+"""Observed values of Airflow's halt variable, with the time since when; pure functions.
 
-The variable has neither a history nor a row of the ledger: what was seen before is handed in, and what is seen now is
-kept by whoever looked, before anybody is told of it.
+The variable has no history and no row in the ledger. So the caller passes the earlier observations, and stores the new
+ones before anybody is notified.
 """
 
 from __future__ import annotations
@@ -11,40 +11,75 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.ledger.halts import is_named
-
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
+
+    from pulsar_steward.ledger.halts import WayOut
 
 
 class VariableHalt(msgspec.Struct, frozen=True, kw_only=True):
-    """The variable's word on a cluster, as it was seen.
+    """Observed value of the variable for a cluster.
 
     Attributes:
-        halted: True: no changes may be made; False: it did once, and does not any more.
-        at: When that was seen first, UTC.
+        halted: True: no changes are allowed; False: the halt has ended.
+        at: Time of the first observation, UTC.
         value: The variable's value then.
+        way_out: Way to end the halt; empty: there is no halt.
     """
 
     halted: bool
     at: datetime
     value: str
+    way_out: str = ""
+
+
+class HaltsAsked(msgspec.Struct, frozen=True, kw_only=True):
+    """Request to the Airflow of an environment for its halt variable.
+
+    Attributes:
+        clusters: Known clusters.
+        names: Further names to look for among the connections.
+    """
+
+    clusters: tuple[str, ...]
+    names: tuple[str, ...] = ()
+
+
+class HaltsTold(msgspec.Struct, frozen=True, kw_only=True):
+    """Response to `HaltsAsked`.
+
+    Attributes:
+        reasons: Reason of the halt for each halted cluster.
+        understood: False: its value names no cluster, or it cannot be read.
+        connected: The names with a connection.
+    """
+
+    reasons: dict[str, str]
+    understood: bool
+    connected: tuple[str, ...]
 
 
 def seen_now(
-    before: Mapping[str, VariableHalt], value: str, clusters: Collection[str], now: datetime
+    before: Mapping[str, VariableHalt],
+    value: object,
+    way_out: Callable[[str], WayOut | None],
+    clusters: Collection[str],
+    now: datetime,
 ) -> dict[str, VariableHalt]:
-    """Words seen so far, by cluster, with those that are new in the variable's value.
+    """Observations so far, by cluster, with the new ones from the variable's value.
 
     Args:
-        before: What was seen before.
-        value: The variable's value; empty where there is no such variable.
-        clusters: Clusters of which somebody is told; what was seen of others is kept as it is.
+        before: Earlier observations.
+        value: The variable's value; None: there is no such variable.
+        way_out: Function to the way of ending a cluster's halt; None: the value does not halt it.
+        clusters: Clusters with recipients; observations of other clusters are kept as they are.
         now: Current time, UTC.
     """
     seen = dict(before)
     for cluster in clusters:
-        halted = is_named(value, cluster)
+        out = way_out(cluster)
+        halted = out is not None
         if halted != (cluster in before and before[cluster].halted):
-            seen[cluster] = VariableHalt(halted=halted, at=now, value=value)
+            said = "" if value is None else str(value)
+            seen[cluster] = VariableHalt(halted=halted, at=now, value=said, way_out=out.words if out else "")
     return seen

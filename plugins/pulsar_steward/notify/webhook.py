@@ -1,4 +1,4 @@
-"""Sending of a message by HTTP: one POST with JSON, within a time limit, to no other address than the one named."""
+"""Sending of a message by HTTP: one POST with JSON, within a time limit, only to the given address."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from pulsar_steward.notify.compose import Message
 
 SECONDS = 10
-"""Time limit for connecting, and for each part of the answer."""
+"""Time limit in seconds for connecting, and for each part of the response."""
 
 TOTAL_SECONDS = 30
-"""Time limit for the whole call, however slowly the answer comes."""
+"""Time limit in seconds for the whole call, however slowly the response arrives."""
 
 ID_HEADER = "Idempotency-Key"
-"""Header with the message's id, by which a receiver knows a message that comes twice."""
+"""Header with the message's id, by which a receiver recognises a repeated message."""
 
 _TAKEN = range(200, 300)
 _ELSEWHERE = range(300, 400)
 
 
 def post(webhook: Webhook, message: Message, *, seconds: float = SECONDS, total_seconds: float = TOTAL_SECONDS) -> None:
-    """Sends a message; returns once the receiver said that it has it.
+    """Sends a message; returns once the receiver has confirmed it.
 
     Raises:
-        NotDelivered: If it did not; whether it has it all the same is not known then.
+        NotDelivered: If it is not confirmed; the receiver may have it anyway.
         ConfigurationError: If the certificates to trust cannot be read.
     """
     host, port, tls = webhook.address
@@ -59,7 +59,7 @@ def post(webhook: Webhook, message: Message, *, seconds: float = SECONDS, total_
 
 
 def reason_of(error: BaseException) -> str:
-    """An error of another library in short: its kind, and what the system says of it. Its own text may hold secrets."""
+    """Summary of another library's error: its kind, and the system's error text. Its own text may contain secrets."""
     said = error.strerror if isinstance(error, OSError) else None
     return f"{type(error).__name__}: {said}" if isinstance(said, str) else type(error).__name__
 
@@ -79,6 +79,6 @@ def _headers(webhook: Webhook, message: Message) -> dict[str, str]:
 
 
 def _cut(connection: HTTPConnection) -> None:
-    """Ends a call that takes too long: whoever waits for its answer gets an error."""
-    with suppress(OSError, AttributeError):  # not connected yet, or over by now
+    """Ends a call that takes too long: the thread that waits for its response gets an error."""
+    with suppress(OSError, AttributeError):  # not connected yet, or already ended
         connection.sock.shutdown(socket.SHUT_RDWR)

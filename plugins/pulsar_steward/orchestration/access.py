@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ALLOWED = "allow_unencrypted_token"
 
 SECRET_FILES = ("token_file", "oauth2_file", "client_cert_file", "client_key_file")
-"""Keys of files that are sent to the connection's addresses, or prove who is asking there."""
+"""Keys of files with credentials: their content is sent to the connection's addresses, or proves the client there."""
 
 
 class Access(NamedTuple):
@@ -78,13 +78,13 @@ def access_of(name: str, connection: Connection) -> Access:
 
 
 def _require_allowed_files(name: str, extra: Mapping[str, Any]) -> None:
-    """Requires that files with credentials are where whoever runs the worker allows it.
+    """Requires that files with credentials are in a folder that the worker's operator allows.
 
-    Whoever may edit a connection chooses the file and the address that its content is sent to. Certificates to trust
-    (`ca_file`) may be anywhere: nothing of them is sent.
+    A person who may edit a connection chooses the file, and the address to which its content is sent. Certificates to
+    trust (`ca_file`) may be anywhere: they are never sent.
 
     Raises:
-        ConfigurationError: If one of them is elsewhere, or a symbolic link leads there; the file is not read.
+        ConfigurationError: If a file is in another folder, also by a symbolic link; the file is not read.
     """
     for key in SECRET_FILES:
         file = extra.get(key)
@@ -97,7 +97,7 @@ def _require_allowed_files(name: str, extra: Mapping[str, Any]) -> None:
 
 
 def _login(name: str, connection: Connection) -> Login | None:
-    """Credentials other than a token; the extra selects them, and the field `login` alone selects none."""
+    """Credentials other than a token; the extra selects their kind, the field `login` alone selects none."""
     extra = connection.extra_dejson
     ways = {"oauth2": ("issuer_url", "token_url", "oauth2_file"), "plugin": ("auth_plugin",), "basic": ("auth",)}
     named = [way for way, keys in ways.items() if any(extra.get(key) for key in keys)]

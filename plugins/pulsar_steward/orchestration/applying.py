@@ -37,7 +37,7 @@ class ApplyBatch(BaseOperator):
         return self._carried_out(run_key(context))
 
     def execute_in_window(self, context: Context, event: dict[str, Any]) -> list[str]:
-        """Goes on after the wait: the question may have ended meanwhile, and the window may be another one by now."""
+        """Continues after the wait: the question may have ended, or the policy may have another window by now."""
         from pulsar_steward.orchestration import batches  # noqa: PLC0415 - keeps the parsing of DAG files light
         from pulsar_steward.outside_text import shown  # noqa: PLC0415 - as above
 
@@ -64,7 +64,7 @@ class ApplyBatch(BaseOperator):
                 raise AirflowFailException(f"approved, and refused all the same: {refusal}") from refusal
             raise AirflowSkipException(f"nothing was changed: {refusal}") from refusal
         except LedgerTampered as error:
-            raise AirflowFailException(str(error)) from error  # trying again would not repair it
+            raise AirflowFailException(str(error)) from error  # a retry would not repair it
         words = [shown(f"{outcome.step_id} {outcome.outcome}: {outcome.reason}") for outcome in outcomes]
         if not all(outcome.outcome == "done" for outcome in outcomes):
             raise AirflowFailException("; ".join(words))

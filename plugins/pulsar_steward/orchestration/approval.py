@@ -1,53 +1,31 @@
 """The operator that requests a person's approval of one batch and writes the answer into the ledger.
 
-It skips nothing and stops nothing: the gate decides what may be done, from the ledger alone.
+It neither skips nor stops other tasks: the gate alone decides what may be changed, from the ledger.
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import AirflowSkipException, TaskDeferred, conf
+from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException, conf
 from airflow.providers.standard.operators.hitl import HITLOperator
-from airflow.sdk import Param, exceptions
 from airflow.sdk.definitions.param import ParamsDict
-from airflow.sdk.timezone import utcnow
 
-from pulsar_steward.changes import kind_of
-from pulsar_steward.ledger.rows import Origin
-from pulsar_steward.orchestration.approval_response import (
-    APPROVE,
-    COMMENT,
-    LEFT_OUT,
-    LOSS,
-    MAX_COMMENT_CHARACTERS,
-    MAX_SNOOZE_DAYS,
-    REJECT,
-    SNOOZE,
-    SNOOZE_DAYS,
-    SNOOZE_DAYS_BY_DEFAULT,
-    STEPS,
-    UNTIL_WORSE,
-    interpret,
-)
+from pulsar_steward.errors import Refused
+from pulsar_steward.ledger.rows import Answer, Decision, Origin
+from pulsar_steward.orchestration.question_form import APPROVE, QUESTION, REJECT, form_of, question_field
 from pulsar_steward.orchestration.question_trigger import QuestionTrigger, is_end
+from pulsar_steward.orchestration.shown import ShownQuestion, asked_digest, put
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from airflow.sdk import Context
 
     from pulsar_steward.orchestration.approval_response import ApprovalQuestion
     from pulsar_steward.orchestration.batches import BatchRef
-
-
-WAITS = (TaskDeferred, getattr(exceptions, "TaskAwaitingInput", TaskDeferred))
-"""How Airflow's operator begins to wait; since 3.3 without a trigger, so that it would not notice a question's end."""
-
-_CHOICES = ["array", "null"]
-"""Type of a field of several choices: once the last one is removed, Airflow's form holds null in place of a list, and
-takes no answer where a field may not be null."""
+    from pulsar_steward.orchestration.context import TaskContext
 
 OBSERVE_DAG = "pulsar_observe"
 """The DAG whose published plans start ``pulsar_remediate``."""
@@ -72,12 +50,14 @@ class ApproveBatch(HITLOperator):
         self.voice = voice
 
     def execute(self, context: Context) -> None:
-        """Records the approval request, and shows the plan's batch."""
-        from pulsar_steward.ledger.moves import move_times  # noqa: PLC0415 - keeps the parsing of DAG files light
-        from pulsar_steward.orchestration import batches  # noqa: PLC0415 - as above
+        """Shows the plan's batch, records what is shown as the approval request, and waits.
+
+        Raises:
+            AirflowFailException: If Airflow still shows an earlier question of this task; then nobody is asked.
+        """
+        from pulsar_steward.orchestration import batches  # noqa: PLC0415 - keeps the parsing of DAG files light
         from pulsar_steward.orchestration.context import open_context_of_plan  # noqa: PLC0415 - as above
         from pulsar_steward.outside_text import shown  # noqa: PLC0415 - as above
-        from pulsar_steward.report import approval  # noqa: PLC0415 - as above
 
         ref, requester, origin = batches.BatchRef.read(self.batch), requested_by(context), origin_of(context)
         with open_context_of_plan(ref.plan_id, run_key(context)) as task:
@@ -86,43 +66,78 @@ class ApproveBatch(HITLOperator):
             if over := task.ledger.questions.over(plan.plan_id, batch.batch_id):
                 raise AirflowSkipException(f"nobody is asked: {shown(over)}")
             asked = task.question(plan, batch.batch_id, self.voice, requester, origin)
-            terms = asked.terms(policy)
-            if self.voice > 1 and (terms.people < self.voice or asked.first is None):
+            if self.voice > 1 and (asked.terms(policy).people < self.voice or asked.first is None):
                 raise AirflowSkipException("no second person has to be asked")
-            self.subject = approval.subject(plan, batch, second=self.voice > 1)
-            former, now, page = task.former(plan, batch), task.clock(), _page_of(plan.plan_id, batch.batch_id)
-            self.body = approval.body(
-                plan,
-                batch,
-                task.policy,
-                first=asked.first,
-                former=former,
-                now=now,
-                page=page,
-                moved=move_times(task.ledger, plan.cluster, now, task.policy),
-            )
-            self.options = list(asked.options)
-            self.params = _form(asked, approval.labels(batch))
-            self.assigned_users = (
-                None if terms.users is None else [{"id": user, "name": user} for user in sorted(terms.users)]
-            )
-            self.response_timeout = timedelta(minutes=policy.response_timeout_minutes)
-            task.ledger_writer.record_request(
-                plan,
-                batch.batch_id,
-                task.run,
-                task.clock(),
-                voice=self.voice,
-                requested_by=requester,
-                origin=origin,
-                policy=task.policy,
-            )
-        try:
-            super().execute(context)
-        except WAITS:  # Airflow shows the question by now; a trigger of our own waits for what ends it
-            self.defer(trigger=self._trigger(ref, context), method_name="execute_complete")
+            now = task.clock()  # before it is shown, so that no answer is dated before the request
+            self._write(task, asked, now)
+            digest = self._show(context, asked, task.policy.digest)
+            if digest is None:
+                _leave(task, self.voice, now)
+                raise AirflowFailException(
+                    "Airflow still shows an earlier question for this task, and a task cannot replace it: nobody is"
+                    f" asked. Start a new run of {context['ti'].dag_id}"
+                )
+            try:
+                task.ledger_writer.record_request(
+                    plan,
+                    batch.batch_id,
+                    task.run,
+                    now,
+                    voice=self.voice,
+                    requested_by=requester,
+                    origin=origin,
+                    policy=task.policy,
+                    asked_digest=digest,
+                )
+            except Refused as refused:
+                raise AirflowSkipException(f"nobody is asked here: {shown(refused)}") from refused
+        trigger = self._trigger(ref, context, policy.waits_until(now))
+        self.defer(trigger=trigger, method_name="execute_complete")
 
-    def _trigger(self, ref: BatchRef, context: Context) -> QuestionTrigger:
+    def _write(self, task: TaskContext, asked: ApprovalQuestion, now: datetime) -> None:
+        """Writes the text and the form of a question."""
+        from pulsar_steward.ledger.moves import move_times  # noqa: PLC0415 - keeps the parsing of DAG files light
+        from pulsar_steward.report import approval  # noqa: PLC0415 - as above
+
+        plan, batch = asked.plan, asked.batch
+        self.subject = approval.subject(plan, batch, second=self.voice > 1)
+        self.body = approval.body(
+            plan,
+            batch,
+            task.policy,
+            first=asked.first,
+            former=task.former(plan, batch),
+            now=now,
+            page=_page_of(plan.plan_id, batch.batch_id),
+            moved=move_times(task.ledger, plan.named_cluster, now, task.policy),
+        )
+        self.options = list(asked.options)
+        self.params = ParamsDict(form_of(asked.options, asked.steps, asked.namespaces, approval.labels(batch)))
+        users = asked.terms(task.policy.approval).users
+        self.assigned_users = None if users is None else [{"id": user, "name": user} for user in sorted(users)]
+
+    def _show(self, context: Context, asked: ApprovalQuestion, policy_digest: str) -> str | None:
+        """Has Airflow show the question, with its digest in the form.
+
+        Returns:
+            Digest of the question, if Airflow shows this one, written now or earlier; None: Airflow shows another one.
+        """
+        digest = asked_digest(self._question(), asked, policy_digest)
+        self.params[QUESTION] = question_field(digest)
+        shown = put(context["task_instance"].id, self._question(), self.defaults)
+        digest = asked_digest(shown, asked, policy_digest)
+        return digest if shown.carried == digest else None
+
+    def _question(self) -> ShownQuestion:
+        return ShownQuestion(
+            subject=self.subject,
+            body=self.body or "",
+            options=self.options,
+            fields=self.serialized_params,
+            users=[{"id": user["id"], "name": user["name"]} for user in self.assigned_users or ()],
+        )
+
+    def _trigger(self, ref: BatchRef, context: Context, until: datetime) -> QuestionTrigger:
         return QuestionTrigger(
             plan_id=ref.plan_id,
             batch_id=ref.batch_id,
@@ -131,30 +146,37 @@ class ApproveBatch(HITLOperator):
             defaults=self.defaults,
             params=self.serialized_params,
             multiple=self.multiple,
-            timeout_datetime=utcnow() + self.response_timeout if self.response_timeout else None,
+            timeout_datetime=until,
         )
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, str]:
         """Records the answer, whatever it is; returns its decision for the log.
 
-        Where the question has ended, an answer is recorded all the same and permits nothing; none is made up.
+        The answer is to the last request of this task, even if `choose` passes on another batch by now. After the
+        question's end, an answer is still recorded but permits nothing, and a missing answer is not recorded.
         """
         from pulsar_steward.guard.window_times import windows_for  # noqa: PLC0415 - keeps the parsing of DAG files light
-        from pulsar_steward.orchestration import batches  # noqa: PLC0415 - as above
-        from pulsar_steward.orchestration.context import open_context_of_plan  # noqa: PLC0415 - as above
+        from pulsar_steward.orchestration.approval_response import interpret  # noqa: PLC0415 - as above
+        from pulsar_steward.orchestration.context import open_context_of_request  # noqa: PLC0415 - as above
         from pulsar_steward.outside_text import shown  # noqa: PLC0415 - as above
 
-        ref = batches.BatchRef.read(self.batch)
-        with open_context_of_plan(ref.plan_id, run_key(context)) as task:
-            plan, over = task.ledger.plan(ref.plan_id), task.ledger.questions.over(ref.plan_id, ref.batch_id)
+        with open_context_of_request(run_key(context), self.voice) as (task, request):
+            plan = task.ledger.plan(request.plan_id)
+            over = task.ledger.questions.over(request.plan_id, request.batch_id)
             if over and is_end(event):
                 raise AirflowSkipException(shown(over))
-            asked = task.question(plan, ref.batch_id, self.voice, requested_by(context), origin_of(context))
-            windows = windows_for(plan.batch(ref.batch_id), task.policy)
-            answer = interpret(event, asked, task.policy.approval, task.clock(), windows)
+            asked = task.question(
+                plan,
+                request.batch_id,
+                self.voice,
+                requested_by(context),
+                origin_of(context),
+                asked_digest=request.asked_digest,
+            )
+            answer = interpret(event, asked, task.policy.approval, task.clock(), windows_for(asked.batch, task.policy))
             task.journal.answer(answer)
             reason = shown(answer.reason)
-            self.log.info("%s: %s: %s", ref.batch_id, answer.decision, reason)
+            self.log.info("%s: %s: %s", asked.batch_id, answer.decision, reason)
             if answer.policy_entry:
                 self.log.info("with this entry of the policy nobody is asked again:")
                 for line in answer.policy_entry.splitlines():
@@ -164,16 +186,37 @@ class ApproveBatch(HITLOperator):
             return {"decision": answer.decision.value, "reason": reason}
 
 
+def _leave(task: TaskContext, voice: int, now: datetime) -> None:
+    """Records that nobody answers this task's earlier question any more, so that another run can ask it."""
+    former = task.ledger.questions.last_of_run(task.run, voice)
+    if former is None:
+        return
+    waiting = task.ledger.questions.waiting(now, (former.plan_id, former.batch_id))
+    if any((each.run, each.voice) == (task.run, voice) for each in waiting):
+        task.journal.answer(
+            Answer(
+                plan_id=former.plan_id,
+                batch_id=former.batch_id,
+                run=task.run,
+                voice=voice,
+                decision=Decision.NO_ANSWER,
+                answered_by=None,
+                answered_at=now,
+                reason="its task was cleared, and is about another question by now",
+            )
+        )
+
+
 def requested_by(context: Context) -> str | None:
-    """User who started this run by hand, as Airflow reports it; None: a schedule or an asset did."""
+    """User who started this run by hand, from Airflow; None: a schedule or an asset started it."""
     return getattr(context["dag_run"], "triggering_user_name", None)
 
 
 def origin_of(context: Context) -> Origin:
     """Trigger of this run, as far as Airflow guarantees it.
 
-    Anybody who may start runs can post events of an asset; only those of a task of ``pulsar_observe`` count as
-    triggered by a schedule.
+    A user who may start runs can also post asset events. So only an event that a task of ``pulsar_observe`` created
+    counts as triggered by a schedule.
     """
     if requested_by(context):
         return Origin.PERSON
@@ -205,73 +248,3 @@ def _page_of(plan_id: str, batch_id: str) -> str:
     from pulsar_steward.notify.links import link, plan_path  # noqa: PLC0415 - keeps the parsing of DAG files light
 
     return link(conf.get("api", "base_url", fallback="") or "", plan_path(plan_id, batch_id))
-
-
-def _form(asked: ApprovalQuestion, labels: dict[str, str]) -> ParamsDict:
-    """Fields of a question: a tick for each step, and for a group one for each namespace that is to be left out."""
-    from pulsar_steward.outside_text import shown  # noqa: PLC0415 - keeps the parsing of DAG files light
-
-    steps, namespaces = asked.steps, list(asked.namespaces)
-    ids = [step.step_id for step in steps]
-    fields = {
-        STEPS: Param(
-            ids,
-            type=_CHOICES,
-            title="Steps to carry out",
-            description="Take out what shall stay as it is; nothing else is changed.",
-            items={"type": "string", "enum": ids},
-            examples=ids,
-            values_display={step: labels[step] for step in ids},
-        ),
-        COMMENT: Param(
-            "",
-            type=["string", "null"],
-            format="multiline",
-            title="Comment",
-            description=(
-                f"Kept in the ledger beside your name. At most {MAX_COMMENT_CHARACTERS:,} characters: with a longer one"
-                " an approval counts for nothing."
-            ),
-        ),
-    }
-    if namespaces:
-        fields[LEFT_OUT] = Param(
-            [],
-            type=_CHOICES,
-            title="Namespaces to leave out",
-            description="All but these: no step in them is carried out, ticked or not.",
-            items={"type": "string", "enum": namespaces},
-            examples=namespaces,
-            values_display={name: shown(name) for name in namespaces},
-        )
-    if SNOOZE in asked.options:
-        fields |= _snooze_fields()
-    if any(kind_of(step.change).loses_messages for step in steps):
-        fields[LOSS] = Param(
-            False,
-            type="boolean",
-            title="Messages may be lost, and shall be",
-            description="Brokers delete messages for these settings. Without this tick an approval is a rejection.",
-        )
-    return ParamsDict(fields)
-
-
-def _snooze_fields() -> dict[str, Param]:
-    return {
-        SNOOZE_DAYS: Param(
-            SNOOZE_DAYS_BY_DEFAULT,
-            type="integer",
-            minimum=1,
-            maximum=MAX_SNOOZE_DAYS,
-            title="Days, if you snooze",
-            description=f"For {SNOOZE} alone: nobody is asked this again before they are over.",
-        ),
-        UNTIL_WORSE: Param(
-            True,
-            type="boolean",
-            title="Or until it gets worse, if you snooze",
-            description=(
-                "Asked before that where a finding is more severe by then or a new one came, or more would be lost."
-            ),
-        ),
-    }

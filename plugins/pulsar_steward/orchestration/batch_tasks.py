@@ -18,12 +18,15 @@ from pulsar_steward.orchestration.wiring import CHANGING, LOOKING, QUICK
 if TYPE_CHECKING:
     from airflow.sdk import XComArg
 
+ASKING_TASKS = ("batch.approve", "batch.confirm")
+"""Ids of the tasks that ask people. If one fails, the run fails; Airflow itself looks at the last task only."""
+
 
 def approve_apply_verify(chosen: XComArg) -> None:
-    """Creates one mapped task group per chosen batch, and the report after all of them.
+    """Creates one mapped task group per chosen batch, and the report after them.
 
     Args:
-        chosen: The task that names the batches, as `pulsar_steward.orchestration.batches.BatchRef` in builtins.
+        chosen: The task that returns the batches, each a `pulsar_steward.orchestration.batches.BatchRef` in builtins.
     """
     _batch.expand(ref=chosen) >> _report(chosen)  # type: ignore[arg-type]  # an XComArg stands for its value
 
@@ -37,14 +40,14 @@ def run_of_dag() -> str:
 @task_group(group_id="batch")
 def _batch(ref: dict[str, str]) -> None:
     """One batch on its way."""
-    # Airflow loses an answer that comes before its scheduler has noticed the wait, and fails the task: ask again.
+    # Airflow loses an answer that comes before its scheduler has seen the wait, and fails the task; a retry asks again.
     again: dict[str, Any] = {"retries": 2, "retry_delay": timedelta(seconds=3)}
     label = "{{ task.batch['label'] }}"
     approve = ApproveBatch(task_id="approve", batch=ref, map_index_template=label, **again)
     confirm = ApproveBatch(
         task_id="confirm", batch=ref, voice=2, map_index_template=label, trigger_rule=TriggerRule.ALL_DONE, **again
     )
-    # Set here, as Airflow's operator uses the argument of this name for the time limit of the answer.
+    # Set here: the operator's argument of this name is the time limit of the answer.
     approve.execution_timeout = confirm.execution_timeout = QUICK
     apply = ApplyBatch(
         task_id="apply",
@@ -87,18 +90,20 @@ def _verify(ref: dict[str, str]) -> str:
 def _report(refs: list[dict[str, str]] | None) -> str:
     """Says what came of everything; fails where an operator has to look."""
     from pulsar_steward.orchestration import batches  # noqa: PLC0415 - keeps the parsing of DAG files light
+    from pulsar_steward.orchestration.run_states import RunStates  # noqa: PLC0415 - as above
 
     if refs is None:
         raise AirflowFailException("no batch could be chosen: see the log of `choose`")
     told, troubles = batches.tell([batches.BatchRef.read(ref) for ref in refs], run_of_dag())
     print(told)  # noqa: T201 - the task's log is the report
-    if troubles:
+    failed = RunStates(get_current_context()["ti"]).failed(run_of_dag(), ASKING_TASKS)
+    if troubles := (*(f"{name} failed: its log says why" for name in failed), *troubles):
         raise AirflowFailException("; ".join(troubles))
     return told
 
 
 def _named_run(ref: dict[str, Any]) -> str:
-    """Key of this batch's run; from here on the pages show the task under the batch's label."""
+    """Key of this batch's run; also has Airflow's pages show the task under the batch's label."""
     context = get_current_context()
-    context["label"] = ref["label"]  # type: ignore[typeddict-unknown-key]  # what map_index_template shows
+    context["label"] = ref["label"]  # type: ignore[typeddict-unknown-key]  # shown by map_index_template
     return run_key(context)

@@ -1,4 +1,4 @@
-"""Processing of one batch after its approval request, whichever DAG made it: apply, verify, report."""
+"""Processing of one batch after its approval request, for all DAGs: apply, verify, report."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pulsar_steward.apply.execute import carry_out
 from pulsar_steward.apply.gate import answer_of
 from pulsar_steward.apply.verify import verify
 from pulsar_steward.apply.window_wait import opening_waited_for
+from pulsar_steward.decoding import convert
 from pulsar_steward.errors import ConfigurationError, OutdatedPlan, Refused
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Decision
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
 
 
 class BatchRef(msgspec.Struct, frozen=True, kw_only=True):
-    """Reference to one batch that tasks pass on: by name only, as the ledger has the rest, the cluster too.
+    """Reference to one batch, passed from task to task: names only, everything else is read from the ledger.
 
-    Somebody who can change what tasks pass on can name another plan, but nobody approved that one in this run.
+    A person who can change the reference can name another plan, but that plan was not approved in this run.
     """
 
     plan_id: str
@@ -44,7 +45,7 @@ class BatchRef(msgspec.Struct, frozen=True, kw_only=True):
             ConfigurationError: If it is not valid.
         """
         try:
-            return msgspec.convert(dict(handed_on), cls)
+            return convert(dict(handed_on), cls)
         except (msgspec.ValidationError, TypeError, ValueError) as error:
             raise ConfigurationError(f"what was handed on from `choose` names no batch: {error}") from error
 
@@ -64,12 +65,12 @@ def apply_batch(ref: BatchRef, run: str) -> tuple[StepOutcome, ...]:
     try:
         with open_context_of_plan(ref.plan_id, run) as task, task.applying_here() as context:
             return carry_out(context, ref.plan_id, ref.batch_id)
-    except OutdatedPlan as error:  # trying again would not make it readable, as with other errors of the ledger
+    except OutdatedPlan as error:  # unlike other errors of the ledger, a retry cannot repair it
         raise Refused(str(error)) from error
 
 
 def opening_of(ref: BatchRef, run: str) -> datetime | None:
-    """Opening of the maintenance window that an approved batch waits for; None: it is to be tried now.
+    """Opening of the maintenance window that an approved batch waits for; None: it is carried out now.
 
     Raises:
         LedgerError: If the ledger cannot be read, or was tampered with.
@@ -77,12 +78,12 @@ def opening_of(ref: BatchRef, run: str) -> datetime | None:
     try:
         with open_context_of_plan(ref.plan_id, run) as task:
             return opening_waited_for(task, ref.plan_id, ref.batch_id)
-    except OutdatedPlan:  # `apply_batch` refuses it, with the remedy
+    except OutdatedPlan:  # `apply_batch` refuses it and names the remedy
         return None
 
 
 def ended_unbegun(ref: BatchRef, run: str) -> str | None:
-    """Reason why an approved batch's question ended while it waited; None: it stands, or the run came to act on it."""
+    """Reason why an approved batch's question ended while it waited; None: it is still open, or the run acted on it."""
     if not was_approved(ref, run):
         return None
     engine = connections.ledger()

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from airflow.sdk import Connection
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy.engine import URL
 
 from pulsar_steward.admin.addresses import travels_unencrypted
 from pulsar_steward.admin.logins import Plugin
 from pulsar_steward.admin.settings import REMEDY, AdminSettings
 from pulsar_steward.errors import ConfigurationError, PolicyError
-from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.ledger.store import open_ledger, read_url
 from pulsar_steward.model.cluster import admin_connection, change_connection
 from pulsar_steward.orchestration.access import Access, access_of, address_map_in, is_set
-from pulsar_steward.orchestration.home import home, policy_file
+from pulsar_steward.orchestration.home import home
+from pulsar_steward.policy.files import policy_file
 from pulsar_steward.policy.load import load_policy
 
 if TYPE_CHECKING:
@@ -30,14 +31,14 @@ NO_POLICY = "no_policy_file"
 READ_ONLY = "read_only"
 
 _REACHING = frozenset({"address_map", "proxy", "front_door"})
-"""Keys that say how a connection's addresses are reached."""
+"""Keys in a connection's extra for the way to its addresses."""
 
 
 def admin_settings(cluster: str, policy: Policy) -> AdminSettings:
-    """Admin API settings for looking at a cluster, from the connection ``pulsar_admin_<cluster>``.
+    """Admin API settings for reading a cluster, from the connection ``pulsar_admin_<cluster>``.
 
-    The connection's type is HTTP: host, port, schema (``http`` or ``https``), the token in the password. What its extra
-    may contain: docs/reaching-a-cluster.md, ``no_policy_file`` and ``read_only``.
+    The connection's type is HTTP: host, port, schema (``http`` or ``https``), the token in the password. Its extra may
+    contain ``no_policy_file``, ``read_only`` and the keys in docs/reaching-a-cluster.md.
 
     Raises:
         ConfigurationError: If there is no such connection, or it is not usable.
@@ -50,12 +51,12 @@ def admin_settings(cluster: str, policy: Policy) -> AdminSettings:
 
 
 class ChangeAccess(NamedTuple):
-    """How a cluster is changed.
+    """Connections for changing a cluster.
 
     Attributes:
         settings: Admin API settings of the connection that may change it.
-        observed: Those of the one that it is observed by, where that has other addresses: whether both lead to one
-            cluster has to be proved then. None: there is one connection, or both have the same addresses.
+        observed: Settings of the connection for reading, if it has other addresses: then it has to be proved that both
+            lead to one cluster. None: there is one connection, or both have the same addresses.
     """
 
     settings: AdminSettings
@@ -63,13 +64,13 @@ class ChangeAccess(NamedTuple):
 
 
 def change_access(cluster: str, policy: Policy) -> ChangeAccess:
-    """Access for changing a cluster, from the connection ``pulsar_change_<cluster>``, or else that for looking.
+    """Access for changing a cluster, from the connection ``pulsar_change_<cluster>``, or else the one for reading.
 
-    Only tasks that carry out what was approved may call this. Without a host or `urls` of its own, the connection has
-    the addresses of ``pulsar_admin_<cluster>``, and all that says how these are reached; its credentials are its own.
+    Only tasks that carry out approved changes may call this. A connection without a host or `urls` uses the addresses
+    of ``pulsar_admin_<cluster>``, with its address map, proxy and front door, but never its credentials.
 
     Raises:
-        ConfigurationError: If a connection is missing or not usable, or that for looking may be used for nothing else.
+        ConfigurationError: If a connection is missing or not usable, or the one for reading is `read_only`.
     """
     observed = admin_settings(cluster, policy)
     name = change_connection(cluster)
@@ -120,7 +121,7 @@ def _urls(connection: Connection) -> tuple[str, ...]:
 
 
 def _settings(name: str, connection: Connection, urls: tuple[str, ...], policy: Policy) -> AdminSettings:
-    """Admin API settings of a connection that names addresses."""
+    """Admin API settings from a connection, for the given addresses."""
     extra, access = connection.extra_dejson, access_of(name, connection)
     return AdminSettings(
         urls=urls,
@@ -139,38 +140,39 @@ def _settings(name: str, connection: Connection, urls: tuple[str, ...], policy: 
 
 
 def policy_of(cluster: str) -> Policy:
-    """Policy of a cluster. Without a file, its connection has to allow the defaults: no policy is no permission.
+    """Policy of a cluster; a missing file is an error, unless the cluster's connection allows the defaults.
 
     Raises:
         PolicyError: If the policy does not exist or is not valid.
         ConfigurationError: If the connection's setting for a missing policy is neither true nor false.
     """
     file = policy_file(cluster)
-    if not file.exists():
+    if file is None:
         name = admin_connection(cluster)
         connection = connection_named(name)
         if connection is None or not is_set(name, connection.extra_dejson, NO_POLICY):
             raise PolicyError(
-                f"there is no policy for cluster {cluster!r}: {file} is not on this machine. Put it there, or say"
+                f"there is no policy for cluster {cluster!r}: on this machine {home()} holds neither"
+                f" policies/{cluster}.yaml nor policy.yaml. Put one there, or say"
                 f' `"{NO_POLICY}": true` in the extra of the connection {name!r} if the defaults shall hold'
             )
     return load_policy(file).for_cluster(cluster)
 
 
 class EventsDoor(NamedTuple):
-    """Endpoint for a cluster's events: the service URL, and their own credentials."""
+    """Endpoint for a cluster's events: service URL and credentials, which are separate from the admin connection's."""
 
     service_url: str
     access: Access
 
     @property
     def token(self) -> SecretStr | None:
-        """Their own token, or None."""
+        """Token of the events' connection, or None."""
         return self.access.token
 
     @property
     def settings(self) -> AdminSettings:
-        """Settings of the credential that renews tokens; their address is never called."""
+        """Settings for renewing tokens; only their credentials are used, their address is never called."""
         access = self.access
         return AdminSettings(
             ("https://nowhere.invalid",),
@@ -186,8 +188,8 @@ def events_door(cluster: str) -> EventsDoor:
 
     Its extra contains ``service_url`` (``pulsar+ssl://host:port,...``), unless host, port and schema are set, and may
     contain ``ca_file``, ``allow_unencrypted_token`` and other credentials (docs/events.md). The token in its password
-    only needs the right to produce to the topic of events: the admin connection's, a superuser's, is never used for
-    them.
+    only needs the right to produce to the topic of events. The admin connection's token, a superuser's, is never used
+    here.
 
     Raises:
         ConfigurationError: If there is no such connection, it is not usable, or its token would travel unencrypted.
@@ -239,9 +241,9 @@ def ledger_url() -> URL:
     """
     connection = connection_named(LEDGER)
     if connection is None:
-        return make_url(f"sqlite:///{home() / 'ledger.db'}")
+        return read_url(f"sqlite:///{home() / 'ledger.db'}")
     if url := connection.extra_dejson.get("url"):
-        return make_url(url)
+        return read_url(url)
     if not connection.conn_type or not connection.host:
         raise ConfigurationError(f"the connection {LEDGER!r} names no database: give a host, or `url` in its extra")
     driver = "postgresql+psycopg" if connection.conn_type in {"postgres", "postgresql"} else connection.conn_type
@@ -256,7 +258,7 @@ def ledger_url() -> URL:
 
 
 def connection_named(name: str) -> Connection | None:
-    """A connection of Airflow, or None if there is none, or no secrets backend could be asked."""
+    """A connection of Airflow; None: it does not exist, or no secrets backend could be read."""
     try:
         connection: Connection = Connection.get(name)
     except AirflowNotFoundException:

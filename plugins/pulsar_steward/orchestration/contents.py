@@ -1,4 +1,4 @@
-"""Comparison of a plan's batches, part by part, with questions that stand and with what people said no to."""
+"""Comparison of a plan's batches, part by part, with open questions, rejected batches and silent goals."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class AskedPart(msgspec.Struct, frozen=True):
     batch: Batch
 
     def asks_as(self, earlier: AskedPart) -> bool:
-        """True if it asks the same as an earlier one, and no more is lost."""
+        """True if it asks the same as an earlier part, and loses no more messages."""
         return is_same_question(earlier.content, earlier.batch, self.batch, self.content)
 
 
 class Contents:
-    """Contents of the parts of a plan's batches, and of those of questions that are compared with them.
+    """Contents of a plan's batches and of earlier questions, part by part.
 
     Attributes:
         of_plan: Parts of all batches of the plan.
@@ -63,9 +63,9 @@ class Contents:
         return self._of_questions[question.question_id]
 
     def covered_by(self, question: AskedBatch) -> frozenset[str]:
-        """Contents of those parts of the plan that a question has unchanged; none if it differs for one of its goals.
+        """Contents of the plan's parts for a question's goals, if the question has all of them unchanged; else none.
 
-        A partial snapshot need not show all parts of a group; what it does not show may still be so.
+        The question may have more parts: a partial snapshot need not show all parts of a group.
         """
         asked = {part.content: part for part in self.of_question(question)}
         about = [part for goal in goals_in(question.goal) for part in self._by_goal.get(goal, ())]
@@ -75,16 +75,16 @@ class Contents:
 
     @staticmethod
     def rejection_of(parts: Collection[AskedPart], lately: Collection[RejectedBatch]) -> RejectedBatch | None:
-        """The newest of the rejections that have each of these parts rest; None: not all of them were rejected."""
+        """The newest of the parts' rejections; None: not all parts were rejected."""
         found = [next((each for each in lately if _is_rejected(part, each)), None) for part in parts]
         known = [each for each in found if each is not None]
         return max(known, key=lambda each: each.at) if known and len(known) == len(found) else None
 
 
 def silence_of(batch: Batch, silenced: Iterable[SilencedGoal]) -> tuple[SilencedGoal | None, str | None]:
-    """The silence that a batch's goal is under, if any; or else what got worse than when it was snoozed.
+    """The silence in force for a batch's goal, if any; or else the thing that got worse since the snooze.
 
-    Whoever silenced a group silenced each of its namespaces: a part is compared with the same part of it.
+    An answer that silenced a group silenced each of its namespaces: a part is compared with its own part there.
     """
     goal, worst = goal_of(batch), None
     for each in silenced:
@@ -98,7 +98,7 @@ def silence_of(batch: Batch, silenced: Iterable[SilencedGoal]) -> tuple[Silenced
 
 
 def _part_about(goal: str, batch: Batch | None) -> Batch | None:
-    """The parts of a batch that are about a goal, as one batch."""
+    """The parts of a batch with a certain goal, as one batch."""
     if batch is None:
         return None
     parts = [part for part in parts_of(batch) if share_goal(goal_of(part), goal)]
@@ -111,5 +111,5 @@ def _is_rejected(part: AskedPart, rejected: RejectedBatch) -> bool:
 
 
 def is_same_question(earlier: str, earlier_batch: Batch, batch: Batch, content: str) -> bool:
-    """True if a batch asks the same as an earlier one, and no more is lost."""
+    """True if a batch asks the same as an earlier one, and loses no more messages."""
     return earlier == content and not loses_more(batch, earlier_batch)

@@ -1,4 +1,4 @@
-"""Resources of a task, opened for its length: ledger, journal, policy, clock, and on demand the cluster."""
+"""Resources that a task holds open while it runs: ledger, journal, policy, clock, and on demand the cluster."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pulsar_steward.apply.context import LedgerContext
 from pulsar_steward.apply.gate import answers_of
 from pulsar_steward.apply.halting import StopSwitch
 from pulsar_steward.apply.journal import Journal
+from pulsar_steward.errors import NotInLedger
 from pulsar_steward.ledger.clock import LedgerClock
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Decision
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from pulsar_steward.apply.context import ApplyContext, ReadContext
-    from pulsar_steward.ledger.rows import Origin
+    from pulsar_steward.ledger.rows import Origin, Request
     from pulsar_steward.model.plan import Batch, Plan
 
 
@@ -35,7 +36,13 @@ class TaskContext(LedgerContext):
     """Ledger and policy of one cluster, for one task; the cluster is reached by Airflow's connections, on demand."""
 
     def question(
-        self, plan: Plan, batch_id: str, voice: int, requested_by: str | None, origin: Origin
+        self,
+        plan: Plan,
+        batch_id: str,
+        voice: int,
+        requested_by: str | None,
+        origin: Origin,
+        asked_digest: str | None = None,
     ) -> ApprovalQuestion:
         """Approval request for a batch; a second person is asked about the steps that the first one approved."""
         answers = answers_of(self.ledger, plan.plan_id, batch_id, self.run) if voice > 1 else ()
@@ -48,12 +55,14 @@ class TaskContext(LedgerContext):
             run=self.run,
             requested_by=requested_by,
             origin=origin,
+            voice=voice,
             first=first,
             never_asked=self.policy.for_namespace(namespace).approval.never_ask if namespace else (),
+            asked_digest=asked_digest,
         )
 
     def former(self, plan: Plan, batch: Batch) -> Former | None:
-        """Questions whose place a batch takes; None: it takes no other's, or they cannot be read any more."""
+        """Earlier questions that a batch replaces; None: it replaces none, or they cannot be read any more."""
         known = [
             (end, earlier.batch(end.batch_id))
             for end in self.ledger.questions.replaced_by(plan.plan_id, batch.batch_id)
@@ -67,7 +76,7 @@ class TaskContext(LedgerContext):
 
     @contextmanager
     def reading_here(self) -> Iterator[ReadContext]:
-        """Opens read access to the live cluster, beside ledger and policy."""
+        """Opens read access to the live cluster, together with ledger and policy."""
         with self.reading(connections.admin_settings(self.cluster, self.policy)) as context:
             yield context
 
@@ -75,9 +84,9 @@ class TaskContext(LedgerContext):
     def applying_here(self) -> Iterator[ApplyContext]:
         """Opens access to the live cluster for the changes that `pulsar_steward.apply` permits.
 
-        The only place that asks for credentials that may change a cluster: all else opens `reading_here`.
+        Only here are credentials used that may change a cluster; everything else uses `reading_here`.
         """
-        switch = StopSwitch(self.ledger, self.cluster, lambda: halted_by_variable(self.cluster))
+        switch = StopSwitch(self.ledger, self.cluster, lambda name: halted_by_variable(name, self.ledger.clusters))
         access = connections.change_access(self.cluster, self.policy)
         with self.applying(access.settings, switch, access.observed) as context:
             yield context
@@ -97,7 +106,7 @@ def open_context(cluster: str, run: str) -> Iterator[TaskContext]:
 
 @contextmanager
 def open_context_of_plan(plan_id: str, run: str) -> Iterator[TaskContext]:
-    """Opens the resources for the cluster of a recorded plan: a task that acts takes the cluster from nowhere else.
+    """Opens the resources for a recorded plan's cluster; tasks that change a cluster take its name only from there.
 
     Raises:
         NotInLedger: If there is no such plan.
@@ -106,6 +115,24 @@ def open_context_of_plan(plan_id: str, run: str) -> Iterator[TaskContext]:
     """
     with _ledger() as engine, _opened(engine, LedgerReader(engine).plan(plan_id).cluster, run) as task:
         yield task
+
+
+@contextmanager
+def open_context_of_request(run: str, voice: int) -> Iterator[tuple[TaskContext, Request]]:
+    """Opens the resources for a run's last approval request to this approver, and gives the request.
+
+    Raises:
+        NotInLedger: If the run made no request.
+        LedgerError: If the ledger cannot be reached, or the plan is not what was recorded.
+        PolicyError: If the cluster's policy does not exist, or is not valid.
+    """
+    with _ledger() as engine:
+        ledger = LedgerReader(engine)
+        request = ledger.questions.last_of_run(run, voice)
+        if request is None:
+            raise NotInLedger(f"the ledger holds no approval request of run {run}: an answer to it permits nothing")
+        with _opened(engine, ledger.plan(request.plan_id).cluster, run) as task:
+            yield task, request
 
 
 @contextmanager

@@ -25,9 +25,9 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def publisher(cluster: str, policy: EventsPolicy) -> Iterator[Listener | None]:
-    """Yields the function that publishes a cluster's events, or None if that is off.
+    """Yields the function that publishes a cluster's events; None if publishing is off.
 
-    Nothing is looked up or connected before the first event.
+    The connection is looked up and opened with the first event.
     """
     if policy.topic is None:
         yield None
@@ -40,7 +40,7 @@ def publisher(cluster: str, policy: EventsPolicy) -> Iterator[Listener | None]:
 
 
 def _quiet_logger() -> logging.Logger:
-    """Logger that silences the client, which logs every failed try as an error: the journal logs a failure once."""
+    """Logger that silences the client, which logs an error for each failed try; the journal logs a failure once."""
     quiet = logging.getLogger(f"{__name__}.client")
     quiet.setLevel(logging.CRITICAL)
     return quiet
@@ -61,12 +61,12 @@ class _Sender:
         """Publishes one event, keyed by its plan so that a plan's events stay in order.
 
         Raises:
-            Exception: Whatever the client raised; the journal logs it and goes on.
+            Exception: Any error of the client; the journal logs it and goes on.
         """
         if self._failed:
             log.info("the event topic failed before: not published: %s %s", event.event, event.result)
             return
-        self._failed = True  # until it succeeded: the next event must not wait for the same failure
+        self._failed = True  # until it succeeds: the next event must not wait for the same failure
         if self._producer is None:
             self._producer = self._connected()
         self._producer.send(event.encoded(), partition_key=event.plan_id, properties={"event": event.event})
@@ -104,8 +104,8 @@ class _Sender:
 def _authentication(door: connections.EventsDoor) -> pulsar.Authentication | None:
     """Credentials of the producer, for Pulsar's client.
 
-    OAuth2 access tokens are requested here and not by the client, which trusts other certificates than the settings
-    name and follows an issuer's redirects. To brokers both are the same: they receive a token.
+    OAuth2 access tokens are requested here and not by the client: it trusts other certificates than those in the
+    settings, and follows an issuer's redirects. Brokers see no difference: they receive a token.
     """
     import pulsar  # noqa: PLC0415 - as above
 
@@ -115,7 +115,7 @@ def _authentication(door: connections.EventsDoor) -> pulsar.Authentication | Non
     if isinstance(access.login, ClientCredentials) or access.token_file is not None:
         tokens = credential_of(door.settings)
         if isinstance(tokens, Tokens):
-            tokens.token()  # raises here: within the client it would become an error of the client's own
+            tokens.token()  # to fail here: inside the client it would become a client error
             return pulsar.AuthenticationToken(tokens.token)
     if access.token is not None:
         return pulsar.AuthenticationToken(access.token.get_secret_value())

@@ -1,12 +1,11 @@
-"""Grouping of a plan's batches into questions of the size that the policy wants, without a clock or a ledger.
+"""Grouping of a plan's batches into questions of the policy's size, without a clock or a ledger.
 
-A question that stands keeps its size: where all of its parts are proposed unchanged it is formed again exactly, so that
-nobody is asked again because another namespace joined. Only parts that no question has are grouped anew.
+An open question keeps its size: if all its parts are proposed unchanged, the same group is formed again. So nobody is
+asked again because another namespace joined. Only parts that are in no open question are grouped anew.
 """
 
 from __future__ import annotations
 
-from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -14,7 +13,7 @@ import msgspec
 from pulsar_steward.changes import kind_of
 from pulsar_steward.model.content import goal_of, share_goal
 from pulsar_steward.model.loss import Loss
-from pulsar_steward.model.numbering import batch_id, renumbered, step_id
+from pulsar_steward.model.numbering import numbered
 from pulsar_steward.model.parts import namespaces_of
 from pulsar_steward.model.setting import SettingName
 from pulsar_steward.model.step import ChangeSetting
@@ -41,15 +40,15 @@ def grouped(
     silenced: Sequence[SilencedGoal],
     policy: Policy,
 ) -> Plan:
-    """The plan with its batches grouped into questions, numbered anew; batches are in the order of their first parts.
+    """The plan with its batches grouped into questions and numbered anew, in the order of each group's first part.
 
     Args:
-        plan: A plan as planners make it: a batch for each namespace and kind, or for a goal of the whole cluster.
+        plan: A plan from the planners: a batch for each namespace and kind, or for a goal of the whole cluster.
         view: Completeness of its snapshot.
         standing: The cluster's questions that have not ended, oldest first.
-        lately: Batches that were rejected so lately that they rest.
-        silenced: Goals that somebody snoozed or never wants to be asked about; they are grouped with nothing else.
-        policy: What is asked together, and how many steps at most.
+        lately: Batches rejected so recently that they are not asked about again yet.
+        silenced: Goals that somebody snoozed or answered with "never"; they are grouped with nothing else.
+        policy: Its rules for groups, and the maximum number of steps.
     """
     alone, free = _claimed(plan, view, standing, lately, silenced)
     for number in list(free):
@@ -58,9 +57,7 @@ def grouped(
             free.remove(number)
     groups = sorted((*alone, *_anew(plan.batches, free, policy)), key=min)
     batches = [_one_of([plan.batches[number] for number in group]) for group in groups]
-    return msgspec.structs.replace(
-        plan, batches=tuple(renumbered(batch, batch_id(number)) for number, batch in enumerate(batches, start=1))
-    )
+    return msgspec.structs.replace(plan, batches=numbered(batches))
 
 
 def _claimed(
@@ -70,7 +67,7 @@ def _claimed(
     lately: Sequence[RejectedBatch],
     silenced: Sequence[SilencedGoal],
 ) -> tuple[list[tuple[int, ...]], list[int]]:
-    """Batches whose grouping is given, by their places in the plan, as groups; and the places of all others."""
+    """Groups that are fixed already, and all other batches; a batch is given by its place in the plan."""
     contents = Contents(plan)
     free = dict(enumerate(contents.of_plan))
     groups: list[tuple[int, ...]] = []
@@ -95,21 +92,21 @@ def _claimed(
 
 
 def _is_alone(batch: Batch, policy: Policy) -> bool:
-    """True for what is never asked about together with something else."""
+    """True for a batch that is never grouped with others."""
     is_about_one = len(namespaces_of(batch)) == 1 and batch.kind not in ALWAYS_ALONE
     return not is_about_one or policy.approval.size_for(batch.kind) is DecideBy.NAMESPACE
 
 
 class _Together(NamedTuple):
-    """Properties that batches share which may be asked about together.
+    """Properties that are equal for all batches of one group.
 
     Attributes:
-        kind: Their kind: by it the policy says who may answer, and how many people.
+        kind: Their kind; the policy's rules on who may answer, and how many people, are by kind.
         tenant: Their tenant; empty where the policy asks about a whole kind.
-        loses: True if they delete messages, so that a tick for loss is asked only where there is one.
+        loses: True if they delete messages. So people have to tick a loss only where there is one.
         final: True if they cannot be undone.
-        by_age: True if they set an age quota. How old a backlog is will be known only right before the call, where one
-            guard's veto stops a whole batch.
+        by_age: True if they set an age quota. A backlog's age is known only right before the call, and there one
+            guard's veto stops the whole batch.
     """
 
     kind: str
@@ -134,7 +131,7 @@ class _Together(NamedTuple):
 
 
 def _anew(batches: Sequence[Batch], places: Iterable[int], policy: Policy) -> Iterator[tuple[int, ...]]:
-    """Groups of batches that no question has, in the plan's order, most urgent first; cut between namespaces."""
+    """New groups of batches that are in no question, in the plan's order, most urgent first; cut between namespaces."""
     together: dict[_Together, dict[str, list[int]]] = {}
     for place in places:
         by_namespace = together.setdefault(_Together.of(batches[place], policy), {})
@@ -146,7 +143,7 @@ def _anew(batches: Sequence[Batch], places: Iterable[int], policy: Policy) -> It
 
 
 def _cut(namespaces: Iterable[Sequence[int]], sizes: Mapping[int, int], most: int) -> Iterator[tuple[int, ...]]:
-    """Groups of at most so many steps; a namespace that has more by itself is cut between its batches."""
+    """Groups of at most `most` steps; a namespace with more steps is cut between its batches."""
     group: list[int] = []
     for places in namespaces:
         fits = sum(sizes[place] for place in places) <= most
@@ -160,28 +157,22 @@ def _cut(namespaces: Iterable[Sequence[int]], sizes: Mapping[int, int], most: in
 
 
 def _one_of(parts: Sequence[Batch]) -> Batch:
-    """One batch of all these; a single one is what it was."""
+    """One batch with the steps of all parts, to be numbered anew; a single part is returned unchanged."""
     if len(parts) == 1:
         return parts[0]
-    numbers = count(1)
-    steps: list[Step] = []
-    for part in parts:
-        ids = {step.step_id: step_id("group", next(numbers)) for step in part.steps}
-        for step in part.steps:
-            after = tuple(ids[earlier] for earlier in step.after)
-            steps.append(msgspec.structs.replace(step, step_id=ids[step.step_id], after=after))
+    steps = tuple(step for part in parts for step in part.steps)
     findings = {msgspec.json.encode(finding): finding for part in parts for finding in part.findings}
     return msgspec.structs.replace(
         parts[0],
         title=_title(steps),
         findings=tuple(findings.values()),
-        steps=tuple(steps),
+        steps=steps,
         parts=tuple(len(part.steps) for part in parts),
     )
 
 
 def _title(steps: Sequence[Step]) -> str:
-    """Title of a group by its steps alone, so that a question that is formed again is called the same."""
+    """Title of a group, from its steps alone: a question that is formed again keeps its title."""
     changes = [step.change for step in steps]
     first, *others = dict.fromkeys(change.namespace for change in changes)
     tenants = {name.partition("/")[0] for name in (first, *others)}

@@ -6,19 +6,17 @@ import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from pulsar_steward.policy.place import policy_file, private_folder, steward_home
+from pulsar_steward.policy.place import private_folder, steward_home
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-__all__ = ["default_cluster", "home", "now", "policy_file", "snapshots_uri"]
 
 
 def home() -> Path:
     """Steward's own folder (`steward_home`), created if missing, and accessible only to the user that runs Airflow.
 
     Raises:
-        ConfigurationError: If it cannot be created, or others may write to it and this user cannot change that.
+        ConfigurationError: If it cannot be created, or other users may write to it and this user cannot forbid it.
     """
     return private_folder(steward_home())
 

@@ -1,4 +1,4 @@
-"""Verification of the ledger for ``pulsar_housekeeping``, which otherwise removes snapshots."""
+"""Verification of the ledger by ``pulsar_housekeeping``, the DAG that also removes old snapshots."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 def compare_ledger() -> str:
-    """Verifies the whole ledger; returns a sentence with the end of its chain, to be recorded elsewhere.
+    """Verifies the whole ledger; returns a sentence with the end of its chain, for a record outside of the ledger.
 
     Raises:
         LedgerTampered: If a row was tampered with; all of them are logged.

@@ -1,7 +1,7 @@
-"""Record of the end of the ledger's chain, kept outside of the ledger to detect that an older one was restored.
+"""Record of the end of the ledger's chain, outside of the ledger, to detect that an older ledger was restored.
 
-It is kept twice: in a file of ``STEWARD_HOME``, and in an Airflow variable. A SQLite ledger is in that very folder
-and may be restored together with it; a worker's folder may be lost with the worker.
+There are two copies: a file in ``STEWARD_HOME``, and an Airflow variable. A SQLite ledger is in the same folder and may
+be restored together with it; a worker's folder may be lost with the worker.
 """
 
 from __future__ import annotations
@@ -14,7 +14,14 @@ from airflow.sdk import Variable
 from airflow.sdk.exceptions import AirflowRuntimeError
 
 from pulsar_steward.errors import LedgerTampered
-from pulsar_steward.ledger.noted_heads import heads_of, ledger_name, note_in_file, noted_in_file
+from pulsar_steward.ledger.noted_heads import (
+    heads_of,
+    ledger_names,
+    named_heads,
+    note_in_file,
+    noted_in_file,
+    with_head,
+)
 from pulsar_steward.orchestration.home import home
 
 if TYPE_CHECKING:
@@ -35,26 +42,25 @@ class LedgerHeads:
     """
 
     def __init__(self, url: URL) -> None:
-        self._name = ledger_name(url)
+        self._names = ledger_names(url)
 
     def noted(self) -> tuple[Head, ...]:
-        """Last end recorded in each place; the chain has to contain every one of them.
+        """The last ends in both records; the chain has to contain all of them.
 
         Raises:
             LedgerTampered: If a record cannot be read: an older ledger may have been restored.
         """
-        known = (noted_in_file(home(), self._name), self._in_variable().get(self._name))
-        return tuple(head for head in known if head is not None)
+        return (*noted_in_file(home(), self._names), *named_heads(self._in_variable(), self._names))
 
     def note(self, head: Head) -> None:
-        """Records the end of the chain; a place that cannot be written keeps its earlier record, which stays valid."""
+        """Records the end of the chain; if a record cannot be written, its earlier entry remains and stays valid."""
         if not head.sequence:
             return
-        note_in_file(home(), self._name, head)
+        note_in_file(home(), self._names, head)
         try:
             known = self._in_variable()
-            if (last := known.get(self._name)) is None or last.sequence < head.sequence:
-                written = msgspec.json.encode({**known, self._name: head}, order="sorted").decode()
+            if (noted := with_head(known, self._names, head)) != known:
+                written = msgspec.json.encode(noted, order="sorted").decode()
                 Variable.set(VARIABLE, written, description="Ends of ledgers' chains (docs/ledger.md)")
         except (AirflowRuntimeError, LedgerTampered) as error:
             log.warning("the end of the ledger's chain was not noted in the variable %s: %s", VARIABLE, error)

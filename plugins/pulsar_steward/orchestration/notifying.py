@@ -1,4 +1,4 @@
-"""The task of ``pulsar_notify``: queues what people are to be told, and sends what is due."""
+"""The task of ``pulsar_notify``: queues messages to people, and sends those that are due."""
 
 from __future__ import annotations
 
@@ -33,16 +33,17 @@ if TYPE_CHECKING:
     from pulsar_steward.notify.compose import Message
     from pulsar_steward.notify.gather import Route
     from pulsar_steward.notify.variable import VariableHalt
+    from pulsar_steward.orchestration.run_states import RunStates
     from pulsar_steward.policy.notify import NotifyPolicy
 
 log = logging.getLogger(__name__)
 
 BEGIN_WITHIN_SECONDS = 120
-"""Time of one run in which sending another message begins; what is left is sent by the next run."""
+"""A run starts sending no more messages after this time; the next run sends the rest."""
 
 
 class Round(msgspec.Struct, kw_only=True):
-    """Numbers of messages that one run queued, sent, and gave up."""
+    """Numbers of messages that one run queued, sent and gave up."""
 
     queued: int = 0
     sent: int = 0
@@ -57,19 +58,22 @@ class Round(msgspec.Struct, kw_only=True):
         return ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in named.items())
 
 
-def notify() -> str | None:
+def notify(runs: RunStates) -> str | None:
     """Queues and sends messages; returns what was done, or None if no policy names a recipient.
+
+    Args:
+        runs: Airflow's state of the DAG that asks for approval.
 
     Raises:
         LedgerError: If the ledger cannot be used.
-        PolicyError: If a cluster's policy is not valid; the others' recipients were told by then.
+        PolicyError: If a cluster's policy is not valid; messages of the other clusters were sent before.
     """
     found = policies_of(SnapshotShelf(home.snapshots_uri()).clusters(), home.default_cluster())
     done = None
     if any(policy.recipients for policy in found.policies.values()):
         engine = connections.ledger()
         try:
-            done = _round(engine, found.policies)
+            done = _round(engine, found.policies, runs)
         finally:
             engine.dispose()
     if found.troubles:
@@ -77,7 +81,7 @@ def notify() -> str | None:
     return done.words if done else None
 
 
-def _round(engine: Engine, policies: Mapping[str, NotifyPolicy]) -> Round:
+def _round(engine: Engine, policies: Mapping[str, NotifyPolicy], runs: RunStates) -> Round:
     outbox = Outbox(engine)
     try:
         teller = Teller(
@@ -87,7 +91,10 @@ def _round(engine: Engine, policies: Mapping[str, NotifyPolicy]) -> Round:
             clock=LedgerClock(LedgerReader(engine), home.now),
             send=recipients.send,
             airflow=conf.get("api", "base_url", fallback="") or "",
-            by_variable=lambda now: halts_seen([name for name, each in policies.items() if each.recipients], now),
+            by_variable=lambda now: halts_seen(
+                [name for name, each in policies.items() if each.recipients], now, LedgerReader(engine).clusters
+            ),
+            asking_is_paused=runs.asking_is_paused,
         )
         return teller.round(SnapshotShelf(home.snapshots_uri()))
     finally:
@@ -95,16 +102,17 @@ def _round(engine: Engine, policies: Mapping[str, NotifyPolicy]) -> Round:
 
 
 class Teller:
-    """Queues messages, and sends those that are due, each claimed before and its result recorded after.
+    """Queues messages and sends those that are due; each is claimed before it is sent, and its result is recorded.
 
     Args:
         engine: An open ledger.
-        outbox: Adds to it.
-        policies: Section of messages by cluster.
+        outbox: The ledger's queue of messages.
+        policies: The policy's section on messages, by cluster.
         clock: Current time, UTC.
-        send: Sends a message; raises `StewardError` where its recipient did not take it.
+        send: Sends a message; raises `StewardError` if its recipient did not take it.
         airflow: Airflow's base URL; empty: not known.
-        by_variable: What the halt variable was seen to say by cluster, at a time; None: there is no such variable.
+        by_variable: Returns the halt variable's state by cluster, at a time; None: there is no such variable.
+        asking_is_paused: Returns whether the DAG that asks for approval is paused; None: that cannot be read here.
     """
 
     def __init__(
@@ -117,6 +125,7 @@ class Teller:
         send: Callable[[Route, Message], None],
         airflow: str,
         by_variable: Callable[[datetime], Mapping[str, VariableHalt]] | None = None,
+        asking_is_paused: Callable[[], bool | None] | None = None,
     ) -> None:
         self._engine = engine
         self._outbox = outbox
@@ -125,9 +134,10 @@ class Teller:
         self._send = send
         self._airflow = airflow
         self._by_variable = by_variable
+        self._asking_is_paused = asking_is_paused
 
     def round(self, shelf: SnapshotShelf) -> Round:
-        """Queues what is new, then sends what is due; a recipient that failed is not tried again in this round.
+        """Queues new messages, then sends due ones; a recipient that failed is not tried again in this round.
 
         Raises:
             LedgerError: If the ledger cannot be used.
@@ -136,7 +146,7 @@ class Teller:
         failed: set[Route] = set()
         now = self._clock()
         by_variable = self._by_variable(now) if self._by_variable else None
-        notices = notices_now(self._engine, shelf, self._policies, now, by_variable)
+        notices = notices_now(self._engine, shelf, self._policies, now, by_variable, self._asking_is_paused)
         new = new_messages(self._engine, notices, self._policies, now)
         self._outbox.queue(new)
         done.queued = len(new)
@@ -153,7 +163,7 @@ class Teller:
         return done
 
     def _one(self, message: Queued, route: Route | None, standing: frozenset[str], done: Round) -> bool:
-        """Deals with one message; False if its recipient did not take it."""
+        """Sends or drops one message; False if its recipient did not take it."""
         what = turn(message, self._clock())
         if what in {Turn.WAIT, Turn.OVER}:
             return True
@@ -191,7 +201,7 @@ class Teller:
 
 
 def _obsolete(message: Queued, route: Route | None, standing: frozenset[str]) -> str | None:
-    """Reason why nobody is to get a message any more, or None."""
+    """Reason why a message is not sent any more, or None."""
     if route is None:
         return "the policy names no such recipient any more"
     if is_outdated(message, standing):

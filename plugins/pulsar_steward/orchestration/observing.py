@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.apply.other_names import looser_than_others
 from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.ledger.waiting import why_unasked
+from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.orchestration import home
-from pulsar_steward.orchestration.asked import QuestionBook
+from pulsar_steward.orchestration.asked import QuestionBook, nobody_knows
 from pulsar_steward.orchestration.context import TaskContext, open_context
 from pulsar_steward.orchestration.grouping import grouped
 from pulsar_steward.orchestration.publish import SnapshotView, decide
@@ -17,13 +20,17 @@ from pulsar_steward.orchestration.rolled_back import rolled_back_lately, without
 from pulsar_steward.outside_text import shown
 from pulsar_steward.planners.from_snapshot import moves_before, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
+from pulsar_steward.policy.files import unused_files
 from pulsar_steward.snapshots.read import open_snapshot
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
 
+    from pulsar_steward.apply.context import LedgerContext
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.orchestration.publish import Publication
+    from pulsar_steward.orchestration.run_states import RunStates
     from pulsar_steward.snapshots.read import Snapshot
     from pulsar_steward.snapshots.rows import SnapshotMeta
 
@@ -31,9 +38,14 @@ log = logging.getLogger(__name__)
 
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of planning: the plan to ask about, or the reason why there is none, as Airflow's pages show it."""
+    """Result of planning.
 
-    plan_id: str | None
+    Attributes:
+        plan_ids: Plans to ask about: the new one, and earlier ones with an open question that nobody was asked.
+        reason: The reason for these plans, or for having none, as Airflow's pages show it.
+    """
+
+    plan_ids: tuple[str, ...] = ()
     reason: str
 
 
@@ -49,8 +61,14 @@ def prepare(cluster: str, at: datetime | None = None) -> dict[str, str]:
     }
 
 
-def plan_snapshot(cluster: str, snapshot_uri: str, run: str) -> Planned:
+def plan_snapshot(cluster: str, snapshot_uri: str, run: str, runs: RunStates | None = None) -> Planned:
     """Plans a diagnosed snapshot, and records the plan if approval is to be requested for it.
+
+    Args:
+        cluster: The cluster.
+        snapshot_uri: Its diagnosed snapshot.
+        run: The planning run, ``dag/run``.
+        runs: Airflow's state of the runs that ask for approval; None: there is no Airflow.
 
     Raises:
         SnapshotError: If the snapshot does not exist or is not finished.
@@ -63,43 +81,58 @@ def plan_snapshot(cluster: str, snapshot_uri: str, run: str) -> Planned:
         raise ConfigurationError(f"the snapshot {snapshot_uri} is of cluster {meta.cluster!r}, not {cluster!r}")
     _log_findings(snapshot, meta)
     with open_context(cluster, run) as task:
-        if busy := _changing(task, meta.taken_at):
-            return Planned(plan_id=None, reason=shown(busy))
-        moves = moves_before(task.ledger, cluster, meta.taken_at, task.policy)
+        brokers = frozenset(row.broker for row in snapshot.brokers())
+        seen = NamedCluster(cluster, meta.identity, brokers)
+        if busy := _changing(task, seen, meta.taken_at):
+            return Planned(reason=shown(busy))
+        moves = moves_before(task.ledger, seen, meta.taken_at, task.policy)
         now = task.clock()
         made = make_plan(planning_facts_of(snapshot, task.policy, moves))
-        made = without_rolled_back(made, rolled_back_lately(task.ledger, cluster, task.policy.approval, now))
+        made = msgspec.structs.replace(made, notes=(*made.notes, *notes_on_policies(task, seen)))
+        made = without_rolled_back(made, rolled_back_lately(task.ledger, seen, task.policy.approval, now))
         view = SnapshotView.PARTIAL if meta.unread else SnapshotView.COMPLETE
-        book = QuestionBook(task.ledger, cluster, task.policy, now)
+        book = QuestionBook(task.ledger, seen, task.policy, now, runs.has_ended if runs else nobody_knows)
         standing, rejected, silenced = book.standing(), book.rejected(), book.silenced()
         plan = grouped(made, view, standing, rejected, silenced, task.policy)
         for note in plan.notes:
             log.info("note: %s", note)
-        publication = decide(plan, view, standing, rejected, book.older_plans(), silenced)
-        return _recorded(task, plan, publication, now)
+        publication = decide(plan, view, standing, rejected, silenced)
+        if publication.publish and runs is not None and runs.asking_is_paused():
+            log.warning("nobody is asked: %s", why_unasked(paused=True))
+        return _recorded(task, plan, publication, brokers, now)
 
 
-def _recorded(task: TaskContext, plan: Plan, publication: Publication, now: datetime) -> Planned:
+def notes_on_policies(task: LedgerContext, seen: NamedCluster) -> Iterator[str]:
+    """Unused policy files, and reasons why changes under this name of the cluster will be refused.
+
+    Raises:
+        ConfigurationError: If the policy files may not be read.
+        LedgerError: If the ledger cannot be read.
+    """
+    yield from unused_files()
+    yield from looser_than_others(task.ledger, seen, task.policy)
+
+
+def _recorded(
+    task: TaskContext, plan: Plan, publication: Publication, brokers: frozenset[str], now: datetime
+) -> Planned:
     changes = publication.questions
     if publication.record:
-        task.ledger_writer.record_plan(
-            plan, now, supersede=publication.supersede, policy=task.policy, questions=changes
-        )
+        task.ledger_writer.record_plan(plan, now, policy=task.policy, questions=changes, brokers=brokers)
     elif changes.confirmed:
         task.ledger_writer.record_confirmations(plan, changes.confirmed, now)
-    for older in publication.supersede:
-        log.info("plan %s is superseded by %s", older, plan.plan_id)
+    log.info("%s", shown(publication.reason))
     for end in changes.ended:
         log.info("question %d ended: %s", end.question_id, end.words)
-    return Planned(plan_id=plan.plan_id if publication.ask else None, reason=shown(publication.reason))
+    return Planned(plan_ids=publication.publish, reason=shown(publication.reason))
 
 
-def _changing(task: TaskContext, taken_at: datetime) -> str | None:
-    """Reason why a snapshot may show a cluster in the middle of a change, or None."""
-    lease = task.ledger.lease(task.cluster)
+def _changing(task: TaskContext, seen: NamedCluster, taken_at: datetime) -> str | None:
+    """Reason why a snapshot may have been taken during a change, or None."""
+    lease = task.ledger.lease(seen)
     if lease is not None and lease.expires_at > task.clock():
         return f"{lease.holder} is changing the cluster: the next observation will see what came of it"
-    if task.ledger.changes_since(task.cluster, taken_at):
+    if task.ledger.past(seen).changes_since(taken_at):
         return "the cluster was changed while it was observed: the next observation will see it whole"
     return None
 

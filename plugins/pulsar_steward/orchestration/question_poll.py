@@ -1,7 +1,7 @@
-"""One poll of the ledger for all questions that a process waits with: whether each of them still stands.
+"""One poll of the ledger for all waiting questions of a process, to see which have ended.
 
-A triggerer holds hundreds of questions, each with a trigger of its own. These share one task of the event loop, which
-reads the ledger for all of them at once, and ends with the last of them.
+A triggerer holds hundreds of questions, each with its own trigger. The triggers share one task of the event loop. The
+task reads the ledger for all questions at once, and ends with the last one.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from weakref import WeakKeyDictionary
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from pulsar_steward.ledger.questions import BatchKey
+    from pulsar_steward.ledger.rows import BatchKey
 
 log = logging.getLogger(__name__)
 
 
 class QuestionPoll:
-    """Poll of the ledger that goes on as long as somebody waits for the end of a question.
+    """Poll of the ledger that runs as long as a trigger waits for the end of a question.
 
     Args:
         every_seconds: Time between two reads.
@@ -35,12 +35,12 @@ class QuestionPoll:
 
     @contextmanager
     def until_over(self, plan_id: str, batch_id: str) -> Iterator[asyncio.Future[str]]:
-        """Gives a future of the reason why a question stands no more; it is cancelled where nobody waits any longer."""
+        """Yields a future of the reason for a question's end; it is cancelled when nobody waits for it any more."""
         loop = asyncio.get_running_loop()
         over: asyncio.Future[str] = loop.create_future()
         self._waiting[over] = (plan_id, batch_id)
         if self._task is None or self._task.done():
-            # In a context of its own: what Airflow binds to the first trigger's, such as its log, ends with that one.
+            # In a new context: Airflow binds things to the first trigger's context, such as its log, that end with it.
             self._task = loop.create_task(self._poll(), context=contextvars.Context())
         try:
             yield over
@@ -64,7 +64,7 @@ _POLLS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[float, QuestionPoll]] 
 
 
 def shared_poll(every_seconds: float) -> QuestionPoll:
-    """The one poll of the running event loop with this time between two reads."""
+    """The poll of the running event loop with this time between two reads; there is only one."""
     polls = _POLLS.setdefault(asyncio.get_running_loop(), {})
     return polls.setdefault(every_seconds, QuestionPoll(every_seconds))
 
@@ -78,7 +78,7 @@ async def _reasons(batches: Collection[BatchKey]) -> dict[BatchKey, str]:
 
 
 def read_over(batches: Collection[BatchKey]) -> dict[BatchKey, str]:
-    """Reasons of those of these batches whose questions stand no more, by the ledger that tasks use.
+    """Reasons for the end of these batches' questions, from the ledger that tasks use; open ones are left out.
 
     Raises:
         LedgerError: If the ledger cannot be read.

@@ -1,8 +1,8 @@
-"""The trigger of a question: Airflow's own, which waits for an answer, and the shared look into the ledger.
+"""The trigger of a question: Airflow's own, which waits for an answer, and the shared poll of the ledger.
 
-A question that ends in the ledger leaves Airflow's list of required actions by itself: the trigger resumes its task,
-which is skipped with the reason. Where the ledger cannot be read, it goes on waiting; where the trigger is lost, nobody
-answers, and nothing is changed.
+A question that ends in the ledger also leaves Airflow's list of required actions: the trigger resumes its task, and the
+task is skipped with the reason. If the ledger cannot be read, the trigger goes on waiting. If the trigger is lost,
+there is no answer, and nothing is changed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class QuestionTrigger(HITLTrigger):
     Args:
         plan_id: The plan in which the question is asked.
         batch_id: Its batch.
-        look_every_seconds: Time between two looks into the ledger, which all questions of a process share.
+        look_every_seconds: Time between two reads of the ledger; the poll is shared by all questions of a process.
         waiting: Arguments of Airflow's trigger.
     """
 
@@ -73,5 +73,5 @@ class QuestionTrigger(HITLTrigger):
 
 
 def is_end(event: object) -> bool:
-    """True for the event of a question that ended; whether it did, the ledger says."""
+    """True for an event that claims the end of a question; only the ledger proves it."""
     return isinstance(event, dict) and set(event) == {END}

@@ -1,6 +1,6 @@
-"""Addresses of Airflow's connections for messages; ``steward doctor`` runs this in its own process.
+"""Addresses of Airflow's connections for messages; ``steward doctor`` runs this in a separate process.
 
-``python -m pulsar_steward.orchestration.recipient_addresses`` reads routes as JSON from standard input, and prints a
+``python -m pulsar_steward.orchestration.recipient_addresses`` reads routes as JSON from standard input, and prints an
 `AddressFound` for each. Passwords stay in this process.
 """
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.decoding import decode
 from pulsar_steward.errors import StewardError
 from pulsar_steward.notify.addresses import AddressFound, Asked, address_of
 from pulsar_steward.policy.notify import RecipientKind
@@ -29,7 +30,7 @@ _INSTALLED = "`pip install 'pulsar-steward[{}]'` where Airflow's tasks run, and 
 
 
 def addresses(asked: Sequence[Asked]) -> list[AddressFound]:
-    """Address of each connection, or what keeps messages from being sent by it."""
+    """Address of each connection, or the reason why it cannot send messages."""
     return [_found(each) for each in asked]
 
 
@@ -56,9 +57,9 @@ def _found(asked: Asked) -> AddressFound:
 
 
 def main() -> None:
-    """Answers on standard output, in the last line: libraries may print others before."""
+    """Prints the addresses as the last line of standard output, as libraries may print lines before."""
     os.environ["_AIRFLOW_PROCESS_CONTEXT"] = "server"  # as Airflow's own commands: connections without a task
-    told = addresses(msgspec.json.decode(sys.stdin.buffer.read(), type=list[Asked]))
+    told = addresses(decode(sys.stdin.buffer.read(), list[Asked]))
     sys.stdout.write(f"\n{msgspec.json.encode(told).decode()}\n")
 
 

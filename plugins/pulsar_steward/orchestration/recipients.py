@@ -1,4 +1,4 @@
-"""Sending of messages by Airflow's connections and providers; a provider is imported when a message needs it."""
+"""Sending of messages through Airflow's connections and providers; a provider is imported when a message needs it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def send(route: Route, message: Message) -> None:
     """Sends a message; returns once the recipient took it.
 
     Raises:
-        NotDelivered: If it did not; the message holds no secret.
+        NotDelivered: If the recipient did not take it; the error's text contains no secret.
         ConfigurationError: If the connection is missing or not usable, or the provider is not installed.
     """
     fields = fields_of(route.connection)
@@ -64,7 +64,7 @@ def fields_of(name: str) -> ConnectionFields:
 
 
 def fields_named(name: str) -> ConnectionFields | None:
-    """The same; None: there is no connection of that name."""
+    """Fields of a connection of Airflow; None: there is no connection of that name."""
     connection = connection_named(name)
     if connection is None:
         return None
@@ -85,10 +85,10 @@ def _webhook(fields: ConnectionFields, message: Message) -> None:
 
 
 def _smtp(fields: ConnectionFields, message: Message) -> None:
-    smtp_address(fields)  # refuses what would travel unencrypted
+    smtp_address(fields)  # raises if it would be sent unencrypted
     to = readers_of(fields)
     hook_class = _provider(RecipientKind.SMTP).SmtpHook
-    # It would send again what the server may have taken: the outbox tries again, after a pause and by the same id.
+    # The hook's retry could send a mail twice: the outbox retries instead, after a pause and with the same id.
     once = type("OneTry", (hook_class,), {"smtp_retry_limit": 0})
     with once(smtp_conn_id=fields.name) as hook:
         hook.send_email_smtp(
@@ -101,10 +101,10 @@ def _smtp(fields: ConnectionFields, message: Message) -> None:
 
 
 def readers_of(fields: ConnectionFields) -> str | list[str]:
-    """Addresses to which a connection of type SMTP has mail written.
+    """Recipients' addresses in a connection of type SMTP.
 
     Raises:
-        ConfigurationError: If it says not to whom, or not from whom.
+        ConfigurationError: If the connection names no recipient or no sender.
     """
     to: str | list[str] | None = fields.extra.get("to")
     if not to or not fields.extra.get("from_email"):
@@ -116,7 +116,7 @@ def readers_of(fields: ConnectionFields) -> str | list[str]:
 
 
 def _as_html(message: Message) -> str:
-    """Body of a mail, as the provider only sends HTML: everything but the link is text."""
+    """Body of a mail in HTML, as the provider sends nothing else; only the link is markup, the rest is text."""
     link = html.escape(message.link)
     return f'<pre style="white-space: pre-wrap">{html.escape(message.text)}</pre>\n<p><a href="{link}">{link}</a></p>'
 
@@ -127,7 +127,7 @@ def _slack(fields: ConnectionFields, message: Message) -> None:
     parts = [text[begin : begin + MAX_BLOCK] for begin in range(0, len(text), MAX_BLOCK)][:MAX_BLOCKS]
     blocks = [{"type": "section", "text": {"type": "plain_text", "text": part, "emoji": False}} for part in parts]
     hook = hook_class(slack_webhook_conn_id=fields.name, timeout=SECONDS)
-    # What notifications of a desktop show is markup: Slack's three special characters are escaped.
+    # Slack reads the text of desktop notifications as markup: its three special characters are escaped.
     hook.send(text=html.escape(message.subject, quote=False), blocks=blocks, unfurl_links=False, unfurl_media=False)
 
 
@@ -147,7 +147,7 @@ def _apprise(fields: ConnectionFields, message: Message) -> None:
     hook_class = _provider(RecipientKind.APPRISE).AppriseHook
     apprise = _module("apprise", RecipientKind.APPRISE)
     hook = hook_class(apprise_conn_id=fields.name)
-    # The hook's own `notify` drops the answer, which says whether anybody took the message.
+    # The hook's own `notify` drops the result, which tells whether the message was delivered.
     services = apprise.Apprise()
     hook.set_config_from_conn(conn=hook.get_connection(fields.name), apprise_obj=services)
     taken = services.notify(
@@ -176,14 +176,14 @@ _PROVIDERS = {
     RecipientKind.PAGERDUTY: "airflow.providers.pagerduty.hooks.pagerduty_events",
     RecipientKind.APPRISE: "airflow.providers.apprise.hooks.apprise",
 }
-"""Modules of Airflow's providers that send messages, each in the package that the extra of the same name installs."""
+"""Modules of Airflow's providers that send messages; the extra of the same name installs the package."""
 
 
 def require_provider(kind: RecipientKind) -> None:
-    """Checks that what sends messages of a kind is installed.
+    """Checks that the provider for messages of a kind is installed.
 
     Raises:
-        ConfigurationError: If it is not.
+        ConfigurationError: If it is not installed.
     """
     if kind in _PROVIDERS:
         _provider(kind)

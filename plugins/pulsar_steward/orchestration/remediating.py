@@ -1,4 +1,4 @@
-"""Choice of the plans and batches that a run of ``pulsar_remediate`` requests approval for."""
+"""Choice of the plans and batches for which a run of ``pulsar_remediate`` requests approval."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pulsar_steward.apply.rehearse import rehearse
-from pulsar_steward.errors import ConfigurationError, NotInLedger, Refused
-from pulsar_steward.ledger.rows import Decision
+from pulsar_steward.decoding import convert
+from pulsar_steward.errors import ConfigurationError, NotInLedger, OutdatedPlan, PolicyError, Refused
+from pulsar_steward.ledger.rows import NOES, Decision
+from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.orchestration.batches import BatchRef
-from pulsar_steward.orchestration.context import TaskContext, open_context
+from pulsar_steward.orchestration.context import TaskContext, open_context, open_context_of_plan
 from pulsar_steward.outside_text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from datetime import datetime
 
+    from pulsar_steward.errors import StewardError
     from pulsar_steward.model.plan import Batch, Plan
 
 log = logging.getLogger(__name__)
@@ -25,15 +29,18 @@ log = logging.getLogger(__name__)
 MAX_BATCHES = 1000
 """Airflow expands a task at most 1,024 times (``[core] max_map_length``)."""
 
+PASSED_OVER = (NotInLedger, OutdatedPlan, PolicyError, ConfigurationError, Refused)
+"""Errors of one plan that do not concern other plans."""
+
 
 class RemediateParams(msgspec.Struct, frozen=True, kw_only=True):
     """The parameters of a run.
 
     Attributes:
         cluster: The cluster's name in Steward's connections.
-        plan_id: The plan; None: the newest of the cluster that is no rollback.
+        plan_id: The plan; None: the cluster's newest plan that is no rollback.
         kinds: Kinds of batches to ask about; empty means all.
-        published: True if the plan's publication triggered the run; what of it stands no more is left out silently.
+        published: True if the plan's publication triggered the run; ended questions are then left out silently.
     """
 
     cluster: str
@@ -43,16 +50,16 @@ class RemediateParams(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def wanted_by(params: Mapping[str, Any], published: Iterable[Mapping[str, Any]]) -> tuple[RemediateParams, ...]:
-    """Plans that a run is about: all whose publication triggered it, or its parameters.
+    """Plans of a run: all published plans that triggered it, or the plan in its parameters.
 
-    Publications that came together start one run, and the questions of the older plans stand as well.
+    Several publications can trigger one run; the questions of the older plans are open as well.
 
     Args:
         params: The run's parameters.
         published: The extra of each asset event that triggered the run, oldest first.
     """
     kinds = tuple(params.get("kinds") or ())
-    plans = dict.fromkeys((event["cluster"], event["plan_id"]) for event in published if "plan_id" in event)
+    plans = dict.fromkeys((event.cluster, plan_id) for event in map(_read, published) for plan_id in event.plan_ids)
     if plans:
         return tuple(
             RemediateParams(cluster=cluster, plan_id=plan_id, kinds=kinds, published=True)
@@ -61,25 +68,67 @@ def wanted_by(params: Mapping[str, Any], published: Iterable[Mapping[str, Any]])
     return (RemediateParams(cluster=params["cluster"], plan_id=params.get("plan_id") or None, kinds=kinds),)
 
 
+class Published(msgspec.Struct, frozen=True, kw_only=True):
+    """Extra of the asset event with which an observation publishes plans."""
+
+    cluster: str = ""
+    plan_ids: tuple[str, ...] = ()
+
+
+def _read(extra: Mapping[str, Any]) -> Published:
+    """An event's plans; none if somebody posted an event with other content."""
+    try:
+        return convert(extra, Published)
+    except msgspec.ValidationError as error:
+        log.warning("passed over an event that names no plan: %s", shown(str(error)))
+        return Published()
+
+
 def choose(wanted: Sequence[RemediateParams], run: str) -> list[dict[str, str]]:
     """Batches to request approval for, most urgent first.
 
+    A published plan that nobody can be asked about is skipped, for the sake of others in the same run. If there are
+    more batches than Airflow can expand in one run, a later run asks about the rest: their plans are published again.
+
     Raises:
-        NotInLedger: If there is no such plan.
-        Refused: If nothing of a plan that a person named is to be asked, with the reasons.
-        ConfigurationError: If there are more batches than Airflow can expand in one run.
+        NotInLedger: If there is no such plan, or none of the published plans is there.
+        Refused: If a person named a plan, and no batch of it is to be asked about; contains the reasons.
+        PolicyError: If the cluster's policy does not exist, or is not valid.
+        ConfigurationError: If a person named more batches than Airflow can expand in one run.
     """
-    chosen = [msgspec.to_builtins(ref) for each in wanted for ref in _refs(each, run)]
-    if len(chosen) > MAX_BATCHES:
-        raise ConfigurationError(f"more than {MAX_BATCHES} batches in one run, {len(chosen)}: choose by `kinds`")
-    return chosen
+    refs: list[BatchRef] = []
+    passed_over: list[StewardError] = []
+    for each in wanted:
+        try:
+            refs += _refs(each, run)
+        except PASSED_OVER as error:
+            if not each.published:
+                raise
+            log.warning("passed over plan %s of cluster %s: %s", shown(each.plan_id or ""), shown(each.cluster), error)
+            passed_over.append(error)
+    if passed_over and len(passed_over) == len(wanted):
+        raise _nobody_asked(passed_over)
+    if len(refs) > MAX_BATCHES:
+        if not wanted[0].published:
+            raise ConfigurationError(f"more than {MAX_BATCHES} batches in one run, {len(refs)}: choose by `kinds`")
+        log.warning("%d batches are left to a later run: Airflow expands %d", len(refs) - MAX_BATCHES, MAX_BATCHES)
+    return [msgspec.to_builtins(ref) for ref in refs[:MAX_BATCHES]]
+
+
+def _nobody_asked(passed_over: Sequence[StewardError]) -> StewardError:
+    """Error of a run in which nobody could be asked about any published plan."""
+    first = passed_over[0]
+    if not all(isinstance(each, NotInLedger) for each in passed_over):
+        return first
+    remedy = "the tasks of pulsar_observe and pulsar_remediate need the same connection steward_ledger and STEWARD_HOME"
+    return NotInLedger(f"nobody is asked: {first}, and none of the others that were published with it; {remedy}")
 
 
 def dry_run(wanted: Sequence[RemediateParams], run: str) -> str:
-    """Text of the calls that would be made on the live clusters now; recorded in the ledger, changes nothing."""
+    """Text of the calls that would be made to the live clusters now; recorded in the ledger, nothing is changed."""
     texts = []
     for each in wanted:
-        with open_context(each.cluster, run) as task, task.reading_here() as context:
+        with _opened(each, run) as task, task.reading_here() as context:
             plan = _plan(task, each)
             batches = [batch for batch in plan.batches if not each.kinds or batch.kind in each.kinds]
             over = {batch.batch_id: task.ledger.questions.over(plan.plan_id, batch.batch_id) for batch in batches}
@@ -93,8 +142,15 @@ def dry_run(wanted: Sequence[RemediateParams], run: str) -> str:
     return "\n\n".join(texts)
 
 
+def _opened(wanted: RemediateParams, run: str) -> AbstractContextManager[TaskContext]:
+    """Opens the resources for a plan; a published plan may be under another name of the cluster."""
+    if wanted.published and wanted.plan_id is not None:
+        return open_context_of_plan(wanted.plan_id, run)
+    return open_context(wanted.cluster, run)
+
+
 def _refs(wanted: RemediateParams, run: str) -> list[BatchRef]:
-    with open_context(wanted.cluster, run) as task:
+    with _opened(wanted, run) as task:
         plan = _plan(task, wanted)
         batches = [batch for batch in plan.batches if not wanted.kinds or batch.kind in wanted.kinds]
         against = {batch.batch_id: _why_not(task, plan, batch, run) for batch in batches}
@@ -108,28 +164,29 @@ def _refs(wanted: RemediateParams, run: str) -> list[BatchRef]:
 
 
 def _why_not(task: TaskContext, plan: Plan, batch: Batch, run: str) -> str | None:
-    """Reason why a run does not ask about a batch: it ended, is silent, or another run asks it; None: it does."""
+    """Reason why a run does not ask about a batch: ended, silent, or asked by another run; None: it asks."""
     name = (plan.plan_id, batch.batch_id)
     if over := task.ledger.questions.over(*name):
         return over
-    if task.ledger.questions.asked_in(plan.plan_id) is None:
-        return None  # a plan of an earlier Steward is asked about whole, as often as somebody wants
     if task.ledger.intents(*name):
         return "it was carried out, or tried"
     now, mine = task.clock(), f"{run}/"
-    for waiting in task.ledger.waiting(*name, now):
-        if not waiting.run.startswith(mine):
-            return f"run {waiting.run} asks about it"
+    if other := task.ledger.questions.asked_by_another(name, mine, now):
+        return f"run {other} asks about it"
     return _answered(task, name, mine, now)
 
 
 def _answered(task: TaskContext, name: tuple[str, str], mine: str, now: datetime) -> str | None:
-    """Reason why a batch is not asked about after what was answered already: it is silent, or another run's."""
-    for silence in task.ledger.questions.silences(task.cluster, now):
+    """Reason in earlier answers why a batch is not asked about: silent, or approved in another run; None: no reason."""
+    for silence in task.ledger.questions.silences(NamedCluster(task.cluster), now):
         if (silence.plan_id, silence.batch_id) == name and silence.decision is not Decision.REJECTED:
             back = f"`steward questions ask-again {silence.answer_id}` takes that back"
             return f"nobody is to be asked ({silence.words}); {back}"
-    for answer in task.ledger.answers(*name):
+    answers = task.ledger.answers(*name)
+    last_no = max((answer.answer_id for answer in answers if answer.decision in NOES), default=0)
+    for answer in answers:
+        if answer.answer_id < last_no:
+            continue  # a no ends all earlier approvals
         valid = answer.decision is Decision.APPROVED and answer.expires_at is not None and now < answer.expires_at
         if valid and not answer.run.startswith(mine):
             return f"it was approved in run {answer.run}"
@@ -143,6 +200,13 @@ def _plan(task: TaskContext, wanted: RemediateParams) -> Plan:
             raise NotInLedger(f"the ledger holds no plan for cluster {wanted.cluster!r}: run pulsar_observe first")
         return task.ledger.plan(rows[0].plan_id)
     row = task.ledger.plan_row(wanted.plan_id)
-    if row.cluster != wanted.cluster:
-        raise Refused(f"plan {row.plan_id} is for cluster {row.cluster!r}, not {wanted.cluster!r}")
-    return task.ledger.plan(row.plan_id)
+    if row.cluster != task.cluster:
+        raise Refused(f"plan {row.plan_id} is for cluster {row.cluster!r}, not {task.cluster!r}")
+    plan = task.ledger.plan(row.plan_id)
+    if any(batch.is_rollback for batch in plan.batches):
+        undone = sorted({(step.undoes or "").rpartition("/")[0] for batch in plan.batches for step in batch.steps})
+        raise Refused(
+            f"plan {plan.plan_id} takes back what was done, and the run of pulsar_rollback that made it asks about it:"
+            f" for a new way back start pulsar_rollback with plan_id {', '.join(undone)}"
+        )
+    return plan

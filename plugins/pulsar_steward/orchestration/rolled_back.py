@@ -1,4 +1,4 @@
-"""Pause for changes that a person rolled back: they are not proposed again for as long as a rejected one."""
+"""Pause after a rollback: its changes are not proposed again for the same time as rejected ones."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from pulsar_steward.ledger.read import LedgerReader
+    from pulsar_steward.model.cluster import NamedCluster
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.policy.approval import ApprovalPolicy
 
@@ -26,7 +27,7 @@ class RolledBack(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         plan_id: The plan that rolled them back.
         subjects: Subjects of its steps.
-        rests_until: Time from which on they may be proposed again, UTC.
+        rests_until: Time after which they may be proposed again, UTC.
     """
 
     plan_id: str
@@ -35,13 +36,13 @@ class RolledBack(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rolled_back_lately(
-    ledger: LedgerReader, cluster: str, policy: ApprovalPolicy, now: datetime
+    ledger: LedgerReader, cluster: NamedCluster, policy: ApprovalPolicy, now: datetime
 ) -> tuple[RolledBack, ...]:
-    """Rollbacks whose pause is not over, the newest first.
+    """Rollbacks whose pause is not over, by name of the cluster and newest first.
 
     Args:
         ledger: The ledger with the rollbacks.
-        cluster: The cluster.
+        cluster: The cluster; rollbacks under all of its names count.
         policy: Length of the pause.
         now: Current time, UTC.
     """
@@ -52,15 +53,16 @@ def rolled_back_lately(
             subjects=frozenset(kind_of(step.change).subject for step in done_steps(ledger, row)),
             rests_until=row.at + rest,
         )
-        for row in ledger.carried_out(cluster, ways_back=True)
+        for name in sorted(ledger.known(cluster).names)
+        for row in ledger.carried_out(name, ways_back=True)
         if now < row.at + rest
     )
 
 
 def without_rolled_back(plan: Plan, lately: Collection[RolledBack]) -> Plan:
-    """The plan without batches in which every change was rolled back lately; its notes name them.
+    """The plan without batches in which every change was rolled back lately; the plan's notes name these batches.
 
-    The same change may be proposed with another value, as backlogs develop: so values are not compared.
+    Values are not compared: as backlogs develop, the same change may be proposed with another value.
     """
     resting = {subject: each for each in reversed(tuple(lately)) for subject in each.subjects}
     kept, notes = [], list(plan.notes)

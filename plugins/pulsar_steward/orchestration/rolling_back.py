@@ -12,6 +12,7 @@ from pulsar_steward.apply.applied import applied_batches, choose_applied
 from pulsar_steward.apply.rehearse import rehearse
 from pulsar_steward.apply.rollback import rollback_plan
 from pulsar_steward.errors import Refused
+from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.orchestration.batches import BatchRef
 from pulsar_steward.orchestration.context import open_context
 from pulsar_steward.outside_text import shown
@@ -30,8 +31,8 @@ class RollbackParams(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         cluster: The cluster's name in Steward's connections.
-        plan_id: The plan whose batch is to be rolled back; None: the one that was carried out last.
-        batch_id: The batch; None: the plan's one that was carried out last.
+        plan_id: The plan whose batch is to be rolled back; None: the plan that was carried out last.
+        batch_id: The batch; None: the plan's batch that was carried out last.
     """
 
     cluster: str
@@ -49,19 +50,20 @@ def wanted_by(params: Mapping[str, Any]) -> RollbackParams:
 def choose(wanted: RollbackParams, run: str) -> list[dict[str, str]]:
     """Records the plan of the rollback, and returns its batch to request approval for.
 
-    An older, open rollback of the same steps is superseded: it was made from an earlier state of the cluster.
+    An older rollback of the same steps that is still open is superseded: it is from an earlier state of the cluster.
 
     Raises:
         NotInLedger: If there is no such plan.
         Refused: If no such batch was carried out, nothing of it can be rolled back, or the cluster is being changed.
     """
     with _prepared(wanted, run) as (task, plan):
-        task.ledger_writer.record_plan(plan, task.clock(), supersede=_same_rollback(task, plan), policy=task.policy)
+        brokers, older = task.reader.brokers(), _same_rollback(task, plan)
+        task.ledger_writer.record_plan(plan, task.clock(), supersede=older, policy=task.policy, brokers=brokers)
         return [msgspec.to_builtins(BatchRef.of(plan, batch)) for batch in plan.batches]
 
 
 def dry_run(wanted: RollbackParams, run: str) -> str:
-    """Text of the calls that a rollback would make now, and of what stays; recorded in the ledger, changes nothing.
+    """Text of a rollback's calls, and of changes that it does not undo; recorded in the ledger, nothing is changed.
 
     Raises:
         NotInLedger: If there is no such plan.
@@ -80,10 +82,10 @@ def _prepared(wanted: RollbackParams, run: str) -> Iterator[tuple[ReadContext, P
     with open_context(wanted.cluster, run) as opened, opened.reading_here() as task:
         for each in applied_batches(task.ledger, wanted.cluster):
             log.info("carried out: %s", each.words)
-        lease = task.ledger.lease(wanted.cluster)
-        if lease is not None and lease.expires_at > task.clock():
-            raise Refused(f"{lease.holder} is changing cluster {wanted.cluster}: take back once it is done")
         applied = choose_applied(task.ledger, wanted.cluster, wanted.plan_id, wanted.batch_id, noted=task.noted)
+        lease = task.ledger.lease(NamedCluster(applied.cluster, applied.planned_for))
+        if lease is not None and lease.expires_at > task.clock():
+            raise Refused(f"{lease.holder} is changing cluster {lease.cluster}: take back once it is done")
         plan = rollback_plan(task.ledger, task.reader, task.policy, applied, task.clock())
         for note in plan.notes:
             log.warning("not taken back: %s", note)
@@ -91,11 +93,11 @@ def _prepared(wanted: RollbackParams, run: str) -> Iterator[tuple[ReadContext, P
 
 
 def _same_rollback(task: ReadContext, plan: Plan) -> tuple[str, ...]:
-    """Earlier plans that roll back one of the same steps."""
+    """Earlier plans that roll back at least one of the same steps."""
     steps = _undone(plan)
     rows = task.ledger.plans(task.cluster, ways_back=True)
     older = [row.plan_id for row in rows if row.superseded_by is None and row.plan_id != plan.plan_id]
-    # One of another version cannot be carried out any more, whatever it rolls back.
+    # A plan in another version's format cannot be carried out any more.
     readable = filter(None, map(task.ledger.readable_plan, older))
     return tuple(each.plan_id for each in readable if steps & _undone(each))
 

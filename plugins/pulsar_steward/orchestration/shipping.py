@@ -1,4 +1,4 @@
-"""Archive of Steward's own code, for Spark's Python on machines that do not have it installed."""
+"""Archive of Steward's code, for Spark's Python on machines where it is not installed."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 LONG_AGO = (1980, 1, 1, 0, 0, 0)
-"""Earliest time that an archive can give its files, so that the archive depends on their content alone."""
+"""Time of all files in the archive, the earliest possible, so that the archive depends on their content alone."""
 
 
 def py_files(application: str, folder: Path) -> str | None:
-    """Archive that executors import Steward from: ``STEWARD_PY_FILES``, or one made of the present code.
+    """Archive from which executors import Steward: ``STEWARD_PY_FILES``, or one made of the present code.
 
     Args:
         application: The Spark job's file.
@@ -61,7 +61,7 @@ def code_archive(packages: Sequence[Path], folder: Path) -> Path:
 
 
 def _zipped(packages: Sequence[Path]) -> bytes:
-    """Zips packages without compression, as compressed bytes differ from one version of a compressor to the next."""
+    """Zips packages without compression, as compressed bytes differ between versions of a compressor."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
         for package in packages:
@@ -78,7 +78,7 @@ def _files(package: Path) -> Iterator[Path]:
 
 
 def _jobs(application: str) -> Path:
-    """Package beside a job's file, which that job imports first; or the installed one."""
+    """Package of jobs: the one beside a job's file, which the job imports first, or else the installed one."""
     beside = Path(application).parent / "steward_spark"
     if beside.is_dir():
         return beside

@@ -39,21 +39,18 @@ class StewardSpark(SparkSubmitOperator):
     template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "cluster")
 
     def __init__(self, *, cluster: str, needs_admin: bool = False, **kwargs: Any) -> None:
-        # Explicit, as spark-defaults.conf may set another mode: a driver elsewhere would lack address and token.
+        # Explicit, as spark-defaults.conf may set another mode: a driver elsewhere would have no address and token.
         super().__init__(deploy_mode="client", **kwargs)
         self.cluster = cluster
         self.needs_admin = needs_admin
 
     def execute(self, context: Context) -> None:
         """Passes the secrets in this process's environment, and submits the application."""
-        from pulsar_steward.orchestration import (  # noqa: PLC0415 - keeps parsing DAG files light
-            connections,
-            home,
-            spark_place,
-        )
+        from pulsar_steward.orchestration import connections, spark_place  # noqa: PLC0415 - keeps parsing light
+        from pulsar_steward.policy.files import policy_file  # noqa: PLC0415 - as above
         from pulsar_steward.policy.load import load_policy  # noqa: PLC0415 - as above
 
-        policy = load_policy(home.policy_file(self.cluster)).for_cluster(self.cluster)
+        policy = load_policy(policy_file(self.cluster)).for_cluster(self.cluster)
         _require_spark_submit()
         if not spark_place.is_defined():
             os.environ["AIRFLOW_CONN_SPARK_DEFAULT"] = LOCAL_SPARK
@@ -64,7 +61,7 @@ class StewardSpark(SparkSubmitOperator):
         super().execute(context)
 
     def _settle(self, place: SparkPlace) -> None:
-        """Sets what the driver and its executors need at that place."""
+        """Sets the files and settings that the driver and its executors need there."""
         given = {**place.conf, **(self.conf or {})}
         if place.local:
             self.conf = {"spark.driver.extraJavaOptions": QUICK_JAVA, **given}
@@ -72,7 +69,7 @@ class StewardSpark(SparkSubmitOperator):
             return
         from pulsar_steward.orchestration import home, shipping  # noqa: PLC0415 - keeps parsing DAG files light
 
-        # Only executors may have another Python: the driver is this task's, with everything that Airflow's has.
+        # Only executors may have another Python: the driver uses this task's, with all of Airflow's packages.
         self.conf = {"spark.pyspark.driver.python": sys.executable, **given}
         own = shipping.py_files(self.application, home.home() / "code")
         self.py_files = ",".join(filter(None, [self.py_files, own])) or None

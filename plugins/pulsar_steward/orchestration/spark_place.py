@@ -1,4 +1,4 @@
-"""Spark of the connection ``spark_default``, and the environment that a Spark process gets."""
+"""Spark from the connection ``spark_default``, and the environment of a Spark process."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def _spark_conf(given: object) -> dict[str, str]:
 
 
 def pass_settings(settings: AdminSettings) -> None:
-    """Puts addresses and token into this process's environment, for the Spark process that it is about to start.
+    """Puts addresses and token into this process's environment, for the Spark process that it will start.
 
-    Not into the operator's ``env_vars``, which Airflow shows in its pages. Connections that may change a cluster are
-    taken out, where they are defined by variables: a Spark job only looks.
+    They are not in the operator's ``env_vars``, as Airflow shows these in its pages. Connections for changing a cluster
+    that are defined by environment variables are removed: a Spark job only reads.
     """
     written = settings.in_environment(os.environ)
     written = {name: value for name, value in written.items() if not name.startswith(CHANGE_VARIABLES)}

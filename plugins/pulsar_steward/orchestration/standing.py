@@ -1,4 +1,4 @@
-"""Questions that have not ended, and what people said no to: rejected batches and silent goals."""
+"""Questions that have not ended, rejected batches, and goals that people silenced."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from enum import StrEnum
 import msgspec
 
 from pulsar_steward.model.plan import Batch
+from pulsar_steward.model.risk import Risk
 from pulsar_steward.model.units import time_in_words
 
 
 class QuestionState(StrEnum):
     """State of a question that has not ended.
 
-    `WAITING` for an answer, or approved and not yet begun; `IN_USE`: its approval is being carried out; `OVER`: it was
-    rejected, snoozed, not answered in time, or refused.
+    `UNASKED`: nobody was asked yet. `WAITING`: it waits for an answer, or is approved and not yet begun. `IN_USE`: its
+    approval is being carried out. `OVER`: it was rejected, snoozed, refused or not answered in time, or its task in
+    Airflow is gone.
     """
 
+    UNASKED = "unasked"
     WAITING = "waiting"
     IN_USE = "in use"
     OVER = "over"
@@ -27,31 +30,41 @@ class AskedBatch(msgspec.Struct, frozen=True, kw_only=True):
     """A question that has not ended.
 
     Attributes:
-        content: Digest of its batch's content.
-        batch: The batch; None: an earlier Steward recorded it in a format that this one does not read.
-        answerable: True if an approval of it could still be carried out: not under a policy that is looser by now, and
-            not of a plan that does not record its Pulsar cluster.
-        requested: True if a run asked somebody.
+        under: Another name of the cluster under which it is asked; None: the name in the new plan.
+        content: Digest of its batch's content, converted to the cluster's name in the new plan.
+        batch: The batch; None: another version recorded it in a format that this one does not read.
+        answerable: True if its approval could still be carried out. False if the policy is looser by now than the one
+            it was asked under, or if its plan does not record the Pulsar cluster.
+        risk: Risk with which it is asked; the policy's rules for this level apply to its approval.
+        gone: The run whose task should wait for the answer, or carry it out, but has ended or does not exist any more;
+            None: no task is missing.
     """
 
     question_id: int
     plan_id: str
     batch_id: str
+    under: str | None = None
     content: str
     goal: str
     batch: Batch | None
     state: QuestionState
     answerable: bool = True
-    requested: bool = True
+    risk: Risk
+    gone: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """True if it waits for an answer, or nobody was asked yet."""
+        return self.state in {QuestionState.UNASKED, QuestionState.WAITING}
 
     @property
     def is_answerable(self) -> bool:
-        """True if it waits, and an approval of it could be carried out."""
-        return self.state is QuestionState.WAITING and self.answerable
+        """True if it is open, and its approval could be carried out."""
+        return self.is_open and self.answerable
 
 
 class RejectedBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch that a person rejected, in whichever plan; of a group each part is one by itself."""
+    """A batch that a person rejected, in any plan; each part of a rejected group is one."""
 
     plan_id: str
     content: str
@@ -62,19 +75,19 @@ class RejectedBatch(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """Who rejected it, when and why."""
+        """Person, time and reason of the rejection."""
         where = f"at {time_in_words(self.at)}{_by(self.by)} (plan {self.plan_id})"
         return f"the same was rejected {where}{_said(self.comment)}"
 
 
 class SilencedGoal(msgspec.Struct, frozen=True, kw_only=True):
-    """A goal that nobody is to be asked about, whatever the content: a person snoozed it, or never wants it.
+    """A goal that nobody is asked about, with any content: a person snoozed it, or answered with "never".
 
     Attributes:
         goal: `pulsar_steward.model.content.goal_of` the batch.
         batch: The batch that was asked about; None: it cannot be read any more.
-        until: The end of a snooze; None: until it is taken back.
-        until_worse: True if it ends as well when it gets worse.
+        until: The end of a snooze; None: until the answer is taken back.
+        until_worse: True if the snooze also ends when the problem gets worse.
     """
 
     plan_id: str
@@ -88,7 +101,7 @@ class SilencedGoal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """Who wants not to be asked, since when, until when and why."""
+        """Person, time, end and reason of the silence."""
         where = f"at {time_in_words(self.at)}{_by(self.by)} (plan {self.plan_id})"
         if self.until is None:
             return f"never to be asked, said {where}{_said(self.comment)}"

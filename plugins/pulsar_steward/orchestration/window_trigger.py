@@ -1,6 +1,6 @@
-"""The trigger of an approved batch outside of the maintenance windows: waits for the next one, and holds no worker.
+"""The trigger that waits for the next maintenance window of an approved batch, without holding a worker.
 
-What it says decides nothing: the task looks again at whether the window is open, and whether the question still stands.
+Its event decides nothing: the task checks again that the window is open and that the question has not ended.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class WindowTrigger(BaseTrigger):
         plan_id: The plan in which the question was asked.
         batch_id: Its batch.
         opens_at: When the window opens.
-        look_every_seconds: Time between two looks into the ledger.
+        look_every_seconds: Time between two reads of the ledger.
     """
 
     def __init__(

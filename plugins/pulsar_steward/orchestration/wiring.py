@@ -14,9 +14,9 @@ PLAN = Asset(name="pulsar_plan", uri="pulsar-steward://plan")
 """Asset published by ``pulsar_observe`` if there is a plan to ask about; it triggers ``pulsar_remediate``."""
 
 QUICK = timedelta(minutes=30)
-"""Time limit of a task that reads the ledger, and no broker for long: it takes seconds.
+"""Time limit of a task that reads mainly the ledger; normally the task takes seconds.
 
-It also limits each of the two parts of an approval, before and after the answer; the wait between them is limited by
+It also limits the two parts of an approval, before and after the answer. The wait between them is limited by
 `approval.response_timeout_minutes`.
 """
 
@@ -26,16 +26,16 @@ TELLING = timedelta(minutes=5)
 LOOKING = timedelta(hours=2)
 """Time limit of a task that reads a whole cluster, snapshot or ledger.
 
-It takes minutes for a million partitions, and each call is over after `admin.total_timeout_seconds`.
+A million partitions take minutes, and each call ends after at most `admin.total_timeout_seconds`.
 """
 
 CHANGING = timedelta(hours=12)
 """Time limit of one try of carrying out a batch.
 
-It makes no call later than `approval.valid_minutes` after the answer, or after the opening of the window that it waited
-for without a worker (`orchestration/applying.py`). Within that time it may wait for another writer
-(`apply.lease_wait_seconds`), and each step for its pace and its proof. A try that is cut short is like a crash: the
-next one reads the cluster and goes on.
+A try makes no call later than `approval.valid_minutes` after the answer, or after the opening of the window that it
+waited for (`orchestration/applying.py`). Within that time it may wait for another writer (`apply.lease_wait_seconds`),
+and each step may wait for its pace and its proof. A try that is cut short is like a crash: the next try reads the
+cluster and goes on.
 """
 
 

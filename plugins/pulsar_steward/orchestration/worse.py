@@ -1,29 +1,27 @@
-"""Comparison of a proposal with the one that a person snoozed: is it about something worse?"""
+"""Comparison of a new proposal with a snoozed one, to see whether the problem got worse."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from pulsar_steward.changes import kind_of
-from pulsar_steward.model.loss import Loss
+from pulsar_steward.model.loss import NOTHING_LOST, Loss
 
 if TYPE_CHECKING:
     from pulsar_steward.model.finding import Severity
     from pulsar_steward.model.plan import Batch
     from pulsar_steward.model.step import Step
 
-NOTHING = Loss(messages=0)
-
 
 def got_worse(batch: Batch, asked: Batch | None) -> str | None:
-    """The first thing that is worse in a batch than in the one of its goal that was asked about; None: nothing.
+    """The first thing that is worse in a batch than in the earlier one with its goal; None: nothing is worse.
 
-    Worse is a finding that is more severe, one that was not there, and a change that would lose more. Figures alone,
-    such as a growing backlog, are not: where they matter a check's next threshold says so.
+    Worse means: a more severe finding, a new finding, or a change that loses or redelivers more messages. Higher
+    figures alone, such as a growing backlog, are not worse: if they matter, they cross a check's next threshold.
 
     Args:
         batch: The new proposal.
-        asked: What was asked; None: it cannot be read any more, so that nobody knows.
+        asked: The earlier batch; None: it cannot be read any more, which counts as worse.
     """
     if asked is None:
         return "what was asked then cannot be read any more"
@@ -47,9 +45,18 @@ def _worse_finding(batch: Batch, asked: Batch) -> str | None:
 def _greater_loss(batch: Batch, asked: Batch) -> str | None:
     then = {_subject(step): _loss(step) for step in asked.steps}
     for step in batch.steps:
-        now, before = _loss(step), then.get(_subject(step), NOTHING)
-        if now.bytes > before.bytes or (now.messages or 0) > (before.messages or 0):
+        if _loss(step).exceeds(then.get(_subject(step), NOTHING_LOST)):
             return f"more would be lost by {kind_of(step.change).describe()}"
+    return _more_in_flight(batch, asked)
+
+
+def _more_in_flight(batch: Batch, asked: Batch) -> str | None:
+    """A move in both batches that now redelivers more messages, or loses more of non-persistent topics."""
+    then = {_subject(step): step.moving_messages for step in asked.steps}
+    for step in batch.steps:
+        before = then.get(_subject(step))
+        if before is not None and step.moving_messages.outgrew(before):
+            return f"more messages are in flight for {kind_of(step.change).describe()}"
     return None
 
 
@@ -58,4 +65,4 @@ def _subject(step: Step) -> tuple[str, ...]:
 
 
 def _loss(step: Step) -> Loss:
-    return step.loss if isinstance(step.loss, Loss) else NOTHING
+    return step.loss if isinstance(step.loss, Loss) else NOTHING_LOST

@@ -1,4 +1,4 @@
-"""The JSON API: what the pages show, for programs; its OpenAPI document is `/api/openapi.json`."""
+"""The JSON API: the data of the pages, for programs; its OpenAPI document is `/api/openapi.json`."""
 
 from __future__ import annotations
 
@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 
 MAX_EVENTS = 500
 
+Before = Annotated[int | None, Query(ge=1, le=2**63 - 1)]
+"""Place in the ledger's chain to go back from; at most the largest number of a database."""
+
 _DOCUMENTED = (
     tuple[ClusterCard, ...],
     FindingPage,
@@ -62,7 +65,7 @@ _REFERENCE = "#/components/schemas/{name}"
 
 
 def as_json(value: object) -> Response:
-    """An answer; invisible characters are escaped as JSON does it."""
+    """A response; invisible characters are escaped in JSON's way."""
     return Response(shown_json(msgspec.json.encode(value)), media_type="application/json")
 
 
@@ -70,7 +73,7 @@ def newest_of(sources: Sources, cluster: str) -> Snapshot:
     """A cluster's newest diagnosed snapshot.
 
     Raises:
-        NotKnown: If it has none.
+        NotKnown: If there is none.
     """
     snapshot = sources.newest(cluster) if cluster in sources.shelf.clusters() else None
     if snapshot is None:
@@ -79,10 +82,10 @@ def newest_of(sources: Sources, cluster: str) -> Snapshot:
 
 
 class Api:
-    """The API's answers; each method is a route.
+    """The API's responses; each method is a route.
 
     Args:
-        sources: What it reads.
+        sources: Ledger and snapshots.
         verification: Comparison of the ledger with its chain.
     """
 
@@ -91,7 +94,7 @@ class Api:
         self._verification = verification
 
     def router(self, app: FastAPI) -> APIRouter:
-        """Routes of the API, its own document among them."""
+        """Routes of the API, including its own document."""
         router = APIRouter(prefix="/api", tags=["Steward"])
         router.add_api_route("/openapi.json", lambda: as_json(_openapi(app)), include_in_schema=False)
         routes: tuple[tuple[str, Callable[..., Any], Any], ...] = (
@@ -175,7 +178,7 @@ class Api:
         kind: str = "",
         plan_id: str = "",
         step_id: str = "",
-        before: Annotated[int | None, Query(ge=1)] = None,
+        before: Before = None,
         size: Annotated[int, Query(ge=1, le=MAX_EVENTS)] = 100,
     ) -> Response:
         """The ledger as a story, newest first; `before` of a page leads to the next one."""
@@ -191,7 +194,7 @@ class Api:
 
 
 def chosen_of(cluster: str, namespace: str, person: str, kind: str, plan_id: str = "", step_id: str = "") -> Filter:
-    """The filter of a request; what is empty is not asked for."""
+    """The filter of a request; empty parameters do not filter."""
     return Filter(
         cluster=cluster.strip() or None,
         namespace=namespace.strip() or None,
@@ -204,7 +207,7 @@ def chosen_of(cluster: str, namespace: str, person: str, kind: str, plan_id: str
 
 
 def _gives(kind: Any) -> dict[str, Any]:
-    """Documentation of what a route answers with."""
+    """Documentation of a route's response."""
     (schema,), _ = msgspec.json.schema_components([kind], ref_template=_REFERENCE)
     content = {"application/json": {"schema": schema}}
     return {"response_model": None, "responses": {200: {"description": "As described.", "content": content}}}

@@ -1,53 +1,33 @@
-"""Backlogs of namespaces against their quotas and their retention, and what is delayed, of the newest snapshot.
+"""Backlogs of namespaces compared with their quotas and retention, and delayed messages, of the newest snapshot.
 
-A quota and a retention are of a topic. A request reads no table of topics: how full a namespace's fullest topic is
-comes from the checks, and of a namespace that they did not find from its fullest bundle, of which no topic holds more.
+Quotas and retention apply to single topics, but a request reads no table of topics. The fullness of a namespace's
+fullest topic comes from the findings of checks. Without a finding it comes from the fullest bundle: no topic of the
+namespace holds more.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import duckdb
 import msgspec
 
-from pulsar_steward.checks.backlog.policies import VIEWS
+from pulsar_steward.checks.backlog.policies import IN_FORCE
 from pulsar_steward.checks.registry import GROUPS
-from pulsar_steward.checks.views import MACROS
 from pulsar_steward.model.finding import Outlook, Severity
-from pulsar_steward.model.tables import BUNDLES, CONFIGURATION, DRILLED, FINDINGS, NAMESPACES
 from pulsar_steward.model.units import MIB
 from pulsar_steward.pages.clusters import title_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pulsar_steward.model.tables import Table
     from pulsar_steward.pages.sources import Sources
     from pulsar_steward.snapshots.read import Snapshot
 
 MAX_LISTED = 25
-"""Namespaces that are listed, those nearest to their quota, and those with most delayed messages."""
-
-_READ: Mapping[Table, tuple[str, ...]] = {
-    NAMESPACES: ("namespace", "policies_json"),
-    CONFIGURATION: ("broker", "key", "value"),
-    BUNDLES: ("namespace", "owner", "owner_known", "topics", "backlog_bytes"),
-    DRILLED: ("topic", "namespace", "delayed_messages"),
-    FINDINGS: ("check_id", "severity", "subject", "figures_json"),
-}
-"""Columns by table; none of these grows with topics."""
-
-_VIEWS = tuple(view for view in VIEWS if view.name in {"broker_defaults", "namespace_policies"})
-"""The checks' own, so that a page and a check never differ in what is in force."""
-
-_CHECKS = ("backlog-near-quota", "backlog-growing", "delayed-past-ttl", "delayed-holds-ledgers")
-"""Checks whose figures are taken; each lists at most `pulsar_steward.checks.check.MAX_FINDINGS`."""
+"""Maximum number of listed namespaces: those nearest to their quota, and those with most delayed messages."""
 
 _OF_NAMESPACE = "if(contains(subject, '://'), namespace_of(subject), subject)"
 _FIGURE = "try_cast(figures_json->>'{name}' as bigint) as {name}"
 
-# A share of something, whatever numbers somebody has set.
+# A percentage that fits a bigint, whatever numbers were set.
 _SHARE = "try_cast(floor({part} * 100::double / {whole}) as bigint)"
 _RETAINED = f"retention_megabytes::double * {MIB}"
 
@@ -58,23 +38,23 @@ select {_OF_NAMESPACE} as namespace, subject, severity,
     try_cast(figures_json->>'growth_bytes_per_second' as bigint) as rate, figures_json->>'topics' is null as alone,
     greatest(try_cast(figures_json->>'bytes_percent' as bigint), try_cast(figures_json->>'seconds_percent' as bigint),
         case when limit_bytes > 0 then {_SHARE.format(part="backlog_bytes", whole="limit_bytes")} end) as percent
-from findings where check_id in ('backlog-near-quota', 'backlog-growing')
-"""  # noqa: S608 - of this file's own words
+from findings where check_id in ('backlog-near-quota', 'backlog-growing')"""  # noqa: S608 - of this file's own words
 
 _NEAREST = f"""
-with held as (
+with pressed as ({_PRESSED}),
+held as (
     select namespace, sum(topics)::bigint as topics, sum(backlog_bytes)::bigint as backlog_bytes,
         max(backlog_bytes) as fullest_bytes,
         bool_and(owner_known and (owner is null or backlog_bytes is not null)) as whole
     from bundles where not starts_with(namespace, 'pulsar/') and not is_heartbeat(namespace) group by namespace),
 near as (
-    select namespace, max(case severity when 'critical' then 2 else 1 end) as rank, max(percent) as percent,
+    select namespace, min(if(severity = 'critical', severity, 'warning')) as severity, max(percent) as percent,
         arg_max(subject, percent) as fullest, min(seconds_to_quota) as seconds_left,
         arg_min(subject, seconds_to_quota) as next, max(rate) as rate,
         max(rate) filter (alone) as rate_alone, arg_max(backlog_bytes, rate) filter (alone) as growing_bytes
     from pressed group by namespace)
-select namespace, topics, held.backlog_bytes, coalesce(rank, 0) as rank, percent, coalesce(next, fullest) as topic,
-    seconds_left, rate,
+select namespace, topics, held.backlog_bytes, severity, percent, coalesce(next, fullest) as topic,
+    seconds_left, rate as bytes_per_second,
     case when percent is null and whole and limit_bytes > 0
         then {_SHARE.format(part="fullest_bytes", whole="limit_bytes")} end as at_most_percent,
     case when whole and retention_megabytes > 0
@@ -85,11 +65,11 @@ select namespace, topics, held.backlog_bytes, coalesce(rank, 0) as rank, percent
     limit_bytes, bytes_policy, limit_seconds, seconds_policy, retention_minutes, retention_megabytes, whole,
     policies.namespace is not null as policies_known
 from held left join near using (namespace) left join namespace_policies policies using (namespace)
-order by rank desc, seconds_left nulls last, percent desc nulls last, at_most_percent desc nulls last,
+order by severity nulls last, seconds_left nulls last, percent desc nulls last, at_most_percent desc nulls last,
     held.backlog_bytes desc nulls last, namespace
 """  # noqa: S608 - as above
 
-# What the checks say of a namespace or of topics in it, and what topics that were asked say of themselves.
+# Findings about a namespace or its topics, and the topics' own statistics if they were read.
 _DELAYED = f"""
 with told as (
     select {_OF_NAMESPACE} as namespace, check_id, subject,
@@ -115,26 +95,27 @@ order by messages desc nulls last, held_bytes desc nulls last, namespace
 
 
 class BacklogRow(msgspec.Struct, frozen=True, kw_only=True):
-    """Backlog of a namespace's loaded topics, and what bounds it.
+    """Backlog of a namespace's loaded topics, and its limits.
 
     Attributes:
-        severity: The worst of what checks found about its quota; None: nothing.
+        severity: The worst finding about its quota; None: no finding.
         topics: Loaded topics.
-        backlog_bytes: Of all of them; None: not told.
+        backlog_bytes: Backlog of all of them; None: not reported.
         whole: False: an unread broker may hold some of it.
-        percent: How full the fullest topic's quota is, in size or in age; None: no check found it near.
-        at_most_percent: If no check did: the share of the size quota that its fullest bundle holds, which no topic
-            exceeds; None: not known, or there is no such quota.
+        percent: Usage of the fullest topic's quota, in size or in age; None: no check found it near.
+        at_most_percent: Without a finding, the share of the size quota in its fullest bundle, which no topic exceeds;
+            None: not known, or there is no such quota.
         topic: The topic that reaches its quota next, or is nearest to it.
-        seconds_left: Until the first topic reaches its size quota, as fast as it grows; None: none is known to.
-        bytes_per_second: Growth of the topic, or of topics together, that grows fastest.
-        limit_bytes: Size quota of a topic; under 0: none; None: not known.
-        limit_seconds: Age quota of a topic; 0 or under: none; None: not known.
+        seconds_left: Time until the first topic reaches its size quota, at its present growth; None: no such topic is
+            known.
+        bytes_per_second: Growth of the fastest growing topic, or group of topics.
+        limit_bytes: Size quota of a topic; below 0: none; None: not known.
+        limit_seconds: Age quota of a topic; 0 or below: none; None: not known.
         retention_minutes: Retention in time; -1: unlimited; None: not known.
         retention_megabytes: Retention in size; -1: unlimited; None: not known.
-        at_most_percent_of_retention: Share of the retained size that its fullest bundle holds.
-        seconds_to_retention: Until what grows is more than is retained.
-        policies_known: False: its policies were not read.
+        at_most_percent_of_retention: Share of the retained size in its fullest bundle.
+        seconds_to_retention: Time until a growing backlog exceeds the retention.
+        policies_known: False: its policies could not be read.
     """
 
     namespace: str
@@ -162,12 +143,12 @@ class NamespaceDelays(msgspec.Struct, frozen=True, kw_only=True):
     """Delayed messages of a namespace.
 
     Attributes:
-        messages: At least so many; None: not counted, only what they hold is known.
-        topic: The topic with most of those that were asked about.
-        most: Its subscription with most has so many.
+        messages: Minimum number; None: not counted, only `held_bytes` is known.
+        topic: The drilled topic with most of them.
+        most: Number of the subscription with most.
         ttl_seconds: Time to live; 0: none; None: not known.
-        longest_delay_seconds: Longest delay that is allowed; 0: unbounded; None: not told.
-        held_bytes: Consumed bytes that `holder`, a topic, cannot delete for them.
+        longest_delay_seconds: Maximum delay; 0: unbounded; None: not reported.
+        held_bytes: Consumed bytes that the topic `holder` cannot delete because of them.
     """
 
     namespace: str
@@ -192,15 +173,15 @@ class DelayCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Backlogs(msgspec.Struct, frozen=True, kw_only=True):
-    """Backlogs of a cluster's namespaces, those nearest to their quota first, and its delayed messages.
+    """Backlogs of a cluster's namespaces, the nearest to their quota first, and its delayed messages.
 
     Attributes:
-        namespaces: The nearest; of `total`.
-        total: Namespaces with bundles, Pulsar's own left out.
-        without_quota: Those of them without a quota in size or age.
-        not_known: Those of them whose quota is not known.
-        delayed: Namespaces with delayed messages, those with most first; of `delayed_total`.
-        checks: What the checks say that count delayed messages.
+        namespaces: The nearest namespaces, out of `total`.
+        total: Number of namespaces with bundles, without Pulsar's own.
+        without_quota: Number of these without a quota in size or age.
+        not_known: Number of these with an unknown quota.
+        delayed: Namespaces with delayed messages, the most first, out of `delayed_total`.
+        checks: Results of the checks that count delayed messages.
     """
 
     namespaces: tuple[BacklogRow, ...]
@@ -222,37 +203,18 @@ def backlogs(sources: Sources, snapshot: Snapshot) -> Backlogs:
 
 
 def _read(sources: Sources, snapshot: Snapshot) -> Backlogs:
-    with duckdb.connect(config={"threads": 1, "autoinstall_known_extensions": False}) as connection:
-        for macro in MACROS:
-            connection.execute(macro)
-        for table, columns in _READ.items():
-            some = [("check_id", "in", _CHECKS)] if table is FINDINGS else None
-            connection.register(table.name, snapshot.table(table, columns, some))
-        for view in _VIEWS:
-            connection.execute(f"create temp view {view.name} as {view.sql}")
-        connection.execute(f"create temp view pressed as {_PRESSED}")
-        near, delayed = _rows(connection, _NEAREST), _rows(connection, _DELAYED)
-    limits = [(row["limit_bytes"], row["limit_seconds"]) for row in near]
+    near = snapshot.select(_NEAREST, BacklogRow, views=IN_FORCE)
+    delayed = snapshot.select(_DELAYED, NamespaceDelays, views=IN_FORCE)
+    limits = [(row.limit_bytes, row.limit_seconds) for row in near]
     return Backlogs(
-        namespaces=tuple(_namespace(row) for row in near[:MAX_LISTED]),
+        namespaces=tuple(near[:MAX_LISTED]),
         total=len(near),
         without_quota=sum(size is not None and size < 0 and age is not None and age <= 0 for size, age in limits),
         not_known=sum(size is None or age is None for size, age in limits),
-        delayed=tuple(NamespaceDelays(**row) for row in delayed[:MAX_LISTED]),
+        delayed=tuple(delayed[:MAX_LISTED]),
         delayed_total=len(delayed),
         checks=_checks(sources, snapshot),
     )
-
-
-def _rows(connection: duckdb.DuckDBPyConnection, query: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = connection.sql(query).to_arrow_table().to_pylist()
-    return rows
-
-
-def _namespace(row: dict[str, Any]) -> BacklogRow:
-    rank = row.pop("rank")
-    rate = row.pop("rate")
-    return BacklogRow(**row, bytes_per_second=rate, severity=(None, Severity.WARNING, Severity.CRITICAL)[rank])
 
 
 def _checks(sources: Sources, snapshot: Snapshot) -> tuple[DelayCheck, ...]:

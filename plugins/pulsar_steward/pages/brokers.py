@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 import msgspec
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from pulsar_steward.model.step import UnloadBundle
-from pulsar_steward.model.tables import BUNDLES, TRANSACTION_COORDINATORS
+from pulsar_steward.model.tables import TRANSACTION_COORDINATORS
 from pulsar_steward.model.units import counted
 from pulsar_steward.snapshots.rows import BrokerRow
 
@@ -22,15 +20,15 @@ if TYPE_CHECKING:
     from pulsar_steward.snapshots.read import Snapshot
 
 LISTED_BROKERS = 100
-"""Brokers that a page lists at first."""
+"""Number of brokers that a page lists at first."""
 
 DRAWN_BROKERS = 40
 DRAWN_BUNDLES = 60
-"""Largest bundles of a broker that are drawn by themselves; the others are one cell."""
+"""Number of a broker's largest bundles with a cell of their own; all others share one cell."""
 
 
 class Broker(msgspec.Struct, frozen=True, kw_only=True):
-    """A broker with its load; figures are None where it was not read or does not report them."""
+    """A broker with its load; figures are None if it was not read or does not report them."""
 
     broker: str
     read: bool
@@ -53,9 +51,9 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """A bundle on the map, or several small ones together.
 
     Attributes:
-        bundles: How many bundles it stands for.
-        heat: Throughput in relation to the busiest cell, from 0 to 1.
-        target: Broker that a plan that waits would move it to; None: it stays.
+        bundles: Number of its bundles.
+        heat: Throughput relative to the busiest cell, from 0 to 1.
+        target: Target broker of a move in a waiting plan; None: it stays.
     """
 
     name: str
@@ -66,8 +64,21 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     target: str | None = None
 
 
+class _OwnedCell(msgspec.Struct, frozen=True):
+    owner: str | None
+    cell: Cell
+
+
+_BUNDLES = """
+    select owner, {'name': namespace || '/' || bundle, 'bundles': 1, 'topics': topics, 'bytes_per_second': rate,
+        'heat': rate / greatest(max(rate) over (), 1)} as cell
+    from (select *, coalesce(throughput_in_bytes, 0) + coalesce(throughput_out_bytes, 0) as rate from bundles
+        where topics > 0)
+    order by topics desc, namespace, bundle"""
+
+
 class Shelf(msgspec.Struct, frozen=True, kw_only=True):
-    """A broker's bundles on the map, the largest first; `broker` is None for those that nobody owns."""
+    """A broker's bundles on the map, the largest first; `broker` is None for bundles without an owner."""
 
     broker: str | None
     topics: int
@@ -79,8 +90,8 @@ class BundleMap(msgspec.Struct, frozen=True, kw_only=True):
     """Bundles by broker.
 
     Attributes:
-        most_topics: Topics of the fullest broker, which is as wide as the map.
-        not_drawn: Number of brokers beyond those that are drawn, each with fewer topics.
+        most_topics: Topics of the fullest broker, whose row fills the width of the map.
+        not_drawn: Number of brokers that are not drawn; each has fewer topics.
     """
 
     shelves: tuple[Shelf, ...]
@@ -99,7 +110,7 @@ def broker_rows(sources: Sources, snapshot: Snapshot) -> tuple[Broker, ...]:
 
 
 def listed_brokers(brokers: tuple[Broker, ...], *, every: bool) -> tuple[Broker, ...]:
-    """Brokers for a page: all, or of very many those that were not read and the fullest; by name."""
+    """Brokers for a page: all; if there are very many, the unread and the fullest ones; by name."""
     if every or len(brokers) <= LISTED_BROKERS:
         return brokers
     first = sorted(brokers, key=lambda each: (each.read, -(each.topics or 0)))
@@ -116,7 +127,7 @@ def _brokers(snapshot: Snapshot) -> tuple[Broker, ...]:
 
 
 def bundle_map(sources: Sources, snapshot: Snapshot, plans: Iterable[Plan]) -> BundleMap:
-    """The map of a snapshot's bundles, with the moves of plans that wait.
+    """The map of a snapshot's bundles, with the moves of waiting plans.
 
     Raises:
         SnapshotError: If it cannot be read.
@@ -144,58 +155,29 @@ def _marked(cell: Cell, targets: Mapping[str, str]) -> Cell:
 
 
 def _map(snapshot: Snapshot) -> BundleMap:
-    rows = _read(snapshot)
-    owners: list[str | None] = rows["owner"].to_pylist()
-    topics: list[int] = rows["topics"].to_pylist()
-    by_owner: Counter[str | None] = Counter()
-    for owner, count in zip(owners, topics, strict=True):
-        by_owner[owner] += count
-    fullest = by_owner.most_common(DRAWN_BROKERS)
-    places: dict[str | None, list[int]] = {owner: [] for owner, _ in fullest}
-    for place, owner in enumerate(owners):
-        if owner in places:
-            places[owner].append(place)
-    busiest = max(pc.max(rows["rate"]).as_py() or 0.0, 1.0)
+    by_owner: defaultdict[str | None, list[Cell]] = defaultdict(list)
+    rows = snapshot.select(_BUNDLES, _OwnedCell)
+    for row in rows:
+        by_owner[row.owner].append(row.cell)
+    shelves = sorted((_shelf(owner, cells) for owner, cells in by_owner.items()), key=lambda shelf: -shelf.topics)
     return BundleMap(
-        shelves=tuple(_shelf(owner, rows, places[owner], busiest) for owner, _ in fullest),
-        most_topics=max(by_owner.values(), default=0),
-        bundles=rows.num_rows,
-        not_drawn=len(by_owner) - len(fullest),
+        shelves=tuple(shelves[:DRAWN_BROKERS]),
+        most_topics=max((shelf.topics for shelf in shelves), default=0),
+        bundles=len(rows),
+        not_drawn=len(shelves[DRAWN_BROKERS:]),
     )
 
 
-def _read(snapshot: Snapshot) -> pa.Table:
-    """Bundles with topics, the fullest first, and the sum of what goes in and out."""
-    names = ["namespace", "bundle", "owner", "topics", "throughput_in_bytes", "throughput_out_bytes"]
-    table = snapshot.table(BUNDLES, names)
-    into, out = (pc.fill_null(table[f"throughput_{way}_bytes"], 0.0) for way in ("in", "out"))
-    topics = pc.fill_null(table["topics"], 0)
-    summed = table.select(["namespace", "bundle", "owner"]).append_column("topics", topics)
-    rated = summed.append_column("rate", pc.add(into, out)).filter(pc.greater(topics, 0))
-    return rated.sort_by([("topics", "descending"), ("namespace", "ascending"), ("bundle", "ascending")])
-
-
-def _shelf(owner: str | None, rows: pa.Table, places: list[int], busiest: float) -> Shelf:
-    """A broker's bundles, of which the rows at these places are, the fullest first."""
-    cells = [
-        Cell(
-            name=f"{row['namespace']}/{row['bundle']}",
-            bundles=1,
-            topics=row["topics"],
-            bytes_per_second=row["rate"],
-            heat=row["rate"] / busiest,
-        )
-        for row in rows.take(places[:DRAWN_BUNDLES]).to_pylist()
-    ]
-    if rest := places[DRAWN_BUNDLES:]:
-        others = rows.take(rest)
+def _shelf(owner: str | None, cells: list[Cell]) -> Shelf:
+    """A broker's bundles, the fullest first; the smaller ones share one cell."""
+    drawn = cells[:DRAWN_BUNDLES]
+    if rest := cells[DRAWN_BUNDLES:]:
         together = Cell(
             name=counted(len(rest), "smaller bundle"),
             bundles=len(rest),
-            topics=pc.sum(others["topics"]).as_py(),
-            bytes_per_second=pc.sum(others["rate"]).as_py(),
-            heat=pc.max(others["rate"]).as_py() / busiest,
+            topics=sum(cell.topics for cell in rest),
+            bytes_per_second=sum(cell.bytes_per_second for cell in rest),
+            heat=max(cell.heat for cell in rest),
         )
-        cells = [*cells, together]
-    topics = sum(cell.topics for cell in cells)
-    return Shelf(broker=owner, topics=topics, bundles=len(places), cells=tuple(cells))
+        drawn = [*drawn, together]
+    return Shelf(broker=owner, topics=sum(cell.topics for cell in cells), bundles=len(cells), cells=tuple(drawn))

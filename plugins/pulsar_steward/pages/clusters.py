@@ -1,4 +1,4 @@
-"""The clusters under Steward's care, a card each: how it is, what waits, what runs, and how old all of that is."""
+"""The clusters under Steward's care, one card each: condition, waiting questions, running changes, and their age."""
 
 from __future__ import annotations
 
@@ -11,39 +11,40 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.checks.registry import BY_ID
-from pulsar_steward.errors import SnapshotError
+from pulsar_steward.errors import LedgerError, SnapshotError
 from pulsar_steward.ledger.cluster_states import LastChange, cluster_states
 from pulsar_steward.ledger.halts import Halt
 from pulsar_steward.ledger.silences import Silence
 from pulsar_steward.ledger.store import one_moment
-from pulsar_steward.ledger.waiting import RunningBatch, WaitingQuestion
+from pulsar_steward.ledger.waiting import RunningBatch, UnaskedQuestion, WaitingQuestion, why_unasked
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.worth import Worth, worth_of
 from pulsar_steward.pages.sources import NotKnown
-from pulsar_steward.pages.worths import by_worth
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pulsar_steward.ledger.cluster_states import ClusterStates
     from pulsar_steward.pages.sources import Sources
     from pulsar_steward.report.overview import SnapshotSummary
 
+
 TREND = 24
-"""Snapshots that a card's trend goes back."""
+"""Number of snapshots in a card's trend."""
 
 WORST = 4
-"""Kinds of findings that a card names."""
+"""Number of kinds of findings named on a card."""
 
 STALE_AFTER = 3
-"""A snapshot that is older than so many of the usual gaps between snapshots is stale."""
+"""Age from which a snapshot is stale, as a multiple of the usual interval between snapshots."""
 
 AT_LEAST = timedelta(minutes=30)
 USUAL_GAP = timedelta(minutes=15)
-"""Gap where there are not two snapshots yet to tell it by."""
+"""Interval that is assumed as long as there are fewer than two snapshots."""
 
 
 class ClusterCondition(StrEnum):
-    """How a cluster is, in a word; the first that applies."""
+    """Condition of a cluster in a word; the first that applies."""
 
     HALTED = "halted"
     CHANGING = "changing"
@@ -73,11 +74,11 @@ class EarlierSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LastSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """The newest diagnosed snapshot in short.
+    """Summary of the newest diagnosed snapshot.
 
     Attributes:
-        stale: True: observations have stopped coming, so that this may no longer be so.
-        unread: What could not be read; not empty: the snapshot is partial.
+        stale: True: no newer snapshots came, so the summary may be outdated.
+        unread: Brokers and namespaces that could not be read; not empty: the snapshot is partial.
     """
 
     snapshot_id: str
@@ -99,14 +100,17 @@ class LastSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClusterCard(msgspec.Struct, frozen=True, kw_only=True):
-    """One cluster in short.
+    """Summary of one cluster.
 
     Attributes:
-        seen: What was seen last; None: nothing, `trouble` says why.
-        trouble: Why nothing is known of it.
+        seen: The newest snapshot; None: there is none, for the reason in `trouble`.
+        trouble: Reason why nothing is known of it.
         trend: Earlier snapshots, oldest first, the newest included.
-        last_change: The batch in which a step came to an end last; None: nothing was changed yet.
-        silent: What nobody is asked for the time being, the newest answer first.
+        last_change: The batch with the most recently ended step; None: nothing was changed yet.
+        silent: Silenced questions, the newest answer first.
+        halted_elsewhere: Reason if it is halted by a switch outside of the ledger; None: it is not.
+        unasked: Open questions that nobody was asked yet, oldest first.
+        why_unasked: Reason why nobody was asked, with the remedy; None: there is no such question.
     """
 
     cluster: str
@@ -119,13 +123,16 @@ class ClusterCard(msgspec.Struct, frozen=True, kw_only=True):
     trend: tuple[EarlierSnapshot, ...]
     last_change: LastChange | None
     silent: tuple[Silence, ...] = ()
+    halted_elsewhere: str | None = None
+    unasked: tuple[UnaskedQuestion, ...] = ()
+    why_unasked: str | None = None
 
 
 def cluster_cards(sources: Sources, only: str | None = None) -> tuple[ClusterCard, ...]:
-    """Cards of all clusters, those that need somebody first, or of one.
+    """Cards of all clusters, or of one; clusters that need attention come first.
 
     Raises:
-        NotKnown: If neither ledger nor snapshots know that one.
+        NotKnown: If neither the ledger nor the snapshots know that cluster.
         LedgerError: If the ledger cannot be read.
         SnapshotError: If the folder of snapshots cannot be read.
     """
@@ -145,14 +152,19 @@ def _card(sources: Sources, ledger: ClusterStates, cluster: str) -> ClusterCard:
         trouble = None if seen else "It was never observed, or its snapshots were removed."
     except SnapshotError as error:
         seen, trend, trouble = None, (), str(error)
-    halt, running = ledger.halts.get(cluster), ledger.running.get(cluster)
+    halt, elsewhere = ledger.halts.get(cluster), sources.halted_elsewhere(cluster)
+    running = ledger.running.get(cluster)
+    unasked = tuple(each for each in ledger.unasked if each.cluster == cluster)
     return ClusterCard(
         cluster=cluster,
-        state=_state(seen, halt, running),
+        state=ClusterCondition.HALTED if halt or elsewhere else _state(seen, running),
         seen=seen,
         trouble=trouble,
         halt=halt,
+        halted_elsewhere=elsewhere,
         waiting=by_worth(sources, [each for each in ledger.waiting if each.cluster == cluster]),
+        unasked=unasked,
+        why_unasked=why_unasked(sources.asking_is_paused()) if unasked else None,
         silent=tuple(each for each in ledger.silent if each.cluster == cluster),
         running=running,
         trend=trend,
@@ -160,9 +172,7 @@ def _card(sources: Sources, ledger: ClusterStates, cluster: str) -> ClusterCard:
     )
 
 
-def _state(seen: LastSnapshot | None, halt: Halt | None, running: RunningBatch | None) -> ClusterCondition:
-    if halt is not None:
-        return ClusterCondition.HALTED
+def _state(seen: LastSnapshot | None, running: RunningBatch | None) -> ClusterCondition:
     if running is not None:
         return ClusterCondition.CHANGING
     if seen is not None and seen.critical:
@@ -181,14 +191,14 @@ def _seen(sources: Sources, cluster: str) -> tuple[LastSnapshot | None, tuple[Ea
 
 
 def _gap(summaries: Sequence[SnapshotSummary]) -> timedelta:
-    """Usual time between two snapshots."""
+    """Usual interval between two snapshots."""
     times = [summary.meta.taken_at for summary in summaries]
     gaps = [(later - earlier).total_seconds() for earlier, later in pairwise(times)]
     return timedelta(seconds=median(gaps)) if gaps else USUAL_GAP
 
 
 def seen_of(summary: SnapshotSummary, now: datetime, gap: timedelta) -> LastSnapshot:
-    """A snapshot in short, with its age."""
+    """Summary of a snapshot, with its age."""
     meta, severities = summary.meta, summary.severities
     age = now - meta.taken_at
     return LastSnapshot(
@@ -216,7 +226,7 @@ def seen_of(summary: SnapshotSummary, now: datetime, gap: timedelta) -> LastSnap
 
 
 def title_of(check_id: str) -> str:
-    """A check's title; its id where this version does not know it."""
+    """A check's title; its id if this version does not know it."""
     return BY_ID[check_id].title if check_id in BY_ID else check_id
 
 
@@ -228,3 +238,22 @@ def _trend_point(summary: SnapshotSummary) -> EarlierSnapshot:
         warning=severities[Severity.WARNING],
         partial=bool(summary.meta.unread),
     )
+
+
+UNKNOWN = Worth(critical=0, warnings=0)
+"""Worth of a batch whose plan is no longer readable: it comes last."""
+
+
+def by_worth(sources: Sources, waiting: Sequence[WaitingQuestion]) -> tuple[WaitingQuestion, ...]:
+    """Questions by descending worth; with equal worth, the oldest first."""
+    return tuple(sorted(waiting, key=lambda each: _worths(sources, each.plan_id).get(each.batch_id, UNKNOWN).rank))
+
+
+def _worths(sources: Sources, plan_id: str) -> Mapping[str, Worth]:
+    """Worth of a plan's batches; cached, as a recorded plan never changes."""
+    try:
+        return sources.kept.get(
+            ("worth", plan_id), lambda: {each.batch_id: worth_of(each) for each in sources.ledger.plan(plan_id).batches}
+        )
+    except LedgerError:  # a question is listed anyway
+        return {}

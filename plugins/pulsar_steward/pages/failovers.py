@@ -1,4 +1,4 @@
-"""Time that the topics of each broker would be gone without it, of the newest snapshot: to plan a restart by."""
+"""Estimated time without service for each broker's topics if it restarts or is lost, of the newest snapshot."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from pulsar_steward.snapshots.read import Snapshot
 
 LISTED_FAILOVERS = 25
-"""Brokers that a page lists, those that take longest; the API lists all."""
+"""Number of brokers that a page lists, the longest time first; the API lists all."""
 
 
 class Failovers(msgspec.Struct, frozen=True, kw_only=True):
     """Estimates by broker.
 
     Attributes:
-        brokers: Those that told their load, the one that takes longest first.
-        unknown: Why the check `failover-time` could not tell all; empty: it could.
+        brokers: Brokers that reported their load, the longest time first.
+        unknown: Reason why the check `failover-time` could not estimate all; empty: it could.
     """
 
     brokers: tuple[FailoverRow, ...]
@@ -31,7 +31,7 @@ class Failovers(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def failovers(sources: Sources, snapshot: Snapshot) -> Failovers:
-    """Estimates for all brokers of a snapshot, as it was diagnosed; none of those of an earlier version.
+    """Estimates for all brokers of a snapshot, from its diagnosis.
 
     Raises:
         SnapshotError: If it cannot be read.

@@ -47,11 +47,11 @@ _SORTED_BY = {
 
 
 class FindingQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which findings are asked for; empty: all.
+    """Filter for findings; an empty field does not filter.
 
     Attributes:
-        text: A part of the subject or the evidence, in letters of either case.
-        page: From 1 on.
+        text: Part of the subject or the evidence, in upper or lower case.
+        page: Number of the page, from 1.
     """
 
     severity: str = ""
@@ -63,7 +63,7 @@ class FindingQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FindingRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One finding; `first_seen` is the first of the snapshots in a row that show it."""
+    """One finding; `first_seen` is the time of the first of the consecutive snapshots with it."""
 
     check_id: str
     title: str
@@ -78,9 +78,9 @@ class FindingPage(msgspec.Struct, frozen=True, kw_only=True):
     """A page of findings.
 
     Attributes:
-        snapshot_id: The snapshot that they are of.
-        total: Number of findings that were asked for, on all pages.
-        pages: Number of these pages, at least 1.
+        snapshot_id: The snapshot of the findings.
+        total: Number of matching findings on all pages.
+        pages: Number of pages, at least 1.
     """
 
     snapshot_id: str
@@ -91,7 +91,7 @@ class FindingPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CheckState(msgspec.Struct, frozen=True, kw_only=True):
-    """Verdict of one check: found, clear or unknown, and why."""
+    """Verdict of one check: found, clear or unknown, with the reason."""
 
     check_id: str
     title: str
@@ -110,7 +110,7 @@ class FindingSection(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def worst(self) -> str:
-        """Its worst finding's severity, else ``unknown`` or ``clear``."""
+        """Severity of its worst finding, else ``unknown`` or ``clear``."""
         found = [check.severity for check in self.checks if check.severity]
         if found:
             return max(found, key=lambda each: each.rank).value
@@ -118,7 +118,7 @@ class FindingSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def findings_page(sources: Sources, snapshot: Snapshot, asked: FindingQuery) -> FindingPage:
-    """The page of findings that is asked for; the last one if there are not so many.
+    """The requested page of findings; the last one if there are fewer pages.
 
     Raises:
         SnapshotError: If the snapshot cannot be read.
@@ -135,7 +135,7 @@ def findings_page(sources: Sources, snapshot: Snapshot, asked: FindingQuery) -> 
 
 
 class _Listed:
-    """Findings of a snapshot, and their places in each order, sorted when they are first asked for in it.
+    """Findings of a snapshot, with their places in each order; an order is sorted at its first use.
 
     Args:
         table: The findings.
@@ -146,7 +146,7 @@ class _Listed:
         self._orders: dict[Order, pa.Array] = {}
 
     def asked_for(self, asked: FindingQuery) -> pa.Array:
-        """Places of the findings that are asked for, in their order."""
+        """Places of the matching findings, in their order."""
         if asked.order not in self._orders:
             self._orders[asked.order] = pc.sort_indices(self.table, sort_keys=_SORTED_BY[asked.order])
         order = self._orders[asked.order]
@@ -163,7 +163,7 @@ def _read(snapshot: Snapshot) -> pa.Table:
 
 
 def _condition(table: pa.Table, asked: FindingQuery) -> Any:
-    """Which findings are asked for, one truth value each."""
+    """One truth value for each finding: whether it matches."""
     condition = pc.is_valid(table["check_id"])
     if asked.severity:
         condition = pc.and_(condition, pc.equal(table["severity"], asked.severity))
@@ -189,7 +189,7 @@ def _row(row: Mapping[str, Any], taken_at: datetime) -> FindingRow:
 
 
 def sections(summary: SnapshotSummary) -> tuple[FindingSection, ...]:
-    """The guide's sections with what each check says; checks that only the snapshot has come last."""
+    """The guide's sections with the verdict of each check; checks that only the snapshot has come last."""
     verdicts = {verdict.check_id: verdict for verdict in summary.verdicts}
     known = {check.check_id for group in GROUPS for check in group.checks}
     others = [check_id for check_id in sorted(verdicts) if check_id not in known]

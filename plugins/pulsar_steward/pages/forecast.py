@@ -1,4 +1,4 @@
-"""Time that a batch still takes while it is carried out: by its steps so far, and by the policy's pace."""
+"""Remaining time of a batch under way, by its steps so far and by the policy's pace."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class Remaining(msgspec.Struct, frozen=True, kw_only=True):
-    """Steps and time left of a batch.
+    """Remaining steps and time of a batch.
 
     Attributes:
-        steps: Approved steps that have not come to an end.
-        ends_at: When they will have, if the others take as long as those so far.
-        at_least: True: no step has come to an end yet, so that only the pace is known.
+        steps: Approved steps that have not ended.
+        ends_at: Time at which they will have ended, if they take as long as the earlier ones.
+        at_least: True: no step has ended yet, so that only the pace is known.
     """
 
     steps: int
@@ -32,17 +32,17 @@ class Remaining(msgspec.Struct, frozen=True, kw_only=True):
 def remaining(
     left: Sequence[Step], intents: Sequence[Intent], last: Mapping[str, StepOutcome], pace: Pace, now: datetime
 ) -> Remaining:
-    """Forecast of a batch that is being carried out.
+    """Forecast for a batch under way.
 
     Args:
-        left: Steps that have not come to an end.
+        left: Steps that have not ended.
         intents: Calls so far, oldest first.
         last: Last outcome of each step, by its id.
         pace: The limits.
         now: Current time.
     """
     by_pace = now + pace.least([step.touched.clients for step in left])
-    # Of an approval that was asked for again, what went before does not count.
+    # If the approval was requested again, earlier calls do not count.
     began = min((call.at for call in intents if call.answer_id == intents[-1].answer_id), default=now)
     ended = [outcome.at for outcome in last.values() if outcome.at >= began]
     if not ended or not intents:

@@ -14,7 +14,7 @@ from pulsar_steward.ledger.history import Filter, history, whole_story
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.plan import KINDS
 from pulsar_steward.outside_text import shown_json
-from pulsar_steward.pages.api import chosen_of, newest_of
+from pulsar_steward.pages.api import Before, chosen_of, newest_of
 from pulsar_steward.pages.backlogs import backlogs
 from pulsar_steward.pages.brokers import broker_rows, bundle_map, listed_brokers
 from pulsar_steward.pages.clusters import cluster_cards
@@ -43,7 +43,7 @@ class Pages:
     """The pages; each method is a route.
 
     Args:
-        sources: What they read.
+        sources: Ledger and snapshots.
         verification: Comparison of the ledger with its chain.
         renderer: Renders their templates.
     """
@@ -54,7 +54,7 @@ class Pages:
         self._renderer = renderer
 
     def router(self) -> APIRouter:
-        """Routes of the pages; none of them is in the API's document."""
+        """Routes of the pages; the API's document leaves them out."""
         router = APIRouter(include_in_schema=False)
         routes: tuple[tuple[str, Callable[..., Any]], ...] = (
             ("/", self.clusters),
@@ -99,7 +99,7 @@ class Pages:
         return self._renderer.page(request, "cluster.html.j2", card=card, plans=plans, **usual, **values)
 
     def plan(self, request: Request, plan_id: str) -> Response:
-        """A plan, step by step, and what became of it."""
+        """A plan, step by step, with its outcome."""
         view = plan_view(self._sources, plan_id)
         story = history(self._sources.engine, Filter(plan_id=plan_id), most=EVENTS)
         return self._renderer.page(request, "plan.html.j2", plan=view, story=story)
@@ -123,7 +123,7 @@ class Pages:
         return self._renderer.page(request, "step.html.j2", **values)
 
     def question(self, request: Request, dag_id: str, run_id: str, map_index: str = "-1") -> Response:
-        """Leads from a question in Airflow's pages to its batch."""
+        """Redirects from a question in Airflow's pages to its batch."""
         plan_id, batch_id = plan_of_run(self._sources, f"{dag_id}/{run_id}/{map_index}")
         target = link_to(str(request.scope.get("root_path", "")), "plans", plan_id)
         return RedirectResponse(f"{target}#{batch_id}", 303)
@@ -135,7 +135,7 @@ class Pages:
         namespace: str = "",
         person: str = "",
         kind: str = "",
-        before: Annotated[int | None, Query(ge=1)] = None,
+        before: Before = None,
     ) -> Response:
         """The ledger as a story."""
         found = history(self._sources.engine, chosen_of(cluster, namespace, person, kind), before=before, most=EVENTS)
@@ -161,16 +161,15 @@ class Pages:
         return Response(document, media_type="application/json", headers=_file("json"))
 
     def chain(self, request: Request) -> Response:
-        """Whether the ledger is what was written."""
+        """Result of comparing the ledger with its chain."""
         return self._renderer.page(request, "chain.html.j2", report=self._verification.report())
 
     def metrics(self, request: Request) -> Response:
-        """Metrics for Prometheus, which needs a login as everybody does."""
+        """Metrics for Prometheus, which needs a login like everybody else."""
         sources = self._sources
-        counts = ledger_counts(sources.engine, sources.now())
-        names = {*counts.clusters, *sources.shelf.clusters()}
+        counts = ledger_counts(sources.engine, sources.now(), sources.shelf.clusters())
         openmetrics = "application/openmetrics-text" in request.headers.get("accept", "")
-        summaries = {name: _summary(sources, name) for name in names}
+        summaries = {name: _summary(sources, name) for name in counts.clusters}
         text = exposition(counts, summaries, sources.now(), openmetrics=openmetrics)
         return Response(text, media_type=OPENMETRICS_TYPE if openmetrics else PROMETHEUS_TYPE)
 
@@ -189,7 +188,7 @@ def _summary(sources: Sources, cluster: str) -> SnapshotSummary | None:
 
 
 def _of_snapshot(sources: Sources, cluster: str, asked: FindingQuery, waiting: list[str]) -> dict[str, Any]:
-    """Parts of a page that the newest snapshot fills; `trouble` says why, where there is none."""
+    """Parts of a page that come from the newest snapshot; without one, `trouble` has the reason."""
     plans = [sources.ledger.plan(plan_id) for plan_id in dict.fromkeys(waiting)]
     try:
         snapshot = newest_of(sources, cluster)
@@ -204,12 +203,12 @@ def _of_snapshot(sources: Sources, cluster: str, asked: FindingQuery, waiting: l
             "backlogs": backlogs(sources, snapshot),
             "trends": cluster_trends(sources, snapshot),
         }
-    except (NotKnown, SnapshotError) as error:  # what the ledger holds is shown all the same
+    except (NotKnown, SnapshotError) as error:  # the ledger's content is shown anyway
         return {"trouble": str(error), "page": None}
 
 
 def _replaced(step: StepView) -> str:
-    """The live values that a step replaced, as JSON; empty where nothing was called."""
+    """The live values that a step replaced, as JSON; empty if there was no call."""
     return "" if step.found is None else msgspec.json.encode(step.found, order="sorted").decode()
 
 

@@ -1,4 +1,4 @@
-"""Placement that a plan predicts, beside today's: what each broker has, and will have when the steps left are done."""
+"""Present placement, and the placement that a plan predicts for the end of its remaining steps."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.tables import BUNDLES, TRANSACTION_COORDINATORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,13 +27,13 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
     bytes_per_second: float = 0.0
 
     def plus(self, other: Share, sign: int = 1) -> Share:
-        """Both together, or what is left without the other."""
+        """Sum of both, or the difference for `sign` -1."""
         ours, theirs = msgspec.structs.asdict(self), msgspec.structs.asdict(other)
         return Share(**{name: value + sign * theirs[name] for name, value in ours.items()})
 
 
 class BrokerPlacement(msgspec.Struct, frozen=True, kw_only=True):
-    """A broker's share today, and when the steps that are left are done."""
+    """A broker's share now, and after the remaining steps."""
 
     broker: str
     today: Share
@@ -47,10 +44,10 @@ class PredictedPlacement(msgspec.Struct, frozen=True, kw_only=True):
     """Brokers whose share changes, by name.
 
     Attributes:
-        taken_at: Time of the snapshot that shows today's.
-        moves: Bundles that are still to move.
-        not_seen: Those of them that the snapshot shows without an owner, or not at all: they are not counted.
-        unchanged: Brokers whose share stays as it is.
+        taken_at: Time of the snapshot with the present placement.
+        moves: Number of bundles still to move.
+        not_seen: Number of these without an owner, or absent, in the snapshot: they are not counted.
+        unchanged: Number of brokers whose share does not change.
     """
 
     taken_at: datetime
@@ -60,18 +57,45 @@ class PredictedPlacement(msgspec.Struct, frozen=True, kw_only=True):
     unchanged: int
 
 
-class _Loads(NamedTuple):
-    """Bundles of a snapshot by ``namespace/bundle``, as columns, and the sums by broker."""
+class _Bundle(msgspec.Struct, frozen=True):
+    name: str
+    owner: str
+    share: Share
 
-    bundles: pa.Table
-    coordinators: Mapping[str, int]
+
+class _Broker(msgspec.Struct, frozen=True):
+    broker: str
+    share: Share
+
+
+class _Loads(NamedTuple):
+    """Owned bundles of a snapshot by ``namespace/bundle``, and the sums by broker."""
+
+    bundles: Mapping[str, _Bundle]
     brokers: Mapping[str, Share]
+
+
+_BUNDLES = f"""
+    select namespace || '/' || bundle as name, owner, {{'coordinators': coalesce(held, 0), 'bundles': 1,
+        'topics': coalesce(topics, 0),
+        'bytes_per_second': coalesce(throughput_in_bytes, 0) + coalesce(throughput_out_bytes, 0)}} as share
+    from bundles left join (select '{TC_NAMESPACE}' as namespace, bundle, count(*) as held
+        from transaction_coordinators group by bundle) using (namespace, bundle)
+    where owner is not null"""  # noqa: S608 - of this file's own words
+
+_BROKERS = """
+    select owner as broker, {'coordinators': coalesce(any_value(held), 0), 'bundles': count(*),
+        'topics': coalesce(sum(topics), 0)::bigint,
+        'bytes_per_second': sum(coalesce(throughput_in_bytes, 0) + coalesce(throughput_out_bytes, 0))} as share
+    from bundles left join (select broker as owner, count(*) as held from transaction_coordinators group by broker)
+        using (owner)
+    where owner is not null group by owner"""
 
 
 def predicted_placement(
     sources: Sources, snapshot: Snapshot, moves: Iterable[UnloadBundle]
 ) -> PredictedPlacement | None:
-    """The placement when these moves are done; None: there are none.
+    """The placement after these moves; None: there are none.
 
     Raises:
         SnapshotError: If the snapshot cannot be read.
@@ -81,18 +105,11 @@ def predicted_placement(
         return None
     loads = sources.kept_large.get(("loads", snapshot.uri), lambda: _loads(snapshot))
     changes: dict[str, Share] = defaultdict(Share)
-    found = loads.bundles.filter(pc.is_in(loads.bundles["name"], value_set=pa.array(list(targets)))).to_pylist()
-    for row in found:
-        if row["owner"] == targets[row["name"]]:  # it is there already
-            continue
-        share = Share(
-            coordinators=loads.coordinators.get(row["name"], 0),
-            bundles=1,
-            topics=row["topics"],
-            bytes_per_second=row["rate"],
-        )
-        changes[row["owner"]] = changes[row["owner"]].plus(share, -1)
-        changes[targets[row["name"]]] = changes[targets[row["name"]]].plus(share)
+    found = [loads.bundles[name] for name in targets if name in loads.bundles]
+    for bundle in found:
+        if (target := targets[bundle.name]) != bundle.owner:  # else it has already moved
+            changes[bundle.owner] = changes[bundle.owner].plus(bundle.share, -1)
+            changes[target] = changes[target].plus(bundle.share)
     brokers = tuple(
         BrokerPlacement(broker=name, today=today, predicted=today.plus(change))
         for name, change in sorted(changes.items())
@@ -108,33 +125,7 @@ def predicted_placement(
 
 
 def _loads(snapshot: Snapshot) -> _Loads:
-    names = ["namespace", "bundle", "owner", "topics", "throughput_in_bytes", "throughput_out_bytes"]
-    table = snapshot.table(BUNDLES, names)
-    table = table.filter(pc.is_valid(table["owner"]))
-    into, out = (pc.fill_null(table[f"throughput_{way}_bytes"], 0.0) for way in ("in", "out"))
-    columns = {
-        "name": pc.binary_join_element_wise(table["namespace"], table["bundle"], "/"),
-        "owner": table["owner"],
-        "topics": pc.fill_null(table["topics"], 0),
-        "rate": pc.add(into, out),
-    }
-    bundles = pa.table(columns)
-    sums = bundles.group_by("owner").aggregate([("name", "count"), ("topics", "sum"), ("rate", "sum")])
-    by_bundle: dict[str, int] = defaultdict(int)
-    by_broker: dict[str, int] = defaultdict(int)
-    for row in snapshot.table(TRANSACTION_COORDINATORS, ["bundle", "broker"]).to_pylist():
-        by_bundle[f"{TC_NAMESPACE}/{row['bundle']}"] += 1
-        by_broker[row["broker"]] += 1
     return _Loads(
-        bundles=bundles,
-        coordinators=by_bundle,
-        brokers={
-            row["owner"]: Share(
-                coordinators=by_broker[row["owner"]],
-                bundles=row["name_count"],
-                topics=row["topics_sum"],
-                bytes_per_second=row["rate_sum"],
-            )
-            for row in sums.to_pylist()
-        },
+        bundles={row.name: row for row in snapshot.select(_BUNDLES, _Bundle)},
+        brokers={row.broker: row.share for row in snapshot.select(_BROKERS, _Broker)},
     )

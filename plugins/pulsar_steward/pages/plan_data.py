@@ -1,4 +1,4 @@
-"""A plan, its batches and steps, with everything that became of them, as data for pages and their API."""
+"""A plan, its batches and steps, with their outcomes, as data for pages and their API."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pulsar_steward.pages.placement import PredictedPlacement
 
 
 class BatchState(StrEnum):
-    """How a batch is, in a word."""
+    """State of a batch in a word."""
 
     WAITING = "waiting"
     APPROVED = "approved"
@@ -37,13 +37,13 @@ class BatchState(StrEnum):
 
 
 class AnswerView(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer: by whom, to what, and until when it counts.
+    """An answer: its person, its decision, and its validity.
 
     Attributes:
-        answer_id: Its number in the ledger, by which a silence is taken back.
-        silent_until: The end of a snooze; None: it is none.
-        until_worse: True if a snooze ends as well when it gets worse.
-        policy_entry: The policy entry that a never proposes, as YAML; empty: none.
+        answer_id: Its number in the ledger, needed to take back a silence.
+        silent_until: The end of a snooze; None: it is not a snooze.
+        until_worse: True if the snooze also ends when the problem gets worse.
+        policy_entry: The policy entry that the answer never proposes, as YAML; empty: none.
     """
 
     decision: Decision
@@ -60,7 +60,7 @@ class AnswerView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BrokerShare(msgspec.Struct, frozen=True, kw_only=True):
-    """A broker's share of what the batch evens out: now, and when all steps are done."""
+    """A broker's share of the quantity that the batch evens out: now, and after all steps."""
 
     broker: str
     before: int
@@ -68,19 +68,19 @@ class BrokerShare(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StepView(msgspec.Struct, frozen=True, kw_only=True):
-    """A step with what became of it.
+    """A step with its outcome.
 
     Attributes:
-        subject: The bundle, or the setting and whose it is.
+        subject: The bundle, or the setting and its namespace or topic.
         before: The present owner or value.
         after: The new owner, value or halves.
-        warning: What its approver is warned of; None: nothing.
-        deletes_messages: True if brokers may delete messages by it, which do not come back.
-        averts: What brokers may delete unread if it is not done; None: nothing that is known.
+        warning: Warning for its approver; None: none.
+        deletes_messages: True if brokers may delete messages because of it, which cannot be restored.
+        averts: Data that brokers may delete unread if it is not done; None: none is known.
         call: The exact call.
-        outcome: None: it did not come to an end.
-        under_way_since: Time of a call that has no outcome yet.
-        found: The live values that were replaced, as the ledger keeps them; None: nothing was called.
+        outcome: None: it has not ended.
+        under_way_since: Time of a call without an outcome so far.
+        found: The replaced live values, from the ledger; None: there was no call.
     """
 
     step_id: str
@@ -114,16 +114,17 @@ class BatchView(msgspec.Struct, frozen=True, kw_only=True):
     """A batch with its question, answers, steps and proof.
 
     Attributes:
-        window_opens_at: When the maintenance window opens that it waits for, approved; None: it waits for none.
-        worth: What it mends, in figures.
+        window_opens_at: Opening of the maintenance window that the approved batch waits for; None: it waits for none.
+        worth: Its worth in figures.
         worth_words: The same in sentences.
-        least_seconds: Shortest time that its steps take, by the pace alone.
-        risk: Level of its risk, with every reason, the gravest first.
-        ended: Number of approved steps that came to an end.
-        remaining: What is left, and until when; None: it is not being carried out.
-        proved: What the proof says; None: there is none yet.
-        over: Why its question stands no more, with the plan that takes its place; None: it stands.
-        can_go_back: True if a step is done that a call can undo.
+        least_seconds: Minimum duration of its steps, by the pace alone.
+        risk: Level of its risk, with all reasons, the gravest first.
+        ended: Number of approved steps that have ended.
+        remaining: Remaining steps and time; None: it is not under way.
+        proved: Result of the proof; None: there is none yet.
+        over: Reason why its question has ended, with the plan that replaces it; None: it is still open.
+        why_unasked: Reason why nobody was asked yet, with the remedy; None: somebody was, or nobody has to be.
+        can_go_back: True if at least one finished step can be undone by a call.
     """
 
     batch_id: str
@@ -152,13 +153,14 @@ class BatchView(msgspec.Struct, frozen=True, kw_only=True):
     risk_reasons: tuple[RiskReason, ...]
     over: str | None = None
     replaced_by: str | None = None
+    why_unasked: str | None = None
 
 
 class PlanView(msgspec.Struct, frozen=True, kw_only=True):
-    """A recorded plan with everything that became of it.
+    """A recorded plan with its outcomes.
 
     Attributes:
-        placement: Brokers today, and when the moves that are left are done; None: none is left, or nothing is known.
+        placement: Brokers now, and after the remaining moves; None: no moves remain, or nothing is known.
     """
 
     plan_id: str

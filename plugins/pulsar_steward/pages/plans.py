@@ -1,4 +1,4 @@
-"""A plan as people look at it: each step before and after, who answered what, what came of it, and the way back."""
+"""A plan for people: each step before and after, the answers, the outcomes, and the way back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pulsar_steward.ledger.plan_lines import PlanLine, plan_lines
 from pulsar_steward.ledger.questions import QuestionEnd
 from pulsar_steward.ledger.rows import Decision, Outcome, Proof, interrupted
 from pulsar_steward.ledger.store import one_moment
-from pulsar_steward.ledger.waiting import WaitingQuestion, waiting_questions
+from pulsar_steward.ledger.waiting import WaitingQuestion, waiting_questions, why_unasked
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.step import (
     ChangeSetting,
@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     from pulsar_steward.pages.sources import Sources
 
 LISTED = 25
-"""Newest plans of a cluster that a page lists."""
+"""Number of a cluster's newest plans that a page lists."""
 
 AHEAD = frozenset({BatchState.WAITING, BatchState.APPROVED, BatchState.CHANGING, BatchState.NOT_ASKED})
-"""States of batches of which steps are still to come."""
+"""States of batches with steps still to come."""
 
 
 def plan_view(sources: Sources, plan_id: str) -> PlanView:
@@ -57,7 +57,7 @@ def plan_view(sources: Sources, plan_id: str) -> PlanView:
 
     Raises:
         NotKnown: If there is no such plan.
-        LedgerError: If the ledger cannot be read, or somebody changed the plan.
+        LedgerError: If the ledger cannot be read, or the plan was tampered with.
     """
     ledger = sources.ledger
     try:
@@ -74,6 +74,8 @@ def plan_view(sources: Sources, plan_id: str) -> PlanView:
     ends, questions = ledger.questions.ends(plan_id), ledger.questions.asked_in(plan_id)
     policy = _recorded_policy(ledger, plan)
     pace, windows = Pace.of(policy), _windows(policy)
+    is_asked = questions is None or asked.keys() >= questions
+    why = None if is_asked else why_unasked(sources.asking_is_paused())
     batches = tuple(
         _batch(
             ledger,
@@ -88,6 +90,7 @@ def plan_view(sources: Sources, plan_id: str) -> PlanView:
                 proof=proofs.get(batch.batch_id),
                 pace=pace,
                 windows=windows,
+                why_unasked=why,
                 now=sources.now(),
             ),
         )
@@ -111,15 +114,15 @@ def plan_view(sources: Sources, plan_id: str) -> PlanView:
 
 
 def _recorded_policy(ledger: LedgerReader, plan: Plan) -> Mapping[str, Any]:
-    """The policy under which it was planned; empty where it was not recorded."""
+    """The policy under which it was planned; empty if it was not recorded."""
     try:
         return ledger.policy(plan.policy_digest)
-    except (NotInLedger, LedgerTampered):  # a forecast is no reason to show nothing
+    except (NotInLedger, LedgerTampered):  # only the forecast is missing then
         return {}
 
 
 def _windows(policy: Mapping[str, Any]) -> tuple[MaintenanceWindow, ...]:
-    """Maintenance windows of a recorded policy; none where another version wrote them otherwise."""
+    """Maintenance windows of a recorded policy; none if another version wrote them in another form."""
     try:
         return tuple(MaintenanceWindow.model_validate(each) for each in policy.get("guards", {}).get("windows", ()))
     except ValidationError:
@@ -127,7 +130,7 @@ def _windows(policy: Mapping[str, Any]) -> tuple[MaintenanceWindow, ...]:
 
 
 def _placement(sources: Sources, plan: Plan, batches: Sequence[BatchView]) -> PredictedPlacement | None:
-    """Today's placement, and the one that moves predict that are still to come."""
+    """Present placement, and the predicted placement after the moves to come."""
     left = {
         (view.batch_id, step.step_id)
         for view in batches
@@ -140,12 +143,12 @@ def _placement(sources: Sources, plan: Plan, batches: Sequence[BatchView]) -> Pr
         snapshot = sources.newest(plan.cluster)
         moves = [change for change in changes if isinstance(change, UnloadBundle)]
         return None if snapshot is None else predicted_placement(sources, snapshot, moves)
-    except SnapshotError:  # what the ledger holds is shown all the same
+    except SnapshotError:  # the ledger's content is shown anyway
         return None
 
 
 class _Known(msgspec.Struct, frozen=True, kw_only=True):
-    """State of a batch beside its own rows."""
+    """Data for the state of a batch, besides its own rows."""
 
     waiting: WaitingQuestion | None
     asked: bool
@@ -155,6 +158,7 @@ class _Known(msgspec.Struct, frozen=True, kw_only=True):
     proof: Proof | None
     pace: Pace
     windows: tuple[MaintenanceWindow, ...]
+    why_unasked: str | None
     now: datetime
 
 
@@ -201,6 +205,7 @@ def _batch(ledger: LedgerReader, plan: Plan, batch: Batch, known: _Known) -> Bat
         risk_reasons=risk.reasons,
         over=known.end.words if known.end else None,
         replaced_by=known.end.by_plan_id if known.end else None,
+        why_unasked=known.why_unasked if state is BatchState.NOT_ASKED else None,
     )
 
 
@@ -229,7 +234,7 @@ def _state(
 
 
 def _state_after(decision: Decision) -> BatchState:
-    """State of a batch that was answered last like this, without an approval of it."""
+    """State of a batch whose last answer has this decision, without an approval of steps."""
     match decision:
         case Decision.REJECTED:
             return BatchState.REJECTED
@@ -237,7 +242,7 @@ def _state_after(decision: Decision) -> BatchState:
             return BatchState.SNOOZED
         case Decision.NEVER:
             return BatchState.NEVER
-        case Decision.NO_ANSWER | Decision.MALFORMED | Decision.APPROVED:  # an approval of no step
+        case Decision.NO_ANSWER | Decision.MALFORMED | Decision.APPROVED:  # approved without any step
             return BatchState.UNANSWERED
         case _:
             assert_never(decision)
@@ -336,17 +341,17 @@ def newest_plans(sources: Sources, cluster: str) -> tuple[PlanLine, ...]:
 
 
 def plan_of_run(sources: Sources, run: str) -> tuple[str, str]:
-    """Plan and batch that a run asked about.
+    """Plan and batch of a run's question.
 
     Args:
-        sources: What pages read.
+        sources: Ledger and snapshots.
         run: ``dag/run/map index``.
 
     Raises:
-        NotKnown: If the ledger holds no request of it.
+        NotKnown: If the ledger has no request of this run.
         LedgerError: If the ledger cannot be read.
     """
-    asked = sources.ledger.questions.asked_by(run)
+    asked = sources.ledger.questions.last_of_run(run)
     if asked is None:
         raise NotKnown(f"the ledger holds no question of {run}: it asks about no batch, or has not asked yet")
-    return asked
+    return asked.plan_id, asked.batch_id

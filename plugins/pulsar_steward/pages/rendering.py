@@ -1,7 +1,8 @@
-"""Rendering of pages from templates: every value is shown as text, whatever it holds."""
+"""Rendering of pages from templates: every value is shown as text, whatever it contains."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -11,16 +12,84 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from pulsar_steward.model.units import counted
+from pulsar_steward.model.units import DAY, HOUR, MINUTE, bytes_in_words, counted, number_in_words, seconds_in_words
 from pulsar_steward.notify.links import PAGES, question_path
 from pulsar_steward.outside_text import shown
-from pulsar_steward.pages import words as in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
+    from collections.abc import Callable, Sequence
 
     from fastapi import Request
+
+
+MISSING = "–"  # noqa: RUF001 - a dash where there is no figure
+
+_DARK_HEAT = 5
+"""Number of colour steps on the map of bundles."""
+
+
+def number(value: float | None) -> str:
+    """A number with separators; a dash for None."""
+    return MISSING if value is None else number_in_words(value)
+
+
+def percent(value: float | None) -> str:
+    """A percentage without decimals; a dash for None."""
+    return MISSING if value is None else f"{value:,.0f} %"
+
+
+def size(value: float | None) -> str:
+    """Bytes in words; a dash for None."""
+    return MISSING if value is None else bytes_in_words(value, rounded=True)
+
+
+def rate(value: float | None) -> str:
+    """Bytes per second, in megabytes with one decimal; a dash for None."""
+    return MISSING if value is None else f"{value / 1_000_000:,.1f}"
+
+
+def moment(value: datetime) -> str:
+    """A time without its zone, which the page states once: ``2026-01-31 12:00:00``."""
+    return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def duration(seconds: float) -> str:
+    """A time span in its two largest units: ``3 d 4 h``, ``2 h 5 min``, ``40 s``."""
+    whole = int(abs(seconds))
+    if whole >= DAY:
+        return _two(whole, DAY, "d", HOUR, "h")
+    if whole >= HOUR:
+        return _two(whole, HOUR, "h", MINUTE, "min")
+    return f"{whole // MINUTE} min" if whole >= MINUTE else f"{whole} s"
+
+
+def seconds(value: float) -> str:
+    """A forecast in the words of findings, to the second if it is short: ``95 s``, ``2.5 min``."""
+    return seconds_in_words(value, rounded=True)
+
+
+def _two(seconds: int, large: int, large_unit: str, small: int, small_unit: str) -> str:
+    rest = seconds % large // small
+    return f"{seconds // large} {large_unit}" + (f" {rest} {small_unit}" if rest else "")
+
+
+def ago(now: datetime) -> Callable[[datetime], str]:
+    """Filter for the time from a moment until now, or from now until a moment."""
+    return lambda value: duration((now - value).total_seconds())
+
+
+def heat_step(heat: float) -> int:
+    """Colour step for a throughput between 0 and 1: by the square root, so that small differences show."""
+    return min(int(heat**0.5 * _DARK_HEAT), _DARK_HEAT - 1)
+
+
+def polyline(values: Sequence[float], width: int, height: int) -> str:
+    """Points of a line through values, from 0 at the bottom, in SVG's notation."""
+    most = max([*values, 1e-9])
+    step = width / max(len(values) - 1, 1)
+    points = ((place * step, height - value / most * (height - 2) - 1) for place, value in enumerate(values))
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+
 
 ASSETS = {
     "steward.css": "text/css; charset=utf-8",
@@ -44,7 +113,7 @@ class Renderer:
         """A page.
 
         Args:
-            request: What is answered; links are relative to where the application is mounted.
+            request: The request; links are relative to the application's mount point.
             template: The template's name.
             status: HTTP status.
             **values: Values of the template.
@@ -57,7 +126,7 @@ class Renderer:
             .render(
                 **values,
                 now=now,
-                ago=in_words.ago(now),
+                ago=ago(now),
                 link=lambda *parts, **query: link_to(root, *parts, **query),
                 airflow=lambda *parts, **query: link_to(airflow, *parts, **query),
                 question=lambda run, voice: f"{airflow}{question_path(run, voice)}",
@@ -67,14 +136,14 @@ class Renderer:
 
 
 def link_to(root: str, *parts: object, **query: object) -> str:
-    """Address of a page; every part is one part of a path, whatever it holds, and empty queries are left out."""
+    """Address of a page; every part is one segment of the path, whatever it contains; empty queries are left out."""
     path = "".join(f"/{quote(str(part), safe='')}" for part in parts)
     asked = urlencode({name: str(value) for name, value in query.items() if value not in {None, ""}})
     return f"{root}{path or '/'}" + (f"?{asked}" if asked else "")
 
 
 def below_api(request: Request) -> bool:
-    """True if a program asks, and wants JSON."""
+    """True if the request comes from a program that needs JSON."""
     return request.url.path.removeprefix(str(request.scope.get("root_path", ""))).startswith("/api/")
 
 
@@ -95,9 +164,9 @@ def _templates() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["counted"] = counted
-    for name in ("number", "percent", "size", "rate", "moment", "duration", "seconds"):
-        environment.filters[name] = getattr(in_words, name)
-    for helper in (in_words.heat_step, in_words.polyline, in_words.number, in_words.rate):
+    for words in (number, percent, size, rate, moment, duration, seconds):
+        environment.filters[words.__name__] = words
+    for helper in (heat_step, polyline, number, rate):
         environment.globals[helper.__name__] = helper
     return environment
 

@@ -1,4 +1,4 @@
-"""Sources of the pages: the ledger, and the newest snapshots, each opened when first asked for and kept."""
+"""Sources of the pages: the ledger, and the newest snapshots; each is opened at its first use and cached."""
 
 from __future__ import annotations
 
@@ -23,21 +23,29 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_KEPT = 400
-"""Things read of snapshots that are kept; a snapshot never changes, so that none of them grows old."""
+"""Maximum number of cached results from snapshots; snapshots never change, so none expires."""
 
 MAX_KEPT_LARGE = 32
-"""The same of things that grow with findings or bundles: five a snapshot, so that of six clusters all are there."""
+"""The same for results that grow with findings or bundles: five per snapshot, so enough for six clusters."""
+
+
+def _never(_: str) -> None:
+    """No switch outside of the ledger halts a cluster."""
 
 
 class NotKnown(StewardError):
     """There is no cluster, plan, batch, step or question of that name."""
 
 
+class NotUnderstood(StewardError):
+    """A request contains text that cannot be a name here, and that no database accepts."""
+
+
 class SnapshotCache:
-    """The things that were asked for last, by key.
+    """Cache of the most recently used results, by key.
 
     Args:
-        most: Most things kept.
+        most: Maximum number of results.
     """
 
     def __init__(self, most: int) -> None:
@@ -46,7 +54,7 @@ class SnapshotCache:
         self._lock = Lock()
 
     def get(self, key: Hashable, read: Callable[[], T]) -> T:
-        """The thing of a key, read if it is not kept; an error is not kept."""
+        """The result for a key, read if it is not cached; an error is not cached."""
         with self._lock:
             if key in self._things:
                 self._things.move_to_end(key)
@@ -67,7 +75,10 @@ class Sources:
         open_ledger: Opens the ledger to be read (`pulsar_steward.ledger.reading.open_to_read`).
         snapshots: URI of the folder of snapshots.
         clock: Current time, UTC.
-        noted: Ends of the ledger's chain that were noted elsewhere.
+        noted: Ends of the ledger's chain that were recorded elsewhere.
+        halted_elsewhere: Function from a cluster to the reason if a switch outside of the ledger halts it, such as an
+            Airflow variable; None: it does not.
+        asking_is_paused: Function to whether the asking DAG is paused; it returns None if that is not known.
     """
 
     def __init__(
@@ -76,6 +87,8 @@ class Sources:
         snapshots: str,
         clock: Callable[[], datetime],
         noted: Callable[[], Collection[Head]] = tuple,
+        halted_elsewhere: Callable[[str], str | None] = _never,
+        asking_is_paused: Callable[[], bool | None] = lambda: None,
     ) -> None:
         self._open_ledger = open_ledger
         self._engine: Engine | None = None
@@ -83,6 +96,8 @@ class Sources:
         self.shelf = SnapshotShelf(snapshots)
         self.now = clock
         self.noted = noted
+        self.halted_elsewhere = halted_elsewhere
+        self.asking_is_paused = asking_is_paused
         self.kept = SnapshotCache(MAX_KEPT)
         self.kept_large = SnapshotCache(MAX_KEPT_LARGE)
 
@@ -113,7 +128,7 @@ class Sources:
         return next(iter(self.shelf.diagnosed(cluster)), None)
 
     def summary(self, snapshot: Snapshot) -> SnapshotSummary:
-        """A snapshot in short.
+        """Summary of a snapshot.
 
         Raises:
             SnapshotError: If it cannot be read.

@@ -1,4 +1,4 @@
-"""The ledger as a file: comma-separated values that no spreadsheet takes for formulas, and JSON."""
+"""The ledger as a file: JSON, and comma-separated values without text that spreadsheets read as formulas."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from pulsar_steward.pages.sources import Sources
 
 MAX_EVENTS = 20_000
-"""Events of a file; `steward ledger export` has all rows."""
+"""Maximum number of events in a file; `steward ledger export` has all rows."""
 
 COLUMNS = ("sequence", "at", "what", "cluster", "plan_id", "batch_id", "step_id", "kind", "person", "run", "words")
 
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""First characters by which spreadsheets take a cell for a formula, wide letters too, whatever blanks are before."""
+"""First characters of a formula in spreadsheets, full-width ones included; spaces before them do not help."""
 
 
 def story_csv(sources: Sources, chosen: Filter) -> Iterator[str]:
-    """Lines of a file with the events that are asked for, newest first.
+    """Lines of a file with the matching events, newest first.
 
     Raises:
         LedgerError: If the ledger cannot be read.
@@ -53,13 +53,13 @@ def _lines(events: Iterable[LedgerEvent]) -> Iterator[str]:
 
 
 def cell_of(value: object) -> str:
-    """A value as a cell: what a spreadsheet would take for a formula begins with an apostrophe."""
+    """A value as a cell; an apostrophe is put before text that a spreadsheet would read as a formula."""
     text = "" if value is None else shown(value)
     return f"'{text}" if text.lstrip().startswith(_FORMULA) else text
 
 
 class Verification:
-    """Comparison of the ledger's rows with its chain: one at a time, and the last one kept."""
+    """Comparison of the ledger's rows with its chain: one at a time; the last result is cached."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
@@ -67,7 +67,7 @@ class Verification:
         self._last: IntegrityReport | None = None
 
     def report(self) -> IntegrityReport:
-        """Compares every row with its link, and every link with the one before it.
+        """Compares every row with its link in the chain, and every link with the link before it.
 
         Raises:
             LedgerError: If the ledger cannot be read.
@@ -77,6 +77,6 @@ class Verification:
             return self._last
 
     def known(self, head: Head) -> IntegrityReport | None:
-        """The last comparison, if it went up to this end of the chain."""
+        """The last comparison, if it reached this end of the chain."""
         last = self._last
         return last if last is not None and last.head == head else None

@@ -41,7 +41,7 @@ class FigureTrend(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def cluster_trends(sources: Sources, snapshot: Snapshot) -> tuple[FigureTrend, ...]:
-    """Trends of the whole cluster; none of what one snapshot alone shows.
+    """Trends of the whole cluster; empty if only one snapshot has figures.
 
     Raises:
         SnapshotError: If the snapshot cannot be read.

@@ -1,1 +1,1 @@
-"""Planners: pure functions from a snapshot's facts, its findings and the policy to the steps that are proposed."""
+"""Planners: pure functions from a snapshot's facts, its findings and the policy to the proposed steps."""

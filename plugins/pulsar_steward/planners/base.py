@@ -1,4 +1,4 @@
-"""A planner: the findings that it answers, and its function from these to batches that a person may approve."""
+"""A planner: the checks whose findings it handles, and its function from findings to batches for approval."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pulsar_steward.model.step import Step
 
 MAX_NAMED = 5
-"""Names that a note lists one by one; there may be thousands."""
+"""Number of names that a note lists one by one; there may be thousands."""
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,29 +44,29 @@ def all_unread(planning: PlanningFacts) -> tuple[str, ...]:
 
 
 def no_obstacle(_: PlanningFacts, __: str) -> str | None:
-    """Answers None for every goal."""
+    """Returns None for every goal."""
     return None
 
 
 class Planner(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers the findings of some checks, goal by goal: of a namespace, or of something in the cluster as a whole.
+    """Handles the findings of some checks, goal by goal; a goal is a namespace, or something in the whole cluster.
 
-    Before it is asked for batches, `proposal` sees to what holds of every planner: findings below a warning are not
-    answered, nothing is proposed from a snapshot that lacks what the planner needs, and nothing for findings that have
-    not stood for `plan.standing_snapshots`. Each time a note says so.
+    `proposal` applies the rules of all planners before it calls `propose`, and writes a note for each refusal. Findings
+    below a warning are ignored. Nothing is proposed from a snapshot that lacks data the planner needs. Nothing is
+    proposed for findings that have not lasted for `plan.standing_snapshots`.
 
     Attributes:
         kinds: Kinds of its batches, of `pulsar_steward.model.plan.KINDS`.
-        answers: Ids of the checks whose findings it answers.
+        answers: Ids of the checks whose findings it handles.
         goal: Function from a finding to its goal: a namespace, or the same name for all; None: not for this planner.
-        propose: Function from the facts, a goal and its standing findings (one or more) to batches and notes. It is
+        propose: Function from the facts, a goal and its lasting findings (one or more) to batches and notes. It is
             pure: the same facts give the same proposal.
-        missing: Function from the facts to what the planner would have to know and was not read. By default anything.
-        obstacle: Function to a note on why nothing can be proposed for a goal, however long its findings have stood.
-        explained: Goals that are explained by notes even where nothing was found.
+        missing: Function from the facts to needed data that was not read; by default all data that was not read.
+        obstacle: Function to a note on why nothing can be proposed for a goal, however long its findings have lasted.
+        explained: Goals that get notes even without findings.
         partial_note: Text for a partial snapshot, with ``{missing}`` (the first few) or ``{all_missing}``; empty: none.
-        young_note: Text for findings that have not stood for long enough, with ``{goal}``, ``{stood}`` and
-            ``{needed}``, both numbers of snapshots; empty: none.
+        young_note: Text for findings that have not lasted long enough, with ``{goal}``, ``{stood}`` and ``{needed}``,
+            both numbers of snapshots; empty: none.
     """
 
     kinds: tuple[str, ...]
@@ -83,7 +83,7 @@ class Planner(msgspec.Struct, frozen=True, kw_only=True):
     )
 
     def answered(self, findings: Iterable[Finding]) -> dict[str, tuple[Finding, ...]]:
-        """The findings that it answers, by goal, in order of the goals' names."""
+        """The findings that it handles, by goal, in order of the goals' names."""
         by_goal: defaultdict[str, list[Finding]] = defaultdict(list)
         for finding in findings:
             if finding.check_id not in self.answers or finding.severity.rank < Severity.WARNING.rank:
@@ -118,13 +118,13 @@ def _noted(template: str, **values: object) -> Proposal:
 
 
 class Vetoed:
-    """Changes that guards vetoed, for notes that name them."""
+    """Vetoed changes, by guard, for notes that name them."""
 
     def __init__(self) -> None:
         self._named: defaultdict[str, list[str]] = defaultdict(list)
 
     def holds(self, step: Step, name: str) -> bool:
-        """True if a guard vetoes a step; what it would change is noted under this name."""
+        """True if a guard vetoes a step; its change is then noted under this name."""
         against = vetoes(step)
         for veto in against:
             self._named[veto.guard].append(f"{name} ({veto.reason})")
@@ -137,16 +137,16 @@ class Vetoed:
 
 
 def reasons_against(*steps: Step) -> str:
-    """Every veto of these steps, once, as ``guard: reason; guard: reason``; empty: all guards let them pass."""
+    """All vetoes of these steps, each once, as ``guard: reason; guard: reason``; empty: all guards let them pass."""
     return "; ".join(dict.fromkeys(f"{veto.guard}: {veto.reason}" for step in steps for veto in vetoes(step)))
 
 
 def enumerated(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
+    """The first names, and the number of the others."""
     more = len(names) - MAX_NAMED
     return ", ".join(names[:MAX_NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def placements(counts: Mapping[str, int]) -> tuple[Placement, ...]:
-    """Numbers by broker as a batch records them, in order of broker."""
+    """Numbers by broker, in the form that a batch records, in order of broker."""
     return tuple(Placement(broker, count) for broker, count in sorted(counts.items()))

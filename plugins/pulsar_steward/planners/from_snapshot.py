@@ -1,4 +1,4 @@
-"""The facts for planners, from a finished and diagnosed snapshot and from the ledger's record of moves."""
+"""The facts for planners, from a finished and diagnosed snapshot, and from the moves in the ledger."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.ledger.moves import circling_lately, moved_lately, raised_lately
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.load_manager import SERIES, SETTINGS
-from pulsar_steward.model.tables import CONFIGURATION, METRICS
 from pulsar_steward.planners.bundles.from_snapshot import bundle_facts
+from pulsar_steward.planners.bundles.loads_from_snapshot import allowed_by_namespace
 from pulsar_steward.planners.planning_facts import BrokerFact, PlanningFacts, TcBundle
 from pulsar_steward.planners.settings.from_snapshot import (
     backlog_caveats,
@@ -26,20 +26,22 @@ from pulsar_steward.planners.settings.from_snapshot import (
     topic_facts,
 )
 from pulsar_steward.planners.subscriptions.from_snapshot import subscription_facts
+from pulsar_steward.planners.unseen_names import unseen_names
 
 if TYPE_CHECKING:
     from pulsar_steward.ledger.read import LedgerReader
+    from pulsar_steward.model.cluster import NamedCluster
     from pulsar_steward.policy.schema import Policy
     from pulsar_steward.snapshots.read import Snapshot
 
 
 class Moves(msgspec.Struct, frozen=True, kw_only=True):
-    """Bundles that Steward moved lately, and when it raised the number of coordinators.
+    """Bundles that Steward moved recently, and the time when it raised the number of coordinators.
 
     Attributes:
-        moved_at: Time of the last move of a bundle (``tenant/ns/range``), as far back as the cooldown reaches.
-        circling: Namespaces of which bundles were moved away and back within the policy's time, with their ranges.
-        coordinators_raised_at: Time of the last raise, as far back as its rest reaches; None: none.
+        moved_at: Time of the last move of a bundle (``tenant/ns/range``), as far back as the cooldown.
+        circling: Namespaces with bundles that moved away and back within the policy's time, with the bundles' ranges.
+        coordinators_raised_at: Time of the last raise, as far back as the pause after a raise; None: none.
     """
 
     moved_at: dict[str, datetime] = {}
@@ -47,8 +49,8 @@ class Moves(msgspec.Struct, frozen=True, kw_only=True):
     coordinators_raised_at: datetime | None = None
 
 
-def moves_before(ledger: LedgerReader, cluster: str, at: datetime, policy: Policy) -> Moves:
-    """The moves in a cluster before a time, as far back as planners and guards look.
+def moves_before(ledger: LedgerReader, cluster: NamedCluster, at: datetime, policy: Policy) -> Moves:
+    """The moves in a cluster before a time, as far back as planners and guards need them.
 
     Raises:
         LedgerError: If the ledger cannot be read.
@@ -64,28 +66,27 @@ def planning_facts_of(snapshot: Snapshot, policy: Policy, moves: Moves) -> Plann
     """The facts of a snapshot.
 
     Args:
-        snapshot: Diagnosed already.
+        snapshot: The snapshot, already diagnosed.
         policy: The cluster's thresholds and limits.
-        moves: Bundles that Steward moved lately.
+        moves: Bundles that Steward moved recently.
 
     Raises:
         SnapshotError: If the snapshot cannot be read or was not diagnosed.
     """
     meta, manager = snapshot.meta(), load_manager_in(snapshot)
-    system, findings, defaults = snapshot.namespace(TC_NAMESPACE), snapshot.findings(), defaults_of(snapshot)
-    brokers = snapshot.brokers()
+    findings, defaults, brokers = snapshot.findings(), defaults_of(snapshot), snapshot.brokers()
+    allowed = allowed_by_namespace(snapshot, [TC_NAMESPACE])
     return PlanningFacts(
         cluster=meta.cluster,
         snapshot_id=meta.snapshot_id,
         taken_at=meta.taken_at,
         pulsar_cluster=meta.identity,
         unread=meta.unread,
-        learned=snapshot.learned(),
         brokers=tuple(BrokerFact(broker=row.broker, read=row.read) for row in brokers),
         versions=versions_in({row.broker: row.pulsar_version for row in brokers if row.read}),
         tcs_by_bundle=meta.tcs_by_bundle,
         tc_bundles=_tc_bundles(snapshot),
-        tc_allowed=system.allowed_brokers if system else None,
+        tc_allowed=allowed.get(TC_NAMESPACE),
         namespaces=namespace_facts(snapshot, findings),
         topics=topic_facts(snapshot, findings),
         subscriptions=subscription_facts(snapshot, findings),
@@ -100,32 +101,43 @@ def planning_facts_of(snapshot: Snapshot, policy: Policy, moves: Moves) -> Plann
         moved_at=moves.moved_at,
         circling=moves.circling,
         coordinators_raised_at=moves.coordinators_raised_at,
+        unseen=unseen_names(snapshot, policy),
         policy=policy,
     )
 
 
 def load_manager_in(snapshot: Snapshot) -> LoadManager | Unknown:
-    """The brokers' own load manager, as all that were read tell it.
+    """The brokers' own load manager, as all brokers that were read report it.
 
     Raises:
         SnapshotError: If a table cannot be read.
     """
     told: dict[str, dict[str, str]] = {row.broker: {} for row in snapshot.brokers() if row.read}
-    for row in snapshot.table(CONFIGURATION, filters=[("key", "in", list(SETTINGS))]).to_pylist():
-        if row["value"] is not None:
-            told.setdefault(row["broker"], {})[row["key"]] = row["value"]
+    for row in snapshot.configuration(SETTINGS):
+        if row.value is not None:
+            told.setdefault(row.broker, {})[row.key] = row.value
     return one_load_manager(told.values())
 
 
+_SAMPLES = """
+    select source, series, coalesce(labels_json->>'feature', '') as feature, value
+    from metrics where source_kind = 'broker' and series in (select unnest($series))"""
+
+
+class _Sample(msgspec.Struct, frozen=True):
+    source: str
+    series: str
+    feature: str
+    value: float
+
+
 def _usages(snapshot: Snapshot, manager: LoadManager | Unknown) -> tuple[BrokerUsage, ...] | Unknown:
-    """Usage of each broker that was read, as shedding compares it; not read where it is off."""
+    """Usage of each broker that was read, as load shedding compares it; not read if shedding is off."""
     if isinstance(manager, Unknown) or not manager.sheds:
         return USAGES_UNKNOWN
     samples: dict[str, list[tuple[str, str, float]]] = defaultdict(list)
-    kept = [("series", "in", list(SERIES)), ("source_kind", "=", "broker")]
-    for row in snapshot.table(METRICS, ["source", "series", "labels_json", "value"], kept).to_pylist():
-        feature = msgspec.json.decode(row["labels_json"], type=dict[str, str]).get("feature", "")
-        samples[row["source"]].append((row["series"], feature, row["value"]))
+    for row in snapshot.select(_SAMPLES, _Sample, series=list(SERIES)):
+        samples[row.source].append((row.series, row.feature, row.value))
     found = [usage_of(row.broker, samples[row.broker], manager) for row in snapshot.brokers() if row.read]
     known = tuple(each for each in found if each is not None)
     return known if known and len(known) == len(found) else USAGES_UNKNOWN

@@ -1,6 +1,6 @@
-"""Facts for planners: one snapshot's facts, its findings, the policy, and the bundles that were moved lately.
+"""Facts for planners: one snapshot's facts, its findings, the policy, and recently moved bundles.
 
-Everything that decides a plan is in here, so that the same facts give the same plan, byte for byte.
+They contain all that decides a plan, so the same facts give the same plan, byte for byte.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pulsar_steward.facts.load_manager import MANAGER_UNKNOWN, USAGES_UNKNOWN, B
 from pulsar_steward.facts.unknown import VERSIONS_UNKNOWN, Unknown
 from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.finding import Finding
-from pulsar_steward.model.learned import Learned
 from pulsar_steward.model.setting import Setting, SettingName
 from pulsar_steward.planners.bundles.facts import BundleFacts
 from pulsar_steward.planners.settings.facts import NamespaceFact, TopicSettings
 from pulsar_steward.planners.subscriptions.facts import SubscriptionFact
+from pulsar_steward.planners.unseen_names import UnseenNames
 from pulsar_steward.policy.schema import Policy
 
 
@@ -26,7 +26,7 @@ class BrokerFact(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         broker: ``host:webport``.
-        read: True if it answered; one that did not is never a target.
+        read: True if it responded; a broker that did not respond is never a target.
     """
 
     broker: str
@@ -34,13 +34,13 @@ class BrokerFact(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TcBundle(msgspec.Struct, frozen=True, kw_only=True):
-    """A bundle of ``pulsar/system`` with the coordinators that it places.
+    """A bundle of ``pulsar/system`` with transaction coordinators.
 
     Attributes:
-        bundle: The range in Pulsar's own writing.
-        owner: ``host:webport``, or None where nobody owns it or that cannot be known.
+        bundle: The range as Pulsar writes it.
+        owner: ``host:webport``; None if it has no owner, or the owner is not known.
         coordinators: Ids of the transaction coordinators in it, rising.
-        positions: Hash positions of all topics in it, coordinators included, rising; what a split divides.
+        positions: Hash positions of all its topics, coordinators included, rising; a split divides these.
         producers: Connected producers of its topics.
         consumers: Connected consumers of its topics.
     """
@@ -59,32 +59,35 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         cluster: The cluster's name in Steward's connections.
         snapshot_id: The snapshot.
-        taken_at: Snapshot time, UTC: a planner's only "now".
-        pulsar_cluster: The Pulsar cluster that was seen.
+        taken_at: Snapshot time, UTC: the only current time of a planner.
+        pulsar_cluster: The Pulsar cluster of the snapshot.
         unread: Brokers and namespaces that could not be read; not empty means partial.
-        learned: How quickly topics were served again after a broker had gone; None: that was not seen.
         brokers: Every broker that the cluster lists, in order of id.
-        versions: Pulsar versions of the brokers that were read, each once, sorted; or that one is not known.
+        versions: Pulsar versions of the brokers that were read, each once, sorted; unknown if one of them is.
         tcs_by_bundle: True if bundles place the coordinators; not so from Pulsar 5 on (PIP-473).
-        tc_bundles: The bundles of ``pulsar/system`` that place coordinators, in order of range.
-        tc_allowed: Brokers that isolation policies leave to ``pulsar/system``; None: every broker.
+        tc_bundles: The bundles of ``pulsar/system`` with coordinators, in order of range.
+        tc_allowed: Brokers allowed by isolation policies for ``pulsar/system``; None: every broker.
         namespaces: Namespaces with findings about settings, by name.
-        topics: Topics with settings of their own that such findings are about, by name.
-        subscriptions: Subscriptions that findings say are abandoned, by subject.
-        defaults: Brokers' values where a namespace sets nothing, as far as they are known.
+        topics: Topics with settings of their own and such findings, by name.
+        subscriptions: Subscriptions with a finding of abandonment, by subject.
+        defaults: Brokers' values if a namespace sets nothing, as far as they are known.
         quotas_are_checked: True if all brokers check backlog quotas; None: not known.
-        backlog_caveats: How exact the figures of backlogs are, in sentences without their full stops.
+        backlog_caveats: Reasons why figures of backlogs are not exact, in sentences without their full stops.
         clocks_differ_milliseconds: Largest difference between brokers' clocks, to a second; None: not known.
         load_manager: The brokers' own load manager.
-        usages: What its shedding compares, of every broker that was read.
-        bundles: Business bundles that findings are about, and the load over time.
+        usages: Figures that its load shedding compares, for every broker that was read.
+        bundles: Business bundles with findings, and the load over time.
         findings: All findings of the snapshot.
-        moved_at: Time of Steward's last move of a bundle (``tenant/ns/range``), as far as the cooldowns reach.
-        circling: Namespaces of which Steward moved bundles away and back within the policy's time, with their ranges.
-        coordinators_raised_at: Time of Steward's last raise of the number of coordinators, as far as its rest reaches.
-        claimed: Namespaces of which earlier planners of the same plan move or split bundles: leave theirs alone.
-        claimed_settings: Namespaces of which earlier planners of the same plan change settings.
+        moved_at: Time of Steward's last move of a bundle (``tenant/ns/range``), as far back as the cooldowns.
+        circling: Namespaces with bundles that Steward moved away and back within the policy's time, with the bundles'
+            ranges.
+        coordinators_raised_at: Time of Steward's last raise of the number of coordinators, as far back as the pause
+            after it.
+        claimed: Namespaces whose bundles earlier planners of the same plan move or split: later planners leave them
+            alone.
+        claimed_settings: Namespaces whose settings earlier planners of the same plan change.
         proposed: Kinds of the batches that earlier planners of the same plan propose.
+        unseen: Names in the policy that match nothing in the cluster.
         policy: Thresholds and limits.
     """
 
@@ -93,7 +96,6 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
     taken_at: datetime
     pulsar_cluster: ClusterIdentity
     unread: tuple[str, ...] = ()
-    learned: Learned | None = None
     brokers: tuple[BrokerFact, ...]
     versions: tuple[str, ...] | Unknown = VERSIONS_UNKNOWN
     tcs_by_bundle: bool = True
@@ -116,4 +118,5 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
     claimed: frozenset[str] = frozenset()
     claimed_settings: frozenset[str] = frozenset()
     proposed: frozenset[str] = frozenset()
+    unseen: tuple[UnseenNames, ...] = ()
     policy: Policy

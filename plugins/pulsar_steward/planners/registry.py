@@ -1,4 +1,4 @@
-"""Every planner there is, and the one plan that they make together."""
+"""All planners, and the one plan that they make together."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 from pulsar_steward.changes import kind_of
 from pulsar_steward.model.canonical import canonical_json
-from pulsar_steward.model.numbering import batch_id, renumbered
+from pulsar_steward.model.numbering import numbered
 from pulsar_steward.model.plan import Plan
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.model.worth import worth_of
@@ -48,20 +48,20 @@ PLANNERS: tuple[Planner, ...] = (
     DELAYS,
     ABANDONED_SUBSCRIPTIONS,
 )
-"""All planners, in the order in which they are asked: each is told what those before it change."""
+"""All planners, in the order in which they run: each gets the changes of the earlier ones."""
 
 
 FIRST_KINDS = (*TC_COUNT.kinds, *TC_BALANCE.kinds)
-"""Kinds of the batches that come before all others; no plan has two of them."""
+"""Kinds of batches that come before all others; no plan has two of them."""
 
 
 def make_plan(planning: PlanningFacts) -> Plan:
-    """The plan for a cluster, of all planners together; no two of them move or split bundles of one namespace."""
+    """The plan of all planners for a cluster; no two of them move or split bundles of one namespace."""
     return assemble(planning, proposals_of(PLANNERS, planning))
 
 
 def proposals_of(planners: Iterable[Planner], planning: PlanningFacts) -> list[Proposal]:
-    """The proposals of some planners, each told what those before it propose, and which namespaces they change."""
+    """The proposals of some planners; each gets the earlier proposals, and the namespaces that they change."""
     proposals: list[Proposal] = []
     for planner in planners:
         bundles, settings = claimed_by(proposals)
@@ -76,7 +76,7 @@ def proposals_of(planners: Iterable[Planner], planning: PlanningFacts) -> list[P
 
 
 def claimed_by(proposals: Iterable[Proposal]) -> tuple[frozenset[str], frozenset[str]]:
-    """Namespaces of which bundles are moved or split, and those of which the settings change (not a topic's own)."""
+    """Namespaces with moved or split bundles, and namespaces with changed settings (not a topic's own)."""
     changes = [step.change for each in proposals for batch in each.batches for step in batch.steps]
     disturbed = (kind_of(change).disturbs for change in changes)
     settings = (change for change in changes if isinstance(change, ChangeSetting))
@@ -87,27 +87,27 @@ def claimed_by(proposals: Iterable[Proposal]) -> tuple[frozenset[str], frozenset
 
 
 def assemble(planning: PlanningFacts, proposals: Sequence[Proposal]) -> Plan:
-    """The plan: batches by urgency, numbered from ``b1``; notes in the planners' order, each once.
+    """The plan: batches by urgency, numbered from ``b1``; notes in the planners' order, each once, then on the policy.
 
     Coordinators are balanced before business bundles, so that the two do not undo each other (docs/knowledge.md A).
     """
     batches = sorted((batch for proposal in proposals for batch in proposal.batches if batch.steps), key=_urgency)
     notes = dict.fromkeys(note for proposal in proposals for note in proposal.notes)
+    notes |= dict.fromkeys(each.words for each in planning.unseen)
     return Plan(
         cluster=planning.cluster,
         snapshot_id=planning.snapshot_id,
         taken_at=planning.taken_at,
         pulsar_cluster=planning.pulsar_cluster,
         policy_digest=planning.policy.digest,
-        batches=tuple(renumbered(batch, batch_id(number)) for number, batch in enumerate(batches, start=1)),
+        batches=numbered(batches),
         notes=tuple(notes),
         unread=planning.unread or msgspec.UNSET,
-        learned=planning.learned or msgspec.UNSET,
     )
 
 
 def _urgency(batch: Batch) -> tuple[bool, int, float, str, str, bytes]:
-    """Sorts coordinators first, then by the worst finding, the time until a quota is reached, kind and title."""
+    """Sort key: coordinators first, then the worst finding, the time until a quota is reached, kind and title."""
     worst = max((finding.severity.rank for finding in batch.findings), default=-1)
     left = worth_of(batch).seconds_to_quota
     return (

@@ -1,4 +1,4 @@
-"""Facts for guards at planning: the snapshot's answers, as far as earlier steps of the plan leave them."""
+"""Facts for guards at planning, from the snapshot and the earlier steps of the plan."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.facts.backlogs import Backlog, loss_of, retained_seconds
+from pulsar_steward.facts.backlogs import Backlog, retained_seconds
 from pulsar_steward.facts.load_manager import THROUGHPUT_UNKNOWN, BundleMove, after_move
+from pulsar_steward.facts.losses import evicted
 from pulsar_steward.facts.protocol import ClusterFacts, not_served, subscription_unknown
 from pulsar_steward.facts.risks import Surroundings, move_risks_of
 from pulsar_steward.facts.unknown import (
@@ -21,11 +22,13 @@ from pulsar_steward.facts.unknown import (
     delayed_unknown,
     loss_unknown,
 )
+from pulsar_steward.guard.bounds import bounded
 from pulsar_steward.guard.evaluate import evaluate
+from pulsar_steward.guard.in_flight import with_messages_in_flight
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of
-from pulsar_steward.model.setting import BacklogQuota
+from pulsar_steward.model.setting import BacklogQuota, SettingName
 from pulsar_steward.model.step import ChangeSetting, UnloadBundle, present_owner
-from pulsar_steward.planners.settings.effects import loss
+from pulsar_steward.planners.settings.effects import taken_from
 from pulsar_steward.planners.settings.facts import NamespaceFact, TopicSettings
 
 if TYPE_CHECKING:
@@ -34,9 +37,9 @@ if TYPE_CHECKING:
 
     from pulsar_steward.facts.backlogs import BacklogAges
     from pulsar_steward.facts.load_manager import AntiAffinityGroup, BrokerUsage, LoadManager
+    from pulsar_steward.facts.losses import Taken
     from pulsar_steward.facts.risks import MoveRisks
     from pulsar_steward.model.cluster import ClusterIdentity
-    from pulsar_steward.model.loss import Loss
     from pulsar_steward.model.setting import Setting
     from pulsar_steward.model.step import BundleChange, DeleteSubscription, GuardResult, RaiseCoordinators, Step
     from pulsar_steward.model.subscription import SubscriptionState
@@ -55,17 +58,17 @@ def guarded(
     retention: Setting | None = None,
     earlier: Sequence[Step] = (),
 ) -> Step:
-    """The step with the results of all guards, as far as the snapshot shows.
+    """The step with its loss and the results of all guards, by the snapshot.
 
     Args:
         step: The step.
         planning: The snapshot.
         place_in_run: Place of the change in its batch, from 1.
-        whole: The range, in the snapshot, of the bundle that it changes, where that is only a part of it by then.
+        whole: Range of the bundle in the snapshot, if the step changes only a part of it.
         holder: Facts of the namespace or topic whose setting it changes.
         subscription: Facts of the subscription that it deletes.
-        retention: The retention there by then.
-        earlier: Steps of the same batch that are done by then.
+        retention: The retention in force when the step runs.
+        earlier: Steps of the same batch that run before it.
     """
     facts = SnapshotFacts(
         planning,
@@ -77,6 +80,7 @@ def guarded(
         retention=retention,
         earlier=earlier,
     )
+    step = with_messages_in_flight(bounded(step, facts), facts, planning.policy)
     return msgspec.structs.replace(step, guards=evaluate(step, facts, planning.policy))
 
 
@@ -88,8 +92,8 @@ def vetoes(step: Step) -> list[GuardResult]:
 class SnapshotFacts(ClusterFacts):
     """The facts of one step at the time of the snapshot; the arguments are those of `guarded`.
 
-    Part of a bundle is looked at as it will be once it is split off: on the same broker, its last move that of the
-    whole, with the risks of its own topics.
+    Part of a bundle is described as it will be after the split: on the same broker, with the last move of the whole
+    bundle and the risks of its own topics.
     """
 
     def __init__(
@@ -115,12 +119,12 @@ class SnapshotFacts(ClusterFacts):
 
     @property
     def now(self) -> datetime:
-        """The snapshot's time, a planner's only "now"."""
+        """The snapshot's time, the only current time of a planner."""
         return self._planning.taken_at
 
     @property
     def seen_at(self) -> datetime:
-        """The same, as a plan rests on a snapshot that it was just given."""
+        """The same: a plan uses the snapshot as it is."""
         return self._planning.taken_at
 
     @property
@@ -135,7 +139,7 @@ class SnapshotFacts(ClusterFacts):
 
     @property
     def place_in_run(self) -> int:
-        """Place in its batch, as each is carried out in a run of its own."""
+        """Place in its batch, as each batch runs in a run of its own."""
         return self._place_in_run
 
     # -- the whole cluster
@@ -157,27 +161,27 @@ class SnapshotFacts(ClusterFacts):
         return self._planning.versions
 
     def read_only_bookies(self) -> tuple[str, ...]:
-        """Always empty: only the look right before the call stops a step for one."""
+        """Always empty: a read-only bookie stops a step only right before the call."""
         return ()
 
     def allowed_brokers(self, namespace: str) -> frozenset[str] | None:
-        """Brokers that isolation policies left to a namespace."""
+        """Brokers allowed by isolation policies for a namespace."""
         planning = self._planning
         allowed = planning.tc_allowed if namespace == TC_NAMESPACE else planning.bundles.allowed(namespace)
         return None if allowed is None else frozenset(allowed)
 
     def anti_affinity(self, namespace: str) -> AntiAffinityGroup | Unknown | None:
-        """Not known: no document of a snapshot has it; brokers are asked right before the call."""
+        """Not known: snapshots do not have it; brokers are asked right before the call."""
         return Unknown(
             f"the anti-affinity group of {namespace} is not in a snapshot; brokers are asked before the call"
         )
 
     def load_manager(self) -> LoadManager | Unknown:
-        """The load manager, as all brokers that were read tell it."""
+        """The load manager, as all brokers that were read report it."""
         return self._planning.load_manager
 
     def usages(self) -> tuple[BrokerUsage, ...] | Unknown:
-        """Usages in the snapshot, as the earlier steps of the batch leave them."""
+        """Usages in the snapshot, changed by the earlier steps of the batch."""
         usages = self._planning.usages
         for step in self._earlier:
             if isinstance(usages, Unknown) or not isinstance(step.change, UnloadBundle):
@@ -194,28 +198,28 @@ class SnapshotFacts(ClusterFacts):
             return clusters_unknown(namespace)
         return tuple(each for each in self._holder.clusters if each != self._planning.pulsar_cluster.name)
 
-    # -- what Steward did before
+    # -- Steward's earlier changes
 
     def unproved_batch(self) -> str | None:
-        """None: the snapshot shows the result of everything before it."""
+        """None: the snapshot shows the result of all earlier changes."""
         return None
 
     def changes_in_the_last_hour(self) -> int:
-        """0: the call comes later, and is counted then."""
+        """0: changes are counted at the later call."""
         return 0
 
     def moved_at(self, change: BundleChange) -> datetime | None:
-        """The last move of the bundle, or of the one that it is part of."""
+        """The last move of the bundle, or of the bundle that contains it."""
         return self._planning.moved_at.get(f"{change.namespace}/{self._whole or change.bundle}")
 
     def circling(self, namespace: str) -> tuple[str, ...]:
-        """Bundles that moved in circles, as the ledger had them at the time of the snapshot."""
+        """Bundles that moved in circles, by the ledger at the time of the snapshot."""
         return self._planning.circling.get(namespace, ())
 
     # -- a bundle
 
     def has_bundle(self, change: BundleChange) -> bool:  # noqa: ARG002 - part of the protocol
-        """True: there is such a bundle, or will be by then, as steps are made of nothing else."""
+        """True: steps are made only of bundles that exist, or will exist then."""
         return True
 
     def owner(self, change: BundleChange) -> str | None:
@@ -227,69 +231,70 @@ class SnapshotFacts(ClusterFacts):
         return self._clients
 
     def throughput(self, change: BundleChange) -> float | Unknown:
-        """Throughput of the bundle in the snapshot, of those that may move."""
+        """Throughput of the bundle in the snapshot, for bundles that may move."""
         found = self._planning.bundles.placed(change.namespace, change.bundle)
         return THROUGHPUT_UNKNOWN if found is None else float(found.now.bytes)
 
     def move_risks(self, change: BundleChange) -> MoveRisks:
-        """Risks of the topics of the bundle, or of the part of it."""
+        """Risks of the topics of the bundle, or of its part."""
         planning, whole = self._planning, self._whole or change.bundle
         told = planning.bundles.risks
         figures = told.figures.get(f"{change.namespace}/{whole}", ())
         if change.bundle != whole and figures:
             wanted = BundleRange.parse(change.bundle)
             figures = tuple(each for each in figures if position_of(each.topic) in wanted)
-        return move_risks_of(figures, told.around.get(change.namespace, Surroundings()), planning.policy.guards)
+        return move_risks_of(figures, told.around.get(change.namespace, Surroundings()), planning.policy)
 
     # -- the transaction coordinators
 
     def raised_at(self, change: RaiseCoordinators) -> datetime | None:  # noqa: ARG002 - part of the protocol
-        """The last raise, as the ledger had it at the time of the snapshot."""
+        """The last raise, by the ledger at the time of the snapshot."""
         return self._planning.coordinators_raised_at
 
     def restless_coordinators(self) -> tuple[str, ...]:
-        """Coordinators whose bundle nobody owned; no snapshot has their states: these are asked before the call."""
+        """Coordinators in bundles without an owner; no snapshot has their states: brokers are asked before the call."""
         away = (each.coordinators for each in self._planning.tc_bundles if each.owner is None)
         return tuple(not_served(number) for number in sorted(chain.from_iterable(away)))
 
     # -- a setting
 
     def setting(self, change: ChangeSetting) -> Setting | None:
-        """The value that the step was made from."""
+        """The value from which the step was made."""
         return change.before
 
     def inherited(self, change: ChangeSetting) -> Setting | None:
-        """The value that the step was made from."""
+        """The inherited value from which the step was made."""
         return None if isinstance(change.inherited, msgspec.UnsetType) else change.inherited
 
-    def largest_backlog(self, change: ChangeSetting) -> int | Unknown:
-        """The largest in this snapshot, and of a topic in those before it as well."""
+    def largest_backlog(self, change: ChangeSetting) -> Backlog | Unknown:
+        """The largest backlog in this snapshot; for a topic, also in earlier ones."""
         match self._holder:
             case NamespaceFact() as namespace:
-                return namespace.looks[0].peak
+                return next(iter(namespace.backlogs), Backlog(topic=change.holder, bytes=namespace.looks[0].peak))
             case TopicSettings() as topic:
-                return topic.peak
+                return Backlog(topic=topic.topic, bytes=topic.peak)
             case None:
                 return backlogs_unknown(change)
 
-    def eviction_loss(self, change: ChangeSetting) -> Loss | Unknown:
-        """The loss of the largest backlogs in the snapshot; of a topic of the largest that was seen."""
+    def taken(self, change: ChangeSetting) -> Taken | Unknown:
+        """Data that brokers delete from the topics in the snapshot; for a topic, by its largest backlog seen."""
         match self._holder:
             case NamespaceFact() as namespace:
-                return loss(namespace, change) or loss_unknown(change)
+                return taken_from(namespace, change)
             case TopicSettings() as topic:
                 quota = change.after_in_force
-                limit = quota.limit_bytes if isinstance(quota, BacklogQuota) else -1
-                return loss_of([Backlog(topic=topic.topic, bytes=topic.peak)], limit)
+                if change.name is not SettingName.SIZE_QUOTA or not isinstance(quota, BacklogQuota):
+                    return loss_unknown(change)
+                return evicted([Backlog(topic=topic.topic, bytes=topic.peak)], quota.limit_bytes)
             case None:
                 return loss_unknown(change)
 
     def backlog_ages(self, change: ChangeSetting) -> BacklogAges | Unknown:
-        """Ages as brokers told them, or as they can be estimated."""
+        """Ages as brokers reported them, or as estimated."""
         return self._holder.ages if isinstance(self._holder, NamespaceFact) else ages_unknown(change)
 
     def retained_seconds(self, change: ChangeSetting) -> int | None:  # noqa: ARG002 - part of the protocol
-        """The retention by then, as the plan may change that as well."""
+        """The retention in force when the step runs, as the plan may change it too."""
         return retained_seconds(self._retention)
 
     def delayed_messages(self, change: ChangeSetting) -> int | Unknown:
@@ -298,12 +303,12 @@ class SnapshotFacts(ClusterFacts):
         return delayed_unknown(change) if delayed is None else delayed
 
     def quotas_are_checked(self) -> bool | Unknown:
-        """True if all brokers that were read do."""
+        """True if all brokers that were read check quotas."""
         checked = self._planning.quotas_are_checked
         return QUOTA_CHECKS_UNKNOWN if checked is None else checked
 
     def clock_difference(self) -> int | Unknown:
-        """The largest difference between all brokers that were read."""
+        """The largest clock difference between all brokers that were read."""
         apart = self._planning.clocks_differ_milliseconds
         return CLOCKS_UNKNOWN if apart is None else apart
 

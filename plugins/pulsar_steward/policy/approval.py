@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from enum import StrEnum
 from itertools import combinations
 from typing import TYPE_CHECKING, Annotated, Self
@@ -9,13 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Self
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from pulsar_steward.model.people import different_people
 from pulsar_steward.model.plan import BROKER_DRAIN, KINDS, ROLLBACK, SUBSCRIPTION_DELETION, TC_COUNT
 from pulsar_steward.model.risk import Risk
 from pulsar_steward.model.section import Section
 from pulsar_steward.policy.approval_terms import FLOOR_VALID_MINUTES, Terms, terms_of
+from pulsar_steward.policy.names import UserId  # noqa: TC001 - pydantic reads it
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
 
 def _kind(text: str) -> str:
@@ -34,13 +38,13 @@ def _planned(kind: str) -> str:
 
 
 PlannedKind = Annotated[Kind, AfterValidator(_planned)]
-"""Kind of batches that observations lead to."""
+"""Kind of batches that an observation can lead to."""
 
 
 class RiskTerms(Section):
-    """Demands of batches of one level of risk beside those of their kind; the stricter holds."""
+    """Requirements for batches of one risk level, besides those for their kind; the stricter one applies."""
 
-    users: tuple[str, ...] = Field(
+    users: tuple[UserId, ...] = Field(
         (), description="who may answer, of those who may by kind; empty: as the level below says"
     )
     people: int | None = Field(None, ge=1, le=2, description="who have to approve")
@@ -49,7 +53,7 @@ class RiskTerms(Section):
 
 
 class DecideBy(StrEnum):
-    """Size of a decision: whose proposals of one kind are asked about in one question."""
+    """Size of a decision: the scope of proposals of one kind that share one question."""
 
     NAMESPACE = "namespace"
     TENANT = "tenant"
@@ -57,8 +61,8 @@ class DecideBy(StrEnum):
 
 
 ALWAYS_ALONE = (TC_COUNT, "tc_balance", "bundle_balance", BROKER_DRAIN, SUBSCRIPTION_DELETION, ROLLBACK)
-"""Kinds of batches that are each a question by itself: they are about the whole cluster, somebody asked for them, or
-each namespace's owners have to be asked, as nothing brings back what is deleted."""
+"""Kinds whose batches are each a question by itself. They concern the whole cluster, or a person requested them, or the
+owners of each namespace have to be asked, as nothing restores deleted data."""
 
 
 def _kind_of_namespaces(text: str) -> str:
@@ -71,7 +75,7 @@ KindOfNamespaces = Annotated[str, AfterValidator(_kind_of_namespaces)]
 
 
 class ApprovalPolicy(Section):
-    """People who may answer, what is asked together, and how long a question and its answer are valid."""
+    """People who may answer, the grouping of questions, and how long a question and its answer are valid."""
 
     response_timeout_minutes: int = Field(24 * 60, ge=1, description="no answer by then is a rejection")
     valid_minutes: int = Field(60, ge=1, description="from the answer to the last change made under it")
@@ -87,9 +91,12 @@ class ApprovalPolicy(Section):
     never_ask: tuple[PlannedKind, ...] = Field(
         (), description="kinds of batches that are not proposed; for a tenant or a namespace too"
     )
-    assigned_users: tuple[str, ...] = Field((), description="who may answer; empty: everyone whom Airflow lets")
-    assigned_users_by_kind: dict[Kind, tuple[str, ...]] = Field(
-        {}, description="the same for one kind of batch, in place of `assigned_users`"
+    assigned_users: tuple[UserId, ...] = Field(
+        (),
+        description="who may answer, by Airflow's ids; empty: everyone whom it lets",
+    )
+    assigned_users_by_kind: dict[Kind, tuple[UserId, ...]] = Field(
+        {}, description="the same for one kind of batch, in place of `assigned_users`; no empty list"
     )
     two_people_for: tuple[Kind, ...] = Field((), description="kinds of batches that a second person has to approve")
     requester_may_approve: bool = Field(True, description="whether who started a run by hand may approve what it asks")
@@ -105,19 +112,23 @@ class ApprovalPolicy(Section):
         {}, description="what batches demand by their risk, which Steward computes; higher levels demand no less"
     )
 
+    def waits_until(self, asked_at: datetime) -> datetime:
+        """Time until which a question asked at `asked_at` waits for an answer under this policy."""
+        return asked_at + timedelta(minutes=self.response_timeout_minutes)
+
     def size_for(self, kind: str) -> DecideBy:
-        """Size of a decision on batches of this kind."""
+        """Size of a decision for batches of this kind."""
         return self.decide_by_kind.get(kind, self.decide_by)
 
     @model_validator(mode="after")
     def _risks_hold(self) -> Self:
-        if troubles := [*self._below_the_floor(), *self._less_than_below(), *self._nobody()]:
+        if troubles := [*self._below_the_floor(), *self._less_than_below(), *self._empty_lists(), *self._too_few()]:
             raise PydanticCustomError("by_risk", "{words}", {"words": "; ".join(dict.fromkeys(troubles))})
         return self
 
-    def terms(self, kind: str, risk: Risk) -> Terms:
-        """Terms of an approval of a batch of this kind and risk."""
-        return terms_of(self.model_dump(mode="json"), kind, risk)
+    def terms(self, kinds: tuple[str, ...], risk: Risk) -> Terms:
+        """Terms for the approval of a batch to which the rules of these kinds apply (`Batch.answered_as`)."""
+        return terms_of(self.model_dump(mode="json"), kinds, risk)
 
     def _below_the_floor(self) -> Iterator[str]:
         for level, most in FLOOR_VALID_MINUTES.items():
@@ -126,7 +137,7 @@ class ApprovalPolicy(Section):
                 yield f"by_risk.{level}.valid_minutes is {minutes}, and no policy may say more than {most}"
 
     def _less_than_below(self) -> Iterator[str]:
-        """Levels that demand less than a lower one, which would hold all the same."""
+        """Risk levels that require less than a lower level, whose requirement would apply anyway."""
         named = [(level, self.by_risk[level]) for level in Risk if level in self.by_risk]
         for (low, below), (high, above) in combinations(named, 2):
             pairs = {
@@ -138,11 +149,39 @@ class ApprovalPolicy(Section):
                 if less is not None and more is not None and less > more:
                     yield f"by_risk.{high}.{key} demands less than by_risk.{low}.{key}: a higher risk demands no less"
 
-    def _nobody(self) -> Iterator[str]:
-        for kind in KINDS:
-            for level in self.by_risk:
-                if self.terms(kind, level).users == frozenset():
-                    yield (
-                        f"by_risk.{level}.users: nobody of them may answer to {kind} (assigned_users,"
-                        " assigned_users_by_kind), so that nobody could"
-                    )
+    def _empty_lists(self) -> Iterator[str]:
+        for kind, users in self.assigned_users_by_kind.items():
+            if not users:
+                yield (
+                    f"assigned_users_by_kind.{kind}: an empty list says neither everyone nor nobody: name who may"
+                    " answer, or leave the key out, so that assigned_users holds"
+                )
+
+    def _too_few(self) -> Iterator[str]:
+        """Batches of all kinds that cannot be approved, as fewer people may answer than have to approve."""
+        alone = [(kind,) for kind in KINDS]
+        back = [(ROLLBACK, kind) for kind in KINDS if kind != ROLLBACK]
+        for rules in (alone, back):
+            found: dict[str, list[str]] = {}
+            for kinds in rules:
+                if words := self._lacking(kinds):
+                    found.setdefault(words, []).append(" of a ".join(kinds))
+            if found:
+                yield from (f"{words} to {', '.join(kinds)}" for words, kinds in found.items())
+                return
+
+    def _lacking(self, kinds: tuple[str, ...]) -> str | None:
+        """Words on the lowest risk at which more people have to approve than may answer; None: there is none."""
+        lists = "assigned_users, assigned_users_by_kind"
+        for level in Risk:
+            terms = self.terms(kinds, level)
+            if terms.users is None or (there := different_people(terms.users)) >= terms.people:
+                continue
+            if there:
+                only = ", ".join(sorted(terms.users))
+                two = f"two people have to approve at {level} risk (two_people_for, by_risk)"
+                return f"{two}, and only {only}, who is one, may answer ({lists}, by_risk)"
+            if level in self.by_risk and self.by_risk[level].users:
+                return f"by_risk.{level}.users: nobody of them may answer by {lists}"
+            return f"{lists}: nobody may answer"
+        return None

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.placement.tc_skew import TcSkewPolicy
 
     class CheckSections(Section):
-        """Sections of the checks, each an attribute with the check's name; the registry knows which there are."""
+        """Sections of the checks, each an attribute with the check's name; the registry knows their names."""
 
-        # Those that more than the check itself reads; a check needs no line here.
+        # Sections that other code than the check itself reads; other checks need no line here.
         backlog_growing: BacklogGrowingPolicy = BacklogGrowingPolicy()
         broker_load_skew: BrokerLoadSkewPolicy = BrokerLoadSkewPolicy()
         bundle_topic_skew: BundleTopicSkewPolicy = BundleTopicSkewPolicy()

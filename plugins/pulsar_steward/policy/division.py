@@ -16,9 +16,10 @@ class Division:
     """Parts of a cluster's namespaces, each with one policy.
 
     Attributes:
-        policies: The policy of each part. The first applies to everything that is not named below.
-        tenants: The part of a tenant's namespaces.
-        namespaces: The part of single namespaces (``tenant/namespace``), which takes precedence over their tenant's.
+        policies: The policy of each part. The first applies to everything not in `tenants` or `namespaces`.
+        tenants: Number of the part of a tenant's namespaces.
+        namespaces: Number of the part of a single namespace (``tenant/namespace``); it takes precedence over its
+            tenant's.
     """
 
     policies: tuple[Policy, ...]
@@ -31,12 +32,12 @@ class Division:
         return self.namespaces.get(namespace, self.tenants.get(tenant, 0))
 
     def names(self, part: int) -> list[str]:
-        """Tenants and namespaces that are named for a part."""
+        """Tenants and namespaces that belong to a part by name."""
         return [name for names in (self.tenants, self.namespaces) for name, each in names.items() if each == part]
 
 
 def divided(policy: Policy, sections: Collection[str]) -> Division:
-    """Divides the namespaces of a cluster by the values of these sections; those with equal values form one part.
+    """Divides the namespaces of a cluster by the values of these sections; namespaces with equal values form one part.
 
     Args:
         policy: The cluster's policy.

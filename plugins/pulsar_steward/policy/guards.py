@@ -1,20 +1,35 @@
-"""Section of the guards: limits under which an approved change is refused all the same."""
+"""Section of the guards: limits under which even an approved change is refused."""
 
 from __future__ import annotations
 
+import re
+from datetime import datetime
 from typing import Annotated
 from zoneinfo import ZoneInfo, available_timezones
 
-from croniter import croniter
+from croniter import CroniterError, croniter
 from pydantic import AfterValidator, Field
 
 from pulsar_steward.model.pulsar_versions import VERSION
 from pulsar_steward.model.section import Section
+from pulsar_steward.policy.names import ANY
+
+_AT_RANDOM = re.compile(r"(?<![a-z])[hr](?![a-z])", re.IGNORECASE)
+"""Letters for which croniter chooses a random time, another one at each call."""
+
+_ANY_DAY = datetime(2026, 1, 1)  # noqa: DTZ001 - whether a time ever comes does not depend on the zone
+
+
+_FIELDS = 5
 
 
 def _cron(text: str) -> str:
-    if not croniter.is_valid(text):
+    if len(text.split()) != _FIELDS or _AT_RANDOM.search(text) or not croniter.is_valid(text):
         raise ValueError(f"{text!r} is no cron expression of five fields, such as `0 22 * * 1-5`")
+    try:
+        croniter(text, _ANY_DAY).get_next()
+    except CroniterError as error:
+        raise ValueError(f"{text!r} never comes, as no month has such a day: such a window would not open") from error
     return text
 
 
@@ -25,7 +40,7 @@ def _zone(text: str) -> str:
 
 
 def _version(text: str) -> str:
-    if not VERSION.fullmatch(text):
+    if not VERSION.fullmatch(text) or ANY in text:
         raise ValueError(f"{text!r} is no version of Pulsar, such as `4.3` or `4.0.7-acme`")
     return text
 
@@ -44,13 +59,22 @@ class MaintenanceWindow(Section):
 
 
 class GuardsPolicy(Section):
-    """Limits of the guards, which leave a cluster alone even where a change was approved."""
+    """Limits of the guards, which refuse changes even after approval."""
 
     quota_margin_percent: int = Field(
         10, ge=0, le=99, description="of a `producer_*` quota that a topic must have left for its bundle to be moved"
     )
     most_redelivered_messages: int = Field(
-        0, ge=0, description="acknowledged messages that a move may bring back, as ack holes beyond a limit are lost"
+        1_000_000,
+        ge=0,
+        description="acknowledged messages of batches acknowledged in part that a move may deliver again, at most; 0:"
+        " none, so that nothing is moved that consumers of batches hold messages of",
+    )
+    largest_batch_messages: int = Field(
+        1_000,
+        ge=1,
+        description="that producers put into a batch, at most: what clients do by default; 1: nobody batches. Brokers"
+        " tell no more than an average",
     )
     most_delayed_index_megabytes: int = Field(
         64, ge=0, description="of a bundle's in-memory index of delayed messages, whose backlog a move reads again"

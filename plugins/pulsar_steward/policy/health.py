@@ -1,4 +1,4 @@
-"""Section of health limits: a batch slows down or stops once its changes make the touched clients worse off."""
+"""Section of health limits: a batch slows down or stops if its changes harm the touched clients."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pulsar_steward.model.section import Section
 class HealthPolicy(Section):
     """Measurements after each move or split, and how much worse than right before it they may be.
 
-    From half of a limit on, the pace of the batch's next changes is halved each time.
+    From half of a limit on, each measurement halves the pace of the batch's next changes.
     """
 
     watched_topics: int = Field(

@@ -1,4 +1,4 @@
-"""Section of housekeeping: how long snapshots are kept, and how much of them."""
+"""Section of housekeeping: how long snapshots are kept, and how much of each."""
 
 from __future__ import annotations
 

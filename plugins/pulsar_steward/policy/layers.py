@@ -1,7 +1,7 @@
-"""Overrides in a policy file: sections for one cluster, tenant or namespace, which override those at its top.
+"""Overrides in a policy file: sections for one cluster, tenant or namespace; they override the file's top sections.
 
-Key by key the nearest value applies: default, file, cluster, tenant, namespace. Validation always looks at a section as
-it is in force, so that thresholds which have to be in order are so after merging too.
+For each key the nearest value applies, in the order default, file, cluster, tenant, namespace. Validation always looks
+at the merged section, so that thresholds which must be ordered are still ordered after merging.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pulsar_steward.checks.check import Scope
 from pulsar_steward.checks.registry import BY_ID, CHECKS
 from pulsar_steward.model.cluster import CLUSTER_NAME
+from pulsar_steward.policy.names import ANY, TENANT
 from pulsar_steward.policy.trouble import Place, PolicyTrouble, dotted, troubles_of, unknown
 
 if TYPE_CHECKING:
@@ -31,22 +32,20 @@ KINDS = (CLUSTERS, TENANTS, NAMESPACES)
 """Top-level keys that hold overrides, in ascending precedence."""
 
 NARROW = frozenset(info.section for info in CHECKS if info.scope is Scope.NAMESPACE)
-"""Sections of checks that a tenant or a namespace may override, every key of them."""
+"""Sections of checks that a tenant or a namespace may override, with all their keys."""
 
 NARROW_KEYS: Mapping[str, frozenset[str]] = {"approval": frozenset({"never_ask"})}
 """Other sections, with the keys that a tenant or a namespace may override."""
 
-_TENANT = r"[-=:.\w]+"
 _NAMES = {
     CLUSTERS: (CLUSTER_NAME, "a cluster's name"),
-    TENANTS: (re.compile(_TENANT), "a tenant's name"),
-    NAMESPACES: (re.compile(f"{_TENANT}/{_TENANT}"), "`tenant/namespace`"),
+    TENANTS: (re.compile(TENANT), "a tenant's name"),
+    NAMESPACES: (re.compile(f"{TENANT}/{TENANT}"), "`tenant/namespace`"),
 }
-_QUOTE = ": YAML takes it for something else, put it into quotes"
 
 
 class Layer(NamedTuple):
-    """Sections as they are written in one place of a file."""
+    """Sections as written in one place of a file."""
 
     place: tuple[str, ...]
     sections: Sections
@@ -58,7 +57,7 @@ class Layer(NamedTuple):
 
 
 def is_namespace(name: str) -> bool:
-    """True if a name can be that of a namespace."""
+    """True if a text can be the name of a namespace."""
     return _NAMES[NAMESPACES][0].fullmatch(name) is not None
 
 
@@ -100,7 +99,7 @@ def layer_troubles(document: Values, models: Models) -> list[PolicyTrouble]:
         for below in _below(document, layer.place, name)
         for trouble in _merging([*below, layer], name, models[name])
     )
-    return list(dict.fromkeys([*shapes, *values]))
+    return list(dict.fromkeys([*shapes, *_twins(document.get(CLUSTERS)), *values]))
 
 
 def normalised(document: Values, models: Models) -> dict[str, Any]:
@@ -117,14 +116,14 @@ def normalised(document: Values, models: Models) -> dict[str, Any]:
 
 
 def _shape(kind: str, named: object, models: Models) -> Iterator[PolicyTrouble]:
-    """Names and sections that are not valid there."""
+    """Names and sections that are not valid at this level."""
     pattern, words = _NAMES[kind]
     if not isinstance(named, Mapping):
         yield PolicyTrouble((kind,), f"has to hold sections below {words}")
         return
     for name, sections in named.items():
         if not isinstance(name, str) or not pattern.fullmatch(name):
-            yield PolicyTrouble((kind, str(name)), f"is not {words}{_QUOTE * (not isinstance(name, str))}", key=True)
+            yield PolicyTrouble((kind, str(name)), f"is not {words}{_hint(name)}", key=True)
         if not isinstance(sections, Mapping):
             yield PolicyTrouble((kind, str(name)), "has to hold sections")
             continue
@@ -139,6 +138,21 @@ def _shape(kind: str, named: object, models: Models) -> Iterator[PolicyTrouble]:
                     only = ", ".join(sorted(NARROW_KEYS[section]))
                     words = f"cannot differ by {kind.removesuffix('s')}: of this section only {only} can"
                     yield PolicyTrouble((*place, str(key)), words, key=True)
+
+
+def _twins(named: object) -> Iterator[PolicyTrouble]:
+    """Names of clusters that differ only in upper and lower case; some stores of Airflow's connections ignore case."""
+    first: dict[str, str] = {}
+    for name in map(str, named) if isinstance(named, Mapping) else ():
+        if (other := first.setdefault(name.casefold(), name)) != name:
+            words = f"differs only in upper and lower case from {other}: use one name for one cluster"
+            yield PolicyTrouble((CLUSTERS, name), words, key=True)
+
+
+def _hint(name: object) -> str:
+    if not isinstance(name, str):
+        return ": YAML takes it for something else, put it into quotes"
+    return f"; {ANY} is not understood here" if ANY in name else ""
 
 
 def _misplaced(place: tuple[str, str, str], models: Models) -> PolicyTrouble:
@@ -161,7 +175,7 @@ def _may_stand(section: object, kind: str, models: Models) -> bool:
 
 
 def _narrow() -> frozenset[str]:
-    """Sections of which a tenant or a namespace may override something."""
+    """Sections with at least one key that a tenant or a namespace may override."""
     return NARROW.union(NARROW_KEYS)
 
 
@@ -175,7 +189,7 @@ def _layers(document: Values) -> Iterator[Layer]:
 
 
 def _below(document: Values, place: tuple[str, ...], section: str) -> list[list[Layer]]:
-    """Combinations of layers that an override may come to override: the file alone, and with each cluster's layer."""
+    """Combinations of layers below an override: the file alone, and the file with each cluster's layer."""
     kind, name = place
     known = [layer for layer in _layers(document) if section in layer.sections]
     clusters = [[], *([layer] for layer in known if layer.place[0] == CLUSTERS)] if kind != CLUSTERS else [[]]
@@ -195,8 +209,8 @@ def _merging(layers: Sequence[Layer], section: str, model: type[BaseModel]) -> I
     """Problems of the last of these layers, merged over the others; problems of the others are left out."""
     *below, last = layers
     place: Place = (*last.place, section)
-    known = {trouble.place for trouble in troubles_of(model, _values(below, section), section)}
-    for trouble in troubles_of(model, _values(layers, section), section):
+    known = {trouble.place for trouble in troubles_of(model, _values(below, section))}
+    for trouble in troubles_of(model, _values(layers, section)):
         if trouble.place and trouble.place[0] in last.sections[section]:
             yield trouble._replace(place=(*place, *trouble.place))
         elif not trouble.place and () not in known:

@@ -14,27 +14,34 @@ from pulsar_steward.policy.schema import SECTIONS, Policy
 from pulsar_steward.policy.trouble import PolicyTrouble, troubles_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from pulsar_steward.policy.trouble import Place
 
 
 def load_policy(path: Path | None) -> Policy:
-    """Loads the policy from a YAML file, or the defaults if there is no file.
+    """Loads the policy from a YAML file, or the defaults if `path` is None.
 
     Raises:
-        PolicyError: If the file is not YAML, or a key is unknown, ill-typed or duplicate; the message has every such
-            place, with its line and column.
+        PolicyError: If there is no such file, it sets nothing or is not YAML, or a key is unknown, ill-typed or
+            duplicate; the message lists all such places, with line and column.
     """
-    if path is None or not path.exists():
+    if path is None:
         return Policy()
+    if not path.is_file():
+        raise PolicyError(f"{path}: no such file")
     marked = _read(path)
     document = {} if marked.content is None else marked.content
     found = [(marked.spot(each.place, key=each.key), str(each)) for each in troubles_in(document)]
-    found += [
-        (spot, f"{key}: stands twice, first in line {first.line}: one of the two would be lost")
-        for key, spot, first in marked.twice
-    ]
-    if found:
-        raise PolicyError(*(_located(path, spot, words) for spot, words in sorted(found)))
+    if found := sorted([*found, *marked.odd]):
+        raise PolicyError(*(_located(path, spot, words) for spot, words in found))
+    if _sets_nothing(document):
+        raise PolicyError(
+            f"{path}: it sets nothing, and may have been emptied by mistake, with all that it protected. Write a key"
+            " with its value; for the defaults on purpose take the file away, and say"
+            ' `"no_policy_file": true` in the extra of the cluster\'s connection'
+        )
     return _policy(document)
 
 
@@ -42,19 +49,37 @@ def parse_policy(document: Any, *, name: str) -> Policy:
     """Validates a policy that was decoded from YAML or JSON; `name` is used in errors.
 
     Raises:
-        PolicyError: If a key is unknown or ill-typed; the message names each such key.
+        PolicyError: If a key is unknown or ill-typed, or a value has no JSON type (such as a set); the message names
+            each such key.
     """
-    found = troubles_in(document)
+    found = [*_not_plain(document), *troubles_in(document)]
     if found:
         raise PolicyError(f"{name}: " + "; ".join(str(each) for each in found))
     return _policy(document)
 
 
 def troubles_in(document: Any) -> list[PolicyTrouble]:
-    """Every problem of a document that should be a policy."""
+    """All problems of a document that should be a policy."""
     if not isinstance(document, Mapping):
         return troubles_of(Policy, document)
     return [*troubles_of(Policy, base_of(document)), *layer_troubles(document, SECTIONS)]
+
+
+def _not_plain(value: Any, place: Place = ()) -> Iterator[PolicyTrouble]:
+    """Values without an order or a JSON type; a policy with one would differ between processes."""
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from _not_plain(each, (*place, str(key)))
+    elif isinstance(value, list | tuple):
+        for number, each in enumerate(value):
+            yield from _not_plain(each, (*place, number))
+    elif not isinstance(value, str | int | float | None):
+        yield PolicyTrouble(place, f"is a {type(value).__name__}: give a list, a mapping, a text or a number")
+
+
+def _sets_nothing(content: Any) -> bool:
+    """True for a document without a single value, however many sections it names."""
+    return isinstance(content, Mapping) and all(map(_sets_nothing, content.values()))
 
 
 def _policy(document: Mapping[str, Any]) -> Policy:

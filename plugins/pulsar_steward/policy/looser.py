@@ -1,17 +1,18 @@
-"""Comparison of two policies: a change must never be made under a looser policy than it was planned and approved under.
+"""Comparison of two policies: no change runs under a looser policy than it was planned and approved under.
 
-`LOOSER` defines for each key that limits a change in which direction it is looser. Keys that only set how something is
-done, such as how long to wait, are in `NEUTRAL`, each with its reason; a test checks that every key of these sections
-is in one of the two.
+`LOOSER` defines, for each key that limits a change, the direction in which it gets looser. Keys that only set how
+something is done (for example how long to wait) are in `NEUTRAL`, each with its reason. A test checks that every key of
+these sections is in one of the two.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pulsar_steward.model.plan import KINDS
+from pulsar_steward.model.plan import KINDS, ROLLBACK
 from pulsar_steward.model.risk import Risk
 from pulsar_steward.policy.approval_terms import Terms, terms_of
+from pulsar_steward.policy.names import naming
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -32,13 +33,18 @@ def _fewer(now: Any, then: Any) -> bool:
     return not set(now) >= set(then)
 
 
+def _less_protected(now: Any, then: Any) -> bool:
+    """True if a name or pattern is no longer protected, neither by itself nor by a pattern."""
+    return any(naming(each, now) is None for each in then)
+
+
 def _more(now: Any, then: Any) -> bool:
-    """True if an item is new on a list of what is permitted."""
+    """True if a list of permitted items has a new one."""
     return not set(now) <= set(then)
 
 
 def _longer_windows(now: Any, then: Any) -> bool:
-    """True if a time is newly permitted: windows that open at other times, or stay open for longer."""
+    """True if a new time is permitted: windows open at other times, or stay open longer."""
 
     def covers(former: Any, window: Any) -> bool:
         same = (former["opens"], former["time_zone"]) == (window["opens"], window["time_zone"])
@@ -48,7 +54,7 @@ def _longer_windows(now: Any, then: Any) -> bool:
 
 
 def _fewer_bookies(now: Any, then: Any) -> bool:
-    """True if a bookie is no longer asked, of the processes whose metrics are collected."""
+    """True if the policy no longer collects the metrics of a bookie."""
     return _fewer(*([each for each in urls if each.startswith("bookie=")] for urls in (now, then)))
 
 
@@ -61,12 +67,13 @@ LOOSER: Mapping[str, Callable[[Any, Any], bool]] = {
     "apply.reconnecting_clients_per_minute": _higher,
     "apply.most_clients_per_step": _higher,
     "apply.intent_valid_seconds": _higher,
-    "apply.protected_namespaces": _fewer,
+    "apply.protected_namespaces": _less_protected,
     "backlog_quota_remedy.room_percent": _lower,
     "brokers.draining": _fewer,
     "collect.metrics_urls": _fewer_bookies,
     "guards.quota_margin_percent": _lower,
     "guards.most_redelivered_messages": _higher,
+    "guards.largest_batch_messages": _lower,
     "guards.most_delayed_index_megabytes": _higher,
     "guards.most_clock_difference_seconds": _higher,
     "guards.snapshot_valid_minutes": _higher,
@@ -85,8 +92,8 @@ LOOSER: Mapping[str, Callable[[Any, Any], bool]] = {
     "health.most_publish_milliseconds": _higher,
     "subscriptions.delete_abandoned": _higher,
     "subscriptions.minimum_days": _lower,
-    "subscriptions.protected_topics": _fewer,
-    "subscriptions.protected_subscriptions": _fewer,
+    "subscriptions.protected_topics": _less_protected,
+    "subscriptions.protected_subscriptions": _less_protected,
     "tc_skew.cooldown_minutes": _lower,
 }
 """Comparison for each key: True if a value is looser than another one; both as in a policy's JSON."""
@@ -105,28 +112,27 @@ NEUTRAL: Mapping[str, str] = {
     "apply.lease_seconds": "how long a dead writer keeps others away",
     "apply.lease_wait_seconds": "how long is waited before a batch begins",
 }
-"""Keys of the same sections that permit nothing, whatever their value; each with the reason."""
+"""Keys of the same sections that permit nothing, whatever their value, each with the reason."""
 
 USERS = ("approval.assigned_users", "approval.assigned_users_by_kind")
-"""Keys that set who may answer to a kind of batch, with those of `TERMS`; compared by kind and risk."""
+"""Keys that, together with `TERMS`, set who may answer for a kind of batch; compared by kind and risk."""
 
 TERMS = ("approval.by_risk",)
-"""Keys that set what an approval demands by risk; compared level by level."""
+"""Keys that set the requirements of an approval by risk; compared level by level."""
 
 UNLIMITED = 10**9
-"""Minutes that stand for no limit of their own."""
+"""Minutes that stand for no limit."""
 
 SECTIONS = ("approval", "apply", "guards", "health", "brokers", "subscriptions")
-"""Sections of which every key has to be in one of the two."""
+"""Sections whose keys all have to be in `LOOSER`, `NEUTRAL`, `USERS` or `TERMS`."""
 
 
 def loosened(policy: Policy, then: Mapping[str, Any]) -> tuple[str, ...]:
-    """Keys in which a policy is looser than an earlier one, each with both values, as text.
+    """Keys for which a policy is looser than an earlier one, each with both values, as text.
 
     Args:
         policy: The policy in force.
-        then: The values of the earlier one by section, as `Policy.document` wrote them; a key that is missing
-            limited nothing then.
+        then: Values of the earlier policy by section, as `Policy.document` wrote them; a missing key limited nothing.
     """
     compared: dict[str, set[str]] = {}
     for name in (*LOOSER, *USERS, *TERMS):
@@ -139,24 +145,27 @@ def loosened(policy: Policy, then: Mapping[str, Any]) -> tuple[str, ...]:
         if key in then.get(section, {}) and is_looser(now[section][key], then[section][key]):
             found.append(f"{name} is {_written(now[section][key])}, and was {_written(then[section][key])}")
     approval, was = now["approval"], then.get("approval", {})
-    for kind in KINDS:
-        found += dict.fromkeys(_looser_users(kind, level, approval, was) for level in Risk)
+    alone, back = [(kind,) for kind in KINDS], [(ROLLBACK, kind) for kind in KINDS if kind != ROLLBACK]
+    users = [words for rules in alone for words in _looser_users(rules, approval, was)]
+    found += users or [words for rules in back for words in _looser_users(rules, approval, was)]
     found += [words for level in Risk for words in _looser_by_risk(level, approval, was)]
     return tuple(filter(None, found))
 
 
-def _looser_users(kind: str, level: Risk, approval: Mapping[str, Any], was: Mapping[str, Any]) -> str:
-    """Users who are newly permitted to answer to a kind of batch; empty: none is."""
-    now, then = (_terms(values, kind, level).users for values in (approval, was))
-    if then is None or (now is not None and now <= then):
-        return ""
-    may = f"{'everyone' if now is None else sorted(now)} may answer to {kind}"
-    return f"{may}, and only {sorted(then)} might ({' or '.join(USERS)}, {TERMS[0]})"
+def _looser_users(kinds: tuple[str, ...], approval: Mapping[str, Any], was: Mapping[str, Any]) -> list[str]:
+    """Words on users who may newly answer for batches under the rules of these kinds; empty: there are none."""
+    found = []
+    for level in Risk:
+        now, then = (_terms(values, kinds, level).users for values in (approval, was))
+        if then is not None and (now is None or not now <= then):
+            may = f"{'everyone' if now is None else sorted(now)} may answer to {' of a '.join(kinds)}"
+            found.append(f"{may}, and only {sorted(then)} might ({' or '.join(USERS)}, {TERMS[0]})")
+    return list(dict.fromkeys(found))
 
 
 def _looser_by_risk(level: Risk, approval: Mapping[str, Any], was: Mapping[str, Any]) -> Iterator[str]:
-    """Demands of batches of a level, whatever their kind, that are less than they were."""
-    now, then = (_terms({"by_risk": values.get("by_risk", {})}, "", level) for values in (approval, was))
+    """Requirements for all batches of a level that are lower than before."""
+    now, then = (_terms({"by_risk": values.get("by_risk", {})}, (), level) for values in (approval, was))
     name = f"{TERMS[0]}: of {level} risk"
     if now.people < then.people:
         yield f"{name} {now.people} has to approve, and {then.people} had to"
@@ -166,8 +175,8 @@ def _looser_by_risk(level: Risk, approval: Mapping[str, Any], was: Mapping[str, 
         yield f"{name} who started the run may approve, and might not"
 
 
-def _terms(approval: Mapping[str, Any], kind: str, level: Risk) -> Terms:
-    return terms_of({"valid_minutes": UNLIMITED, **approval}, kind, level)
+def _terms(approval: Mapping[str, Any], kinds: tuple[str, ...], level: Risk) -> Terms:
+    return terms_of({"valid_minutes": UNLIMITED, **approval}, kinds, level)
 
 
 def _minutes(terms: Terms) -> str:

@@ -1,7 +1,12 @@
-"""YAML reader that records the place of every key, and finds duplicate keys, of which YAML would silently drop one."""
+"""YAML reader that records the place of every key, and finds text that YAML silently reads differently than a person.
+
+It finds duplicate keys (YAML drops one of them), and numbers such as ``010`` and ``1:30``, which YAML reads as 8 and
+90. It also finds sets, dates and other values without a plain type. The order of a set changes from process to process.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
@@ -10,6 +15,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pulsar_steward.policy.trouble import Place
+
+
+_DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9_]*)(\.[0-9_]*)?(e[-+][0-9]+)?|[-+]?\.[0-9]+|[-+]?\.(inf|nan)", re.IGNORECASE)
+"""Numbers that people and YAML 1.1 read alike."""
+
+_OF_YAML = "tag:yaml.org,2002:"
+
+_NUMBERS = (f"{_OF_YAML}int", f"{_OF_YAML}float")
+
+_PLAIN = frozenset(f"{_OF_YAML}{kind}" for kind in ("map", "seq", "str", "int", "float", "bool", "null", "merge"))
+"""Tags of the types that JSON has too, and of ``<<``."""
 
 
 class Spot(NamedTuple):
@@ -30,19 +46,19 @@ class Marked(NamedTuple):
     Attributes:
         content: Its values.
         root: Its nodes; None if it is empty.
-        twice: Keys that occur twice in one mapping: the second and the first place of each.
+        odd: Places that would silently be read differently than written, with the reason.
     """
 
     content: Any
     root: yaml.Node | None
-    twice: tuple[tuple[str, Spot, Spot], ...]
+    odd: tuple[tuple[Spot, str], ...]
 
     def spot(self, place: Place, *, key: bool) -> Spot:
-        """Position of a key or value in the file, or of the nearest parent that exists.
+        """Position of a key or value in the file, or of its nearest existing parent.
 
         Args:
             place: The keys from the top down.
-            key: True: the position of the key itself; False: that of its value.
+            key: True: the position of the key itself; False: the position of its value.
         """
         spot, node = Spot(1, 1) if self.root is None else Spot.of(self.root.start_mark), self.root
         for depth, part in enumerate(place, 1):
@@ -55,7 +71,7 @@ class Marked(NamedTuple):
 
 
 def read_yaml(text: str) -> Marked:
-    """Reads one document, of plain values only.
+    """Reads one document with plain values only.
 
     Raises:
         yaml.YAMLError: If it is not valid YAML.
@@ -66,8 +82,8 @@ def read_yaml(text: str) -> Marked:
         root = loader.get_single_node()
         if root is None:
             return Marked(None, None, ())
-        twice = tuple(_twice(root, set()))  # constructing merges `<<` into the nodes, so it comes second
-        return Marked(loader.construct_document(root), root, twice)
+        odd = tuple(_odd(loader, root, set()))  # constructing merges `<<` into the nodes, so it comes second
+        return Marked(loader.construct_document(root), root, odd)
     finally:
         loader.dispose()
 
@@ -81,10 +97,16 @@ def _child(node: yaml.Node | None, part: int | str) -> tuple[yaml.Node, yaml.Nod
     return None
 
 
-def _twice(node: yaml.Node, seen: set[int]) -> Iterator[tuple[str, Spot, Spot]]:
+def _odd(loader: yaml.SafeLoader, node: yaml.Node, seen: set[int]) -> Iterator[tuple[Spot, str]]:
     if id(node) in seen:  # an alias, which may even contain itself
         return
     seen.add(id(node))
+    if node.tag not in _PLAIN:
+        kind = node.tag.removeprefix(_OF_YAML)
+        yield (
+            Spot.of(node.start_mark),
+            f"is a {kind} to YAML: write a list or a mapping, or quotes around it where it is a text",
+        )
     if isinstance(node, yaml.MappingNode):
         first: dict[tuple[str, str], Spot] = {}
         for key, value in node.value:
@@ -92,8 +114,15 @@ def _twice(node: yaml.Node, seen: set[int]) -> Iterator[tuple[str, Spot, Spot]]:
                 spot = Spot.of(key.start_mark)
                 before = first.setdefault((key.tag, key.value), spot)
                 if before is not spot:
-                    yield key.value, spot, before
-            yield from _twice(value, seen)
+                    yield spot, f"{key.value}: stands twice, first in line {before.line}: one of the two would be lost"
+            yield from _odd(loader, key, seen)
+            yield from _odd(loader, value, seen)
     elif isinstance(node, yaml.SequenceNode):
         for each in node.value:
-            yield from _twice(each, seen)
+            yield from _odd(loader, each, seen)
+    elif node.tag in _NUMBERS and not _DECIMAL.fullmatch(node.value):
+        number = loader.construct_object(node)
+        yield (
+            Spot.of(node.start_mark),
+            f"{node.value}: is the number {number} to YAML: write {number}, or quotes around it where it is a text",
+        )

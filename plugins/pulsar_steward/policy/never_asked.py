@@ -1,4 +1,4 @@
-"""Kinds of batches that the policy leaves out of plans, and the entry that would leave out one more."""
+"""Kinds of batches that the policy leaves out of plans, and the policy entry that leaves out one more."""
 
 from __future__ import annotations
 
@@ -13,15 +13,22 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from pulsar_steward.model.plan import Batch
+    from pulsar_steward.policy.schema import Policy
 
 _NEVER_FOLDED = 1_000_000
-"""Width of a line: a long name stays in one."""
+"""Width of a YAML line, so large that a long name is never broken."""
+
+
+def namespace_never_asked_about(batch: Batch, policy: Policy) -> str | None:
+    """First namespace of a batch for which the policy leaves out this kind (`approval.never_ask`); None: none."""
+    namespaces = sorted({step.change.namespace for step in batch.steps})
+    return next((each for each in namespaces if batch.kind in policy.for_namespace(each).approval.never_ask), None)
 
 
 def namespace_to_leave_alone(batch: Batch) -> str | None:
-    """Namespace of which a policy can leave out such batches; None: it is about several, or rolls back.
+    """Namespace for which a policy can leave out such batches; None: the batch is about several, or is a rollback.
 
-    None as well for moves between brokers, which are about the brokers, whichever bundles are moved.
+    None as well for moves between brokers: they are about the brokers, whichever bundles move.
     """
     namespace = None if batch.is_rollback else namespace_of(batch)
     return namespace if namespace is not None and is_namespace(namespace) else None
@@ -30,7 +37,7 @@ def namespace_to_leave_alone(batch: Batch) -> str | None:
 def never_asked_entry(namespace: str, kinds: Collection[str]) -> str:
     """The narrowest policy entry that leaves out these kinds of batches for a namespace, as YAML in ASCII.
 
-    Whatever is in the name, a parser gives back exactly this entry.
+    A parser returns exactly this entry, whatever characters the name has.
     """
     entry = {NAMESPACES: {namespace: {"approval": {"never_ask": sorted(set(kinds))}}}}
     return yaml.safe_dump(entry, width=_NEVER_FOLDED)

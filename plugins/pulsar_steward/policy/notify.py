@@ -1,4 +1,4 @@
-"""Section of messages: who is told of what, by which of Airflow's connections."""
+"""Section of messages: who gets which message, by which of Airflow's connections."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pulsar_steward.model.notice import Occasion  # noqa: TC001 - pydantic reads
 from pulsar_steward.model.section import Section
 
 CONNECTIONS = "steward_notify_"
-"""Beginning of the names of connections that messages may go to.
+"""Prefix of the names of connections that may receive messages.
 
-Who edits a policy cannot have the ledger's content sent to another connection of Airflow, as to one that somebody made
-for another purpose: making one of this name is for those who may make connections.
+A policy's editor thus cannot send the ledger's content to a connection made for another purpose. Connections with this
+prefix are made by people who may make connections.
 """
 
 _CONNECTION = re.compile(rf"{CONNECTIONS}[A-Za-z0-9_.-]{{1,150}}")
@@ -24,7 +24,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
 class RecipientKind(StrEnum):
-    """How a message travels."""
+    """Channel of a message."""
 
     WEBHOOK = "webhook"
     SMTP = "smtp"
@@ -49,7 +49,7 @@ def _name(text: str) -> str:
 
 
 class Recipient(Section):
-    """Somebody who is told; addresses and secrets are in the connection."""
+    """A recipient of messages; addresses and secrets are in the connection."""
 
     connection: Annotated[str, AfterValidator(_connection)] = Field(
         description=f"Airflow's connection, {CONNECTIONS}...; it holds address and secrets"
@@ -59,7 +59,7 @@ class Recipient(Section):
     min_severity: Severity = Field(Severity.INFO, description="what is told at least: info, warning or critical")
 
     def wants(self, occasion: Occasion, severity: Severity) -> bool:
-        """True if this recipient is to be told."""
+        """True if this recipient gets such a message."""
         return (not self.events or occasion in self.events) and severity.rank >= self.min_severity.rank
 
 
@@ -67,7 +67,7 @@ RecipientName = Annotated[str, AfterValidator(_name)]
 
 
 class NotifyPolicy(Section):
-    """People and systems that are told what happens; without a recipient nothing is sent."""
+    """People and systems that get messages; without a recipient nothing is sent."""
 
     recipients: dict[RecipientName, Recipient] = Field({}, description="who is told, by name; none: nothing is sent")
     expiring_minutes: int = Field(

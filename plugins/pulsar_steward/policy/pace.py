@@ -1,4 +1,4 @@
-"""Forecast by the pace of changes: the shortest time that a batch takes under the limits of a policy."""
+"""Forecast by the pace of changes: the minimum duration of a batch under the limits of a policy."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ MINUTE = timedelta(minutes=1)
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
-    """Most changes, and most clients that reconnect, per minute."""
+    """Maximum number of changes, and of clients that reconnect, per minute."""
 
     changes: int = ApplyPolicy().bundle_moves_per_minute
     clients: int = ApplyPolicy().reconnecting_clients_per_minute
 
     @classmethod
     def of(cls, policy: Mapping[str, Mapping[str, int]]) -> Pace:
-        """The pace of a recorded policy, which may be of another version; the default for what it does not name."""
+        """The pace of a recorded policy, which may be of another version; missing keys get their default."""
         usual, named = ApplyPolicy(), policy.get("apply", {})
         changes = named.get("bundle_moves_per_minute", usual.bundle_moves_per_minute)
         clients = named.get("reconnecting_clients_per_minute", usual.reconnecting_clients_per_minute)
         return cls(changes=max(changes, 1), clients=max(clients, 1))
 
     def least(self, clients: Sequence[int]) -> timedelta:
-        """Shortest time for changes that each touch so many clients; those of the first minute may go at once."""
+        """Minimum duration of changes that each touch so many clients; those of the first minute may run at once."""
         minutes = max(len(clients) / self.changes, sum(clients) / self.clients) - 1
         return MINUTE * max(minutes, 0.0)

@@ -1,4 +1,4 @@
-"""Steward's home folder, with the clusters' policy files, and its protection from other users."""
+"""Steward's home folder, and its protection from other users."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 
 from pulsar_steward.errors import ConfigurationError
-from pulsar_steward.model.cluster import require_cluster_name
 
 log = logging.getLogger(__name__)
 
@@ -27,27 +26,11 @@ def steward_home() -> Path:
     return Path(chosen) if chosen else Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser() / "steward"
 
 
-def policy_file(cluster: str) -> Path:
-    """Policy file of a cluster: its own, or else the one for all clusters; it need not exist.
-
-    Raises:
-        ConfigurationError: If the name is no valid cluster name, or this user may not read `steward_home`.
-    """
-    own = steward_home() / "policies" / f"{require_cluster_name(cluster)}.yaml"
-    shared = steward_home() / "policy.yaml"
-    try:
-        return shared if shared.exists() and not own.exists() else own
-    except PermissionError as error:
-        raise ConfigurationError(
-            f"{error.filename} may not be looked at: policies in STEWARD_HOME are for the user that runs Airflow alone"
-        ) from error
-
-
 def secrets_folders() -> tuple[Path, ...]:
-    """Folders that a connection may name files with credentials in: ``STEWARD_SECRETS_FOLDERS``, divided by ``:``.
+    """Folders in which a connection may name credential files: ``STEWARD_SECRETS_FOLDERS``, separated by ``:``.
 
-    By default folders that hold nothing but credentials for Pulsar. What else is in ``/run/secrets``, such as the keys
-    of Airflow or of Kubernetes, is nothing that a connection may have sent somewhere.
+    The default folders hold only credentials for Pulsar. Other files in ``/run/secrets``, such as keys of Airflow or of
+    Kubernetes, must not be sent anywhere by a connection.
     """
     chosen = os.environ.get(SECRETS_FOLDERS, "")
     named = tuple(Path(each) for each in chosen.split(os.pathsep) if each.strip())
@@ -57,7 +40,7 @@ def secrets_folders() -> tuple[Path, ...]:
 def in_secrets_folders(file: str) -> bool:
     """True if a file is in one of `secrets_folders`, and no symbolic link leads out of them.
 
-    Links within them may change at any time, as where Kubernetes puts a new secret in place of an old one.
+    Links within them may change at any time: Kubernetes replaces an old secret that way.
     """
     real = Path(os.path.realpath(file))
     return any(real.is_relative_to(os.path.realpath(folder)) for folder in secrets_folders())
@@ -96,7 +79,7 @@ def private_file(file: Path) -> None:
         keep_private(file)
         return
     try:
-        os.fchmod(made, _OWNERS_FILE)  # as above
+        os.fchmod(made, _OWNERS_FILE)  # the umask may have taken rights from the owner too
     finally:
         os.close(made)
 
@@ -104,12 +87,12 @@ def private_file(file: Path) -> None:
 def keep_private(path: Path) -> None:
     """Restricts an existing file or folder to its owner.
 
-    What another user owns is left as it is, as that user decides who may read there; this is logged as a warning, once.
+    Another user's file is left as it is, as that user decides who may read it; a warning is logged, once.
 
     Raises:
         OSError: If it does not exist, or may not be read.
-        ConfigurationError: If everybody may write there, and this user cannot change that, or must not, as it is a
-            folder that everybody shares: who can write to the ledger or a policy controls changes of a cluster.
+        ConfigurationError: If everybody may write to it, and this user cannot change that, or must not, as the folder
+            is shared. Write access to the ledger or to a policy controls changes of a cluster.
     """
     found = path.stat()
     mode, shared = stat.S_IMODE(found.st_mode), bool(found.st_mode & stat.S_ISVTX)

@@ -1,4 +1,4 @@
-"""Sections of remedies: size of quotas, length of retention, and which bundles are split and moved."""
+"""Sections of remedies: size of quotas, length of retention, splits and moves of bundles."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class BacklogQuotaRemedy(Section):
         500,
         ge=1,
         le=100_000,
-        description="for the age of their backlog right before an age quota is set: each makes a bookie read an entry",
+        description="one by one right before a quota is set or something could be deleted; for ages a bookie reads",
     )
     eviction_most_megabytes: int = Field(
         0,
@@ -80,7 +80,7 @@ class RetentionRemedy(Section):
 
 
 class DelayedDeliveryRemedy(Section):
-    """Assumptions and limits of a longer time to live, and of a bound of delays, where messages are delayed."""
+    """Assumptions and limits of a longer time to live, and of a maximum delay, for delayed messages."""
 
     longest_delay_hours: int = Field(
         168,
@@ -154,7 +154,7 @@ class BrokerDrainRemedy(Section):
 
 
 class TcCountRemedy(Section):
-    """Number of transaction coordinators that is proposed where there are too few, within `guards`' limit of it."""
+    """Number of transaction coordinators that is proposed if there are too few, within the limit of `guards`."""
 
     coordinators_per_broker: int = Field(
         1, ge=1, le=100, description="of those that could hold one, which the number is raised to"

@@ -1,6 +1,6 @@
-"""The policy of one cluster: every key, its unit, its default and why that default.
+"""The policy of one cluster: every key, its unit, its default and the reason for the default.
 
-An unknown key is an error: a limit that is misspelt must not be silently absent.
+An unknown key is an error: a misspelt limit must not be silently absent.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, Field, model_validator
 
+from pulsar_steward.errors import PolicyError
 from pulsar_steward.model.canonical import canonical_json
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import GIB
@@ -29,6 +30,7 @@ from pulsar_steward.policy.layers import (
     merged,
     stack,
 )
+from pulsar_steward.policy.names import BrokerId, NamespacePattern, TopicName  # noqa: TC001 - pydantic reads it
 from pulsar_steward.policy.notify import NotifyPolicy
 from pulsar_steward.policy.remedies import Remedies
 from pulsar_steward.policy.subscriptions import SubscriptionsPolicy
@@ -53,13 +55,13 @@ class AdminPolicy(Section):
 class BrokersPolicy(Section):
     """Brokers that are treated differently."""
 
-    draining: tuple[str, ...] = Field(
+    draining: tuple[BrokerId, ...] = Field(
         (), description="brokers (`host:webport`) about to be shut down: emptied, and never the target of a move"
     )
 
 
 class ApplyPolicy(Section):
-    """Pace and limits of carrying out approved steps."""
+    """Pace and limits of the execution of approved steps."""
 
     bundle_moves_per_minute: int = Field(60, ge=1, description="pace of moves and splits in this cluster")
     reconnecting_clients_per_minute: int = Field(10_000, ge=1, description="pace of clients sent to reconnect")
@@ -71,13 +73,15 @@ class ApplyPolicy(Section):
     proof_wait_seconds: int = Field(300, ge=0, description="wait for another batch's proof before the next one begins")
     lease_seconds: int = Field(60, ge=5, description="how long a writer that fell silent still holds the cluster")
     lease_wait_seconds: int = Field(1800, ge=0, description="wait for another writer of this cluster to finish")
-    protected_namespaces: tuple[str, ...] = Field((), description="namespaces (`tenant/name`) never to be changed")
+    protected_namespaces: tuple[NamespacePattern, ...] = Field(
+        (), description="namespaces (`tenant/name`, or all of a tenant's: `tenant/*`) never to be changed"
+    )
 
 
 class EventsPolicy(Section):
     """Topic to which decisions and outcomes are published; the ledger has them in any case."""
 
-    topic: str | None = Field(
+    topic: TopicName | None = Field(
         "persistent://public/default/steward-events", description="a topic of the cluster itself; null: off"
     )
     timeout_seconds: int = Field(5, ge=1, le=60, description="for connecting, and for each event")
@@ -90,7 +94,7 @@ class PlanPolicy(Section):
 
 
 class TrendsPolicy(Section):
-    """Amount of figures over time that each snapshot takes over from the one before."""
+    """Amount of history that each snapshot takes over from the one before."""
 
     most_snapshots: int = Field(96, ge=2, le=1000, description="a day of them, at one every 15 minutes")
 
@@ -98,12 +102,12 @@ class TrendsPolicy(Section):
 MetricsUrl = Annotated[str, Field(pattern=r"^(bookie|zookeeper|autorecovery)=https?://[^\s/@?#]+(/[^\s@?#]*)?$")]
 """Address of a server's metrics: ``bookie=http://host:8000/metrics`` or ``zookeeper=http://host:7000/metrics``.
 
-``autorecovery=...`` is a process that runs BookKeeper's auto recovery and no bookie.
+``autorecovery=...`` is a process that runs BookKeeper's auto recovery without a bookie.
 """
 
 
 class CollectPolicy(Section):
-    """Limits of what is collected."""
+    """Limits of collecting."""
 
     clients_per_subscription: int = Field(3, ge=0, le=100, description="worst consumers that are named, each")
     recent_minutes: int = Field(10, ge=1, le=1440, description="a client that connected since then is a recent one")
@@ -129,11 +133,11 @@ class CollectPolicy(Section):
 
 
 class Policy(CheckSections, Remedies):
-    """All thresholds and limits of one cluster; what tenants and namespaces set apart is kept beside them.
+    """All thresholds and limits of one cluster, with the overrides of tenants and namespaces.
 
     Attributes:
-        clusters: Sections by the name of a cluster, for a file that several share; gone after `for_cluster`.
-        tenants: Sections of checks by tenant, and what of `approval` may differ.
+        clusters: Sections by the name of a cluster, for a file shared by several clusters; removed by `for_cluster`.
+        tenants: Sections of checks, and the permitted keys of `approval`, by tenant.
         namespaces: The same by ``tenant/namespace``.
     """
 
@@ -167,7 +171,7 @@ class Policy(CheckSections, Remedies):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of `document`, by which a plan names the policy that it was made under."""
+        """SHA-256 of `document`; a plan names the policy that it was made under by this digest."""
         return hashlib.sha256(self.document()).hexdigest()
 
     def document(self) -> bytes:
@@ -176,13 +180,23 @@ class Policy(CheckSections, Remedies):
         return canonical_json({name: value for name, value in values.items() if value or name not in KINDS})
 
     def for_cluster(self, cluster: str) -> Policy:
-        """Policy of one cluster: its own values are in force, and overrides of other clusters are removed."""
+        """Policy of one cluster: its own values are in force, and overrides of other clusters are removed.
+
+        Raises:
+            PolicyError: If it has values for a cluster whose name differs from this one only in upper and lower case.
+        """
         if not self.clusters:
             return self
+        for name in self.clusters:
+            if name != cluster and name.casefold() == cluster.casefold():
+                raise PolicyError(
+                    f"clusters.{name}: this policy has values for {name!r}, and {cluster!r} differs from that only in"
+                    " upper and lower case: write both in the same way, here and in the connection"
+                )
         return self._of(stack(self.written(), cluster), without={CLUSTERS})
 
     def for_namespace(self, namespace: str) -> Policy:
-        """Policy of one namespace of this policy's cluster; a tenant's, where only that is named."""
+        """Policy of one namespace of this policy's cluster; of a tenant, if only the tenant is given."""
         if not self.tenants and not self.namespaces:
             return self
         return self._of(stack(self.written(), namespace=namespace), without={TENANTS, NAMESPACES})

@@ -1,18 +1,15 @@
-"""Section of subscriptions: whether abandoned ones may be proposed for deletion, and which never are."""
+"""Section of subscriptions: whether abandoned ones may be proposed for deletion, and which are never deleted."""
 
 from __future__ import annotations
-
-from typing import Annotated
 
 from pydantic import Field
 
 from pulsar_steward.model.section import Section
-
-TopicName = Annotated[str, Field(pattern=r"^(persistent|non-persistent)://[^/]+/[^/]+/.+$")]
+from pulsar_steward.policy.names import SubscriptionPattern, TopicPattern  # noqa: TC001 - pydantic reads it
 
 
 class SubscriptionsPolicy(Section):
-    """Deletion of abandoned subscriptions, which loses what they have not read; proposed only where this says so."""
+    """Deletion of abandoned subscriptions, with their unread messages; only proposed if this section allows it."""
 
     delete_abandoned: bool = Field(
         default=False, description="whether people are asked to delete what `subscription-abandoned` finds"
@@ -30,7 +27,11 @@ class SubscriptionsPolicy(Section):
     most_steps_per_plan: int = Field(
         20, ge=1, le=1000, description="deletions of one plan, of what is abandoned for longest"
     )
-    protected_topics: tuple[TopicName, ...] = Field(
-        (), description="topics (full names, of partitioned ones without `-partition-N`) whose subscriptions all stay"
+    protected_topics: tuple[TopicPattern, ...] = Field(
+        (),
+        description="topics (full names without `-partition-N`, or such as `persistent://tenant/name/*`) whose"
+        " subscriptions all stay",
     )
-    protected_subscriptions: tuple[str, ...] = Field((), description="names of subscriptions that stay on every topic")
+    protected_subscriptions: tuple[SubscriptionPattern, ...] = Field(
+        (), description="names of subscriptions (or such as `audit-*`) that stay on every topic"
+    )

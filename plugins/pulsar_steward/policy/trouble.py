@@ -1,4 +1,4 @@
-"""Problems of a policy: each with its place and a sentence that says what would be valid."""
+"""Problems of a policy: each with its place and a sentence on valid values."""
 
 from __future__ import annotations
 
@@ -15,15 +15,6 @@ if TYPE_CHECKING:
 Place = tuple[int | str, ...]
 """Keys from the top of the file down to a value."""
 
-FORMER_KEYS = {
-    ("delayed_holds_ledgers", "warning_entries_per_backlog_message"): "it is warning_entries_per_backlog_entry now",
-    ("quota_stuck", "most_bytes_per_message"): "it is most_bytes_per_entry now",
-    ("quota_stuck", "suspects"): "the 10,000 fullest topics are looked at, always",
-    ("subscription_stalled", "critical_backlog_messages"): "critical_due_messages counts messages, not entries",
-    ("subscription_stalled", "minimum_backlog_messages"): "minimum_due_messages counts messages, not entries",
-}
-"""Section and key of earlier policies, and what to say now. None is translated, as what they counted changed too."""
-
 
 class PolicyTrouble(NamedTuple):
     """One problem.
@@ -31,7 +22,7 @@ class PolicyTrouble(NamedTuple):
     Attributes:
         place: Its place.
         words: The problem, and what would be valid.
-        key: True if the key itself is the problem, and not its value.
+        key: True if the problem is the key itself, not its value.
     """
 
     place: Place
@@ -48,12 +39,12 @@ def dotted(place: Place) -> str:
     return ".".join(str(part) for part in place) or "the document"
 
 
-def troubles_of(model: type[BaseModel], document: object, section: str = "") -> list[PolicyTrouble]:
-    """Problems of a document that should be one of `model`; `section` is its name, where it is one of a policy."""
+def troubles_of(model: type[BaseModel], document: object) -> list[PolicyTrouble]:
+    """Problems of a document that should be one of `model`."""
     try:
         model.model_validate(document)
     except ValidationError as error:
-        return [_in_words(model, detail, section) for detail in error.errors()]
+        return [_in_words(model, detail) for detail in error.errors()]
     return []
 
 
@@ -69,18 +60,18 @@ def models_in(model: type[BaseModel]) -> Mapping[str, type[BaseModel]]:
     return {name: kind for name, kind in kinds.items() if isinstance(kind, type) and issubclass(kind, BaseModel)}
 
 
-def _in_words(model: type[BaseModel], detail: ErrorDetails, section: str) -> PolicyTrouble:
+def _in_words(model: type[BaseModel], detail: ErrorDetails) -> PolicyTrouble:
     place = detail["loc"]
     if detail["type"] != "extra_forbidden":
-        return PolicyTrouble(place, detail["msg"], key=detail["type"] in {"order", "invalid_key"})
+        return PolicyTrouble(
+            place, detail["msg"].removeprefix("Value error, "), key=detail["type"] in {"order", "invalid_key"}
+        )
     *above, key = place
-    if now := FORMER_KEYS.get((str(above[-1]) if above else section, str(key))):
-        return PolicyTrouble(place, f"no such key any more: {now}", key=True)
     return unknown(tuple(above), key, _keys_of(model, above))
 
 
 def _keys_of(model: type[BaseModel], place: list[int | str]) -> list[str]:
-    """Keys that may stand at a place; a part that is no field is an index, or a name that somebody chose."""
+    """Keys that are valid at a place; a part that is no field is an index, or a freely chosen name."""
     for part in place:
         if str(part) in model.model_fields:
             found = _model_in(model.model_fields[str(part)].annotation)
@@ -91,7 +82,7 @@ def _keys_of(model: type[BaseModel], place: list[int | str]) -> list[str]:
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:
-    """Model that a field holds, be it one or a collection of them."""
+    """Model in a field's type, alone or in a collection."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((found for each in get_args(annotation) if (found := _model_in(each))), None)

@@ -1,19 +1,21 @@
-"""Text of an approval request: which bundles move where and why, the cost, and how to undo it."""
+"""Text of an approval request: the changes with their reasons, the cost, and the way to undo them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from pulsar_steward.changes import kind_of
+from pulsar_steward.changes.kind import Aspect
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.guard.window_times import windows_for
-from pulsar_steward.model.loss import Loss
+from pulsar_steward.model.loss import Loss, entries_in_words, size_in_words
 from pulsar_steward.model.parts import is_about_several
-from pulsar_steward.model.units import bytes_in_words, counted, time_in_words
+from pulsar_steward.model.units import counted, seconds_in_words, time_in_words
 from pulsar_steward.outside_text import shown
 from pulsar_steward.policy.never_asked import namespace_to_leave_alone
 from pulsar_steward.report import approval_group as group
+from pulsar_steward.report.following import in_flight, what_follows
 from pulsar_steward.report.markdown import bullets, codes, table, text
 from pulsar_steward.report.what_changed import what_changed
 from pulsar_steward.report.when import when
@@ -56,11 +58,11 @@ def body(
         plan: The plan.
         batch: Its batch.
         policy: The policy with the terms of an approval.
-        first: The approval that a second person is asked to confirm; None: the first one is asked.
-        former: The question whose place it takes; None: it takes no other's.
-        now: Current time, to say when the batch would begin and end; None: that is left out.
+        first: The approval that a second person should confirm; None: this is the first question.
+        former: The question that this one replaces; None: it replaces none.
+        now: Current time, for the expected begin and end of the batch; None: these are left out.
         page: Address of the batch on the page of its plan; empty: not known.
-        moved: How long earlier moves in the cluster took; None: none are known.
+        moved: Durations of earlier moves in the cluster; None: not known.
     """
     large = group.is_large(batch)
     parts = [
@@ -69,8 +71,10 @@ def body(
         _lead(batch),
         *_former(batch, former),
         *(group.warnings(batch.steps, _warning_lines) if large else _warnings(batch.steps)),
+        *in_flight(batch.steps),
         *_risk(plan, batch),
         *_worth(batch),
+        *what_follows(batch, policy),
         "### Why",
         group.reasons(batch.findings, _source) if large and not batch.is_rollback else _reasons(batch),
         *_placement(batch),
@@ -104,19 +108,20 @@ def _lead(batch: Batch) -> str:
     back = f"**{text(group.few_ids(final))} cannot be undone.**" if final else "Every step can be undone."
     if gone:
         back += " **What brokers have deleted by then does not come back.**"
-    moved = f"{counted(clients, 'client')} will reconnect" if _moves(batch) else "No client has to reconnect"
+    moves = any(kind_of(step.change).disturbs is not None for step in batch.steps)
+    moved = f"{counted(clients, 'client')} will reconnect" if moves else "No client has to reconnect"
     return f"{moved}{pauses}. {back}"
 
 
 def _former(batch: Batch, former: Former | None) -> Iterator[str]:
-    """Section of a question that takes another one's place."""
+    """Section on the question that this one replaces."""
     if former is not None:
         yield "### What changed since it was asked before"
         yield bullets(group.first_of(what_changed(batch, former), group.MAX_ROWS, "more difference"))
 
 
 def _rollback_note(plan: Plan, batch: Batch) -> Iterator[str]:
-    """Section of a rollback: what is rolled back, who had approved it and when, and what is not rolled back."""
+    """Section of a rollback: the changes that it undoes, their approval (person and time), and changes that remain."""
     if not batch.is_rollback:
         return
     yield f"**{text(batch.title)}.**"
@@ -126,24 +131,24 @@ def _rollback_note(plan: Plan, batch: Batch) -> Iterator[str]:
 
 
 def _when(plan: Plan, batch: Batch, policy: Policy, now: datetime | None, moved: MoveTimes | None) -> Iterator[str]:
-    """Section of when it would begin and end."""
+    """Section on the expected begin and end."""
     if now is not None:
-        valid = policy.approval.terms(batch.kind, risk_of(plan, batch).level).valid_minutes
+        terms = policy.approval.terms(batch.answered_as, risk_of(plan, batch).level)
         yield "### When"
-        yield bullets(when(batch, policy, valid, now, plan.learned_rate, moved))
+        yield bullets(when(batch, policy, terms, now, moved))
 
 
 def _risk(plan: Plan, batch: Batch) -> Iterator[str]:
-    """Section of the risk, with every reason and its level."""
+    """Section on the risk, with all reasons and its level."""
     risk = risk_of(plan, batch)
     yield f"### Risk: {risk.level}"
     yield bullets(f"{reason.level}: {reason.words}" for reason in risk.reasons)
 
 
 def _worth(batch: Batch) -> Iterator[str]:
-    """Section of what it mends."""
+    """Section on the problems that it solves, or on the problems that return with a rollback."""
     if sentences := tuple(worth_in_words(batch)):
-        yield "### What it is worth"
+        yield "### What comes back" if batch.is_rollback else "### What it is worth"
         yield bullets(sentences)
 
 
@@ -164,14 +169,14 @@ def _warned_of(step: Step, warning: ApprovalWarning) -> Iterator[str]:
 
 
 def _warning_lines(step: Step, warning: ApprovalWarning) -> Iterator[str]:
-    """Lines on one of many steps that are warned of."""
+    """Lines on one of many steps with a warning."""
     what, *topics = _warned_of(step, warning)
     yield f"{step.step_id}: {what}"
     yield from topics
 
 
 def _guard_words(step: Step, warning: ApprovalWarning) -> str:
-    """Reasons of the guard that looks at what is lost at once."""
+    """Reasons given by the guard that checks the immediate loss."""
     said = [result.reason for result in step.guards if result.guard == warning.guard]
     return "; ".join(said) or warning.otherwise
 
@@ -181,14 +186,9 @@ def _lost_by_topic(loss: Loss | None) -> Iterator[str]:
     if loss is None:
         return
     for each in loss.topics:
-        messages = "" if each.messages is None else f"{counted(each.messages, 'message')}, "
-        yield f"{each.topic}: {messages}{bytes_in_words(each.bytes)}"
+        yield f"{each.topic}: {each.words}"
     if loss.more:
         yield f"and {counted(loss.more, 'topic')} more, each with less"
-
-
-def _moves(batch: Batch) -> bool:
-    return any(kind_of(step.change).disturbs is not None for step in batch.steps)
 
 
 def _reasons(batch: Batch) -> str:
@@ -244,8 +244,8 @@ def _by_sums(batch: Batch, page: str) -> Iterator[str]:
 
 
 def _sums(batch: Batch) -> Iterator[str]:
-    """Reasons for the values of proposed settings, with the numbers."""
-    sums = [f"{step.step_id}: {step.why}." for step in batch.steps if kind_of(step.change).sets_value]
+    """Computations of the values of proposed settings, with the numbers."""
+    sums = [f"{step.step_id}: {step.why}." for step in batch.steps if Aspect.SETTING in kind_of(step.change).aspects]
     if sums and not batch.is_rollback:
         yield "### How the values come about"
         yield group.examples(sums, "step") if group.is_large(batch) else bullets(sums)
@@ -268,9 +268,9 @@ def _averted_lines(step: Step) -> Iterator[str]:
 def averted(loss: Loss) -> str:
     """Messages that brokers may delete unread if a step is not done, as part of a sentence."""
     return (
-        f"what gets older than the time to live is deleted unread, of {counted(loss.messages or 0, 'message')} waiting"
-        f" in {counted(len(loss.topics) + loss.more, 'topic')} now, as brokers count them"
-        f" ({bytes_in_words(loss.bytes)} at most)"
+        f"what gets older than the time to live is deleted unread, of {entries_in_words(loss.messages)} waiting"
+        f" in {counted(len(loss.topics) + loss.more, 'topic')} now, a batch of messages counted as"
+        f" one ({size_in_words(loss.bytes)} at most)"
     )
 
 
@@ -289,8 +289,12 @@ def _guards(steps: Sequence[Step]) -> str:
 
 def _terms(plan: Plan, batch: Batch, policy: Policy) -> Iterator[str]:
     approval = policy.approval
-    terms = approval.terms(batch.kind, risk_of(plan, batch).level)
-    opening = ", or of the opening of the window that it waits for" if windows_for(batch, policy) else ""
+    terms = approval.terms(batch.answered_as, risk_of(plan, batch).level)
+    opening = ""
+    if windows_for(batch, policy):
+        opening = ", or of the opening of the window that it waits for"
+        if terms.most_minutes is not None:
+            opening += f", and no later than {counted(terms.most_minutes // 60, 'hour')} after your answer"
     yield (
         "Only the steps that stay ticked are carried out, in this order, within"
         f" {counted(terms.valid_minutes, 'minute')} of your answer{opening}."
@@ -315,8 +319,7 @@ def _terms(plan: Plan, batch: Batch, policy: Policy) -> Iterator[str]:
             f"Never for this namespace changes nothing: nobody is asked about {batch.kind} of {namespace} until"
             " somebody takes that back, and it says which entry of the policy would leave it out for good."
         )
-    hours, minutes = divmod(approval.response_timeout_minutes, 60)
-    yield f"No answer within {hours} h {minutes} min is a rejection."
+    yield f"No answer within {seconds_in_words(approval.response_timeout_minutes * 60)} is a rejection."
     if batch.is_rollback:
         yield "A newer way back of the same batch takes this one's place; answering this one then changes nothing."
     else:

@@ -1,6 +1,7 @@
 """Text of an approval request for many steps in several namespaces: sums, and the largest effects of each kind.
 
-What is cut says how much there is beside it. Every step is among the ticks below the text, and on the plan's page.
+Each shortened list states the number of left out items. All steps are in the checkboxes below the text, and on the
+plan's page.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from pulsar_steward.changes import kind_of
-from pulsar_steward.model.loss import Loss
+from pulsar_steward.model.loss import NOTHING_LOST, Loss, entries_in_words, size_in_words, total
 from pulsar_steward.model.parts import is_about_several
 from pulsar_steward.model.setting import in_words
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.model.units import bytes_in_words, counted, time_in_words
+from pulsar_steward.model.units import counted, time_in_words
 from pulsar_steward.report.markdown import bullets, codes, table
 
 if TYPE_CHECKING:
@@ -25,23 +26,23 @@ if TYPE_CHECKING:
     from pulsar_steward.model.step import Step
 
 MAX_STEPS_IN_FULL = 12
-"""Steps up to which a request tells each of them by itself, whatever namespaces they are in."""
+"""Maximum number of steps that are always described one by one, whatever their namespaces."""
 
 MAX_ROWS = 40
-"""Namespaces that are told one by one."""
+"""Maximum number of namespaces that are listed one by one."""
 
 MAX_VALUES = 20
-"""Values that are told one by one, with how often each is set."""
+"""Maximum number of values that are listed one by one, each with its frequency."""
 
 MAX_EXAMPLES = 5
-"""Steps that are told one by one where each needs a sentence or more."""
+"""Maximum number of steps that are listed one by one if each needs a sentence or more."""
 
 MAX_CHANGES = 3
-"""Changes of one namespace that are told in its row."""
+"""Maximum number of changes of one namespace in its row."""
 
 
 def is_large(batch: Batch) -> bool:
-    """True if a batch is told by sums."""
+    """True if a batch is described by sums."""
     return len(batch.steps) > MAX_STEPS_IN_FULL and is_about_several(batch)
 
 
@@ -53,18 +54,18 @@ def first_of(items: Sequence[str], most: int, one: str, many: str | None = None)
 
 
 def few_ids(ids: Sequence[str]) -> str:
-    """Ids of steps; of many the first ones, and the number of further ones."""
+    """Ids of steps; if there are many, the first ones and the number of further ones."""
     if len(ids) <= MAX_STEPS_IN_FULL:
         return ", ".join(ids)
     return f"{', '.join(ids[:MAX_EXAMPLES])} and {len(ids) - MAX_EXAMPLES:,} more"
 
 
 def warnings(steps: Sequence[Step], lines_of: Callable[[Step, ApprovalWarning], Iterable[str]]) -> Iterator[str]:
-    """Warnings, each kind once, with the sum of what is lost at once and the steps that lose most.
+    """Warnings, each kind once, with the total immediate loss and the steps that lose most.
 
     Args:
         steps: The steps of the batch.
-        lines_of: Function from a step and its warning to the lines that tell it.
+        lines_of: Function from a step and its warning to the lines on it.
     """
     warned: defaultdict[str, list[tuple[Step, ApprovalWarning]]] = defaultdict(list)
     for step in sorted(steps, key=_largest_effect):
@@ -79,7 +80,7 @@ def warnings(steps: Sequence[Step], lines_of: Callable[[Step, ApprovalWarning], 
 
 
 def reasons(findings: Sequence[Finding], source_of: Callable[[Finding], str]) -> str:
-    """Findings by check and severity, the worst first, each with one of them.
+    """Findings by check and severity, the worst first, each with an example.
 
     Args:
         findings: The findings of the batch.
@@ -104,7 +105,7 @@ def reasons(findings: Sequence[Finding], source_of: Callable[[Finding], str]) ->
 
 
 def steps_by_value(steps: Sequence[Step]) -> Iterator[str]:
-    """Number of steps and namespaces by the value that is set, the most frequent first."""
+    """Number of steps and namespaces for each new value, the most frequent first."""
     changes = [step.change for step in steps if isinstance(step.change, ChangeSetting)]
     if not changes:
         return
@@ -121,7 +122,7 @@ def steps_by_value(steps: Sequence[Step]) -> Iterator[str]:
 
 
 def steps_by_namespace(steps: Sequence[Step], page: str) -> Iterator[str]:
-    """Rows of the namespaces with the largest effects, and where to read all.
+    """Rows of the namespaces with the largest effects, and the place of the full list.
 
     Args:
         steps: The steps of the batch.
@@ -142,27 +143,27 @@ def steps_by_namespace(steps: Sequence[Step], page: str) -> Iterator[str]:
 
 
 def examples(lines: Sequence[str], what: str) -> str:
-    """The first lines, and how many more there are of what they tell."""
+    """The first lines, and the number of further ones, with `what` as their name."""
     return bullets(first_of(lines, MAX_EXAMPLES, f"more {what}"))
 
 
 def calls(steps: Sequence[Step]) -> str:
-    """The first calls, and how many more there are."""
+    """The first calls, and the number of further ones."""
     shown = codes(str(kind_of(step.change).call()) for step in steps[:MAX_EXAMPLES])
     return f"{shown}\n{bullets([f'and {len(steps) - MAX_EXAMPLES:,} more, each as its tick says'])}"
 
 
 def averted(steps: Sequence[Step], line_of: Callable[[Step], Iterable[str]]) -> Iterator[str]:
-    """Section on what rejecting means, by the steps that avert most.
+    """Section on the effect of a rejection, by the steps that avert most.
 
     Args:
         steps: The steps of the batch.
-        line_of: Function from a step to the lines that tell what it averts.
+        line_of: Function from a step to the lines on the data that it averts losing.
     """
     averting = [(step, step.averts) for step in steps if isinstance(step.averts, Loss)]
     if not averting:
         return
-    ordered = sorted(averting, key=lambda each: -each[1].bytes)
+    ordered = sorted(averting, key=lambda each: -(each[1].bytes or 0))
     lines = [line for step, _ in ordered[:MAX_EXAMPLES] for line in line_of(step)]
     more = [f"and {counted(len(ordered) - MAX_EXAMPLES, 'more step')}"] if len(ordered) > MAX_EXAMPLES else []
     yield "### What rejecting means"
@@ -174,10 +175,10 @@ def _largest_effect(step: Step) -> tuple[int, int, int, int]:
 
 
 def _effect_of(steps: Sequence[Step]) -> tuple[int, int, int, int]:
-    """Sorts the largest effects first: what is deleted, then clients that reconnect, then topics."""
+    """Sort key, the largest effects first: deleted data, then clients that reconnect, then topics."""
     losses = [step.loss for step in steps if isinstance(step.loss, Loss)]
     return (
-        -sum(loss.bytes for loss in losses),
+        -sum(loss.bytes or 0 for loss in losses),
         -sum(loss.messages or 0 for loss in losses),
         -sum(step.touched.clients for step in steps if kind_of(step.change).disturbs is not None),
         -sum(step.touched.topics for step in steps),
@@ -194,19 +195,20 @@ def _clients(steps: Sequence[Step]) -> str:
 
 
 def _loss_in_words(steps: Sequence[Step]) -> str:
-    """Stored data that is deleted at once, as far as a snapshot shows it."""
-    known = sum(step.loss.bytes for step in steps if isinstance(step.loss, Loss))
-    if known:
-        return bytes_in_words(known)
-    return "none known" if any(kind_of(step.change).loses_messages for step in steps) else "nothing"
+    """Stored data that is deleted at once, by the steps' figures."""
+    deleting = [step for step in steps if kind_of(step.change).loses_messages or isinstance(step.loss, Loss)]
+    if not deleting:
+        return "nothing"
+    return size_in_words(total(step.loss.bytes if isinstance(step.loss, Loss) else None for step in deleting))
 
 
 def _sum_of_losses(steps: Sequence[Step]) -> Iterator[str]:
-    losses = [step.loss for step in steps if isinstance(step.loss, Loss)]
-    if not losses:
+    losing = [(step, step.loss) for step in steps if isinstance(step.loss, Loss) and step.loss.exceeds(NOTHING_LOST)]
+    if not losing:
         return
-    messages, exactly = sum(loss.messages or 0 for loss in losses), all(loss.messages is not None for loss in losses)
-    known = f"{'' if exactly else 'at least '}{counted(messages, 'message')}, " if messages else ""
-    namespaces = len({step.change.namespace for step in steps if isinstance(step.loss, Loss)})
-    total = bytes_in_words(sum(loss.bytes for loss in losses))
-    yield f"in {counted(namespaces, 'namespace')} together at once: {known}{total} at most; the most of it in:"
+    losses = [loss for _, loss in losing]
+    messages = total(loss.messages for loss in losses)
+    unread = "" if messages == 0 else f"{entries_in_words(messages)}, "
+    namespaces = len({step.change.namespace for step, _ in losing})
+    size = size_in_words(total(loss.bytes for loss in losses))
+    yield f"in {counted(namespaces, 'namespace')} together at once: {unread}{size} at most; the most of it in:"

@@ -16,14 +16,14 @@ _FIRST = re.compile(r"^(\d+(?=\.)|(?=[-=]))")
 
 _BREAKS = re.compile(r"([`|])")
 _ADDRESS = re.compile(r"https?://|ftp://|www\.|[-.+\w]@[-\w]+\.[-\w]", re.IGNORECASE)
-"""Addresses that GitHub's Markdown turns into links by itself."""
+"""Addresses that GitHub's Markdown turns into links."""
 
 
 def text(words: object) -> str:
     """Escapes text for Markdown, on one line.
 
-    An address is set as code. A backslash would not keep it from becoming a link: Airflow's pages look for addresses
-    after they removed backslashes. Several spaces become one, as Markdown would show them.
+    An address is set as code. A backslash would not prevent a link: Airflow's pages look for addresses after removing
+    backslashes. Several spaces become one, as in rendered Markdown.
     """
     line = " ".join(_word(word) for word in shown(words).split(" ") if word)
     return _FIRST.sub(r"\1\\", line)
@@ -50,7 +50,7 @@ def codes(lines: Iterable[object]) -> str:
 
 
 def _word(word: str) -> str:
-    """Escapes a word, or sets it as code where it contains an address; code contains no backtick or end of a cell."""
+    """Escapes a word, or sets it as code if it contains an address; the code contains no backtick or end of a cell."""
     if not _ADDRESS.search(word):
         return _SPECIAL.sub(r"\\\1", word)
     parts = _BREAKS.split(word)

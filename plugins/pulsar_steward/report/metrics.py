@@ -1,8 +1,8 @@
 """Metrics of clusters under Steward's care, in Prometheus' text format or as OpenMetrics.
 
-Labels have values of closed sets only (clusters, checks, severities, kinds of batches, decisions, outcomes): no
-namespace, topic, broker or person is among them, so that the number of series is bounded whatever happens. What is
-counted and did not happen yet is 0, not absent: to Prometheus the first failed step is then an increase from 0.
+Labels have values of closed sets only (clusters, checks, severities, kinds of batches, decisions, outcomes), never a
+namespace, topic, broker or person. So the number of series is bounded. A counter of events that never happened is 0,
+not absent: in Prometheus the first failed step is then an increase from 0.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from prometheus_client.openmetrics import exposition as openmetrics_exposition
 from pulsar_steward.apply.health import Level
 from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.ledger.messages import OVER
-from pulsar_steward.ledger.rows import Decision, Outcome
-from pulsar_steward.ledger.silences import SILENT
+from pulsar_steward.ledger.rows import NOES, Decision, Outcome
 from pulsar_steward.model.finding import Outlook, Severity
 from pulsar_steward.model.plan import KINDS
 from pulsar_steward.model.units import DAY, HOUR, MINUTE
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from pulsar_steward.report.overview import SnapshotSummary
 
 OTHER = "other"
-"""Label of a check or kind that this version does not know: the snapshot or plan was made by another one."""
+"""Label for a check or kind unknown to this version, if another version made the snapshot or plan."""
 
 CHECK_LABELS = (*BY_ID, OTHER)
 KIND_LABELS = (*KINDS, OTHER)
@@ -47,7 +46,7 @@ OPENMETRICS_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
 class Metric(NamedTuple):
-    """A metric: its type in Prometheus' words, its meaning, and its labels."""
+    """A metric: its Prometheus type, its meaning, and its labels."""
 
     kind: type
     words: str
@@ -80,6 +79,12 @@ METRICS = {
     "steward_question_ends_timestamp_seconds": Metric(
         _GAUGE, "When the first of them ends unanswered; absent where none waits.", ("cluster", "kind")
     ),
+    "steward_questions_not_asked": Metric(
+        _GAUGE, "Batches that nobody was asked about yet: no run of pulsar_remediate has asked.", ("cluster", "kind")
+    ),
+    "steward_question_not_asked_oldest_timestamp_seconds": Metric(
+        _GAUGE, "When the oldest of them was published; absent where there is none.", ("cluster", "kind")
+    ),
     "steward_questions_silent": Metric(
         _GAUGE, "Answers by which something is not asked for the time being.", ("cluster", "kind", "decision")
     ),
@@ -111,7 +116,7 @@ METRICS = {
     "steward_ledger_newest_row_timestamp_seconds": Metric(_GAUGE, "When Steward last wrote into the ledger.", ()),
     "steward_metrics_timestamp_seconds": Metric(_GAUGE, "When these metrics were made.", ()),
 }
-"""Every metric, without the `_total` that counters end with when they are exported."""
+"""All metrics, without the suffix `_total` of exported counters."""
 
 
 def exposition(
@@ -124,8 +129,8 @@ def exposition(
     """The metrics as text.
 
     Args:
-        counts: The ledger summed up.
-        snapshots: Newest diagnosed snapshot of each cluster that is exported; None: there is none that can be read.
+        counts: Totals over the ledger.
+        snapshots: Newest diagnosed snapshot of each exported cluster; None: there is no readable one.
         now: Current time, UTC.
         openmetrics: True: OpenMetrics; False: Prometheus' own text format, which file collectors read.
     """
@@ -136,7 +141,7 @@ def exposition(
 
 
 class _Collected:
-    """Collector of these metrics, as `prometheus_client` asks for it."""
+    """Collector of these metrics, in the form that `prometheus_client` needs."""
 
     def __init__(self, counts: LedgerCounts, snapshots: Mapping[str, SnapshotSummary | None], now: datetime) -> None:
         self._families = {
@@ -194,7 +199,7 @@ class _Collected:
     def _ledger(self, cluster: str, counts: ClusterCounts) -> None:
         self._add("steward_plans", counts.plans, cluster)
         self._questions(cluster, counts)
-        self._sums("steward_questions_silent", cluster, counts.silent, SILENT)
+        self._sums("steward_questions_silent", cluster, counts.silent, NOES)
         self._sums("steward_answers", cluster, counts.answers, Decision)
         self._sums("steward_steps", cluster, counts.outcomes, Outcome)
         approved: Counter[str] = Counter()
@@ -219,9 +224,15 @@ class _Collected:
 
     def _questions(self, cluster: str, counts: ClusterCounts) -> None:
         waiting: defaultdict[str, list[tuple[datetime, datetime]]] = defaultdict(list)
+        unasked: defaultdict[str, list[datetime]] = defaultdict(list)
         for each in counts.waiting:
             waiting[_known(each.kind, KIND_LABELS)].append((each.asked_at, each.ends_at))
+        for question in counts.unasked:
+            unasked[_known(question.kind, KIND_LABELS)].append(question.since)
         for kind in KIND_LABELS:
+            self._add("steward_questions_not_asked", len(unasked[kind]), cluster, kind)
+            since = min(unasked[kind], default=None)
+            self._time("steward_question_not_asked_oldest_timestamp_seconds", since, cluster, kind)
             self._add("steward_questions_waiting", len(waiting[kind]), cluster, kind)
             oldest = min((asked for asked, _ in waiting[kind]), default=None)
             first = min((ends for _, ends in waiting[kind]), default=None)
@@ -251,9 +262,9 @@ def _known(value: str, labels: Sequence[str]) -> str:
 
 
 def _by_label(summary: SnapshotSummary) -> Iterator[tuple[str, bool, int]]:
-    """Of each check: whether it could not judge the snapshot, and its findings that are not listed."""
+    """For each check: whether it could not judge the snapshot, and its number of unlisted findings."""
     verdicts = {_known(each.check_id, CHECK_LABELS): each for each in summary.verdicts}
-    for check in BY_ID:  # a check without a verdict was not asked: the snapshot is of another version
+    for check in BY_ID:  # a check without a verdict did not run: the snapshot is of another version
         verdict = verdicts.get(check)
         unknown = verdict is None or verdict.outlook is Outlook.UNKNOWN
         yield check, unknown, verdict.more if verdict else 0

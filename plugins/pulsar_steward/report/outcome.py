@@ -1,4 +1,4 @@
-"""Report of a run, as Markdown: for the log, the run's report and whoever is on call."""
+"""Report of a run, as Markdown: for the log, the run's report and the person on call."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class BatchStory(msgspec.Struct, frozen=True, kw_only=True):
     """Records of one batch in one run.
 
     Attributes:
-        over: Why its question stands no more; None: it stands.
-        called: True if a call of it was about to be made, whatever became of it.
+        over: Reason why its question has ended; None: it is still open.
+        called: True if a call of it was intended, whatever its outcome.
     """
 
     plan: Plan
@@ -34,13 +34,13 @@ class BatchStory(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ended_waiting(self) -> bool:
-        """True if its question ended before anything of it was tried, be it answered or not."""
+        """True if its question ended before any step was tried, answered or not."""
         approved = self.answer is not None and self.answer.decision is Decision.APPROVED
         return bool(self.over) and not self.outcomes and not self.called and (self.answer is None or approved)
 
     @property
     def troubles(self) -> tuple[str, ...]:
-        """Problems that an operator has to look at; neither a rejection nor a question that ended is one."""
+        """Problems that an operator has to look at; a rejection or an ended question is none."""
         return tuple(map(shown, _troubles(self)))
 
 
@@ -66,7 +66,7 @@ def _troubles(told: BatchStory) -> Iterator[str]:
 
 
 def _undone(told: BatchStory, where: str) -> Iterator[str]:
-    """Steps whose outcome differs from what was approved; also where the approval was withdrawn meanwhile."""
+    """Steps whose outcome differs from the approval, also if the approval was withdrawn meanwhile."""
     answer = told.answer
     approved = answer.step_ids if answer and answer.decision is Decision.APPROVED else ()
     known = {outcome.step_id for outcome in told.outcomes}
@@ -89,7 +89,7 @@ def _one(told: BatchStory) -> str:
 
 
 def _onwards(told: BatchStory) -> Iterator[str]:
-    """Ways on and back for a batch that stopped early or changed something."""
+    """Ways forward and back for a batch that stopped early or changed something."""
     outcomes = {row.outcome for row in told.outcomes}
     done = [row.step_id for row in told.outcomes if row.outcome is Outcome.DONE]
     if outcomes - {Outcome.DONE} and told.answer and told.answer.decision is Decision.APPROVED:

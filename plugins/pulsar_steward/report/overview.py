@@ -1,4 +1,4 @@
-"""A snapshot in short: what was found, how bad, since when, and what could not be judged. From small tables."""
+"""Summary of a snapshot from its small tables: findings, severities, ages, and checks that could not judge."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class FindingCount(msgspec.Struct, frozen=True, kw_only=True):
-    """Findings of one check and severity: their number, and the time of the first snapshot that had the oldest one."""
+    """Findings of one check and severity: their number, and the time of the first snapshot with the oldest one."""
 
     count: int
     since: datetime
@@ -29,8 +29,8 @@ class SnapshotSummary(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         brokers: Number of brokers that the cluster lists.
-        brokers_read: Number of them that answered.
-        topics: Topics loaded on those that answered.
+        brokers_read: Number of brokers that responded.
+        topics: Topics loaded on these brokers.
         found: Listed findings by check and severity.
         verdicts: Verdict of every check.
     """
@@ -44,7 +44,7 @@ class SnapshotSummary(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def severities(self) -> Counter[Severity]:
-        """Number of findings by severity, those that are not listed left out."""
+        """Number of listed findings by severity."""
         return sum((Counter({severity: each.count}) for (_, severity), each in self.found.items()), Counter())
 
     @property
@@ -59,7 +59,7 @@ class SnapshotSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def summary_of(snapshot: Snapshot) -> SnapshotSummary:
-    """Reads a diagnosed snapshot's head, its brokers' counts, and three columns of its findings.
+    """Reads a diagnosed snapshot's metadata, the counts of its brokers, and three columns of its findings.
 
     Raises:
         SnapshotError: If it cannot be read.

@@ -1,4 +1,4 @@
-"""Difference between a question and the one whose place it takes, in sentences."""
+"""Difference between a question and the one that it replaces, in sentences."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class Former(msgspec.Struct, frozen=True, kw_only=True):
-    """A question that ended, and whose place another one takes; or several, where a group does.
+    """An ended question that another one replaces; several questions, if a group replaces them.
 
     Attributes:
-        end: Its end, with the reason; of several that of the newest.
-        steps: Its steps; of several all of theirs.
-        others: Number of questions beside the one of the end.
+        end: Its end, with the reason; for several questions, the end of the newest.
+        steps: Its steps; for several questions, all their steps.
+        others: Number of further questions.
     """
 
     end: QuestionEnd
@@ -33,11 +33,11 @@ class Former(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def what_changed(batch: Batch, former: Former) -> tuple[str, ...]:
-    """Sentences on what differs from the former question: steps added, left out, or with other values.
+    """Sentences on the differences from the former question: steps added, left out, or with other values.
 
     Args:
-        batch: The batch that is asked about now.
-        former: The question whose place it takes.
+        batch: The batch of the present question.
+        former: The question that it replaces.
     """
     now, then = _by_subject(batch.steps), _by_subject(former.steps)
     found = tuple(_differences(now, then))
@@ -46,7 +46,7 @@ def what_changed(batch: Batch, former: Former) -> tuple[str, ...]:
         asked += f", and {counted(former.others, 'other question')}"
     match former.end.reason:
         case EndReason.POLICY_LOOSENED:
-            why = f"Asked before ({asked}), under a stricter policy or by an earlier Steward: that answer is void."
+            why = f"Asked before ({asked}), under a stricter policy: that answer is void."
         case EndReason.ASKED_ANEW:
             why = f"Asked before ({asked}), and not carried out; that question ended {time_in_words(former.end.at)}."
         case EndReason.WORSE:
@@ -55,7 +55,7 @@ def what_changed(batch: Batch, former: Former) -> tuple[str, ...]:
             why = f"It takes the place of {asked}, which ended {time_in_words(former.end.at)}."
     same = msgspec.structs.replace(batch, steps=tuple(then[subject] for subject in now if subject in then))
     if not found and len(same.steps) == len(batch.steps) and loses_more(batch, same):
-        found = ("More would be lost than was asked before.",)
+        found = ("More would be lost, or delivered again, than was asked before.",)
     return (why, *(found or ("The steps are the same, with the same values.",)))
 
 
@@ -89,5 +89,5 @@ def _differences(now: Mapping[_Subject, Step], then: Mapping[_Subject, Step]) ->
 
 
 def _vetoes(step: Step) -> frozenset[str]:
-    """Guards of a step that objected, and those that looked, so that a guard more or less is a difference too."""
+    """Guards of a step, marked if they objected, so that one more or one fewer is a difference too."""
     return frozenset(f"{guard.guard}{'' if guard.passed else ' (objects)'}" for guard in step.guards)

@@ -1,4 +1,4 @@
-"""Beginning and duration of an approved batch: by the maintenance windows and by the pace."""
+"""Begin and duration of an approved batch, by the maintenance windows and the pace."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.delayed.failover import LostLoad, RemainingBrokers, estimated
-from pulsar_steward.guard.window_times import closing, next_opening, windows_for
+from pulsar_steward.guard.window_times import closing, good_until, next_opening, windows_for
 from pulsar_steward.model.step import UnloadBundle
 from pulsar_steward.model.units import counted, seconds_in_words, time_in_words
 from pulsar_steward.policy.pace import Pace
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pulsar_steward.ledger.moves import MoveTimes
-    from pulsar_steward.model.learned import Learned
     from pulsar_steward.model.plan import Batch
+    from pulsar_steward.policy.approval_terms import Terms
     from pulsar_steward.policy.schema import Policy
 
 
 def least_time(batch: Batch, policy: Policy) -> timedelta:
-    """Shortest time that a batch takes, by the policy's pace alone; each step's proof comes on top."""
+    """Minimum duration of a batch by the policy's pace alone; the proof of each step is additional."""
     pace = Pace(changes=policy.apply.bundle_moves_per_minute, clients=policy.apply.reconnecting_clients_per_minute)
     return pace.least([step.touched.clients for step in batch.steps])
 
@@ -30,33 +30,35 @@ def least_time(batch: Batch, policy: Policy) -> timedelta:
 def when(
     batch: Batch,
     policy: Policy,
-    valid_minutes: int,
+    terms: Terms,
     now: datetime,
-    learned: Learned | None = None,
     moved: MoveTimes | None = None,
 ) -> Iterator[str]:
-    """Sentences on when a batch would begin, were it approved now, and when it would end.
+    """Sentences on the begin and end of a batch if it were approved now.
 
     Args:
         batch: The batch.
         policy: The policy, with its windows and its pace.
-        valid_minutes: Time for which an approval counts.
+        terms: Terms of an approval, with its validity.
         now: Current time.
-        learned: How quickly topics were served again, as of the batch's plan.
-        moved: How long earlier moves in the cluster took.
+        moved: Durations of earlier moves in the cluster.
     """
     windows, takes = windows_for(batch, policy), least_time(batch, policy)
-    opens, begins = next_opening(windows, now), now
+    opens, begins, valid_minutes = next_opening(windows, now), now, terms.valid_minutes
+    waits = policy.approval.wait_for_window_minutes
+    if opens is not None and (too_early := _too_early(terms, opens, waits, now)):
+        yield too_early
+        return
     if opens is None:
         closes = closing(windows, now)
         until = f": a maintenance window is open until {time_in_words(closes)}" if closes else ""
         yield f"It begins when you approve it{until}."
-    elif opens <= now + timedelta(minutes=policy.approval.wait_for_window_minutes):
+    elif opens <= now + timedelta(minutes=waits):
         begins, closes = opens, closing(windows, opens)
         yield (
             "No maintenance window is open (guards.windows). Once approved, it waits for the one that opens at"
             f" {time_in_words(opens)}; everything is looked at again then, and the {valid_minutes:,} min that your"
-            " approval counts begin there."
+            f" approval counts begin there{_bounded(terms)}."
         )
     else:
         yield (
@@ -64,9 +66,29 @@ def when(
             " approval.wait_for_window_minutes lets it wait, so that an approval given now would be refused."
         )
         return
-    yield _takes(takes, begins, closes, begins + timedelta(minutes=valid_minutes))
+    counts_until = good_until(now, valid_minutes, waits, windows, terms.most_minutes)
+    yield _takes(takes, begins, closes, counts_until)
     yield from _as_before(batch, moved)
-    yield from gone_for(batch, policy, learned)
+    yield from gone_for(batch, policy)
+
+
+def _bounded(terms: Terms) -> str:
+    """End of a sentence on the validity of an approval that waits for a window, if the risk limits it."""
+    if terms.most_minutes is None:
+        return ""
+    return f", and end {counted(terms.most_minutes // 60, 'hour')} after your answer at the latest"
+
+
+def _too_early(terms: Terms, opens: datetime, wait_minutes: int, now: datetime) -> str | None:
+    """Sentence for an approval that would expire before the window opens; None: it would not."""
+    if terms.most_minutes is None or opens < now + timedelta(minutes=terms.most_minutes):
+        return None
+    earliest = opens - timedelta(minutes=min(terms.most_minutes, wait_minutes))
+    return (
+        f"No maintenance window is open, and the next one opens at {time_in_words(opens)}. At this risk an approval"
+        f" counts {counted(terms.most_minutes // 60, 'hour')} from your answer at most, window or not: one given now"
+        f" would be refused. Approve it after {time_in_words(earliest)}, or in the window."
+    )
 
 
 def _takes(takes: timedelta, begins: datetime, closes: datetime | None, counts_until: datetime) -> str:
@@ -85,7 +107,7 @@ def _takes(takes: timedelta, begins: datetime, closes: datetime | None, counts_u
 
 
 def _as_before(batch: Batch, moved: MoveTimes | None) -> Iterator[str]:
-    """Sentence on how long the batch's moves take, if they take as long as earlier ones did."""
+    """Sentence on the duration of the batch's moves if they take as long as earlier ones."""
     moves = sum(isinstance(step.change, UnloadBundle) for step in batch.steps)
     if moved is None or not moves:
         return
@@ -98,24 +120,20 @@ def _as_before(batch: Batch, moved: MoveTimes | None) -> Iterator[str]:
     )
 
 
-def gone_for(batch: Batch, policy: Policy, learned: Learned | None = None) -> Iterator[str]:
-    """Sentence on how long moved topics are gone, by the formula and the rates of the check `failover-time`.
+def gone_for(batch: Batch, policy: Policy) -> Iterator[str]:
+    """Sentence on the time without service for moved topics, by the formula and rates of the check `failover-time`.
 
-    A move is the orderly end of one bundle at its owner: nobody waits for a session, and one broker takes it over.
+    In a move, one bundle ends orderly at its owner: there is no wait for a session, and one broker takes it over.
     """
     moved = [step.touched.topics for step in batch.steps if isinstance(step.change, UnloadBundle)]
     if not any(moved):
         return
     most = max(moved)
     load = LostLoad(lost="", bundles=1, topics=most, delayed=0, most_delayed=0)
-    estimate = estimated(load, RemainingBrokers(1), 0.0, policy.failover_time, learned)
-    rates = "the rates of the policy's section failover_time"
-    if estimate.learned:
-        lost, at = estimate.learned.lost, time_in_words(estimate.learned.at)
-        rates = f"what was seen when {lost} went away, {at}"
+    estimate = estimated(load, RemainingBrokers(1), 0.0, policy.failover_time)
     gone = seconds_in_words(estimate.seconds, rounded=True)
     yield (
         f"It moves {counted(sum(moved), 'topic')}, one bundle after the other; those of the fullest,"
-        f" {counted(most, 'topic')}, are gone for about {gone}, an estimate by {rates}, without delayed messages"
-        " that are read again."
+        f" {counted(most, 'topic')}, are gone for about {gone}, an estimate by the rates of the policy's section"
+        " failover_time, without delayed messages that are read again."
     )

@@ -1,9 +1,11 @@
-"""Worth of a batch in words: in a few for the list of what waits, in sentences for its question and its page."""
+"""Worth of a batch in words: brief for the list of waiting questions, in sentences for its question and its page."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pulsar_steward.changes.risk import comes_back
+from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.units import counted, seconds_in_words
 from pulsar_steward.model.worth import worth_of
 
@@ -12,25 +14,33 @@ if TYPE_CHECKING:
 
     from pulsar_steward.model.plan import Batch
 
+GRAVE = (Severity.CRITICAL, Severity.WARNING)
+
 TOWARDS_QUOTAS = "backlog_quota"
-"""Kind of batches about quotas, of which a reader expects to hear when one is reached."""
+"""Kind of batches about quotas; their worth has to mention the time until a quota is reached."""
 
 
 def worth_in_brief(batch: Batch) -> str:
-    """Worth of a batch in a few words, such as ``1 critical, quota in 1.9 h``; empty where nothing is known."""
+    """Worth of a batch in a few words, such as ``1 critical, quota in 1.9 h``; empty if nothing is known."""
+    if batch.is_rollback:
+        counts = ((severity, sum(each.severity is severity for each in batch.returning)) for severity in GRAVE)
+        return ", ".join(f"{count:,} {severity} back" for severity, count in counts if count)
     worth = worth_of(batch)
-    left = worth.seconds_to_quota
+    quota = ""
+    if (left := worth.seconds_to_quota) is not None:
+        quota = f"quota in {seconds_in_words(left, rounded=True)}" if left > 0 else "quota reached"
     parts = (
         f"{worth.critical:,} critical" if worth.critical else "",
         counted(worth.warnings, "warning") if worth.warnings else "",
-        "" if left is None else _quota_in_brief(left),
+        quota,
     )
     return ", ".join(filter(None, parts))
 
 
 def worth_in_words(batch: Batch) -> Iterator[str]:
-    """Sentences on what a batch mends; of a rollback none, as that is for who asked for it to say."""
+    """Sentences on the problems that a batch solves; for a rollback, on the problems that return."""
     if batch.is_rollback:
+        yield from _undone_in_words(batch)
         return
     worth, found = worth_of(batch), []
     if worth.critical:
@@ -42,15 +52,27 @@ def worth_in_words(batch: Batch) -> Iterator[str]:
         yield _quota_in_words(worth.seconds_to_quota)
     elif batch.kind == TOWARDS_QUOTAS:
         yield "When a topic would reach its quota is not known: none was seen to keep growing towards one."
-    if worth.spread_before is not None and worth.spread_after is not None:
-        before, after = (_range([place.count for place in each]) for each in (batch.before, batch.after))
-        yield f"{batch.unit.capitalize() or 'What it balances'} by broker: {before} now, {after} after all steps."
+    yield from _spread(batch)
     if worth.kept_messages is not None:
-        yield f"It keeps {counted(worth.kept_messages, 'message')} that nobody has read from being deleted."
+        kept = counted(worth.kept_messages, "entry", "entries")
+        yield f"It keeps {kept} that nobody has read from being deleted, a batch of messages counted as one."
 
 
-def _quota_in_brief(left: int) -> str:
-    return f"quota in {seconds_in_words(left, rounded=True)}" if left > 0 else "quota reached"
+def _undone_in_words(batch: Batch) -> Iterator[str]:
+    """Findings that return with a rollback, the critical ones first, and the placement that returns."""
+    if not batch.returning:
+        yield "No finding is known to come back."
+    for severity in GRAVE:
+        if words := comes_back(batch, severity):
+            yield f"{words}."
+    yield from _spread(batch)
+
+
+def _spread(batch: Batch) -> Iterator[str]:
+    """Placement before and after, if known."""
+    before, after = (_range([place.count for place in each]) for each in (batch.before, batch.after))
+    if before and after:
+        yield f"{batch.unit.capitalize() or 'What it balances'} by broker: {before} now, {after} after all steps."
 
 
 def _quota_in_words(left: int) -> str:
@@ -61,5 +83,7 @@ def _quota_in_words(left: int) -> str:
 
 
 def _range(counts: list[int]) -> str:
+    if not counts:
+        return ""
     low, high = min(counts), max(counts)
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"

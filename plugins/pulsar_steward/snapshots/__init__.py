@@ -1,1 +1,1 @@
-"""Snapshots on storage, read without Spark: what `collect` and `diagnose` wrote, as typed rows."""
+"""Snapshots on storage, read without Spark: the tables written by `collect` and `diagnose`, as typed rows."""

@@ -26,7 +26,7 @@ _TYPES: dict[Kind, pa.DataType] = {
 
 
 def rows_of(table: Table, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """Rows of a table, by column; a column that a row lacks is null in it."""
+    """Rows of a table, by column; a column missing in a row is null."""
     return pa.Table.from_pylist(list(rows), schema=schema_of(table))
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Files(Protocol):
-    """A file system. Every place is a path or a URI, as the snapshot's own is."""
+    """A file system. A place is a path or a URI, like the snapshot's own."""
 
     def local(self, place: str) -> Path | None:
         """Local path of a place; None if it is not on this machine."""

@@ -28,7 +28,7 @@ STAGING = "_collecting"
 COMPACTED = "_COMPACTED"
 
 LOOK_BACK = 12
-"""Most earlier snapshots that a diagnosis reads; these are never compacted."""
+"""Maximum number of earlier snapshots that a diagnosis reads; these are never compacted."""
 
 LARGE = (*SHARDED, DRILLED)
 """Tables that grow with topics: nearly all of a snapshot's size."""
@@ -53,7 +53,7 @@ def snapshot_uri(out: str, cluster: str, taken_at: datetime) -> str:
     """URI of a snapshot below a folder of snapshots.
 
     Raises:
-        ConfigurationError: If the cluster's name cannot be part of a path, or the time lacks its zone.
+        ConfigurationError: If the cluster's name cannot be part of a path, or the time has no time zone.
     """
     return f"{out.rstrip('/')}/cluster={require_cluster_name(cluster)}/taken_at={stamp_of(taken_at)}"
 
@@ -81,7 +81,7 @@ class SnapshotFolder:
             self.files.delete(self._place(name))
 
     def begin_diagnosis(self) -> None:
-        """Marks the snapshot as not diagnosed until its verdicts are written, which comes last."""
+        """Marks the snapshot as not diagnosed until its verdicts are written, the last step."""
         self.files.delete(self._place(VERDICTS.name))
 
     def finish(self) -> None:
@@ -106,7 +106,7 @@ class SnapshotFolder:
         return all(self.files.exists(self._place(name)) for name in (SUCCESS, FINDINGS.name, VERDICTS.name))
 
     def compacted(self) -> bool:
-        """True if only the small tables and the diagnosis are left."""
+        """True if only the small tables and the diagnosis remain."""
         return self.files.exists(self._place(COMPACTED))
 
     def compact(self) -> None:
@@ -117,7 +117,7 @@ class SnapshotFolder:
             self.files.delete(self._place(table.name))
 
     def remove(self) -> None:
-        """Removes the snapshot; it is marked as unfinished before the first of its files is deleted."""
+        """Removes the snapshot; before the first file is deleted, it is marked as unfinished."""
         self.begin()
         self.files.delete(self.uri)
 
@@ -128,7 +128,7 @@ class SnapshotFolder:
         return list(islice((each for each in folders if each.diagnosed()), most))
 
     def all_of_cluster(self) -> list[tuple[SnapshotFolder, datetime]]:
-        """Every snapshot of the same cluster, finished or not, with its time; folders of other names are left out."""
+        """All snapshots of the same cluster, finished or not, with their times; other folders are left out."""
         dated = [(name, match[1]) for name in self._siblings() if (match := _NAME.fullmatch(name))]
         return [
             (SnapshotFolder(self.files, self._sibling(name)), datetime.strptime(stamp, _STAMP).replace(tzinfo=UTC))
@@ -138,7 +138,7 @@ class SnapshotFolder:
     def read(self, table: Table) -> pa.Table:
         """Reads a whole table; not for large ones.
 
-        A column or table that an older version did not write is null, or without rows.
+        A missing column is null, and a missing table has no rows.
 
         Raises:
             SnapshotError: If a file is not valid.
@@ -152,10 +152,6 @@ class SnapshotFolder:
         paths = [self.files.local(place) for place in places]
         return self.read(table) if None in paths else [str(path) for path in paths]
 
-    def has(self, table: Table) -> bool:
-        """True if the snapshot contains the table."""
-        return self.files.exists(self._place(table.name))
-
     def write(self, table: Table, rows: pa.Table) -> None:
         """Writes a table, replacing an existing one, with its columns in the table's order."""
         self.files.delete(self._place(table.name))
@@ -168,7 +164,7 @@ class SnapshotFolder:
     def shards(self) -> list[Mapping[str, Sequence[str]]]:
         """Files of each shard, by the table's name: local paths if they are on this machine.
 
-        Files of one name contain the same brokers; the names of files that Spark wrote differ after their number.
+        Files with the same name contain the same brokers; names of files written by Spark differ after their number.
         """
         found: dict[str, dict[str, list[str]]] = {}
         for table in SHARDED:
@@ -187,7 +183,7 @@ class SnapshotFolder:
         """Replaces a table by files of the staging folder.
 
         Raises:
-            SnapshotError: If one of them does not exist.
+            SnapshotError: If one of the files does not exist.
         """
         folder = self._place(table.name)
         self.files.delete(folder)
@@ -203,7 +199,7 @@ class SnapshotFolder:
                 )
 
     def end_staging(self) -> None:
-        """Removes the staging folder and the files that are left in it."""
+        """Removes the staging folder and its remaining files."""
         self.files.delete(self._place(STAGING))
 
     def _file_names(self, table: Table) -> list[str]:
@@ -242,5 +238,5 @@ def _parquet(table: Table, rows: pa.Table) -> bytes:
 
 
 def _is_number(name: str) -> bool:
-    """True if the name ends after Spark's task number: names that Steward gives may begin alike."""
+    """True if the name ends after Spark's task number: Steward's own names may begin alike."""
     return len(name) == len("part-00000")

@@ -35,7 +35,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tidied(msgspec.Struct, frozen=True, kw_only=True):
-    """Snapshots that were removed and compacted, oldest first, and the number of those that are left."""
+    """Removed and compacted snapshots, oldest first, and the number of the remaining ones."""
 
     removed: tuple[str, ...]
     compacted: tuple[str, ...]
@@ -65,7 +65,7 @@ def past_their_time(there: Sequence[Kept], policy: HousekeepingPolicy, now: date
 def too_large_by_now(there: Sequence[Kept], policy: HousekeepingPolicy, now: datetime) -> list[Kept]:
     """Snapshots to compact, oldest first; has no side effects. Arguments as those of `past_their_time`.
 
-    Those that a diagnosis may read stay whole, whatever the policy says.
+    Snapshots that a diagnosis may read stay whole, whatever the policy says.
     """
     finished = sorted((each for each in there if each.finished), key=lambda each: each.taken_at)
     old = now - timedelta(days=policy.keep_topics_days)
@@ -74,7 +74,7 @@ def too_large_by_now(there: Sequence[Kept], policy: HousekeepingPolicy, now: dat
 
 
 def tidy(newest: SnapshotFolder, policy: HousekeepingPolicy, now: datetime) -> Tidied:
-    """Removes expired snapshots, and compacts old ones, of the cluster in whose folder a snapshot is.
+    """Removes expired snapshots, and compacts old ones, for the cluster of a snapshot.
 
     Args:
         newest: Any snapshot in the cluster's folder; it need not exist.

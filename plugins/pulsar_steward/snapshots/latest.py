@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_KNOWN = 10_000
-"""Snapshots that are known to be diagnosed, and are not looked at again: on an object store each look is a call."""
+"""Number of snapshots remembered as diagnosed, to save calls: on an object store each check is a call."""
 
 _CLUSTER = "cluster="
 _TAKEN = re.compile(r"taken_at=\d{8}T\d{6}Z")
@@ -28,7 +28,7 @@ _TAKEN = re.compile(r"taken_at=\d{8}T\d{6}Z")
 class SnapshotShelf:
     """The snapshots below one folder: ``cluster=<name>/taken_at=<UTC>``.
 
-    Every method raises `SnapshotError` where the folder cannot be read; a missing one has no snapshots.
+    Every method raises `SnapshotError` if the folder cannot be read; a missing folder has no snapshots.
 
     Args:
         uri: The folder: a path, or a URI that `snapshots.place` can open.
@@ -39,7 +39,7 @@ class SnapshotShelf:
         self._known: dict[tuple[str, bool], Snapshot] = {}
 
     def clusters(self) -> tuple[str, ...]:
-        """Clusters with a folder, by name; folders whose names are none of a cluster are left out."""
+        """Clusters with a folder, by name; folders with other names are left out."""
         names = (name.removeprefix(_CLUSTER) for name in self._names("") if name.startswith(_CLUSTER))
         return tuple(name for name in names if _is_cluster(name))
 
@@ -48,13 +48,14 @@ class SnapshotShelf:
 
         Args:
             cluster: The cluster.
-            most: Most snapshots returned.
-            whole: True: only those with all tables; False: also those of which housekeeping left the small tables.
+            most: Maximum number of snapshots.
+            whole: True: only snapshots with all tables; False: also snapshots of which housekeeping left only the small
+                tables.
         """
         return tuple(islice(self._diagnosed(cluster, whole=whole), most))
 
     def named(self, cluster: str, snapshot_id: str) -> Snapshot | None:
-        """The snapshot with this id, if it is diagnosed and has all tables; None: it is gone, or there was none."""
+        """The snapshot with this id, if it is diagnosed and has all tables; None: it is gone, or never existed."""
         return self._opened(cluster, f"taken_at={snapshot_id.removeprefix(f'{cluster}-')}", whole=True)
 
     def _diagnosed(self, cluster: str, *, whole: bool) -> Iterator[Snapshot]:

@@ -1,4 +1,4 @@
-"""File system of a snapshot's URI, opened with Arrow: Spark writes with Hadoop's, planning reads without Java."""
+"""File system of a snapshot's URI, opened with Arrow: Spark writes by Hadoop's client, planning reads without Java."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OTHER_NAMES = {"s3a": "s3"}
 """Hadoop's URI schemes that have other names in Arrow."""
 
 BY_HADOOP = ("hdfs", "viewfs")
-"""Schemes for which Arrow loads Hadoop's own client, in C, which loads Java."""
+"""Schemes for which Arrow loads Hadoop's own client, a C library that loads Java."""
 
 
 def place_of(uri: str) -> tuple[fs.FileSystem, str]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import duckdb
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow import fs
+from pyarrow import dataset, fs
 
+from pulsar_steward.decoding import convert, decode
 from pulsar_steward.errors import SnapshotError
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.finding import Finding, Severity, Verdict
@@ -17,10 +20,11 @@ from pulsar_steward.model.tables import (
     BROKERS,
     BUNDLES,
     COLLECTED,
+    CONFIGURATION,
+    DIAGNOSED,
     FAILOVERS,
     FINDINGS,
     NAMESPACES,
-    SINCE,
     SNAPSHOT,
     TRANSACTION_COORDINATORS,
     TRENDS,
@@ -28,10 +32,13 @@ from pulsar_steward.model.tables import (
     Table,
 )
 from pulsar_steward.model.units import counted
+from pulsar_steward.snapshots.arrow import schema_of
+from pulsar_steward.snapshots.database import add_views, connect
 from pulsar_steward.snapshots.place import place_of
 from pulsar_steward.snapshots.rows import (
     BrokerRow,
     BundleRow,
+    ConfigurationRow,
     CoordinatorRow,
     FailoverRow,
     NamespaceRow,
@@ -40,9 +47,9 @@ from pulsar_steward.snapshots.rows import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from pulsar_steward.model.learned import Learned
+    from pulsar_steward.checks.views import SqlView
 
 SUCCESS = "_SUCCESS"
 
@@ -65,7 +72,7 @@ def open_snapshot(uri: str) -> Snapshot:
         raise SnapshotError(f"{uri}: there is no snapshot that can be read: {error}") from error
     if SUCCESS not in found:
         raise SnapshotError(f"{uri} is no finished snapshot, as it holds no {SUCCESS}: collect again")
-    missing = [table.name for table in COLLECTED if table.name not in found and table not in SINCE]
+    missing = [table.name for table in COLLECTED if table.name not in found]
     if missing:
         raise SnapshotError(f"{uri} lacks the tables {', '.join(missing)}: collect again")
     return Snapshot(uri, files, path)
@@ -74,7 +81,7 @@ def open_snapshot(uri: str) -> Snapshot:
 class Snapshot:
     """A finished snapshot; everything is read on demand.
 
-    Every method raises `SnapshotError` where a table is missing, unreadable or of another shape.
+    Every method raises `SnapshotError` if a table is missing, unreadable or of another shape.
     """
 
     def __init__(self, uri: str, files: fs.FileSystem, path: str) -> None:
@@ -98,7 +105,7 @@ class Snapshot:
         return bool(info.type is fs.FileType.File)
 
     def meta(self) -> SnapshotMeta:
-        """Metadata of the snapshot, and what could not be read."""
+        """Metadata of the snapshot, with the names of unread brokers and namespaces."""
         rows = self._rows(SNAPSHOT, SnapshotMeta)
         if len(rows) != 1:
             raise SnapshotError(f"{self.uri}: the table {SNAPSHOT.name} has {counted(len(rows), 'row')} instead of one")
@@ -117,13 +124,14 @@ class Snapshot:
         """All transaction coordinators, by id."""
         return tuple(sorted(self._rows(TRANSACTION_COORDINATORS, CoordinatorRow), key=lambda row: row.coordinator))
 
-    def namespaces(self) -> tuple[NamespaceRow, ...]:
-        """All namespaces, by name."""
-        return tuple(sorted(self._rows(NAMESPACES, NamespaceRow), key=lambda row: row.namespace))
+    def namespaces(self, names: Iterable[str]) -> tuple[NamespaceRow, ...]:
+        """The existing ones of these namespaces, by name."""
+        rows = self._rows(NAMESPACES, NamespaceRow, [("namespace", "in", list(names))])
+        return tuple(sorted(rows, key=lambda row: row.namespace))
 
-    def namespace(self, name: str) -> NamespaceRow | None:
-        """One namespace; None if the snapshot has none of that name."""
-        return next(iter(self._rows(NAMESPACES, NamespaceRow, [("namespace", "=", name)])), None)
+    def configuration(self, keys: Iterable[str]) -> list[ConfigurationRow]:
+        """These settings of all brokers."""
+        return self._rows(CONFIGURATION, ConfigurationRow, [("key", "in", list(keys))])
 
     def findings(self) -> tuple[Finding, ...]:
         """Findings of `diagnose`, by descending severity, then by check and subject."""
@@ -133,7 +141,7 @@ class Snapshot:
                 severity=Severity(row["severity"]),
                 subject=row["subject"],
                 evidence=row["evidence"],
-                figures=msgspec.json.decode(row["figures_json"], type=dict[str, int]),
+                figures=decode(row["figures_json"], dict[str, int]),
                 first_seen=row["first_seen"],
                 snapshots_in_a_row=row["snapshots_in_a_row"],
             )
@@ -146,20 +154,52 @@ class Snapshot:
         return tuple(sorted(self._rows(VERDICTS, Verdict), key=lambda verdict: verdict.check_id))
 
     def trends(self) -> tuple[TrendRow, ...]:
-        """Figures over time, by measure, subject and time; none in snapshots of older versions."""
-        if not self._has(TRENDS):
-            return ()
+        """Figures over time, by measure, subject and time."""
         rows = self._rows(TRENDS, TrendRow)
         return tuple(sorted(rows, key=lambda row: (row.measure, row.subject, row.taken_at)))
 
     def failovers(self) -> tuple[FailoverRow, ...]:
-        """Brokers and how long their topics would be gone without them; none in snapshots of older versions."""
-        return tuple(self._rows(FAILOVERS, FailoverRow)) if self._has(FAILOVERS) else ()
+        """Estimated time without service for the topics of each broker, if it is lost."""
+        return tuple(self._rows(FAILOVERS, FailoverRow))
 
-    def learned(self) -> Learned | None:
-        """How quickly topics were served again after a broker had gone; None: not known, as in older versions."""
-        told = (row.learned for row in self.failovers())
-        return next((each for each in told if each is not None), None)
+    def select(
+        self,
+        query: str,
+        kind: type[Row],
+        earlier: Sequence[Snapshot] = (),
+        views: Sequence[SqlView] = (),
+        **values: object,
+    ) -> list[Row]:
+        """Rows of a query, as objects.
+
+        Args:
+            query: SQL on tables by their names, with the macros of `checks.views`. Each row has an additional column
+                `look`, the number of its snapshot: 0 is this one.
+            kind: Type of a row, with a field for each of its columns.
+            earlier: Further snapshots whose rows are included, numbered from 1.
+            views: Further views of these tables that the query uses.
+            values: Values of the query's parameters (``$name``).
+        """
+        texts = " ".join([query, *(view.sql for view in views)])
+        sources = set(re.findall(r"\b(?:from|join)\s+(\w+)", texts))
+        try:
+            with connect(1) as connection:
+                for table in (each for each in (*COLLECTED, *DIAGNOSED) if each.name in sources):
+                    looks = []
+                    for look, each in enumerate((self, *earlier)):
+                        connection.register(f"{table.name}_{look}", each._dataset(table))  # noqa: SLF001 - its own class
+                        looks.append(f"select *, {look} as look from {table.name}_{look}")
+                    connection.execute(f"create temp view {table.name} as {' union all '.join(looks)}")
+                add_views(connection, views)
+                rows = connection.sql(query, params=values).to_arrow_table().to_pylist()
+            return convert(rows, list[kind])  # type: ignore[valid-type]  # a type only known here
+        except (OSError, duckdb.Error, pa.ArrowException, msgspec.ValidationError) as error:
+            raise SnapshotError(f"{self.uri}: it cannot be read: {error}") from error
+
+    def _dataset(self, table: Table) -> dataset.Dataset:
+        """Files of a table."""
+        path = f"{self._path}/{table.name}"
+        return dataset.dataset(path, schema_of(table), format="parquet", filesystem=self._files)
 
     def table(self, table: Table, columns: Sequence[str] | None = None, filters: Any = None) -> pa.Table:
         """Reads a table, or some of its columns and rows.
@@ -167,7 +207,7 @@ class Snapshot:
         Args:
             table: The table.
             columns: Names; None: all.
-            filters: As `pyarrow.parquet.read_table` takes them.
+            filters: Filters in the form of `pyarrow.parquet.read_table`.
         """
         names = list(columns or table.names)
         try:
@@ -181,21 +221,9 @@ class Snapshot:
         except (OSError, KeyError, pa.ArrowException) as error:
             raise SnapshotError(f"{self.uri}: the table {table.name} cannot be read: {error}") from error
 
-    def _has(self, table: Table) -> bool:
-        return bool(self._files.get_file_info(f"{self._path}/{table.name}").type is not fs.FileType.NotFound)
-
     def _rows(self, table: Table, kind: type[Row], filters: Any = None) -> list[Row]:
-        fields = msgspec.structs.fields(kind)
-        columns = [field.name for field in fields if field.required or field.name in self._columns(table)]
+        columns = [field.name for field in msgspec.structs.fields(kind)]
         try:
-            return msgspec.convert(self.table(table, columns, filters).to_pylist(), list[kind])  # type: ignore[valid-type]  # a type only known here
+            return convert(self.table(table, columns, filters).to_pylist(), list[kind])  # type: ignore[valid-type]  # a type only known here
         except msgspec.ValidationError as error:
             raise SnapshotError(f"{self.uri}: the table {table.name} is of another shape: {error}") from error
-
-    def _columns(self, table: Table) -> set[str]:
-        """Columns that the table has: those that were added in a later version are not in every snapshot."""
-        try:
-            files = pq.ParquetDataset(f"{self._path}/{table.name}", filesystem=self._files, partitioning=None)
-            return set(files.schema.names)
-        except (OSError, pa.ArrowException) as error:
-            raise SnapshotError(f"{self.uri}: the table {table.name} cannot be read: {error}") from error

@@ -7,11 +7,10 @@ from datetime import datetime
 import msgspec
 
 from pulsar_steward.model.cluster import ClusterIdentity
-from pulsar_steward.model.learned import Learned
 
 
 class SnapshotMeta(msgspec.Struct, frozen=True, kw_only=True):
-    """Metadata of a snapshot, and what could not be read."""
+    """Metadata of a snapshot, with the names of unread brokers and namespaces."""
 
     snapshot_id: str
     cluster: str
@@ -32,12 +31,12 @@ class SnapshotMeta(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unread(self) -> tuple[str, ...]:
-        """Everything that could not be read; not empty means partial."""
+        """All that could not be read; not empty means partial."""
         return (*self.unread_brokers, *self.unread_namespaces)
 
 
 class BrokerRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A broker that the cluster lists; figures are None where it was not read or does not report them."""
+    """A broker that the cluster lists; figures are None if the broker was not read or does not report them."""
 
     broker: str
     read: bool
@@ -53,11 +52,20 @@ class BrokerRow(msgspec.Struct, frozen=True, kw_only=True):
     direct_memory_percent: float | None
     throughput_in_bytes: float | None
     throughput_out_bytes: float | None
+    clock_skew_milliseconds: int | None = None
     read_milliseconds: int
 
 
+class ConfigurationRow(msgspec.Struct, frozen=True):
+    """A setting in force on a broker; its value is None if the broker does not report it."""
+
+    broker: str
+    key: str
+    value: str | None
+
+
 class BundleRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A bundle; counts are None where an unread broker may own it."""
+    """A bundle; counts are None if an unread broker may own it."""
 
     namespace: str
     bundle: str
@@ -70,7 +78,7 @@ class BundleRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CoordinatorRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A transaction coordinator with its place, as far as that is known."""
+    """A transaction coordinator with its place, if known."""
 
     coordinator: int
     position: int
@@ -80,28 +88,29 @@ class CoordinatorRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NamespaceRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A namespace; `allowed_brokers` is None where isolation policies allow every broker."""
+    """A namespace; `allowed_brokers` is None if isolation policies allow every broker.
+
+    `policies_json` is None if its policies could not be read.
+    """
 
     namespace: str
-    bundles: int
-    boundaries: tuple[str, ...]
     allowed_brokers: tuple[str, ...] | None
+    policies_json: str | None
 
 
 class FailoverRow(msgspec.Struct, frozen=True, kw_only=True):
-    """How long the topics of a broker would be gone without it, an estimate; the columns of `failovers`.
+    """Estimated time for which a broker's topics would be unavailable without it; the columns of `failovers`.
 
     Attributes:
         broker: ``host:webport``.
-        others: Brokers that would take over; 0: only itself, once it is back.
-        delayed_messages: Delayed messages that would be read again, at least.
-        session_seconds: Until its metadata session ends; nobody waits for that where it ends orderly.
+        others: Brokers that would take over; 0: only the broker itself, after its restart.
+        delayed_messages: Minimum number of delayed messages that would be read again.
+        session_seconds: Until its metadata session ends; not needed if the broker ends orderly.
         assigning_seconds: Until its bundles have a new owner.
         loading_seconds: Until its topics are loaded.
         reading_seconds: Until the delayed messages are read.
-        ended_seconds: All of it where the broker ends orderly, with the time that clients take to try again.
-        lost_seconds: The same where it is lost.
-        learned_lost: Broker whose end the rates were learned from, and what was seen; None: the policy's rates hold.
+        ended_seconds: The whole time if the broker ends orderly, with the backoff of clients.
+        lost_seconds: The whole time if the broker is lost.
     """
 
     broker: str
@@ -115,20 +124,6 @@ class FailoverRow(msgspec.Struct, frozen=True, kw_only=True):
     reading_seconds: float
     ended_seconds: int
     lost_seconds: int
-    learned_lost: str | None = None
-    learned_at: datetime | None = None
-    learned_topics: int | None = None
-    learned_seconds: int | None = None
-    learned_brokers: int | None = None
-
-    @property
-    def learned(self) -> Learned | None:
-        """Rate at which topics were served again; None: not known."""
-        at, lost = self.learned_at, self.learned_lost
-        topics, seconds, brokers = self.learned_topics, self.learned_seconds, self.learned_brokers
-        if at is None or lost is None or topics is None or seconds is None or brokers is None:
-            return None
-        return Learned(lost=lost, at=at, topics=topics, seconds=seconds, brokers=brokers)
 
 
 class TrendRow(msgspec.Struct, frozen=True, kw_only=True):

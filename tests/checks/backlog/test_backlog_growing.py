@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.backlog import growing_topics
+from pulsar_steward.checks.backlog import backlog_growing
 from pulsar_steward.checks.backlog.backlog_growing import CHECK
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.load import parse_policy
@@ -256,7 +256,7 @@ def test_more_suspects_than_are_looked_at_leave_it_open(
     judge_rows: JudgeRows, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     """The check cannot tell when more backlogs grew fast lately than it looks up."""
-    monkeypatch.setattr(growing_topics, "MAX_SUSPECTS", 1)
+    monkeypatch.setattr(backlog_growing, "MAX_SUSPECTS", 1)
     shrank = [60 * GIB, 20 * GIB, 30 * GIB, 40 * GIB, 50 * GIB]
 
     judgement = judged(scenes(judge_rows, {"bound/t": shrank, "bound/u": shrank}))

@@ -26,7 +26,7 @@ TOLD = Severity.INFO
 def look(hours_ago: float, backlog: int, **changes: Any) -> dict[str, list[dict[str, Any]]]:
     """A subscription of one topic, without consumers if nothing else is said."""
     topic, name = changes.pop("topic", "persistent://t/n/a"), changes.pop("subscription", "s")
-    ttl, moved = changes.pop("ttl", 0), changes.pop("moved", None)
+    ttl, moved, cursor = changes.pop("ttl", 0), changes.pop("moved", None), changes.pop("cursor", None)
     policies = {} if ttl is None else {"message_ttl_in_seconds": ttl}
     taken_at = NOW - timedelta(hours=hours_ago)
     own = {"topic": topic, "subscription": name}
@@ -37,8 +37,16 @@ def look(hours_ago: float, backlog: int, **changes: Any) -> dict[str, list[dict[
         "namespaces": [{"namespace": "t/n", "policies_json": json.dumps(policies)}],
         "topics": [{"topic": topic, "broker": "b:8080", "subscriptions": 3, "backlog_bytes": 5 << 30}],
         "subscriptions": [row | changes],
-        "drilled": [] if moved is None else [own | {"last_consumed_milliseconds": moved, "last_acked_milliseconds": 0}],
+        "drilled": [own | {"last_consumed_milliseconds": moved, "last_acked_milliseconds": 0, "cursor_json": cursor}]
+        if moved is not None or cursor is not None
+        else [],
     }
+
+
+def a_cursor(created: int, position: str = "1:-1", written: str = "-1:-1") -> str:
+    """Identity of a cursor that was made on some day of January, as snapshots have it."""
+    at = datetime(2026, 1, created, tzinfo=UTC)
+    return json.dumps({"created": at.isoformat(), "position": position, "written": written}, separators=(",", ":"))
 
 
 def ago(hours: float) -> int:
@@ -87,6 +95,24 @@ def test_severity_follows_from_how_long_nobody_was_there(
     policy = Policy.model_validate({"subscription_abandoned": {"window_minutes": window}})
     found = judge_rows(CHECK, looks[0], policy, looks[1:]).findings
     assert [each.severity for each in found] == ([severity] if severity else [])
+
+
+@pytest.mark.parametrize(
+    ("now", "found"),
+    [
+        (a_cursor(1), True),
+        (a_cursor(1, written="7:1"), True),
+        (None, True),
+        (a_cursor(20), False),
+        (a_cursor(1, position="1:7"), False),
+    ],
+    ids=["the same", "loaded anew", "not asked", "made anew", "reset"],
+)
+def test_one_that_was_made_anew_or_reset_is_not_yet_abandoned(judge_rows: Any, now: str | None, *, found: bool) -> None:
+    """The time without a consumer begins anew for a subscription that was deleted and made anew, or was reset."""
+    looks = [look(number * 0.5, 6000 - 1000 * number, cursor=a_cursor(1)) for number in range(5)]
+    judgement = judge_rows(CHECK, look(0, 6000, cursor=now), None, looks[1:])
+    assert bool(judgement.findings) == found
 
 
 def going_on(judge_rows: Any, backlogs: Sequence[int], hours: float, **last: Any) -> list[Judgement]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.checks.delayed.delayed_bucket_failing import CHECK
-from pulsar_steward.checks.delayed.trackers import BUCKET_TRACKER
+from pulsar_steward.checks.delayed.waiting import BUCKET_TRACKER
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.schema import Policy
 from tests.checks.delayed.conftest import TAKEN_AT

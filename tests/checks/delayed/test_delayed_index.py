@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.checks.delayed import delayed_bucket_count, delayed_index_memory, delayed_index_multiplied
-from pulsar_steward.checks.delayed.trackers import BUCKET_TRACKER as BUCKET
+from pulsar_steward.checks.delayed.waiting import BUCKET_TRACKER as BUCKET
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.series import DELAYED_SERIES
 

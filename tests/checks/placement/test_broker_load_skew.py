@@ -91,9 +91,10 @@ def test_brokers_are_compared(
 
 def test_a_draining_broker_is_meant_to_be_empty(judged: JudgeRows, golden: Golden) -> None:
     """A draining broker is no finding and is left out of the comparison with the others."""
-    policy = Policy.model_validate({"brokers": {"draining": ["c"]}})
+    policy = Policy.model_validate({"brokers": {"draining": ["c:8080"]}})
+    brokers = [*brokers_with("topics", 1500, 1000), broker("c:8080", topics=0)]
 
-    judgement = judged(broker_load_skew.CHECK, {"brokers": brokers_with("topics", 1500, 1000, 0)}, policy)
+    judgement = judged(broker_load_skew.CHECK, {"brokers": brokers}, policy)
 
     assert not judgement.findings
     golden(judgement.quiet)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.placement import bundle_without_owner, lost_bundles
+from pulsar_steward.checks.placement import bundle_without_owner
 from pulsar_steward.model.finding import Severity
 from tests.builders import NOW, a_policy
 
@@ -182,7 +182,7 @@ def test_what_no_broker_may_have_is_told_for_longer_than_snapshots_reach(
     judge_rows: JudgeRows, golden: Golden, allowed: list[str] | None, found: bool
 ) -> None:
     """A finding lasts beyond the snapshots that show its clients if no broker is allowed, and ends once one is."""
-    figures = '{"bundles":2,"clients":13,"since_epoch_seconds":1700000000,"topics":5}'
+    figures = '{"bundles":2,"bundles_of_namespace":4,"clients":13,"since_epoch_seconds":1700000000,"topics":5}'
     bundles = dict.fromkeys("xyz", NOBODYS)
     before = a_snapshot(bundles, 1, allowed=[])
     before["findings"] = [{"check_id": "bundle-without-owner", "subject": ORDERS, "figures_json": figures}]
@@ -206,7 +206,7 @@ def test_a_namespace_may_have_its_own_thresholds(judge_rows: JudgeRows) -> None:
 def test_more_than_are_looked_up_leave_it_open(judge_rows: JudgeRows, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the limit the check cannot tell or gives minimum numbers, and each namespace has bundles looked up."""
     question = bundle_without_owner.CHECK.shards["without_owner"]
-    assert question.most == lost_bundles.MAX_BUNDLES
+    assert question.most == bundle_without_owner.MAX_BUNDLES
     monkeypatch.setattr(bundle_without_owner, "MAX_BUNDLES", 2)
     monkeypatch.setitem(
         bundle_without_owner.CHECK.shards,

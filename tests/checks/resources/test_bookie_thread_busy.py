@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.checks.resources import bookie_thread_busy as check
-from pulsar_steward.checks.resources.queues import BOOKIE_QUEUE
+from pulsar_steward.checks.resources.bookie_thread_busy import BOOKIE_QUEUE
 from pulsar_steward.checks.resources.views import WRITES
 from pulsar_steward.model.finding import Severity
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.resources import gc_collections, gc_pressure
+from pulsar_steward.checks.resources import gc_pressure
 from pulsar_steward.checks.views import STARTED
 from pulsar_steward.model.finding import Severity
 
@@ -26,7 +26,7 @@ def process(
     source: str, collectors: Collectors, age: float | None = 3600, kind: str = "broker"
 ) -> list[dict[str, Any]]:
     """The samples of a process."""
-    by_series = {gc_collections.SECONDS: 0, gc_collections.COLLECTIONS: 1}
+    by_series = {gc_pressure.SECONDS: 0, gc_pressure.COLLECTIONS: 1}
     rows = [
         {"series": series, "labels_json": json.dumps({"gc": name}), "value": float(values[column])}
         for name, values in collectors.items()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.checks.resources import io_threads_stuck as check
-from pulsar_steward.checks.resources import thread_gauges as series
+from pulsar_steward.checks.resources import io_threads_stuck as series
 from pulsar_steward.checks.views import STARTED
 from pulsar_steward.model.finding import Severity
 

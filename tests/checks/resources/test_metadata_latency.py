@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.checks.resources import metadata_latency as check
-from pulsar_steward.checks.resources import metadata_operations as series
+from pulsar_steward.checks.resources import metadata_latency as series
 from pulsar_steward.checks.views import STARTED
 from pulsar_steward.model.finding import Severity
 from tests.builders import NOW

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.resources.gc_collections import COLLECTIONS, SECONDS
+from pulsar_steward.checks.resources.gc_pressure import COLLECTIONS, SECONDS
 from pulsar_steward.checks.resources.logging_debug import LINES
 from pulsar_steward.checks.resources.publish_slow import CHECK
 from pulsar_steward.checks.resources.views import PUBLISHES, SWITCHES, WRITES

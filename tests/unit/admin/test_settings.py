@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import SecretStr
 
+from pulsar_steward.admin.addresses import address_map
 from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.errors import ConfigurationError
 
@@ -41,8 +42,16 @@ def test_a_token_that_no_header_carries_is_refused(token: str) -> None:
     assert "hidden" not in str(caught.value)
 
 
-def test_bases_are_urls_without_a_path() -> None:
-    """A slash or a path at the end of a URL is left out of the addresses that are called."""
-    made = AdminSettings(("https://a:8443/", "https://b:8443/admin/v2"))
+def test_a_slash_behind_an_address_does_no_harm() -> None:
+    """A slash at the end of a URL is left out of the addresses that are called."""
+    made = AdminSettings(("https://a:8443/", "https://b:8443"))
     assert made.schemes == {"https"}
     assert made.bases == ("https://a:8443", "https://b:8443")
+
+
+def test_an_address_with_a_path_is_refused() -> None:
+    """Calls and the token would go to the root of that host, where something else may be."""
+    with pytest.raises(ConfigurationError, match=r"has a path \(/pulsar\).*Write https://b:8443"):
+        AdminSettings(("https://a:8443", "https://b:8443/pulsar/"))
+    with pytest.raises(ConfigurationError, match="the address of broker:8080 has a path"):
+        address_map({"broker:8080": "https://b:8443/pulsar"})

@@ -34,42 +34,38 @@ def stored(*positions: tuple[int, int], in_ledger: int = -1, ledgers: list[objec
 
 
 @pytest.mark.parametrize(
-    ("topic", "backlog", "closed"),
+    ("topic", "consumed"),
     [
-        (stored((8, -1)), 390_000, 1_000),
-        (stored((8, 499)), 325_000, 1_000),
-        (stored((8, 999)), 260_000, 2_000),
-        (stored((20, 899)), 26_000, 2_000),
-        (stored((20, 999)), 0, None),
-        (stored((5, 10)), 390_000, 1_000),
-        (stored((20, 899), (8, 999)), 260_000, 2_000),
-        (stored(), 0, None),
-        (stored((8, -1), in_ledger=14), 0, None),
-        (stored((8, -1), ledgers=[LAST]), 0, None),
-        (stored((8, -1), ledgers=[]), 0, None),
+        (stored(), [8, 20]),
+        (stored((8, 499)), [8]),
+        (stored((8, 499), (20, 999)), [8]),
+        (stored((5, 10)), []),
+        (stored((8, -1), in_ledger=14), [8, 20]),
+        (stored((20, 999), ledgers=[LAST]), []),
     ],
     ids=[
-        "nothing is consumed",
-        "half of a ledger",
-        "a whole ledger",
-        "part of the last closed one",
-        "all that is known of",
-        "a ledger that is gone",
+        "nobody reads",
+        "begun",
         "the slowest counts",
-        "no subscription",
+        "nothing",
         "its position is in a ledger",
         "only the last ledger",
-        "never loaded",
     ],
 )
-def test_a_backlog_is_told_as_far_as_ledgers_are_closed(topic: StoredTopic, backlog: int, closed: int | None) -> None:
-    """The least backlog is the size of the closed ledgers after the slowest position that the store has."""
-    assert (topic.least_backlog_bytes, topic.oldest_closed_milliseconds) == (backlog, closed)
+def test_what_may_be_consumed_is_told_as_far_as_positions_are_known(topic: StoredTopic, consumed: list[int]) -> None:
+    """A closed ledger may be consumed unless the store tells that a cursor has not reached it."""
+    assert [each.ledger_id for each in topic.consumed] == consumed
 
 
-def test_pulsars_own_cursors_are_no_subscriptions() -> None:
-    """Pulsar's own cursors, for deduplication and replication, are not counted as subscriptions."""
-    topic = StoredTopic(
-        cursors=dict.fromkeys(["pulsar.dedup", "pulsar.repl.west", "b", "a"], stored((8, -1)).cursors["sub-0"])
-    )
-    assert topic.subscriptions == ("a", "b")
+@pytest.mark.parametrize(("ledger", "since"), [(27, 2_000), (20, 1_000), (8, 1_795_547_605_727)])
+def test_a_ledger_was_written_to_from_the_end_of_the_one_before(ledger: int, since: int) -> None:
+    """What a ledger holds was published after the one before was closed, or after the topic was made."""
+    topic = stored()
+    assert topic.published_since(ledger) == since
+    assert StoredTopic(ledgers=topic.ledgers[2:], cursors={}).published_since(27) is None
+
+
+def test_a_ledger_that_is_written_to_was_not_closed() -> None:
+    """The earliest closing from a ledger on is told, of a ledger that is gone that of the next; of the last none is."""
+    topic = stored()
+    assert [topic.closed_since(ledger) for ledger in (5, 8, 20, 27)] == [1_000, 1_000, 2_000, None]

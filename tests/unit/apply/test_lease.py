@@ -15,7 +15,7 @@ from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.policy.schema import ApplyPolicy
-from tests.builders import CLUSTER
+from tests.builders import NAMED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,7 +44,7 @@ def now() -> datetime:
 
 def recorded(engine: Engine) -> Lease:
     """The lease on the cluster as the ledger has it."""
-    lease = LedgerReader(engine).lease(CLUSTER)
+    lease = LedgerReader(engine).lease(NAMED)
     assert lease is not None
     return lease
 
@@ -59,7 +59,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 def test_a_held_lease_is_prolonged(engine: Engine) -> None:
     """A lease is prolonged while it is held, and its fence stays the same."""
-    with held_lease(LedgerWriter(engine), CLUSTER, "a run", SHORT, now) as lease:
+    with held_lease(LedgerWriter(engine), NAMED, "a run", SHORT, now) as lease:
         first = lease.current
         wait_until(lambda: recorded(engine).expires_at > first.expires_at + timedelta(seconds=0.5))
         assert lease.current.fence == first.fence == recorded(engine).fence
@@ -67,10 +67,10 @@ def test_a_held_lease_is_prolonged(engine: Engine) -> None:
 
 def test_a_lease_ends_with_its_block(engine: Engine) -> None:
     """A lease ends with its block, and the next writer gets it without waiting."""
-    with held_lease(LedgerWriter(engine), CLUSTER, "a run", SHORT, now):
+    with held_lease(LedgerWriter(engine), NAMED, "a run", SHORT, now):
         pass
     assert recorded(engine).expires_at <= now()
-    with held_lease(LedgerWriter(engine), CLUSTER, "another run", IMPATIENT, now) as lease:
+    with held_lease(LedgerWriter(engine), NAMED, "another run", IMPATIENT, now) as lease:
         assert lease.current.holder.startswith("another run#")
 
 
@@ -78,9 +78,9 @@ def test_a_lease_ends_with_its_block(engine: Engine) -> None:
 def test_a_second_writer_gives_up(engine: Engine, second: str) -> None:
     """A second process gives up while the first one holds the lease, even if it belongs to the same run."""
     with (
-        held_lease(LedgerWriter(engine), CLUSTER, "a run", SHORT, now),
+        held_lease(LedgerWriter(engine), NAMED, "a run", SHORT, now),
         pytest.raises(LeaseLost, match=r"a run#\w+ is changing cluster east .* waited 0 s"),
-        held_lease(LedgerWriter(engine), CLUSTER, second, IMPATIENT, now),
+        held_lease(LedgerWriter(engine), NAMED, second, IMPATIENT, now),
     ):
         pytest.fail("two writers at once")
 
@@ -91,12 +91,12 @@ def test_a_second_writer_waits_and_goes_on(engine: Engine) -> None:
     fences: list[int] = []
 
     def second() -> None:
-        with held_lease(LedgerWriter(engine), CLUSTER, "another run", SHORT, now) as lease:
+        with held_lease(LedgerWriter(engine), NAMED, "another run", SHORT, now) as lease:
             fences.append(lease.current.fence)
             entered.set()
 
     waiting = threading.Thread(target=second)
-    with held_lease(LedgerWriter(engine), CLUSTER, "a run", SHORT, now) as lease:
+    with held_lease(LedgerWriter(engine), NAMED, "a run", SHORT, now) as lease:
         first = lease.current.fence
         waiting.start()
         assert not entered.wait(0.3)
@@ -106,15 +106,15 @@ def test_a_second_writer_waits_and_goes_on(engine: Engine) -> None:
 
 def test_a_crashed_writers_lease_runs_out(engine: Engine) -> None:
     """The lease of a crashed writer is not prolonged and runs out, and a waiting writer gets it."""
-    LedgerWriter(engine).take_lease(CLUSTER, "a crashed run", 1, now())
-    with held_lease(LedgerWriter(engine), CLUSTER, "a run", SHORT, now) as lease:
+    LedgerWriter(engine).take_lease(NAMED, "a crashed run", 1, now())
+    with held_lease(LedgerWriter(engine), NAMED, "a run", SHORT, now) as lease:
         assert lease.current.holder.startswith("a run#")
 
 
 def test_a_lease_that_ran_out_is_not_taken_up_again(engine: Engine) -> None:
     """A writer that did not prolong its lease in time has lost it, also if no other writer took it."""
     later = timedelta()
-    with held_lease(LedgerWriter(engine), CLUSTER, "a run", SHORT, lambda: now() + later) as lease:
+    with held_lease(LedgerWriter(engine), NAMED, "a run", SHORT, lambda: now() + later) as lease:
         later = timedelta(minutes=1)
         wait_until(lambda: _lost(lambda: lease.current))
         with pytest.raises(LeaseLost, match="ran out before it was prolonged"):
@@ -123,8 +123,8 @@ def test_a_lease_that_ran_out_is_not_taken_up_again(engine: Engine) -> None:
 
 def test_a_lease_that_another_took_is_lost(engine: Engine) -> None:
     """A holder learns at the next prolongation that another writer took the lease, and does not end that lease."""
-    with held_lease(LedgerWriter(engine), CLUSTER, "a run", SHORT, now) as lease:
-        LedgerWriter(engine).take_lease(CLUSTER, "another run", 60, now() + timedelta(minutes=1))
+    with held_lease(LedgerWriter(engine), NAMED, "a run", SHORT, now) as lease:
+        LedgerWriter(engine).take_lease(NAMED, "another run", 60, now() + timedelta(minutes=1))
         wait_until(lambda: _lost(lambda: lease.current))
         with pytest.raises(LeaseLost, match="another run is changing cluster east"):
             _ = lease.current

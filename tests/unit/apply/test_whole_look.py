@@ -46,6 +46,9 @@ class Cluster:
         gone = {name: Unreachable("GET", "/ownedNamespaces", name, "gone") for name in brokers if name in self.silent}
         return {name: gone.get(name, ()) for name in brokers}
 
+    def called(self) -> None:
+        """Nothing is kept that a call makes stale."""
+
     def asked_since(self) -> list[str]:
         """Requests since this was called last, in order of name."""
         asked, self.asked = sorted(self.asked), []

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from pulsar_steward.changes.risk import risk_of
-from pulsar_steward.model.loss import Loss
+from pulsar_steward.model.loss import NOTHING_LOST, Loss
 from pulsar_steward.model.plan import ROLLBACK, Batch, Placement
 from pulsar_steward.model.risk import Risk
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
@@ -64,16 +64,18 @@ def level(batch: Batch, **of_plan: Any) -> Risk:
         (HOLDS, {"touched": NOBODY}, Risk.MEDIUM),
         (SPLIT, {}, Risk.MEDIUM),
         (RaiseCoordinators(before=2, after=5), {"touched": NOBODY}, Risk.MEDIUM),
-        (SHORTER, {}, Risk.HIGH),
-        (SHORTER, {"loss": Loss(bytes=10**9)}, Risk.HIGH),
-        (EXPIRES, {}, Risk.HIGH),
-        (EVICTS, {}, Risk.HIGH),
-        (EVICTS, {"loss": Loss(messages=0)}, Risk.HIGH),
+        (SHORTER, {}, Risk.CRITICAL),
+        (SHORTER, {"loss": Loss(messages=0, bytes=None)}, Risk.CRITICAL),
+        (SHORTER, {"loss": Loss(messages=0, bytes=10**9)}, Risk.HIGH),
+        (EXPIRES, {}, Risk.CRITICAL),
+        (EXPIRES, {"loss": NOTHING_LOST}, Risk.HIGH),
+        (EVICTS, {}, Risk.CRITICAL),
+        (EVICTS, {"loss": NOTHING_LOST}, Risk.HIGH),
         (EVICTS, {"loss": Loss(messages=1, bytes=100)}, Risk.CRITICAL),
     ],
 )
 def test_the_level_is_of_what_is_lost_and_cannot_be_undone(change: Any, fields: dict[str, Any], risk: Risk) -> None:
-    """A batch that loses messages has at least high risk, and one that cannot be undone at least medium risk."""
+    """A batch that loses messages has at least high risk, critical where how many is not known; a final one medium."""
     assert level(a_settled_batch(change, **fields)) is risk
 
 
@@ -126,7 +128,7 @@ def test_thin_evidence_makes_what_loses_messages_critical(
 ) -> None:
     """A batch that loses messages on thin evidence is critical; a rollback needs no evidence."""
     assert level(a_settled_batch(LONGER, touched=NOBODY, **fields), **of_plan) is calm
-    assert level(a_settled_batch(SHORTER, touched=NOBODY, **fields), **of_plan) is losing
+    assert level(a_settled_batch(SHORTER, touched=NOBODY, loss=NOTHING_LOST, **fields), **of_plan) is losing
 
 
 def test_the_gravest_reason_comes_first_and_none_is_left_out() -> None:
@@ -136,7 +138,7 @@ def test_the_gravest_reason_comes_first_and_none_is_left_out() -> None:
     assert [reason.level for reason in reasons] == sorted((each.level for each in reasons), key=lambda each: -each.rank)
     assert len(reasons) == 9
     words = " ".join(reason.words for reason in reasons)
-    for part in ("7 messages", "100 B", "cannot be undone", "STOPS PRODUCERS", "9 clients", "one snapshot alone"):
+    for part in ("7 entries", "100 B", "cannot be undone", "STOPS PRODUCERS", "9 clients", "one snapshot alone"):
         assert part in words
 
 

@@ -10,8 +10,21 @@ from pulsar_steward.cli.main import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from lab.simulator import Simulator
+
+
+NOT_SET = (
+    "STEWARD_ADMIN_TOKEN",
+    "STEWARD_LEDGER",
+    "STEWARD_SNAPSHOTS",
+    "STEWARD_SPARK_APPS",
+    "AIRFLOW_CONFIG",
+    "AIRFLOW_CONN_STEWARD_LEDGER",
+    "FORCE_COLOR",
+    "NO_COLOR",
+)
 
 
 class Ended(NamedTuple):
@@ -23,10 +36,13 @@ class Ended(NamedTuple):
 
 
 @pytest.fixture
-def steward(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ended]:
-    """Runs a command without a terminal, on 80 columns, with nothing of Steward in the environment."""
-    for name in ("STEWARD_ADMIN_TOKEN", "STEWARD_LEDGER", "STEWARD_SPARK_APPS", "FORCE_COLOR", "NO_COLOR"):
+def steward(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[..., Ended]:
+    """Runs a command without a terminal, on 80 columns, with nothing of Steward or Airflow in the environment."""
+    for name in NOT_SET:
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "airflow"))
     monkeypatch.setenv("COLUMNS", "80")
 
     def ended(*arguments: object) -> Ended:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from pulsar_steward.ledger.rows import Answer, Decision
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.plan import Plan, approval_digest
-from tests.builders import CLUSTER, a_batch, a_move, a_plan, a_step, an_intended_call
+from pulsar_steward.policy.schema import Policy
+from tests.builders import ASKED_DIGEST, IDENTITY, a_batch, a_move, a_plan, a_step, an_intended_call
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -21,6 +22,7 @@ RUN = "pulsar_remediate/manual__1/0"
 def approved(plan: Plan, at: datetime) -> Answer:
     """An approval of the first step of the first batch."""
     return Answer(
+        asked_digest=ASKED_DIGEST,
         plan_id=plan.plan_id,
         batch_id="b1",
         run=RUN,
@@ -39,9 +41,9 @@ def record_move(engine: Engine, bundle: str, at: datetime) -> None:
     """A plan with one approved move that was about to be made then."""
     writer = LedgerWriter(engine)
     step = a_step(a_move(bundle=bundle))
-    plan = a_plan(a_batch(step))
+    plan = a_plan(a_batch(step), pulsar_cluster=IDENTITY)
     writer.record_plan(plan, at)
-    writer.record_request(plan, "b1", RUN, at)
+    writer.record_request(plan, "b1", RUN, at, asked_digest=ASKED_DIGEST, policy=Policy())
     answer_id = writer.record_answer(approved(plan, at))
-    lease = writer.take_lease(CLUSTER, RUN, 60, at)
+    lease = writer.take_lease(plan.named_cluster, RUN, 60, at)
     writer.record_intent(an_intended_call(plan, step, approved(plan, at), answer_id), lease, at)

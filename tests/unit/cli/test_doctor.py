@@ -15,8 +15,10 @@ from pulsar_steward.cli.doctor.spark import package_lines, spark_lines
 from pulsar_steward.installed_airflow import InstalledAirflow
 from pulsar_steward.installed_spark import InstalledSpark
 from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.ledger.write import LedgerWriter
+from pulsar_steward.model.cluster import ClusterIdentity
 from tests.attacks.wire_parts import Authority, over_tls
-from tests.builders import NOW
+from tests.builders import NOW, a_plan
 from tests.forward_proxy import forward_proxy, saying
 from tests.unit.admin.scripted import answer, scripted_brokers
 from tests.unit.cli.recorded import record_move
@@ -96,11 +98,13 @@ def test_nobody_there(steward: Steward) -> None:
     assert "brokers" not in lines(ended)
 
 
-def test_a_wrong_port(steward: Steward) -> None:
+@pytest.mark.parametrize("status", [404, 200])
+def test_a_wrong_port(steward: Steward, status: int) -> None:
     """A port that answers without the admin API ends the doctor with exit code 2, and the remedy doubts the port."""
-    with running_simulator(ClusterSpec(brokers=1)) as cluster:
-        cluster.faults.add(Fault(Answer(404, "no such page"), path="/admin/v2/brokers/version"))
-        ended = steward("doctor", "--admin-url", cluster.admin_urls[0], "--json")
+    with scripted_brokers() as start:
+        server = start()
+        server.on("/admin/v2/brokers/version", answer(b"<html>hello</html>", status))
+        ended = steward("doctor", "--admin-url", server.url, "--json")
     [line] = [line for subject, line in lines(ended).items() if subject.startswith("admin API")]
     assert ended.code == 2
     assert "is this the admin port of a Pulsar broker" in line["remedy"]
@@ -227,39 +231,6 @@ def test_a_clock_that_is_wrong(steward: Steward) -> None:
     assert "NTP" in line["remedy"]
 
 
-def test_a_home_that_is_open_to_others(steward: Steward, home: Path) -> None:
-    """A home that is open to other users is a problem; the remedy is a command, and the mode is left as it is."""
-    home.chmod(0o755)
-    ended = steward("doctor", "--json")
-    line = lines(ended)["STEWARD_HOME"]
-    assert (ended.code, line["state"]) == (1, "problem")
-    assert line["remedy"] == f"chmod 700 {home}"
-    assert home.stat().st_mode & 0o777 == 0o755
-
-
-def test_a_home_that_is_not_there_is_not_made(steward: Steward, home: Path) -> None:
-    """A missing home is no problem, and the doctor does not make it."""
-    home.rmdir()
-    ended = steward("doctor", "--json")
-    assert ended.code == 0
-    assert "not there yet" in lines(ended)["STEWARD_HOME"]["words"]
-    assert not home.exists()
-
-
-def test_policies_are_read(steward: Steward, home: Path, tmp_path: Path) -> None:
-    """All policies that runs would read are checked, or only the one that is named."""
-    (home / "policies").mkdir()
-    (home / "policies" / "east.yaml").write_text("tc_skew: {warning_spread_coordinators: 3}\n", encoding="utf-8")
-    (home / "policy.yaml").write_text("tc_skew: {no_such_key: 3}\n", encoding="utf-8")
-    told = lines(steward("doctor", "--json"))
-    assert told["policy east.yaml"]["state"] == "ok"
-    assert told["policy policy.yaml"]["state"] == "problem"
-    assert "no_such_key" in told["policy policy.yaml"]["words"]
-    assert "steward policy check" in told["policy policy.yaml"]["remedy"]
-    named = lines(steward("doctor", "--policy", tmp_path / "none.yaml", "--json"))
-    assert "no such file" in named["policy none.yaml"]["words"]
-
-
 def test_a_ledger_as_written(steward: Steward, home: Path) -> None:
     """The default ledger is found and its rows are compared, and its file stays unchanged."""
     engine = open_ledger(f"sqlite:///{home / 'ledger.db'}")
@@ -268,8 +239,25 @@ def test_a_ledger_as_written(steward: Steward, home: Path) -> None:
     before = (home / "ledger.db").read_bytes()
     ended = steward("doctor", "--json")
     assert ended.code == 0, ended.out
-    assert lines(ended)["ledger"]["words"].startswith("as written: 5 rows compared")
+    assert lines(ended)["ledger"]["words"].startswith("as written: 7 rows compared")
     assert (home / "ledger.db").read_bytes() == before
+
+
+@pytest.mark.parametrize("known", [("east", "west"), ("east",)], ids=["in the ledger", "by the brokers that answer"])
+def test_two_names_of_one_cluster(steward: Steward, home: Path, known: tuple[str, ...]) -> None:
+    """Names that lead to one Pulsar cluster are a problem, be both in the ledger or one given for what answers."""
+    engine = open_ledger(f"sqlite:///{home / 'ledger.db'}")
+    with running_simulator(ClusterSpec()) as cluster:
+        url, name = cluster.admin_urls[0], "metadata in another writing"
+        for each in known:
+            plan = a_plan(cluster=each, pulsar_cluster=ClusterIdentity(name="local", metadata_id=name[:16]))
+            brokers = [address.partition("://")[2] for address in cluster.admin_urls]
+            LedgerWriter(engine).record_plan(plan, NOW, brokers=brokers)
+        engine.dispose()
+        ended = steward("doctor", "--admin-url", url, "--cluster", "west", "--json")
+    told = lines(ended)["names of clusters"]
+    assert (ended.code, told["state"]) == (1, "problem")
+    assert told["words"].startswith("east, west are names of one Pulsar cluster")
 
 
 def test_a_ledger_that_others_may_read(steward: Steward, home: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.cli import explain
-from pulsar_steward.report.checkup.schema import schema
+from pulsar_steward.report.checkup.document import schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,13 +7,16 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, select, text
 
+from pulsar_steward.cli import known_names
 from pulsar_steward.errors import Halted
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.halts import halt_of
 from pulsar_steward.ledger.store import open_ledger
-from tests.builders import CLUSTER, NOW
+from pulsar_steward.ledger.write import LedgerWriter
+from pulsar_steward.notify.variable import HaltsTold
+from tests.builders import CLUSTER, IDENTITY, NAMED, NOW, a_plan
 from tests.unit.cli.recorded import record_move
 
 if TYPE_CHECKING:
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Engine
 
+    from pulsar_steward.notify.variable import HaltsAsked
     from tests.golden import Golden
     from tests.unit.cli.conftest import Ended
 
@@ -51,8 +55,19 @@ def test_a_halted_cluster_is_not_changed_until_it_is_resumed(steward: Steward, e
 
     assert (halted.code, resumed.code, resumed.err) == (0, 0, "")
     assert ": brokers are\\nbeing upgraded\n" in halted.out
-    golden(re.sub(r"by alice at .* UTC", "by alice at PLACE AND TIME UTC", halted.out))
+    told = re.sub(r"by alice at .* UTC", "by alice at PLACE AND TIME UTC", halted.out)
+    golden(re.sub(r"sqlite:///.*ledger\.db", "sqlite:///LEDGER", told))
     golden(resumed.out)
+
+
+def test_other_names_of_a_halted_cluster_are_named(steward: Steward, engine: Engine) -> None:
+    """Who halts a cluster reads which other names of it are halted as well."""
+    for name in (CLUSTER, "west"):
+        LedgerWriter(engine).record_plan(a_plan(cluster=name, pulsar_cluster=IDENTITY), NOW)
+    halted = steward("halt", "west", "--reason", "tests")
+    assert "east is another name of the same Pulsar cluster: it is halted as well." in halted.out
+    assert halt_of(engine, NAMED) is not None
+    assert "still halted: cluster west" in steward("resume", CLUSTER).out
 
 
 def test_what_is_halted_is_listed(steward: Steward, engine: Engine) -> None:
@@ -74,8 +89,7 @@ def test_what_is_halted_is_listed(steward: Steward, engine: Engine) -> None:
     ("halts", "resumed", "said"),
     [
         ([["east"]], ["east"], ["the halt of cluster east"]),
-        ([["east"]], ["estt"], ["there is no halt of cluster estt"]),
-        ([["east"], ["west"]], ["east"], ["the halt of cluster east"]),
+        ([["east"], ["west"]], ["east"], ["the halt of cluster east", "still halted: cluster west"]),
         ([["east"], ["--all"]], ["east"], ["the halt of cluster east", "still halted: every cluster"]),
         ([["--all"]], ["east"], ["there is no halt of cluster east", "still halted: every cluster"]),
         ([["east"], ["--all"]], ["--all"], ["the halt of every cluster", "still halted: cluster east"]),
@@ -85,7 +99,7 @@ def test_what_is_halted_is_listed(steward: Steward, engine: Engine) -> None:
 def test_an_end_says_what_still_holds(
     steward: Steward, engine: Engine, halts: list[list[str]], resumed: list[str], said: list[str]
 ) -> None:
-    """The halt of all clusters and those of single clusters end one by one, and those that hold are listed."""
+    """Halts end one by one, and those that still stop the cluster are listed: of names that nobody has seen, all."""
     for arguments in halts:
         assert steward("halt", *arguments, "--reason", "tests").code == 0
 
@@ -98,17 +112,77 @@ def test_an_end_says_what_still_holds(
     assert all("` ends it" in line for line in lines[1:])
 
 
+def test_before_anything_is_known_every_name_can_be_halted(steward: Steward, engine: Engine) -> None:
+    """A cluster is halted where nothing is known yet, with a warning that its name could not be compared."""
+    ended = steward("halt", CLUSTER, "--reason", "tests")
+
+    assert (ended.code, "No cluster is known here yet" in ended.err) == (0, True)
+    assert halt_of(engine, NAMED) is not None
+
+
+def observed(folder: Path) -> None:
+    """Has snapshots of the cluster north."""
+    (folder / "snapshots" / "cluster=north").mkdir(parents=True)
+
+
+@pytest.mark.parametrize("name", ["east", "north", "west"])
+def test_a_cluster_that_anything_here_knows_is_halted_without_a_question(
+    steward: Steward, engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    """The ledger knows a cluster, or the snapshots, or this environment observes it."""
+    record_move(engine, BUNDLE, NOW)
+    observed(tmp_path)
+    monkeypatch.setenv("STEWARD_HOME", str(tmp_path))
+    monkeypatch.setenv("STEWARD_CLUSTER", "west")
+
+    ended = steward("halt", name, "--reason", "tests")
+
+    assert (ended.code, "is known here" in ended.err) == (0, False)
+
+
+def test_what_cannot_be_looked_at_refuses_no_halt(
+    steward: Steward, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A halt is kept although neither the plans nor the folder of snapshots can be read."""
+    with engine.begin() as connection:
+        connection.execute(text("ALTER TABLE plans RENAME TO lost"))
+    monkeypatch.setenv("STEWARD_SNAPSHOTS", "nowhere://snapshots")
+
+    ended = steward("halt", CLUSTER, "--reason", "tests")
+
+    assert (ended.code, halt_of(engine, NAMED) is not None) == (0, True), ended.err
+
+
+def test_a_name_that_only_airflow_knows_is_halted(
+    steward: Steward, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name is looked for among the connections of an Airflow that is set up here, unless it looks misspelt."""
+    record_move(engine, BUNDLE, NOW)
+    asked: list[tuple[str, ...]] = []
+
+    def told(_module: str, question: HaltsAsked, _kind: object, _seconds: float) -> HaltsTold:
+        asked.append(question.names)
+        return HaltsTold(reasons={}, understood=True, connected=tuple({"west", "EAST"} & set(question.names)))
+
+    monkeypatch.setattr(known_names, "airflow_is_set_up", lambda: True)
+    monkeypatch.setattr(known_names, "ask_airflow", told)
+    codes = {name: steward("halt", name, "--reason", "tests").code for name in ("west", "wset", "EAST")}
+
+    assert codes == {"west": 0, "wset": 2, "EAST": 2}
+    assert asked == [("west",), ("wset",)]
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_a_name_that_no_plan_has_is_halted_and_doubted(steward: Steward, engine: Engine, known: bool) -> None:
-    """A cluster for which the ledger holds no plan is halted as well, with a warning about its name."""
+    """A name that no plan says the cluster of is halted as well, and every cluster with it, which is said."""
     if known:
         record_move(engine, BUNDLE, NOW)
 
     ended = steward("halt", CLUSTER, "--reason", "tests")
 
     assert ended.code == 0
-    assert halt_of(engine, CLUSTER) is not None
-    assert ("holds no plan" in ended.err) is not known
+    assert halt_of(engine, NAMED) is not None
+    assert ("until one does, every cluster is halted" in ended.err) is not known
 
 
 @pytest.mark.parametrize(
@@ -119,10 +193,10 @@ def test_a_name_that_no_plan_has_is_halted_and_doubted(steward: Steward, engine:
         (["halt", "--all"], "say why by --reason"),
         (["halt", "--reason", "tests"], "which cluster?"),
         (["halt", "east", "--all", "--reason", "tests"], "either the cluster east or --all"),
-        (["halt", "", "--reason", "tests"], "the cluster's name is empty"),
+        (["halt", " ", "--reason", "tests"], "the cluster's name is empty"),
         (["resume"], "which cluster?"),
         (["resume", "east", "--all"], "either the cluster east or --all"),
-        (["resume", ""], "the cluster's name is empty"),
+        (["resume", " "], "the cluster's name is empty"),
     ],
 )
 def test_what_is_not_clear_is_not_kept(steward: Steward, engine: Engine, arguments: list[str], words: str) -> None:
@@ -162,6 +236,6 @@ def test_a_name_from_the_environment_is_cut_to_what_the_ledger_keeps(
     monkeypatch.setenv("LOGNAME", "a" * 300)
 
     assert steward("halt", "east", "--reason", "tests").code == 0
-    held = halt_of(engine, "east")
+    held = halt_of(engine, NAMED)
     assert held is not None
     assert held.said_by == "a" * 200

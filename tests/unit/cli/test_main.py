@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 import typer
 
-from pulsar_steward.cli import main
+from pulsar_steward.cli import main as cli_main
 from pulsar_steward.cli.errors import in_one_line
 from pulsar_steward.errors import (
     BehindFrontDoor,
@@ -112,7 +112,7 @@ def test_a_defect_ends_with_2_and_its_trace(steward: Steward, monkeypatch: pytes
     def broken(*_: object, **__: object) -> int:
         raise ZeroDivisionError("made up")
 
-    monkeypatch.setattr(main, "app", broken)
+    monkeypatch.setattr(cli_main, "app", broken)
 
     ended = steward("checkup")
 
@@ -193,6 +193,22 @@ def test_the_command_line_loads_neither_airflow_nor_spark_nor_a_writer() -> None
     writers = {"pulsar_steward.admin.writer", "pulsar_steward.ledger.outbox", "pulsar_steward.ledger.write"}
     forbidden = {"airflow", "pyspark", "steward_spark", *writers}
     assert forbidden & loaded == set()
+
+
+def test_the_list_of_commands_says_the_first_sentence_of_each_help() -> None:
+    """The list of commands, which imports none of them, has the words of their own help."""
+    group = typer.main.get_command(cli_main.app)
+    assert isinstance(group, cli_main.LazyCommands)
+    words = {name: group.get_command(None, name).get_short_help_str(limit=1_000) for name in cli_main.COMMANDS}
+    assert words == {name: listed.words for name, listed in cli_main.COMMANDS.items()}
+
+
+def test_the_list_of_commands_imports_none() -> None:
+    """`steward --help` imports neither a command nor a library of one."""
+    run = "import sys; from pulsar_steward.cli.main import run\ntry: run(['--help'])\nfinally: print(*sys.modules)"
+    output = subprocess.run([sys.executable, "-c", run], check=True, capture_output=True, text=True).stdout  # noqa: S603 - fixed
+    assert "Commands:" in output
+    assert {"pydantic", "requests", "pulsar_steward.cli.checkup"} & set(output.splitlines()[-1].split()) == set()
 
 
 def test_a_checkup_does_not_wait_for_what_only_the_ledgers_commands_need() -> None:

@@ -168,7 +168,7 @@ def test_each_value_says_where_it_comes_from(
         (["policies/east.yaml"], 1, "# file: "),
         (["policies/east.yaml", "policy.yaml"], 1, "# file: "),
         (["policy.yaml", "policies/west.yaml"], 2, "# file: "),
-        (["policies/west.yaml"], 30, "# no file "),
+        (["policies/west.yaml"], 30, "# no file for east in "),
     ],
 )
 def test_a_cluster_has_the_file_that_scheduled_runs_use(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import shutil
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ import pytest
 
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.model.plan import Plan
-from pulsar_steward.report.checkup.schema import schema
+from pulsar_steward.report.checkup.document import schema
 from tests.builders import CLUSTER, NOW
 from tests.unit.cli.recorded import record_move
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, skewed, written
@@ -90,6 +91,25 @@ def test_page_and_json_are_written(steward: Steward, snapshot: str, tmp_path: Pa
     jsonschema.Draft202012Validator(schema()).validate(json.loads(document.read_text(encoding="utf-8")))
     assert ended.err.splitlines() == [f"written: {page}", f"written: {document}"]
     assert "RESULT" in ended.out
+
+
+@pytest.mark.parametrize("option", ["--html", "--json"])
+def test_an_earlier_report_stays_where_the_disk_is_full(
+    steward: Steward, snapshot: str, tmp_path: Path, option: str
+) -> None:
+    """A report that cannot be written as a whole leaves the earlier one as it is, and nothing beside it."""
+    report = tmp_path / "reports" / "r"
+    report.parent.mkdir()
+    report.write_text("earlier", encoding="utf-8")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        ended = steward("checkup", "--snapshot", snapshot, option, report)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert (ended.code, ended.err) == (2, f"error: {report} cannot be written: File too large\n")
+    assert [each.read_text(encoding="utf-8") for each in report.parent.iterdir()] == ["earlier"]
 
 
 def test_json_takes_the_place_of_text(steward: Steward, snapshot: str) -> None:

@@ -13,7 +13,8 @@ from pulsar_steward.ledger.questions import EndReason
 from pulsar_steward.ledger.rows import Outcome, Proof, StepOutcome
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
-from tests.builders import NOW, a_batch, a_plan, a_step, an_intended_call
+from pulsar_steward.policy.schema import Policy
+from tests.builders import ASKED_DIGEST, NOW, a_batch, a_plan, a_step, an_intended_call
 from tests.unit.cli.recorded import RUN, approved
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def url(tmp_path: Path) -> str:
     engine = open_ledger(url)
     writer = LedgerWriter(engine)
     writer.record_plan(PLAN, NOW)
-    writer.record_request(PLAN, "b1", RUN, NOW)
+    writer.record_request(PLAN, "b1", RUN, NOW, asked_digest=ASKED_DIGEST, policy=Policy())
     writer.record_answer(approved(PLAN, NOW))
     outcome = StepOutcome(**COMMON, step_id="b1.s01", intent_id=None, outcome=Outcome.DRIFTED, reason="moved", proof={})
     writer.record_outcome(outcome)
@@ -109,9 +110,9 @@ def test_a_batch_under_way_is_shown_as_such(steward: Steward, tmp_path: Path, go
     engine = open_ledger(url)
     writer = LedgerWriter(engine)
     writer.record_plan(PLAN, NOW)
-    writer.record_request(PLAN, "b1", RUN, NOW)
+    writer.record_request(PLAN, "b1", RUN, NOW, asked_digest=ASKED_DIGEST, policy=Policy())
     answer_id = writer.record_answer(approved(PLAN, NOW))
-    lease = writer.take_lease(PLAN.cluster, RUN, 60, NOW)
+    lease = writer.take_lease(PLAN.named_cluster, RUN, 60, NOW)
     step = PLAN.batch("b1").steps[0]
     intended = an_intended_call(PLAN, step, approved(PLAN, NOW), answer_id)
     writer.record_intent(intended, lease, NOW)

@@ -17,7 +17,7 @@ import pytest
 from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.admin.statistics import PATH
 from pulsar_steward.collect.broker import BrokerTask, ReadScope, read_brokers
-from pulsar_steward.collect.files import TableFiles
+from pulsar_steward.collect.reading import TableFiles
 from pulsar_steward.model.tables import SHARDED
 from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy
 from tests.http_serving import serving
@@ -56,6 +56,7 @@ def topic(consumers: int = 2) -> bytes:
     document = {
         "publishers": [{"connectedSince": "2026-01-01T00:00:00Z", "metadata": {"unused": "x" * 100}}],
         "subscriptions": {"s": subscription(consumers)},
+        "replication": {},
         "producerCount": 1,
         "storageSize": 1000,
         "backlogSize": 500,

@@ -12,9 +12,9 @@ from pulsar_steward.admin.statistics import (
     SubscriptionStatistics,
     TopicStatistics,
 )
-from pulsar_steward.collect.client_versions import MAX_HOSTS, MAX_VERSIONS, OTHER, ClientVersions
 from pulsar_steward.collect.clients import ClientFigures
 from pulsar_steward.collect.recent import Recent
+from pulsar_steward.collect.topics import MAX_HOSTS, MAX_VERSIONS, OTHER, ClientVersions
 from pulsar_steward.model.client_versions import TROUBLES, is_suspicious, trouble_of
 from pulsar_steward.model.finding import Severity
 
@@ -43,7 +43,10 @@ def rows_of(topics: dict[str, TopicStatistics], namespace: str = "a/b") -> list[
 def topic(*consumers: ConsumerStatistics, publishers: tuple[PublisherStatistics, ...] = ()) -> TopicStatistics:
     """A topic with one subscription."""
     return TopicStatistics(
-        publishers=list(publishers), subscriptions={"s": SubscriptionStatistics(consumers=list(consumers))}
+        publishers=list(publishers),
+        subscriptions={"s": SubscriptionStatistics(list(consumers), "Shared", 0)},
+        replication={},
+        producer_count=len(publishers),
     )
 
 

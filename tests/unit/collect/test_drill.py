@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import httpx
+import msgspec
 import pytest
 
 from lab.simulator import Answer, ClusterSpec, Fault, NamespaceSpec, Simulator, SubscriptionSpec, TopicSpec
@@ -13,7 +14,9 @@ from pulsar_steward.admin.owner import TopicDetail
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.collect.drill import DetailRequest, DrillTask, drill, rows_of
+from pulsar_steward.model.subscription import Cursor
 from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy
+from tests.builders import CURSOR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +24,8 @@ if TYPE_CHECKING:
 WHOLE = "acme/orders/0x00000000_0xffffffff"
 BASE = "persistent://acme/orders/ü t"
 PARTITION = f"{BASE}-partition-0"
-TOPIC = TopicSpec("ü t", partitions=2, subscriptions=(SubscriptionSpec("s", backlog=10, delayed=4, ack_holes=3),))
+SUBSCRIPTION = SubscriptionSpec("s", backlog=10, delayed=4, ack_holes=3)
+TOPIC = TopicSpec("ü t", partitions=2, subscriptions=(SUBSCRIPTION,), storage_bytes=2_000)
 FAST = CollectPolicy(drill_calls_per_second=1000)
 
 
@@ -53,18 +57,19 @@ def test_a_suspects_own_statistics_are_read(cluster: Simulator) -> None:
     (row,) = drilled(cluster, 1, DetailRequest(WHOLE, PARTITION, internals=True))["drilled"]
 
     assert (row["topic"], row["namespace"], row["subscription"]) == (PARTITION, "acme/orders", "s")
-    assert (row["delayed_messages"], row["backlog_entries_not_delayed"]) == (4, 6)
-    assert (row["ack_hole_ranges"], row["ack_state_bytes"], row["delayed_index_bytes"]) == (3, 36, 768)
-    assert (row["ledgers"], row["cursor_properties_json"]) == (1, "[]")
+    assert (row["delayed_messages"], row["ack_state_bytes"], row["delayed_index_bytes"]) == (4, 36, 768)
+    assert (row["ledgers"], row["cursor_properties_json"]) == (2, "[]")
+    position = msgspec.structs.replace(CURSOR, position="1:6")
+    assert msgspec.json.decode(row["cursor_json"], type=Cursor) == position
     assert row["quota_limit_bytes"] is row["quota_limit_seconds"] is row["oldest_backlog_age_seconds"] is None
 
 
 def test_ledgers_are_asked_for_only_where_they_are_wanted(cluster: Simulator) -> None:
-    """Internal statistics are requested only for suspects of which they are wanted."""
+    """Internal statistics, and when cursors were made, are requested only for suspects of which they are wanted."""
     (row,) = drilled(cluster, 1, DetailRequest(WHOLE, PARTITION))["drilled"]
 
-    assert row["ledgers"] is row["cursor_properties_json"] is None
-    assert not [record for record in cluster.requests.all() if record.path.endswith("internalStats")]
+    assert row["ledgers"] is row["cursor_properties_json"] is row["cursor_json"] is None
+    assert not [record for record in cluster.requests.all() if "/internal" in record.path]
 
 
 def test_policies_of_a_topic_itself_are_read(cluster: Simulator) -> None:
@@ -101,7 +106,8 @@ def test_a_bundle_that_moved_is_not_followed(cluster: Simulator) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "details", "policies"), [(r"/stats\?", 0, 1), ("/internalStats$", 1, 1), (r"/retention\?", 1, 0)]
+    ("path", "details", "policies"),
+    [(r"/stats\?", 0, 1), ("/internalStats$", 1, 1), ("/internal-info$", 1, 1), (r"/retention\?", 1, 0)],
 )
 def test_what_fails_is_left_out_alone(cluster: Simulator, path: str, details: int, policies: int) -> None:
     """A failed request does not affect the rows of the other requests."""
@@ -142,7 +148,10 @@ def test_no_more_is_asked_when_the_time_is_up(cluster: Simulator) -> None:
 
 def test_a_topic_without_subscriptions_is_one_row() -> None:
     """A topic without subscriptions yields one row with its quota and age, and an age limit of 0 counts as none."""
-    detail = TopicDetail(backlog_quota_limit_size=0, backlog_quota_limit_time=0, oldest_backlog_message_age_seconds=9)
+    nothing = TopicDetail(publishers=[], subscriptions={}, replication={}, storage_size=0, backlog_size=0)
+    detail = msgspec.structs.replace(
+        nothing, backlog_quota_limit_size=0, backlog_quota_limit_time=0, oldest_backlog_message_age_seconds=9
+    )
 
     (row,) = rows_of(DetailRequest(WHOLE, BASE), detail, None)
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pulsar_steward.collect.arrow import TableBatch
-from pulsar_steward.collect.files import GROUP_ROWS, TableFiles
+from pulsar_steward.collect.reading import GROUP_ROWS, TableFiles
 from pulsar_steward.model.tables import BUNDLES, CLIENTS, CONFIGURATION, SHARDED
 from pulsar_steward.snapshots.arrow import schema_of
 

@@ -7,7 +7,12 @@ from pulsar_steward.collect.ownership import as_owned_now, owned_by_namespace
 from pulsar_steward.model.bundles import position_of
 
 WHOLE, LOWER, UPPER = "0x00000000_0xffffffff", "0x00000000_0x80000000", "0x80000000_0xffffffff"
-TOPICS = {f"persistent://acme/orders/t-{number}": TopicStatistics(producer_count=number) for number in range(20)}
+TOPICS = {
+    f"persistent://acme/orders/t-{number}": TopicStatistics(
+        subscriptions={}, publishers=[], replication={}, producer_count=number
+    )
+    for number in range(20)
+}
 STATISTICS = BundleStatistics("acme/orders", WHOLE, TOPICS)
 
 

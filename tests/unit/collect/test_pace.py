@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_steward.collect.pace import CallPace, TimeIsUp
+from pulsar_steward.collect.drill import CallPace, TimeIsUp
 
 
 class Clock:

@@ -90,25 +90,6 @@ def test_a_broker_yields_itself_its_bundles_topics_and_subscriptions(cluster: Si
     assert all(row["positions"] is None for row in bundles)
 
 
-def test_a_bundle_tells_since_when_its_topics_have_clients() -> None:
-    """A bundle keeps since when its topics have clients, and has no time if they have none."""
-    older, newer = (
-        TopicSpec("old", partitions=9, producers=2, new_producers=1),
-        TopicSpec("new", 1, new_producers=1, producers=1),
-    )
-    namespaces = (
-        NamespaceSpec("acme/orders", bundles=1, topics=(older, newer), owner=0),
-        NamespaceSpec("acme/idle", bundles=1, topics=(TopicSpec("idle"),), owner=0),
-    )
-    with running(ClusterSpec(namespaces=namespaces, now_ms=1_767_225_900_000)) as cluster:
-        told = {row["namespace"]: row for row in read_first(cluster)["bundles"]}
-
-    long_ago = datetime(2026, 1, 1, tzinfo=UTC)
-    orders, idle = told["acme/orders"], told["acme/idle"]
-    assert (orders["connected_topics"], orders["first_connected"], orders["most_connected"]) == (10, long_ago, long_ago)
-    assert (idle["connected_topics"], idle["first_connected"], idle["most_connected"]) == (0, None, None)
-
-
 def test_subscriptions_keep_their_figures(cluster: Simulator) -> None:
     """Each partition's subscription is a row with its own figures."""
     found = [row for row in read_first(cluster)["subscriptions"] if row["namespace"] == "acme/orders"]

@@ -16,7 +16,8 @@ ALL = "0x00000000_0xffffffff"
 
 def kept(**replication: object) -> list[str | None]:
     """Column `replication_json` of two topics, of which the second is replicated like this."""
-    topics = {"persistent://a/b/c": {}, "persistent://a/b/d": {"replication": replication}}
+    topic = {"publishers": [], "subscriptions": {}, "replication": {}, "producerCount": 0}
+    topics = {"persistent://a/b/c": topic, "persistent://a/b/d": {**topic, "replication": replication}}
     document = json.dumps({"a/b": {ALL: {"persistent": topics}}}).encode()
     rows = TopicRows("x:8080", Recent(datetime(2026, 1, 1, tzinfo=UTC), 10), 3)
     for each in bundles_in(document, "x:8080"):
@@ -39,12 +40,12 @@ def test_what_brokers_tell_of_each_remote_cluster_is_kept() -> None:
 
 
 def test_what_a_broker_leaves_out_is_no_trouble() -> None:
-    """Replication figures that a broker leaves out are 0, and the state of the connection is unknown."""
-    _, told = kept(west={})
+    """Rates that a broker leaves out are 0, and the state of the connection is unknown."""
+    _, told = kept(west={"replicationBacklog": 7})
     assert json.loads(told or "")[0] == {
         "cluster": "west",
         "connected": None,
-        "backlog_entries": 0,
+        "backlog_entries": 7,
         "message_rate_out": 0.0,
         "expired_rate": 0.0,
     }

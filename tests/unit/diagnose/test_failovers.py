@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pulsar_steward.checks.delayed.failover_time import CHECK
-from pulsar_steward.checks.delayed.learned import columns_of
 from pulsar_steward.diagnose.diagnosing import diagnose
-from pulsar_steward.model.learned import Learned
 from pulsar_steward.model.tables import FAILOVERS, FINDINGS
 from pulsar_steward.parallel import on_this_thread
 from pulsar_steward.policy.schema import Policy
-from pulsar_steward.snapshots.read import open_snapshot
-from tests.builders import NOW, broker
-from tests.unit.diagnose.conftest import ABOUT, FolderOf, arrow_of
+from tests.builders import broker
+from tests.unit.diagnose.conftest import ABOUT, FolderOf
 from tests.unit.diagnose.test_diagnosing import FINE
 
 if TYPE_CHECKING:
@@ -49,21 +45,6 @@ def test_every_broker_that_was_read_has_its_estimate(folder_of: FolderOf) -> Non
         served = row["assigning_seconds"] + row["loading_seconds"] + row["reading_seconds"]
         assert row["ended_seconds"] >= served
         assert row["lost_seconds"] >= row["ended_seconds"] + row["session_seconds"]
-
-
-def test_what_was_learned_is_handed_on(folder_of: FolderOf) -> None:
-    """A diagnosis keeps what an earlier one learned about failovers, and both snapshots can be asked for it."""
-    before = folder_of({"snapshot": [ABOUT | {"taken_at": NOW - timedelta(days=2)}], "brokers": [a_broker(0, 10)]})
-    diagnose(before, Policy(), on_this_thread, [CHECK])
-    known = Learned(lost="b:8080", at=NOW - timedelta(days=9), topics=700, seconds=70, brokers=2)
-    rows = [row | columns_of(known) for row in before.read(FAILOVERS).to_pylist()]
-    before.write(FAILOVERS, arrow_of(FAILOVERS, rows))
-    folder = folder_of({"snapshot": [ABOUT], "brokers": [a_broker(0, 10), a_broker(1, 10)]})
-
-    diagnose(folder, Policy(), on_this_thread, [CHECK])
-
-    assert open_snapshot(folder.uri).learned() == known
-    assert open_snapshot(before.uri).learned() == known
 
 
 def test_what_is_found_is_what_is_kept(folder_of: FolderOf) -> None:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from pulsar_steward.facts.risks import (
-    MAX_NAMED,
-    MoveRisks,
-    SubscriptionFigures,
-    Surroundings,
-    TopicFigures,
-    move_risks_of,
-)
+from pulsar_steward.facts.redelivery import KeptAcks, SubscriptionFigures, kept_acks
+from pulsar_steward.facts.risks import MAX_NAMED, MoveRisks, Surroundings, TopicFigures, move_risks_of
+from pulsar_steward.model.in_flight import InFlight
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
-from pulsar_steward.policy.guards import GuardsPolicy
+from tests.builders import a_policy
 
 TOPIC = "persistent://shop/orders/basket"
 
@@ -33,7 +29,7 @@ def age(limit: int, action: QuotaPolicy = QuotaPolicy.REFUSE) -> Surroundings:
 def seen(around: Surroundings, name: str = TOPIC, **figures: Any) -> MoveRisks:
     """Risks of a bundle with one topic."""
     figures = {"producers": 2, "backlog_bytes": 0, **figures}
-    return move_risks_of([TopicFigures(topic=name, **figures)], around, GuardsPolicy())
+    return move_risks_of([TopicFigures(topic=name, **figures)], around, a_policy())
 
 
 HELD = {
@@ -100,6 +96,7 @@ def test_a_topic_that_is_not_persistent_is_under_no_quota() -> None:
         ("shop/orders/basket-paid__transaction_pending_ack-partition-0", False),
         ("pulsar/system/__transaction_log_7", False),
         ("pulsar/system/transaction_coordinator_assign-partition-7", False),
+        ("shop/orders/__transaction_log_7", True),
         ("shop/orders/__mine", True),
         ("shop/orders/__change_events_copy", True),
         ("shop/pulsar/system", True),
@@ -114,27 +111,117 @@ def test_the_worst_are_named_and_all_are_counted() -> None:
     """All topics that would hold producers are counted, and only the fullest ones are named."""
     topics = [TopicFigures(topic=f"t{number}", producers=1, backlog_bytes=1000 + number) for number in range(50)]
 
-    found = move_risks_of(topics, size(100), GuardsPolicy())
+    found = move_risks_of(topics, size(100), a_policy())
 
     assert found.held_count == len(topics)
     assert [each.topic for each in found.held] == [f"t{number}" for number in range(49, 49 - MAX_NAMED, -1)]
 
 
+ACKNOWLEDGEMENTS: dict[str, tuple[KeptAcks, dict[str, Any], int | None]] = {
+    "nobody reads it, and its broker knows no batches": (KeptAcks(), {"backlog_entries": 50}, 0),
+    "consumers hold whole batches": (
+        KeptAcks(),
+        {"consumers": 1, "backlog_entries": 50, "held_messages": 5_000},
+        5_000,
+    ),
+    "brokers do not count what an exclusive consumer holds": (
+        KeptAcks(),
+        {"consumers": 1, "backlog_entries": 50, "messages_per_entry": 100},
+        50 * 999,
+    ),
+    "it has read a part of its backlog": (
+        KeptAcks(),
+        {"consumers": 1, "backlog_entries": 50_000, "entries_since_first_gap": 2},
+        2 * 999,
+    ),
+    "its broker counts below 0": (
+        KeptAcks(knows_batches=True),
+        {"consumers": 1, "backlog_entries": 50, "held_messages": -470_346},
+        50 * 999,
+    ),
+    "its broker counts too few": (
+        KeptAcks(knows_batches=True),
+        {"consumers": 1, "backlog_entries": 50, "held_messages": 50},
+        50 * 999,
+    ),
+    "the consumer left, and its broker still knows": (KeptAcks(knows_batches=True), {"backlog_entries": 50}, 50 * 999),
+    "batches are larger than said": (
+        KeptAcks(),
+        {"consumers": 1, "backlog_entries": 50, "messages_per_entry": 1_001},
+        None,
+    ),
+    "larger than said, and counted": (
+        KeptAcks(),
+        {"consumers": 1, "backlog_entries": 5, "messages_per_entry": 1_001, "held_messages": 9_000},
+        9_000,
+    ),
+    "all is acknowledged": (KeptAcks(knows_batches=True), {"consumers": 7}, 0),
+}
+
+
+@pytest.mark.parametrize(("kept", "figures", "again"), ACKNOWLEDGEMENTS.values(), ids=ACKNOWLEDGEMENTS)
+def test_at_most_what_batches_hold_comes_again(kept: KeptAcks, figures: dict[str, Any], again: int | None) -> None:
+    """All messages of entries that may be acknowledged in part count, but for one of each, and never too few."""
+    figures = {"subscription": "s", "entries_since_first_gap": 51, **figures}
+
+    found = seen(Surroundings(kept_acks=kept), subscriptions=(SubscriptionFigures(**figures),))
+
+    assert found.may_come_again == again
+    assert [each.may_come_again for each in found.open_batches] == ([] if again == 0 else [again])
+
+
 @pytest.mark.parametrize(
-    ("holes", "entries", "backlog", "again"),
-    [(10_000, 50_000, 0, None), (10_001, 50_000, 20_000, 30_000), (20_000, 100, 500, 0)],
-    ids=["as many as are persisted", "one more", "counted otherwise"],
+    ("running", "holes"),
+    [
+        ({}, 10_000),
+        ({"managedLedgerMaxUnackedRangesToPersist": "50"}, 50),
+        ({"managedLedgerPersistIndividualAckAsLongArray": "true"}, 1_000),
+        (
+            {
+                "managedLedgerPersistIndividualAckAsLongArray": "true",
+                "managedLedgerMaxUnackedRangesToPersistInMetadataStore": "10",
+            },
+            10,
+        ),
+    ],
 )
-def test_what_may_be_delivered_again(holes: int, entries: int, backlog: int, again: int | None) -> None:
-    """Messages may come again only beyond the persisted holes, at most those acknowledged behind the first gap."""
-    figures = SubscriptionFigures(
-        subscription="s", backlog_entries=backlog, holes=holes, entries_since_first_gap=entries
+def test_the_holes_that_are_kept_are_those_of_how_they_are_written(running: dict[str, str], holes: int) -> None:
+    """As arrays of bits, as many holes are kept as go to the metadata store; beyond, nobody tells what is forgotten."""
+    kept = kept_acks(running)
+    one_more = SubscriptionFigures(subscription="s", holes=holes + 1)
+
+    assert kept.holes == holes
+    assert [each.holes for each in seen(Surroundings(kept_acks=kept), subscriptions=(one_more,)).holey] == [holes + 1]
+    as_many = msgspec.structs.replace(one_more, holes=holes)
+    assert seen(Surroundings(kept_acks=kept), subscriptions=(as_many,)).holey == ()
+
+
+def test_readers_of_system_topics_know_where_they_are() -> None:
+    """A subscription of one of Pulsar's own topics gets nothing again."""
+    reader = SubscriptionFigures(subscription="reader-1", backlog_entries=9, holes=20_000)
+
+    found = seen(
+        Surroundings(kept_acks=KeptAcks(knows_batches=True)),
+        "persistent://shop/orders/__change_events",
+        subscriptions=(reader,),
     )
 
-    found = seen(Surroundings(persisted_holes=10_000), subscriptions=(figures,))
+    assert found == MoveRisks()
 
-    assert [each.may_come_again for each in found.holey] == ([] if again is None else [again])
-    assert found.may_come_again == (again or 0)
+
+def test_topics_that_are_not_persistent_lose_what_comes_meanwhile() -> None:
+    """They are counted with their rates over the time that clients may take to return, and Pulsar's own are not."""
+    topics = [
+        TopicFigures(topic="non-persistent://shop/orders/ticks", producers=1, backlog_bytes=0, rate_in=10.5),
+        TopicFigures(topic="non-persistent://shop/orders/quiet", producers=0, backlog_bytes=0),
+        TopicFigures(topic="non-persistent://pulsar/system/load", producers=1, backlog_bytes=0, rate_in=10.0),
+        TopicFigures(topic=TOPIC, producers=1, backlog_bytes=0, rate_in=10.0),
+    ]
+
+    found = move_risks_of(topics, Surroundings(), a_policy(health={"return_seconds": 10}))
+
+    assert (found.volatile_topics, found.lost_messages) == (2, 105)
+    assert found.with_room(0, consumed=True) == InFlight(volatile_topics=2, lost=10_210)
 
 
 @pytest.mark.parametrize(("in_memory", "held"), [(True, 70), (False, 0)], ids=["in memory", "in buckets"])

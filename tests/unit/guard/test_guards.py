@@ -45,7 +45,6 @@ PASSES: list[tuple[Guard, Change, Seen, str]] = [
     (Owner(), MOVE, a_look(), "broker-00:8080 owns it"),
     (Owner(), SPLIT, a_look(), "broker-00:8080 owns it"),
     (TargetActive(), MOVE, a_look(), "broker-01:8080 is active"),
-    (TargetActive(), SPLIT, a_look(active=frozenset()), "a split has no target"),
     (TargetAllowed(), MOVE, a_look(), "broker-01:8080 is not draining"),
     (
         TargetAllowed(),
@@ -54,7 +53,6 @@ PASSES: list[tuple[Guard, Change, Seen, str]] = [
         "isolation policies leave it to pulsar/system",
     ),
     (TargetAllowed(), MOVE, a_look(policy=DRAINING_0), "broker-01:8080 is not draining"),
-    (TargetAllowed(), SPLIT, a_look(allowed_brokers=frozenset()), "a split has no target"),
     (Cooldown(), MOVE, a_look(), "not moved lately"),
     (Cooldown(), MOVE, moved(minutes_ago=20), "rested until 2026-03-01 12:00:00 UTC"),
     (Cooldown(), MOVE, a_look(moved_at=NOW, policy=NO_REST), "rested until 2026-03-01 12:00:00 UTC"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pulsar_steward.facts.load_manager import AntiAffinityGroup, BrokerUsage, LoadManager, load_manager_of
+from pulsar_steward.facts.losses import NOTHING_TAKEN
 from pulsar_steward.facts.unknown import Unknown, owner_unknown
 from pulsar_steward.guard.evaluate import guards_of, objection_to
 from pulsar_steward.guard.kinds import Objection
@@ -151,7 +152,7 @@ def test_a_setting_of_several_clusters_is_left_alone(others: tuple[str, ...] | N
     """A namespace's setting is vetoed unless this cluster alone serves the namespace. A topic's own setting passes."""
     kept = TimeToLive(seconds=60)
     change = ChangeSetting(namespace="shop/orders", name=SettingName.TTL, before=None, after=kept)
-    seen = a_look(other_clusters=others, delayed_messages=0, clock_difference=0)
+    seen = a_look(other_clusters=others, delayed_messages=0, clock_difference=0, taken=NOTHING_TAKEN)
     found = objection_to(a_step(change), *seen)
     assert (found is None) == (words is None)
     assert words is None or (found is not None and found[1].startswith(words))

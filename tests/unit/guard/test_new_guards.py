@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.facts.backlogs import BacklogAges
-from pulsar_steward.facts.risks import HeldTopic, HoleySubscription, MoveRisks
+from pulsar_steward.facts.losses import NOTHING_TAKEN
+from pulsar_steward.facts.risks import HeldTopic, HoleySubscription, MoveRisks, OpenBatches
 from pulsar_steward.guard.evaluate import objection_to
 from pulsar_steward.guard.kinds import Objection
-from pulsar_steward.model.loss import Loss
+from pulsar_steward.model.in_flight import InFlight
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from tests.builders import NOW, Seen, a_look, a_policy, a_step
@@ -30,17 +31,31 @@ def with_risks(policy: Policy | None = None, **found: Any) -> Seen:
 
 
 HELD = HeldTopic(topic="persistent://a/b/c", used_percent=120, limit="1 bytes, producer_request_hold", producers=7)
-HOLEY = HoleySubscription(topic="persistent://a/b/c", subscription="s", holes=10_001, may_come_again=500)
-FORGIVING = a_policy(guards={"most_redelivered_messages": 500, "most_delayed_index_megabytes": 0})
+HOLEY = HoleySubscription(topic="persistent://a/b/c", subscription="s", holes=10_001, kept=10_000)
+OPEN = OpenBatches(topic="persistent://a/b/c", subscription="s", entries=5, may_come_again=500)
+UNTOLD = OpenBatches(
+    topic="persistent://a/b/c", subscription="s", entries=5, may_come_again=None, messages_per_entry=2_000
+)
+APPROVED = InFlight(again=500, volatile_topics=1, lost=70)
+STRICT = a_policy(guards={"most_redelivered_messages": 499, "most_delayed_index_megabytes": 0})
 
 VIEWS = {
     "producers kept out": (with_risks(held=(HELD,), held_count=3), "producers_return: PRODUCERS COULD NOT COME BACK"),
     "risks unknown": (with_risks(unknown=("no metrics",)), "producers_return: not known: no metrics"),
-    "acknowledged again": (with_risks(holey=(HOLEY,), may_come_again=500), "ack_holes: up to 500 acknowledged"),
-    "as many as the policy permits": (
-        with_risks(FORGIVING, holey=(HOLEY,), may_come_again=500),
-        None,
+    "acknowledgements forgotten": (with_risks(holey=(HOLEY,)), "ack_holes: how many acknowledged messages would be"),
+    "batches of unknown size": (
+        with_risks(open_batches=(UNTOLD,), may_come_again=None),
+        "ack_holes: how many acknowledged messages would be delivered again is not known: s of persistent://a/b/c gets",
     ),
+    "as many again as approved": (with_risks(open_batches=(OPEN,), may_come_again=500), None),
+    "one more": (with_risks(open_batches=(OPEN,), may_come_again=501), "ack_holes: up to 501 acknowledged messages"),
+    "more than the policy permits": (
+        with_risks(STRICT, open_batches=(OPEN,), may_come_again=500),
+        "ack_holes: up to 500 acknowledged messages",
+    ),
+    "as many lost as approved": (with_risks(volatile_topics=1, lost_messages=70), None),
+    "one more lost": (with_risks(volatile_topics=1, lost_messages=71), "volatile_topics: 1 topic that is not persi"),
+    "one more topic": (with_risks(volatile_topics=2, lost_messages=70), "volatile_topics: 2 topics that are not"),
     "a small index": (with_risks(delayed_index_bytes=64 * MIB), None),
     "a large index": (with_risks(delayed_index_bytes=64 * MIB + 1), "delayed_index: 64 MiB of delayed"),
     "a silent broker": (a_look(silent_brokers=("b:8080",)), "whole_cluster: no answer from b:8080"),
@@ -65,7 +80,7 @@ def test_a_move_is_stopped(seen: Seen, words: str | None) -> None:
 
     A move by an old snapshot has drifted.
     """
-    found = objection_to(a_step(), *seen)
+    found = objection_to(a_step(in_flight=APPROVED), *seen)
 
     drifted = words is not None and words.startswith("fresh_snapshot")
     objection = Objection.DRIFTED if drifted else Objection.REFUSED
@@ -154,7 +169,7 @@ def looked(before: Setting | None = None, **known: Any) -> Seen:
         "clock_difference": 0,
         "delayed_messages": 0,
         "backlog_ages": BacklogAges(),
-        "eviction_loss": Loss(messages=0),
+        "taken": NOTHING_TAKEN,
     }
     return a_look(setting=before, **{**usual, **known})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from pulsar_steward.facts.losses import NOTHING_TAKEN
 from pulsar_steward.guard.evaluate import evaluate, objection_to
 from pulsar_steward.guard.kinds import Objection
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
@@ -27,6 +28,7 @@ def view(now: BacklogQuota | None = None, backlog: int | None = 0, protected: tu
         quotas_are_checked=True,
         clock_difference=0,
         delayed_messages=0,
+        taken=NOTHING_TAKEN,
     )
 
 
@@ -42,6 +44,7 @@ def test_guards_of_settings_only_look_at_settings() -> None:
         "one_cluster",
         "quota_room",
         "age_room",
+        "own_cursors",
         "loss_as_approved",
         "quotas_checked",
         "clocks",

@@ -59,7 +59,17 @@ def test_an_approval_counts_from_the_opening_that_it_waits_for(
     windows: tuple[MaintenanceWindow, ...], wait_minutes: int, until: float
 ) -> None:
     """An approval counts from the next window's opening if that is soon enough, and otherwise from the answer."""
-    assert good_until(SUNDAY_NOON, 60, wait_minutes, windows) == hours(until)
+    assert good_until(SUNDAY_NOON, 60, wait_minutes, windows, None) == hours(until)
+
+
+@pytest.mark.parametrize(
+    ("windows", "most", "until"), [((NIGHT,), 10.5, 10.5), ((NIGHT,), 12, 11), ((), 0.5, 0.5), ((), 2, 1)]
+)
+def test_no_window_lengthens_what_the_risk_bounds(
+    windows: tuple[MaintenanceWindow, ...], most: float, until: float
+) -> None:
+    """An approval counts from the answer no longer than its risk lets it, whatever window it waits for."""
+    assert good_until(SUNDAY_NOON, 60, DAY, windows, int(most * 60)) == hours(until)
 
 
 def test_a_way_back_waits_for_no_window() -> None:

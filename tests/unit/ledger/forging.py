@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import create_engine, select, text, update
 
 from pulsar_steward.ledger import tables
-from pulsar_steward.ledger.chain import GENESIS, link_hash, row_digest, row_key
+from pulsar_steward.ledger.chain import GENESIS, appending, link_hash, row_digest, row_key
+from pulsar_steward.ledger.cluster_names import add_name
 from pulsar_steward.ledger.halts import Halt, say
 from pulsar_steward.ledger.messages import Queued
 from pulsar_steward.ledger.outbox import Outbox
@@ -17,10 +18,11 @@ from pulsar_steward.ledger.questions import EndReason
 from pulsar_steward.ledger.rows import Answer, Decision, Outcome, Proof, StepOutcome
 from pulsar_steward.ledger.silences import SilenceEnd, take_back
 from pulsar_steward.ledger.write import LedgerWriter
+from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.notice import Notice, Occasion
 from pulsar_steward.policy.schema import Policy
-from tests.builders import an_intended_call
+from tests.builders import ASKED_DIGEST, IDENTITY, an_intended_call
 from tests.unit.ledger.test_records import APPROVED, AT, LATER, NEWER, PLAN, RUN
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 CHAIN = tables.CHAIN
 
 A_SNOOZE = Answer(
+    asked_digest=ASKED_DIGEST,
     plan_id=PLAN.plan_id,
     batch_id="b2",
     run=RUN,
@@ -62,10 +65,12 @@ def a_message(cluster: str) -> Queued:
 def filled(engine: Engine) -> Engine:
     """Adds, to a ledger that holds the plan, what is asked, answered and done of it until another supersedes it."""
     write = LedgerWriter(engine)
-    write.record_request(PLAN, "b1", RUN, AT, requested_by="alice", policy=Policy())
+    with appending(engine) as chain:
+        add_name(chain, NamedCluster(PLAN.cluster, IDENTITY), AT)
+    write.record_request(PLAN, "b1", RUN, AT, requested_by="alice", policy=Policy(), asked_digest=ASKED_DIGEST)
     answer_id = write.record_answer(APPROVED)
     assert write.use_answer(answer_id, RUN, AT)
-    lease = write.take_lease(PLAN.cluster, RUN, 600, AT)
+    lease = write.take_lease(PLAN.named_cluster, RUN, 600, AT)
     step = PLAN.batch("b1").step("b1.s01")
     intended = an_intended_call(PLAN, step, APPROVED, answer_id, before={"owner": "a"})
     intent_id = write.record_intent(intended, lease, AT)

@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 
 
 def test_an_empty_ledger_knows_no_cluster(engine: Engine) -> None:
-    """A halt of every cluster applies to an observed cluster that the ledger does not know."""
+    """A halt of every cluster applies to an observed cluster, and a halt alone makes a name no cluster."""
     with one_moment(engine) as connection:
         assert cluster_states(connection, AT, ["observed"]).halts == {"observed": None}
     halt = Halt(cluster=EVERY_CLUSTER, at=AT, halted=True, said_by="bob", reason="an upgrade")
     say(engine, halt)
+    say(engine, Halt(cluster="lokal", at=AT, halted=True, said_by="bob", reason="misspelt"))
     with one_moment(engine) as connection:
         states = cluster_states(connection, AT, ["observed"])
     assert (states.clusters, states.halts) == (frozenset(), {"observed": halt})

@@ -13,8 +13,10 @@ from pulsar_steward.ledger.halts import EVERY_CLUSTER, Halt, say
 from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
 from pulsar_steward.ledger.questions import EndReason
 from pulsar_steward.ledger.rows import Answer, Decision, Outcome, StepOutcome
+from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.model.plan import approval_digest
-from tests.builders import CLUSTER, NOW, a_batch, a_plan, a_policy, a_step, an_intended_call
+from pulsar_steward.policy.schema import Policy
+from tests.builders import ASKED_DIGEST, CLUSTER, NOW, a_batch, a_plan, a_policy, a_step, an_intended_call
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -38,6 +40,7 @@ def counts_at(engine: Engine, at: datetime = NOW) -> ClusterCounts:
 def an_answer(decision: Decision = Decision.APPROVED, **fields: Any) -> Answer:
     """An answer to the first person's question, after ten minutes."""
     usual = Answer(
+        asked_digest=ASKED_DIGEST,
         plan_id=PLAN.plan_id,
         batch_id="b1",
         run=RUN,
@@ -57,7 +60,7 @@ def asked(write: LedgerWriter, **fields: Any) -> None:
     """Records the plan, and a question about its batch that is open for an hour."""
     policy, at = TOLD
     write.record_plan(PLAN, at, policy=policy)
-    write.record_request(PLAN, "b1", RUN, at, **{"policy": policy, **fields})
+    write.record_request(PLAN, "b1", RUN, at, **{"policy": policy, "asked_digest": ASKED_DIGEST, **fields})
 
 
 def test_a_question_waits_until_it_is_answered(engine: Engine, write: LedgerWriter) -> None:
@@ -75,7 +78,7 @@ def test_a_second_person_is_waited_for(engine: Engine, write: LedgerWriter) -> N
     """The question to a second person waits after the first person has answered."""
     asked(write)
     write.record_answer(an_answer())
-    write.record_request(PLAN, "b1", RUN, NOW + 11 * MINUTE, voice=2)
+    write.record_request(PLAN, "b1", RUN, NOW + 11 * MINUTE, voice=2, asked_digest=ASKED_DIGEST, policy=Policy())
     (question,) = counts_at(engine).waiting
     assert (question.voice, question.ends_at) == (2, NOW + 11 * MINUTE + timedelta(days=1))
 
@@ -83,7 +86,7 @@ def test_a_second_person_is_waited_for(engine: Engine, write: LedgerWriter) -> N
 def test_a_question_that_is_asked_again_waits_once(engine: Engine, write: LedgerWriter) -> None:
     """A question that is asked again is listed once, with the later time."""
     asked(write)
-    write.record_request(PLAN, "b1", RUN, NOW + MINUTE)
+    write.record_request(PLAN, "b1", RUN, NOW + MINUTE, asked_digest=ASKED_DIGEST, policy=Policy())
     assert [each.asked_at for each in counts_at(engine).waiting] == [NOW + MINUTE]
 
 
@@ -104,8 +107,8 @@ def test_a_question_that_ended_does_not_wait(engine: Engine, write: LedgerWriter
     both = [batch.batch_id for batch in plan.batches]
     questions = tuple(NewQuestion(batch_id=each, content_digest="0" * 64, goal=f"goal of {each}") for each in both)
     write.record_plan(plan, NOW, questions=QuestionChanges(asked=questions))
-    for each in both:
-        write.record_request(plan, each, RUN, NOW)
+    for number, each in enumerate(both):
+        write.record_request(plan, each, f"dag/run/{number}", NOW, asked_digest=ASKED_DIGEST, policy=Policy())
     assert [question.batch_id for question in counts_at(engine).waiting] == ["b1", "b2"]
     end = Ending(question_id=1, reason=EndReason.NO_LONGER_PROPOSED, words="it went")
     write.record_plan(a_plan(snapshot_id="newer"), NOW, questions=QuestionChanges(ended=(end,)))
@@ -119,7 +122,7 @@ def test_a_batch_that_runs_says_how_far_it_is(engine: Engine, write: LedgerWrite
     answer_id = write.record_answer(answer)
     assert counts_at(engine).running is None
     began = NOW + 11 * MINUTE
-    lease = write.take_lease(CLUSTER, f"{RUN}#0a1b2c3d", 60, began)
+    lease = write.take_lease(NamedCluster(CLUSTER), f"{RUN}#0a1b2c3d", 60, began)
     write.use_answer(answer_id, RUN, began)
     for step, at in zip(STEPS, (began, began + MINUTE / 2), strict=True):
         intent_id = write.record_intent(an_intended_call(PLAN, step, answer, answer_id), lease, at)
@@ -150,12 +153,13 @@ def test_a_batch_that_runs_says_how_far_it_is(engine: Engine, write: LedgerWrite
 
 
 def test_a_halt_of_every_cluster_halts_this_one(engine: Engine, write: LedgerWriter) -> None:
-    """A halt of every cluster counts for each known cluster, and does not appear as a cluster of its own."""
+    """A halt of every cluster counts for each that is known or was observed, and no halt makes a name a cluster."""
     asked(write)
     say(engine, Halt(cluster=EVERY_CLUSTER, at=NOW, halted=True, said_by="bob", reason="night"))
-    counts = ledger_counts(engine, NOW)
-    assert list(counts.clusters) == [CLUSTER]
-    assert counts.clusters[CLUSTER].halt is not None
+    say(engine, Halt(cluster="lokal", at=NOW, halted=True, said_by="bob", reason="misspelt"))
+    counts = ledger_counts(engine, NOW, ["observed"])
+    assert list(counts.clusters) == [CLUSTER, "observed"]
+    assert None not in [each.halt for each in counts.clusters.values()]
     assert counts.rows > 0
     assert counts.newest_row == NOW
 
@@ -182,11 +186,20 @@ def test_an_approval_that_a_second_person_is_asked_about_is_none_yet(engine: Eng
     """An approval does not count while a second person is asked, or after that person rejects the batch."""
     asked(write)
     write.record_answer(an_answer())
-    write.record_request(PLAN, "b1", RUN, NOW + 11 * MINUTE, policy=TOLD[0], voice=2)
+    write.record_request(PLAN, "b1", RUN, NOW + 11 * MINUTE, policy=TOLD[0], voice=2, asked_digest=ASKED_DIGEST)
     assert counts_at(engine, NOW + 12 * MINUTE).approved == {}
     no = an_answer(Decision.REJECTED, answered_by="bob", answered_at=NOW + 13 * MINUTE, voice=2)
     write.record_answer(msgspec.structs.replace(no, step_ids=(), digest=None, expires_at=None))
     assert counts_at(engine, NOW + 14 * MINUTE).approved == {}
+
+
+def test_an_approval_that_somebody_said_no_to_in_another_run_is_none(engine: Engine, write: LedgerWriter) -> None:
+    """An approval does not count after somebody rejected the same question in another run."""
+    asked(write)
+    write.record_answer(an_answer())
+    no = an_answer(Decision.REJECTED, answered_by="bob", answered_at=NOW + 11 * MINUTE, run="another run")
+    write.record_answer(msgspec.structs.replace(no, step_ids=(), digest=None, expires_at=None))
+    assert counts_at(engine, NOW + 12 * MINUTE).approved == {}
 
 
 def test_an_approval_whose_question_ended_is_none(engine: Engine, write: LedgerWriter) -> None:

@@ -39,8 +39,8 @@ EVERYTHING = [
     EventKind.ASKED,
     EventKind.PLANNED,
 ]
-NO_EVENTS = {"policies", "batches", "questions", "messages", "deliveries"}
-"""Chained tables without events: parts of a plan or a request, and what people were told."""
+NO_EVENTS = {"policies", "batches", "cluster_names", "questions", "messages", "deliveries"}
+"""Chained tables without events: parts of a plan or a request, names of clusters, and what people were told."""
 
 
 def told(engine: Engine, **chosen: str) -> list[EventKind]:

@@ -8,22 +8,24 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from sqlalchemy import event
 
 from pulsar_steward.errors import LeaseLost
 from pulsar_steward.ledger.rows import Answer, Decision, Lease
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
-from tests.builders import an_intended_call
+from pulsar_steward.model.cluster import NamedCluster
+from pulsar_steward.policy.schema import Policy
+from tests.builders import ASKED_DIGEST, an_intended_call
 from tests.unit.model.builders import move, plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sqlalchemy import URL, Engine
+    from sqlalchemy import URL
 
     from pulsar_steward.ledger.read import LedgerReader
+    from pulsar_steward.ledger.write import LedgerWriter
 
+LOCAL, OTHER = NamedCluster("local"), NamedCluster("other")
 AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
 EXPIRY = AT + timedelta(seconds=60)
 INSTANT = timedelta(microseconds=1)
@@ -34,8 +36,10 @@ from datetime import UTC, datetime, timedelta
 from pulsar_steward.errors import LeaseLost
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
+from pulsar_steward.model.cluster import ClusterIdentity, NamedCluster
 
-url, holder = sys.argv[1:]
+url, name, holder = sys.argv[1:]
+cluster = NamedCluster(name, ClusterIdentity(name="local", metadata_id="0"))
 engine = open_ledger(url)
 write = LedgerWriter(engine)
 sys.stdout.write("ready\\n")
@@ -44,7 +48,7 @@ sys.stdin.readline()
 for hour in range(20):
     at = datetime(2026, 1, 1, hour, tzinfo=UTC)
     try:
-        won = write.take_lease("local", holder, 60, at)
+        won = write.take_lease(cluster, holder, 60, at)
     except LeaseLost:
         continue
     sys.stdout.write(f"{hour} {won.fence}\\n")
@@ -57,6 +61,7 @@ def intend(write: LedgerWriter) -> Callable[[Lease, datetime], int]:
     """Announces a call under a lease."""
     write.record_plan(plan(), AT)
     answer = Answer(
+        asked_digest=ASKED_DIGEST,
         plan_id=plan().plan_id,
         batch_id="b1",
         run="run 1",
@@ -66,69 +71,69 @@ def intend(write: LedgerWriter) -> Callable[[Lease, datetime], int]:
         expires_at=AT + timedelta(days=1),
         reason="approved",
     )
-    write.record_request(plan(), "b1", "run 1", AT)
+    write.record_request(plan(), "b1", "run 1", AT, asked_digest=ASKED_DIGEST, policy=Policy())
     call = an_intended_call(plan(), move(1), answer, write.record_answer(answer))
     return lambda lease, at: write.record_intent(call, lease, at)
 
 
 def test_a_free_cluster_is_taken(write: LedgerWriter, read: LedgerReader) -> None:
     """The first lease of a cluster has fence 1 and ends after the requested seconds."""
-    assert read.lease("local") is None
-    taken = write.take_lease("local", "one", 60, AT)
-    assert taken == read.lease("local") == Lease(cluster="local", holder="one", fence=1, expires_at=EXPIRY)
+    assert read.lease(LOCAL) is None
+    taken = write.take_lease(LOCAL, "one", 60, AT)
+    assert taken == read.lease(LOCAL) == Lease(cluster="local", holder="one", fence=1, expires_at=EXPIRY)
 
 
 @pytest.mark.parametrize("at", [AT, EXPIRY - INSTANT])
 def test_a_second_writer_is_refused_until_expiry(at: datetime, write: LedgerWriter, read: LedgerReader) -> None:
     """A second writer is refused until the lease expires, with its holder and end, and the lease stays the same."""
-    taken = write.take_lease("local", "one", 60, AT)
+    taken = write.take_lease(LOCAL, "one", 60, AT)
     with pytest.raises(LeaseLost, match=r"^one is changing cluster local until 12:01:00 UTC"):
-        write.take_lease("local", "two", 60, at)
-    assert read.lease("local") == taken
+        write.take_lease(LOCAL, "two", 60, at)
+    assert read.lease(LOCAL) == taken
 
 
 def test_another_cluster_is_free(write: LedgerWriter) -> None:
     """A lease of one cluster does not keep a writer from another cluster."""
-    write.take_lease("local", "one", 60, AT)
-    assert write.take_lease("other", "two", 60, AT).holder == "two"
+    write.take_lease(LOCAL, "one", 60, AT)
+    assert write.take_lease(OTHER, "two", 60, AT).holder == "two"
 
 
 def test_an_expired_lease_is_taken_over(write: LedgerWriter) -> None:
     """Another writer can take an expired lease, and gets a higher fence."""
-    write.take_lease("local", "one", 60, AT)
-    assert write.take_lease("local", "two", 60, EXPIRY).fence == 2
+    write.take_lease(LOCAL, "one", 60, AT)
+    assert write.take_lease(LOCAL, "two", 60, EXPIRY).fence == 2
 
 
 def test_a_holder_prolongs_its_lease(write: LedgerWriter, read: LedgerReader) -> None:
     """A holder that renews its lease in time keeps the fence, and a holder that is late gets a new one."""
-    write.take_lease("local", "one", 60, AT)
-    prolonged = write.take_lease("local", "one", 60, EXPIRY - INSTANT)
+    write.take_lease(LOCAL, "one", 60, AT)
+    prolonged = write.take_lease(LOCAL, "one", 60, EXPIRY - INSTANT)
     assert (prolonged.fence, prolonged.expires_at) == (1, EXPIRY - INSTANT + timedelta(seconds=60))
-    assert read.lease("local") == prolonged
-    assert write.take_lease("local", "one", 60, prolonged.expires_at).fence == 2
+    assert read.lease(LOCAL) == prolonged
+    assert write.take_lease(LOCAL, "one", 60, prolonged.expires_at).fence == 2
 
 
 def test_a_lease_that_was_given_back_is_free(write: LedgerWriter) -> None:
     """Another writer can take a lease as soon as it was given back."""
-    write.end_lease(write.take_lease("local", "one", 60, AT), AT + INSTANT)
-    assert write.take_lease("local", "two", 60, AT + INSTANT).fence == 2
+    write.end_lease(write.take_lease(LOCAL, "one", 60, AT), AT + INSTANT)
+    assert write.take_lease(LOCAL, "two", 60, AT + INSTANT).fence == 2
 
 
 def test_who_was_fenced_gives_nothing_back(write: LedgerWriter, read: LedgerReader) -> None:
     """Giving back an old lease leaves the present one alone, even with the same holder's name."""
-    old = write.take_lease("local", "one", 60, AT)
-    present = write.take_lease("local", "one", 60, EXPIRY)
+    old = write.take_lease(LOCAL, "one", 60, AT)
+    present = write.take_lease(LOCAL, "one", 60, EXPIRY)
     write.end_lease(old, EXPIRY)
-    assert read.lease("local") == present
+    assert read.lease(LOCAL) == present
 
 
 def test_a_call_is_announced_under_the_lease(
     intend: Callable[[Lease, datetime], int], write: LedgerWriter, read: LedgerReader
 ) -> None:
     """Intents are recorded while the lease holds, also with the copy of it from before it was renewed."""
-    lease = write.take_lease("local", "one", 60, AT)
+    lease = write.take_lease(LOCAL, "one", 60, AT)
     intend(lease, EXPIRY - INSTANT)
-    write.take_lease("local", "one", 60, EXPIRY - INSTANT)
+    write.take_lease(LOCAL, "one", 60, EXPIRY - INSTANT)
     intend(lease, EXPIRY)
     assert [each.at for each in read.intents(plan().plan_id, "b1")] == [EXPIRY - INSTANT, EXPIRY]
 
@@ -150,51 +155,33 @@ def test_without_the_lease_no_call_is_announced(
     """No intent is recorded for a writer that does not hold the lease at that moment, and the error says why."""
     lease, at = Lease(cluster="local", holder="one", fence=1, expires_at=EXPIRY), AT
     if case != "never taken":
-        write.take_lease("local", "one" if case != "another name" else "two", 60, AT)
+        write.take_lease(LOCAL, "one" if case != "another name" else "two", 60, AT)
     if case in {"given back", "newer fence"}:
         write.end_lease(lease, at)
     if case == "newer fence":
-        assert write.take_lease("local", "one", 60, at).fence == 2
+        assert write.take_lease(LOCAL, "one", 60, at).fence == 2
     if case in {"ran out", "taken over"}:
         at = EXPIRY
     if case == "taken over":
-        write.take_lease("local", "two", 60, at)
+        write.take_lease(LOCAL, "two", 60, at)
     with pytest.raises(LeaseLost, match=words):
         intend(lease, at)
     assert read.intents(plan().plan_id, "b1") == ()
 
 
-def test_who_comes_second_to_a_new_cluster_loses(engine: Engine, url: URL, read: LedgerReader) -> None:
-    """A writer is refused when a rival takes the first lease of a cluster at the same moment."""
-    rival = open_ledger(url)
-
-    def come_first(_: object, _cursor: object, statement: str, *_rest: object) -> None:
-        if statement.startswith("INSERT INTO leases") and read.lease("local") is None:
-            LedgerWriter(rival).take_lease("local", "two", 60, AT)
-
-    event.listen(engine, "before_cursor_execute", come_first)
-    try:
-        with pytest.raises(LeaseLost, match="another writer took cluster local"):
-            LedgerWriter(engine).take_lease("local", "one", 60, AT)
-    finally:
-        rival.dispose()
-    held = read.lease("local")
-    assert held is not None
-    assert (held.holder, held.fence) == ("two", 1)
-
-
-def test_of_concurrent_writers_one_wins_each_time(url: URL) -> None:
-    """Of concurrent processes that take a new lease and then expired ones, one wins each time, with the next fence."""
+@pytest.mark.parametrize("names", [("east", "east"), ("east", "west")], ids=["one name", "two names"])
+def test_of_concurrent_writers_one_wins_each_time(url: URL, names: tuple[str, str]) -> None:
+    """Of concurrent processes that take a lease of one cluster, a new one and expired ones, one wins each time."""
     place = url.render_as_string(hide_password=False)
     racers = [
         subprocess.Popen(  # noqa: S603 - our own interpreter and code
-            [sys.executable, "-c", RACE, place, f"run {number}"],
+            [sys.executable, "-c", RACE, place, name, f"run {number}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
-        for number in range(2)
+        for number, name in enumerate(names)
     ]
     try:
         for racer in racers:
@@ -207,4 +194,6 @@ def test_of_concurrent_writers_one_wins_each_time(url: URL) -> None:
             racer.communicate()
     assert [racer.returncode for racer in racers] == [0, 0], said
     won = sorted(tuple(map(int, line.split())) for out, _ in said for line in out.splitlines())
-    assert won == [(hour, hour + 1) for hour in range(20)]
+    assert [hour for hour, _ in won] == list(range(20))
+    if names[0] == names[1]:  # each name has fences of its own
+        assert [fence for _, fence in won] == list(range(1, 21))

@@ -15,9 +15,10 @@ from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.moves import MoveTimes, move_times
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Answer, Decision, Outcome, Proof, RecordedAnswer
+from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.model.plan import approval_digest
 from pulsar_steward.policy.schema import Policy
-from tests.builders import an_intended_call, an_outcome
+from tests.builders import ASKED_DIGEST, an_intended_call, an_outcome
 from tests.unit.model.builders import BUNDLES, move, plan, split
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.ledger.write import LedgerWriter
 
+LOCAL, OTHER = NamedCluster("local"), NamedCluster("other")
 AT = datetime(2026, 1, 1, 12, 0, 0, 123456, tzinfo=UTC)
 LATER = AT + timedelta(minutes=5)
 PLAN = plan()
@@ -32,6 +34,7 @@ NEWER = plan(snapshot_id="local-20260102T000000Z")
 RUN = "pulsar_remediate/manual__1/0"
 
 APPROVED = Answer(
+    asked_digest=ASKED_DIGEST,
     plan_id=PLAN.plan_id,
     batch_id="b1",
     run=RUN,
@@ -67,7 +70,7 @@ NOT_APPROVED = [
 def answer_id(write: LedgerWriter) -> int:
     """An approved answer to the first batch of the recorded plan."""
     write.record_plan(PLAN, AT)
-    write.record_request(PLAN, "b1", RUN, AT)
+    write.record_request(PLAN, "b1", RUN, AT, asked_digest=ASKED_DIGEST, policy=Policy())
     return write.record_answer(APPROVED)
 
 
@@ -148,7 +151,7 @@ def test_requests_say_when_a_person_was_last_asked(write: LedgerWriter, read: Le
     """The time of the latest request is returned for each batch of a plan."""
     write.record_plan(PLAN, AT)
     for batch_id, at in (("b1", AT), ("b2", AT), ("b1", LATER)):
-        write.record_request(PLAN, batch_id, RUN, at)
+        write.record_request(PLAN, batch_id, RUN, at, asked_digest=ASKED_DIGEST, policy=Policy())
     assert read.asked_at(PLAN.plan_id) == {"b1": LATER, "b2": AT}
     assert read.asked_at("no-such-plan") == {}
 
@@ -190,7 +193,7 @@ def test_an_answer_that_is_not_there_cannot_be_used(write: LedgerWriter) -> None
 
 def test_an_intent_is_there_before_its_outcome(answer_id: int, write: LedgerWriter, read: LedgerReader) -> None:
     """An intent can be read before its outcome, and a step has only one outcome in a run."""
-    lease = write.take_lease("local", "run 1", 60, AT)
+    lease = write.take_lease(LOCAL, "run 1", 60, AT)
     before = {"owner": "a:8080", "clients": 7}
     call = an_intended_call(PLAN, move(1), APPROVED, answer_id, before=before)
     intent_id = write.record_intent(call, lease, AT)
@@ -221,7 +224,7 @@ def test_an_outcome_without_an_intent_is_a_refusal(answer_id: int, write: Ledger
 
 def test_attempts_are_counted_by_step(answer_id: int, write: LedgerWriter, read: LedgerReader) -> None:
     """A second intent of a step is attempt 2, and the first one is kept."""
-    lease = write.take_lease("local", "run 1", 60, AT)
+    lease = write.take_lease(LOCAL, "run 1", 60, AT)
     for step in (move(1), move(2), move(1)):
         write.record_intent(an_intended_call(PLAN, step, APPROVED, answer_id), lease, AT)
     assert [(each.step_id, each.attempt) for each in read.intents(PLAN.plan_id, "b1")] == [
@@ -233,7 +236,7 @@ def test_attempts_are_counted_by_step(answer_id: int, write: LedgerWriter, read:
 
 def test_an_intent_needs_an_answer(answer_id: int, write: LedgerWriter, read: LedgerReader) -> None:
     """An intent whose answer is not in the ledger is refused and not recorded."""
-    lease = write.take_lease("local", "run 1", 60, AT)
+    lease = write.take_lease(LOCAL, "run 1", 60, AT)
     call = an_intended_call(PLAN, move(1), APPROVED, answer_id + 1)
     with pytest.raises(Refused):
         write.record_intent(call, lease, AT)
@@ -242,38 +245,38 @@ def test_an_intent_needs_an_answer(answer_id: int, write: LedgerWriter, read: Le
 
 def test_moves_and_changes_are_found_by_time(answer_id: int, write: LedgerWriter, read: LedgerReader) -> None:
     """Moves with their last times, and changes with their clients, are found from the given time on."""
-    lease = write.take_lease("local", "run 1", 3600, AT)
+    lease = write.take_lease(LOCAL, "run 1", 3600, AT)
     times = [AT, AT + timedelta(seconds=1), AT + timedelta(seconds=2), AT + timedelta(seconds=3)]
     for step, at in zip((move(1), move(2), split(), move(1)), times, strict=True):
         call = an_intended_call(PLAN, step, APPROVED, answer_id, clients=step.touched.clients)
         write.record_intent(call, lease, at)
     moved = {f"pulsar/system/{BUNDLES[0]}": times[3], f"pulsar/system/{BUNDLES[1]}": times[1]}
-    assert read.moves_since("local", AT) == moved
-    assert read.moves_since("local", times[2]) == {f"pulsar/system/{BUNDLES[0]}": times[3]}
-    assert read.changes_since("local", times[1]) == ((times[1], 7), (times[2], 0), (times[3], 7))
-    assert read.changes_since("local", times[3] + timedelta(microseconds=1)) == ()
-    assert read.moves_since("other", AT) == {}
+    assert read.past(LOCAL).moves_since(AT) == moved
+    assert read.past(LOCAL).moves_since(times[2]) == {f"pulsar/system/{BUNDLES[0]}": times[3]}
+    assert read.past(LOCAL).changes_since(times[1]) == ((times[1], 7), (times[2], 0), (times[3], 7))
+    assert read.past(LOCAL).changes_since(times[3] + timedelta(microseconds=1)) == ()
+    assert read.past(OTHER).moves_since(AT) == {}
 
 
 def test_how_long_moves_took_is_known_of_those_that_came_to_be(
     answer_id: int, write: LedgerWriter, read: LedgerReader
 ) -> None:
     """Durations are known for successful moves of the cluster only, from the intent to the outcome."""
-    lease = write.take_lease("local", "run 1", 3600, AT)
+    lease = write.take_lease(LOCAL, "run 1", 3600, AT)
     ends = [(move(1), 0.5, Outcome.DONE), (move(2), 3.0, Outcome.FAILED), (split(), 2.0, Outcome.DONE)]
     ends += [(move(2), 1.5, Outcome.DONE), (move(1), 4.0, Outcome.DONE)]
-    assert move_times(read, "local", AT, Policy()) is None
+    assert move_times(read, LOCAL, AT, Policy()) is None
     for number, (step, seconds, outcome) in enumerate(ends):
         at = AT + timedelta(seconds=10 * number)
         intent_id = write.record_intent(an_intended_call(PLAN, step, APPROVED, answer_id), lease, at)
         seen = at + timedelta(seconds=seconds)
         ended = an_outcome(PLAN, step.step_id, outcome, intent_id=intent_id, run=f"run {number}", at=seen)
         write.record_outcome(ended)
-    assert read.move_seconds_since("local", AT, 2) == (4.0, 1.5)
-    known = move_times(read, "local", AT + timedelta(hours=1), Policy())
+    assert read.past(LOCAL).move_seconds_since(AT, 2) == (4.0, 1.5)
+    known = move_times(read, LOCAL, AT + timedelta(hours=1), Policy())
     assert known == MoveTimes(moves=3, middle=1.5, nine_in_ten=4.0, days=90)
-    assert read.move_seconds_since("local", AT + timedelta(seconds=41), 9) == ()
-    assert move_times(read, "other", AT + timedelta(hours=1), Policy()) is None
+    assert read.past(LOCAL).move_seconds_since(AT + timedelta(seconds=41), 9) == ()
+    assert move_times(read, OTHER, AT + timedelta(hours=1), Policy()) is None
 
 
 def test_proofs_and_dry_runs_are_kept(write: LedgerWriter, read: LedgerReader) -> None:

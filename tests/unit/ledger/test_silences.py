@@ -10,9 +10,10 @@ import pytest
 
 from pulsar_steward.errors import NotInLedger
 from pulsar_steward.ledger.publishing import NewQuestion, QuestionChanges
-from pulsar_steward.ledger.rows import Answer, Decision
-from pulsar_steward.ledger.silences import SILENT, Silence, SilenceEnd, silences, take_back
+from pulsar_steward.ledger.rows import NOES, Answer, Decision
+from pulsar_steward.ledger.silences import Silence, SilenceEnd, silences, take_back
 from pulsar_steward.ledger.verify import verify_ledger
+from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.model.plan import ROLLBACK
 from pulsar_steward.policy.approval import ApprovalPolicy
 from pulsar_steward.policy.schema import Policy
@@ -82,8 +83,8 @@ def test_a_silence_comes_back_whole(asked: LedgerWriter, engine: Engine, read: L
         comment="after the fair",
         policy_entry="",
     )
-    assert read.questions.silences(PLAN.cluster, LATER) == (found,)
-    assert read.questions.silences("elsewhere", LATER) == ()
+    assert read.questions.silences(PLAN.named_cluster, LATER) == (found,)
+    assert read.questions.silences(NamedCluster("elsewhere"), LATER) == ()
     assert verify_ledger(engine).tampered == ()
 
 
@@ -108,7 +109,7 @@ def test_how_long_what_is_silent(
     asked.record_answer(a_no(decision))
     silent = [] if rests == timedelta() else [decision]
     end = AT + (1000 * DAY if rests is None else rests)
-    assert (decision in SILENT) is bool(silent)
+    assert (decision in NOES) is bool(silent)
     assert [held(engine, at) for at in (AT + SECOND, end - SECOND)] == [silent, silent]
     assert held(engine, end) == (silent if rests is None else [])
 
@@ -162,14 +163,14 @@ def test_a_snooze_is_over_once_its_goal_was_asked_again(
     assert (held(engine) == []) is over
 
 
-@pytest.mark.parametrize("decision", SILENT)
+@pytest.mark.parametrize("decision", NOES)
 def test_a_no_is_taken_back(asked: LedgerWriter, engine: Engine, read: LedgerReader, decision: Decision) -> None:
     """A silence can be taken back once, and is then no longer in force."""
     number = asked.record_answer(a_no(decision))
     end = SilenceEnd(answer_id=number, at=LATER, said_by="bob at his desk", reason="the fair is over")
     assert held(engine) == [decision]
     assert take_back(engine, end)
-    assert (held(engine), read.questions.rejections(PLAN.cluster, AT - DAY)) == ([], ())
+    assert (held(engine), read.questions.rejections(PLAN.named_cluster, AT - DAY)) == ([], ())
     assert not take_back(engine, end)
     assert verify_ledger(engine).tampered == ()
 

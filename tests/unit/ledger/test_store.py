@@ -10,7 +10,7 @@ from threading import Barrier
 from typing import TYPE_CHECKING
 
 import pytest
-from sqlalchemy import inspect
+from sqlalchemy import URL, inspect
 
 from pulsar_steward.errors import ConfigurationError, LedgerError
 from pulsar_steward.ledger import store
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from sqlalchemy import URL, Engine
+    from sqlalchemy import Engine
 
 TABLES = frozenset({*metadata.tables, VERSIONS})
 
@@ -77,9 +77,15 @@ def _tables_of(url: str) -> frozenset[str]:
         "nosuchdatabase://user:hidden@host/db",
         "postgresql+nosuchdriver://user:hidden@host/db",
         "mysql+mysqldb://user:hidden@host/db",
+        "postgresql+psycopg://user:pass@hidden@host/db",
+        "postgresql+psycopg://user:pass@hidden/more@host/db",
+        "postgresql+psycopg://user:pass@hidden?more@host/db",
+        URL.create("postgresql+psycopg", "user", "pass", "hidden@host"),
+        "sqlite:////no/such/ledger.db?password=hidden",
+        "sqlite:////no/such/ledger.db?timeout=x",
     ],
 )
-def test_a_url_that_cannot_work_is_refused(url: str) -> None:
+def test_a_url_that_cannot_work_is_refused(url: str | URL) -> None:
     """An unusable URL is refused, and the error and its causes do not repeat any secret part of it."""
     with pytest.raises(ConfigurationError, match="the ledger's") as caught:
         open_ledger(url)
@@ -99,6 +105,13 @@ def test_a_ledger_that_cannot_be_reached_is_named(url: str) -> None:
     with pytest.raises(LedgerError, match=r"^the ledger at (postgresql\+psycopg|sqlite)://.* failed: .+") as caught:
         open_ledger(url)
     assert "hidden" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("secret", ["user:hidden@hidden:1/db", "hidden:1/db?password=hidden"])
+def test_a_driver_that_quotes_a_password_is_masked(secret: str) -> None:
+    """A password that the driver's own words would quote is masked."""
+    with pytest.raises(LedgerError, match="failed to resolve host '\\*\\*\\*'"):
+        open_ledger(f"postgresql+psycopg://{secret}")
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:

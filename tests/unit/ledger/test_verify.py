@@ -187,7 +187,7 @@ def test_a_halt_that_was_removed_stops_every_plan(full: Engine) -> None:
         with pytest.raises(LedgerTampered, match=r"row \[1\] of halts"):
             require_untampered(full, plan.plan_id)
     say(full, Halt(cluster=PLAN.cluster, at=AT, halted=True, said_by="bob", reason="stop, I said"))
-    assert halt_of(full, PLAN.cluster) is not None
+    assert halt_of(full, PLAN.named_cluster) is not None
 
 
 def test_what_was_removed_is_not_written_again(full: Engine, write: LedgerWriter) -> None:

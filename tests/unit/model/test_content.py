@@ -10,8 +10,8 @@ import pytest
 
 from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.content import content_digest, goal_of, loses_more, share_goal
+from pulsar_steward.model.in_flight import InFlight
 from pulsar_steward.model.loss import Loss, TopicLoss
-from pulsar_steward.model.numbering import renumbered
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, GuardResult, Touched
 from tests.builders import BUNDLE, IDENTITY, NOW, a_batch, a_move, a_plan, a_split, a_step, broker
@@ -49,7 +49,14 @@ def with_first(**fields: Any) -> Batch:
         ),
         pytest.param(with_first(guards=(msgspec.structs.replace(OWNER, reason="it does"),)), id="a guard's words"),
         pytest.param(with_first(loss=Loss(messages=3, bytes=100)), id="what is lost"),
-        pytest.param(renumbered(BATCH, "b7"), id="its place in the plan"),
+        pytest.param(
+            a_batch(
+                msgspec.structs.replace(FIRST, step_id="b7.s01"),
+                msgspec.structs.replace(SECOND, step_id="b7.s02", after=("b7.s01",)),
+                batch_id="b7",
+            ),
+            id="its place in the plan",
+        ),
     ],
 )
 def test_what_moves_with_every_look_is_no_content(same: Batch) -> None:
@@ -134,17 +141,38 @@ def test_goals_are_shared_namespace_by_namespace(goal: str, other: str, share: b
         (Loss(messages=4, bytes=9), Loss(messages=5, bytes=10), False),
         (Loss(messages=6, bytes=10), Loss(messages=5, bytes=10), True),
         (Loss(messages=5, bytes=11), Loss(messages=5, bytes=10), True),
-        (Loss(messages=None, bytes=10), Loss(messages=5, bytes=10), False),
-        (Loss(messages=1, bytes=10), Loss(messages=None, bytes=10), True),
+        (Loss(messages=None, bytes=10), Loss(messages=5, bytes=10), True),
+        (Loss(messages=1, bytes=10), Loss(messages=None, bytes=10), False),
+        (Loss(messages=5, bytes=None), Loss(messages=5, bytes=10), True),
         (msgspec.UNSET, Loss(messages=5, bytes=10), False),
         (Loss(messages=1, bytes=0), msgspec.UNSET, True),
-        (Loss(topics=(TopicLoss(topic="t", bytes=1),), messages=5, bytes=10), Loss(messages=5, bytes=10), False),
+        (
+            Loss(topics=(TopicLoss(topic="t", messages=1, bytes=1),), messages=5, bytes=10),
+            Loss(messages=5, bytes=10),
+            False,
+        ),
     ],
 )
 def test_a_greater_loss_is_another_question(
     now: Loss | msgspec.UnsetType, then: Loss | msgspec.UnsetType, more: bool
 ) -> None:
-    """A batch that loses one message or byte more than before counts as losing more."""
+    """A batch that loses one message or byte more than before, or nobody knows how many, counts as losing more."""
     step = a_step(a_move(bundle=BUNDLE))
     batches = [a_batch(a_step(), msgspec.structs.replace(step, loss=loss)) for loss in (now, then)]
+    assert loses_more(*batches) is more
+
+
+@pytest.mark.parametrize(
+    ("now", "more"),
+    [
+        (InFlight(again=30_000, volatile_topics=1, lost=30_000), False),
+        (InFlight(again=30_001, volatile_topics=1), True),
+        (InFlight(volatile_topics=2), True),
+        (InFlight(volatile_topics=1, lost=30_001), True),
+    ],
+)
+def test_a_move_that_outgrew_what_was_said_is_another_question(now: InFlight, *, more: bool) -> None:
+    """A question stands while the messages in flight fit the room that was left for them."""
+    then = InFlight(again=10_000, volatile_topics=1, lost=10_000)
+    batches = [a_batch(a_step(in_flight=each)) for each in (now, then)]
     assert loses_more(*batches) is more

@@ -101,9 +101,18 @@ def test_a_plan_reads_back_as_it_is_written() -> None:
     assert isinstance(again.batch("b2").step("b2.s01").change, SplitBundle)
 
 
-@pytest.mark.parametrize("document", [b"{}", b"[]", plan().encoded().replace(b"unload_bundle", b"drop_bundle")])
-def test_what_is_no_plan_is_refused(document: bytes) -> None:
-    """Decoding fails for a document with missing fields or with an unknown kind of change."""
+@pytest.mark.parametrize(
+    "document",
+    [
+        b"{}",
+        b"[]",
+        plan().encoded().replace(b"unload_bundle", b"drop_bundle"),
+        plan().encoded().replace(b'"b1.s02"', b'"b1.s01"'),
+        plan().encoded().replace(b'"batch_id":"b2"', b'"batch_id":"b1"'),
+    ],
+)
+def test_a_document_that_is_no_plan_is_refused(document: bytes) -> None:
+    """A document is refused that lacks a field, has an unknown kind of change, or an id that stands twice."""
     with pytest.raises(msgspec.ValidationError):
         Plan.decoded(document)
 

@@ -26,7 +26,7 @@ def test_everything_that_is_known_is_told() -> None:
     batch = a_batch(
         a_step(averts=Loss(messages=7, bytes=1)),
         a_step(averts=Loss(messages=5, bytes=1)),
-        a_step(averts=Loss(bytes=1)),
+        a_step(averts=Loss(messages=None, bytes=1)),
         findings=(growing(7200), growing(3600, Severity.CRITICAL), a_finding(Severity.INFO)),
         before=(Placement(broker(1), 12), Placement(broker(2), 0)),
         after=(Placement(broker(1), 6), Placement(broker(2), 6)),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.ledger.halts import EVERY_CLUSTER
+from pulsar_steward.ledger.halts import EVERY_CLUSTER, way_out_of_variable
 from pulsar_steward.ledger.rows import Outcome
+from pulsar_steward.ledger.waiting import UNASKED_AFTER, UnaskedQuestion
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.notice import Occasion
 from pulsar_steward.notify.events import (
@@ -19,6 +20,7 @@ from pulsar_steward.notify.events import (
     finding_notices,
     halt_notices,
     question_notices,
+    unasked_notices,
     variable_notices,
 )
 from pulsar_steward.notify.variable import VariableHalt, seen_now
@@ -26,7 +28,7 @@ from tests.builders import CLUSTER, NOW
 from tests.unit.notify.notices import NASTY, a_halt, a_question, a_snapshot, a_step, an_end
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from pulsar_steward.ledger.ended import BatchEnd
     from pulsar_steward.model.notice import Notice
@@ -34,6 +36,16 @@ if TYPE_CHECKING:
 
 HOUR = timedelta(hours=1)
 WORSE: dict[str, Any] = {"level": "worse", "reason": "12 of 40 consumers did not come back"}
+
+OF_NOBODY: dict[str, Any] = {
+    "cluster": CLUSTER,
+    "plan_id": "plan-1",
+    "batch_id": "b1",
+    "kind": "tc_balance",
+    "title": "move 3 bundles of transaction coordinators",
+    "steps": 3,
+    "since": NOW,
+}
 
 
 def texts(notices: Iterable[Notice]) -> str:
@@ -61,6 +73,14 @@ def test_a_question_that_is_about_to_end(golden: Golden) -> None:
     late = question.ends_at - HOUR
     assert occasions(question_notices([question], late - timedelta(seconds=1), HOUR)) == ["waiting"]
     golden(texts(list(question_notices([question], late, HOUR))[1:]))
+
+
+@pytest.mark.parametrize("paused", [True, False, None])
+def test_a_question_that_nobody_was_asked(golden: Golden, paused: bool | None) -> None:
+    """Nobody is told of a question that was just published, and then that nobody was asked, why, and what to do."""
+    questions = [UnaskedQuestion(**OF_NOBODY), UnaskedQuestion(**{**OF_NOBODY, "title": NASTY, "plan_id": NASTY})]
+    assert list(unasked_notices(questions, NOW + UNASKED_AFTER - timedelta(seconds=1), paused)) == []
+    golden(texts(unasked_notices(questions, NOW + UNASKED_AFTER, paused)))
 
 
 def test_a_short_question_is_not_about_to_end_when_it_begins() -> None:
@@ -117,7 +137,7 @@ def test_a_halt_and_its_end(golden: Golden) -> None:
 def test_a_halt_by_the_variable_and_its_end(golden: Golden) -> None:
     """A notice about the halt variable links to Airflow's variables, and shows names in its value as text."""
     seen = {
-        CLUSTER: VariableHalt(halted=True, at=NOW, value="east, west"),
+        CLUSTER: VariableHalt(halted=True, at=NOW, value="east, west", way_out="take east out of it to go on"),
         "west": VariableHalt(halted=False, at=NOW + HOUR, value=""),
     }
     golden(texts(variable_notices(seen)))
@@ -128,17 +148,24 @@ def test_a_halt_by_the_variable_and_its_end(golden: Golden) -> None:
 
 def test_what_the_variable_says_is_noticed_when_it_changes() -> None:
     """Each change of the halt variable keeps the time at which it was first seen, and has a notice key of its own."""
-    halted = seen_now({}, "west , east", [CLUSTER, "north"], NOW)
-    assert halted == {CLUSTER: VariableHalt(halted=True, at=NOW, value="west , east")}
-    assert seen_now(halted, "east", [CLUSTER, "north"], NOW + HOUR) == halted
-    assert seen_now(halted, "", ["north"], NOW + HOUR) == halted
-    over = seen_now(halted, "", [CLUSTER, "north"], NOW + HOUR)
+
+    def seen(before: Mapping[str, VariableHalt], value: str, clusters: list[str], at: datetime) -> Any:
+        return seen_now(
+            before, value, lambda each: way_out_of_variable(value, each, {CLUSTER, "west"}.__contains__), clusters, at
+        )
+
+    halted = seen({}, "west , east", [CLUSTER, "north"], NOW)
+    way_out = "take east out of it to go on"
+    assert halted == {CLUSTER: VariableHalt(halted=True, at=NOW, value="west , east", way_out=way_out)}
+    assert seen(halted, "east", [CLUSTER, "west"], NOW + HOUR) == halted
+    assert seen(halted, "", ["north"], NOW + HOUR) == halted
+    over = seen(halted, "", [CLUSTER, "north"], NOW + HOUR)
     assert over == {CLUSTER: VariableHalt(halted=False, at=NOW + HOUR, value="")}
-    every = seen_now(over, EVERY_CLUSTER, [CLUSTER, "north"], NOW + 2 * HOUR)
+    every = seen(over, EVERY_CLUSTER, [CLUSTER, "north"], NOW + 2 * HOUR)
     assert {name: (each.halted, each.at) for name, each in every.items()} == dict.fromkeys(
         (CLUSTER, "north"), (True, NOW + 2 * HOUR)
     )
-    keys = [each.key for seen in (halted, over, every) for each in variable_notices(seen)]
+    keys = [each.key for some in (halted, over, every) for each in variable_notices(some)]
     assert len(set(keys)) == len(keys) == 4
 
 

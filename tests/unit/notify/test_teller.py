@@ -11,9 +11,11 @@ from pulsar_steward.errors import NotDelivered
 from pulsar_steward.ledger.halts import Halt, say
 from pulsar_steward.ledger.messages import DeliveryState, GivenUp, given_up_since, message_counts, open_messages
 from pulsar_steward.ledger.outbox import Outbox
+from pulsar_steward.ledger.publishing import NewQuestion, QuestionChanges
 from pulsar_steward.ledger.rows import Answer, Decision
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.ledger.verify import verify_ledger
+from pulsar_steward.ledger.waiting import UNASKED_AFTER
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.notice import Occasion
 from pulsar_steward.notify.retries import CLAIM_VALID, GIVEN_UP_AFTER
@@ -74,6 +76,7 @@ class Office:
             send=self._send,
             airflow=AIRFLOW,
             by_variable=lambda _: self.by_variable,
+            asking_is_paused=lambda: True,
         )
         return teller.round(self.shelf)
 
@@ -244,6 +247,25 @@ def test_an_answered_question_is_not_told_late(office: Office) -> None:
     office.down = set()
     assert office.round(5 * MINUTE) == Round(outdated=1)
     assert office.got == []
+
+
+def test_that_nobody_was_asked_is_told_until_somebody_is(office: Office) -> None:
+    """A question of nobody is told after a while, once, with the reason; and not any more where somebody was asked."""
+    questions = tuple(NewQuestion(batch_id=each.batch_id, content_digest="0" * 64, goal="g") for each in PLAN.batches)
+    LedgerWriter(office.engine).record_plan(PLAN, NOW, questions=QuestionChanges(asked=questions))
+    assert office.round(UNASKED_AFTER - MINUTE) == Round()
+    office.down = {"ops"}
+    assert office.round(MINUTE) == Round(queued=1, failed=1)
+    office.down = set()
+    office.round(2 * MINUTE)
+    [(_, message)] = office.got
+    assert message.subject == "[east] nobody was asked: made up"
+    assert "because pulsar_remediate is paused: unpause it" in message.text
+    assert office.round(MINUTE) == Round()
+    office.got.clear()
+    ask(office.engine, at=office.now)
+    office.round(MINUTE)
+    assert office.told() == ["[east] a person is asked: made up"]
 
 
 def test_who_is_no_recipient_any_more_gets_nothing(office: Office) -> None:

@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.ledger.rows import Decision, RecordedAnswer
-from pulsar_steward.orchestration.approval_response import (
-    APPROVE,
-    ApprovalQuestion,
-    interpret,
-)
+from pulsar_steward.orchestration.approval_response import ApprovalQuestion, interpret
+from pulsar_steward.orchestration.question_form import APPROVE, QUESTION
 from pulsar_steward.policy.approval import ApprovalPolicy
-from tests.builders import NOW, a_batch, a_plan, a_step
+from tests.builders import ASKED_DIGEST, NOW, a_batch, a_plan, a_step
 
 if TYPE_CHECKING:
     from pulsar_steward.ledger.rows import Answer
@@ -20,7 +17,7 @@ IDS = ("b1.s01", "b1.s02", "b1.s03")
 PLAN = a_plan(a_batch(*(a_step(step_id=step_id) for step_id in IDS)))
 POLICY = ApprovalPolicy(valid_minutes=30)
 RUN = "dag/run/0"
-ASKED = ApprovalQuestion(plan=PLAN, batch_id="b1", run=RUN)
+ASKED = ApprovalQuestion(plan=PLAN, batch_id="b1", run=RUN, asked_digest=ASKED_DIGEST)
 FIRST = RecordedAnswer(
     answer_id=1,
     plan_id=PLAN.plan_id,
@@ -39,7 +36,10 @@ GONE = object()
 
 
 def event(**fields: Any) -> dict[str, Any]:
-    """An approval of every step as Airflow reports it, with other fields or without some (`GONE`)."""
+    """An approval of every step as Airflow reports it, with other fields or without some (`GONE`).
+
+    Whatever the form holds besides, it carries the digest of the question, unless it says another one.
+    """
     usual = {
         "chosen_options": [APPROVE],
         "params_input": {"steps": list(IDS), "comment": ""},
@@ -47,7 +47,10 @@ def event(**fields: Any) -> dict[str, Any]:
         "responded_by_user": {"id": "7", "name": "operator"},
         "timedout": False,
     }
-    return {name: value for name, value in {**usual, **fields}.items() if value is not GONE}
+    given = {name: value for name, value in {**usual, **fields}.items() if value is not GONE}
+    if isinstance(form := given.get("params_input"), dict):
+        given["params_input"] = {QUESTION: ASKED_DIGEST, **form}
+    return given
 
 
 def ticked(*steps: Any) -> dict[str, Any]:

@@ -11,11 +11,20 @@ from airflow.sdk import Variable
 from lab.simulator import running_simulator
 from pulsar_steward.ledger.store import open_ledger
 from tests.apply.worksite import SKEWED, Worksite
+from tests.asking import airflow_rows_in
 from tests.builders import CLUSTER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from tests.asking import AirflowRows
+
+
+@pytest.fixture
+def airflow_rows(monkeypatch: pytest.MonkeyPatch) -> AirflowRows:
+    """Airflow's questions, which tasks of this test add to."""
+    return airflow_rows_in(monkeypatch)
 
 
 @pytest.fixture

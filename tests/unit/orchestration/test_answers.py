@@ -14,19 +14,11 @@ from pulsar_steward.ledger.rows import Decision, Origin
 from pulsar_steward.model.plan import approval_digest
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.orchestration.approval_response import (
-    APPROVE,
-    LOSS,
-    NEVER,
-    REJECT,
-    SNOOZE,
-    SNOOZE_DAYS,
-    ApprovalQuestion,
-    interpret,
-)
+from pulsar_steward.orchestration.approval_response import ApprovalQuestion, interpret
+from pulsar_steward.orchestration.question_form import APPROVE, LOSS, NEVER, REJECT, SNOOZE, SNOOZE_DAYS
 from pulsar_steward.policy.approval import ApprovalPolicy
 from pulsar_steward.policy.guards import MaintenanceWindow
-from tests.builders import NOW, a_batch, a_plan, a_step
+from tests.builders import ASKED_DIGEST, NOW, a_batch, a_plan, a_step
 from tests.unit.orchestration.answering import ASKED, FIRST, GONE, IDS, PLAN, POLICY, RUN, answer_to, event, ticked
 
 
@@ -79,7 +71,7 @@ def test_a_plain_yes_is_an_approval_of_exactly_the_ticked_steps(
             id="every step taken out, as Airflow's form has it",
         ),
         pytest.param(event(params_input={}), "malformed", "not a list of steps", id="no steps"),
-        pytest.param(event(params_input=GONE), "malformed", "not a list of steps", id="no form"),
+        pytest.param(event(params_input=GONE), "malformed", "does not say which question", id="no form"),
         pytest.param(event(params_input={"steps": False}), "malformed", "not a list of steps", id="steps are false"),
         pytest.param(event(params_input={"steps": "b1.s01"}), "malformed", "not a list", id="steps are a text"),
         pytest.param(event(params_input={"steps": {"b1.s01": 1}}), "malformed", "not a list", id="steps are an object"),
@@ -213,7 +205,7 @@ def test_what_deletes_messages_needs_a_confirmation_of_its_own(
     steps: list[str], tick: dict[str, Any], decision: Decision
 ) -> None:
     """An approval of steps that delete messages needs a separate confirmation of the loss."""
-    asked = ApprovalQuestion(plan=LOSSY, batch_id="b1", run=RUN)
+    asked = ApprovalQuestion(plan=LOSSY, batch_id="b1", run=RUN, asked_digest=ASKED_DIGEST)
     answer = interpret(event(params_input={"steps": steps, "comment": "", **tick}), asked, POLICY, NOW)
 
     assert answer.decision is decision
@@ -243,7 +235,7 @@ def test_only_whom_the_policy_names_can_approve(
     policy: dict[str, Any], asked: dict[str, Any], by: str, said: str | None
 ) -> None:
     """An approval counts only if the policy lets its responder approve, whatever Airflow accepted."""
-    question = ApprovalQuestion(**{"plan": PLAN, "batch_id": "b1", "run": RUN, **asked})
+    question = ApprovalQuestion(**{"plan": PLAN, "batch_id": "b1", "run": RUN, "asked_digest": ASKED_DIGEST, **asked})
     steps = [step.step_id for step in question.steps]
     given_event = event(
         responded_by_user={"id": by, "name": by}, params_input={"steps": steps, "comment": "", "other": 1}
@@ -256,13 +248,13 @@ def test_only_whom_the_policy_names_can_approve(
 def test_who_started_the_run_may_reject_it() -> None:
     """A person who started the run may reject its batch, although the policy forbids that person to approve it."""
     policy = ApprovalPolicy(requester_may_approve=False)
-    asked = ApprovalQuestion(plan=PLAN, batch_id="b1", run=RUN, requested_by="operator")
+    asked = ApprovalQuestion(plan=PLAN, batch_id="b1", run=RUN, requested_by="operator", asked_digest=ASKED_DIGEST)
     assert interpret(event(chosen_options=[REJECT]), asked, policy, NOW).decision is Decision.REJECTED
 
 
 def test_a_second_person_confirms_no_more_than_the_first_approved() -> None:
     """A second person may confirm fewer steps than the first approved; any other step makes the answer malformed."""
-    question = ApprovalQuestion(plan=PLAN, batch_id="b1", run=RUN, first=FIRST)
+    question = ApprovalQuestion(plan=PLAN, batch_id="b1", run=RUN, voice=2, first=FIRST, asked_digest=ASKED_DIGEST)
     answer = interpret(ticked("b1.s03"), question, POLICY, NOW)
     assert (answer.decision, answer.voice, answer.step_ids) == (Decision.APPROVED, 2, ("b1.s03",))
     assert answer.digest == approval_digest(PLAN, "b1", ["b1.s03"])
@@ -288,7 +280,7 @@ def test_what_a_batch_demands_by_its_risk_is_asked_of_who_answers(
     demands: dict[str, Any], asked: dict[str, Any], decision: Decision
 ) -> None:
     """An approval is malformed if the policy for the batch's risk does not permit the person who gave it."""
-    question = ApprovalQuestion(plan=PLAN, batch_id="b1", run=RUN, **asked)
+    question = ApprovalQuestion(plan=PLAN, batch_id="b1", run=RUN, asked_digest=ASKED_DIGEST, **asked)
     assert interpret(event(), question, by_risk(**demands), NOW).decision is decision
 
 

@@ -11,13 +11,9 @@ from pulsar_steward.ledger.rows import Answer, Decision, RecordedAnswer
 from pulsar_steward.model.plan import approval_digest
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.orchestration.approval_response import (
-    LEFT_OUT,
-    LOSS,
-    ApprovalQuestion,
-    interpret,
-)
-from tests.builders import NOW, a_batch, a_plan, a_step
+from pulsar_steward.orchestration.approval_response import ApprovalQuestion, interpret
+from pulsar_steward.orchestration.question_form import LEFT_OUT, LOSS
+from tests.builders import ASKED_DIGEST, NOW, a_batch, a_plan, a_step
 from tests.unit.orchestration.answering import GONE, IDS, POLICY, RUN, answer_to, event
 
 if TYPE_CHECKING:
@@ -34,7 +30,7 @@ LATER, SOONER = TimeToLive(seconds=900), TimeToLive(seconds=9)
 GROUP = a_plan(
     a_batch(expiring("shop/a", 1, LATER), expiring("shop/a", 2, LATER), expiring("shop/b", 3, LATER), parts=(2, 1))
 )
-ABOUT_GROUP = ApprovalQuestion(plan=GROUP, batch_id="b1", run=RUN)
+ABOUT_GROUP = ApprovalQuestion(plan=GROUP, batch_id="b1", run=RUN, asked_digest=ASKED_DIGEST)
 
 
 def group_answer(asked: ApprovalQuestion = ABOUT_GROUP, /, **fields: Any) -> Answer:
@@ -99,7 +95,7 @@ def test_a_second_person_leaves_out_what_the_first_one_kept() -> None:
     """A second approver is asked only about namespaces that the first one kept, and may leave out some of them."""
     first = RecordedAnswer(answer_id=1, **msgspec.structs.asdict(group_answer(**{LEFT_OUT: ["shop/a"]})))
     second = msgspec.structs.replace(
-        ABOUT_GROUP, first=msgspec.structs.replace(first, answered_by="alice", answered_by_id="8")
+        ABOUT_GROUP, voice=2, first=msgspec.structs.replace(first, answered_by="alice", answered_by_id="8")
     )
     assert (second.namespaces, [step.step_id for step in second.steps]) == (("shop/b",), ["b1.s03"])
     assert group_answer(second).step_ids == ("b1.s03",)
@@ -110,7 +106,7 @@ def test_a_second_person_leaves_out_what_the_first_one_kept() -> None:
 def test_the_tick_for_loss_is_for_what_counts() -> None:
     """A loss needs no confirmation where the namespace that would lose messages is left out."""
     plan = a_plan(a_batch(expiring("shop/a", 1, SOONER), expiring("shop/b", 2, LATER), parts=(1, 1)))
-    asked = ApprovalQuestion(plan=plan, batch_id="b1", run=RUN)
+    asked = ApprovalQuestion(plan=plan, batch_id="b1", run=RUN, asked_digest=ASKED_DIGEST)
     assert group_answer(asked).decision is Decision.REJECTED
     assert group_answer(asked, **{LOSS: True}).step_ids == ("b1.s01", "b1.s02")
     assert group_answer(asked, **{LEFT_OUT: ["shop/a"]}).step_ids == ("b1.s02",)

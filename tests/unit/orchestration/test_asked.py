@@ -14,6 +14,7 @@ from pulsar_steward.ledger.rows import Answer, Decision
 from pulsar_steward.ledger.silences import SilenceEnd, take_back
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
+from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.plan import ROLLBACK, approval_digest
 from pulsar_steward.orchestration.asked import QuestionBook
@@ -22,8 +23,10 @@ from pulsar_steward.orchestration.standing import QuestionState
 from pulsar_steward.policy.approval import ApprovalPolicy
 from pulsar_steward.policy.schema import ApplyPolicy, Policy
 from tests.builders import (
+    ASKED_DIGEST,
     CLUSTER,
     IDENTITY,
+    NAMED,
     NOW,
     a_batch,
     a_finding,
@@ -66,12 +69,12 @@ RUN = "dag/run/0"
 def published(engine: Engine, plan: Plan, minutes: int, policy: Policy = POLICY) -> Publication:
     """Decides on a plan so many minutes from now, and records what comes of it."""
     now, ledger, writes = NOW + timedelta(minutes=minutes), LedgerReader(engine), LedgerWriter(engine)
-    book = QuestionBook(ledger, CLUSTER, policy, now)
-    known = book.standing(), book.rejected(), book.older_plans()
+    book = QuestionBook(ledger, NamedCluster(CLUSTER), policy, now)
+    known = book.standing(), book.rejected()
     publication = decide(plan, SnapshotView.COMPLETE, *known, book.silenced())
     if publication.record:
         changes = publication.questions
-        writes.record_plan(plan, now, policy=policy, supersede=publication.supersede, questions=changes)
+        writes.record_plan(plan, now, policy=policy, questions=changes)
     else:
         writes.record_confirmations(plan, publication.questions.confirmed, now)
     return publication
@@ -88,13 +91,16 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 
 def state(engine: Engine, minutes: int) -> QuestionState | None:
     """State of the only question so many minutes from now; None: it was carried out."""
-    standing = QuestionBook(LedgerReader(engine), CLUSTER, POLICY, NOW + timedelta(minutes=minutes)).standing()
+    standing = QuestionBook(
+        LedgerReader(engine), NamedCluster(CLUSTER), POLICY, NOW + timedelta(minutes=minutes)
+    ).standing()
     return standing[0].state if standing else None
 
 
 def request(engine: Engine, minutes: int, policy: Policy = POLICY) -> None:
     """A run asks so many minutes from now."""
-    LedgerWriter(engine).record_request(NEW, "b1", RUN, NOW + timedelta(minutes=minutes), policy=policy)
+    at = NOW + timedelta(minutes=minutes)
+    LedgerWriter(engine).record_request(NEW, "b1", RUN, at, policy=policy, asked_digest=ASKED_DIGEST)
 
 
 def answer(engine: Engine, decision: Decision, plan: Plan = NEW, **fields: Any) -> Answer:
@@ -112,6 +118,7 @@ def answer(engine: Engine, decision: Decision, plan: Plan = NEW, **fields: Any) 
         step_ids=("b1.s01",) if approved else (),
         digest=approval_digest(plan, "b1", ["b1.s01"]) if approved else None,
         expires_at=at + timedelta(minutes=30) if approved else None,
+        asked_digest=ASKED_DIGEST,
     )
     given = msgspec.structs.replace(given, **fields)
     LedgerWriter(engine).record_answer(given)
@@ -119,12 +126,9 @@ def answer(engine: Engine, decision: Decision, plan: Plan = NEW, **fields: Any) 
 
 
 def test_a_question_waits_until_its_time_is_up(engine: Engine) -> None:
-    """A question waits for the response time, counted from its record or from the last request."""
-    assert [state(engine, minutes) for minutes in (0, 59, 60)] == [
-        QuestionState.WAITING,
-        QuestionState.WAITING,
-        QuestionState.OVER,
-    ]
+    """A question waits for the response time from its last request; before the first one nobody was asked."""
+    assert [state(engine, minutes) for minutes in (0, 60, 400)] == [QuestionState.UNASKED] * 3
+    request(engine, 0)
     request(engine, 50)
     assert [state(engine, minutes) for minutes in (60, 109, 110)] == [
         QuestionState.WAITING,
@@ -137,7 +141,7 @@ def test_a_question_waits_until_its_time_is_up(engine: Engine) -> None:
 def test_an_answered_question_is_over_until_it_is_asked_again(engine: Engine, decision: Decision) -> None:
     """A question answered without an approval is over until a new request, and only a rejection is remembered."""
     answer(engine, decision)
-    rejected = QuestionBook(LedgerReader(engine), CLUSTER, POLICY, NOW + timedelta(minutes=6)).rejected()
+    rejected = QuestionBook(LedgerReader(engine), NamedCluster(CLUSTER), POLICY, NOW + timedelta(minutes=6)).rejected()
     assert (state(engine, 6), len(rejected)) == (QuestionState.OVER, int(decision is Decision.REJECTED))
     request(engine, 10)
     assert state(engine, 11) is QuestionState.WAITING
@@ -159,7 +163,7 @@ def test_an_approval_waits_is_used_and_is_over(engine: Engine) -> None:
         QuestionState.IN_USE,
         QuestionState.OVER,
     ]
-    lease = writes.take_lease(CLUSTER, RUN, 600, NOW)
+    lease = writes.take_lease(NAMED, RUN, 600, NOW)
     intended = an_intended_call(NEW, NEW.batches[0].steps[0], given, 1)
     intent_id = writes.record_intent(intended, lease, NOW)
     assert [state(engine, minutes) for minutes in (6, 34, 35)] == [QuestionState.IN_USE, QuestionState.IN_USE, None]
@@ -197,8 +201,8 @@ def test_a_question_is_asked_anew_where_its_answer_would_be_refused(engine: Engi
     assert end is not None
     assert (end.reason, end.by_plan_id) == (EndReason.POLICY_LOOSENED, looser.plan_id)
     assert "asked under a stricter policy" in end.words
-    assert not published(engine, msgspec.structs.replace(looser, snapshot_id="still looser"), 2, LOOSER).ask
-    assert not published(engine, msgspec.structs.replace(SAME, snapshot_id="restored"), 3).ask
+    assert not published(engine, msgspec.structs.replace(looser, snapshot_id="still looser"), 2, LOOSER).record
+    assert not published(engine, msgspec.structs.replace(SAME, snapshot_id="restored"), 3).record
 
 
 def test_a_question_that_was_asked_under_a_stricter_policy_is_asked_anew(engine: Engine) -> None:
@@ -216,29 +220,13 @@ def test_a_rejection_outlives_a_healthy_moment(engine: Engine) -> None:
     assert published(engine, SAME, 126).ask
 
 
-def test_a_plan_of_an_earlier_steward_is_superseded_and_its_rejection_counts(engine: Engine) -> None:
-    """A plan without questions is superseded unless it is being carried out, and a rejection of it still counts."""
-    old = msgspec.structs.replace(SAME, snapshot_id="old", notes=("old",))
-    LedgerWriter(engine).record_plan(old, NOW, policy=POLICY)
-    assert published(engine, EMPTY, 1).supersede == (old.plan_id,)
-    older = msgspec.structs.replace(old, snapshot_id="older")
-    LedgerWriter(engine).record_plan(older, NOW, policy=POLICY)
-    answer(engine, Decision.APPROVED, older)
-    LedgerWriter(engine).use_answer(1, RUN, NOW)
-    empty = msgspec.structs.replace(EMPTY, snapshot_id="empty-2")
-    assert published(engine, empty, 7).supersede == ()
-    answer(engine, Decision.REJECTED, old)
-    assert not published(engine, SAME, 8).ask
-
-
 def test_a_rollback_is_no_proposal(engine: Engine) -> None:
     """A rollback has no question, and a later plan does not supersede it."""
     back = a_plan(a_batch(kind=ROLLBACK), snapshot_id="back")
     LedgerWriter(engine).record_plan(back, NOW)
-    LedgerWriter(engine).record_request(back, "b1", "pulsar_rollback/manual/0", NOW)
+    LedgerWriter(engine).record_request(back, "b1", "pulsar_rollback/manual/0", NOW, policy=Policy())
     answer(engine, Decision.REJECTED, back)
     publication = published(engine, EMPTY, 6)
-    assert publication.supersede == ()
     assert [each.question_id for each in publication.questions.ended] == [1]
     assert LedgerReader(engine).questions.over(back.plan_id, "b1") is None
 

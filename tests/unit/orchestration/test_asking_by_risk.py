@@ -2,40 +2,36 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
-import msgspec
 import pytest
 import yaml
 from airflow.providers.common.compat.sdk import AirflowSkipException
-from airflow.providers.standard.operators.hitl import HITLOperator
 
-from pulsar_steward.orchestration.approval import ApproveBatch
-from pulsar_steward.orchestration.batches import BatchRef
-from tests.apply.worksite import RUN
+from tests.asking import asked
 from tests.builders import a_policy, a_step
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pulsar_steward.model.plan import Plan
     from pulsar_steward.model.step import Step
     from tests.apply.worksite import Worksite
+    from tests.asking import AirflowRows
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Home of the policy in force; Airflow's own part of asking is left out."""
-    monkeypatch.setattr(HITLOperator, "execute", lambda *_: None)
+def folder(tmp_path: Path, airflow_rows: AirflowRows) -> Path:
+    """Home of the policy in force, beside an Airflow that keeps questions."""
+    assert airflow_rows is not None
     return tmp_path
 
 
 def by_risk(site: Worksite, folder: Path, **levels: dict[str, Any]) -> None:
     """Puts a policy in force."""
     approval = {"by_risk": levels}
-    (folder / "policy.yaml").write_text(yaml.safe_dump({"approval": approval}), encoding="utf-8")
+    (folder / "policy.yaml").write_text(
+        yaml.safe_dump({"approval": {"valid_minutes": 60, **approval}}), encoding="utf-8"
+    )
     site.policy = a_policy(approval=approval)
 
 
@@ -44,23 +40,11 @@ def calm(site: Worksite) -> Step:
     return a_step(site.move(1), step_id="b1.s01", undo=site.move(1), undo_note="Move it back.")
 
 
-def asked(plan: Plan, voice: int = 1) -> ApproveBatch:
-    """The task, after it asked about the plan's only batch."""
-    batch = msgspec.to_builtins(BatchRef.of(plan, plan.batches[0]))
-    task = ApproveBatch(task_id="ask", batch=batch, voice=voice)
-    dag_id, run_id, map_index = RUN.split("/")
-    instance = SimpleNamespace(id=uuid4(), dag_id=dag_id, run_id=run_id, map_index=int(map_index))
-    run = SimpleNamespace(triggering_user_name=None, run_type="scheduled")
-    context: Any = {"ti": instance, "task_instance": instance, "dag_run": run}
-    task.execute(context)
-    return task
-
-
 def test_those_are_asked_whom_the_risk_demands(site: Worksite, folder: Path) -> None:
     """A step that cannot be undone is asked of the users of its risk, and one that can be undone of anybody."""
     by_risk(site, folder, medium={"users": ["7", "8"]})
     assert asked(site.asked_without_answer(calm(site))).assigned_users is None
-    assert asked(site.asked_without_answer(site.split(1))).assigned_users == [
+    assert asked(site.asked_without_answer(site.split(1)), run="dag/another run/0").assigned_users == [
         {"id": "7", "name": "7"},
         {"id": "8", "name": "8"},
     ]

@@ -69,6 +69,16 @@ def test_what_was_approved_in_another_run_is_left_to_it(site: Worksite, plan: Pl
     assert chosen(plan) == ["b2"]
 
 
+def test_what_was_said_no_to_in_a_third_run_may_be_asked_again(site: Worksite, plan: Plan) -> None:
+    """A batch whose approval in another run was ended by a no in a third one can be asked about again."""
+    site.ask(plan, OTHER)
+    site.writes.record_answer(site.approval(plan, run=OTHER))
+    assert chosen(plan) == ["b2"]
+    no = {"decision": Decision.REJECTED, "step_ids": (), "expires_at": None}
+    site.writes.record_answer(site.approval(plan, run="pulsar_remediate/third/0", **no))
+    assert chosen(plan) == ["b1", "b2"]
+
+
 def test_a_run_by_hand_of_which_nothing_is_left_says_who_asks(site: Worksite, plan: Plan) -> None:
     """A manual run with no batch left to ask about is refused with the reason; one of a published plan asks nothing."""
     site.ask(plan, OTHER)
@@ -102,13 +112,3 @@ def test_what_ended_is_not_asked(site: Worksite) -> None:
         chosen(plan)
     with pytest.raises(Refused, match=r"nothing of plan .* stands"):
         dry_run([RemediateParams(cluster=CLUSTER, plan_id=plan.plan_id)], MINE)
-
-
-def test_a_plan_of_an_earlier_steward_is_asked_whole(site: Worksite) -> None:
-    """A plan that was recorded without questions can be asked about again, until a newer plan supersedes it."""
-    plan = site.plan(site.move(0))
-    site.ask(plan, OTHER)
-    assert chosen(plan) == ["b1"]
-    site.writes.record_plan(a_plan(snapshot_id="newer"), site.clock(), supersede=[plan.plan_id])
-    with pytest.raises(Refused, match="superseded by the newer plan"):
-        chosen(plan)

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.model.content import content_digest, goal_of, goals_in
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.loss import Loss
-from pulsar_steward.model.numbering import renumbered
+from pulsar_steward.model.numbering import numbered
 from pulsar_steward.model.parts import namespaces_of, parts_of
 from pulsar_steward.model.plan import ROLLBACK
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
@@ -57,9 +58,8 @@ def expiry(namespace: str, seconds: int = 60, **fields: Any) -> Batch:
 
 def planned(*batches: Batch, snapshot: str = "new") -> Plan:
     """A plan as planners make it."""
-    numbered = tuple(renumbered(batch, f"b{number}") for number, batch in enumerate(batches, start=1))
     plan = a_plan(snapshot_id=snapshot, pulsar_cluster=IDENTITY)
-    return msgspec.structs.replace(plan, batches=numbered, taken_at=NOW)
+    return msgspec.structs.replace(plan, batches=numbered(batches), taken_at=NOW)
 
 
 def sized(by: str, **approval: Any) -> Policy:
@@ -83,7 +83,7 @@ class Book:
         """Groups, decides, and keeps what comes of it."""
         made = planned(*batches, snapshot=snapshot)
         self.plan = grouped(made, view, self.standing, self.rejected, self.silenced, self.policy)
-        publication = decide(self.plan, view, self.standing, self.rejected, (), self.silenced)
+        publication = decide(self.plan, view, self.standing, self.rejected, self.silenced)
         ended = {each.question_id for each in publication.questions.ended}
         self.standing = [each for each in self.standing if each.question_id not in ended]
         next_id = max((*ended, *(each.question_id for each in self.standing)), default=0) + 1
@@ -98,6 +98,7 @@ class Book:
                     goal=new.goal,
                     batch=batch,
                     state=QuestionState.WAITING,
+                    risk=risk_of(self.plan, batch).level,
                 )
             )
         return publication
@@ -228,9 +229,8 @@ def test_a_group_has_no_more_steps_than_may_be_changed_in_one_run() -> None:
 
 def test_a_group_is_what_its_parts_are() -> None:
     """A group keeps the order and dependencies of steps, and its parts have the content that they have alone."""
-    first, second = quota("a/x", steps=2), quota("a/y", steps=2)
-    chained = msgspec.structs.replace(second.steps[1], after=("b1.s01",))
-    second = msgspec.structs.replace(second, steps=(second.steps[0], chained))
+    first, second = quota("a/x", steps=2), quota("a/y")
+    second = msgspec.structs.replace(second, steps=(*second.steps, *quota("a/y", size=2).steps))
     alone, (group,) = planned(first, second), in_questions(sized("kind"), first, second).batches
     assert [(step.step_id, step.after) for step in group.steps] == [
         ("b1.s01", ()),

@@ -19,23 +19,29 @@ from pulsar_steward.orchestration.remediating import RemediateParams, wanted_by
             {"cluster": "east", "kinds": ["tc_balance"]}, [], [("east", None, ("tc_balance",))], id="only some kinds"
         ),
         pytest.param(
-            {"cluster": "demo"}, [{"cluster": "east", "plan_id": "p1"}], [("east", "p1", ())], id="a publication"
+            {"cluster": "demo"}, [{"cluster": "east", "plan_ids": ["p1"]}], [("east", "p1", ())], id="a publication"
         ),
         pytest.param(
             {"cluster": "demo", "kinds": ["tc_balance"]},
-            [{"cluster": "east", "plan_id": "p1"}],
+            [{"cluster": "east", "plan_ids": ["p1"]}],
             [("east", "p1", ("tc_balance",))],
             id="only some kinds of a publication",
         ),
         pytest.param(
             {"cluster": "demo", "kinds": None},
             [
-                {"cluster": "west", "plan_id": "w1"},
-                {"cluster": "east", "plan_id": "p1"},
-                {"cluster": "east", "plan_id": "p2"},
+                {"cluster": "west", "plan_ids": ["w1"]},
+                {"cluster": "east", "plan_ids": ["p1", "p3"]},
+                {"cluster": "east", "plan_ids": ["p2", "p1"]},
             ],
-            [("east", "p1", ()), ("east", "p2", ()), ("west", "w1", ())],
+            [("east", "p1", ()), ("east", "p3", ()), ("east", "p2", ()), ("west", "w1", ())],
             id="every publication, as questions of older ones stand",
+        ),
+        pytest.param(
+            {"cluster": "demo"},
+            [{"cluster": 7, "plan_ids": ["x"]}, {"plan_ids": "x"}, {"cluster": "east", "plan_ids": ["p1"]}],
+            [("east", "p1", ())],
+            id="one publication among events that are none",
         ),
         pytest.param({"cluster": "demo"}, [{"cluster": "east"}], [("demo", None, ())], id="a publication of no plan"),
     ],
@@ -49,7 +55,7 @@ def test_what_a_run_is_about(
             cluster=cluster,
             plan_id=plan_id,
             kinds=kinds,
-            published=any(event.get("plan_id") == plan_id for event in published) and plan_id is not None,
+            published=any(plan_id in event.get("plan_ids", ()) for event in published),
         )
         for cluster, plan_id, kinds in wanted
     )

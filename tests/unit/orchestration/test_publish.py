@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.ledger.questions import EndReason
 from pulsar_steward.model.content import content_digest, goal_of, loses_more
 from pulsar_steward.model.loss import Loss
-from pulsar_steward.model.numbering import renumbered
+from pulsar_steward.model.numbering import numbered
 from pulsar_steward.model.setting import SettingName, TimeToLive
-from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.model.step import ChangeSetting, Touched
 from pulsar_steward.orchestration.publish import Publication, SnapshotView, decide
 from pulsar_steward.orchestration.standing import AskedBatch, QuestionState, RejectedBatch
 from pulsar_steward.policy.approval import ApprovalPolicy
@@ -42,9 +43,8 @@ MOVE, OTHER_MOVE = a_batch(), a_batch(a_step(a_move(target=broker(2))))
 
 def a_new_plan(*batches: Batch, snapshot: str = "new", **fields: Any) -> Plan:
     """A plan of these batches, numbered in order."""
-    numbered = tuple(renumbered(batch, f"b{number}") for number, batch in enumerate(batches, start=1))
     return msgspec.structs.replace(
-        a_plan(snapshot_id=snapshot, pulsar_cluster=IDENTITY, **fields), batches=numbered, taken_at=NOW
+        a_plan(snapshot_id=snapshot, pulsar_cluster=IDENTITY, **fields), batches=numbered(batches), taken_at=NOW
     )
 
 
@@ -59,6 +59,7 @@ def asked(number: int, about: Batch, state: QuestionState = QuestionState.WAITIN
         goal=goal_of(about),
         batch=plan.batches[0],
         state=state,
+        risk=risk_of(plan, plan.batches[0]).level,
     )
     return msgspec.structs.replace(usual, **fields)
 
@@ -76,10 +77,9 @@ def decided(
     rejections: Iterable[RejectedBatch] = (),
     *,
     view: SnapshotView = SnapshotView.COMPLETE,
-    older: tuple[str, ...] = (),
 ) -> Publication:
     """Decision on a plan of these batches."""
-    return decide(a_new_plan(*batches), view, tuple(standing), tuple(rejections), older)
+    return decide(a_new_plan(*batches), view, tuple(standing), tuple(rejections))
 
 
 def in_short(publication: Publication) -> tuple[list[str], list[int], list[tuple[int, str, str | None]]]:
@@ -89,7 +89,17 @@ def in_short(publication: Publication) -> tuple[list[str], list[int], list[tuple
     return [each.batch_id for each in changes.asked], list(changes.confirmed), ended
 
 
+def rests_by(no: Batch | None, new: Batch) -> bool:
+    """True if the rejection of a batch has a new one rest: it is the same, and loses no more."""
+    same = no is not None and content_digest(a_new_plan(no), no) == content_digest(a_new_plan(new), new)
+    return same and no is not None and not loses_more(new, no)
+
+
 WAITS = asked(1, SHOP)
+MOVE_DISTURBS = a_batch(a_step(touched=Touched(producers=6000, consumers=5000, topics=1, coordinators=0)))
+"""Asks the same as `MOVE`, with 11,000 clients in place of a few."""
+
+MOVE_WAITS = asked(1, MOVE)
 
 
 @pytest.mark.parametrize(
@@ -152,6 +162,28 @@ WAITS = asked(1, SHOP)
             ([], [2], [(1, "policy_loosened", None)]),
             id="one of two can be answered",
         ),
+        pytest.param(
+            [MOVE_DISTURBS], [MOVE_WAITS], (["b1"], [], [(1, "changed", "b1")]), id="the same with a higher risk"
+        ),
+        pytest.param([MOVE], [asked(1, MOVE_DISTURBS)], ([], [1], []), id="the same with a lower risk"),
+        pytest.param(
+            [MOVE_DISTURBS],
+            [asked(1, MOVE, QuestionState.IN_USE)],
+            ([], [], []),
+            id="its risk rises as it is carried out",
+        ),
+        pytest.param(
+            [MOVE_DISTURBS],
+            [asked(1, MOVE, QuestionState.UNASKED)],
+            (["b1"], [], [(1, "changed", "b1")]),
+            id="its risk rises before anybody is asked",
+        ),
+        pytest.param(
+            [SHOP_LATER],
+            [asked(1, SHOP, QuestionState.UNASKED)],
+            (["b1"], [], [(1, "changed", "b1")]),
+            id="another value before anybody is asked",
+        ),
     ],
 )
 def test_each_batch_is_asked_once(
@@ -162,6 +194,38 @@ def test_each_batch_is_asked_once(
     assert in_short(publication) == expected
     assert publication.ask is bool(expected[0])
     assert publication.record is bool(expected[0] or expected[2] or not batches)
+
+
+@pytest.mark.parametrize("view", SnapshotView)
+def test_what_nobody_was_asked_is_published_again_where_it_stands(view: SnapshotView) -> None:
+    """Every observation that confirms it publishes its own plan, beside what is new; nothing else is recorded."""
+    unasked = asked(1, SHOP, QuestionState.UNASKED)
+    publication = decided([SHOP], [unasked], view=view)
+    assert (publication.publish, publication.record) == ((unasked.plan_id,), False)
+    assert in_short(publication) == ([], [1], [])
+    assert "asks the same and was asked of nobody" in publication.reason
+    plan, more = a_new_plan(SHOP, BANK, MOVE), (unasked, asked(2, MOVE, QuestionState.UNASKED))
+    assert decide(plan, view, more, ()).publish == (plan.plan_id, *(each.plan_id for each in more))
+
+
+def test_what_nobody_was_asked_ends_where_somebody_said_no_meanwhile() -> None:
+    """A rejection of the same elsewhere holds for it: it is not asked for the first time, and ends."""
+    publication = decided([SHOP], [asked(1, SHOP, QuestionState.UNASKED)], [rejected(SHOP, 5)])
+    assert (publication.publish, in_short(publication)) == ((), ([], [], [(1, "no_longer_proposed", None)]))
+    (end,) = publication.questions.ended
+    assert end.words.startswith("nobody was asked, and nobody is to be: the same was rejected at")
+
+
+def test_a_higher_risk_names_both_levels() -> None:
+    """The end of the question says under which level it was asked, and which one it has by now."""
+    (end,) = decided([MOVE_DISTURBS], [MOVE_WAITS]).questions.ended
+    assert end.words.startswith("its risk is high by now, and it was asked as medium; batch b1 of plan new-")
+
+
+def test_what_no_task_waits_for_names_the_run() -> None:
+    """The end of a question whose task is gone says which run does not wait for its answer any more."""
+    (end,) = decided([SHOP], [asked(1, SHOP, QuestionState.OVER, gone="dag/run/0")]).questions.ended
+    assert end.words.startswith("run dag/run/0 does not wait for an answer any more, and recorded none; batch b1 of")
 
 
 @pytest.mark.parametrize(
@@ -190,21 +254,14 @@ def test_the_same_plan_once_more_asks_what_nobody_was_asked() -> None:
     """A plan that is decided on again is handed on only if one of its questions was not requested yet."""
     plan = a_new_plan(SHOP, BANK, MOVE)
     here = [
-        asked(n, batch, plan_id=plan.plan_id, batch_id=f"b{n}", requested=n != 1, state=state)
+        asked(n, batch, plan_id=plan.plan_id, batch_id=f"b{n}", state=state)
         for n, (batch, state) in enumerate(
-            [(SHOP, QuestionState.WAITING), (BANK, QuestionState.WAITING), (MOVE, QuestionState.IN_USE)], start=1
+            [(SHOP, QuestionState.UNASKED), (BANK, QuestionState.WAITING), (MOVE, QuestionState.IN_USE)], start=1
         )
     ]
-    publication = decide(plan, SnapshotView.COMPLETE, here, (), ())
+    publication = decide(plan, SnapshotView.COMPLETE, here, ())
     assert (publication.ask, in_short(publication)) == (True, ([], [], []))
-    assert not decide(plan, SnapshotView.COMPLETE, here[1:], (rejected(SHOP, 1),), ()).ask
-
-
-def test_plans_without_questions_are_superseded_with_the_next_record() -> None:
-    """Older plans without questions are superseded as soon as a new plan is recorded."""
-    assert decided([SHOP], older=("old",)).supersede == ("old",)
-    assert decided([], older=("old",)).supersede == ("old",)
-    assert decided([SHOP], [WAITS], older=("old",)).supersede == ()
+    assert not decide(plan, SnapshotView.COMPLETE, here[1:], (rejected(SHOP, 1),)).ask
 
 
 @pytest.mark.parametrize(
@@ -220,9 +277,8 @@ def test_a_partial_snapshot_proves_nothing_absent(
     batches: list[Batch], expected: tuple[list[str], list[int], list[Any]]
 ) -> None:
     """A partial snapshot ends a question only where it proposes something else for the same goal."""
-    publication = decided(batches, [WAITS], view=SnapshotView.PARTIAL, older=("old",))
+    publication = decided(batches, [WAITS], view=SnapshotView.PARTIAL)
     assert in_short(publication) == expected
-    assert publication.supersede == (("old",) if publication.record else ())
 
 
 def test_whatever_stood_and_whatever_is_seen() -> None:
@@ -248,8 +304,11 @@ def test_whatever_stood_and_whatever_is_seen() -> None:
             if state is QuestionState.IN_USE:
                 same_goal = new is not None and goal_of(new) == question.goal
                 assert (ended, "b1" in asks and same_goal) == ([], False), case
-            elif state is QuestionState.WAITING and answerable and is_same:
-                assert (confirmed, "b1" in asks) == ([1], False), case
+            elif state in {QuestionState.WAITING, QuestionState.UNASKED} and answerable and is_same:
+                refused = state is QuestionState.UNASKED and new is not None and rests_by(no, new)
+                assert "b1" not in asks, case
+                assert confirmed == ([] if refused else [1]), case
+                assert publication.publish.count(question.plan_id) == (state is QuestionState.UNASKED and not refused)
             else:
                 assert confirmed == [], case
                 rests = is_same and no is not None and state is QuestionState.OVER and "b1" not in asks
@@ -257,9 +316,8 @@ def test_whatever_stood_and_whatever_is_seen() -> None:
                 assert rests or ended or partly, case
                 assert not (rests and ended), case
         if view is SnapshotView.PARTIAL and not proposed:
-            assert publication == Publication(ask=False, record=False, reason="a partial snapshot changes nothing"), (
-                case
-            )
+            assert publication == Publication(record=False, reason="a partial snapshot changes nothing"), case
         for _, reason, by in ended:
             assert by is None or by in asks, case
-            assert view is SnapshotView.COMPLETE or by or reason == EndReason.POLICY_LOOSENED, case
+            said_no = state is QuestionState.UNASKED and no is not None
+            assert view is SnapshotView.COMPLETE or by or reason == EndReason.POLICY_LOOSENED or said_no, case

@@ -11,7 +11,6 @@ from uuid import uuid4
 import msgspec
 import pytest
 from airflow.providers.common.compat.sdk import AirflowSkipException, TaskDeferred
-from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.providers.standard.triggers.hitl import HITLTrigger
 from airflow.triggers.base import TriggerEvent
 from sqlalchemy import create_engine
@@ -24,29 +23,30 @@ from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.orchestration import connections, question_poll
-from pulsar_steward.orchestration.approval import WAITS, ApproveBatch
-from pulsar_steward.orchestration.approval_response import (
+from pulsar_steward.orchestration.approval import ApproveBatch
+from pulsar_steward.orchestration.question_form import (
     APPROVE,
     COMMENT,
     LEFT_OUT,
     NEVER,
+    QUESTION,
     REJECT,
     SNOOZE,
     SNOOZE_DAYS,
     STEPS,
     UNTIL_WORSE,
 )
-from pulsar_steward.orchestration.batches import BatchRef
 from pulsar_steward.orchestration.question_trigger import END, QuestionTrigger, is_end
 from tests.apply.worksite import RUN, a_question
-from tests.builders import a_batch, a_plan, a_step
+from tests.asking import a_context, a_task, answer_of, asked
+from tests.builders import ASKED_DIGEST, a_batch, a_plan, a_step
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection
 
     from sqlalchemy import Engine
 
-    from pulsar_steward.ledger.questions import BatchKey
+    from pulsar_steward.ledger.rows import BatchKey
     from pulsar_steward.model.plan import Plan
     from tests.apply.worksite import Worksite
 
@@ -220,19 +220,6 @@ def test_only_the_triggers_own_event_is_an_end(event: object) -> None:
 # -- the task
 
 
-def a_context() -> Any:
-    """Context as Airflow hands it to a task, as far as ours look at it; its run is the worksite's."""
-    dag_id, run_id, map_index = RUN.split("/")
-    instance = SimpleNamespace(id=uuid4(), dag_id=dag_id, run_id=run_id, map_index=int(map_index))
-    run = SimpleNamespace(triggering_user_name=None, run_type="scheduled")
-    return {"ti": instance, "task_instance": instance, "dag_run": run}
-
-
-def a_task(plan: Plan) -> ApproveBatch:
-    """The task that asks about the plan's only batch."""
-    return ApproveBatch(task_id="approve", batch=msgspec.to_builtins(BatchRef.of(plan, plan.batches[0])))
-
-
 def a_question_of(site: Worksite) -> Plan:
     """A plan with one question, which nobody was asked yet."""
     plan = site.proposed(site.move(0))
@@ -241,49 +228,29 @@ def a_question_of(site: Worksite) -> Plan:
 
 def an_approval(site: Worksite) -> dict[str, Any]:
     """The event of a person's approval."""
-    return {
-        "chosen_options": [APPROVE],
-        "params_input": {STEPS: ["b1.s01"], COMMENT: ""},
-        "responded_at": site.clock(),
-        "responded_by_user": {"id": "1", "name": "alice"},
-    }
+    return answer_of(APPROVE, {QUESTION: ASKED_DIGEST, STEPS: ["b1.s01"], COMMENT: ""}, site.clock())
 
 
-@pytest.mark.parametrize("wait", sorted(set(WAITS), key=str))
-def test_a_task_waits_in_our_trigger(site: Worksite, monkeypatch: pytest.MonkeyPatch, wait: Any) -> None:
-    """A task that asks waits in Steward's own trigger, for each way in which Airflow's operator may wait."""
-    trigger = a_trigger()
-    signal = wait(trigger=trigger, method_name="x") if wait is TaskDeferred else wait(method_name="x", timeout=None)
-
-    def execute(*_: object) -> None:
-        raise signal
-
-    monkeypatch.setattr(HITLOperator, "execute", execute)
+@pytest.mark.usefixtures("airflow_rows")
+def test_a_task_waits_in_our_trigger(site: Worksite) -> None:
+    """A task that asks waits in Steward's own trigger, until the time that is recorded with its question."""
     plan = a_question_of(site)
     with pytest.raises(TaskDeferred) as deferred:
         a_task(plan).execute(a_context())
     assert isinstance(deferred.value.trigger, QuestionTrigger)
     assert (deferred.value.trigger.plan_id, deferred.value.trigger.batch_id) == (plan.plan_id, "b1")
     assert deferred.value.method_name == "execute_complete"
-    assert len(site.ledger.waiting(plan.plan_id, "b1", site.clock())) == 1
+    (waiting,) = site.ledger.questions.waiting(site.clock())
+    assert waiting.ends_at == deferred.value.trigger.timeout_datetime
 
 
-def asked_form(site: Worksite, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> ApproveBatch:
-    """The task, as it is when Airflow is about to show its question."""
-
-    def execute(*_: object) -> None:
-        raise TaskDeferred(trigger=a_trigger(), method_name="x")
-
-    monkeypatch.setattr(HITLOperator, "execute", execute)
-    task = a_task(site.record(plan, questions=QuestionChanges(asked=(a_question(plan),))))
-    with pytest.raises(TaskDeferred):
-        task.execute(a_context())
-    return task
+def asked_form(site: Worksite, plan: Plan, run: str = RUN) -> ApproveBatch:
+    """The task, as it waits for an answer to a plan that was just recorded."""
+    return asked(site.record(plan, questions=QuestionChanges(asked=(a_question(plan),))), run=run)
 
 
-def test_a_question_about_several_namespaces_lets_some_be_left_out(
-    site: Worksite, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("airflow_rows")
+def test_a_question_about_several_namespaces_lets_some_be_left_out(site: Worksite) -> None:
     """A question about several namespaces offers to leave out some, none at first; one about a single one does not."""
     names = ["shop/a", "shop/b"]
     changes = [
@@ -291,17 +258,18 @@ def test_a_question_about_several_namespaces_lets_some_be_left_out(
     ]
     plan = site.proposed(*changes)
     plan = msgspec.structs.replace(plan, batches=(msgspec.structs.replace(plan.batches[0], parts=(1, 1)),))
-    task = asked_form(site, plan, monkeypatch)
+    task = asked_form(site, plan)
     left_out = task.params.get_param(LEFT_OUT)
     assert (left_out.value, left_out.schema["items"]["enum"]) == ([], names)
     assert "Namespaces that you leave out stay as they are" in str(task.body)
-    alone = asked_form(site, site.proposed(changes[0]), monkeypatch)
+    alone = asked_form(site, site.proposed(changes[0]), "dag/another run/0")
     assert LEFT_OUT not in alone.params
 
 
-def test_every_step_may_be_taken_out(site: Worksite, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("airflow_rows")
+def test_every_step_may_be_taken_out(site: Worksite) -> None:
     """The form's field for steps accepts null, which Airflow sends when every step is taken out."""
-    task = asked_form(site, site.proposed(site.move(0)), monkeypatch)
+    task = asked_form(site, site.proposed(site.move(0)))
     steps = task.params.get_param(STEPS)
     assert steps.value == ["b1.s01"]
     assert steps.resolve(None) is None
@@ -316,6 +284,16 @@ def test_what_ended_is_not_asked(site: Worksite) -> None:
     assert site.ledger.asked_at(plan.plan_id) == {}
 
 
+@pytest.mark.usefixtures("airflow_rows")
+def test_what_another_run_asks_is_not_asked_here(site: Worksite) -> None:
+    """The task is skipped for a question that another run asks, names that run, and records no request."""
+    plan = a_question_of(site)
+    site.ask(plan, "pulsar_remediate/other/0")
+    with pytest.raises(AirflowSkipException, match="nobody is asked here: run pulsar_remediate/other/0 asks about it"):
+        a_task(plan).execute(a_context())
+    assert [each.run for each in site.ledger.questions.waiting(site.clock())] == ["pulsar_remediate/other/0"]
+
+
 def test_a_question_that_ended_is_no_answer(site: Worksite) -> None:
     """The task is skipped with the reason for a question that ended while it waited, and no answer is recorded."""
     plan = a_question_of(site)
@@ -324,7 +302,7 @@ def test_a_question_that_ended_is_no_answer(site: Worksite) -> None:
     with pytest.raises(AirflowSkipException, match="it was seen otherwise"):
         a_task(plan).execute_complete(a_context(), {END: "whatever the trigger says"})
     assert site.ledger.answers(plan.plan_id, "b1") == ()
-    assert site.ledger.waiting(plan.plan_id, "b1", site.clock()) == ()
+    assert site.ledger.questions.waiting(site.clock()) == []
 
 
 def test_an_end_that_the_ledger_does_not_know_is_no_approval(site: Worksite) -> None:
@@ -357,17 +335,23 @@ def a_setting_of(site: Worksite) -> Plan:
     ("proposed", "options"),
     [(a_question_of, [APPROVE, REJECT, SNOOZE]), (a_setting_of, [APPROVE, REJECT, SNOOZE, NEVER])],
 )
+@pytest.mark.usefixtures("airflow_rows")
 def test_a_question_may_be_snoozed_or_never_wanted(
-    site: Worksite, monkeypatch: pytest.MonkeyPatch, proposed: Callable[[Worksite], Plan], options: list[str]
+    site: Worksite, proposed: Callable[[Worksite], Plan], options: list[str]
 ) -> None:
     """A form offers a snooze with its days, and `never` only for a question about one namespace."""
-    monkeypatch.setattr(HITLOperator, "execute", lambda *_: None)
-    task = a_task(proposed(site))
-    task.execute(a_context())
+    task = asked(proposed(site))
     assert task.options == options
     assert (task.params[SNOOZE_DAYS], task.params[UNTIL_WORSE]) == (7, True)
     schema = task.serialized_params[SNOOZE_DAYS]["schema"]
-    assert (schema["type"], schema["minimum"], schema["maximum"]) == ("integer", 1, 90)
+    assert (schema["type"], schema["minimum"], schema["maximum"]) == (["integer", "null"], 1, 90)
+
+
+@pytest.mark.usefixtures("airflow_rows")
+def test_no_field_of_a_form_looks_required_but_the_one_that_nobody_sees(site: Worksite) -> None:
+    """Airflow marks a field as required that may not be null: people would fill it in for an approval."""
+    fields = asked(a_setting_of(site)).serialized_params
+    assert [name for name, field in fields.items() if "null" not in field["schema"]["type"]] == [QUESTION]
 
 
 def test_a_snooze_is_kept_and_permits_nothing(site: Worksite) -> None:
@@ -381,7 +365,9 @@ def test_a_snooze_is_kept_and_permits_nothing(site: Worksite) -> None:
     (answer,) = site.ledger.answers(plan.plan_id, "b1")
     until = event["responded_at"] + timedelta(days=2)
     assert (answer.decision, answer.silent_until) == (Decision.SNOOZED, until)
-    before, after = (site.ledger.questions.silences(plan.cluster, until + timedelta(seconds=by)) for by in (-1, 0))
+    before, after = (
+        site.ledger.questions.silences(plan.named_cluster, until + timedelta(seconds=by)) for by in (-1, 0)
+    )
     assert [(each.answer_id, each.until, each.until_worse) for each in before] == [(answer.answer_id, until, False)]
     assert after == ()
     with pytest.raises(Refused, match="snoozed"):

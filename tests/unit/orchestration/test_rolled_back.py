@@ -17,7 +17,7 @@ from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.orchestration.rolled_back import RolledBack, rolled_back_lately, without_rolled_back
 from pulsar_steward.policy.approval import ApprovalPolicy
-from tests.builders import CLUSTER, NOW, a_batch, a_move, a_plan, a_step, an_outcome, broker
+from tests.builders import NAMED, NOW, a_batch, a_move, a_plan, a_step, an_outcome, broker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +59,7 @@ def test_what_is_done_of_a_way_back_rests_as_long_as_a_rejection(engine: Engine)
         rests_until=NOW + timedelta(minutes=120),
     )
     times = [NOW + timedelta(minutes=minutes) for minutes in (0, 119, 120)]
-    found = [rolled_back_lately(LedgerReader(engine), CLUSTER, POLICY, now) for now in times]
+    found = [rolled_back_lately(LedgerReader(engine), NAMED, POLICY, now) for now in times]
     assert found == [(expected,), (expected,), ()]
 
 

@@ -15,7 +15,7 @@ from pulsar_steward.orchestration.remediating import choose as choose_remedy
 from pulsar_steward.orchestration.rolled_back import rolled_back_lately
 from pulsar_steward.orchestration.rolling_back import RollbackParams, wanted_by
 from tests.apply.worksite import said
-from tests.builders import CLUSTER
+from tests.builders import CLUSTER, NAMED
 
 if TYPE_CHECKING:
     from pulsar_steward.model.plan import Plan
@@ -72,13 +72,11 @@ def test_ways_back_of_different_batches_wait_side_by_side(site: Worksite) -> Non
 
 
 def test_remediation_does_not_take_a_way_back_for_the_newest_plan(site: Worksite) -> None:
-    """Remediation asks about the newest proposal where a rollback was planned after it, which has to be named."""
+    """Remediation takes the newest proposal, though a rollback was planned since, and says that it was carried out."""
     plan = moved(site)
-    (back,) = rolling_back.choose(LAST, RUN)
-    (ref,) = choose_remedy([RemediateParams(cluster=CLUSTER, plan_id=None)], "pulsar_remediate/manual")
-    assert ref["plan_id"] == plan.plan_id
-    (named,) = choose_remedy([RemediateParams(cluster=CLUSTER, plan_id=back["plan_id"])], "pulsar_remediate/manual")
-    assert named == back
+    rolling_back.choose(LAST, RUN)
+    with pytest.raises(Refused, match=f"nothing of plan {plan.plan_id} is to be asked: b1: it was carried out"):
+        choose_remedy([RemediateParams(cluster=CLUSTER, plan_id=None)], "pulsar_remediate/manual")
 
 
 def test_a_dry_run_of_a_way_back_is_kept_and_supersedes_nothing(site: Worksite) -> None:
@@ -101,7 +99,7 @@ def test_a_dry_run_of_a_way_back_is_kept_and_supersedes_nothing(site: Worksite) 
 def test_while_the_cluster_is_being_changed_nothing_is_taken_back(site: Worksite) -> None:
     """A rollback is refused while another run holds the cluster's lease, and the error names that run."""
     moved(site)
-    site.writes.take_lease(CLUSTER, "pulsar_remediate/busy/0", 300, site.clock())
+    site.writes.take_lease(NAMED, "pulsar_remediate/busy/0", 300, site.clock())
     with pytest.raises(Refused, match="pulsar_remediate/busy/0 is changing cluster east"):
         rolling_back.choose(LAST, RUN)
 
@@ -141,7 +139,7 @@ def test_plans_of_another_version_keep_nobody_from_the_way_back(
     assert step.undoes == f"{new.plan_id}/b1.s01"
     assert all(f"plan {plan_id} is of another version" in caplog.text for plan_id in unread)
     a_day_ago = site.clock() - timedelta(days=1)
-    (lately,) = rolled_back_lately(site.ledger, CLUSTER, site.policy.approval, a_day_ago)
+    (lately,) = rolled_back_lately(site.ledger, NAMED, site.policy.approval, a_day_ago)
     assert (lately.plan_id, lately.subjects) == (way_back["plan_id"], frozenset())
     with pytest.raises(OutdatedPlan):
         rolling_back.choose(RollbackParams(cluster=CLUSTER, plan_id=old.plan_id, batch_id=None), RUN)

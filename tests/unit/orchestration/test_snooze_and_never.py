@@ -13,23 +13,15 @@ from pulsar_steward.ledger.rows import Answer, Decision
 from pulsar_steward.model.plan import ROLLBACK, Batch
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.orchestration.approval_response import (
-    APPROVE,
-    NEVER,
-    REJECT,
-    SNOOZE,
-    SNOOZE_DAYS,
-    UNTIL_WORSE,
-    ApprovalQuestion,
-    interpret,
-)
+from pulsar_steward.orchestration.approval_response import ApprovalQuestion, interpret
+from pulsar_steward.orchestration.question_form import APPROVE, NEVER, REJECT, SNOOZE, SNOOZE_DAYS, UNTIL_WORSE
 from pulsar_steward.policy.approval import ApprovalPolicy
-from tests.builders import NOW, a_batch, a_plan, a_step
+from tests.builders import ASKED_DIGEST, NOW, a_batch, a_plan, a_step
 from tests.unit.orchestration.answering import FIRST, GONE, POLICY, RUN, event
 
 TTL = ChangeSetting(namespace="shop/orders", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
 SETTING = a_plan(a_batch(a_step(TTL, step_id="b1.s01"), kind="retention"))
-OF_NAMESPACE = ApprovalQuestion(plan=SETTING, batch_id="b1", run=RUN)
+OF_NAMESPACE = ApprovalQuestion(plan=SETTING, batch_id="b1", run=RUN, asked_digest=ASKED_DIGEST)
 
 
 def said(option: str, asked: ApprovalQuestion = OF_NAMESPACE, **form: Any) -> Answer:
@@ -51,16 +43,17 @@ def test_a_snooze_is_for_so_many_days(days: int, until_worse: bool) -> None:
     assert ("worse" in answer.reason, answer.comment) == (until_worse, "after the fair")
 
 
-def test_a_snooze_without_a_form_is_the_usual_one() -> None:
-    """A snooze without the form's fields lasts seven days, or until it gets worse."""
-    answer = said(SNOOZE, snooze_days=GONE, until_it_gets_worse=GONE)
+@pytest.mark.parametrize("days", [GONE, None], ids=["no field", "an empty field"])
+def test_a_snooze_without_days_is_the_usual_one(days: object) -> None:
+    """A snooze without the form's fields, or with the days left empty, lasts seven days, or until it gets worse."""
+    answer = said(SNOOZE, snooze_days=days, until_it_gets_worse=GONE)
     assert (answer.silent_until, answer.until_worse) == (NOW + timedelta(days=7), True)
 
 
 HUGE = pytest.param(10**5000, id="5,000 digits")
 
 
-@pytest.mark.parametrize("days", [0, -1, 91, 7.0, float("nan"), float("inf"), "7", True, None, [7], HUGE])
+@pytest.mark.parametrize("days", [0, -1, 91, 7.0, float("nan"), float("inf"), "7", True, [7], HUGE])
 def test_a_snooze_of_no_known_length_is_none(days: object) -> None:
     """A snooze whose number of days is invalid is malformed, and silences nothing."""
     answer = said(SNOOZE, snooze_days=days)
@@ -105,7 +98,7 @@ def test_never_proposes_a_policy_entry_and_changes_nothing() -> None:
 )
 def test_only_what_can_be_meant_may_be_chosen(batch: Batch, options: tuple[str, ...]) -> None:
     """A question offers only the options that apply to its batch, and any other choice is malformed."""
-    asked = ApprovalQuestion(plan=a_plan(batch), batch_id="b1", run=RUN)
+    asked = ApprovalQuestion(plan=a_plan(batch), batch_id="b1", run=RUN, asked_digest=ASKED_DIGEST)
     assert asked.options == options
     for option, decision in {SNOOZE: Decision.SNOOZED, NEVER: Decision.NEVER}.items():
         assert said(option, asked).decision is (decision if option in options else Decision.MALFORMED)
@@ -118,7 +111,7 @@ def test_whose_answer_it_is_not_cannot_silence(option: str) -> None:
     given_event = event(chosen_options=[option])
     assert interpret(given_event, OF_NAMESPACE, policy, NOW).decision is Decision.MALFORMED
     first = msgspec.structs.replace(FIRST, plan_id=SETTING.plan_id, step_ids=("b1.s01",))
-    second = msgspec.structs.replace(OF_NAMESPACE, first=first)
+    second = msgspec.structs.replace(OF_NAMESPACE, voice=2, first=first)
     answer = said(option, second)
     assert (answer.decision, answer.voice) == ({SNOOZE: Decision.SNOOZED, NEVER: Decision.NEVER}[option], 2)
 

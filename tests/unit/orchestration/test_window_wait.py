@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
-    from pulsar_steward.ledger.questions import BatchKey
+    from pulsar_steward.ledger.rows import BatchKey
     from pulsar_steward.model.plan import Plan
     from tests.apply.worksite import Worksite
 

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.in_flight import InFlight
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
@@ -31,6 +32,16 @@ def proposal(*findings: Finding, seconds: int = 60, **fields: Any) -> Batch:
     return a_batch(a_step(change, **fields), kind="retention", findings=findings or (found(),))
 
 
+def messages(number: int) -> Loss:
+    """A loss of so many messages."""
+    return Loss(messages=number, bytes=0)
+
+
+def stored(size: int) -> Loss:
+    """A loss of so many stored bytes."""
+    return Loss(messages=0, bytes=size)
+
+
 @pytest.mark.parametrize(
     ("now", "then", "words"),
     [
@@ -41,19 +52,44 @@ def proposal(*findings: Finding, seconds: int = 60, **fields: Any) -> Batch:
         pytest.param(proposal(), proposal(found(severity=Severity.CRITICAL)), None, id="less severe"),
         pytest.param(proposal(found(), found("quota-stuck")), proposal(), "quota-stuck of shop/orders", id="a new one"),
         pytest.param(proposal(), proposal(found(), found("quota-stuck")), None, id="one is gone"),
-        pytest.param(proposal(loss=Loss(messages=1)), proposal(), "more would be lost", id="messages are lost"),
+        pytest.param(proposal(loss=messages(1)), proposal(), "more would be lost", id="messages are lost"),
         pytest.param(
-            proposal(loss=Loss(messages=2)), proposal(loss=Loss(messages=1)), "more would be lost", id="more messages"
+            proposal(loss=messages(2)),
+            proposal(loss=messages(1)),
+            "more would be lost",
+            id="more messages",
         ),
-        pytest.param(proposal(loss=Loss(bytes=2)), proposal(loss=Loss(bytes=1)), "more would be lost", id="more bytes"),
-        pytest.param(proposal(loss=Loss(messages=1)), proposal(loss=Loss(messages=1)), None, id="as much is lost"),
         pytest.param(
-            proposal(seconds=9, loss=Loss(bytes=2)),
-            proposal(loss=Loss(bytes=1)),
+            proposal(loss=stored(2)),
+            proposal(loss=stored(1)),
+            "more would be lost",
+            id="more bytes",
+        ),
+        pytest.param(
+            proposal(loss=messages(1)),
+            proposal(loss=messages(1)),
+            None,
+            id="as much is lost",
+        ),
+        pytest.param(
+            proposal(seconds=9, loss=stored(2)),
+            proposal(loss=stored(1)),
             "more would be lost",
             id="more by another value",
         ),
-        pytest.param(proposal(), proposal(loss=Loss(bytes=1)), None, id="nothing is lost any more"),
+        pytest.param(proposal(), proposal(loss=stored(1)), None, id="nothing is lost any more"),
+        pytest.param(
+            proposal(in_flight=InFlight(again=30_001)),
+            proposal(in_flight=InFlight(again=10_000)),
+            "more messages are in flight",
+            id="more comes again than there is room for",
+        ),
+        pytest.param(
+            proposal(in_flight=InFlight(again=30_000)),
+            proposal(in_flight=InFlight(again=10_000)),
+            None,
+            id="as much as there is room for",
+        ),
         pytest.param(proposal(), None, "cannot be read", id="what was asked cannot be read"),
     ],
 )
@@ -67,7 +103,13 @@ def test_worse(now: Batch, then: Batch | None, words: str | None) -> None:
 def test_a_loss_that_moves_to_another_setting_is_greater_there() -> None:
     """A proposal is worse when the loss of one setting grows, however much the loss of another one shrinks."""
     other = ChangeSetting(namespace="shop/carts", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
-    now = a_batch(a_step(proposal().steps[0].change, loss=Loss(bytes=1)), a_step(other, loss=Loss(bytes=5)))
-    then = a_batch(a_step(proposal().steps[0].change, loss=Loss(bytes=9)), a_step(other, loss=Loss(bytes=4)))
+    now = a_batch(
+        a_step(proposal().steps[0].change, loss=stored(1)),
+        a_step(other, loss=stored(5)),
+    )
+    then = a_batch(
+        a_step(proposal().steps[0].change, loss=stored(9)),
+        a_step(other, loss=stored(4)),
+    )
     assert got_worse(now, then) is not None
     assert got_worse(then, now) is not None

@@ -14,12 +14,24 @@ from pulsar_steward.ledger.reading import open_to_read
 from pulsar_steward.ledger.rows import Answer, Decision, Outcome, Proof, StepOutcome
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
+from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.plan import Placement, approval_digest
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.step import ChangeSetting, GuardResult, Touched
 from pulsar_steward.pages.sources import Sources
 from pulsar_steward.policy.schema import Policy
-from tests.builders import NOW, a_batch, a_finding, a_move, a_plan, a_policy, a_step, an_intended_call, broker
+from tests.builders import (
+    ASKED_DIGEST,
+    NOW,
+    a_batch,
+    a_finding,
+    a_move,
+    a_plan,
+    a_policy,
+    a_step,
+    an_intended_call,
+    broker,
+)
 from tests.unit.report_checkup import snapshots
 from tests.unit.report_checkup.snapshots import a_verdict, written
 
@@ -310,13 +322,19 @@ class Telling:
     def planned(self, cluster: str, batches: Sequence[Batch], at: datetime, older: Sequence[str] = ()) -> Plan:
         """A plan is recorded, and takes the place of others."""
         policy = a_policy(approval={"response_timeout_minutes": 24 * 60})
-        plan = a_plan(*batches, cluster=cluster, snapshot_id=f"{cluster}-{stamp(at)}", policy_digest=policy.digest)
+        plan = a_plan(
+            *batches,
+            cluster=cluster,
+            snapshot_id=f"{cluster}-{stamp(at)}",
+            policy_digest=policy.digest,
+            pulsar_cluster=ClusterIdentity(name=cluster, metadata_id="0123456789abcdef"),
+        )
         self._writer.record_plan(plan, at, policy=policy, supersede=older)
         return plan
 
     def asked(self, plan: Plan, batch_id: str, run: str, at: datetime, **fields: Any) -> None:
         """Somebody is asked."""
-        self._writer.record_request(plan, batch_id, run, at, policy=Policy(), **fields)
+        self._writer.record_request(plan, batch_id, run, at, policy=Policy(), asked_digest=ASKED_DIGEST, **fields)
 
     def answered(
         self, plan: Plan, batch_id: str, run: str, at: datetime, decision: Decision, *, hours: float = 1, **fields: Any
@@ -324,6 +342,7 @@ class Telling:
         """Somebody answers; every step stays ticked, and an approval counts for so many hours."""
         steps = tuple(step.step_id for step in plan.batch(batch_id).steps) if decision is Decision.APPROVED else ()
         self._last = Answer(
+            asked_digest=ASKED_DIGEST,
             plan_id=plan.plan_id,
             batch_id=batch_id,
             run=run,
@@ -342,7 +361,7 @@ class Telling:
         self, plan: Plan, batch_id: str, run: str, answer_id: int, at: datetime, outcomes: Sequence[Outcome]
     ) -> None:
         """Steps are called and come to an end; the last one has none if there are fewer outcomes than steps."""
-        lease = self._writer.take_lease(plan.cluster, f"{run}#0a1b", 600, at)
+        lease = self._writer.take_lease(plan.named_cluster, f"{run}#0a1b", 600, at)
         self._writer.use_answer(answer_id, run, at)
         for place, step in enumerate(plan.batch(batch_id).steps[: len(outcomes) + 1]):
             then = at + timedelta(seconds=20 * place)
@@ -392,6 +411,7 @@ def told(url: str) -> dict[str, Plan]:
         telling.asked(now, batch_id, f"{EVERY}/{place}", NOW - QUARTER)
     answer = telling.answered(now, "b1", run, NOW - timedelta(minutes=2), Decision.APPROVED, comment="go on")
     telling.carried_out(now, "b1", run, answer, NOW - timedelta(minutes=1), [Outcome.DONE, Outcome.DONE])
+    telling.planned("north", [], NOW - 90 * QUARTER)
     say(engine, Halt(cluster="north", at=NOW - QUARTER, halted=True, said_by="bob", reason="bookies are being moved"))
     engine.dispose()
     return {"west": first, "older": older, "east": now}

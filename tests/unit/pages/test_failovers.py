@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from pulsar_steward.checks.delayed.learned import columns_of
 from pulsar_steward.ledger.store import open_ledger
-from pulsar_steward.model.learned import Learned
 from pulsar_steward.pages.app import make_app
 from pulsar_steward.pages.failovers import LISTED_FAILOVERS
 from tests.builders import NOW, broker
@@ -42,19 +38,11 @@ def test_what_the_cluster_page_says(client: Client, golden: Golden) -> None:
     golden(part_of(client))
 
 
-def test_the_rates_that_were_learned_are_told(tmp_path: Path, golden: Golden) -> None:
-    """The cluster page says from which broker's end a rate was learned, and for which loads it counts."""
-    learned = Learned(lost=broker(7), at=NOW - timedelta(days=3), topics=900, seconds=60, brokers=2)
-    client = shown(tmp_path, failovers=[failover(broker(0), 120, others=2) | columns_of(learned)])
-    golden(part_of(client))
-
-
 def test_the_api_tells_all(client: Client) -> None:
     """The API lists all failover times in the page's order, with each part as a field of its own."""
     told = client.get("/api/clusters/east/failovers").json()
     assert [each["broker"] for each in told["brokers"]] == [broker(place) for place in range(6)]
-    unlearned = dict.fromkeys(columns_of(None))
-    assert told["brokers"][0] == failover(broker(0), 4000, others=5, delayed=6_400_000) | unlearned
+    assert told["brokers"][0] == failover(broker(0), 4000, others=5, delayed=6_400_000)
     assert told["unknown"] == ""
     assert client.get("/api/clusters/nowhere/failovers").status_code == 404
 
@@ -76,13 +64,3 @@ def test_of_very_many_brokers_those_that_take_longest_are_listed(tmp_path: Path)
     assert part_of(client).count(":8080") == LISTED_FAILOVERS
     assert "2 brokers take less." in part_of(client)
     assert len(client.get("/api/clusters/east/failovers").json()["brokers"]) == LISTED_FAILOVERS + 2
-
-
-def test_a_snapshot_of_an_earlier_version_has_no_estimates(tmp_path: Path) -> None:
-    """The page says that a snapshot of an earlier version has no estimates, and the API returns none."""
-    verdicts = [a_verdict("failover-time", "clear", "All is well.")]
-    client = shown(tmp_path, failovers=[failover(broker(0), 9, others=2)], verdicts=verdicts)
-    (folder,) = (tmp_path / "snapshots").glob("*/*/failovers")
-    shutil.rmtree(folder)
-    assert "diagnosed by an earlier version, which kept no estimates" in part_of(client)
-    assert client.get("/api/clusters/east/failovers").json() == {"brokers": [], "unknown": ""}

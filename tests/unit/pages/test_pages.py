@@ -60,6 +60,17 @@ def test_cards_say_what_matters(client: Client) -> None:
         assert said in read
 
 
+def test_a_halt_beside_the_ledger_is_shown(shown_folder: Path, plans: Plans) -> None:
+    """A cluster that another switch halts is halted, with that switch's reason."""
+    sources = sources_of(shown_folder)
+    reason = "halted by the Airflow variable steward_halt (all); it names no cluster, and so every one is halted"
+    sources.halted_elsewhere = {"west": reason}.get
+    client = Client(make_app(sources, lambda: None))
+    assert "Halted: by the Airflow variable steward_halt (all); it names no cluster" in words(client, "/clusters/west")
+    states = {each["cluster"]: each["state"] for each in client.get("/api/clusters").json()}
+    assert states == {"west": "halted", "north": "halted", "east": "changing"}
+
+
 def test_a_cluster_shows_guide_findings_brokers_bundles_and_plans(client: Client) -> None:
     """The cluster page shows findings by pages, the gravest first, brokers, bundles, the backlog and plans."""
     read = words(client, "/clusters/east")
@@ -152,7 +163,7 @@ def test_what_rejecting_means_is_on_the_page(tmp_path: Path) -> None:
     engine.dispose()
     client = Client(make_app(sources_of(tmp_path), lambda: None))
     said = averted(averts)
-    assert "12 messages waiting in 2 topics" in said
+    assert "12 entries waiting in 2 topics" in said
     assert words(client, f"/plans/{plan.plan_id}").count(f"If not done: {said}") == 1
     assert f"If not done {said}" in words(client, f"/plans/{plan.plan_id}/steps/b1.s01")
     assert "If not done" not in words(client, f"/plans/{plan.plan_id}/steps/b1.s02")
@@ -218,12 +229,12 @@ def test_a_steps_whole_life(client: Client, plans: Plans) -> None:
 
 def test_history_tells_who_and_what(client: Client) -> None:
     """The history is filtered by namespace and person, and its rows count as checked only after they were compared."""
-    assert "not compared Rows 33" in words(client, "/history")
+    assert "not compared Rows 38" in words(client, "/history")
     read = words(client, "/history?namespace=acme/orders&person=ALI")
     assert "rejected: rejected in the Airflow UI" in read
     assert "halted" not in read
     assert "as written The ledger's chain" in words(client, "/chain").replace("&#39;", "'")
-    assert "as written 33 rows compared" in words(client, "/history")
+    assert "as written 38 rows compared" in words(client, "/history")
 
 
 def test_from_a_question_to_its_batch_and_back(client: Client, plans: Plans) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import dataset
 
 from pulsar_steward.model.tables import DIAGNOSED, SHARDED, SMALL
 from pulsar_steward.pages.app import make_app
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.model.plan import Plan
 
-MOST_READS = 3
+MOST_READS = 4
 """How often a table of a snapshot is opened at most, as parts of a page need different columns of it."""
 
 
@@ -43,6 +44,13 @@ class CountingParquet:
         self.rows[path.rpartition("/")[2]] += found.num_rows
         return found
 
+    def dataset(self, path: str, *shape: Any, **how: Any) -> Any:
+        """Files of a table that queries read."""
+        found = dataset.dataset(path, *shape, **how)
+        self.opened[path] += 1
+        self.rows[path.rpartition("/")[2]] += found.count_rows()
+        return found
+
     def ParquetDataset(self, path: str, **how: Any) -> Any:  # noqa: N802 - the name that it stands in for
         """Reads a table's schema."""
         return pq.ParquetDataset(path, **how)
@@ -53,6 +61,7 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> CountingParquet:
     """Counter of all tables and rows that are read from snapshots."""
     counts = CountingParquet()
     monkeypatch.setattr(read, "pq", counts)
+    monkeypatch.setattr(read, "dataset", counts)
     return counts
 
 

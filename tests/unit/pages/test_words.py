@@ -7,9 +7,19 @@ from functools import partial
 
 import pytest
 
-from pulsar_steward.pages.rendering import link_to
+from pulsar_steward.pages.rendering import (
+    MISSING,
+    ago,
+    duration,
+    heat_step,
+    link_to,
+    number,
+    percent,
+    polyline,
+    rate,
+    size,
+)
 from pulsar_steward.pages.sources import SnapshotCache
-from pulsar_steward.pages.words import MISSING, ago, duration, heat_step, number, percent, polyline, rate, size
 from tests.builders import NOW
 
 

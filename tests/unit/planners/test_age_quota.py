@@ -5,17 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pyarrow as pa
 import pytest
 
-from pulsar_steward.facts.backlogs import Backlog, BacklogAges
+from pulsar_steward.facts.backlogs import Backlog, BacklogAges, backlog_of
+from pulsar_steward.model.holders import Holder
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.planners.settings.backlogs import backlogs_of, consumed_bytes, namespace_ages
+from pulsar_steward.planners.settings.backlogs import backlog_ages, largest_backlogs
+from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import a_policy
 from tests.unit.planners.test_settings import DAY, GIB, NAMESPACE, changes, proposed
+from tests.unit.report_checkup.snapshots import Rows, written
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pulsar_steward.snapshots.read import Snapshot
     from tests.golden import Golden
 
 HOUR = 3600
@@ -120,17 +125,13 @@ def test_an_age_quota_is_below_a_retention_that_is_yet_to_be_bounded() -> None:
     assert [step.change.after for step in second.steps if isinstance(step.change, ChangeSetting)] == [by_age(54)]
 
 
-def topics(*rows: tuple[str, int | None, float | None]) -> pa.Table:
-    """Loaded topics: name, backlog and bytes per second that come in."""
-    names, backlogs, rates = zip(*rows, strict=True)
-    return pa.table(
-        {
-            "topic": pa.array(names, pa.string()),
-            "backlog_bytes": pa.array(backlogs, pa.int64()),
-            "throughput_in_bytes": pa.array(rates, pa.float64()),
-            "storage_bytes": pa.array([1000] * len(rows), pa.int64()),
-        }
-    )
+def a_snapshot(folder: Path, *rows: tuple[str, int | None, float | None], **tables: Rows) -> Snapshot:
+    """One with loaded topics: name, backlog and bytes per second that come in."""
+    topics = [
+        {"topic": name, "namespace": NAMESPACE, "backlog_bytes": backlog, "throughput_in_bytes": rate}
+        for name, backlog, rate in rows
+    ]
+    return open_snapshot(written(folder / "snapshot", topics=topics, **tables))
 
 
 @pytest.mark.parametrize(
@@ -150,28 +151,36 @@ def test_how_old_backlogs_are(
     rows: list[tuple[str, int | None, float | None]],
     drilled: dict[str, int],
     expected: tuple[int, str | None, bool, int, int],
+    tmp_path: Path,
 ) -> None:
     """The age of a backlog is what brokers told, else an estimate from its size and incoming rate, else unknown."""
-    found = namespace_ages(topics(*rows), drilled)
+    told = [{"topic": name, "oldest_backlog_age_seconds": seconds} for name, seconds in drilled.items()]
+    found = backlog_ages(a_snapshot(tmp_path, *rows, drilled=told), [NAMESPACE]).get(NAMESPACE, BacklogAges())
 
     assert (found.oldest_seconds, found.topic, found.estimated, found.waiting, found.unknown) == expected
     assert bool(found.why_unknown) == bool(found.unknown)
 
 
-def test_the_largest_backlogs_are_given_with_their_messages() -> None:
-    """The largest backlogs are listed by size and then by name, with their message counts and without empty ones."""
-    table = topics(("b", 5, 0.0), ("a", 5, 0.0), ("c", 9, 0.0), ("d", 0, 0.0), ("e", None, 0.0))
-    waiting = pa.table({"topic": ["c", "a", "c", "z"], "backlog_entries": pa.array([7, 1, 3, 9], pa.int64())})
+def test_the_largest_backlogs_are_given_with_whoever_holds_them(tmp_path: Path) -> None:
+    """The largest backlogs are listed by size and name, with their holders: deduplication, where no other holds it."""
+    west = '[{"cluster":"west","connected":false,"backlog_entries":9,"message_rate_out":0.0,"expired_rate":0.0}]'
+    sizes = {"b": 5, "a": 5, "c": 9, "d": 0, "e": None}
+    topics = [
+        {"topic": name, "namespace": NAMESPACE, "backlog_bytes": size}
+        | ({"replication_json": west} if size == 9 else {})
+        for name, size in sizes.items()
+    ]
+    waiting = [
+        {"topic": topic, "namespace": NAMESPACE, "subscription": subscription, "backlog_entries": entries}
+        for topic, subscription, entries in (("c", "s", 7), ("a", "s", 1), ("c", "r", 3), ("z", "s", 9))
+    ]
+    snapshot = open_snapshot(written(tmp_path / "snapshot", topics=topics, subscriptions=waiting))
 
-    assert backlogs_of(table, waiting, 2) == (
-        Backlog(topic="c", bytes=9, messages=(3, 7)),
-        Backlog(topic="a", bytes=5, messages=(1,)),
-    )
-
-
-def test_what_is_consumed_and_stored_is_what_no_subscription_waits_for() -> None:
-    """Consumed bytes are counted by topic, so that a backlog above what is stored takes nothing from another topic."""
-    assert consumed_bytes(topics(("a", 400, 0.0), ("b", 5000, 0.0), ("c", None, 0.0))) == 600 + 0 + 1000
+    assert largest_backlogs(snapshot, [NAMESPACE])[NAMESPACE][:3] == [
+        backlog_of("c", 9, {"r": 3, "s": 7}, {"west": 9}),
+        backlog_of("a", 5, {"s": 1}, {}),
+        Backlog(topic="b", bytes=5, holders=(Holder(name="pulsar.dedup", entries=None),)),
+    ]
 
 
 EVICT = {"policy": "consumer_backlog_eviction"}
@@ -179,13 +188,13 @@ EVICT = {"policy": "consumer_backlog_eviction"}
 
 @pytest.mark.parametrize(
     ("most", "limit", "lost"),
-    [(0, 15 * GIB, 0), (4096, 4 * GIB, 10 * GIB - 4 * GIB * 9 // 10), (20_480, 15 * GIB, 0)],
+    [(0, 15 * GIB, 0), (4096, 4 * GIB, 10 * GIB), (20_480, 15 * GIB, 0)],
     ids=["none", "less than there is", "more than is needed"],
 )
 def test_a_quota_evicts_at_once_only_where_the_policy_says_so(most: int, limit: int, lost: int) -> None:
     """A quota with eviction is set below the present backlog only where the policy says so, and states the loss."""
     policy = a_policy(backlog_quota_remedy={**EVICT, "eviction_most_megabytes": most})
-    backlogs = (Backlog(topic=TOPIC, bytes=10 * GIB, messages=(1_000_000,)),)
+    backlogs = (backlog_of(TOPIC, 10 * GIB, {"s": 1_000_000}, {}),)
     (batch,) = proposed({}, "backlog-quota-missing", backlog=10 * GIB, backlogs=backlogs, policy=policy).batches
     (step,) = batch.steps
 
@@ -195,9 +204,19 @@ def test_a_quota_evicts_at_once_only_where_the_policy_says_so(most: int, limit: 
     assert (step.loss.bytes if not isinstance(step.loss, msgspec.UnsetType) else 0) == lost
 
 
+def test_an_eviction_of_what_was_never_replicated_is_not_proposed() -> None:
+    """A quota with eviction is not proposed below what a replicator holds, and the note says whose it is."""
+    policy = a_policy(backlog_quota_remedy={**EVICT, "eviction_most_megabytes": 4096})
+    backlogs = (backlog_of(TOPIC, 10 * GIB, {"s": 10}, {"west": 1000}),)
+    proposal = proposed({}, "backlog-quota-missing", backlog=10 * GIB, backlogs=backlogs, policy=policy)
+
+    assert not proposal.batches
+    assert f"own_cursors: 1,000 entries of {TOPIC} that were never replicated to west" in " ".join(proposal.notes)
+
+
 def test_an_eviction_of_more_topics_than_were_looked_at_is_not_proposed(golden: Golden) -> None:
     """An eviction is not proposed when it may affect more topics than were looked at, as its loss is not known."""
-    backlogs = tuple(Backlog(topic=f"t{number}", bytes=10 * GIB, messages=(1,)) for number in range(1000))
+    backlogs = tuple(backlog_of(f"t{number}", 10 * GIB, {"s": 1}, {}) for number in range(1000))
     policy = a_policy(backlog_quota_remedy={**EVICT, "eviction_most_megabytes": 4096})
     proposal = proposed({}, "backlog-quota-missing", backlog=10 * GIB, backlogs=backlogs, policy=policy)
 

@@ -6,15 +6,18 @@ import msgspec
 import pytest
 
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.numbering import batch_id, renumbered, step_id
-from pulsar_steward.model.worth import SECONDS_TO_QUOTA
+from pulsar_steward.model.numbering import numbered
+from pulsar_steward.model.setting import SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting, Step
 from pulsar_steward.planners.base import Proposal
 from pulsar_steward.planners.registry import assemble, make_plan
 from tests.builders import (
     SNAPSHOT,
     a_batch,
     a_finding,
+    a_move,
     a_policy,
+    a_split,
     a_step,
     broker,
     hashed_tc_bundles,
@@ -25,28 +28,43 @@ CRITICAL = (a_finding(Severity.CRITICAL),)
 SKEWED = planning_facts_with(3, hashed_tc_bundles([broker(0)] * 16, 16))
 
 
-@pytest.mark.parametrize(("number", "expected"), [(1, "b1.s01"), (12, "b1.s12"), (123, "b1.s123")])
-def test_step_ids(number: int, expected: str) -> None:
-    """A step's id consists of its batch's id and its number within the batch."""
-    assert step_id(batch_id(1), number) == expected
+LOWER, UPPER = a_split().halves
 
 
-def test_renumbered_keeps_what_comes_after_what() -> None:
-    """A renumbered batch has steps with ids of its own, in the same order and after the same steps."""
-    batch = renumbered(a_batch(a_step(), a_step(step_id="b1.s02", after=("b1.s01",))), "b7")
-    assert batch.batch_id == "b7"
-    assert [(step.step_id, step.after) for step in batch.steps] == [("b7.s01", ()), ("b7.s02", ("b7.s01",))]
+def a_setting(namespace: str, topic: str | None = None) -> Step:
+    """A step that sets a time to live."""
+    ttl = TimeToLive(seconds=60)
+    return a_step(ChangeSetting(namespace=namespace, topic=topic, name=SettingName.TTL, before=None, after=ttl))
 
 
-def test_renumbered_refuses_foreign_steps() -> None:
-    """Renumbering a batch with a step that waits for a step of another batch raises a `KeyError`."""
-    with pytest.raises(KeyError):
-        renumbered(a_batch(a_step(after=("b9.s01",))), "b1")
+@pytest.mark.parametrize(
+    ("steps", "after"),
+    [
+        pytest.param([a_step(), a_step()], [(), ()], id="moves of bundles that are there"),
+        pytest.param(
+            [a_step(a_split()), a_step(a_move(bundle=UPPER)), a_step(a_move(namespace="a/b", bundle=LOWER))],
+            [(), ("b2.s01",), ()],
+            id="a half that a split makes, and a bundle of another namespace",
+        ),
+        pytest.param(
+            [a_setting("a/b"), a_setting("a/b"), a_setting("a/c"), a_setting("a/b")],
+            [(), ("b2.s01",), (), ("b2.s01", "b2.s02")],
+            id="settings of a namespace",
+        ),
+        pytest.param([a_setting("a/b"), a_setting("a/b", "t"), a_setting("a/b", "t")], [(), (), ()], id="of topics"),
+    ],
+)
+def test_ids_and_order_follow_from_places(steps: list[Step], after: list[tuple[str, ...]]) -> None:
+    """Batches and steps are numbered by their places, and each step comes after those that it rests on."""
+    first, second = numbered([a_batch(*[a_step()] * 10), a_batch(*steps)])
+    assert (first.batch_id, first.steps[-1].step_id, second.batch_id) == ("b1", "b1.s10", "b2")
+    assert [step.step_id for step in second.steps] == [f"b2.s0{number}" for number in range(1, len(steps) + 1)]
+    assert [step.after for step in second.steps] == after
 
 
 def test_order_of_batches() -> None:
     """Coordinators come first, then worse findings, then sooner full quotas; all else equal, kind and title decide."""
-    soon, later = (msgspec.structs.replace(a_finding(), figures={SECONDS_TO_QUOTA: each}) for each in (60, 3600))
+    soon, later = (msgspec.structs.replace(a_finding(), figures={"seconds_to_quota": each}) for each in (60, 3600))
     batches = [
         a_batch(kind="split", title="b"),
         a_batch(kind="split", title="a"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.facts.backlogs import Backlog, BacklogAges
+from pulsar_steward.facts.backlogs import BacklogAges, backlog_of
 from pulsar_steward.model.setting import Retention, SettingName
 from pulsar_steward.planners.settings.facts import FullTopic
 from pulsar_steward.planners.settings.from_snapshot import backlog_caveats, namespace_facts, topic_facts
@@ -41,7 +41,7 @@ TABLES: dict[str, Rows] = {
     "namespaces": [{"namespace": SHOP, "policies_json": "{}"}],
     "topics": [
         a_topic("t", 100, 1000),
-        a_topic("u", 300, 300, 10.0),
+        a_topic("u", 300, 250, 10.0),
         a_topic("v", 0, 50),
         a_topic("big-partition-0", 9, 9, 3.0),
         a_topic("big-partition-1", 5, 5, 1.0),
@@ -78,8 +78,8 @@ def test_a_namespace_is_known_by_what_its_topics_hold(snapshot: Snapshot) -> Non
         oldest_seconds=77, topic=named("t")["topic"], estimated=False, waiting=4, unknown=0, why_unknown=""
     )
     assert fact.backlogs[:2] == (
-        Backlog(topic=named("u")["topic"], bytes=300, messages=(10, 30)),
-        Backlog(topic=named("t")["topic"], bytes=100, messages=(4,)),
+        backlog_of(named("u")["topic"], 300, {"s1": 30, "s2": 10}, {}),
+        backlog_of(named("t")["topic"], 100, {"s": 4}, {}),
     )
     assert fact.consumed_bytes == 900 + 50
     assert fact.topic_quotas == (7000, 0)

@@ -74,7 +74,7 @@ def test_what_it_deletes_is_said_and_has_to_be_confirmed(golden: Golden) -> None
 
     assert isinstance(step.change, ChangeSetting)
     assert step.change.loses_messages
-    assert step.loss == Loss(bytes=5 * GIB)
+    assert step.loss == Loss(messages=0, bytes=5 * GIB)
     golden(step.why)
     golden(step.undo_note)
     assert batch.kind == "retention"

@@ -22,7 +22,7 @@ from pulsar_steward.planners.subscriptions.facts import SubscriptionFact
 from pulsar_steward.planners.subscriptions.from_snapshot import subscription_facts
 from pulsar_steward.report.approval import body
 from pulsar_steward.snapshots.read import open_snapshot
-from tests.builders import NOW, a_policy, planning_facts_with
+from tests.builders import CURSOR, NOW, a_deletion, a_policy, planning_facts_with
 from tests.unit.report.test_approval import without_digest
 from tests.unit.report_checkup.snapshots import Rows, a_finding, written
 
@@ -44,13 +44,14 @@ def topic(name: str = "events", namespace: str = "shop/events") -> str:
 
 def a_fact(name: str = "events", namespace: str = "shop/events", days: float = 40, **state: Any) -> SubscriptionFact:
     """A subscription `audit` that nobody has come to for so many days; `state` is its `SubscriptionState`."""
-    usual: dict[str, Any] = {"consumers": 0, "entries": 13_000, "topic_bytes": 3 << 30, "others": 1}
+    usual: dict[str, Any] = {"consumers": 0, "entries": 13_000, "topic_bytes": 3 << 30, "cursor": CURSOR, "others": 1}
     beside = state.pop("consumers_beside", 0)
     return SubscriptionFact(
         subject=f"{topic(name, namespace)} subscription audit",
         namespace=namespace,
         topic=topic(name, namespace),
         subscription="audit",
+        cursor=CURSOR,
         state=SubscriptionState(**{**usual, **state}),
         consumers_beside=beside,
         since=NOW - timedelta(days=days),
@@ -104,7 +105,7 @@ def test_an_abandoned_subscription_is_proposed_with_its_loss() -> None:
     (batch,) = proposed().batches
     (step,) = batch.steps
     assert (batch.kind, batch.title) == ("subscription_deletion", "shop/events: delete 1 abandoned subscription")
-    assert step.change == DeleteSubscription(namespace="shop/events", topic=topic(), subscription="audit")
+    assert step.change == a_deletion(topic(), stay=1)
     assert step.loss == Loss(
         topics=(TopicLoss(topic=topic(), messages=13_000, bytes=3 << 30),), messages=20_000, bytes=4 << 30
     )
@@ -118,7 +119,7 @@ def test_the_risk_of_it_is_critical() -> None:
     plan = make_plan(planning())
     risk = risk_of(plan, plan.batches[0])
     assert risk.level is Risk.CRITICAL
-    assert any("up to 20,000 messages that nobody has read are deleted" in reason.words for reason in risk.reasons)
+    assert any("up to 20,000 entries that nobody has read are deleted" in reason.words for reason in risk.reasons)
     assert any("b1.s01 cannot be undone" in reason.words for reason in risk.reasons)
 
 
@@ -242,6 +243,7 @@ def rows(name: str, subscription: str, **figures: Any) -> dict[str, Any]:
     return known | ({"subscription": subscription} if subscription else {}) | figures
 
 
+MADE = msgspec.json.encode(CURSOR).decode()
 TABLES: dict[str, Rows] = {
     "topics": [rows(f"wide-partition-{number}", "", backlog_bytes=1000 + number) for number in range(3)],
     "subscriptions": [
@@ -253,7 +255,7 @@ TABLES: dict[str, Rows] = {
         rows("wide", "audit", consumers=5, backlog_entries=0),
     ],
     "drilled": [
-        rows("wide-partition-0", "audit", last_consumed_milliseconds=5, last_acked_milliseconds=9),
+        rows("wide-partition-0", "audit", last_consumed_milliseconds=5, last_acked_milliseconds=9, cursor_json=MADE),
         rows("wide-partition-0", "billing", last_consumed_milliseconds=99),
         {"topic": topic("wide-partition-0"), "namespace": "shop/events"},
     ],
@@ -261,10 +263,11 @@ TABLES: dict[str, Rows] = {
 
 
 def test_facts_are_read_of_what_a_warning_names(tmp_path: Path) -> None:
-    """A fact is read for each warned subscription, with the topic's other ones and consumers on other partitions."""
-    subject = f"{topic('wide-partition-0')} subscription audit"
+    """A fact is read for each warned subscription whose cursor is known, with the topic's other ones and consumers."""
+    subject, other = (f"{topic(f'wide-partition-{number}')} subscription audit" for number in (0, 2))
+    figures = {"figures_json": msgspec.json.encode(FIGURES).decode()}
     told = [
-        a_finding("warning", CHECK.check_id, subject=subject) | {"figures_json": msgspec.json.encode(FIGURES).decode()},
+        *(a_finding("warning", CHECK.check_id, subject=each) | figures for each in (subject, other)),
         a_finding("info", CHECK.check_id, subject=f"{topic('wide-partition-1')} subscription audit"),
     ]
     snapshot = open_snapshot(written(tmp_path / "snapshot", findings=told, **TABLES))
@@ -274,7 +277,10 @@ def test_facts_are_read_of_what_a_warning_names(tmp_path: Path) -> None:
         namespace="shop/events",
         topic=topic("wide-partition-0"),
         subscription="audit",
-        state=SubscriptionState(consumers=0, entries=900, topic_bytes=1000, moved_milliseconds=9, others=1),
+        cursor=CURSOR,
+        state=SubscriptionState(
+            consumers=0, entries=900, topic_bytes=1000, moved_milliseconds=9, cursor=CURSOR, others=1
+        ),
         consumers_beside=1 + 2 + 5,
         since=NOW - timedelta(days=40),
         entries_then=400,

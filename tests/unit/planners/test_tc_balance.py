@@ -9,6 +9,7 @@ import pytest
 
 from pulsar_steward.guard.evaluate import guards_of
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.numbering import numbered
 from pulsar_steward.model.step import SplitBundle, UnloadBundle
 from pulsar_steward.planners.tc.balance import PLANNER
 from tests.beside import yardstick
@@ -27,7 +28,7 @@ HEAVY = counted_tc_bundles([(broker(0), 8)])
 
 def only_batch(planning: PlanningFacts) -> Batch:
     """The one batch that is proposed."""
-    (batch,) = PLANNER.proposal(planning).batches
+    (batch,) = numbered(PLANNER.proposal(planning).batches)
     return batch
 
 

@@ -236,9 +236,9 @@ tenants:
     gc_pressure: {}
     ack_holes:
       warning_percent: -1
-brokers: {draining: [a, 1]}
+brokers: {draining: ["a:80", 1]}
 """
-    assert [each[: each.index(": ")] for each in lines(text)] == ["1:13", "3:18", "6:5", "8:24", "9:25"]
+    assert [each[: each.index(": ")] for each in lines(text)] == ["1:13", "3:18", "6:5", "8:24", "9:30"]
 
 
 @pytest.mark.parametrize(
@@ -250,6 +250,11 @@ brokers: {draining: [a, 1]}
             "tenants:\n  a: {}\n  b: {ack_holes: {warning_percent: 2, warning_percent: 3}}\n  a: {}\n",
             ["3:39: warning_percent: stands twice", "4:3: a: stands twice"],
         ),
+        ("apply: {lease_seconds: 0600}\n", ["1:24: 0600: is the number 384 to YAML"]),
+        (
+            "approval: {valid_minutes: 1:30}\napply: {protected_namespaces: [0x10]}\n",
+            ["1:27: 1:30: is the number 90 to YAML", "2:32: 0x10: is the number 16 to YAML", "2:32: apply.protected_n"],
+        ),
         ("a: [\n", ["2:1: cannot be read as YAML"]),
         ("a: 1\n--- \nb: 1\n", ["2:1: cannot be read as YAML"]),
         ("a: !!python/name:os.system\n", ["1:4: cannot be read as YAML"]),
@@ -257,8 +262,10 @@ brokers: {draining: [a, 1]}
         ("tenants: &a {acme: *a}\n", ["1:14: tenants.acme.acme: no such key"]),
     ],
 )
-def test_keys_that_stand_twice_and_broken_yaml(lines: Callable[[str], list[str]], text: str, told: list[str]) -> None:
-    """Duplicate keys, broken YAML and self-references are reported with line and column."""
+def test_keys_that_stand_twice_odd_numbers_and_broken_yaml(
+    lines: Callable[[str], list[str]], text: str, told: list[str]
+) -> None:
+    """Duplicate keys, numbers in YAML's own ways, broken YAML and self-references are told with line and column."""
     found = lines(text)
 
     assert len(found) == len(told)

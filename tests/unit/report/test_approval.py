@@ -9,8 +9,9 @@ import pytest
 
 from pulsar_steward.changes import kind_of
 from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.in_flight import InFlight
 from pulsar_steward.model.loss import Loss, TopicLoss
-from pulsar_steward.model.plan import ROLLBACK, Placement
+from pulsar_steward.model.plan import BROKER_DRAIN, ROLLBACK, Placement, TakenBack
 from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, QuotaPolicy, Retention, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, GuardResult, Touched
 from pulsar_steward.planners.settings.effects import undo_note
@@ -119,16 +120,36 @@ def test_names_from_outside_stay_names() -> None:
 
 
 def test_a_way_back_names_what_it_takes_back_first_and_what_stays(golden: Golden) -> None:
-    """The question of a rollback begins with its title, and tells what is not taken back and why each step is there."""
+    """The question of a rollback tells first what it takes back, then what is lost, comes back and rests for it."""
     batch = a_batch(
-        a_step(MOVE.change, undo=MOVE.undo, undo_note=MOVE.undo_note, why="b1.s02 moved it", undoes="older/b1.s02"),
+        a_step(
+            MOVE.change,
+            undo=MOVE.undo,
+            undo_note=MOVE.undo_note,
+            why="b1.s02 moved it",
+            undoes="older/b1.s02",
+            in_flight=InFlight(again=12_000, volatile_topics=1, lost=10_400),
+        ),
         kind=ROLLBACK,
         title="Take back batch b1 of plan older, approved by operator",
         findings=(),
+        before=BATCH.after,
+        after=BATCH.before,
+        takes_back=TakenBack(kind="tc_balance", findings=BATCH.findings),
     )
     plan = a_plan(batch, notes=("b1.s01: the split cannot be undone",))
     words = body(plan, batch, POLICY)
     golden(without_digest(plan, words))
+
+
+def test_a_drain_that_is_taken_back_makes_no_circle() -> None:
+    """The question of a rollback of a drain does not say that the namespace is left alone for it."""
+    back = {
+        kind: a_batch(a_step(MOVE.change, undoes="older/b1.s02"), kind=ROLLBACK, takes_back=TakenBack(kind=kind))
+        for kind in (BROKER_DRAIN, "bundle_balance")
+    }
+    told = {kind: "guards.circle" in body(a_plan(batch), batch, POLICY) for kind, batch in back.items()}
+    assert told == {BROKER_DRAIN: False, "bundle_balance": True}
 
 
 def test_a_way_back_of_everything_mentions_nothing_that_stays() -> None:
@@ -167,7 +188,7 @@ DELETES = {
     "evicts": asked(SettingName.SIZE_QUOTA, EVICT, loss=EVICTED),
     "evicts as before": asked(SettingName.SIZE_QUOTA, EVICT, EVICT, loss=EVICTED),
     "would evict": asked(SettingName.SIZE_QUOTA, EVICT),
-    "keeps less": asked(SettingName.RETENTION, LESS, KEPT, loss=Loss(bytes=2048)),
+    "keeps less": asked(SettingName.RETENTION, LESS, KEPT, loss=Loss(messages=0, bytes=2048)),
     "keeps less of nothing": asked(SettingName.RETENTION, LESS, KEPT),
     "keeps as brokers do": asked(SettingName.RETENTION, None, KEPT),
 }

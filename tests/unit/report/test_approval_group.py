@@ -10,7 +10,7 @@ import pytest
 
 from pulsar_steward.ledger.rows import Decision, RecordedAnswer
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.loss import Loss, TopicLoss
+from pulsar_steward.model.loss import NOTHING_LOST, Loss, TopicLoss
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, GuardResult, Touched
 from pulsar_steward.policy.schema import Policy
@@ -54,8 +54,9 @@ def a_group(namespaces: int) -> Batch:
         name = f"{'shop' if number % 2 else 'bank'}/ns-{number:03d}"
         for setting, before, after in settings_of(number):
             loses = setting is SettingName.RETENTION and number % 2
-            topics = (TopicLoss(topic=f"persistent://{name}/t", bytes=number << 20),)
-            more: dict[str, Any] = {"loss": Loss(topics=topics, bytes=number << 20)} if loses else {}
+            topics = (TopicLoss(topic=f"persistent://{name}/t", messages=0, bytes=number << 20),)
+            lost = Loss(topics=topics, messages=0, bytes=number << 20) if loses else NOTHING_LOST
+            more: dict[str, Any] = {"loss": lost} if setting is SettingName.RETENTION else {}
             if setting is SettingName.TTL:
                 more["averts"] = Loss(topics=topics, messages=number, bytes=number << 10)
             change = ChangeSetting(namespace=name, name=setting, before=before, after=after)
@@ -184,7 +185,7 @@ def test_a_second_person_reads_how_much_the_first_one_approved() -> None:
 def test_names_in_a_group_stay_names(evil: str) -> None:
     """Outside names are escaped in the question about a group, so that they add no links and no headings."""
     change = ChangeSetting(namespace=f"a/{evil}", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
-    steps = [*a_group(10).steps, a_step(change, step_id="b1.s99", why=evil, loss=Loss(bytes=1 << 40))]
+    steps = [*a_group(10).steps, a_step(change, step_id="b1.s99", why=evil, loss=Loss(messages=0, bytes=1 << 40))]
     words = words_of(a_batch(*steps, title=evil, parts=(30, 1))).split("### The exact calls")[0]
     assert evil not in words
     assert re.findall(r"(?<!\\)\]\([^)]*\)", words) == [f"]({PAGE})"]

@@ -19,9 +19,8 @@ from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.ledger.counts import ClusterCounts, LedgerCounts
 from pulsar_steward.ledger.halts import Halt
 from pulsar_steward.ledger.messages import OVER, MessageCounts
-from pulsar_steward.ledger.rows import Decision, Outcome
-from pulsar_steward.ledger.silences import SILENT
-from pulsar_steward.ledger.waiting import WaitingQuestion
+from pulsar_steward.ledger.rows import NOES, Decision, Outcome
+from pulsar_steward.ledger.waiting import UnaskedQuestion, WaitingQuestion
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.plan import KINDS
 from pulsar_steward.report.metrics import METRICS, exposition
@@ -93,6 +92,11 @@ def a_question(kind: str, asked_at: datetime = NOW) -> WaitingQuestion:
     )
 
 
+def nobodys(kind: str, since: datetime = NOW) -> UnaskedQuestion:
+    """A question of this kind that nobody was asked."""
+    return UnaskedQuestion(cluster=CLUSTER, plan_id="p", batch_id="b1", kind=kind, title="t", steps=1, since=since)
+
+
 @pytest.fixture
 def full(tmp_path: Path) -> bytes:
     """Everything that can have a value has one, and names are as bad as they can be."""
@@ -107,9 +111,10 @@ def full(tmp_path: Path) -> bytes:
         QUIET,
         plans=7,
         waiting=tuple(a_question(kind) for kind in (*KINDS, "later", 'na"sty\n')),
+        unasked=tuple(nobodys(kind) for kind in (*KINDS, "later", 'na"sty\n')),
         halt=Halt(cluster=CLUSTER, at=NOW, halted=True, said_by="bob", reason="x"),
         answers={(kind, each.value): 1 for kind in (*KINDS, "later") for each in Decision},
-        silent={(kind, each.value): 1 for kind in (*KINDS, "later") for each in SILENT},
+        silent={(kind, each.value): 1 for kind in (*KINDS, "later") for each in NOES},
         approved=dict.fromkeys((*KINDS, "later"), 1),
         outcomes={(kind, each.value): 1 for kind in (*KINDS, "later") for each in Outcome},
         health={level.value: 1 for level in Level},
@@ -195,8 +200,12 @@ def test_questions_and_durations() -> None:
         waiting=(a_question("retention"), a_question("retention", NOW - timedelta(hours=1))),
         answer_seconds=(60.0, 61.0, 1e9),
     )
+    unasked = (nobodys("retention"), nobodys("retention", NOW - timedelta(hours=2)))
+    counts = msgspec.structs.replace(counts, unasked=unasked)
     values = samples(exposition(of(counts), {CLUSTER: None}, NOW))
     assert values["steward_questions_waiting", "retention"] == 2
+    assert values["steward_questions_not_asked", "retention"] == 2
+    assert values["steward_question_not_asked_oldest_timestamp_seconds", "retention"] == NOW.timestamp() - 7200
     assert values["steward_question_oldest_timestamp_seconds", "retention"] == NOW.timestamp() - 3600
     assert values["steward_answer_seconds_bucket", "60.0"] == 1
     assert values["steward_answer_seconds_bucket", "300.0"] == 2

@@ -57,8 +57,8 @@ def test_a_group_may_take_the_place_of_several_questions() -> None:
     why, rest = what_changed(BATCH, both)
     assert "plan p, batch b1, and 1 other question" in why
     assert rest == "The steps are the same, with the same values."
-    loses = a_batch(MOVE, msgspec.structs.replace(OTHER, loss=Loss(messages=1)))
-    assert what_changed(loses, both)[1:] == ("More would be lost than was asked before.",)
+    loses = a_batch(MOVE, msgspec.structs.replace(OTHER, loss=Loss(messages=1, bytes=0)))
+    assert what_changed(loses, both)[1:] == ("More would be lost, or delivered again, than was asked before.",)
 
 
 def test_another_value() -> None:
@@ -80,7 +80,9 @@ def test_more_would_be_lost() -> None:
     """A larger loss is named as the change if the steps are the same."""
     ttl = ChangeSetting(namespace="a/b", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
     now, then = (a_step(ttl, loss=Loss(messages=number, bytes=1)) for number in (6, 5))
-    assert what_changed(a_batch(now), former(then))[1:] == ("More would be lost than was asked before.",)
+    assert what_changed(a_batch(now), former(then))[1:] == (
+        "More would be lost, or delivered again, than was asked before.",
+    )
 
 
 @pytest.mark.parametrize(
@@ -88,7 +90,7 @@ def test_more_would_be_lost() -> None:
     [
         (EndReason.CHANGED, "It takes the place of plan p, batch b1"),
         (EndReason.ASKED_ANEW, "Asked before (plan p, batch b1), and not carried out"),
-        (EndReason.POLICY_LOOSENED, "under a stricter policy or by an earlier Steward"),
+        (EndReason.POLICY_LOOSENED, "under a stricter policy: that answer"),
     ],
 )
 def test_why_it_is_asked_again(reason: EndReason, words: str) -> None:

@@ -9,9 +9,9 @@ import msgspec
 
 from pulsar_steward.ledger.moves import MoveTimes
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.learned import Learned
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.plan import ROLLBACK, Placement
+from pulsar_steward.model.risk import Risk
 from pulsar_steward.model.step import Touched
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.approval import body
@@ -21,10 +21,22 @@ from tests.builders import NOW, a_batch, a_finding, a_plan, a_policy, a_split, a
 
 if TYPE_CHECKING:
     from pulsar_steward.model.plan import Batch
+    from pulsar_steward.policy.approval_terms import Terms
     from tests.golden import Golden
 
 NIGHT = {"opens": "0 22 * * *", "minutes": 60}
 NOON = {"opens": "0 12 * * *", "minutes": 60}
+
+
+GRAVE = (Risk.HIGH, Risk.CRITICAL)
+
+
+def terms(risk: Risk) -> Terms:
+    """Terms of an approval of a batch of this risk, by the default policy."""
+    return Policy().approval.terms(("retention",), risk)
+
+
+LOW = terms(Risk.LOW)
 
 
 def a_batch_of(steps: int, clients: int = 1) -> Batch:
@@ -51,7 +63,9 @@ def test_when_it_would_begin_and_end(golden: Golden) -> None:
         "too late": (a_batch_of(3), with_windows(NIGHT, wait_for_window_minutes=60)),
         "a way back": (a_batch(kind=ROLLBACK), with_windows(NIGHT)),
     }
-    golden("\n".join(f"{name}: {' '.join(when(*case, 60, NOW))}" for name, case in cases.items()))
+    told = {name: when(*case, LOW, NOW) for name, case in cases.items()}
+    told |= {f"tonight, {risk} risk": when(a_batch_of(3), with_windows(NIGHT), terms(risk), NOW) for risk in GRAVE}
+    golden("\n".join(f"{name}: {' '.join(words)}" for name, words in told.items()))
 
 
 def test_how_long_it_takes_is_what_the_pace_makes_of_it() -> None:
@@ -66,9 +80,9 @@ def test_how_long_it_takes_is_what_the_pace_makes_of_it() -> None:
 def test_how_long_earlier_moves_took_is_said(golden: Golden) -> None:
     """The question about moves tells how long earlier moves took, and that about splits does not."""
     moved = MoveTimes(moves=34, middle=0.42, nine_in_ten=2.1, days=90)
-    golden("\n".join(when(a_batch_of(120), Policy(), 60, NOW, moved=moved)))
+    golden("\n".join(when(a_batch_of(120), Policy(), LOW, NOW, moved=moved)))
     split = a_batch(a_step(a_split()))
-    assert list(when(split, Policy(), 60, NOW, moved=moved)) == list(when(split, Policy(), 60, NOW))
+    assert list(when(split, Policy(), LOW, NOW, moved=moved)) == list(when(split, Policy(), LOW, NOW))
 
 
 def test_how_long_moved_topics_are_gone_is_estimated(golden: Golden) -> None:
@@ -77,9 +91,7 @@ def test_how_long_moved_topics_are_gone_is_estimated(golden: Golden) -> None:
         a_step(touched=Touched(producers=1, consumers=1, topics=topics, coordinators=0)) for topics in (1_000, 20, 0)
     )
     slow = a_policy(failover_time={"topics_loaded_per_second_per_broker": 10})
-    seen = Learned(lost="b-1:8080", at=NOW, topics=900, seconds=300, brokers=3)
-    cases = ((Policy(), None), (slow, None), (slow, seen))
-    golden("\n".join(line for case in cases for line in gone_for(a_batch(small, full), *case)))
+    golden("\n".join(line for policy in (Policy(), slow) for line in gone_for(a_batch(small, full), policy)))
     assert list(gone_for(a_batch(empty), Policy())) == []
     assert list(gone_for(a_batch(a_step(a_split())), Policy())) == []
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.model.units import bytes_in_words
-from pulsar_steward.report.checkup.charts.all import NO_TRENDS, charts_of
-from pulsar_steward.report.checkup.charts.bars import MAX_BARS, Bar, bar_chart
+from pulsar_steward.report.checkup.charts.all import MAX_BARS, NO_TRENDS, Bar, bar_chart, charts_of
 from pulsar_steward.report.checkup.charts.chart import BLUE, RED, escaped, label
 from pulsar_steward.report.checkup.charts.delayed import delayed_chart
 from pulsar_steward.report.checkup.charts.limits import ack_holes_chart, backlog_chart

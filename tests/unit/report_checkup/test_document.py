@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow.parquet as pq
 import pytest
 
 from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
-from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
-from pulsar_steward.planners.registry import make_plan
-from pulsar_steward.policy.schema import Policy
-from pulsar_steward.report.checkup.checks import check_reports
-from pulsar_steward.report.checkup.compose import checkup_of
+from pulsar_steward.report.checkup.checks import OTHER, check_reports
 from pulsar_steward.report.checkup.document import CheckupOutcome
-from pulsar_steward.report.checkup.sections import OTHER
-from pulsar_steward.snapshots.read import open_snapshot
-from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, skewed, written
+from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, skewed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,18 +106,3 @@ def test_what_would_be_proposed_is_said_in_short(checkup_with: Make) -> None:
 
     assert (batch.kind, batch.steps, batch.undoable) == ("tc_balance", 4, True)
     assert "16 transaction coordinators" in batch.title
-
-
-def test_a_snapshot_of_an_older_version_is_reported_too(tmp_path: Path) -> None:
-    """A snapshot of an older version, without trends and without `more` in its verdicts, is reported too."""
-    place = written(tmp_path / "snapshot", **skewed())
-    file = Path(place) / "verdicts" / "part-0.parquet"
-    pq.write_table(pq.read_table(file, partitioning=None).drop_columns("more"), file)
-    shutil.rmtree(Path(place) / "trends")
-    snapshot, policy = open_snapshot(place), Policy()
-
-    checkup = checkup_of(snapshot, make_plan(planning_facts_of(snapshot, policy, Moves())), policy)
-
-    assert checkup.outcome is CheckupOutcome.FINDINGS
-    assert checkup.worst_first()[0].not_listed == 0
-    assert checkup.measures.trends == ()

@@ -10,9 +10,7 @@ import jsonschema
 import msgspec
 import pytest
 
-from pulsar_steward.report.checkup.document import Checkup
-from pulsar_steward.report.checkup.json_report import as_json
-from pulsar_steward.report.checkup.schema import schema, schema_text
+from pulsar_steward.report.checkup.document import Checkup, as_json, schema, schema_text
 from tests.unit.report_checkup.snapshots import a_finding, meta, skewed
 
 if TYPE_CHECKING:

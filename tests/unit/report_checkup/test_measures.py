@@ -6,10 +6,8 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pytest
 
-from pulsar_steward.report.checkup.measures.arrow import of_users, worst
 from pulsar_steward.report.checkup.measures.limits import FULLEST, MAX_TOPICS
 from pulsar_steward.report.checkup.measures.subscriptions import MAX_SUBSCRIPTIONS
 from pulsar_steward.report.checkup.measures.trends import MAX_SUBJECTS
@@ -266,16 +264,6 @@ def test_trends_of_many_brokers_are_those_that_changed_most(checkup_with: Make) 
     assert [each.subject for each in trends] == [f"broker-{number:02d}:8080" for number in range(40 - MAX_SUBJECTS, 40)]
 
 
-@pytest.mark.parametrize("most", [1, 3, 5, 9])
-def test_the_worst_rows_of_a_table(most: int) -> None:
-    """The worst rows of a table come largest first, ties by name, and rows with unknown values are left out."""
-    table = pa.table({"name": ["d", "c", "a", "b", "e"], "size": [5, None, 7, 7, 1]})
-
-    rows = worst(table, "size", most, "name")
-
-    assert rows["name"].to_pylist() == ["a", "b", "d", "e"][:most]
-
-
 @pytest.mark.parametrize(
     ("topic", "users"),
     [
@@ -287,6 +275,7 @@ def test_the_worst_rows_of_a_table(most: int) -> None:
         ("persistent://acme/cluster/orders/__change_events", False),
     ],
 )
-def test_pulsars_own_topics_are_left_out(topic: str, *, users: bool) -> None:
+def test_pulsars_own_topics_are_left_out(checkup_with: Make, topic: str, *, users: bool) -> None:
     """Topics of the tenant `pulsar` and topics whose names begin with two underscores are left out."""
-    assert (of_users(pa.table({"topic": [topic]})).num_rows == 1) is users
+    row = {"topic": topic, "namespace": "acme/orders", "backlog_bytes": 5}
+    assert bool(checkup_with(topics=[row]).measures.limited) is users

@@ -254,7 +254,7 @@ def a_sample(series: str, value: float) -> dict[str, Any]:
     [
         ({"backlog_bytes": 899}, {}, None),
         ({"backlog_bytes": 900}, {}, {"backlog_bytes": 900, "limit_bytes": None}),
-        ({"backlog_bytes": 900, "subscriptions": 0}, {}, None),
+        ({"backlog_bytes": 900, "subscriptions": 0}, {}, {"backlog_bytes": 900, "subscriptions": ()}),
         (
             {"backlog_bytes": 90},
             {"metrics": [a_sample("pulsar_storage_backlog_quota_limit", 100.0)]},
@@ -271,15 +271,28 @@ def a_sample(series: str, value: float) -> dict[str, Any]:
             },
             {"limit_seconds": 60, "age_seconds": 59},
         ),
+        # Of sizes a limit of 0 is used up at all times, of ages it is none.
+        ({"backlog_bytes": 0}, {"metrics": [a_sample("pulsar_storage_backlog_quota_limit", 0.0)]}, {"limit_bytes": 0}),
+        (
+            {"backlog_bytes": 0},
+            {
+                "metrics": [
+                    a_sample("pulsar_storage_backlog_quota_limit_time", 0.0),
+                    a_sample("pulsar_storage_backlog_age_seconds", 59.0),
+                ]
+            },
+            None,
+        ),
         ({}, {"metrics": [a_sample("pulsar_delayed_message_index_size_bytes", 7.0)]}, {"delayed_index_bytes": 7}),
-        ({}, {"subscriptions": [{"ack_holes": 10_000}]}, None),
-        ({}, {"subscriptions": [{"ack_holes": 10_001}]}, {"subscriptions": (("s", 10_001),)}),
+        ({}, {"subscriptions": [{"backlog_entries": 0}]}, None),
+        ({}, {"subscriptions": [{"backlog_entries": 0, "ack_holes": 1}]}, {"subscriptions": (("s", 1),)}),
+        ({}, {"subscriptions": [{}]}, {"subscriptions": (("s", 0),)}),
     ],
 )
 def test_only_topics_with_a_hazard_are_told_of(
     folder: Path, topic: dict[str, Any], rows: dict[str, Any], expected: dict[str, Any] | None
 ) -> None:
-    """Only topics near a quota, with a delayed index or with many unsaved ack holes are in the risk figures."""
+    """Only topics near a quota, with a delayed index, or with what somebody has to read are in the risk figures."""
     subscriptions = [
         {"topic": TOPICS[0], "namespace": NAMESPACE, "subscription": "s", "backlog_entries": 1} | row
         for row in rows.get("subscriptions", [])
@@ -316,4 +329,4 @@ def test_what_brokers_do_is_in_force_for_all(folder: Path) -> None:
     ]
     around = planning(put(folder, configuration=configuration)).bundles.risks.around[NAMESPACE]
 
-    assert (around.persisted_holes, around.index_in_memory) == (5, False)
+    assert (around.kept_acks.holes, around.index_in_memory) == (5, False)

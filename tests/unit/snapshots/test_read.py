@@ -6,16 +6,14 @@ import shutil
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from pulsar_steward.errors import SnapshotError
 from pulsar_steward.model.finding import Outlook, Severity
-from pulsar_steward.model.tables import BROKERS, COLLECTED, SINCE, Table
-from pulsar_steward.snapshots.arrow import schema_of
-from pulsar_steward.snapshots.files import LocalFiles
-from pulsar_steward.snapshots.folder import SnapshotFolder
+from pulsar_steward.model.tables import BROKERS, COLLECTED, Table
 from pulsar_steward.snapshots.read import open_snapshot
 
 if TYPE_CHECKING:
@@ -41,9 +39,9 @@ def test_rows_come_in_order_and_with_their_nulls(folder: Path) -> None:
         ("c:1", False, None),
     ]
     assert [row.coordinator for row in snapshot.coordinators()] == [0, 1, 2]
-    assert [row.namespace for row in snapshot.namespaces()] == ["acme/orders", "pulsar/system"]
+    names = ["pulsar/system", "no/such", "acme/orders"]
+    assert [row.namespace for row in snapshot.namespaces(names)] == ["acme/orders", "pulsar/system"]
     assert [row.bundle[:4] for row in snapshot.system_bundles()] == ["0x00", "0x40", "0x80"]
-    assert snapshot.namespace("no/such") is None
 
 
 def test_findings_come_worst_first(folder: Path) -> None:
@@ -61,7 +59,7 @@ def test_findings_come_worst_first(folder: Path) -> None:
 
 
 def test_trends_come_by_measure_subject_and_time(folder: Path) -> None:
-    """Trends come sorted by measure, subject and time, and a snapshot without them has none."""
+    """Trends come sorted by measure, subject and time."""
     snapshot = open_snapshot(str(folder))
 
     assert [(row.measure, row.subject, row.taken_at.year, row.value) for row in snapshot.trends()] == [
@@ -69,13 +67,35 @@ def test_trends_come_by_measure_subject_and_time(folder: Path) -> None:
         ("topics", "lab", 2025, 8.0),
         ("topics", "lab", 2026, 9.0),
     ]
-    shutil.rmtree(folder / "trends")
-    assert open_snapshot(folder.as_uri()).trends() == ()
 
 
 def test_single_columns_can_be_read(folder: Path) -> None:
     """A single column of a table can be read."""
     assert open_snapshot(str(folder)).table(BROKERS, ["broker"]).column_names == ["broker"]
+
+
+class BrokerOfLook(msgspec.Struct, frozen=True):
+    """A row of the query below."""
+
+    look: int
+    broker: str
+    topics: int | None
+    skew: int | None
+
+
+def test_a_query_gives_typed_rows_of_several_snapshots(folder: Path) -> None:
+    """A query has the rows of earlier snapshots by their number, values, macros, and null for what is not there."""
+    for path in (folder / BROKERS.name).iterdir():
+        pq.write_table(pq.read_table(path).drop_columns(["clock_skew_milliseconds"]), path)
+    query = """select look, broker, topics, clock_skew_milliseconds as skew from brokers
+        where broker in (select unnest($names)) and not is_heartbeat(broker) order by look"""
+    snapshot = open_snapshot(str(folder))
+
+    assert snapshot.select(query, BrokerOfLook, [snapshot], names=["a:1", "no:1"]) == [
+        BrokerOfLook(look, "a:1", 5, None) for look in (0, 1)
+    ]
+    with pytest.raises(SnapshotError, match="it cannot be read"):
+        snapshot.select("select look, 1 as broker, null as topics, null as skew from brokers", BrokerOfLook)
 
 
 def test_an_unfinished_snapshot_is_refused(folder: Path) -> None:
@@ -93,22 +113,13 @@ def test_a_place_without_a_snapshot_is_refused(uri: str) -> None:
         open_snapshot(uri)
 
 
-@pytest.mark.parametrize("table", [each for each in COLLECTED if each not in SINCE], ids=lambda table: table.name)
+@pytest.mark.parametrize("table", COLLECTED, ids=lambda table: table.name)
 def test_a_snapshot_that_lacks_a_table_is_refused(folder: Path, table: Table) -> None:
     """A snapshot that lacks a required table is refused with an error that names the table."""
     shutil.rmtree(folder / table.name)
 
     with pytest.raises(SnapshotError, match=f"lacks the tables {table.name}"):
         open_snapshot(str(folder))
-
-
-@pytest.mark.parametrize("table", SINCE, ids=lambda table: table.name)
-def test_a_snapshot_of_an_older_version_is_read(folder: Path, table: Table) -> None:
-    """A snapshot without a table that older versions did not collect can be opened, and that table has no rows."""
-    shutil.rmtree(folder / table.name)
-
-    assert open_snapshot(str(folder)).meta().cluster
-    assert SnapshotFolder(LocalFiles(), str(folder)).read(table) == schema_of(table).empty_table()
 
 
 def test_findings_before_diagnosing_are_an_error(folder: Path) -> None:

@@ -3,26 +3,258 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import cached_property
+from math import inf
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.backlog.culprits import CULPRITS
-from pulsar_steward.checks.backlog.defaults import DEFAULTS
-from pulsar_steward.checks.backlog.growing_sums import SUMS, SUMS_BEFORE, sums_of
-from pulsar_steward.checks.backlog.growing_topics import BACKLOGS, MAX_POSSIBLE, POSSIBLE, LimitedPart, worst_first
-from pulsar_steward.checks.backlog.growing_words import evidence, figures
-from pulsar_steward.checks.backlog.growth import BacklogGrowingPolicy
+from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
+from pulsar_steward.checks.backlog.growth import (
+    FLOOR_BYTES,
+    SUMS,
+    SUMS_BEFORE,
+    BacklogGrowingPolicy,
+    Growth,
+    Rise,
+    growing_together,
+    reference,
+    sums_of,
+)
 from pulsar_steward.checks.backlog.precision import PRECISION, told_once
-from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question, Scope
-from pulsar_steward.checks.earlier import looking_back
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.checks.backlog.quota_words import CULPRITS, consequence, delayed_words, in_brackets, slowest_words
+from pulsar_steward.checks.check import Check, Judgement, Question, Scope
+from pulsar_steward.checks.earlier import looking_back, too_few, within
+from pulsar_steward.model.finding import Finding, QuotaFigures, Severity
+from pulsar_steward.model.units import DAY, HOUR, MIB, bytes_in_words, counted, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from pulsar_steward.checks.backlog.growth import BacklogSum, Growth
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.backlog.growth import BacklogSum
+    from pulsar_steward.checks.check import AboutSnapshot, Answers, CheckContext, Earlier, Row
+
+
+MAX_POSSIBLE = 10_000
+"""Topics whose earlier backlogs are read, the worst first."""
+
+MAX_SUSPECTS = 1_000
+"""Topics with recent growth whose backlogs are read from all snapshots of the window, the worst first."""
+
+# A backlog cannot have grown by more than its present size, nor in less than `minimum_minutes` since the reference
+# snapshot. Topics too small for that rate are not looked up in earlier snapshots. Topics already over their quota are
+# left to the check `backlog-near-quota`. If too many are left, the fullest ones are usually not the growing ones: a
+# backlog never grows for long by more than is produced.
+POSSIBLE = f"""
+with rates as (
+    select t.*, backlog_bytes / (minimum_minutes * 60) as most_rate,
+        case when limit_bytes < 0 then warning_bytes_per_second
+            when limit_bytes > backlog_bytes then (limit_bytes - backlog_bytes) / (warning_hours_to_quota * {HOUR})
+            end as warning_rate
+    from topics_under_policies t join limits using (namespace) where backlog_bytes > 0)
+select topic, namespace, backlog_bytes, limit_bytes, bytes_policy, limit_seconds, delayed_messages,
+    slowest_subscription, retention_megabytes, warning_rate,
+    least(most_rate, throughput_in_bytes) / warning_rate as times_too_fast
+from rates where most_rate >= warning_rate
+"""
+
+BACKLOGS = """
+select topic, raw_topics.backlog_bytes from raw_topics semi join possible using (topic)
+where raw_topics.backlog_bytes is not null
+"""
+
+
+@dataclass(frozen=True)
+class LimitedPart:
+    """Topics of namespaces with the same limits.
+
+    Attributes:
+        limits: Their limits.
+        about: Metadata of the snapshot.
+        rows: The topics, rows of `POSSIBLE`.
+        histories: Backlog of all topics, by name and time, this snapshot included.
+        sums: Partitioned topics and namespaces whose topics may have grown together.
+    """
+
+    limits: BacklogGrowingPolicy
+    about: AboutSnapshot
+    rows: Sequence[Row]
+    histories: Mapping[str, Mapping[datetime, int]]
+    sums: Sequence[BacklogSum]
+
+    @cached_property
+    def earlier(self) -> tuple[Earlier, ...]:
+        """Snapshots of the window, the newest first."""
+        return within(self.about, self.limits.window_minutes)
+
+    @cached_property
+    def before(self) -> Earlier | None:
+        """Reference snapshot for recent growth; None if there is none."""
+        return reference(self.about, self.earlier, self.limits)
+
+    @cached_property
+    def suspects(self) -> list[tuple[Row, float]]:
+        """Topics that grew fast enough since the reference, the worst first, with their bytes per second."""
+        if self.before is None:
+            return []
+        seconds = (self.about.taken_at - self.before.taken_at).total_seconds()
+        found = []
+        for row in self.rows:
+            then = self.histories[row["topic"]].get(self.before.taken_at)
+            rate = 0.0 if then is None else (row["backlog_bytes"] - then) / seconds
+            if rate >= row["warning_rate"]:
+                found.append((row, rate))
+        return sorted(found, key=lambda each: worst_first(*each))
+
+    @cached_property
+    def growing(self) -> list[Growth]:
+        """Suspects that grow steadily, and fast enough even at their lowest rate."""
+        times = {self.about.taken_at, *(each.taken_at for each in self.earlier)}
+        found = []
+        for row, recent_rate in self.suspects[:MAX_SUSPECTS]:
+            history = self.histories[row["topic"]]
+            rise = Rise.of({at: backlog for at, backlog in history.items() if at in times})
+            rate = min(rise.rate, recent_rate)
+            if rate >= row["warning_rate"] and rise.steady(self.limits):
+                left = _seconds_left(row, rate)
+                soon = left is not None and left <= self.limits.critical_hours_to_quota * HOUR
+                found.append(Growth(row, rise, rate, left, soon))
+        return found
+
+    @cached_property
+    def together(self) -> list[Growth]:
+        """Growth of several topics together: partitions of one topic, topics of one namespace."""
+        if self.before is None or self.before.partial:
+            return []
+        return growing_together(self.sums, self.growing, self.about.taken_at, self.earlier, self.before, self.limits)
+
+    @property
+    def quiet(self) -> str:
+        """Sentence for a snapshot without findings."""
+        if self.before is None:
+            return Judgement.quiet
+        return (
+            f"No topic's backlog kept growing over the last {counted(len(self.earlier) + 1, 'snapshot')} towards its"
+            " quota."
+        )
+
+    def missing(self, answers: Answers) -> str | None:
+        """Reason why the absence of findings proves nothing; None if it does."""
+        if self.before is None:
+            limits = self.limits
+            first = f", the first of them at least {counted(limits.minimum_minutes, 'minute')} before it"
+            return too_few(len(self.earlier) + 1, limits.minimum_snapshots, limits.window_minutes, first)
+        if self.before.partial:
+            return (
+                f"The snapshot of {time_in_words(self.before.taken_at)}, with which backlogs are compared, is partial."
+            )
+        if len(self.suspects) > MAX_SUSPECTS:
+            return _too_many("grew", MAX_SUSPECTS)
+        if answers["possible"].more:
+            return _too_many("may have grown", MAX_POSSIBLE)
+        return Defaults.of(answers["defaults"]).unknown("limit_bytes")
+
+
+def _too_many(grew: str, looked_up: int) -> str:
+    return f"More than {counted(looked_up, 'backlog')} {grew} fast lately; of those that were looked up none kept on."
+
+
+def _seconds_left(row: Row, rate: float) -> float | None:
+    """Seconds until the size quota is reached at that rate; None without a quota."""
+    if row["limit_bytes"] < 0:
+        return None
+    return float((row["limit_bytes"] - row["backlog_bytes"]) / rate)
+
+
+def worst_first(row: Row, rate: float) -> tuple[float, float, str]:
+    """Sort key: topics by the time until their quotas are reached, then topics without a quota by their growth."""
+    left = _seconds_left(row, rate)
+    return (inf if left is None else left), -rate, row["topic"]
+
+
+_CENTURY = 36_525 * DAY
+
+
+def evidence(growth: Growth) -> str:
+    """Evidence: start, rate and expected end of the growth."""
+    row, left = growth.row, growth.seconds_left
+    if growth.together is not None:
+        return f"{_growth_words(growth, _whose(growth.together))}; {_of_sum(growth.together)}"
+    end = _until_retention(growth) if left is None else _until_quota(growth, left)
+    return f"{_growth_words(growth, 'the backlog has')}; {end}{delayed_words(row)}{slowest_words(row)}"
+
+
+def figures(growth: Growth) -> dict[str, int]:
+    """Figures of the evidence."""
+    rise, left = growth.rise, growth.seconds_left
+    quota = QuotaFigures(
+        backlog_bytes=rise.now_bytes,
+        limit_bytes=None if left is None else growth.row["limit_bytes"],
+        seconds_to_quota=None if left is None else round(left),
+    )
+    found = quota.by_name | {
+        "growth_bytes_per_second": int(growth.rate),
+        "growth_seconds": int((rise.now_at - rise.low_at).total_seconds()),
+        "low_backlog_bytes": rise.low_bytes,
+        "rising_steps": rise.rising,
+        "snapshots": rise.snapshots,
+    }
+    if growth.together is not None:
+        found["topics"] = growth.together.topics
+    return found
+
+
+def _growth_words(growth: Growth, whose: str) -> str:
+    rise = growth.rise
+    return (
+        f"Since {time_in_words(rise.low_at)} {whose} grown from {bytes_in_words(rise.low_bytes, rounded=True)} to"
+        f" {bytes_in_words(rise.now_bytes, rounded=True)}, in {rise.rising} of {counted(rise.snapshots - 1, 'step')}"
+        f" between snapshots, by {bytes_in_words(growth.rate, rounded=True)}/s at least"
+    )
+
+
+def _whose(together: BacklogSum) -> str:
+    members = "partitions of this topic" if together.of_partitions else "topics of this namespace"
+    return f"the backlogs of {together.topics:,} {members} together have"
+
+
+def _of_sum(together: BacklogSum) -> str:
+    return (
+        f"no size quota of the namespace bounds them. Of each, what is beyond"
+        f" {bytes_in_words(FLOOR_BYTES, rounded=True)} is counted; the largest is {together.largest['topic']} with"
+        f" {bytes_in_words(together.largest['bytes'], rounded=True)}."
+    )
+
+
+def _until_quota(growth: Growth, left: float) -> str:
+    row = growth.row
+    return (
+        f"so it reaches the size quota of {bytes_in_words(row['limit_bytes'], rounded=True)} {_ahead(growth, left)};"
+        f" then{in_brackets(row['bytes_policy'])} {consequence(row['bytes_policy'])}."
+    )
+
+
+def _until_retention(growth: Growth) -> str:
+    row, now = growth.row, growth.rise.now_bytes
+    seconds = row["limit_seconds"] or 0
+    age = f", only an age quota of {seconds_in_words(seconds, rounded=True)}" if seconds > 0 else ""
+    words = f"no size quota is in force{age}"
+    retained = (row["retention_megabytes"] or 0) * MIB
+    if retained <= 0:
+        return f"{words}, and no retained size to compare with."
+    if retained <= now:
+        return f"{words}, and it is over the {bytes_in_words(retained, rounded=True)} that are retained already."
+    left = (retained - now) / growth.rate
+    return (
+        f"{words}; it outgrows the {bytes_in_words(retained, rounded=True)} that are retained {_ahead(growth, left)}."
+    )
+
+
+def _ahead(growth: Growth, seconds: float) -> str:
+    """Time of an event and the time until then; no date if that is more than a century."""
+    at = f"at {time_in_words(growth.rise.now_at + timedelta(seconds=seconds))}, " if seconds < _CENTURY else ""
+    return f"{at}in {seconds_in_words(seconds, rounded=True)}"
 
 
 def judge(answers: Answers, context: CheckContext[BacklogGrowingPolicy]) -> Judgement:
@@ -32,8 +264,7 @@ def judge(answers: Answers, context: CheckContext[BacklogGrowingPolicy]) -> Judg
     growing = [each for part in parts.values() for each in (*part.growing, *part.together)]
     if growing:
         growing.sort(key=lambda each: (not each.critical, *worst_first(each.row, each.rate)))
-        findings = told_once(tuple(map(_finding, growing[:MAX_FINDINGS])), answers["precision"])
-        return Judgement(findings=findings, more=max(0, len(growing) - MAX_FINDINGS))
+        return Judgement(findings=told_once(tuple(map(_finding, growing)), answers["precision"]))
     missing = {limits: why for limits, part in parts.items() if (why := part.missing(answers))}
     open_parts = tuple(each for each in named_parts if each[0] in missing)
     return Judgement(

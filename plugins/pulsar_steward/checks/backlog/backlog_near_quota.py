@@ -1,4 +1,4 @@
-"""Topics whose backlog is close to its quota or over it, in size or in age: what happens next depends on the policy."""
+"""Topics whose backlog is close to its quota or over it, in size or in age. The quota's policy decides the effect."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.backlog.culprits import CULPRITS, slowest_words
 from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
 from pulsar_steward.checks.backlog.precision import PRECISION, told_once
 from pulsar_steward.checks.backlog.quota_words import (
+    CULPRITS,
     age_quota,
     capitalised,
     consequence,
@@ -17,6 +17,7 @@ from pulsar_steward.checks.backlog.quota_words import (
     figures,
     in_brackets,
     size_quota,
+    slowest_words,
 )
 from pulsar_steward.checks.backlog.quotas import ages_not_read, unknown_ages
 from pulsar_steward.checks.check import Check, Judgement, Question, Scope

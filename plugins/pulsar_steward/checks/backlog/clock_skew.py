@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ClockSkewPolicy(Section):
-    """Thresholds for the difference between brokers' clocks; they are read to ±1 s, so that 2 s mean nothing."""
+    """Thresholds for the difference between brokers' clocks; they are read to ±1 s, so a difference of 2 s is noise."""
 
     warning_milliseconds: int = Field(
         5_000, ge=2_000, description="between the earliest and the latest clock; twice what reading alone can make up"

@@ -23,25 +23,25 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.check import CheckAnswer
 
 DEFAULTS = Question("select * from broker_defaults cross join defaults_that_differ")
-"""Question for `cluster`; its answer is decoded by `Defaults.of`."""
+"""Query for `cluster`; its row is decoded by `Defaults.of`."""
 
 
 class Defaults(BrokerDefaults, frozen=True, kw_only=True):
     """Defaults of most brokers where nothing is set; None: it was not read.
 
     Attributes:
-        differing: Names of those that brokers do not agree on, and that some namespace rests on.
+        differing: Names of the defaults on which brokers do not agree, and which apply to some namespace.
     """
 
     differing: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, answer: CheckAnswer) -> Defaults:
-        """Decodes the answer to `DEFAULTS`."""
+        """Decodes the row of `DEFAULTS`."""
         return cls(**{**answer.one, "differing": tuple(answer.one["differing"])})
 
     def unknown(self, *names: str) -> str | None:
-        """Reason that namespaces which rest on these defaults cannot be judged; None: all are known."""
+        """Reason why namespaces that use these defaults cannot be judged; None: all of them are known."""
         missing = [name for name in self.__struct_fields__ if name in names and getattr(self, name) is None]
         if missing:
             return f"What brokers do where a namespace sets nothing was not read: {', '.join(missing)}."
@@ -85,7 +85,7 @@ with told as (
 usual as (select key, first(value order by brokers desc, value) as value from told group by key)
 select {_DEFAULTS} from usual
 """
-"""One row with the columns of `Defaults`: the values of most brokers, of equally frequent ones the lowest text."""
+"""One row with the columns of `Defaults`: the most frequent value of the brokers; at a tie, the lowest text."""
 
 DIFFERING = f"""
 with told as (select broker, {_DEFAULTS} from configuration where value is not null group by broker),
@@ -127,8 +127,8 @@ from told
 """
 """One row: the longest delay of an age quota on any broker; null: not known.
 
-Unless a broker reads the oldest message itself (`preciseTimeBasedBacklogQuotaCheck`), it counts from when the ledger of
-that message was closed, which on a quiet topic is when it has been open for the longest that ledgers are.
+With `preciseTimeBasedBacklogQuotaCheck` a broker reads the oldest message itself, without delay. Otherwise it counts
+from the time at which the ledger of that message was closed. On a quiet topic it closes at the maximum rollover time.
 """
 
 FIRST_VIEWS = (SqlView("broker_defaults", BROKER_DEFAULTS), SqlView("age_quota_delays", AGE_QUOTA_DELAYS))

@@ -1,10 +1,10 @@
 """Quotas, retention and time to live: the brokers' defaults, and the settings of namespaces and of single topics.
 
-Read from namespace documents of Pulsar 4.0.7: `backlog_quota_map` is `{}` where nothing is set, `retention_policies`
-and `message_ttl_in_seconds` are absent then. A quota of one kind replaces the default of that kind only. For a quota of
-kind `destination_storage` the broker uses `limitSize` alone (brokers before 2.8 called it `limit`), for `message_age`
-`limitTime` alone. A size limit under 0 is none, and one of 0 is exceeded by an empty topic; an age limit of 0 or under
-is none.
+Taken from namespace documents of Pulsar 4.0.7. If nothing is set, `backlog_quota_map` is `{}`, and `retention_policies`
+and `message_ttl_in_seconds` are absent. A quota of one kind replaces only the default of the same kind. The broker uses
+only `limitSize` of a `destination_storage` quota (called `limit` before 2.8), and only `limitTime` of a `message_age`
+quota. A size limit below 0 means no limit, and an empty topic exceeds a size limit of 0. An age limit of 0 or below
+means no limit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _POLICIES = f"""{{"backlog_quota_map": {_QUOTAS}, "retention_policies": {_RETENT
 
 
 def _document(column: str, shape: str) -> str:
-    """SQL for the fields of a document; null for one that is no JSON, so that it does not break everything else."""
+    """SQL for the fields of a document; null for invalid JSON, so that one bad document does not break the query."""
     return f"json_transform(case when json_valid({column}) then {column} end, '{shape}')"
 
 
@@ -51,7 +51,7 @@ select
         or own.offload_policies.managedLedgerOffloadDriver is not null as offloaded
 from parts cross join broker_defaults d
 """
-"""Settings in force in each namespace that is not Pulsar's own and whose policies were read.
+"""Settings in force in each namespace whose policies were read, Pulsar's own namespaces left out.
 
 `namespace`; `limit_bytes` (under 0: none), `bytes_policy`, `limit_seconds` (0 or under: none), `seconds_policy`,
 `retention_minutes` and `retention_megabytes` (-1: unlimited, 0: nothing is retained), `ttl_seconds` (0: none), each
@@ -60,7 +60,7 @@ itself; `offloaded`, whether it is set to offload old ledgers.
 """
 
 DRILLED_TOPICS = f"""
-with topics as (
+with once as (
     select topic, max(namespace) as namespace, max(quota_limit_bytes) as topic_limit_bytes,
         max(quota_limit_seconds) as topic_limit_seconds, max(oldest_backlog_age_seconds) as oldest_seconds,
         max(slowest_subscription) as slowest_subscription, sum(delayed_messages)::bigint as delayed_messages,
@@ -68,7 +68,7 @@ with topics as (
     from drilled group by topic),
 read as (
     select *, {_document("quota_json", _QUOTAS)} as quota, {_document("retention_json", _RETENTION)} as retention
-    from topics)
+    from once)
 select topic, namespace, topic_limit_bytes, topic_limit_seconds, oldest_seconds, slowest_subscription, delayed_messages,
     quota_json is not null as topic_quota_own,
     quota.destination_storage is not null as topic_bytes_own,
@@ -96,3 +96,6 @@ VIEWS = (
     SqlView("drilled_topics", DRILLED_TOPICS, kept=True),
 )
 """Views for the checks of backlog."""
+
+IN_FORCE = tuple(view for view in VIEWS if view.name in {"broker_defaults", "namespace_policies", "drilled_topics"})
+"""Views of the limits in force, for all modules that report limits."""

@@ -1,6 +1,6 @@
-"""Settings of brokers that make the figures of backlogs approximate on a cluster, told once for a check.
+"""Broker settings that make backlog figures approximate; a check mentions them once.
 
-Whatever the settings, brokers measure a backlog from the slowest cursor's mark-delete position.
+Whatever the settings, brokers measure a backlog from the mark-delete position of the slowest cursor.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import msgspec
 
 from pulsar_steward.checks.backlog.quota_check_disabled import INTERVAL
 from pulsar_steward.checks.check import Question
-from pulsar_steward.checks.words import named
-from pulsar_steward.model.units import seconds_in_words
+from pulsar_steward.model.units import named, seconds_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,11 +30,11 @@ select
     (select max(try_cast(trim(value) as double))::bigint from setting('{INTERVAL}')) as seconds,
     coalesce((select bool_or(lower(trim(value)) = 'false') from setting('{PRECISE}')), false) as imprecise
 """)
-"""Question for `told_once`."""
+"""Query for `told_once`."""
 
 
 def told_once(findings: Sequence[Finding], answer: CheckAnswer) -> tuple[Finding, ...]:
-    """The same findings, the first of which, whose evidence is also the check's verdict, has the caveats behind it."""
+    """Appends the caveats to the evidence of the first finding, which is also the check's verdict."""
     caveats = _caveats(answer)
     if not findings or not caveats:
         return tuple(findings)

@@ -1,7 +1,7 @@
 """Topics at or over a `producer_*` quota: after a restart or an unload their producers cannot connect again.
 
-Producer creation looks at the quota itself, whether the periodic check is on or not: with the check off, producers that
-are connected go on over the quota, and lose their topic with the first restart (tried on Pulsar 4.0.7).
+A broker compares backlog and quota at each producer creation, even if the periodic check is off. With the check off,
+connected producers continue over the quota, and lose their topic at the first restart (tried on Pulsar 4.0.7).
 """
 
 from __future__ import annotations
@@ -10,9 +10,15 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.backlog.culprits import CULPRITS, slowest_words
 from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
-from pulsar_steward.checks.backlog.quota_words import age_quota, capitalised, figures, size_quota
+from pulsar_steward.checks.backlog.quota_words import (
+    CULPRITS,
+    age_quota,
+    capitalised,
+    figures,
+    size_quota,
+    slowest_words,
+)
 from pulsar_steward.checks.backlog.quotas import (
     ages_not_read,
     holds_producers,
@@ -38,7 +44,7 @@ class ProducerHoldRestartRiskPolicy(Section):
     critical_percent: int = Field(100, ge=1, description="of it: new producers are refused already")
 
 
-# Usage of quotas that block producers: null for one that evicts.
+# Usage of quotas that block producers; null for a quota that evicts.
 FOUND = f"""
 with held as (
     select *, case when {holds_producers("bytes_policy")} then bytes_percent end as held_bytes_percent,
@@ -107,7 +113,7 @@ CHECK = Check(
     shards={
         "found": Question(FOUND, worst_first="critical desc, percent desc, producers desc, topic", detail=CULPRITS),
         "policies_unread": policies_not_read("warning_percent"),
-        # The policy of an age quota that a topic sets itself is not known here either.
+        # The policy of a topic's own age quota is not known here either.
         "ages_unread": ages_not_read(f"({holds_producers('seconds_policy')} or seconds_policy is null)"),
     },
     cluster={"defaults": DEFAULTS},

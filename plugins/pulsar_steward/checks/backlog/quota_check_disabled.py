@@ -1,4 +1,4 @@
-"""Brokers that check no backlog quotas, or hardly ever: nothing is evicted, no connected producer is stopped."""
+"""Brokers that check backlog quotas never or hardly ever: nothing is evicted, no connected producer is stopped."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Question
-from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import counted, seconds_in_words
+from pulsar_steward.model.units import counted, named, seconds_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +30,7 @@ class QuotaCheckDisabledPolicy(Section):
 
 ENABLED, INTERVAL = "backlogQuotaCheckEnabled", "backlogQuotaCheckIntervalInSeconds"
 
-# Of every broker that was read; null: not reported.
+# One row for each broker that was read; null: not reported.
 TOLD = f"""
 with told as (
     select broker, bool_and(lower(trim(value)) = 'true') filter (key = '{ENABLED}') as enabled,
@@ -49,7 +48,7 @@ select count(*) as namespaces from (
 
 
 def judge(answers: Answers, context: CheckContext[QuotaCheckDisabledPolicy]) -> Judgement:
-    """Warns where a quota is set that is not enforced."""
+    """A warning if a quota is set but not enforced."""
     brokers, most = answers["told"].rows, context.limits.warning_interval_minutes
     disabled = [row for row in brokers if row["enabled"] is False]
     seldom = [row for row in brokers if row["enabled"] and (row["seconds"] or 0) >= most * 60]

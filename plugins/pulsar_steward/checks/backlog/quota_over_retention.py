@@ -1,4 +1,4 @@
-"""Quotas that are not below the retention: brokers demand it, but do not compare all of them."""
+"""Quotas that are not below the retention. Brokers require it, but do not check every combination."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def judge(answers: Answers, _context: CheckContext[QuotaOverRetentionPolicy]) ->
 
 def _finding(row: Row) -> Finding:
     parts = ((_by_size, "size_percent"), (_by_time, "time_percent"))
-    words = [part(row) for part, percent in parts if _over(row[percent], row["warning_percent"])]
+    words = [part(row) for part, percent in parts if (row[percent] or 0) >= row["warning_percent"]]
     return Finding(
         check_id=CHECK.check_id,
         severity=Severity.WARNING,
@@ -59,10 +59,6 @@ def _finding(row: Row) -> Finding:
         ),
         figures={name: row[name] for name in FIGURES if row[name] is not None},
     )
-
-
-def _over(percent: int | None, limit: int) -> bool:
-    return percent is not None and percent >= limit
 
 
 def _by_size(row: Row) -> str:

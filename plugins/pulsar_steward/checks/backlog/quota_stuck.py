@@ -1,7 +1,7 @@
-"""Topics over a quota that shuts producers out, though their subscriptions have hardly any backlog.
+"""Topics over a quota that blocks producers, though their subscriptions have hardly any backlog.
 
-This is indirect: a snapshot shows that the figures which the quota looks at and those of the subscriptions do not
-agree, not why. Cursors that are no subscriptions (deduplication, replication) are in no table.
+The evidence is indirect: a snapshot shows that the quota's figures and the subscriptions' figures disagree, not why.
+Cursors without a subscription (deduplication, replication) are in no table.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _BATCH_BYTES = 128 * KIB
 """Size at which clients close a batch by default (`batchingMaxBytes`)."""
 
 _MARGIN = 10
-"""Factor by which the entries of a backlog may have been larger than those now."""
+"""Factor by which the entries of a backlog may have been larger than present entries."""
 
 
 class QuotaStuckPolicy(Section):
-    """Thresholds for quotas that count storage which no subscription has as its backlog."""
+    """Thresholds for quotas that count storage outside the backlog of every subscription."""
 
     most_bytes_per_entry: int = Field(
         MIB,
@@ -65,8 +65,8 @@ select worst.* replace (coalesce(producers, 0) as producers), messages_per_entry
 from worst left join subscribed using (topic)
 """
 
-# An entry is a message or a batch, and never larger than `maxMessageSize`: the largest of all brokers, as topics move.
-# Its size is estimated from the present traffic, with a margin; where that is not known, by a rule of thumb.
+# An entry is a message or a batch, and never larger than `maxMessageSize` (the largest value of all brokers, as topics
+# move). Its size is estimated from the present traffic, with a margin; if that is unknown, by a rule of thumb.
 FOUND = f"""
 with largest as (
     select trunc(greatest(1, least(1e15, coalesce(
@@ -93,7 +93,7 @@ where ({holds_producers("seconds_policy")} or seconds_policy is null) and coales
 
 
 def judge(answers: Answers, _context: CheckContext[QuotaStuckPolicy]) -> Judgement:
-    """Critical where nothing else explains it, and nothing speaks against it."""
+    """Critical if there is no other explanation, and no figure that contradicts."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
@@ -110,7 +110,7 @@ def judge(answers: Answers, _context: CheckContext[QuotaStuckPolicy]) -> Judgeme
 
 
 def _not_drilled(answer: CheckAnswer) -> str | None:
-    """Topics that might be stuck by age: under such a quota, without producers, and with an age that was not read."""
+    """Topics that might be stuck by age: they have an age quota and no producers, and their age was not read."""
     count = sum(row["topics"] for row in answer.rows)
     if not count:
         return None
@@ -151,7 +151,7 @@ def _finding(row: Row) -> Finding:
 
 
 def _explained(row: Row) -> str:
-    """Part of the size that so many entries explain, and why not more."""
+    """Part of the size that the entries explain, and why not more."""
     if not row["by_size"] or not row["entries"]:
         return "does not explain it"
     each, told = row["plausible_bytes"], row["told"]

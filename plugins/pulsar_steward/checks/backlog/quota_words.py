@@ -4,10 +4,66 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pulsar_steward.decoding import convert
+from pulsar_steward.model.finding import QuotaFigures
 from pulsar_steward.model.units import bytes_in_words, counted, seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Row
+
+
+CULPRITS = """
+with slowest as (
+    select topic, list({
+            'subscription': s.subscription, 'entries': coalesce(s.backlog_entries, 0),
+            'messages_per_entry': coalesce(s.messages_per_entry, 0), 'consumers': coalesce(s.consumers, 0)}
+        order by coalesce(s.subscription = w.slowest_subscription, false) desc, coalesce(s.backlog_entries, 0) desc,
+            s.subscription desc)[1] as slowest
+    from subscriptions s join worst w using (topic) group by topic),
+consumers as (
+    select topic, list({
+            'consumer': c.consumer, 'address': c.address, 'connected_since': c.connected_since,
+            'unacked_messages': coalesce(c.unacked_messages, 0), 'blocked': coalesce(c.blocked, false)}
+        order by coalesce(c.unacked_messages, 0) desc, c.consumer desc, c.address desc, c.connected_since desc
+        )[1] as slowest_consumer
+    from clients c join slowest s using (topic) where c.subscription = s.slowest.subscription group by topic)
+select worst.*, slowest, slowest_consumer from worst left join slowest using (topic) left join consumers using (topic)
+"""
+"""Adds `slowest` and `slowest_consumer` to rows with `topic` and `slowest_subscription`.
+
+Where `slowest_subscription` is null, the one with the largest backlog is used. `slowest` is null where the topic has no
+subscription, and `slowest_consumer` where none of its consumers is in the snapshot.
+"""
+
+
+def slowest_words(row: Row) -> str:
+    """Further sentence, for example `` Slowest is subscription s with 12 entries; no consumer is connected to it.``."""
+    slowest, consumer = row["slowest"], row["slowest_consumer"]
+    if slowest is None:
+        return ""
+    words = f"Slowest is subscription {slowest['subscription']} with {_backlog_words(slowest)}"
+    if slowest["consumers"] == 0:
+        return f" {words}; no consumer is connected to it."
+    if consumer is None:
+        return f" {words}."
+    whose = "its only consumer" if slowest["consumers"] == 1 else f"of its {counted(slowest['consumers'], 'consumer')}"
+    return f" {words}; {whose}, {_in_words(consumer)}."
+
+
+def _backlog_words(slowest: Row) -> str:
+    """Size of the backlog as text: brokers count entries, and a batch of messages is one."""
+    entries, batch = counted(slowest["entries"], "entry", "entries"), slowest["messages_per_entry"]
+    return f"{entries} (lately of up to {counted(batch, 'message')} each)" if batch > 1 else entries
+
+
+def _in_words(consumer: Row) -> str:
+    since = f", connected since {consumer['connected_since']}," if consumer["connected_since"] else ""
+    blocked = ", blocked" if consumer["blocked"] else ""
+    return (
+        f"{consumer['consumer'] or '(without a name)'} at {consumer['address'] or '(address not told)'}{since}"
+        f" holds {consumer['unacked_messages']:,} unacknowledged{blocked}"
+    )
+
 
 _CONSEQUENCES = {
     "producer_request_hold": "all producers are cut off and new ones are refused until the backlog is below it",
@@ -22,12 +78,12 @@ def consequence(policy: str | None) -> str:
 
 
 def in_brackets(policy: str | None) -> str:
-    """Name of the policy in brackets, behind a blank; empty: it was not read."""
+    """Name of the policy in brackets, after a space; empty: it was not read."""
     return f" ({policy})" if policy else ""
 
 
 def size_quota(row: Row) -> str:
-    """Usage of the size quota; an impossible one of 0 bytes is named as such."""
+    """Usage of the size quota; a quota of 0 bytes is called impossible."""
     if row["limit_bytes"] == 0:
         return (
             f"the backlog is {bytes_in_words(row['backlog_bytes'], rounded=True)}, and a size quota of 0 bytes is"
@@ -49,21 +105,11 @@ def age_quota(row: Row) -> str:
 
 def figures(row: Row) -> dict[str, int]:
     """Figures of a row of `quotas_in_force`, as far as they are known."""
-    names = {
-        "backlog_bytes": "backlog_bytes",
-        "bytes_percent": "bytes_percent",
-        "delayed_messages": "delayed_messages",
-        "limit_bytes": "limit_bytes",
-        "limit_seconds": "limit_seconds",
-        "oldest_backlog_age_seconds": "oldest_seconds",
-        "producers": "producers",
-        "seconds_percent": "seconds_percent",
-    }
-    return {name: row[column] for name, column in names.items() if row[column] is not None}
+    return convert({**row, "oldest_backlog_age_seconds": row["oldest_seconds"]}, QuotaFigures).by_name
 
 
 def capitalised(sentence: str) -> str:
-    """The sentence with a capital first letter; the rest stays as it is."""
+    """The sentence with a capital first letter; the rest is unchanged."""
     return sentence[:1].upper() + sentence[1:]
 
 

@@ -1,7 +1,7 @@
 """The quotas in force for each loaded topic, and their usage.
 
 A topic's own quota takes precedence over its namespace's. Its limits are known for drilled topics, and for all topics
-of brokers that export series of topics; its policy for drilled topics only. For other topics the namespace's is used.
+of brokers that export topic metrics. Its policy is known for drilled topics only; other topics get the namespace's.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ apart as (
     from told join namespace_policies using (namespace))
 from apart where limit_bytes is not null or limit_seconds is not null or age_seconds is not null
 """
-"""Figures of persistent topics in brokers' series that differ from their namespace's policies, or are not known there.
+"""Metrics of persistent topics that differ from the policies of their namespace, or are unknown there.
 
 `topic`, `broker`; `limit_bytes` and `limit_seconds`, where the topic has its own; `age_seconds`, the age of the oldest
 message as the broker reports it. Each is null where there is nothing to report.
@@ -57,15 +57,15 @@ select distinct source as broker
 from metrics join (select broker as source from brokers where metrics_read) using (source)
 where series = '{AGE}' and source_kind = 'broker' and topic is not null and isfinite(value)
 """
-"""Brokers that export the age of each topic's backlog: for a topic without a sample, they do not know it.
+"""Brokers that export the backlog age of each topic: a topic without a sample has an age unknown to its broker.
 
-A broker whose samples are no numbers tells none.
+A broker is left out if its samples are not numbers.
 """
 
 _DOUBTFUL = 20
-"""Factor of growth that makes a reported age implausible: the present inflow would make the backlog so much larger.
+"""Factor of growth that makes a reported age implausible: at the present inflow, the backlog would be that much larger.
 
-Brokers before apache/pulsar#24915 keep the age of a message that was consumed long ago, and add to it.
+Brokers before apache/pulsar#24915 keep the age of a message long after it was consumed, and add to it.
 """
 
 TOPICS_UNDER_POLICIES = f"""
@@ -97,13 +97,13 @@ from told
 """
 """Ordinary loaded topics of namespaces whose policies are known.
 
-From the table `topics`: `topic`, `namespace`, `producers`, `storage_bytes`, `backlog_bytes`, `throughput_in_bytes`, and
-`message_bytes`, the mean size of its messages now, null where none come or go; `drilled`, whether its own statistics
-were read, and from these `slowest_subscription` and `delayed_messages`, null elsewhere; `told_seconds`, the age of the
-backlog as the broker reports it, null where it reports none, and `age_asked`, whether it was read; `oldest_seconds`,
-the same if the size of the backlog makes it plausible; the settings in force, as in `namespace_policies`:
-`limit_bytes`, `bytes_policy`, `limit_seconds`, `seconds_policy`, `retention_minutes`, `retention_megabytes`. The policy
-of a quota that a topic sets itself is null where it was not drilled.
+From the table `topics`: `topic`, `namespace`, `producers`, `storage_bytes`, `backlog_bytes`, `throughput_in_bytes`.
+`message_bytes` is the mean size of messages now, null without traffic. `drilled` is true if the topic's own statistics
+were read; they give `slowest_subscription` and `delayed_messages`, else null. `told_seconds` is the backlog's age as
+the broker reports it, null if it reports none; `age_asked` is true if it was read. `oldest_seconds` is the same age if
+the backlog's size makes it plausible. The settings in force are as in `namespace_policies`: `limit_bytes`,
+`bytes_policy`, `limit_seconds`, `seconds_policy`, `retention_minutes`, `retention_megabytes`. The policy of a topic's
+own quota is null if the topic was not drilled.
 """
 
 QUOTAS_IN_FORCE = """
@@ -117,15 +117,15 @@ select *,
         then floor(told_seconds * 100::double / limit_seconds)::bigint end as told_percent
 from topics_under_policies
 """
-"""The same topics, with the usage of their quotas: null where there is no limit or the age is not known.
+"""The same topics, with the usage of their quotas: null without a limit or a known age.
 
-`told_percent` is by the age that the broker reported for a drilled topic, whether there is a backlog or not.
+`told_percent` uses the age that the broker reported for a drilled topic, with or without a backlog.
 """
 
 PRESSED = """
 select * from quotas_in_force where greatest(bytes_percent, seconds_percent, told_percent) >= 1
 """
-"""The topics of `quotas_in_force` that use 1 % or more of a quota, which is the lowest possible threshold."""
+"""Topics of `quotas_in_force` that use 1 % or more of a quota, the lowest possible threshold."""
 
 AGES_NOT_READ = """
 with under as (
@@ -134,9 +134,9 @@ with under as (
 select topic, namespace, producers, backlog_bytes, seconds_policy
 from topics_under_policies semi join under using (topic) where limit_seconds > 0 and not age_asked
 """
-"""Topics under an age quota, their namespace's or their own, whose backlog's age was not read.
+"""Topics with an age quota (of the namespace or their own) whose backlog age was not read.
 
-Where the age was read and is not reported, the broker does not know it either, and so does not act on it.
+If the age was read but not reported, the broker does not know it either, and so does not enforce the quota.
 """
 
 VIEWS = (
@@ -151,7 +151,7 @@ VIEWS = (
 
 
 def ages_not_read(of: str = "true") -> Question:
-    """Question for `unknown_ages`: number of topics with a backlog and an age quota whose age was not read.
+    """Query for `unknown_ages`: number of topics with a backlog and an age quota whose age was not read.
 
     Args:
         of: SQL condition: the topics that matter.
@@ -173,7 +173,7 @@ def unknown_ages(answer: CheckAnswer) -> str | None:
 
 
 def policies_not_read(percent: str) -> Question:
-    """Question for `unknown_policies`: number of topics near a quota whose policy is not known.
+    """Query for `unknown_policies`: number of topics near a quota with an unknown policy.
 
     Args:
         percent: SQL: the share of a quota from which its policy matters.
@@ -197,6 +197,6 @@ def unknown_policies(answer: CheckAnswer) -> str | None:
 
 
 def _counted(answer: CheckAnswer) -> tuple[int, str]:
-    """Number of topics in all shards together, and the first by name."""
+    """Number of topics in all shards together, and the first topic by name."""
     rows = [row for row in answer.rows if row["topics"]]
     return sum(row["topics"] for row in rows), min((row["topic"] for row in rows), default="")

@@ -1,4 +1,4 @@
-"""Replication to another cluster that stopped without a word, or that falls ever further behind."""
+"""Replication to another cluster that stopped silently, or falls further and further behind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pulsar_steward.checks.backlog.replicators import (
     Replicator,
     oldest,
 )
-from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, LookBack, Question, Scope
+from pulsar_steward.checks.check import Check, Judgement, LookBack, Question, Scope
 from pulsar_steward.checks.earlier import EarlierRows, each_since, wider
 from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
 from pulsar_steward.model.finding import Finding, Severity
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext
 
 Remote = tuple[str, str]
-"""A namespace, and a cluster that it is replicated to."""
+"""A namespace and one of the clusters that it is replicated to."""
 
 
 def _looked_back_minutes(limits: ReplicationStoppedPolicy) -> int:
@@ -36,7 +36,7 @@ def _looked_back_minutes(limits: ReplicationStoppedPolicy) -> int:
 
 
 def judge(answers: Answers, context: CheckContext[ReplicationStoppedPolicy]) -> Judgement:
-    """One finding for a namespace and a remote cluster, as its topics stop together; the worst first."""
+    """One finding for each namespace and remote cluster, as their topics stop together; the worst first."""
     topics: dict[Remote, int] = defaultdict(int)
     for row in answers["remotes"].rows:
         topics[row["namespace"], row["remote"]] += row["topics"]
@@ -44,7 +44,7 @@ def judge(answers: Answers, context: CheckContext[ReplicationStoppedPolicy]) -> 
     found = [_finding(remote, theirs, topics[remote]) for remote, theirs in troubled.items()]
     if found:
         found.sort(key=lambda each: (-each.severity.rank, -each.figures["entries"], each.subject))
-        return Judgement(findings=tuple(found[:MAX_FINDINGS]), more=max(0, len(found) - MAX_FINDINGS))
+        return Judgement(findings=tuple(found))
     return Judgement(
         quiet=_quiet(topics), cannot_tell=nothing_read(answers["read"]) or _too_many(answers["waiting"].more)
     )

@@ -42,10 +42,10 @@ class ReplicationStoppedPolicy(Section):
 
 
 MAX_ROWS = 1000
-"""Most topics whose earlier snapshots are looked at, those with most entries waiting first."""
+"""Maximum number of topics whose earlier snapshots are read, the largest replication backlogs first."""
 
 MAX_BATCH = 1000
-"""Messages in an entry where no consumer shows how many there are: as many as clients put into a batch by default."""
+"""Messages in an entry if no consumer shows the number: the default maximum of a client's batch."""
 
 KEYS = ("topic", "remote")
 
@@ -65,9 +65,9 @@ from (
 """
 
 VIEWS = (SqlView("replicators", _TOLD.format(more="namespace, broker,", shape=_SHAPE, topics="user_topics")),)
-"""One row a user's topic and remote cluster, as the owner tells it."""
+"""One row for each user topic and remote cluster, as the owner reports it."""
 
-# An entry may be a batch of messages, whose size is known only from what consumers of the topic got lately.
+# An entry may be a batch of messages. Its size is known only from recent deliveries to consumers of the topic.
 WAITING = """
 with sizes as (
     select topic, max(messages_per_entry) as messages_per_entry from subscriptions
@@ -78,7 +78,7 @@ from replicators join limits using (namespace) left join sizes using (topic)
 where (connected = false and backlog_entries > 0) or (message_rate_out <= 0 and backlog_entries >= minimum_entries)
     or backlog_entries >= minimum_entries_behind
 """
-"""Topics of which something waits for a remote cluster that may not get it."""
+"""Topics with a replication backlog for a remote cluster that may not receive it."""
 
 MOST_FIRST = "connected = false desc, backlog_entries desc, topic, remote"
 
@@ -96,7 +96,7 @@ select told.* from ({_TOLD.format(more="", shape=_SHAPE, topics="raw_topics")}) 
 
 @dataclass(frozen=True)
 class Replicator:
-    """Replication of a topic to a remote cluster, for which something waits.
+    """Replication of a topic to a remote cluster, with a backlog.
 
     Attributes:
         row: Its row of this snapshot.
@@ -110,15 +110,19 @@ class Replicator:
 
     @cached_property
     def stood(self) -> list[Row]:
-        """Consecutive earlier snapshots in which it stood still as well, the newest first."""
+        """Consecutive earlier snapshots in which replication stood still too, the newest first."""
         if not _stands(self.row) or self._sent_lately:
             return []
         return self.before.in_a_row(self.row, _stood_still)
 
     @cached_property
     def grew(self) -> list[Row]:
-        """Consecutive earlier snapshots since which what waits has grown at each step, the newest first."""
-        return self.before.in_a_row(self.row, _grew, apart_seconds=APART_SECONDS)
+        """Consecutive earlier snapshots with a smaller backlog at each step back, the newest first."""
+        return self.before.in_a_row(
+            self.row,
+            lambda newer, older: bool(0 < older["backlog_entries"] < newer["backlog_entries"]),
+            apart_seconds=APART_SECONDS,
+        )
 
     @property
     def disconnected(self) -> bool:
@@ -127,14 +131,14 @@ class Replicator:
 
     @property
     def stands_still(self) -> bool:
-        """True if it has been disconnected, or sent nothing, for longer than a restart or a pause explains."""
+        """True if replication was disconnected, or sent nothing, for longer than a restart or a pause explains."""
         rows = self.stood
         enough = 1 if self.disconnected else MIN_EARLIER
         return len(rows) >= enough and self.before.lasted_seconds(rows) >= 60 * self.limits.warning_minutes
 
     @property
     def falls_behind(self) -> bool:
-        """True if what waits is much, and has grown at every step for long, to twice what it was."""
+        """True if the backlog is large, has grown at every step for long, and has at least doubled."""
         rows = self.grew
         return (
             self.row["backlog_entries"] >= self.limits.minimum_entries_behind
@@ -155,15 +159,16 @@ class Replicator:
 
     @property
     def rows(self) -> Sequence[Row]:
-        """Earlier snapshots that show what its severity is for, the newest first."""
+        """Earlier snapshots that justify the severity, the newest first."""
         return self.stood if self.stands_still or self.disconnected else self.grew
 
     @property
     def _sent_lately(self) -> bool:
-        """True if less was added than published since the last snapshot of another minute, so something was sent.
+        """True if something was sent: the backlog grew by less than was published since the last snapshot.
 
-        Else a job that publishes whenever snapshots are taken would look as if nothing was ever sent, and so would a
-        topic that only gets what the other cluster sends: that is skipped, which counts for no rate.
+        The last snapshot of another minute counts. Without this, replication would seem to stand still in two cases. A
+        job may publish only when snapshots are taken. A topic may get only messages from the other cluster: these are
+        not sent back, and count for no rate.
         """
         _, older = next(self.before.told(self.row, apart_seconds=APART_SECONDS), (None, None))
         rate = self.row["message_rate_in"] or 0
@@ -179,15 +184,11 @@ def _stands(row: Row) -> bool:
 
 
 def _stood_still(newer: Row, older: Row) -> bool:
-    """True if an earlier snapshot shows it standing still, and nothing but expiry took from what waits since."""
+    """True if an earlier snapshot shows it standing still, and only expiry has reduced the backlog since."""
     expired = any(each["expired_rate"] > 0 for each in (newer, older))
     return _stands(older) and (expired or older["backlog_entries"] <= newer["backlog_entries"])
 
 
-def _grew(newer: Row, older: Row) -> bool:
-    return bool(0 < older["backlog_entries"] < newer["backlog_entries"])
-
-
 def oldest(replicators: Sequence[Replicator]) -> Sequence[Row]:
-    """Earlier snapshots of the replicator that has been so for longest."""
+    """Earlier snapshots of the replicator that has been in this state for longest."""
     return max((each.rows for each in replicators), key=len, default=())

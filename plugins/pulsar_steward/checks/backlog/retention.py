@@ -15,7 +15,7 @@ select t.topic, t.namespace, t.storage_bytes, t.backlog_bytes, t.throughput_in_b
     coalesce(d.topic_retention_megabytes, p.retention_megabytes) as retention_megabytes
 from user_topics t join namespace_policies p using (namespace) left join drilled_topics d using (topic)
 """
-"""Ordinary loaded topics of namespaces whose policies are known, with the retention in force as far as it is known."""
+"""Ordinary loaded topics of namespaces whose policies are known, with the retention in force, if known."""
 
 QUOTAS_BESIDE_RETENTION = f"""
 with each as (
@@ -45,9 +45,9 @@ select *, greatest(size_percent, time_percent) as percent from shares
 """
 """One row per namespace, and one per drilled topic that sets quota or retention itself.
 
-`subject`, `namespace`; `limit_bytes`, `limit_seconds`, `retention_minutes`, `retention_megabytes`; `bytes_by`,
-`seconds_by` and `retention_by`, where they are set: topic, namespace or default; `size_percent` and `time_percent`, the
-quota as a share of the retention, null where one of them has no limit, and `percent`, the larger one.
+`subject`, `namespace`; `limit_bytes`, `limit_seconds`, `retention_minutes`, `retention_megabytes`. `bytes_by`,
+`seconds_by` and `retention_by` are where each is set: topic, namespace or default. `size_percent` and `time_percent`
+are the quota in percent of the retention, null if one of them has no limit; `percent` is the larger one.
 """
 
 VIEWS = (

@@ -33,8 +33,7 @@ class RetentionTooLongPolicy(Section):
     )
 
 
-# Consumed data that a namespace's loaded topics store. Topics that are known to have another retention are left
-# out.
+# Consumed data stored by the loaded topics of a namespace. Topics known to have another retention are left out.
 STORED = f"""
 with bounded as (select namespace, retention_minutes, retention_megabytes from namespace_policies where {BOUNDED}),
 consumed as (
@@ -48,8 +47,8 @@ select namespace, count(*) as topics, sum(storage_bytes)::bigint as storage_byte
 from consumed group by namespace
 """
 
-# A retention needs room for an outage, the quotas and the backlogs seen, each with its headroom. Of several bounds,
-# the tighter one counts.
+# A retention needs room for an outage, for the quotas and for the present backlogs, each with its headroom. If there
+# are several bounds, the tighter one counts.
 FOUND = f"""
 with together as (
     select namespace, sum(topics)::bigint as topics, sum(storage_bytes)::bigint as storage_bytes,
@@ -94,7 +93,7 @@ FIGURES = (
 
 
 def judge(answers: Answers, _context: CheckContext[RetentionTooLongPolicy]) -> Judgement:
-    """A warning; where old ledgers are offloaded it is probably intended."""
+    """A warning; information if old ledgers are offloaded, as the retention is then probably intended."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)

@@ -1,4 +1,4 @@
-"""Retention that a topic's backlog has outgrown, or that leaves a quota no room."""
+"""Retention that is smaller than a topic's backlog, or that leaves hardly any room above a quota."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
-from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question, Scope
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.checks.check import Check, Judgement, Question, Scope
+from pulsar_steward.decoding import convert
+from pulsar_steward.model.finding import Figures, Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import GIB, MIB, MINUTE, bytes_in_words, counted, seconds_in_words
 
@@ -30,7 +31,20 @@ class RetentionTooShortPolicy(Section):
     )
 
 
-# Topics whose backlog is at least as large or as old as the retention. A share is null where it is not judged.
+class RetentionFigures(Figures, frozen=True, kw_only=True):
+    """A retention beside a topic's backlog or a quota, and their shares of it; None: absent or unknown."""
+
+    backlog_bytes: int | None = None
+    limit_bytes: int | None = None
+    limit_seconds: int | None = None
+    oldest_backlog_age_seconds: int | None = None
+    retention_megabytes: int | None = None
+    retention_minutes: int | None = None
+    size_percent: int | None = None
+    time_percent: int | None = None
+
+
+# Topics whose backlog is at least as large or as old as the retention. A share is null if it is not judged.
 OUTGROWN = f"""
 with large_or_old as (
     select topic, backlog_bytes, oldest_seconds, slowest_subscription, retention_minutes, retention_megabytes,
@@ -47,7 +61,7 @@ shares as (
 select *, greatest(size_percent, time_percent) as percent from shares where percent >= 100
 """
 
-# For a drilled topic without an age, the broker does not know it either.
+# If a drilled topic has no age, its broker does not know it either.
 BLIND = """
 select count(*) as topics from topics_under_policies
 where retention_minutes > 0 and backlog_bytes > 0 and not drilled and told_seconds is null
@@ -65,8 +79,8 @@ def judge(answers: Answers, context: CheckContext[RetentionTooShortPolicy]) -> J
         "limit_bytes", "limit_seconds", "retention_minutes", "retention_megabytes"
     )
     return Judgement(
-        findings=tuple(findings[:MAX_FINDINGS]),
-        more=outgrown.more + max(len(findings) - MAX_FINDINGS, 0),
+        findings=tuple(findings),
+        more=outgrown.more,
         quiet="No retention is too short for its quota or for the backlog seen.",
         cannot_tell=missing or (None if findings else _unknown_ages(answers["blind"])),
     )
@@ -108,27 +122,22 @@ def _backlog_finding(row: Row) -> Finding:
             f" the retention is {seconds_in_words(row['retention_minutes'] * MINUTE, rounded=True)}"
         )
     slowest = f" by subscription {row['slowest_subscription']}" if row["slowest_subscription"] else ""
-    names = ("backlog_bytes", "retention_megabytes", "retention_minutes", "size_percent", "time_percent")
-    figures = {name: row[name] for name in names if row[name] is not None}
-    if row["oldest_seconds"] is not None:
-        figures["oldest_backlog_age_seconds"] = row["oldest_seconds"]
     return Finding(
         check_id=CHECK.check_id,
         severity=Severity.WARNING,
         subject=row["topic"],
         evidence=f"{what}: once it is acknowledged{slowest}, the excess is deleted and cannot be read again.",
-        figures=figures,
+        figures=convert({**row, "oldest_backlog_age_seconds": row["oldest_seconds"]}, RetentionFigures).by_name,
     )
 
 
 def _quota_finding(row: Row) -> Finding:
-    names = ("limit_bytes", "limit_seconds", "retention_megabytes", "retention_minutes", "size_percent", "time_percent")
     return Finding(
         check_id=CHECK.check_id,
         severity=Severity.INFO,
         subject=row["subject"],
         evidence=f"The quota takes {row['percent']:,} % of the retention: there is little room to raise it.",
-        figures={name: row[name] for name in names if row[name] is not None},
+        figures=convert(row, RetentionFigures).by_name,
     )
 
 

@@ -1,4 +1,4 @@
-"""Namespaces whose topics keep consumed messages for ever, in time and in size: their storage only grows."""
+"""Namespaces whose topics keep consumed messages for ever, without limit in time and size: storage only grows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RetentionUnboundedPolicy(Section):
     )
 
 
-# Data that a namespace's loaded topics store for ever, by the namespace's setting or their own.
+# Data that the loaded topics of a namespace store for ever, by the namespace's setting or by their own.
 STORED = f"""
 select namespace, count(*) as topics, sum(storage_bytes)::bigint as storage_bytes, max(storage_bytes) as most_bytes,
     arg_max(topic, (coalesce(storage_bytes, -1), topic)) as topic
@@ -48,7 +48,7 @@ select *, not offloaded and storage_bytes >= warning_storage_bytes as trouble fr
 
 
 def judge(answers: Answers, _context: CheckContext[RetentionUnboundedPolicy]) -> Judgement:
-    """A warning where much is stored without limit and nothing of it is offloaded."""
+    """A warning if much is stored without limit and nothing is offloaded."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)

@@ -1,4 +1,4 @@
-"""Namespaces where messages expire before their age quota can act: it looks like protection, and messages are lost."""
+"""Namespaces whose messages expire before their age quota acts: messages are lost despite the quota."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pulsar_steward.checks.backlog.defaults import DEFAULTS, PRECISE, ROLLOVER, 
 from pulsar_steward.checks.backlog.quota_words import set_by
 from pulsar_steward.checks.backlog.quotas import holds_producers
 from pulsar_steward.checks.check import Check, Judgement, Question, Scope
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.finding import Figures, Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted, seconds_in_words
 
@@ -26,7 +26,15 @@ class TtlBeforeQuotaPolicy(Section):
     )
 
 
-# At its time, or later on quiet topics only, whose ledgers are closed late.
+class TtlFigures(Figures, frozen=True, kw_only=True):
+    """A time to live, an age quota, and the maximum delay of that quota; None: not known."""
+
+    age_quota_delay_seconds: int | None = None
+    limit_seconds: int
+    ttl_seconds: int
+
+
+# The TTL ends before the quota's time, or only before its latest time on quiet topics, whose ledgers are closed late.
 FOUND = f"""
 with compared as (
     select p.namespace, ttl_seconds, ttl_own, limit_seconds, seconds_own, seconds_policy, delay_seconds,
@@ -45,7 +53,7 @@ where ttl_seconds > 0 and limit_seconds > 0 and delay_seconds is null
 
 
 def judge(answers: Answers, _context: CheckContext[TtlBeforeQuotaPolicy]) -> Judgement:
-    """A warning where the quota should stop producers so that nothing is lost; information if it is only possible."""
+    """A warning if the quota would stop producers but never acts before the TTL; all else is information."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
@@ -74,9 +82,6 @@ def _finding(row: Row) -> Finding:
         if row["held"]
         else "the TTL drops messages for every subscription, and the quota's eviction has nothing left to do"
     )
-    figures = {"limit_seconds": row["limit_seconds"], "ttl_seconds": row["ttl_seconds"]}
-    if row["delay_seconds"] is not None:
-        figures["age_quota_delay_seconds"] = row["delay_seconds"]
     return Finding(
         check_id=CHECK.check_id,
         severity=Severity.WARNING if row["held"] and row["always"] else Severity.INFO,
@@ -86,12 +91,16 @@ def _finding(row: Row) -> Finding:
             f" the age quota acts at {seconds_in_words(row['limit_seconds'], rounded=True)}"
             f" ({_by(own=row['seconds_own'])}){_when(row)} {meant}."
         ),
-        figures=figures,
+        figures=TtlFigures(
+            age_quota_delay_seconds=row["delay_seconds"],
+            limit_seconds=row["limit_seconds"],
+            ttl_seconds=row["ttl_seconds"],
+        ).by_name,
     )
 
 
 def _when(row: Row) -> str:
-    """Topics that are affected, if not all are."""
+    """Topics that are affected, unless all are."""
     if row["always"]:
         return ":"
     return (

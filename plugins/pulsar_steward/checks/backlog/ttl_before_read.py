@@ -1,36 +1,226 @@
-"""Topics whose TTL deletes, or will soon, what a slow subscription has not read, with the loss as a forecast."""
+"""Topics whose TTL deletes unread messages of a slow subscription, now or soon, with a forecast of the loss.
+
+Brokers know the age of a backlog only if an age quota needs it. Otherwise it is estimated: the time in which the
+present inflow makes a backlog of that size. The growth of a backlog is the part of the inflow that is not read. Once
+the oldest entry is as old as the TTL, entries are deleted at the rate of that growth.
+
+Brokers delete every five minutes and report the rate of one minute: 0 in most minutes, too high in the others. So the
+reported rate is limited by the backlog. Entries also count as deleted if they are neither read nor make an old backlog
+grow.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
 from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
-from pulsar_steward.checks.backlog.unread_loss import (
-    BEFORE,
-    MAX_ROWS,
-    SLOW,
-    WORST_FIRST,
-    TtlBeforeReadPolicy,
-    UnreadLoss,
-)
-from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question, Scope
-from pulsar_steward.checks.earlier import EarlierRows, looking_back, window_minutes
+from pulsar_steward.checks.check import Check, Judgement, Question, Scope
+from pulsar_steward.checks.earlier import APART_SECONDS, WINDOW_MINUTES, EarlierRows, looking_back, window_minutes
 from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
-from pulsar_steward.model.finding import Finding
-from pulsar_steward.model.units import bytes_in_words, counted, number_in_words, seconds_in_words
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import DAY, HOUR, bytes_in_words, counted, number_in_words, seconds_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext
+    from collections.abc import Sequence
+
+    from pulsar_steward.checks.check import Answers, CheckContext, Row
+
+
+class TtlBeforeReadPolicy(Section):
+    """Thresholds for times to live that delete unread messages of a slow subscription."""
+
+    window_minutes: int = Field(
+        WINDOW_MINUTES, ge=1, description="earlier snapshots that show how a backlog grows, and what expired"
+    )
+    minimum_minutes: int = Field(10, ge=1, description="over which a backlog has to have grown")
+    minimum_entries: int = Field(
+        100, ge=1, description="of backlog; what waits on a topic that is read at once is less"
+    )
+    warning_age_percent_of_ttl: int = Field(
+        50,
+        ge=1,
+        le=100,
+        description="age of the oldest entry: below it, whoever reads may still catch up",
+    )
+    warning_hours: int = Field(12, ge=1, description="until entries are deleted unread: time to act in daylight")
+
+
+MAX_ROWS = 1000
+"""Maximum number of topics that are looked up in earlier snapshots."""
+
+MAX_ENTRIES = 1 << 53
+"""Maximum number of entries in a report; a higher figure is wrong."""
+
+OLD_PERCENT = 90
+"""Age of the oldest entry, in percent of the TTL, from which entries may be deleted: most ages are estimates."""
+
+LEAST_UNREAD_PERCENT = 5
+"""Unread share of what is published, in percent; a smaller one may be chance within one minute's rates."""
+
+# The slowest subscription of each topic with enough entries loses first. Delayed messages belong to another check.
+SLOW = """
+with under as (
+    select t.topic, t.namespace, t.backlog_bytes, t.throughput_in_bytes, oldest_seconds, slowest_subscription,
+        p.ttl_seconds, minimum_entries, warning_age_percent_of_ttl
+    from topics_under_policies t join (from namespace_policies where ttl_seconds > 0) p using (namespace)
+        join limits using (namespace)),
+slowest as (
+    select s.topic, s.subscription, s.broker, coalesce(s.consumers, 0) as consumers, s.backlog_entries,
+        coalesce(s.expired_rate, 0) as expired_rate, s.message_rate_out
+    from user_subscriptions s join under using (topic)
+    where s.backlog_entries >= minimum_entries
+    qualify row_number() over (partition by s.topic
+        order by coalesce(s.subscription = slowest_subscription, false) desc, s.backlog_entries desc, s.subscription
+    ) = 1),
+aged as (
+    select slowest.*, under.* exclude (topic),
+        coalesce(oldest_seconds::double, backlog_bytes / nullif(throughput_in_bytes, 0)) as age_seconds
+    from slowest join under using (topic) anti join delayed_waiting using (topic, subscription))
+select topic, subscription, namespace, broker, consumers, backlog_entries, backlog_bytes, throughput_in_bytes,
+    message_rate_in, message_rate_out, expired_rate, oldest_seconds, age_seconds, ttl_seconds
+from aged join (select topic, message_rate_in from user_topics) using (topic)
+where expired_rate > 0 or coalesce(age_seconds * 100 >= ttl_seconds::hugeint * warning_age_percent_of_ttl, false)
+"""
+
+WORST_FIRST = "consumers > 0 desc, expired_rate > 0 desc, backlog_entries desc, topic, subscription"
+
+BEFORE = """
+select topic, subscription, raw_topics.backlog_bytes, raw_topics.message_rate_in, raw_subscriptions.message_rate_out,
+    coalesce(expired_rate, 0) as expired_rate
+from raw_subscriptions semi join slow using (topic, subscription) join raw_topics using (topic)
+"""
+"""The same subscriptions in an earlier snapshot."""
+
+
+@dataclass(frozen=True)
+class UnreadLoss:
+    """Loss of a subscription to its TTL.
+
+    Attributes:
+        row: A row of `SLOW`.
+        expired_per_second: Entries per second that expire; 0: none.
+        told_per_second: The same as brokers report it, the mean over the snapshots of the window.
+        looks: Number of these snapshots, this one included.
+        grown_per_second: Entries per second by which its backlog grows; 0: no growth, or unknown.
+        seconds_left: Time until the TTL begins to delete; None: never, as the backlog does not grow.
+        matters: True if something is lost now or within the hours of the policy.
+        unread_percent: Unread share of what is published, if the loss was computed from it; else None.
+    """
+
+    row: Row
+    expired_per_second: float
+    told_per_second: float
+    looks: int
+    grown_per_second: float
+    seconds_left: float | None
+    matters: bool
+    unread_percent: float | None = None
+
+    @classmethod
+    def of(cls, row: Row, limits: TtlBeforeReadPolicy, before: EarlierRows) -> UnreadLoss | None:
+        """Computes the loss from earlier snapshots; None if no snapshot shows the growth of the backlog."""
+        since = before.ago(limits.window_minutes)
+        of_other_minutes = before.told(row, apart_seconds=min(APART_SECONDS, 60 * limits.minimum_minutes))
+        older = [each for at, each in of_other_minutes if each is not None and at >= since]
+        looks = [row, *older]
+        told = sum(each["expired_rate"] for each in looks) / len(looks)
+        if told > 0:
+            # An expiring entry has waited for the whole TTL: in the long run, one backlog per TTL is the most that can
+            # expire.
+            expired = min(told, row["backlog_entries"] / row["ttl_seconds"])
+            return cls(row, expired, told, len(looks), 0.0, 0.0, matters=True)
+        latest = before.ago(limits.minimum_minutes)
+        if not older or older[-1]["taken_at"] > latest:
+            return None
+        growth = min(_growth(row, older[0], before), _growth(row, older[-1], before))
+        published = row["throughput_in_bytes"] or 0
+        unread = _unread(row, looks)
+        if unread * published > 2 * max(0.0, growth):
+            expired = unread * published * _entries_per_byte(row)
+            return cls(row, expired, told, len(looks), 0.0, 0.0, matters=True, unread_percent=100 * unread)
+        if growth <= 0 or published <= 0:
+            return cls(row, 0.0, told, len(looks), 0.0, None, matters=False)
+        # Each second, the age of the oldest entry rises by the unread share of that second.
+        left = max(0.0, row["ttl_seconds"] - row["age_seconds"]) / min(1.0, growth / published)
+        grown, soon = growth * _entries_per_byte(row), left <= limits.warning_hours * HOUR
+        return cls(row, 0.0, told, len(looks), grown, left, matters=soon)
+
+    @property
+    def age_seconds(self) -> float | None:
+        """Age of the oldest entry, reported or estimated; None: neither is known."""
+        age: float | None = self.row["age_seconds"]
+        return age
+
+    @property
+    def entries_a_day(self) -> int:
+        """Entries that are deleted unread within the next 24 hours."""
+        rate = self.expired_per_second or self.grown_per_second
+        return min(int(rate * max(0.0, DAY - (self.seconds_left or 0.0))), MAX_ENTRIES)
+
+    @property
+    def severity(self) -> Severity:
+        """Severity; without a consumer it is information, as the TTL may do what it is meant for."""
+        if not self.row["consumers"]:
+            return Severity.INFO
+        return Severity.CRITICAL if self.expired_per_second else Severity.WARNING
+
+    @property
+    def order(self) -> tuple[int, int, str]:
+        """Sort key: the worst first."""
+        return (-self.severity.rank, -self.entries_a_day, self.row["topic"])
+
+    @property
+    def figures(self) -> dict[str, int]:
+        """Its figures."""
+        row = self.row
+        figures = {
+            "backlog_bytes": row["backlog_bytes"] or 0,
+            "backlog_entries": row["backlog_entries"],
+            "consumers": row["consumers"],
+            "lost_entries_in_24_hours": self.entries_a_day,
+            "lost_entries_per_hour": min(int((self.expired_per_second or self.grown_per_second) * HOUR), MAX_ENTRIES),
+            "seconds_until_loss": int(self.seconds_left or 0),
+            "ttl_seconds": row["ttl_seconds"],
+        }
+        return figures if self.age_seconds is None else figures | {"oldest_seconds": int(self.age_seconds)}
+
+
+def _unread(row: Row, looks: Sequence[Row]) -> float:
+    """Unread share of what is published, for an old backlog; 0: all is read, or unknown."""
+    if row["age_seconds"] is None or row["age_seconds"] * 100 < row["ttl_seconds"] * OLD_PERCENT:
+        return 0.0
+    known = [each for each in looks if None not in (each["message_rate_in"], each["message_rate_out"])]
+    published = float(sum(each["message_rate_in"] for each in known))
+    sent = float(sum(each["message_rate_out"] for each in known))
+    share = 1 - sent / published if published > 0 else 0.0
+    return share if share * 100 >= LEAST_UNREAD_PERCENT else 0.0
+
+
+def _entries_per_byte(row: Row) -> float:
+    """Entries per byte of a backlog; 0 if its size is not known."""
+    size = row["backlog_bytes"] or 0
+    return float(row["backlog_entries"] / size) if size > 0 else 0.0
+
+
+def _growth(row: Row, older: Row, before: EarlierRows) -> float:
+    """Bytes per second by which a backlog grew since an earlier snapshot; 0 if its size is not known."""
+    now, then = row["backlog_bytes"] or 0, older["backlog_bytes"]
+    if now <= 0 or then is None:
+        return 0.0
+    return float((now - then) / max(1, before.seconds_since(older["taken_at"])))
 
 
 def judge(answers: Answers, context: CheckContext[TtlBeforeReadPolicy]) -> Judgement:
-    """Critical where a TTL deletes now what somebody reads too slowly; a warning where it soon will."""
+    """Critical if a TTL deletes unread messages of a slow consumer now; a warning if it soon will."""
     before = EarlierRows.of(answers["before"], context, window_minutes, "topic", "subscription")
     losses = [UnreadLoss.of(row, context.limits_of(row["namespace"]), before) for row in answers["slow"].rows]
     found = sorted((each for each in losses if each is not None and each.matters), key=lambda each: each.order)
     if found:
-        more = max(0, len(found) - MAX_FINDINGS) + answers["slow"].more
-        return Judgement(findings=tuple(map(_finding, found[:MAX_FINDINGS])), more=more)
+        return Judgement(findings=tuple(map(_finding, found)), more=answers["slow"].more)
     return Judgement(
         quiet=context.in_each_part(
             lambda limits: (

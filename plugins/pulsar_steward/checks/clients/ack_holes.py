@@ -2,21 +2,133 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, LookBack, Question, Scope
-from pulsar_steward.checks.clients import held_entries
+from pydantic import Field
+
+from pulsar_steward.checks.check import Check, Judgement, LookBack, Question, Scope
 from pulsar_steward.checks.clients.consumers import SLOWEST, slowest_words, subject_of
-from pulsar_steward.checks.clients.held_entries import AckHolesPolicy, HeldEntries
-from pulsar_steward.checks.earlier import EarlierRows, wider
+from pulsar_steward.checks.earlier import EarlierRows, each_since, wider
 from pulsar_steward.checks.unread import BROKERS_READ, not_telling, nothing_read, setting_unread
 from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pulsar_steward.checks.check import Answers, CheckContext, Row
+
+
+class AckHolesPolicy(Section):
+    """Thresholds for ack holes, in percent of the number that a broker persists; more than that is always critical."""
+
+    warning_percent: int = Field(
+        50, ge=1, le=100, description="ack holes of `managedLedgerMaxUnackedRangesToPersist`: time to act is left"
+    )
+    warning_held_entries: int = Field(
+        1_000_000,
+        ge=1,
+        description="entries from the first that is not acknowledged to what is read next, nine in ten acknowledged",
+    )
+    warning_held_minutes: int = Field(
+        60, ge=1, description="for which they became no fewer in any snapshot; shorter: information"
+    )
+
+
+MAX_SUBSCRIPTIONS = 1000
+"""Number of subscriptions that are examined, the ones with most entries first."""
+
+ACKNOWLEDGED_SHARE = 10
+"""Number of entries among which at most one may be unacknowledged; in a merely long backlog nearly all are."""
+
+# A delayed message holds back as many entries; it belongs to another check.
+HELD = f"""
+with spans as (
+    select topic, subscription, s.namespace, broker, consumers, ack_holes, backlog_entries,
+        entries_since_first_gap as entries
+    from user_subscriptions s join limits using (namespace)
+    where entries_since_first_gap >= warning_held_entries and ack_holes > 0
+        and backlog_entries <= entries_since_first_gap // {ACKNOWLEDGED_SHARE}),
+delayed as (
+    select topic, subscription from clients_delayed told join spans using (topic, subscription)
+    where told.messages > 0 and (told_by is null or told_by = broker))
+select * from spans anti join delayed using (topic, subscription)
+"""
+
+MOST_FIRST = "entries desc, topic, subscription"
+
+BEFORE = """
+select topic, subscription, max(entries_since_first_gap) as entries
+from raw_subscriptions semi join held using (topic, subscription) group by topic, subscription
+"""
+"""The same subscriptions in an earlier snapshot."""
+
+
+@dataclass(frozen=True)
+class HeldEntries:
+    """A cursor held back by one unacknowledged message.
+
+    Attributes:
+        row: A row of `HELD`.
+        limits: The limits in force for it.
+        before: Rows of earlier snapshots.
+    """
+
+    row: Row
+    limits: AckHolesPolicy
+    before: EarlierRows
+
+    @cached_property
+    def alike(self) -> list[Row]:
+        """Consecutive earlier snapshots in which the first entry may have been the same, the newest first."""
+        return self.before.in_a_row(self.row, _no_fewer)
+
+    @property
+    def severity(self) -> Severity | None:
+        """Severity by duration; None: there were more entries a short while ago, so the first one has changed since."""
+        if not self.alike:
+            return Severity.INFO if next(self.before.told(self.row), None) is None else None
+        long = self.before.lasted_seconds(self.alike) >= 60 * self.limits.warning_held_minutes
+        return Severity.WARNING if long else Severity.INFO
+
+    def finding(self, check_id: str) -> Finding | None:
+        """Finding, or None."""
+        row, severity = self.row, self.severity
+        if severity is None:
+            return None
+        holes = counted(row["ack_holes"], "ack hole")
+        return Finding(
+            check_id=check_id,
+            severity=severity,
+            subject=subject_of(row),
+            evidence=(
+                f"{counted(row['entries'], 'entry', 'entries')} of {row['topic']}"
+                f" {'follows' if row['entries'] == 1 else 'follow'} the first one that subscription"
+                f" {row['subscription']} has not acknowledged, and only {row['backlog_entries']:,} of them wait"
+                f" ({holes}): what nobody acknowledges holds the cursor back, and no ledger from"
+                f" there on is deleted ({self._since}); {slowest_words(row)}."
+            ),
+            figures={
+                "ack_holes": row["ack_holes"],
+                "backlog_entries": row["backlog_entries"],
+                "entries_since_first_gap": row["entries"],
+            },
+        )
+
+    @property
+    def _since(self) -> str:
+        if not self.alike:
+            return "since when is not known; a message that takes long, or waits for its time, would look the same"
+        return (
+            f"{self.row['entries'] - self.alike[-1]['entries']:,} more by now; it was so {each_since(self.alike)} too"
+        )
+
+
+def _no_fewer(newer: Row, older: Row) -> bool:
+    return bool(older["entries"] is not None and 0 < older["entries"] <= newer["entries"])
 
 
 MAX_RANGES = "managedLedgerMaxUnackedRangesToPersist"
@@ -38,14 +150,13 @@ def _looked_back_minutes(limits: AckHolesPolicy) -> int:
 
 
 def judge(answers: Answers, context: CheckContext[AckHolesPolicy]) -> Judgement:
-    """Near the limit that a broker persists a warning, beyond it critical; also cursors held by a single message."""
+    """A warning near the number that a broker persists, critical above it; also cursors held by a single message."""
     findings = [_finding(row) for row in answers["found"].rows]
     subjects = {finding.subject for finding in findings}
     findings += [finding for finding in _held(answers, context) if finding.subject not in subjects]
     if findings:
         findings.sort(key=lambda finding: -finding.severity.rank)
-        more = answers["found"].more + answers["held"].more + max(0, len(findings) - MAX_FINDINGS)
-        return Judgement(findings=tuple(findings[:MAX_FINDINGS]), more=more)
+        return Judgement(findings=tuple(findings), more=answers["found"].more + answers["held"].more)
     return Judgement(
         quiet=context.in_each_part(
             lambda limits: f"No subscription has {limits.warning_percent} % of the ack holes that its broker persists."
@@ -62,6 +173,8 @@ def _held(answers: Answers, context: CheckContext[AckHolesPolicy]) -> Iterator[F
 
 
 def _finding(row: Row) -> Finding:
+    single = "; as long arrays are on, it counts single entries and may be passed already" if row["long_array"] else ""
+    when = "a restart or move now" if row["beyond"] else "beyond that, a restart or move"
     return Finding(
         check_id=CHECK.check_id,
         severity=Severity.CRITICAL if row["beyond"] else Severity.WARNING,
@@ -69,7 +182,8 @@ def _finding(row: Row) -> Finding:
         evidence=(
             f"Subscription {row['subscription']} of {row['topic']} has {counted(row['ack_holes'], 'ack hole')},"
             f" {_of_limit(row)}"
-            f" that {row['broker']} persists ({MAX_RANGES}{_counting(row)}): {_meaning(row)}; {slowest_words(row)}."
+            f" that {row['broker']} persists ({MAX_RANGES}{single}): {when} delivers acknowledged messages again;"
+            f" {slowest_words(row)}."
         ),
         figures={"ack_holes": row["ack_holes"], "ack_holes_persisted_at_most": row["most"]},
     )
@@ -79,16 +193,6 @@ def _of_limit(row: Row) -> str:
     if row["most"] <= 0:
         return "all of them beyond the 0"
     return f"{row['ack_holes'] * 100 // row['most']:,} % of the {row['most']:,}"
-
-
-def _counting(row: Row) -> str:
-    return "; as long arrays are on, it counts single entries and may be passed already" if row["long_array"] else ""
-
-
-def _meaning(row: Row) -> str:
-    if row["beyond"]:
-        return "a restart or move now delivers acknowledged messages again"
-    return "beyond that, a restart or move delivers acknowledged messages again"
 
 
 CHECK = Check(
@@ -113,13 +217,13 @@ CHECK = Check(
             detail=SLOWEST,
         ),
         "held": Question(
-            held_entries.HELD,
-            worst_first=held_entries.MOST_FIRST,
-            most=held_entries.MAX_SUBSCRIPTIONS,
+            HELD,
+            worst_first=MOST_FIRST,
+            most=MAX_SUBSCRIPTIONS,
             detail=SLOWEST,
         ),
     },
-    earlier={"held_before": LookBack(minutes=_looked_back_minutes, sql=held_entries.BEFORE)},
+    earlier={"held_before": LookBack(minutes=_looked_back_minutes, sql=BEFORE)},
     cluster={"read": BROKERS_READ, "silent": not_telling(MAX_RANGES)},
     judge=judge,
 )

@@ -1,4 +1,4 @@
-"""Cursors that are written so seldom that consumers get much again where a broker dies."""
+"""Cursors that are written so rarely that consumers get many messages again if a broker dies."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class AckStateSeldomPolicy(Section):
 
 DEFAULT = "managedLedgerDefaultMarkDeleteRateLimit"
 
-# Decimals, as many subscriptions of less than a message a second come to much, in whatever order they are added.
+# Decimals make the sum independent of order; many subscriptions with less than one message per second add up.
 DELIVERED = """
 select namespace, sum(coalesce(try_cast(message_rate_out as decimal(18, 6)), 0)) as messages_per_second
 from user_subscriptions group by namespace
 """
 
-# What a namespace sets goes before the brokers' default. Nothing above 0 is no limit: each acknowledgement is written.
+# A namespace's setting goes before the brokers' default. 0 or below is no limit: each acknowledgement is written.
 FOUND = f"""
 with own as (
     select namespace, mark_deletes_per_second as writes_per_second from persistence
@@ -56,7 +56,7 @@ READ = f"select count(*) as brokers from setting('{DEFAULT}') where try_cast(val
 
 
 def judge(answers: Answers, context: CheckContext[AckStateSeldomPolicy]) -> Judgement:
-    """A finding for each namespace that sets such a rate, and one for the brokers' default."""
+    """A finding for each namespace with such a rate, and one for the brokers' default."""
     found, read = answers["found"], answers["read"].one["brokers"]
     if found.rows:
         return Judgement(findings=tuple(_finding(row, context) for row in found.rows), more=found.more)

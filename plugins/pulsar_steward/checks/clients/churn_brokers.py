@@ -18,7 +18,7 @@ LOOKUPS_FAILED = "pulsar_broker_lookup_failures_total"
 THROTTLED = "pulsar_broker_throttled_connections"
 
 SERIES = (STARTED, ACTIVE, SUCCEEDED)
-"""Series without which a broker's connections cannot be judged."""
+"""Metrics without which a broker's connections cannot be judged."""
 
 YOUNG_SECONDS = "2 * 60 * $collect__recent_minutes"
 """SQL: seconds after a broker's start in which new clients are normal."""
@@ -34,7 +34,7 @@ from metrics
 where source_kind = 'broker' and series in {(*SERIES, FAILED, LOOKUPS_FAILED, THROTTLED)} and isfinite(value)
 group by source
 """
-"""Counters of connections; for an earlier snapshot the uptime is also relative to now, so it identifies the process."""
+"""Counters of connections. In an earlier snapshot the uptime counts until now too, so it identifies the process."""
 
 CONNECTIONS = """
 select broker, uptime_seconds, active, failed, succeeded, lookups_failed, throttled,
@@ -43,12 +43,12 @@ select broker, uptime_seconds, active, failed, succeeded, lookups_failed, thrott
     replaced * 3600 / nullif(uptime_seconds, 0.0) / greatest(active, 1.0) as turnovers_per_hour
 from brokers left join counted using (broker) where read
 """
-"""Connections of every broker that was read, and the number of those since its start that have ended.
+"""Connections of each broker that was read, and how many have ended since its start.
 
-Null where the broker does not report them.
+Null if the broker does not report them.
 """
 
-# The smaller of opened and closed ones: clients that leave for good, or come from a restarted broker, replace none.
+# The smaller of opened and closed connections: departing clients, or clients of a restarted broker, replace none.
 LATELY = """
 select broker, now.active, now.failed - counted_before.failed as failed,
     now.lookups_failed - counted_before.lookups_failed as lookups_failed, now.throttled,
@@ -60,7 +60,7 @@ from counted now join counted_before using (broker)
 where abs(now.uptime_seconds - counted_before.uptime_seconds) < 2 and now.succeeded >= counted_before.succeeded
     and now.active is not null and counted_before.active is not null and seconds > 0
 """
-"""Change of each broker's connections since earlier snapshots of the same process: a new one counts from 0."""
+"""Change of each broker's connections since earlier snapshots of the same process; new processes count from 0."""
 
 BURSTS = f"""
 select broker, lately.active, lately.failed, lately.lookups_failed, lately.throttled, lately.seconds,
@@ -71,9 +71,9 @@ where turnovers >= $warning_burst_turnovers and lately.replaced * 60 / seconds >
     and uptime_seconds >= {YOUNG_SECONDS}
 qualify row_number() over (partition by broker order by turnovers / seconds desc, seconds) = 1
 """
-"""The worst row of `LATELY` of each broker."""
+"""The worst row of `LATELY` for each broker."""
 
-# A storm of last week stays in the average for weeks.
+# A storm of connections stays in the average for weeks.
 SHORT_LIVED = f"""
 with since as (
     select broker, max(seconds) as seconds, arg_max(turnovers * 3600 / seconds, seconds) as turnovers_per_hour
@@ -115,7 +115,7 @@ def burst_of(row: Row, check_id: str) -> Finding:
 
 
 def average_of(row: Row, check_id: str) -> Finding:
-    """A finding about a row of `SHORT_LIVED`."""
+    """Finding for a row of `SHORT_LIVED`."""
     calm = "" if row["storming"] else f"; but not in the last {seconds_in_words(row['calm_seconds'], rounded=True)}"
     return Finding(
         check_id=check_id,
@@ -139,7 +139,7 @@ def average_of(row: Row, check_id: str) -> Finding:
 
 
 def _besides(row: Row) -> str:
-    """Further words: what else of its clients' requests the broker refused or held back, as far as it tells."""
+    """Further words: other requests of clients that the broker refused or delayed, if reported."""
     parts = (
         (row["failed"], "handshake failed", "handshakes failed"),
         (row["lookups_failed"], "lookup failed", "lookups failed"),
@@ -149,6 +149,6 @@ def _besides(row: Row) -> str:
 
 
 def _figures(row: Row) -> dict[str, int]:
-    """Figures that not every broker tells."""
+    """Figures that not every broker reports."""
     told = {"connections_throttled": row["throttled"], "lookups_failed": row["lookups_failed"]}
     return {name: max(0, int(count)) for name, count in told.items() if count is not None}

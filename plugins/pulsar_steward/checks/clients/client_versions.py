@@ -1,4 +1,4 @@
-"""Clients of versions that are known for a bug, or that are old, or of which brokers know no version."""
+"""Clients with a version that has a known bug, is old, or is unknown to the brokers."""
 
 from __future__ import annotations
 
@@ -8,26 +8,25 @@ from pydantic import Field
 
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question, Scope
 from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
-from pulsar_steward.checks.words import named
 from pulsar_steward.model.client_versions import NONE, UNKNOWN, trouble_of
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import counted
+from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
 
 
 class ClientVersionsPolicy(Section):
-    """Thresholds for clients of a version that is known for a bug, or is old."""
+    """Thresholds for clients with a version that has a known bug or is old."""
 
     minimum_clients: int = Field(
         10, ge=1, description="producers and consumers of a version in a namespace; with fewer it is information"
     )
 
 
-# Versions are judged by `trouble_of`, which the collector asked as well: only those have their hosts counted. Brokers
-# count theirs apart, and a host may have clients on all of them: so there are as many as the broker with most tells.
+# Versions are judged by `trouble_of`, as in the collector, which counts hosts only for suspicious versions. Each broker
+# counts its own hosts, and a host may have clients on all brokers. So the largest count of one broker is used.
 SUSPICIOUS = """
 select namespace, client_version, sum(producers)::bigint as producers, sum(consumers)::bigint as consumers,
     max(hosts) as hosts, count(distinct broker) as brokers,
@@ -44,31 +43,17 @@ where not starts_with(namespace, 'pulsar/') and not is_heartbeat(namespace)
 group by client_version
 """
 
-CONNECTED = "select coalesce(sum(producers + consumers), 0)::bigint as clients from user_topics"
-
-UNCOUNTED = """
-select coalesce(sum(clients), 0)::bigint as clients from connected
-where (select count(*) from client_versions) = 0
-"""
-
 
 def judge(answers: Answers, context: CheckContext[ClientVersionsPolicy]) -> Judgement:
-    """Known bugs are warnings, where enough clients of a namespace have them; all else is information."""
+    """A known bug is a warning if enough clients of a namespace have it; all else is information."""
     found = [_finding(row, context) for row in answers["suspicious"].rows]
     found.sort(key=lambda each: (-each.severity.rank, -each.figures["clients"], each.subject, each.evidence))
-    more = max(0, len(found) - MAX_FINDINGS) + (answers["suspicious"].more if found else 0)
     return Judgement(
-        findings=tuple(found[:MAX_FINDINGS]),
-        more=more,
+        findings=tuple(found),
+        more=answers["suspicious"].more if found else 0,
         quiet=_quiet(answers),
-        cannot_tell=None if found else nothing_read(answers["read"]) or _uncounted(answers),
+        cannot_tell=None if found else nothing_read(answers["read"]),
     )
-
-
-def _uncounted(answers: Answers) -> str | None:
-    if answers["uncounted"].one["clients"]:
-        return "The snapshot has no versions of clients: it was collected by an earlier version of Steward."
-    return None
 
 
 def _quiet(answers: Answers) -> str:
@@ -121,15 +106,13 @@ CHECK = Check(
     source="docs/checks/client-versions.md; docs/knowledge.md C",
     policy=ClientVersionsPolicy,
     scope=Scope.NAMESPACE,
-    shards={"connected": Question(CONNECTED)},
     cluster={
         "read": BROKERS_READ,
-        # Of all that is suspicious the most numerous; how bad it is, the judge says.
+        # The most numerous suspicious versions; `judge` decides the severity.
         "suspicious": Question(
             SUSPICIOUS, worst_first="producers + consumers desc, namespace, client_version", most=10 * MAX_FINDINGS
         ),
         "seen": Question(SEEN, worst_first="clients desc, client_version"),
-        "uncounted": Question(UNCOUNTED),
     },
     judge=judge,
 )

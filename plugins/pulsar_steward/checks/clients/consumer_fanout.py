@@ -28,7 +28,7 @@ class ConsumerFanoutPolicy(Section):
     )
 
 
-# The subscription with most consumers; of equal ones, the last by name.
+# The subscription with most consumers; at a tie, the last by name.
 LARGEST = """
 with largest as (
     select topic, list({

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.check import Row
 
 MAX_NAMED = 3
-"""Most consumers named in one sentence, to keep it readable."""
+"""Maximum number of consumers named in one sentence, to keep it readable."""
 
 SLOWEST = f"""
 with slowest as (
@@ -27,7 +27,7 @@ select worst.*, slowest from worst left join slowest using (topic, subscription)
 """
 """Adds `slowest` to rows with `topic` and `subscription`: blocked consumers first, then by unacknowledged messages.
 
-Null where no consumer is in the snapshot.
+Null if the snapshot has no consumer.
 """
 
 

@@ -1,4 +1,4 @@
-"""Cursors whose ack state comes near the largest entry that BookKeeper takes; beyond it nothing more is persisted."""
+"""Cursors whose ack state is near the maximum size of a BookKeeper entry; beyond it, no more is persisted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FRAME_PADDING_BYTES = 10 * KIB
 """Bytes that a broker allows an entry beyond `maxMessageSize` (`Commands.MESSAGE_SIZE_FRAME_PADDING`)."""
 
 LONG_BYTES, LONG_ENTRIES = 11, 64
-"""A long of the array holds 64 entries and takes up to 11 bytes, so 30.6 million entries fill 5 MiB."""
+"""Bytes and entries of a long of the array: up to 11 bytes for 64 entries, so 30.6 million entries fill 5 MiB."""
 
 RANGE_BYTES = 30
 """Largest size of two positions in the persisted ranges; 14 were measured on a broker with small numbers."""
@@ -42,9 +42,9 @@ RANGE_BYTES = 30
 BATCHES_BOUND, MESSAGES_BOUND = 10**6, 10**6
 """Upper bounds of figures, so that their product fits its type."""
 
-# The state is estimated as its possible maximum: as an array of longs where the persisted form is not known. For a
-# batch that is acknowledged in part, one bit per message is in the same entry, and not in the measured size: for at
-# most as many batches as are delivered and not acknowledged.
+# The state is estimated as its possible maximum: as an array of longs if the persisted form is not known. A partly
+# acknowledged batch adds one bit per message to the same entry, which the measured size leaves out. The estimate
+# assumes as many of these batches as are delivered and not acknowledged.
 STATES = f"""
 with settings as (
     select broker, max(try_cast(trim(value) as boolean)) filter (key = '{LONG_ARRAY}') as long_array,
@@ -72,8 +72,8 @@ states as (
     where ack_holes > 0 or measured_bytes > 0)
 """
 
-# A measured size takes precedence. A small one makes an estimate doubtful, but does not refute it: once a state is
-# too large, a shorter one is persisted elsewhere, and measured.
+# A measured size takes precedence. A small one makes an estimate doubtful, but does not refute it: if the state is too
+# large, a shorter one is persisted elsewhere, and that one is measured.
 FOUND = f"""
 {STATES}
 select topic, subscription, ack_holes, entries, measured_bytes, estimated_bytes, frame_bytes, batches, batch_bytes,
@@ -112,7 +112,7 @@ def judge(answers: Answers, context: CheckContext[CursorNotPersistablePolicy]) -
 
 
 def _unknown(answer: CheckAnswer) -> str | None:
-    """Cursors that may be too large, of which neither the size nor the persisted form was read."""
+    """Cursors that may be too large, with neither size nor persisted form known."""
     count = sum(row["cursors"] for row in answer.rows)
     if not count:
         return None

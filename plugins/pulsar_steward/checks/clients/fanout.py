@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def crowded(clients: str, detail: str | None = None) -> Question:
-    """Question for the topics with most `producers` or `consumers`, and `critical`, whether the number is critical.
+    """Query for the topics with most `producers` or `consumers`; `critical` is true if the number is critical.
 
     Args:
         clients: Kind of clients.
@@ -30,7 +30,7 @@ def crowded(clients: str, detail: str | None = None) -> Question:
 
 
 def most_seen(clients: str) -> Question:
-    """Question for the highest number of clients on one topic, for each threshold that is in force anywhere."""
+    """Query for the highest number of clients on one topic, for each threshold that is in force anywhere."""
     return Question(
         f"""
         select warning_{clients} as threshold, max({clients}) as most
@@ -40,7 +40,7 @@ def most_seen(clients: str) -> Question:
 
 
 def most_of_one(answer: CheckAnswer, context: CheckContext[Any], clients: str) -> str:
-    """Sentence for the case that no topic is crowded: the highest number that was seen."""
+    """Sentence for the case that no topic is crowded: the highest number of clients on one topic."""
     most: dict[int, int] = {}
     for row in answer.rows:
         most[row["threshold"]] = max(most.get(row["threshold"], 0), row["most"] or 0)

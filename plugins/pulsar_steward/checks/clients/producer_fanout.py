@@ -1,4 +1,4 @@
-"""Partitions with thousands of producers: each costs memory and pings, and all of them come back at once."""
+"""Partitions with thousands of producers: each costs memory and pings, and all of them reconnect at once."""
 
 from __future__ import annotations
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.clients.standstill_rows import AGAIN, FULL, STILL, UNACKED
 from pulsar_steward.checks.earlier import APART_SECONDS, apart
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class SubscriptionStalledPolicy(Section):
-    """Thresholds for subscriptions with consumers and a backlog, of which nothing is consumed."""
+    """Thresholds for subscriptions with consumers and a backlog, but without consumption."""
 
     minimum_due_messages: int = Field(
         1000,
@@ -47,6 +46,112 @@ class SubscriptionStalledPolicy(Section):
     )
 
 
+STILL, FULL, UNACKED, AGAIN = "still", "full", "unacked", "again"
+"""Kinds of standstill.
+
+`STILL`: nothing moves at all. `FULL`: consumers work on the messages that they hold. `UNACKED`: delivered messages are
+not acknowledged. `AGAIN`: nor are redelivered messages.
+"""
+
+MAX_ROWS = 1000
+"""Subscriptions that each query returns, the ones with most messages first."""
+
+MAX_ENTRIES, MAX_MESSAGES_PER_ENTRY = 10**12, 10**6
+"""Upper bounds of figures, so that their product fits its type."""
+
+# Only consumers that the snapshot names. The number of consumers shows whether these are all.
+_CONNECTED = """
+select topic, subscription, count(connected_at) as named, min(connected_at) as first_connected,
+    max(connected_at) as last_connected
+from (select *, epoch(try_cast(connected_since as timestamptz)) as connected_at from {clients})
+    semi join {wanted} using (topic, subscription)
+group by topic, subscription
+"""
+
+# A subscription blocked for unacknowledged messages belongs to another check. An entry may be a batch of messages,
+# whose size is known only from recent deliveries to consumers. Delayed messages count as backlog, are never batched,
+# and are not due; if their number is unknown, all of the backlog counts as due. On a Failover subscription one consumer
+# gets everything; the others keep their old permits.
+_DUE = f"""
+with last as (
+    select topic, subscription, max(last_consumed_milliseconds) as consumed, max(last_acked_milliseconds) as acked
+    from drilled where subscription is not null group by topic, subscription),
+at_rest as (
+    select *, least(greatest(backlog_entries, 0), {MAX_ENTRIES}) * coalesce(
+            least(greatest(messages_per_entry, 1), {MAX_MESSAGES_PER_ENTRY}), 1) as most_messages
+    from user_subscriptions
+    where consumers > 0 and (message_rate_out <= 0 or ack_rate <= 0) and (backlog_entries > 0 or unacked_messages > 0)
+        and not coalesce(blocked_on_unacked, false) and coalesce(consumers_blocked, 0) < consumers
+        and (greatest(most_messages, unacked_messages) >= (select min(minimum_due_messages) from limits)
+            or consumers_stuck > 0 or redeliver_rate > 0 or consumers_connected_recently >= consumers
+            or topic in (select topic from drilled))),
+slow as (
+    select topic, subscription, s.namespace, broker, s.type, s.consumers,
+        coalesce(s.backlog_entries, 0) as backlog_entries,
+        least(greatest(s.messages_per_entry, 1), {MAX_MESSAGES_PER_ENTRY}) as messages_per_entry,
+        greatest(coalesce(s.unacked_messages, 0), 0) as unacked, minimum_due_messages, critical_minutes,
+        s.redeliver_rate, s.expired_rate, consumed, acked,
+        coalesce(s.consumers_without_permits, 0) as without_permits,
+        coalesce(s.consumers_stuck >= if(s.type in ('Exclusive', 'Failover'), 1, s.consumers), false) as all_stuck,
+        coalesce(s.consumers_connected_recently >= s.consumers, false) as fresh,
+        case when s.ack_rate > 0 then '{FULL}'
+            when s.message_rate_out > 0 then if(s.redeliver_rate > 0, '{AGAIN}', '{UNACKED}')
+            else '{STILL}' end as kind
+    from at_rest s join limits using (namespace) left join last using (topic, subscription)),
+delayed as (
+    select topic, subscription, max(told.messages) as delayed
+    from clients_delayed told join slow using (topic, subscription)
+    where told_by is null or told_by = broker group by topic, subscription),
+connected as ({_CONNECTED.format(clients="clients", wanted="slow")}),
+published as (select topic, message_rate_in from topics semi join slow using (topic)),
+due as (
+    select slow.*, greatest(backlog_entries - coalesce(delayed, 0), 0) as due_entries,
+        greatest(least(due_entries, {MAX_ENTRIES}) * coalesce(messages_per_entry, 1), unacked) as messages,
+        delayed is not null or told.broker is not null as delayed_known,
+        case kind when '{STILL}' then greatest(consumed, acked) when '{FULL}' then consumed else acked end as moved_at,
+        consumed is not null or acked is not null as asked, coalesce(moved_at = 0, false) as never,
+        case when moved_at > 0 then greatest(floor($now)::bigint - moved_at // 1000, 0)
+            when never and first_connected is not null
+            then greatest(floor($now - first_connected)::bigint, 0) end as since_seconds,
+        first_connected, last_connected, named >= consumers as all_named, message_rate_in
+    from slow left join delayed using (topic, subscription) left join connected using (topic, subscription)
+        left join published using (topic)
+        left join clients_delayed_told told on told.broker = slow.broker
+    where due_entries > 0 or unacked > 0)
+select topic, subscription, namespace, type, consumers, backlog_entries, due_entries, messages, messages_per_entry,
+    unacked, delayed_known, without_permits, all_stuck, fresh, kind, redeliver_rate, expired_rate, asked, never,
+    since_seconds, first_connected, last_connected, all_named, message_rate_in
+from due
+"""
+
+STANDING = f"{_DUE} where due_entries >= minimum_due_messages"
+"""Subscriptions with enough due entries. Each entry is at least one message, so all of them are reported."""
+
+POSSIBLE = f"""
+{_DUE}
+where due_entries < minimum_due_messages and (kind = '{AGAIN}'
+    or (kind <> '{FULL}' and (fresh or messages >= minimum_due_messages))
+    or (kind = '{STILL}' and (all_stuck or since_seconds >= 60 * critical_minutes)))
+"""
+"""Subscriptions with enough messages only by the size of their batches, or with few messages that nobody gets.
+
+The duration decides about these.
+"""
+
+LONGEST_FIRST = f"kind = '{STILL}' desc, messages desc, topic, subscription"
+
+BEFORE = f"""
+with wanted as (select topic, subscription from standing union select topic, subscription from possible),
+connected as ({_CONNECTED.format(clients="raw_clients", wanted="wanted")})
+select topic, subscription, coalesce(consumers, 0) as consumers, backlog_entries, message_rate_out, ack_rate,
+    redeliver_rate, expired_rate, coalesce(consumers_connected_recently >= consumers, false) as fresh,
+    first_connected, last_connected, named >= consumers as all_named
+from raw_subscriptions semi join wanted using (topic, subscription) left join connected using (topic, subscription)
+where (message_rate_out <= 0 or ack_rate <= 0) and (backlog_entries > 0 or unacked_messages > 0)
+"""
+"""The same subscriptions in an earlier snapshot, where nothing was delivered or nothing acknowledged."""
+
+
 @dataclass(frozen=True)
 class Standstill:
     """A subscription that may stand still.
@@ -65,12 +170,12 @@ class Standstill:
 
     @property
     def many_entries(self) -> bool:
-        """True if it has enough messages even if no entry were a batch."""
+        """True if it has enough messages even if each entry were a single message."""
         return bool(self.row["due_entries"] >= self.limits.minimum_due_messages)
 
     @property
     def many(self) -> bool:
-        """True if it has enough messages, as far as the size of batches is known."""
+        """True if it has enough messages, by the known size of batches."""
         return bool(self.row["messages"] >= self.limits.minimum_due_messages)
 
     @cached_property
@@ -82,7 +187,7 @@ class Standstill:
 
     @cached_property
     def returns(self) -> list[Row]:
-        """Consecutive earlier snapshots, after each of which all consumers were new and nothing was acknowledged."""
+        """Consecutive earlier snapshots after which all consumers were new and nothing was acknowledged."""
         if self._consumed_lately:
             return []
         found: list[Row] = []
@@ -95,16 +200,16 @@ class Standstill:
                 found.append(older)
                 later, later_at = older, at
             elif older["consumers"] > 0 and apart(later_at, at):
-                break  # closer together, two looks show the same consumers, however often these come and go
+                break  # two snapshots close together show the same consumers, however often these reconnect
             newer = older
         return found
 
     @property
     def _consumed_lately(self) -> bool:
-        """True if the backlog grew by less than was published since the last snapshot of another minute.
+        """True if something was consumed: the backlog grew by less than was published since the last snapshot.
 
-        Then something was consumed. Without this, a consumer that runs every quarter of an hour, as snapshots do, would
-        always be seen with as much to do.
+        The last snapshot of another minute counts. Without this, a consumer that runs every 15 minutes, like snapshots,
+        would always seem to have an equal backlog.
         """
         at, older = next(self.before.told(self.row, apart_seconds=APART_SECONDS), (None, None))
         rate, size = self.row["message_rate_in"] or 0, self.row["messages_per_entry"]
@@ -115,7 +220,7 @@ class Standstill:
 
     @cached_property
     def since_seconds(self) -> int | None:
-        """Minimum duration of the standstill: 0 if it moved in a snapshot a short while ago; None: not known."""
+        """Minimum duration of the standstill: 0 if something moved in a recent snapshot; None: not known."""
         if self.row["since_seconds"] is not None:
             return int(self.row["since_seconds"])
         if self.alike:
@@ -160,7 +265,7 @@ class Standstill:
         return Severity.INFO if self.many_entries or since >= 60 * self.limits.warning_minutes else None
 
     def _of_unacknowledged(self) -> Severity | None:
-        """Severity without acknowledgements; batches take time, so for them nothing before `critical_minutes`."""
+        """Severity without acknowledgements; batches take time, so few entries count only after `critical_minutes`."""
         since, told = self.since_seconds, self.row["since_seconds"] is not None
         if not self.many:
             return None
@@ -184,7 +289,7 @@ class Standstill:
         return Severity.INFO if self.many_entries else None
 
     def _of_few(self) -> Severity | None:
-        """Severity with few messages: a slow consumer with a small receiver queue looks the same for long."""
+        """Severity with few messages: a slow consumer with a small receiver queue looks the same for a long time."""
         since = self.since_seconds
         if since is None or since < 60 * self.limits.critical_minutes:
             return None
@@ -218,7 +323,7 @@ def _full(newer: Row, older: Row) -> bool:
 
 
 def _came_anew(newer: Row, older: Row) -> bool:
-    """True if each consumer of the newer snapshot connected after each of the older one, or all had just connected."""
+    """True if each consumer of the newer snapshot connected after all of the older one, or all had just connected."""
     if newer["all_named"] and older["all_named"]:
         return bool(newer["first_connected"] > older["last_connected"])
     return bool(newer["fresh"] and older["fresh"])

@@ -1,37 +1,178 @@
-"""Subscriptions that nobody has been connected to for days, and whose backlog keeps growing."""
+"""Subscriptions without consumers for days whose backlog keeps growing.
+
+A diagnosis reads a few hours of snapshots. The earlier findings in them hold the beginning of the absence, and the next
+diagnosis continues from there. So days are counted without reading days of snapshots.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question, Scope
-from pulsar_steward.checks.clients.absence import (
-    BEFORE,
-    FOUND_BEFORE,
-    MAX_ROWS,
-    MOST_FIRST,
-    WITHOUT_CONSUMERS,
-    Absence,
-    SubscriptionAbandonedPolicy,
-)
+from pydantic import Field
+
+from pulsar_steward.checks.check import Check, Judgement, Question, Scope
 from pulsar_steward.checks.clients.consumers import subject_of
 from pulsar_steward.checks.earlier import EarlierRows, looking_back, window_minutes
 from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
-from pulsar_steward.model.finding import Finding
+from pulsar_steward.decoding import decode
+from pulsar_steward.model.finding import Figures, Finding, Severity
+from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import bytes_in_words, counted, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from pulsar_steward.checks.check import Answers, CheckContext
+    from pulsar_steward.checks.check import Answers, CheckContext, Row
+
+
+class SubscriptionAbandonedPolicy(Section):
+    """Thresholds for subscriptions without consumers."""
+
+    warning_hours: int = Field(
+        192, ge=1, description="without a consumer: eight days, so that no weekly job looks abandoned"
+    )
+    information_minutes: int = Field(
+        60, ge=1, description="the same; from then on it is told, and the next diagnosis goes on counting from there"
+    )
+    minimum_entries: int = Field(1000, ge=1, description="of backlog; below it a subscription costs next to nothing")
+    window_minutes: int = Field(
+        1560, ge=1, description="how old the snapshot before may be; further apart, absence in between is not proved"
+    )
+
+
+MAX_ROWS = 1000
+"""Maximum number of subscriptions that are looked up in earlier snapshots, the largest backlogs first."""
+
+_ASKED = """
+    select topic, subscription,
+        max(greatest(last_consumed_milliseconds, last_acked_milliseconds)) as moved_milliseconds,
+        max(split_part(cursor_json, ',"written"', 1)) as cursor
+    from drilled where subscription is not null group by topic, subscription
+"""
+"""Subscriptions of drilled topics. `cursor` is unchanged when a topic is loaded: creation time, position."""
+
+# A time to live clears unread messages. A topic's own TTL does too, and shows only by its expiry rate.
+WITHOUT_CONSUMERS = f"""
+with asked as ({_ASKED})
+select s.topic, s.subscription, s.namespace, s.broker, s.backlog_entries, t.backlog_bytes,
+    coalesce(t.subscriptions, 1) as subscriptions, p.ttl_seconds is null as ttl_unknown, moved_milliseconds, cursor
+from user_subscriptions s join limits l on l.namespace = s.namespace join topics t on t.topic = s.topic
+    left join namespace_policies p on p.namespace = s.namespace
+    left join asked on asked.topic = s.topic and asked.subscription = s.subscription
+where s.consumers = 0 and s.backlog_entries >= l.minimum_entries and coalesce(s.expired_rate, 0) <= 0
+    and coalesce(p.ttl_seconds, 0) <= 0
+"""
+
+MOST_FIRST = "backlog_entries desc, topic, subscription"
+
+BEFORE = f"""
+select topic, subscription, consumers, coalesce(backlog_entries, 0) as backlog_entries,
+    coalesce(expired_rate, 0) as expired_rate, cursor
+from raw_subscriptions semi join alone using (topic, subscription) left join ({_ASKED}) using (topic, subscription)
+"""
+"""The same subscriptions in an earlier snapshot."""
+
+FOUND_BEFORE = "select subject, figures_json from findings where check_id = 'subscription-abandoned'"
+"""Findings about subscriptions in an earlier snapshot."""
+
+
+class AbandonedFigures(Figures, frozen=True, kw_only=True):
+    """Figures of an absence, from which the next diagnosis continues.
+
+    Attributes:
+        beginning_seen: 1 if the snapshot before the absence shows a consumer, or no subscription; else 0.
+        entries: The present backlog.
+        entries_then: The backlog in the first snapshot without a consumer.
+        since_epoch_seconds: Time of that snapshot.
+        without_consumer_seconds: Time from that snapshot to this one.
+    """
+
+    beginning_seen: int
+    entries: int
+    entries_then: int
+    since_epoch_seconds: int
+    without_consumer_seconds: int
+
+
+@dataclass(frozen=True)
+class Absence:
+    """A subscription without consumers.
+
+    Attributes:
+        row: Its row of this snapshot.
+        subject: Its name in findings.
+        severity: Its severity.
+        since: Time of the first of the consecutive snapshots without a consumer.
+        figures: Its figures.
+    """
+
+    row: Row
+    subject: str
+    severity: Severity
+    since: datetime
+    figures: AbandonedFigures
+
+    @classmethod
+    def of(
+        cls,
+        row: Row,
+        subject: str,
+        limits: SubscriptionAbandonedPolicy,
+        before: EarlierRows,
+        found_before: Mapping[tuple[datetime, str], Row],
+    ) -> Absence | None:
+        """Absence that has lasted long enough for a finding; None: too short, or the backlog did not grow.
+
+        Args:
+            row: A row of `WITHOUT_CONSUMERS`.
+            subject: The subscription's name in findings.
+            limits: The limits in force for it.
+            before: Rows of `BEFORE`.
+            found_before: Rows of `FOUND_BEFORE`, by the time of the snapshot and the subject.
+        """
+        alike = before.in_a_row(row, _without_consumer)
+        if not alike:
+            return None
+        known = next((found for each in alike if (found := found_before.get((each["taken_at"], subject)))), None)
+        if known is not None:
+            then = decode(known["figures_json"], AbandonedFigures)
+            since, entries_then = datetime.fromtimestamp(then.since_epoch_seconds, UTC), then.entries_then
+            seen = then.beginning_seen
+        else:
+            since, entries_then = alike[-1]["taken_at"], int(alike[-1]["backlog_entries"])
+            seen = int(len(alike) < sum(1 for _ in before.told(row)))
+        seconds = before.seconds_since(since)
+        moved = row["moved_milliseconds"] or 0
+        if seconds < 60 * limits.information_minutes or row["backlog_entries"] <= entries_then:
+            return None
+        if moved > since.timestamp() * 1000:
+            return None  # somebody came and consumed between two snapshots
+        days = timedelta(seconds=seconds) >= timedelta(hours=limits.warning_hours)
+        severity = Severity.WARNING if days and not row["ttl_unknown"] else Severity.INFO
+        figures = AbandonedFigures(
+            beginning_seen=seen,
+            entries=row["backlog_entries"],
+            entries_then=entries_then,
+            since_epoch_seconds=int(since.timestamp()),
+            without_consumer_seconds=seconds,
+        )
+        return cls(row, subject, severity, since, figures)
+
+
+def _without_consumer(newer: Row, older: Row) -> bool:
+    """True if an earlier snapshot shows the same subscription, no consumer, no larger backlog and no expiry."""
+    fell = newer["backlog_entries"] < older["backlog_entries"]
+    another = None not in {newer["cursor"], older["cursor"]} and newer["cursor"] != older["cursor"]
+    return older["consumers"] == 0 and not fell and older["expired_rate"] <= 0 and not another
 
 
 def judge(answers: Answers, context: CheckContext[SubscriptionAbandonedPolicy]) -> Judgement:
-    """A warning once it has been so for days, the longest first."""
+    """A warning after days without consumers, the longest absence first."""
     found = sorted(_absences(answers, context), key=lambda each: (-each.severity.rank, each.since, each.subject))
     if found:
-        more = max(0, len(found) - MAX_FINDINGS) + answers["alone"].more
-        return Judgement(findings=tuple(map(_finding, found[:MAX_FINDINGS])), more=more)
+        return Judgement(findings=tuple(map(_finding, found)), more=answers["alone"].more)
     return Judgement(
         quiet=context.in_each_part(
             lambda limits: (
@@ -64,27 +205,23 @@ def _missing(answers: Answers, context: CheckContext[SubscriptionAbandonedPolicy
 
 
 def _finding(absence: Absence) -> Finding:
+    row, figures = absence.row, absence.figures
+    since = f"{time_in_words(absence.since)} ({seconds_in_words(figures.without_consumer_seconds, rounded=True)})"
+    reach = "" if figures.beginning_seen else ", as far back as snapshots reach"
+    others = row["subscriptions"] - 1
+    words = (
+        f"{absence.subject} on {row['broker']} had no consumer in any snapshot since {since}{reach}; its backlog grew"
+        f" from {figures.entries_then:,} to {counted(row['backlog_entries'], 'entry', 'entries')}. Deleting it would"
+        f" lose these; the topic keeps {bytes_in_words(row['backlog_bytes'] or 0, rounded=True)} for its slowest"
+        f" subscription, and has {counted(others, 'other')}."
+    )
     return Finding(
         check_id=CHECK.check_id,
         severity=absence.severity,
         subject=absence.subject,
-        evidence=_evidence(absence),
-        figures=absence.figures,
+        evidence=words + (" Whether messages expire there was not read." if row["ttl_unknown"] else ""),
+        figures=figures.by_name,
     )
-
-
-def _evidence(absence: Absence) -> str:
-    row = absence.row
-    since = f"{time_in_words(absence.since)} ({seconds_in_words(absence.seconds, rounded=True)})"
-    reach = "" if absence.beginning_seen else ", as far back as snapshots reach"
-    others = row["subscriptions"] - 1
-    words = (
-        f"{absence.subject} on {row['broker']} had no consumer in any snapshot since {since}{reach}; its backlog grew"
-        f" from {absence.entries_then:,} to {counted(row['backlog_entries'], 'entry', 'entries')}. Deleting it would"
-        f" lose these; the topic keeps {bytes_in_words(row['backlog_bytes'] or 0, rounded=True)} for its slowest"
-        f" subscription, and has {counted(others, 'other')}."
-    )
-    return words + (" Whether messages expire there was not read." if row["ttl_unknown"] else "")
 
 
 CHECK = Check(

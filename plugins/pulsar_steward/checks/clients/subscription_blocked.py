@@ -1,4 +1,4 @@
-"""Subscriptions whose consumers get nothing more, as they hold too many messages that they did not acknowledge."""
+"""Subscriptions whose consumers get no more messages, as they hold too many unacknowledged ones."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from pydantic import Field
 from pulsar_steward.checks.check import Check, Judgement, Question, Scope
 from pulsar_steward.checks.clients.consumers import SLOWEST, slowest_words, subject_of
 from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
-from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import counted, seconds_in_words
+from pulsar_steward.model.units import counted, named, seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -48,8 +47,8 @@ own as (
     from documents)
 """
 
-# Nothing frees a subscription that is blocked as a whole and acknowledges nothing: it is the worst. Where nothing is
-# ever blocked, the number of unacknowledged messages is judged.
+# A subscription that is blocked as a whole and acknowledges nothing is worst: nothing frees it. If blocking is switched
+# off, the number of unacknowledged messages is judged.
 FOUND = f"""
 with {_LIMITS},
 holding as (
@@ -88,11 +87,11 @@ where per_consumer = 0 and per_subscription = 0
 union all
 select namespace as name from own where per_consumer = 0 and per_subscription = 0
 """
-"""Brokers and namespaces where nothing is ever blocked."""
+"""Brokers and namespaces in which blocking is switched off."""
 
 
 def judge(answers: Answers, context: CheckContext[SubscriptionBlockedPolicy]) -> Judgement:
-    """Blocked as a whole without acknowledgements is critical, few blocked consumers are information."""
+    """Critical if blocked as a whole without acknowledgements; information for a few blocked consumers."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)

@@ -1,21 +1,250 @@
-"""Subscriptions that stand still: there is something to consume and somebody to consume it, and nothing moves."""
+"""Subscriptions that stand still: they have messages and consumers, and nothing moves."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, LookBack, Question, Scope
-from pulsar_steward.checks.clients import standstill_rows, standstill_words, stuck_consumers
-from pulsar_steward.checks.clients.consumers import SLOWEST, subject_of
-from pulsar_steward.checks.clients.standstill import Standstill, SubscriptionStalledPolicy
-from pulsar_steward.checks.earlier import EarlierRows, wider
+from pulsar_steward.checks.check import Check, Judgement, LookBack, Question, Scope
+from pulsar_steward.checks.clients.consumers import SLOWEST, consumers_words, slowest_words, subject_of
+from pulsar_steward.checks.clients.standstill import (
+    AGAIN,
+    BEFORE,
+    FULL,
+    LONGEST_FIRST,
+    MAX_ROWS,
+    POSSIBLE,
+    STANDING,
+    STILL,
+    UNACKED,
+    Standstill,
+    SubscriptionStalledPolicy,
+)
+from pulsar_steward.checks.earlier import EarlierRows, each_since, wider
 from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
 from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.units import counted, seconds_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext, Row
+
+
+MAX_CONSUMERS = 1000
+"""Number of consumers that are examined, the ones with most unacknowledged messages first."""
+
+STUCK_COLUMNS = ("topic", "subscription", "consumer", "address", "connected_since", "unacked_messages")
+"""Columns that identify a consumer with the same messages: a working consumer rarely has the same number twice."""
+
+# Only consumers that the snapshot names. On Exclusive and Failover subscriptions one consumer gets everything: if it is
+# stuck, all stands still.
+STUCK = """
+select topic, subscription, consumer, address, connected_since, c.unacked_messages, s.namespace,
+    coalesce(c.available_permits, 0) as permits, false as blocked, s.consumers, s.consumers_stuck,
+    s.entries_since_first_gap as entries
+from clients c join user_subscriptions s using (topic, subscription) join limits on limits.namespace = s.namespace
+where c.unacked_messages >= minimum_held_messages and c.available_permits <= 0 and c.message_rate_out <= 0
+    and c.ack_rate <= 0 and not coalesce(c.blocked, false) and s.consumers_stuck > 0 and s.consumers_stuck < s.consumers
+    and coalesce(s.type, 'Shared') not in ('Exclusive', 'Failover')
+"""
+
+MOST_FIRST = "unacked_messages desc, topic, subscription, consumer, address, connected_since"
+
+STUCK_BEFORE = """
+with gaps as (
+    select topic, subscription, max(entries_since_first_gap) as entries
+    from raw_subscriptions semi join stuck using (topic, subscription) group by topic, subscription)
+select topic, subscription, consumer, address, connected_since, unacked_messages, entries
+from raw_clients
+    semi join stuck using (topic, subscription, consumer, address, connected_since, unacked_messages)
+    left join gaps using (topic, subscription)
+where available_permits <= 0 and message_rate_out <= 0 and ack_rate <= 0
+"""
+"""Consumers that were already stuck in an earlier snapshot, with the same number of messages."""
+
+
+@dataclass(frozen=True)
+class StuckConsumers:
+    """Stuck consumers of one subscription.
+
+    Attributes:
+        rows: Rows of `STUCK`, those with most messages first.
+        limits: The limits in force for it.
+        before: Rows of earlier snapshots.
+    """
+
+    rows: tuple[Row, ...]
+    limits: SubscriptionStalledPolicy
+    before: EarlierRows
+
+    @property
+    def count(self) -> int:
+        """Number of stuck consumers, named or not."""
+        return max(int(self.rows[0]["consumers_stuck"]), len(self.rows))
+
+    @property
+    def held(self) -> int:
+        """Unacknowledged messages of the named consumers."""
+        return sum(row["unacked_messages"] for row in self.rows)
+
+    @cached_property
+    def alike(self) -> list[Row]:
+        """Consecutive snapshots with the consumer that has been stuck longest, the newest first."""
+        return max((self.before.in_a_row(row, _holds_back) for row in self.rows), key=len)
+
+    @property
+    def since_seconds(self) -> int | None:
+        """Minimum time for which that consumer has been stuck; None: not known."""
+        return self.before.lasted_seconds(self.alike) if self.alike else None
+
+    @property
+    def severity(self) -> Severity | None:
+        """Severity by duration and number; None: it worked a short while ago, for example if a consumer pauses."""
+        since = self.since_seconds
+        if since is None:
+            lately = self.before.looked_within(self.rows[0], 2 * self.limits.warning_minutes)
+            return None if lately else Severity.INFO
+        many = self.count * 100 >= self.rows[0]["consumers"] * self.limits.warning_stuck_percent
+        least = self.limits.warning_minutes if many else self.limits.critical_minutes
+        return Severity.WARNING if since >= 60 * least else Severity.INFO
+
+    @property
+    def evidence(self) -> str:
+        """Evidence in a sentence."""
+        row, named = self.rows[0], consumers_words(self.rows)
+        since = "since when is not known; a pause would look the same"
+        if self.alike:
+            since = f"with as many messages {each_since(self.alike)} too"
+        return (
+            f"{self.count:,} of the {counted(row['consumers'], 'consumer')} of subscription {row['subscription']} of"
+            f" {row['topic']} {'is' if self.count == 1 else 'are'} stuck, holding"
+            f" {counted(self.held, 'unacknowledged message')}: no permits left, nothing delivered and nothing"
+            f" acknowledged in the last minute ({since}): {named}."
+        )
+
+    @property
+    def figures(self) -> dict[str, int]:
+        """Figures of the evidence."""
+        since = {} if self.since_seconds is None else {"since_seconds": self.since_seconds}
+        return {
+            "consumers": self.rows[0]["consumers"],
+            "consumers_stuck": self.count,
+            "unacked_messages": self.held,
+        } | since
+
+
+def by_subscription(
+    rows: Iterable[Row], limits_of: Callable[[str], SubscriptionStalledPolicy], before: EarlierRows
+) -> Iterator[StuckConsumers]:
+    """Groups rows of `STUCK` by subscription, with the limits of its namespace."""
+    found: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row["topic"], row["subscription"]].append(row)
+    for theirs in found.values():
+        yield StuckConsumers(tuple(theirs), limits_of(theirs[0]["namespace"]), before)
+
+
+def _holds_back(newer: Row, older: Row) -> bool:
+    """True if the first unacknowledged entry may be the same: the number of entries read behind it only grows."""
+    return newer["entries"] is None or older["entries"] is None or newer["entries"] >= older["entries"]
+
+
+_LAST = {
+    STILL: "last delivery or acknowledgement",
+    FULL: "last delivery",
+    UNACKED: "last acknowledgement",
+    AGAIN: "last acknowledgement",
+}
+
+
+def _standstill_words(standstill: Standstill) -> str:
+    """Evidence of the standstill in a sentence."""
+    row = standstill.row
+    return (
+        f"Subscription {row['subscription']} of {row['topic']} has {_amount(row)}, but {_what(row)}"
+        f" ({_since(row)}){_earlier(standstill)}; {_permits(row)}{_doubt(standstill)}; {slowest_words(row)}."
+    )
+
+
+def _standstill_figures(standstill: Standstill) -> dict[str, int]:
+    """Figures of the evidence."""
+    row, since = standstill.row, standstill.since_seconds
+    figures = {
+        "consumers": row["consumers"],
+        "consumers_without_permits": row["without_permits"],
+        "due_entries": row["due_entries"],
+        "due_messages": row["messages"],
+        "unacked_messages": row["unacked"],
+    }
+    return figures if since is None else figures | {"since_seconds": since}
+
+
+def _amount(row: Row) -> str:
+    """Size of the backlog: brokers count entries; the number of messages is an estimate."""
+    details = []
+    if (row["messages_per_entry"] or 0) > 1:
+        details.append(f"about {counted(row['messages'], 'message')}, at {row['messages_per_entry']:,} an entry")
+    if row["unacked"]:
+        details.append(f"{counted(row['unacked'], 'message is', 'messages are')} delivered and not acknowledged")
+    if not row["delayed_known"]:
+        details.append("how many are delayed is not known")
+    entries = f"{row['due_entries']:,} {'entry' if row['due_entries'] == 1 else 'entries'} due"
+    return f"{entries} ({'; '.join(details)})" if details else entries
+
+
+def _what(row: Row) -> str:
+    if row["kind"] == FULL:
+        return "nothing is delivered, though some of what they hold is acknowledged"
+    if row["kind"] == UNACKED:
+        return "nothing is acknowledged of what is delivered"
+    if row["kind"] == AGAIN:
+        return f"{row['redeliver_rate']:,.1f} messages/s are delivered again, the same ones, and none is acknowledged"
+    return "nothing is delivered and nothing acknowledged"
+
+
+def _since(row: Row) -> str:
+    last = _LAST[row["kind"]]
+    if row["never"]:
+        none = f"no {last.removeprefix('last ')} since its consumers connected"
+        if row["since_seconds"] is None:
+            return none
+        return f"{none}, {seconds_in_words(row['since_seconds'], rounded=True)} before"
+    if row["since_seconds"] is None:
+        return f"{last} not known{'' if row['asked'] else ', as its topic was not asked'}"
+    return f"{last} {seconds_in_words(row['since_seconds'], rounded=True)} before"
+
+
+def _earlier(standstill: Standstill) -> str:
+    if standstill.comes_back:
+        return f"; other consumers than now were connected {each_since(standstill.returns)}: they come and go"
+    if standstill.alike and standstill.row["kind"] != FULL and not standstill.row["fresh"]:
+        return f"; it was so {each_since(standstill.alike)} too"
+    return ""
+
+
+def _permits(row: Row) -> str:
+    if row["fresh"]:
+        return "all its consumers have just connected"
+    if row["without_permits"] >= row["consumers"]:
+        return "no consumer asks for more: look at the clients"
+    if row["type"] == "Failover" and row["all_stuck"]:
+        return "its active consumer asks for no more: look at it, the others stand by"
+    return f"{row['consumers'] - row['without_permits']:,} of its consumers ask for more"
+
+
+def _doubt(standstill: Standstill) -> str:
+    """Note on a healthy client that would look the same."""
+    row = standstill.row
+    if row["kind"] == AGAIN or standstill.severity is Severity.CRITICAL:
+        return ""
+    if not standstill.many_entries and (row["messages_per_entry"] or 0) > 1:
+        return "; a batch is acknowledged as a whole, so a slow consumer shows nothing while it works through one"
+    if not standstill.many:
+        return "; few messages that each take long would look the same"
+    return ""
 
 
 def _looked_back_minutes(limits: SubscriptionStalledPolicy) -> int:
@@ -29,8 +258,7 @@ def judge(answers: Answers, context: CheckContext[SubscriptionStalledPolicy]) ->
     found += [each for each in _stuck(answers, context) if each[0].subject not in subjects]
     found.sort(key=lambda each: (-each[0].severity.rank, -each[1], each[0].subject))
     if found:
-        more = answers["standing"].more + max(0, len(found) - MAX_FINDINGS)
-        return Judgement(findings=tuple(finding for finding, _ in found[:MAX_FINDINGS]), more=more)
+        return Judgement(findings=tuple(finding for finding, _ in found), more=answers["standing"].more)
     return Judgement(
         quiet=context.in_each_part(
             lambda limits: (
@@ -50,16 +278,14 @@ def _standing_still(
     for row in (*answers["standing"].rows, *answers["possible"].rows):
         each = Standstill(row, context.limits_of(row["namespace"]), recent_minutes, before)
         if each.severity is not None:
-            evidence, figures = standstill_words.evidence_of(each), standstill_words.figures_of(each)
-            yield _finding(row, each.severity, evidence, figures), row["messages"]
+            yield _finding(row, each.severity, _standstill_words(each), _standstill_figures(each)), row["messages"]
 
 
 def _stuck(answers: Answers, context: CheckContext[SubscriptionStalledPolicy]) -> Iterator[tuple[Finding, int]]:
-    before = EarlierRows.of(answers["stuck_before"], context, _looked_back_minutes, *stuck_consumers.COLUMNS)
-    for each in stuck_consumers.by_subscription(answers["stuck"].rows, context.limits_of, before):
+    before = EarlierRows.of(answers["stuck_before"], context, _looked_back_minutes, *STUCK_COLUMNS)
+    for each in by_subscription(answers["stuck"].rows, context.limits_of, before):
         if each.severity is not None:
-            evidence, figures = stuck_consumers.evidence_of(each), stuck_consumers.figures_of(each)
-            yield _finding(each.rows[0], each.severity, evidence, figures), each.held
+            yield _finding(each.rows[0], each.severity, each.evidence, each.figures), each.held
 
 
 def _finding(row: Row, severity: Severity, evidence: str, figures: dict[str, int]) -> Finding:
@@ -72,8 +298,8 @@ def _too_many(possible: CheckAnswer) -> str | None:
     if not possible.more:
         return None
     return (
-        f"More than {standstill_rows.MAX_ROWS:,} subscriptions may stand still with few entries due; the"
-        f" {standstill_rows.MAX_ROWS:,} that were looked up do not."
+        f"More than {MAX_ROWS:,} subscriptions may stand still with few entries due; the"
+        f" {MAX_ROWS:,} that were looked up do not."
     )
 
 
@@ -94,24 +320,22 @@ CHECK = Check(
     policy=SubscriptionStalledPolicy,
     shards={
         "standing": Question(
-            standstill_rows.STANDING,
-            worst_first=standstill_rows.LONGEST_FIRST,
-            most=standstill_rows.MAX_ROWS,
+            STANDING,
+            worst_first=LONGEST_FIRST,
+            most=MAX_ROWS,
             detail=SLOWEST,
         ),
         "possible": Question(
-            standstill_rows.POSSIBLE,
-            worst_first=standstill_rows.LONGEST_FIRST,
-            most=standstill_rows.MAX_ROWS,
+            POSSIBLE,
+            worst_first=LONGEST_FIRST,
+            most=MAX_ROWS,
             detail=SLOWEST,
         ),
-        "stuck": Question(
-            stuck_consumers.STUCK, worst_first=stuck_consumers.MOST_FIRST, most=stuck_consumers.MAX_CONSUMERS
-        ),
+        "stuck": Question(STUCK, worst_first=MOST_FIRST, most=MAX_CONSUMERS),
     },
     earlier={
-        "before": LookBack(minutes=_looked_back_minutes, sql=standstill_rows.BEFORE),
-        "stuck_before": LookBack(minutes=_looked_back_minutes, sql=stuck_consumers.BEFORE),
+        "before": LookBack(minutes=_looked_back_minutes, sql=BEFORE),
+        "stuck_before": LookBack(minutes=_looked_back_minutes, sql=STUCK_BEFORE),
     },
     cluster={"read": BROKERS_READ},
     judge=judge,

@@ -1,4 +1,4 @@
-"""Transactions that stay open, transactions that time out, and coordinators that answer nobody."""
+"""Transactions that stay open, transactions that time out, and coordinators that do not respond."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
+from pulsar_steward.checks.check import Check, Judgement, Question
 from pulsar_steward.checks.earlier import APART_SECONDS, WINDOW, WINDOW_MINUTES, by_time, looking_back, within
 from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
 from pulsar_steward.checks.views import STARTED
-from pulsar_steward.checks.words import named
 from pulsar_steward.model.bundles import tc_topic
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import counted, seconds_in_words, time_in_words
+from pulsar_steward.model.units import counted, named, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,11 +24,11 @@ if TYPE_CHECKING:
 OPEN = "pulsar_txn_active_count"
 OPENED = ("pulsar_txn_created_total", "pulsar_txn_created_count")
 TIMED_OUT = ("pulsar_txn_timeout_total", "pulsar_txn_timeout_count")
-"""Counters by their names of 4.0 and of 2.10."""
+"""Counters by their names in 4.0 and in 2.10."""
 
 
 class TransactionsOpenPolicy(Section):
-    """Thresholds for transactions that stay open, and for those that time out."""
+    """Thresholds for transactions that stay open, and for transactions that time out."""
 
     warning_minutes: int = Field(
         30,
@@ -55,8 +54,8 @@ where source_kind = 'broker' and series in {(OPEN, *OPENED, *TIMED_OUT)} and isf
 group by broker, coordinator having coordinator is not null
 """
 
-# Of those that were open then, at least so many are open still: the others were opened since. A coordinator counts from
-# 0 where it is loaded: after a move, or a restart of its broker, nothing is known.
+# At least this many of the transactions open then are still open: the rest of the open ones were opened since. A
+# coordinator counts from 0 when it is loaded: after a move, or a restart of its broker, nothing is known.
 SINCE = """
 select coordinator, broker, now.open, taken_at, ($now - epoch(taken_at))::bigint as seconds,
     now.opened - older.opened as opened, now.timed_out - older.timed_out as timed_out,
@@ -81,12 +80,12 @@ SILENT = "select broker from brokers where read and metrics_read is distinct fro
 
 
 def judge(answers: Answers, context: CheckContext[TransactionsOpenPolicy]) -> Judgement:
-    """At most one finding about all transactions, and one for each coordinator that answers nobody."""
+    """At most one finding about all transactions, and one for each coordinator that does not respond."""
     if not context.about.coordinators:
         return Judgement(quiet="Transactions are off: there are no coordinators.")
     found = [*_of_all(answers, context), *_unanswered(answers, context)]
     if found:
-        return Judgement(findings=tuple(found[:MAX_FINDINGS]), more=max(0, len(found) - MAX_FINDINGS))
+        return Judgement(findings=tuple(found))
     told, since = answers["told"].rows, answers["in_all"].one["since"]
     open_now = sum(row["open"] or 0 for row in told)
     least = counted(context.limits.warning_minutes, "minute")
@@ -100,13 +99,13 @@ def judge(answers: Answers, context: CheckContext[TransactionsOpenPolicy]) -> Ju
 
 
 def _silent(answers: Answers) -> str | None:
-    """Reason why the absence of findings proves nothing, where the metrics of a broker were not read to their end."""
+    """Reason why the absence of findings proves nothing, if the metrics of a broker were not read to their end."""
     brokers = [row["broker"] for row in answers["silent"].rows]
     return f"The metrics of {named(brokers)} were not read, or not to their end." if brokers else None
 
 
 def _of_all(answers: Answers, context: CheckContext[TransactionsOpenPolicy]) -> Iterator[Finding]:
-    """A finding where transactions stay open, or too many time out."""
+    """A finding if transactions stay open, or too many time out."""
     lasting, ended = answers["lasting"].rows, answers["in_all"].one
     too_many = ended["timed_out"] >= context.limits.minimum_timed_out_transactions and (
         100 * ended["timed_out"] >= context.limits.warning_timed_out_percent * ended["opened"]
@@ -136,7 +135,7 @@ def _of_all(answers: Answers, context: CheckContext[TransactionsOpenPolicy]) -> 
 
 
 def _staying(lasting: tuple[Row, ...]) -> str:
-    """The transactions that stay open, with the sum of the coordinator that has most of them."""
+    """Transactions that stay open, with the number of the coordinator that has most of them."""
     worst = lasting[0]
     least = min(row["seconds"] for row in lasting)
     some = counted(sum(row["lasting"] for row in lasting), "transaction")
@@ -150,7 +149,7 @@ def _staying(lasting: tuple[Row, ...]) -> str:
 
 
 def _unanswered(answers: Answers, context: CheckContext[TransactionsOpenPolicy]) -> Iterator[Finding]:
-    """A finding for each coordinator that no broker tells of, now and in the snapshot before, though others work."""
+    """A finding for each coordinator that no broker reports, now and in the snapshot before, though others work."""
     about, previous = context.about, _previous(context)
     told = {row["coordinator"] for row in answers["told"].rows}
     if previous is None:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
-from pulsar_steward.checks.delayed.broker_groups import BrokerGroup, ReadBroker
-from pulsar_steward.checks.delayed.hosts import NOTHING_LOADED, all_on_one_host
-from pulsar_steward.checks.words import named
+from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.delayed.hosts import NOTHING_LOADED, all_on_one_host, brokers_by_host, host_of
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import counted
+from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pulsar_steward.checks.check import Answers, CheckContext, Row
 
@@ -32,6 +31,91 @@ class ClusterPlacementPolicy(Section):
     )
 
 
+@dataclass(frozen=True)
+class ReadBroker:
+    """A broker that was read."""
+
+    name: str
+    topics: int
+    cpu_percent: float | None
+
+
+@dataclass(frozen=True)
+class BrokerGroup:
+    """The brokers that some namespaces are restricted to.
+
+    Attributes:
+        subject: Subject of a finding: the cluster, or the first of the namespaces.
+        isolated: False for the whole cluster.
+        namespaces: Number of namespaces that are restricted to these brokers; 0 for the whole cluster.
+        brokers: Brokers that were read, by name.
+        unread: Names of the brokers that did not respond.
+    """
+
+    subject: str
+    isolated: bool
+    namespaces: int
+    brokers: tuple[ReadBroker, ...]
+    unread: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """Name of the group, as the beginning of a sentence."""
+        if not self.isolated:
+            return "Everything"
+        further = counted(self.namespaces - 1, "more namespace")
+        others = f" and {further} with the same brokers" if self.namespaces > 1 else ""
+        return f"{self.subject}{others}"
+
+    @property
+    def topics(self) -> int:
+        """Number of topics loaded on these brokers."""
+        return sum(broker.topics for broker in self.brokers)
+
+    @property
+    def hosts(self) -> Mapping[str, Sequence[str]]:
+        """Brokers of each host."""
+        return brokers_by_host(broker.name for broker in self.brokers)
+
+    @property
+    def fullest_host(self) -> tuple[str, int]:
+        """The host with most of the brokers, and their number."""
+        counts = {host: len(names) for host, names in self.hosts.items()}
+        host = min(counts, key=lambda each: (-counts[each], each))
+        return host, counts[host]
+
+    def topics_after_loss(self, brokers: int = 1) -> int:
+        """Topics per broker if `brokers` brokers fewer were left."""
+        return self.topics // (len(self.brokers) - brokers)
+
+    @property
+    def known_cpus(self) -> int:
+        """Number of hosts with a known CPU usage."""
+        return len(self._cpu_by_host())
+
+    @property
+    def cpu_percent(self) -> int:
+        """Mean CPU usage of the hosts."""
+        by_host = self._cpu_by_host()
+        return int(sum(by_host.values()) / len(by_host))
+
+    @property
+    def cpu_percent_after_loss(self) -> int | None:
+        """Mean CPU usage with one host fewer; None if all brokers share one, or a usage is not known."""
+        by_host = self._cpu_by_host()
+        if len(by_host) < 2 or any(broker.cpu_percent is None for broker in self.brokers):  # noqa: PLR2004 - one lost, one left
+            return None
+        return int(sum(by_host.values()) / (len(by_host) - 1))
+
+    def _cpu_by_host(self) -> dict[str, float]:
+        by_host: dict[str, float] = {}
+        for broker in self.brokers:
+            if broker.cpu_percent is not None:
+                host = host_of(broker.name)
+                by_host[host] = max(by_host.get(host, 0.0), broker.cpu_percent)
+        return by_host
+
+
 # Each set of brokers that isolation policies allow for some namespaces.
 ISOLATED = """
 select list_sort(allowed_brokers) as brokers, min(namespace) as first, count(*) as namespaces
@@ -46,7 +130,7 @@ where owner is not null and not list_contains(allowed_brokers, owner)
 group by namespace, allowed_brokers
 """
 
-# Namespaces of many topics with fewer bundles than the brokers that they may use.
+# Namespaces with many topics, and fewer bundles than allowed brokers.
 CRAMPED = """
 with sums as (select namespace, sum(topics)::bigint as topics from bundles group by namespace),
 rooms as (
@@ -71,8 +155,8 @@ def judge(answers: Answers, context: CheckContext[ClusterPlacementPolicy]) -> Ju
     found.sort(key=lambda finding: -finding.severity.rank)
     quiet = _headroom(whole, ceiling)
     return Judgement(
-        findings=tuple(found[:MAX_FINDINGS]),
-        more=max(len(found) - MAX_FINDINGS, 0) + outside.more + cramped.more,
+        findings=tuple(found),
+        more=outside.more + cramped.more,
         quiet=quiet,
         cannot_tell=None if found else _unknown(whole, quiet),
     )
@@ -105,7 +189,7 @@ def _groups(answers: Answers, cluster: str) -> tuple[BrokerGroup, list[BrokerGro
 
 
 def _headroom(group: BrokerGroup, ceiling: int) -> str:
-    """Room of the fullest broker, and the load of each after a loss."""
+    """Room of the fullest broker, and the load of each broker after a loss."""
     fullest = min(group.brokers, key=lambda broker: (-broker.topics, broker.name))
     room = max(ceiling - fullest.topics, 0)
     words = (
@@ -129,10 +213,10 @@ def _of_group(group: BrokerGroup, hosts: int, ceiling: int, policy: ClusterPlace
 
 
 def _few_left(group: BrokerGroup) -> Finding | None:
-    """Finding for a group of one broker, or of none, among those that responded."""
+    """Finding for a group with one responding broker, or none."""
     names, unread = [broker.name for broker in group.brokers], named(group.unread)
     if not group.isolated:
-        # Of several listed brokers, only one responded: no more is known than that.
+        # One of several listed brokers responded: nothing more is known.
         words = f"{names[0]} is the only broker: its loss stops everything."
         return None if group.unread else _finding(group, Severity.INFO, words)
     if not names and not group.unread:
@@ -147,7 +231,7 @@ def _few_left(group: BrokerGroup) -> Finding | None:
 
 
 def _after_loss(group: BrokerGroup, ceiling: int, policy: ClusterPlacementPolicy) -> Finding | None:
-    """Finding for the loss of one broker, or of the host that has most of them, if there are others."""
+    """Finding for the loss of one broker, or of the host with most brokers, if others remain."""
     host, brokers = group.fullest_host
     lost = brokers if len(group.hosts) > 1 else 1
     topics, cpu = group.topics_after_loss(lost), group.cpu_percent_after_loss
@@ -159,7 +243,7 @@ def _after_loss(group: BrokerGroup, ceiling: int, policy: ClusterPlacementPolicy
         troubles.append(f"{cpu:,} % CPU on average, from {group.cpu_percent:,} % on {counted(hosts, 'host')}")
     if not troubles:
         return None
-    # A single broker is lost with every restart; a host with several of them is not.
+    # A single broker is lost at every restart; a host with several brokers is not.
     severe = group.topics_after_loss() >= ceiling or (cpu is not None and cpu >= policy.critical_cpu_percent_after_loss)
     who = f"host {host} with {lost:,}" if lost > 1 else "one"
     words = f"{group.words} would not fit after the loss of {who} of {counted(len(group.brokers), 'broker')}"

@@ -1,4 +1,4 @@
-"""Subscriptions whose bucket tracker has about as many buckets as it may, or far too many where nothing limits them."""
+"""Subscriptions whose bucket tracker is near its maximum number of buckets, or has far too many without a maximum."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Question, Scope
-from pulsar_steward.checks.delayed.trackers import BUCKET_TRACKER, TRACKER
-from pulsar_steward.checks.delayed.waiting import GAP_CLUSTER, GAP_SHARDS, gap
+from pulsar_steward.checks.delayed.waiting import BUCKET_TRACKER, GAP_CLUSTER, GAP_SHARDS, TRACKER, gap
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.series import DELAYED_BUCKETS
@@ -37,7 +36,7 @@ class DelayedBucketCountPolicy(Section):
 
 MAX_BUCKETS = "delayedDeliveryMaxNumBuckets"
 
-# The lowest of the brokers' limits; zero and below is none.
+# The lowest limit of all brokers; 0 or below is no limit.
 ALLOWED = f"""
 select min(number) filter (number > 0) as allowed
 from (select try_cast(trim(value) as integer)::bigint as number from setting('{MAX_BUCKETS}'))
@@ -71,7 +70,7 @@ select (select count(*) from setting('{TRACKER}')) as told,
 
 
 def judge(answers: Answers, context: CheckContext[DelayedBucketCountPolicy]) -> Judgement:  # noqa: ARG001 - the questions know the limits
-    """Near the brokers' limit is a warning; without one, or far beyond it, the number itself counts."""
+    """A warning near the brokers' limit; far beyond it, or without a limit, the number itself counts."""
     crowded, settings = answers["crowded"], answers["settings"].one
     if crowded.rows:
         return Judgement(findings=tuple(map(_finding, crowded.rows)), more=crowded.more)

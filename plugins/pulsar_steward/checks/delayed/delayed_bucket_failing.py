@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, LookBack, Question, Scope
-from pulsar_steward.checks.delayed.trackers import BUCKET_TRACKER, TRACKER
-from pulsar_steward.checks.delayed.waiting import GAP_CLUSTER, GAP_SHARDS, gap
+from pulsar_steward.checks.delayed.waiting import BUCKET_TRACKER, GAP_CLUSTER, GAP_SHARDS, TRACKER, gap
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.series import DELAYED_BUCKET_OPERATIONS
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class DelayedBucketFailingPolicy(Section):
-    """Thresholds for operations on buckets of delayed messages that fail."""
+    """Thresholds for failing operations on buckets of delayed messages."""
 
     warning_failed_percent: int = Field(
         10, ge=1, le=100, description="of the operations of one kind that ended, of subscriptions where any failed"
@@ -36,7 +35,7 @@ class DelayedBucketFailingPolicy(Section):
     )
 
 
-# Of each namespace and kind of operation (create, load, merge, delete), where any of a subscription failed.
+# One row for each namespace and operation (create, load, merge, delete) with a failure in any subscription.
 FAILED = f"""
 with told as (
     select topic, subscription, source as broker, labels_json->>'type' as kind,
@@ -51,7 +50,7 @@ select namespace_of(topic) as namespace, kind, sum(failed)::bigint as failed, su
 from told where failed > 0 and kind is not null group by all
 """
 
-# Delayed messages of subscriptions that have no sealed bucket: whoever gets their topic reads them again.
+# Delayed messages of subscriptions without a sealed bucket: the next owner of the topic reads them again.
 UNSEALED = """
 select namespace, sum(delayed_messages)::bigint as messages, max(delayed_messages) as most
 from delayed_waiting join delayed_buckets using (topic, namespace, subscription, broker)
@@ -94,7 +93,7 @@ EFFECTS = {
 
 
 def judge(answers: Answers, context: CheckContext[DelayedBucketFailingPolicy]) -> Judgement:
-    """A finding for each namespace; critical where next to no bucket is sealed."""
+    """A finding for each namespace; critical if hardly any bucket is sealed."""
     found, settings = answers["found"], answers["settings"].one
     if found.rows:
         return Judgement(findings=tuple(_finding(row, context) for row in found.rows), more=found.more)
@@ -127,7 +126,7 @@ def _finding(row: Row, context: CheckContext[DelayedBucketFailingPolicy]) -> Fin
 
 
 def _read_again(row: Row, context: CheckContext[DelayedBucketFailingPolicy]) -> str:
-    """Sentence about the delayed messages that no bucket has, and the time that reading them again takes."""
+    """Sentence about the delayed messages in no bucket, and the time to read them again."""
     if not row["messages"]:
         return ""
     rate = context.policy.failover_time.delayed_messages_read_per_second

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question, Scope
+from pulsar_steward.checks.check import Check, Judgement, Question, Scope
 from pulsar_steward.checks.delayed.views import BASE, PARTITIONS_KEPT
 from pulsar_steward.checks.delayed.waiting import GAP_CLUSTER, GAP_SHARDS, TALLY, gap, tally
 from pulsar_steward.model.finding import Finding, Severity
@@ -40,9 +40,9 @@ class DelayedHoldsLedgersPolicy(Section):
     )
 
 
-# Both figures count entries. Of the bytes from the first entry that is not acknowledged on, the backlog explains as
-# many as its share of the entries there. A delayed message is an entry of its own, where others may be large batches:
-# what is held is rather more than this.
+# Both figures count entries. The backlog is a share of the entries from the first unacknowledged one on. It explains
+# the same share of their bytes. A delayed message is an entry of its own, others may be large batches: the held bytes
+# are probably more than this.
 _HELD = f"""
 sizes as (
     select topic, broker, namespace, storage_bytes, backlog_bytes, warning_entries_per_backlog_entry,
@@ -62,7 +62,7 @@ held as (
         and entries >= warning_entries_per_backlog_entry * backlog_entries)
 """
 
-# Of each topic, the subscription that holds most.
+# For each topic, the subscription that holds most.
 HOLDING = f"""
 with {_HELD}
 select topic, storage_bytes, max(held_bytes) as held_bytes, max(held_bytes) >= any_value(much) as critical,
@@ -71,8 +71,8 @@ select topic, storage_bytes, max(held_bytes) as held_bytes, max(held_bytes) >= a
 from held where held_bytes >= least group by topic, storage_bytes
 """
 
-# Sum over partitions of which each holds too little for a finding. Which of them count does not depend on the others,
-# so that the sum is the same whatever shards they are in.
+# Sums over partitions that each hold too little for a finding. The choice of a partition does not depend on the others,
+# so the sum is the same in any division into shards.
 IN_PARTS = f"""
 with {_HELD},
 parts as (
@@ -103,7 +103,7 @@ ages as (
 select worst.*, ledgers, age_seconds from worst left join counted using (topic) left join ages using (topic)
 """
 
-# Without its topic or its cursor, the bytes held by a subscription are not known.
+# The bytes held by a subscription are not known without its topic or its cursor.
 UNKNOWN = """
 with sized as (
     select topic, broker from topics semi join delayed_waiting using (topic, broker) where backlog_bytes is not null),
@@ -116,13 +116,12 @@ select count(*) as count from delayed_waiting anti join known using (topic, brok
 
 
 def judge(answers: Answers, context: CheckContext[DelayedHoldsLedgersPolicy]) -> Judgement:  # noqa: ARG001 - the questions know the limits
-    """Judges by the bytes held without use, whatever share of the storage they are."""
+    """Judges by the number of uselessly held bytes, not by their share of the storage."""
     holding, together = answers["holding"], answers["together"]
     found = [*map(_finding, holding.rows), *map(_of_partitions, together.rows)]
     if found:
         found.sort(key=lambda each: (-each.severity.rank, -each.figures["held_bytes"], each.subject))
-        more = holding.more + together.more + max(len(found) - MAX_FINDINGS, 0)
-        return Judgement(findings=tuple(found[:MAX_FINDINGS]), more=more)
+        return Judgement(findings=tuple(found), more=holding.more + together.more)
     unknown = gap(answers) or _unknown_spans(sum(row["count"] for row in answers["unknown"].rows))
     if unknown:
         return Judgement(cannot_tell=unknown)

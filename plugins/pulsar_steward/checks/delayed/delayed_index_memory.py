@@ -1,4 +1,4 @@
-"""Brokers whose index of delayed messages takes much of their memory, and is read anew whenever it is loaded."""
+"""Brokers whose index of delayed messages takes much of their memory, and is rebuilt at each load of a topic."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
-from pulsar_steward.checks.delayed.trackers import BUCKET_TRACKER, TRACKER
-from pulsar_steward.checks.delayed.waiting import BY_BROKER, GAP_CLUSTER, GAP_SHARDS, gap
-from pulsar_steward.checks.words import named
+from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.delayed.waiting import BUCKET_TRACKER, BY_BROKER, GAP_CLUSTER, GAP_SHARDS, TRACKER, gap
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.series import DELAYED_INDEX
-from pulsar_steward.model.units import bytes_in_words, counted
+from pulsar_steward.model.units import bytes_in_words, counted, named
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext
@@ -43,7 +41,7 @@ where series = '{DELAYED_INDEX}' and subscription is null and value > 0 and of_u
 group by source
 """
 
-# Up to Pulsar 4.0 the index in memory is in direct memory, later on the heap: the smaller of the two is judged.
+# Up to Pulsar 4.0 the in-memory index is in direct memory, later on the heap: the smaller of the two is judged.
 MEMORY = """
 select source as broker, min(try_cast(trunc(value) as bigint)) as bytes from metrics
 where series in ('jvm_memory_bytes_max', 'jvm_memory_max_bytes', 'jvm_memory_direct_bytes_max')
@@ -69,7 +67,7 @@ class Index:
     Attributes:
         broker: ``host:webport``.
         messages: Number of delayed messages.
-        told_bytes: Size as the broker reports it; 0 if it does not.
+        told_bytes: Size as the broker reports it; 0 if not reported.
         limit_bytes: The smaller of heap and direct memory; None if neither was reported.
         tracker: The factory of its tracker; None if it was not read.
     """
@@ -86,20 +84,18 @@ class Index:
 
     @property
     def in_memory(self) -> bool:
-        """True if every entry is held in memory; this is the default, and assumed where the tracker is not known."""
+        """True if all entries are in memory: the default, and assumed if the tracker is not known."""
         return self.tracker != BUCKET_TRACKER
 
 
 def judge(answers: Answers, context: CheckContext[DelayedIndexMemoryPolicy]) -> Judgement:
-    """Judges by the share of the memory, and by the number of messages that are read again."""
+    """Judges by the share of the memory, and by the number of messages to read again."""
     limits = context.limits
     indexes = [Index(**row) for row in answers["indexes"].rows]
     judged = [(index, severity) for index in indexes if (severity := _severity(index, limits))]
     judged.sort(key=lambda pair: (-pair[1].rank, -pair[0].bytes_at(limits.index_bytes_per_message), pair[0].broker))
     if judged:
-        listed = judged[:MAX_FINDINGS]
-        findings = tuple(_finding(index, severity, limits) for index, severity in listed)
-        return Judgement(findings=findings, more=len(judged) - len(listed))
+        return Judgement(findings=tuple(_finding(index, severity, limits) for index, severity in judged))
     unlimited = [index.broker for index in indexes if index.limit_bytes is None]
     unknown = gap(answers) or (f"Brokers that do not tell their memory: {named(unlimited)}." if unlimited else None)
     if unknown:

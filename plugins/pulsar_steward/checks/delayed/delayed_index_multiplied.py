@@ -1,4 +1,4 @@
-"""Topics whose delayed messages are indexed once for each subscription: the cost is multiplied by these."""
+"""Topics whose delayed messages are indexed by each of several subscriptions: the cost is multiplied."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question, Scope
+from pulsar_steward.checks.check import Check, Judgement, Question, Scope
 from pulsar_steward.checks.delayed.views import BASE, PARTITIONS_KEPT
 from pulsar_steward.checks.delayed.waiting import GAP_CLUSTER, GAP_SHARDS, TALLY, gap, tally
 from pulsar_steward.model.finding import Finding, Severity
@@ -54,8 +54,8 @@ from sums join limits using (namespace)
 where subscriptions >= minimum_subscriptions and extra >= warning_extra_index_entries
 """
 
-# Partitions of which each repeats too little for a finding. Which of them count does not depend on the others, so
-# that the sum is the same whatever shards they are in.
+# Sums over partitions that each repeat too little for a finding. The choice of a partition does not depend on the
+# others, so the sum is the same in any division into shards.
 IN_PARTS = f"""
 with {_SUMS},
 based as (
@@ -75,7 +75,7 @@ select base, many, sum(partitions)::bigint as partitions, max(subscriptions) as 
 from in_parts group by base, many having sum(extra) >= any_value(many) and sum(partitions) > 1
 """
 
-# Names are looked up only for rows with a finding.
+# Names are looked up only for findings.
 FULLEST = """
 with fullest as (
     select topic, broker, max({'most': delayed_messages, 'subscription': subscription}).subscription as subscription
@@ -85,15 +85,14 @@ select worst.*, subscription from worst join fullest using (topic, broker)
 
 
 def judge(answers: Answers, context: CheckContext[DelayedIndexMultipliedPolicy]) -> Judgement:
-    """Judges by the entries beyond those of the fullest subscription, topic by topic."""
+    """Judges each topic by its indexed entries beyond those of the fullest subscription."""
     multiplied, together = answers["multiplied"], answers["together"]
     per_entry = context.policy.delayed_index_memory.index_bytes_per_message
     found = [_finding(row, per_entry) for row in multiplied.rows]
     found += [_of_partitions(row, per_entry) for row in together.rows]
     if found:
         found.sort(key=lambda each: (-each.severity.rank, -each.figures["extra_index_entries"], each.subject))
-        more = multiplied.more + together.more + max(len(found) - MAX_FINDINGS, 0)
-        return Judgement(findings=tuple(found[:MAX_FINDINGS]), more=more)
+        return Judgement(findings=tuple(found), more=multiplied.more + together.more)
     unknown = gap(answers)
     if unknown:
         return Judgement(cannot_tell=unknown)

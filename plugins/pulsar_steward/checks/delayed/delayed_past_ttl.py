@@ -1,4 +1,4 @@
-"""Delayed messages that a time to live may delete before they are due, as it counts from publishing."""
+"""Delayed messages that may expire before they are due: a time to live counts from publishing."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, LookBack, Question, Scope
 from pulsar_steward.checks.delayed.waiting import GAP_CLUSTER, GAP_SHARDS, gap, tally
+from pulsar_steward.decoding import convert
 from pulsar_steward.model.broker_defaults import TTL_SECONDS
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.finding import Figures, Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.series import DELAYED_SERIES
 from pulsar_steward.model.units import counted, seconds_in_words, time_in_words
@@ -35,14 +36,23 @@ class DelayedPastTtlPolicy(Section):
     )
 
 
+class DelayFigures(Figures, frozen=True, kw_only=True):
+    """Delayed messages under a time to live, and the maximum delay in force; 0: no maximum."""
+
+    delayed_messages: int
+    longest_delay_seconds: int
+    subscriptions: int
+    ttl_seconds: int
+
+
 _RANKED = (Severity.INFO, Severity.WARNING, Severity.CRITICAL)
 
 NEARLY_ALL = "nearly all entries of its backlog are delayed messages"
 DELETED_EARLY = "messages are deleted before they are due"
 NOT_ONLY_DELAYED = "its backlog is not only delayed messages, so it cannot be seen which of them expire"
 
-# Of each namespace, the state of its worst subscription in the shard: messages deleted now ('eating'), perhaps so
-# ('expiring'), soon ('old'), or possible as longer delays are allowed.
+# For each namespace, the state of its worst subscription in the shard. Messages are deleted now ('eating'), perhaps now
+# ('expiring') or soon ('old'), or it is possible because longer delays are allowed.
 ENDANGERED = """
 with under as (
     select * from delayed_waiting
@@ -72,8 +82,8 @@ select namespace, ttl_seconds, longest_delay_seconds, max(rank) as rank, count(*
 from ranked group by namespace, ttl_seconds, longest_delay_seconds
 """
 
-# Rate of expiry in an earlier snapshot of subscriptions that had delayed messages then; of each namespace, where the
-# share of these was highest. A delayed message is an entry of its own, as clients do not put it into a batch.
+# Expiry rate in an earlier snapshot, for subscriptions that had delayed messages then. For each namespace, the one with
+# the highest share of delayed messages. A delayed message is an entry of its own, as clients do not batch it.
 EXPIRED_BEFORE = f"""
 with expiring as (
     select topic, subscription, max(backlog_entries) as backlog_entries, max(expired_rate) as expired_rate
@@ -95,7 +105,7 @@ select namespace, case when json_valid(policies_json)
 from namespaces semi join tally using (namespace)
 """
 
-# A time to live that was shorter then has been raised: messages that expired then would no longer.
+# If the time to live was shorter then, it has been raised: messages that expired then would no longer expire.
 FOUND = """
 with now as (
     select namespace, max(rank) as rank, sum(subscriptions)::bigint as subscriptions,
@@ -146,7 +156,7 @@ def judge(answers: Answers, context: CheckContext[DelayedPastTtlPolicy]) -> Judg
 
 
 def _unknown_ttl(blind: Row) -> str | None:
-    """Sentence about namespaces with delayed messages whose time to live is not known."""
+    """Sentence about namespaces with delayed messages and an unknown time to live."""
     if not blind["count"]:
         return None
     return (
@@ -168,17 +178,12 @@ def _finding(row: Row) -> Finding:
             f" {live} under a time"
             f" to live of {seconds_in_words(row['ttl_seconds'], rounded=True)} that counts from publishing; {why}."
         ),
-        figures={
-            "delayed_messages": row["delayed_messages"],
-            "longest_delay_seconds": row["longest_delay_seconds"],
-            "subscriptions": row["subscriptions"],
-            "ttl_seconds": row["ttl_seconds"],
-        },
+        figures=convert(row, DelayFigures).by_name,
     )
 
 
 def _expired(row: Row) -> str:
-    """Expiry in an earlier snapshot, while there is none now."""
+    """Expiry in an earlier snapshot, if there is none now."""
     expired = row["expired"]
     where = f"subscription {expired['subscription']} of {expired['topic']} ({expired['delayed']:,} delayed)"
     words = (

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted, seconds_in_words
 
-if TYPE_CHECKING:
-    from pulsar_steward.model.learned import Learned
-
 
 class FailoverTimePolicy(Section):
-    """Thresholds for the time that clients feel the loss of a broker, and the rates that the estimate assumes."""
+    """Thresholds for the time that clients feel the loss of a broker, and the rates assumed in the estimate."""
 
     warning_seconds: int = Field(
         150,
@@ -56,16 +52,8 @@ class FailoverTimePolicy(Section):
     delayed_messages_read_per_second: int = Field(
         50_000, ge=1, description="of a delayed backlog, by one broker or reader; assumed: measure it on yours"
     )
-    window_minutes: int = Field(
-        1440, ge=1, description="earlier snapshots from which rates are learned, twelve at most"
-    )
-    learned_for_days: int = Field(
-        90, ge=1, description="what was learned is handed on from snapshot to snapshot, until it is so old"
-    )
-    learned_from_topics: int = Field(
-        200,
-        ge=1,
-        description="topics that came back after a broker had gone: of fewer, clients' waiting is most of the time",
+    moves_count_for_days: int = Field(
+        90, ge=1, description="Steward's own moves, of which a question says how long they took, until they are so old"
     )
 
 
@@ -77,8 +65,8 @@ class LostLoad:
         lost: A broker, ``host:webport``, or a host with all of its brokers.
         bundles: Number of bundles that it owns.
         topics: Number of topics that are loaded on it.
-        delayed: Number of delayed messages that are read again, of all its subscriptions.
-        most_delayed: The largest number of one subscription, which one reader reads.
+        delayed: Number of delayed messages that are read again, over all its subscriptions.
+        most_delayed: The largest number for one subscription, which one reader reads.
         brokers: Number of brokers that are lost.
     """
 
@@ -100,8 +88,8 @@ class RemainingBrokers:
     """Brokers that take over.
 
     Attributes:
-        others: Number of brokers that are left; if there is none, the broker itself after its restart.
-        loads_at_once: Topics that each of them loads at a time, at most; None: not known.
+        others: Number of remaining brokers; if 0, the broker itself takes over after its restart.
+        loads_at_once: Maximum number of topics that each broker loads at a time; None: not known.
         load_timeout_seconds: Time after which the load of a topic fails, including the wait for its turn.
     """
 
@@ -117,7 +105,7 @@ class RemainingBrokers:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds until everything is served again, by part.
+    """Estimated seconds until everything is served again, by part.
 
     Attributes:
         load: The load that is lost.
@@ -125,9 +113,8 @@ class Estimate:
         session: Until the metadata session of the lost broker ends.
         assigning: Until all bundles have a new owner.
         loading: Until all topics are loaded.
-        backing_off: Until clients that tried in vain meanwhile try again.
+        backing_off: Until clients try again after failed attempts.
         reading: Until the delayed backlog is read.
-        learned: What the rate of loading was learned from; None: it is the policy's.
     """
 
     load: LostLoad
@@ -137,7 +124,6 @@ class Estimate:
     loading: float
     backing_off: float
     reading: float
-    learned: Learned | None = None
 
     @property
     def seconds(self) -> int:
@@ -146,8 +132,8 @@ class Estimate:
 
     @property
     def times_out(self) -> bool:
-        """True if topics wait longer for their turn than a load may take; what was learned tells nothing of that."""
-        return self.learned is None and self.loading > self.takers.load_timeout_seconds
+        """True if topics wait longer for their turn than `load_timeout_seconds`."""
+        return self.loading > self.takers.load_timeout_seconds
 
 
 def rate_of_one(takers: RemainingBrokers, policy: FailoverTimePolicy) -> int:
@@ -158,55 +144,32 @@ def rate_of_one(takers: RemainingBrokers, policy: FailoverTimePolicy) -> int:
     return min(rate, max(takers.loads_at_once * 1000 // policy.milliseconds_per_topic_load, 1))
 
 
-def loaded_per_second(takers: RemainingBrokers, policy: FailoverTimePolicy, learned: Learned | None) -> float:
-    """Topics that all brokers that take over load per second.
+def estimated(load: LostLoad, takers: RemainingBrokers, session_seconds: float, policy: FailoverTimePolicy) -> Estimate:
+    """Estimates the duration of the failover, the sum of five parts.
 
-    Of more brokers than were seen the policy's limit of all together holds, unless more than that was seen.
-    """
-    if learned is None:
-        return min(rate_of_one(takers, policy) * takers.brokers, policy.topics_loaded_per_second_in_all)
-    return min(learned.of_one * takers.brokers, max(policy.topics_loaded_per_second_in_all, learned.per_second))
-
-
-def estimated(
-    load: LostLoad,
-    takers: RemainingBrokers,
-    session_seconds: float,
-    policy: FailoverTimePolicy,
-    learned: Learned | None = None,
-) -> Estimate:
-    """Estimates the time that the loss takes.
-
-    The session ends; the leader assigns the bundles one after the other; the other brokers load the topics, each its
-    part, as fast as the metadata store lets them; clients, which double their wait at each attempt, may just have begun
-    one that is as long as all of that together, up to their longest; then the delayed backlog is read, by as many
-    brokers, but that of one subscription by one reader.
+    First, the metadata session ends. Second, the leader assigns the bundles one by one. Third, the other brokers load
+    the topics, each its part, as fast as the metadata store allows. Fourth, clients back off. They double their wait at
+    each attempt, so a wait may be as long as the first three parts together, up to the maximum backoff. Fifth, the
+    other brokers read the delayed backlog; one subscription has one reader.
 
     Args:
         load: The load that is lost.
         takers: The brokers that take over.
         session_seconds: Time until the broker's metadata session ends; 0: the broker ends orderly.
         policy: The rates.
-        learned: What was seen when a broker went away, which takes the place of the policy's rates for bundles and
-            topics, and of clients' waiting, which was in what was seen. None: nothing was, or of too few topics for
-            this load.
     """
     rate = policy.delayed_messages_read_per_second
-    seen = learned if learned and learned.serves_for(load.topics) else None
-    loading = load.topics / loaded_per_second(takers, policy, seen)
-    assigning = 0.0 if seen else load.bundles / policy.bundles_assigned_per_second
-    # Clients ask for topics again while others are loaded: of a rate that was seen, only waiting beyond that is added.
-    gone = session_seconds if seen else session_seconds + assigning + loading
-    waiting = min(gone, policy.client_backoff_seconds)
+    in_all = min(rate_of_one(takers, policy) * takers.brokers, policy.topics_loaded_per_second_in_all)
+    loading = load.topics / in_all
+    assigning = load.bundles / policy.bundles_assigned_per_second
     return Estimate(
         load=load,
         takers=takers,
         session=session_seconds,
         assigning=assigning,
         loading=loading,
-        backing_off=max(waiting - loading, 0.0) if seen else waiting,
+        backing_off=min(session_seconds + assigning + loading, policy.client_backoff_seconds),
         reading=max(load.delayed / (rate * takers.brokers), load.most_delayed / rate),
-        learned=seen,
     )
 
 
@@ -220,16 +183,11 @@ def sentence(estimate: Estimate, policy: FailoverTimePolicy) -> str:
         reading = f"{counted(load.delayed, 'delayed message')} / ({rate:,} per s x {takers.brokers})"
     words = (
         f"Losing {load.words} would stop its last topic for about {seconds_in_words(estimate.seconds, rounded=True)},"
-        f" an estimate: {estimate.session:,.0f} s session + {_assigning(estimate, policy)}"
-        f"{counted(load.topics, 'topic')} / {_loading(estimate, policy)}"
+        f" an estimate: {estimate.session:,.0f} s session"
+        f" + {counted(load.bundles, 'bundle')} / {policy.bundles_assigned_per_second:,} per s"
+        f" + {counted(load.topics, 'topic')} / {_loading(takers, policy)}"
         f" + {estimate.backing_off:,.0f} s until clients try again + {reading}."
     )
-    if estimate.learned:
-        assumed = estimated(load, takers, estimate.session, policy)
-        words += (
-            f" {estimate.learned.words} By the policy's rates it would be about"
-            f" {seconds_in_words(assumed.seconds, rounded=True)}."
-        )
     if estimate.times_out:
         words += (
             f" Topics wait up to {estimate.loading:,.0f} s for their turn, though a load fails after"
@@ -238,21 +196,8 @@ def sentence(estimate: Estimate, policy: FailoverTimePolicy) -> str:
     return words
 
 
-def _assigning(estimate: Estimate, policy: FailoverTimePolicy) -> str:
-    """Text about the rate at which bundles are assigned; empty where that is in what was learned."""
-    if estimate.learned:
-        return ""
-    return f"{counted(estimate.load.bundles, 'bundle')} / {policy.bundles_assigned_per_second:,} per s + "
-
-
-def _loading(estimate: Estimate, policy: FailoverTimePolicy) -> str:
+def _loading(takers: RemainingBrokers, policy: FailoverTimePolicy) -> str:
     """Text about the rate at which topics are loaded."""
-    takers = estimate.takers
-    if learned := estimate.learned:
-        in_all = loaded_per_second(takers, policy, learned)
-        if learned.of_one * takers.brokers > in_all:
-            return f"{in_all:,.0f} per s of all {counted(takers.brokers, 'broker')} together"
-        return f"({learned.of_one:,.1f} per s x {counted(takers.brokers, 'broker')}, learned)"
     rate, in_all = rate_of_one(takers, policy), policy.topics_loaded_per_second_in_all
     if rate * takers.brokers > in_all:
         return f"{in_all:,} per s of all {counted(takers.brokers, 'broker')} together"

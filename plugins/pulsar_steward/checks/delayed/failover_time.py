@@ -1,17 +1,13 @@
-"""Time for which the topics of a broker would be gone if it were lost: an estimate, with the rates that it assumes."""
+"""Time for which the topics of a lost broker would be unavailable: an estimate, with the rates that it assumes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, LookBack, Question
+from pulsar_steward.checks.check import Check, Judgement, Question
 from pulsar_steward.checks.delayed.failover import FailoverTimePolicy, LostLoad, RemainingBrokers, estimated, sentence
 from pulsar_steward.checks.delayed.hosts import NOTHING_LOADED, all_on_one_host, brokers_by_host, host_of
-from pulsar_steward.checks.delayed.learned import LEARNED, OWNED, TAKEN_OVER, learned_from
-from pulsar_steward.checks.delayed.trackers import BUCKET_TRACKER, TRACKER
-from pulsar_steward.checks.delayed.waiting import BY_BROKER, GAP_CLUSTER, GAP_SHARDS, gap
-from pulsar_steward.checks.earlier import looking_back
-from pulsar_steward.checks.placement.moves import STARTS
+from pulsar_steward.checks.delayed.waiting import BUCKET_TRACKER, BY_BROKER, GAP_CLUSTER, GAP_SHARDS, TRACKER, gap
 from pulsar_steward.model.finding import Finding, Severity
 
 if TYPE_CHECKING:
@@ -19,7 +15,6 @@ if TYPE_CHECKING:
 
     from pulsar_steward.checks.check import Answers, CheckContext, Row
     from pulsar_steward.checks.delayed.failover import Estimate
-    from pulsar_steward.model.learned import Learned
 
 
 # The bucket tracker does not read the delayed backlog again.
@@ -48,20 +43,17 @@ where read and topics is not null
 
 
 def judge(answers: Answers, context: CheckContext[FailoverTimePolicy]) -> Judgement:
-    """Judges by the total time, whatever it consists of."""
+    """Judges by the total time, not by its parts."""
     limits, rows = context.limits, answers["loads"].rows
     if not rows:
         return Judgement(cannot_tell="No broker told what it has loaded.")
-    estimates = estimates_by_broker(answers, context)
-    over = [*(each for each in estimates if _severity(each, limits)), *_of_hosts(answers, estimates, context)]
+    estimates = estimates_by_broker(answers, limits)
+    over = [*(each for each in estimates if _severity(each, limits)), *_of_hosts(rows, estimates, limits)]
     if over:
         over.sort(key=lambda estimate: (-estimate.seconds, estimate.load.lost))
-        return Judgement(
-            findings=tuple(_finding(estimate, limits) for estimate in over[:MAX_FINDINGS]),
-            more=max(len(over) - MAX_FINDINGS, 0),
-        )
+        return Judgement(findings=tuple(_finding(estimate, limits) for estimate in over))
     longest = sentence(min(estimates, key=lambda estimate: (-estimate.seconds, estimate.load.lost)), limits)
-    # If all are in buckets, nothing is read again, and the figures are not needed.
+    # If all delayed messages are in buckets, nothing is read again, and the figures are not needed.
     unknown = None if all(row["in_buckets"] for row in rows) else gap(answers)
     if unknown:
         return Judgement(cannot_tell=f"Without delayed messages, {longest} But: {unknown}")
@@ -70,16 +62,14 @@ def judge(answers: Answers, context: CheckContext[FailoverTimePolicy]) -> Judgem
     return Judgement(quiet=longest + all_on_one_host([row["broker"] for row in rows]))
 
 
-def estimates_by_broker(answers: Answers, context: CheckContext[FailoverTimePolicy]) -> list[Estimate]:
-    """Estimates for the loss of each broker by itself, of all that told their load."""
-    rows, learned = answers["loads"].rows, learned_from(answers, context.limits, context.about.taken_at)
-    return [_estimate([row], rows, context.limits, learned) for row in rows]
+def estimates_by_broker(answers: Answers, policy: FailoverTimePolicy) -> list[Estimate]:
+    """Estimates for the loss of each single broker that reported its load."""
+    rows = answers["loads"].rows
+    return [_estimate([row], rows, policy) for row in rows]
 
 
-def _estimate(
-    lost: Sequence[Row], rows: Sequence[Row], policy: FailoverTimePolicy, learned: Learned | None
-) -> Estimate:
-    """Estimate for the loss of some brokers, whose load the others take over."""
+def _estimate(lost: Sequence[Row], rows: Sequence[Row], policy: FailoverTimePolicy) -> Estimate:
+    """Estimate for the loss of some brokers; the others take over their load."""
     names = {row["broker"] for row in lost}
     left = [row for row in rows if row["broker"] not in names] or lost
     load = LostLoad(
@@ -98,22 +88,15 @@ def _estimate(
             default=policy.topic_load_timeout_seconds,
         ),
     )
-    return estimated(load, takers, max(_session(row, policy) for row in lost), policy, learned)
+    return estimated(load, takers, max(_session(row, policy) for row in lost), policy)
 
 
-def _of_hosts(
-    answers: Answers, estimates: Sequence[Estimate], context: CheckContext[FailoverTimePolicy]
-) -> Iterator[Estimate]:
-    """Hosts with several brokers, but not all, whose loss is worse than that of any single one of these."""
-    rows, learned, policy = (
-        answers["loads"].rows,
-        learned_from(answers, context.limits, context.about.taken_at),
-        context.limits,
-    )
+def _of_hosts(rows: Sequence[Row], estimates: Sequence[Estimate], policy: FailoverTimePolicy) -> Iterator[Estimate]:
+    """Hosts with several brokers, but not all, whose loss is worse than the loss of any one of their brokers."""
     worst = {estimate.load.lost: _severity(estimate, policy) for estimate in estimates}
     for names in brokers_by_host([row["broker"] for row in rows]).values():
         if 1 < len(names) < len(rows):
-            estimate = _estimate([row for row in rows if row["broker"] in names], rows, policy, learned)
+            estimate = _estimate([row for row in rows if row["broker"] in names], rows, policy)
             severity = _severity(estimate, policy)
             if severity and severity.rank > max(each.rank if (each := worst[name]) else -1 for name in names):
                 yield estimate
@@ -131,8 +114,7 @@ def _severity(estimate: Estimate, policy: FailoverTimePolicy) -> Severity | None
 
 
 def _finding(estimate: Estimate, policy: FailoverTimePolicy) -> Finding:
-    load, learned = estimate.load, estimate.learned
-    seen = {"learned_from_topics": learned.topics, "learned_in_seconds": learned.seconds} if learned else {}
+    load = estimate.load
     return Finding(
         check_id=CHECK.check_id,
         severity=_severity(estimate, policy) or Severity.WARNING,
@@ -146,7 +128,6 @@ def _finding(estimate: Estimate, policy: FailoverTimePolicy) -> Finding:
             "most_delayed_messages": load.most_delayed,
             "other_brokers": estimate.takers.others,
             "topics": load.topics,
-            **seen,
         },
     )
 
@@ -161,16 +142,11 @@ CHECK = Check(
         "Loading slower than brokers could: raise maxConcurrentTopicLoadRequest, as far as the metadata store follows.",
         "A host with several brokers: spread them over hosts, or size the others for its loss.",
         "Delayed backlog: use the bucket tracker, which does not read it again.",
-        "Restart one broker at a quiet time, and look soon after: the rates of your cluster are learned from that.",
-        "Set the rates in the policy as they were learned: that is forgotten after failover_time.learned_for_days.",
+        "Restart one broker at a quiet time, measure how long its topics are gone, and set the rates in the policy.",
     ),
     source="docs/checks/failover-time.md; docs/knowledge.md D and E",
     policy=FailoverTimePolicy,
-    shards={"delayed": BY_BROKER, "starts": Question(STARTS), **GAP_SHARDS},
-    earlier={
-        "owned_before": looking_back(OWNED, small=True),
-        "learned_before": LookBack(lambda limits: int(limits.learned_for_days) * 1440, LEARNED, small=True),
-    },
-    cluster={"loads": Question(LOADS), "owned": Question(OWNED), "taken_over": Question(TAKEN_OVER), **GAP_CLUSTER},
+    shards={"delayed": BY_BROKER, **GAP_SHARDS},
+    cluster={"loads": Question(LOADS), **GAP_CLUSTER},
     judge=judge,
 )

@@ -14,11 +14,11 @@ NOTHING_LOADED = (
     "No topic is loaded on any broker that was read: what this cluster carries, and would have to load again, cannot be"
     " seen at the moment."
 )
-"""Sentence for brokers without topics: after a restart of all, or before anybody uses them."""
+"""Sentence for brokers without topics: after a restart of all brokers, or before the first use."""
 
 
 def host_of(broker: str) -> str:
-    """The host of ``host:webport``. Brokers in containers have names of their own wherever they run."""
+    """The host of ``host:webport``. Brokers in containers have host names of their own."""
     return broker.rpartition(":")[0]
 
 
@@ -31,7 +31,7 @@ def brokers_by_host(brokers: Iterable[str]) -> Mapping[str, Sequence[str]]:
 
 
 def all_on_one_host(brokers: Sequence[str]) -> str:
-    """Further sentence if several brokers are all on one host; empty if not."""
+    """Further sentence if several brokers are all on one host; else empty."""
     by_host = brokers_by_host(brokers)
     if len(brokers) == 1 or len(by_host) > 1:
         return ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
+from pulsar_steward.checks.check import Check, Judgement, Question
 from pulsar_steward.checks.delayed.hosts import NOTHING_LOADED
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
@@ -50,14 +50,14 @@ select broker, topics, coalesce(configured, 0) as configured
 from brokers left join configured using (broker) where read and topics is not null
 """
 
-# Of several servers, the one that reports most.
+# The server with the highest count.
 COUNTED = """
 select max(try_cast(trunc(value) as bigint)) as nodes from metrics
 where source_kind = 'zookeeper' and series = 'znode_count'
 """
 
 
-# Topics that are not persistent, and their subscriptions, store nothing in the metadata store.
+# Non-persistent topics and their subscriptions store nothing in the metadata store.
 SUBSCRIBED = """
 select sum(case when starts_with(topic, 'non-persistent://') then subscriptions * 0 else subscriptions end)::bigint
         as subscriptions,
@@ -74,10 +74,10 @@ class Metadata:
 
     Attributes:
         topics: Number of loaded topics.
-        not_persistent: Number of them that store nothing in it.
-        subscriptions: Number of the others' subscriptions; None if not known.
+        not_persistent: Number of loaded topics that store nothing in it.
+        subscriptions: Number of subscriptions of the other topics; None if not known.
         buckets: Number of sealed buckets of delayed messages, each a ledger.
-        counted_nodes: Number of nodes by ZooKeeper; None if it was not read.
+        counted_nodes: Number of nodes that ZooKeeper reports; None if it was not read.
     """
 
     topics: int
@@ -87,13 +87,13 @@ class Metadata:
     counted_nodes: int | None
 
     def estimated_nodes(self, policy: PartitionCeilingPolicy) -> int:
-        """Minimum number of nodes that all this needs."""
+        """Minimum number of nodes for these contents."""
         of_subscriptions = (self.subscriptions or 0) * policy.metadata_nodes_per_subscription
         of_topics = max(self.topics - self.not_persistent, 0) * policy.metadata_nodes_per_topic
         return of_topics + of_subscriptions + self.buckets
 
     def is_counted(self, policy: PartitionCeilingPolicy) -> bool:
-        """True if ZooKeeper's count is plausible: far fewer nodes than needed are those of another ensemble."""
+        """True if ZooKeeper's count is plausible: a count far below the minimum is that of another ensemble."""
         return self.counted_nodes is not None and self.counted_nodes * 2 >= self.estimated_nodes(policy)
 
     def nodes(self, policy: PartitionCeilingPolicy) -> int:
@@ -121,7 +121,7 @@ class Metadata:
 
 
 def judge(answers: Answers, context: CheckContext[PartitionCeilingPolicy]) -> Judgement:
-    """Judges each broker by itself, and the cluster with the contents of its metadata store."""
+    """Judges each broker by itself, and the cluster by the contents of its metadata store."""
     limits = context.limits
     loaded = sorted(answers["loaded"].rows, key=lambda row: (-row["topics"], row["broker"]))
     if not loaded:
@@ -145,8 +145,7 @@ def judge(answers: Answers, context: CheckContext[PartitionCeilingPolicy]) -> Ju
         return Judgement(cannot_tell="How many subscriptions the topics have was not read, nor did ZooKeeper tell.")
     fullest = loaded[0]
     return Judgement(
-        findings=tuple(found[:MAX_FINDINGS]),
-        more=max(len(found) - MAX_FINDINGS, 0),
+        findings=tuple(found),
         quiet=(
             f"{counted(metadata.topics, 'topic is', 'topics are')} loaded, at most {fullest['topics']:,} on one broker"
             f" ({fullest['broker']}); {metadata.in_words(limits)}."

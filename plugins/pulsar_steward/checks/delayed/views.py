@@ -8,17 +8,17 @@ from pulsar_steward.model.series import AGE, DELAYED_BUCKETS, DELAYED_SERIES
 from pulsar_steward.model.topics import PARTITION_END
 
 BUCKET_PROPERTY = r"#pulsar\.internal\.delayed\.bucket"
-"""Pattern of the names of a cursor's properties that are buckets."""
+"""Pattern for the names of those properties of a cursor that are buckets."""
 
 BASE = f"regexp_replace(topic, '{PARTITION_END}', '')"
-"""SQL: the partitioned topic of a partition; any other topic itself. It is slow: not for a million topics."""
+"""SQL: the partitioned topic of a partition; any other topic unchanged. Too slow for a million topics."""
 
 PARTITIONS_KEPT = 10_000
-"""Partitioned topics of one shard whose partitions are summed, the largest: partitions are on many brokers."""
+"""Number of partitioned topics per shard whose partitions are summed, the largest first."""
 
-# A tracker knows what its dispatcher has read: figures are lower bounds (one in memory stops reading at
-# `delayedDeliveryFixedDelayDetectionLookahead` messages of one fixed delay). While a topic moves, two brokers report
-# it: each has its own row, however the snapshot is divided.
+# A tracker knows only messages that its dispatcher has read: figures are lower bounds. (An in-memory tracker stops at
+# `delayedDeliveryFixedDelayDetectionLookahead` messages of one fixed delay.) While a topic moves, two brokers report
+# it: each has its own row, in any division of the snapshot.
 _WAITING = f"""
 with told as (
     select topic, subscription, source as broker, try_cast(trunc(value) as bigint) as delayed_messages
@@ -32,8 +32,8 @@ from (from told where delayed_messages > 0 union all from asked) where of_users(
 group by topic, subscription, broker
 """
 
-# The series also counts the bucket that is being filled (seen in the broker: sealed ones + 1), which has no ledger; so
-# does `delayed_buckets`, which is taken from it. A topic's own statistics count where no series has them.
+# The series also counts the bucket that is being filled (seen in the broker: sealed buckets + 1), which has no ledger.
+# So does `delayed_buckets`, which comes from it. A topic's own statistics count if no series has its buckets.
 _BUCKETS = f"""
 with told as (
     select topic, subscription, source as broker, greatest(try_cast(trunc(value) as integer) - 1, 0) as buckets
@@ -51,15 +51,15 @@ group by topic, subscription, broker
 VIEWS = (
     SqlView("delayed_waiting", _WAITING, kept=True),
     SqlView("delayed_buckets", _BUCKETS, kept=True),
-    # Age of the oldest message of a topic, as far as it is reported; a topic may have several reports.
+    # Age of the oldest message of a topic, if reported; a topic may have several reports.
     SqlView(
         "delayed_backlog_ages",
         f"""select topic, try_cast(trunc(value) as bigint) as age_seconds
             from metrics where series = '{AGE}' and value >= 0 and topic is not null
         union all select topic, oldest_backlog_age_seconds from drilled where oldest_backlog_age_seconds >= 0""",
     ),
-    # The time to live (0: none; null: not known) and the longest delay (0: unbounded) of each namespace: its own or
-    # else the brokers' default; where these differ, a time to live rather than none, and no bound rather than one.
+    # The time to live (0: none; null: not known) and the longest delay (0: unbounded) of each namespace: its own value,
+    # or the brokers' default. If brokers differ, a time to live goes before none, and no bound before a bound.
     SqlView(
         "delayed_bounds",
         f"""with usual as (
@@ -85,7 +85,7 @@ VIEWS = (
         from metrics group by source, source_kind""",
         kept=True,
     ),
-    # Brokers with subscriptions, which should export the series.
+    # Brokers with subscriptions, which should export the metric.
     SqlView(
         "delayed_subscribed",
         "select distinct broker from topics where subscriptions > 0 and of_users and broker is not null",

@@ -5,11 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Question
-from pulsar_steward.checks.words import named
 from pulsar_steward.model.series import DELAYED_SERIES
+from pulsar_steward.model.units import named
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers
+
+
+TRACKER = "delayedDeliveryTrackerFactoryClassName"
+"""Name of the setting in ``broker.conf``."""
+
+BUCKET_TRACKER = "org.apache.pulsar.broker.delayed.BucketDelayedDeliveryTrackerFactory"
+"""Factory of the bucket tracker.
+
+It holds only a part of the index in memory, and does not read the delayed backlog again. Any other tracker, also the
+default, is assumed to be in memory.
+"""
+
 
 GAP_SHARDS = {
     "tellers": Question("select source, source_kind, delayed from delayed_tellers"),
@@ -25,16 +37,16 @@ GAP_CLUSTER = {
         anti join (select source as broker from tellers where source_kind = 'broker' and delayed) using (broker)
     """),
 }
-"""Questions for `gap`."""
+"""Queries for `gap`."""
 
 TALLY = Question("select count(*) as subscriptions, sum(delayed_messages)::bigint as messages from delayed_waiting")
-"""Question for `tally`."""
+"""Query for `tally`."""
 
 BY_BROKER = Question("""
     select broker, sum(delayed_messages)::bigint as messages, max(delayed_messages) as most
     from delayed_waiting group by broker
 """)
-"""Delayed messages by the broker that holds their topics: `broker`, `messages`, `most` (of one subscription)."""
+"""Delayed messages by the owner of the topics: `broker`, `messages`, `most` (the most of one subscription)."""
 
 
 def gap(answers: Answers) -> str | None:
@@ -52,6 +64,6 @@ def gap(answers: Answers) -> str | None:
 
 
 def tally(answers: Answers) -> tuple[int, int]:
-    """Number of subscriptions with delayed messages, and of these messages; from the question `tally`."""
+    """Number of subscriptions with delayed messages, and number of these messages; from the query `tally`."""
     rows = answers["tally"].rows
     return sum(row["subscriptions"] for row in rows), sum(row["messages"] or 0 for row in rows)

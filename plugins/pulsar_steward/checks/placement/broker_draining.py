@@ -1,4 +1,4 @@
-"""Brokers that are marked as draining: those that still own something, empty ones, and those that nobody knows."""
+"""Brokers that are marked as draining: they still own something, are empty, or are unknown."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Question
 from pulsar_steward.checks.earlier import looking_back
-from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import counted
+from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class BrokerDrainingPolicy(Section):
-    """Window by which a draining broker that was shut down is told from a name that is misspelt."""
+    """Window that tells a draining broker that was shut down from a misspelt name."""
 
     window_minutes: int = Field(
         360, ge=1, description="a broker that was listed within these was shut down since; any other name is a question"
@@ -39,13 +38,13 @@ select broker, read, coalesce(held.bundles, 0) as bundles, coalesce(idle_bundles
     coalesce(held.topics, 0) as topics, coalesce(clients, 0) as clients, coalesce(coordinators, 0) as coordinators
 from brokers left join held using (broker) left join holders using (broker)
 """
-"""Each listed broker with what it owns, heartbeats aside; a bundle without a loaded topic is an idle one."""
+"""Each listed broker with its load, heartbeats left out; a bundle without a loaded topic counts as idle."""
 
 LISTED = "select broker from brokers"
 
 
 def judge(answers: Answers, context: CheckContext[BrokerDrainingPolicy]) -> Judgement:
-    """A draining broker that owns something is a warning, so is a name that no broker has; an empty one is news."""
+    """A warning for a draining broker that owns something, or for an unknown name; information for an empty broker."""
     draining = context.policy.brokers.draining
     if not draining:
         return Judgement(quiet="No broker is marked as draining (policy key brokers.draining).")

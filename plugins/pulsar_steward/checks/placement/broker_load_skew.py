@@ -1,6 +1,6 @@
-"""Brokers that carry far more than the others, and brokers that carry next to nothing, such as new ones.
+"""Brokers with far more load than the others, and brokers with next to none, such as new ones.
 
-A full broker is compared with the median of the others: idle brokers, as after a scale-out, do not make all others
+A full broker is compared with the median of the others. So idle brokers, as after a scale-out, do not make all others
 full, and several full brokers do not hide each other.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
+from pulsar_steward.checks.check import Check, Judgement, Question
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import MEGABYTE, counted
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class BrokerLoadSkewPolicy(Section):
-    """Thresholds for brokers that carry far more than the others, or nothing."""
+    """Thresholds for brokers with far more load than the others, or none."""
 
     warning_times_others: int = Field(
         2, ge=2, description="what a broker carries, as a multiple of the median of the others; shedders bear less too"
@@ -53,7 +53,7 @@ select broker, read, cpu_percent, topics, bundles,
     (throughput_in_bytes + throughput_out_bytes) / {MEGABYTE} as megabytes, producers + consumers as clients
 from brokers
 """
-"""Load of each broker, null where it is not known.
+"""Load of each broker, null if not known.
 
 There are never many brokers, so each is compared with the others in Python.
 """
@@ -61,7 +61,7 @@ There are never many brokers, so each is compared with the others in Python.
 
 @dataclass(frozen=True)
 class _Load:
-    """Load of one broker, as far as it is known; megabytes are 10^6 bytes in and out a second."""
+    """Load of one broker, if known; megabytes are 10^6 bytes in and out per second."""
 
     broker: str
     cpu_percent: float | None
@@ -70,7 +70,7 @@ class _Load:
 
 @dataclass(frozen=True)
 class _Excess:
-    """A kind of load of which a broker has too much."""
+    """A kind of load that a broker has too much of."""
 
     name: str
     value: float
@@ -92,12 +92,10 @@ def judge(answers: Answers, context: CheckContext[BrokerLoadSkewPolicy]) -> Judg
             " compare."
         )
         return Judgement(quiet=words) if len(listed) == 1 and loads else Judgement(cannot_tell=words)
-    full = sorted((each for load in loads if (each := _full(load, loads, limits))), key=_worst_first)
+    full = [each for load in loads if (each := _full(load, loads, limits))]
+    full.sort(key=lambda each: (-each.severity.rank, -len(each.figures), each.subject))
     empty = [each for load in loads if (each := _empty(load, loads, limits))]
-    found = (*full, *empty)
-    return Judgement(
-        findings=found[:MAX_FINDINGS], more=max(0, len(found) - MAX_FINDINGS), quiet=_quiet(loads, draining)
-    )
+    return Judgement(findings=(*full, *empty), quiet=_quiet(loads, draining))
 
 
 def _load(row: Row) -> _Load:
@@ -147,7 +145,7 @@ def _empty(load: _Load, loads: Sequence[_Load], limits: BrokerLoadSkewPolicy) ->
     topics, others = load.carries.get("topics"), _of_others(load, loads, "topics")
     if topics is None or not others:
         return None
-    # The mean if most of the others are empty too, or else the median: other empty ones do not lower it.
+    # The mean if most of the others are empty too, else the median: other empty brokers do not lower it.
     usual = max(fmean(others), median_high(others))
     if usual < limits.minimum_topics or topics * 100 > limits.empty_percent * usual:
         return None
@@ -162,10 +160,6 @@ def _empty(load: _Load, loads: Sequence[_Load], limits: BrokerLoadSkewPolicy) ->
         ),
         figures={"others_usual_topics": int(usual), "topics": int(topics)},
     )
-
-
-def _worst_first(finding: Finding) -> tuple[int, int, str]:
-    return -finding.severity.rank, -len(finding.figures), finding.subject
 
 
 def _quiet(loads: Sequence[_Load], draining: Sequence[str]) -> str:

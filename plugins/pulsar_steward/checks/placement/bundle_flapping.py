@@ -1,6 +1,6 @@
 """Bundles that change their owner again and again, each time with all their clients.
 
-Either no restart explains it, or restarts do: then the broker is named that restarts again and again.
+If no restart explains the moves, the bundle is named; if restarts do, the broker that restarts again and again.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
+from pulsar_steward.checks.check import Check, Judgement, Question
 from pulsar_steward.checks.earlier import by_time, looking_back, too_few, within
 from pulsar_steward.checks.placement.moves import OWNERS, STARTS, away, journeys, restarts
 from pulsar_steward.model.finding import Finding, Severity
@@ -47,17 +47,17 @@ select distinct key, value from configuration where key in ('{SHEDDING}', '{STRA
 
 
 def needed_snapshots(limits: BundleFlappingPolicy) -> int:
-    """Least snapshots for a finding: n snapshots of a bundle that moves back and forth weigh 2 (n - 1) - 1 moves."""
+    """Minimum number of snapshots: n snapshots of a bundle moving back and forth weigh 2 (n - 1) - 1 moves."""
     return max(MIN_SNAPSHOTS, -(-(limits.warning_moves + 3) // 2))
 
 
 def judge(answers: Answers, context: CheckContext[BundleFlappingPolicy]) -> Judgement:
-    """Judges by the weight of a bundle's moves, and by a broker's starts; with too few snapshots it cannot tell."""
+    """Judges by the weight of a bundle's moves, and by a broker's starts; too few snapshots give no verdict."""
     limits, about = context.limits, context.about
     earlier = within(about, limits.window_minutes)[::-1]
     found = _found(answers, [*(each.taken_at for each in earlier), about.taken_at], limits)
     if found:
-        return Judgement(findings=tuple(found[:MAX_FINDINGS]), more=max(0, len(found) - MAX_FINDINGS))
+        return Judgement(findings=tuple(found))
     needed = needed_snapshots(limits)
     if len(earlier) + 1 < needed:
         return Judgement(cannot_tell=too_few(len(earlier) + 1, needed, limits.window_minutes))
@@ -65,7 +65,7 @@ def judge(answers: Answers, context: CheckContext[BundleFlappingPolicy]) -> Judg
 
 
 def _found(answers: Answers, times: Sequence[datetime], limits: BundleFlappingPolicy) -> list[Finding]:
-    """Findings, critical ones first; of equal ones, restarting brokers, then bundles that moved."""
+    """Findings, critical ones first; with equal severity, restarting brokers before moved bundles."""
     owners = {**by_time(answers["owners_before"].rows), times[-1]: answers["owners"].rows}
     starts = {**by_time(answers["starts_before"].rows), times[-1]: answers["starts"].rows}
     moved = list(journeys(times, owners, away(times, owners, starts)))
@@ -88,7 +88,7 @@ def _quiet(earlier: Sequence[Earlier]) -> Judgement:
 
 
 def _shedding_words(settings: CheckAnswer) -> str:
-    """Text about the brokers' own shedding as a possible cause; indirect, as brokers do not report what they shed."""
+    """Text about load shedding as a possible cause; indirect, as brokers do not report the bundles that they shed."""
     values: dict[str, list[str]] = {SHEDDING: [], STRATEGY: []}
     for row in settings.rows:
         values[row["key"]].append(row["value"])

@@ -34,10 +34,10 @@ class BundleTopicSkewPolicy(Section):
 FEW_BUNDLES = 4
 """Number of bundles that namespaces have by default."""
 
-# Bundles that an unread broker may own are left out. The mean is used only if every bundle is known, as it would be too
-# low otherwise; a bundle that is too full by itself is reported in any case. Of few bundles it is the mean of the
-# others. Of equally full bundles the lowest is named: ranges are written with leading zeros, so that text sorts
-# correctly. A namespace that could not be read has bundles all the same, and the cluster's thresholds.
+# Bundles that an unread broker may own are left out. The mean is used only if all bundles are known, or it would be too
+# low; a bundle that is too full by itself is reported in any case. With few bundles, it is the mean of the others. At a
+# tie the lowest bundle is named: ranges have leading zeros, so text sorts correctly. A namespace that could not be read
+# still has bundles, and the cluster's thresholds.
 FOUND = f"""
 with crowds as (
     select namespace, count(*) as bundles, sum(topics)::bigint as topics, bool_and(owner_known) as whole,
@@ -55,7 +55,7 @@ where topics >= coalesce(minimum_topics, $minimum_topics)
 
 
 def judge(answers: Answers, _: CheckContext[BundleTopicSkewPolicy]) -> Judgement:
-    """Every such namespace is a warning; those with the fullest bundles are listed, in order of their names."""
+    """A warning for each such namespace; the ones with the fullest bundles are listed, in order of their names."""
     found = answers["found"]
     return Judgement(
         findings=tuple(_finding(row) for row in sorted(found.rows, key=lambda row: str(row["namespace"]))),

@@ -1,54 +1,228 @@
-"""Bundles that do not load: nobody owns them, and their topics had clients when somebody last did.
+"""Bundles that do not load: they have no owner, and clients used their topics when they last had one.
 
-A bundle is loaded within a second once a client asks for one of its topics, clients ask again and again, and no broker
-gives a bundle up because it is idle. So one that nobody asks for differs from one that does not load by its past.
+A bundle is loaded within a second once a client asks for one of its topics. Clients ask again and again, and no broker
+gives up an idle bundle. So the past of a bundle shows whether it is unused or fails to load.
+
+A diagnosis reads a few hours of snapshots. If isolation policies leave a namespace no broker, none of its bundles can
+have loaded since: earlier findings remain true, and the next diagnosis continues from there.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question, Scope
-from pulsar_steward.checks.earlier import looking_back
-from pulsar_steward.checks.placement.lost_bundles import (
-    CLIENTS_BEFORE,
-    FOUND_BEFORE,
-    IN_TURN,
-    MAX_BUNDLES,
-    OWNERS_BEFORE,
-    WITHOUT_OWNER,
-    BundleWithoutOwnerPolicy,
-    lost_bundles,
-)
+import msgspec
+from pydantic import Field
+
+from pulsar_steward.checks.check import Check, Judgement, Question, Scope
+from pulsar_steward.checks.earlier import EarlierRows, looking_back, window_minutes
 from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
-from pulsar_steward.checks.words import named
-from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.units import counted, time_in_words
+from pulsar_steward.decoding import decode
+from pulsar_steward.model.finding import Figures, Finding, Severity
+from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import counted, named, time_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
-    from pulsar_steward.checks.placement.lost_bundles import LostBundle, LostBundles
+    from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext, Row
+
+
+class BundleWithoutOwnerPolicy(Section):
+    """Thresholds for bundles that nobody owns though clients used them."""
+
+    window_minutes: int = Field(
+        360, ge=1, description="earlier snapshots that are looked at for the last owner of a bundle"
+    )
+    minimum_minutes: int = Field(
+        2,
+        ge=1,
+        description="without an owner, from one snapshot to another: a dead broker's session lasts half a minute",
+    )
+    warning_clients: int = Field(
+        1, ge=1, description="producers and consumers of a namespace's bundles when they last had an owner"
+    )
+
+
+MAX_BUNDLES = 10_000
+"""Maximum number of bundles without an owner that are looked up in earlier snapshots."""
+
+# Unused namespaces may have most of these bundles, so the namespaces take turns.
+WITHOUT_OWNER = """
+select namespace, bundle, allowed_brokers, n.bundles as bundles_of_namespace,
+    coalesce(len(allowed_brokers) = 0, false) as nowhere,
+    row_number() over (partition by namespace order by bundle) as turn
+from bundles b join namespaces n using (namespace)
+where b.owner is null and b.owner_known and not is_heartbeat(namespace)
+"""
+
+IN_TURN = "nowhere desc, turn, namespace, bundle"
+
+OWNERS_BEFORE = """
+select namespace, bundle, owner, owner_known, allowed_brokers
+from bundles semi join without_owner using (namespace, bundle) left join namespaces using (namespace)
+"""
+"""Owners of the same bundles in an earlier snapshot."""
+
+# The readers of a namespace's policies are the brokers' own, no clients: they leave with its last bundle.
+CLIENTS_BEFORE = """
+select namespace, bundle, count(*) as topics, sum(coalesce(producers, 0) + coalesce(consumers, 0))::bigint as clients
+from raw_topics semi join without_owner using (namespace, bundle)
+where of_users(topic) group by namespace, bundle having clients > 0
+"""
+
+FOUND_BEFORE = "select subject, figures_json from findings where check_id = 'bundle-without-owner'"
+
+
+@dataclass(frozen=True)
+class LostBundle:
+    """A bundle without an owner, that had one while clients used it.
+
+    Attributes:
+        row: Its row of this snapshot.
+        since: Time of the first of the consecutive snapshots without an owner.
+        owner: Its last owner.
+        owned_at: Time of the last snapshot with that owner.
+        allowed_then: Brokers that isolation policies allowed its namespace then; None: all brokers.
+        topics: User topics that were loaded in it then.
+        clients: Producers and consumers of these topics.
+    """
+
+    row: Row
+    since: datetime
+    owner: str
+    owned_at: datetime
+    allowed_then: tuple[str, ...] | None
+    topics: int
+    clients: int
+
+
+class LostFigures(Figures, frozen=True, kw_only=True):
+    """Figures of a namespace's lost bundles, from which the next diagnosis continues.
+
+    Attributes:
+        bundles: Number of lost bundles.
+        bundles_of_namespace: Number of all its bundles.
+        clients: Clients of the lost bundles, each counted when it last had an owner.
+        since_epoch_seconds: Time since when the first of them has had no owner.
+        topics: Topics in them at that time.
+    """
+
+    bundles: int
+    bundles_of_namespace: int
+    clients: int
+    since_epoch_seconds: int
+    topics: int
+
+
+@dataclass(frozen=True)
+class LostBundles:
+    """Lost bundles of a namespace.
+
+    Attributes:
+        row: The row of one of its bundles without an owner.
+        figures: Their figures.
+        worst: The lost bundle with most clients; None: it lost its owner before the oldest snapshot.
+    """
+
+    row: Row
+    figures: LostFigures
+    worst: LostBundle | None
+
+    @property
+    def namespace(self) -> str:
+        """The namespace."""
+        return str(self.row["namespace"])
+
+    @property
+    def nowhere(self) -> bool:
+        """True if isolation policies leave the namespace none of the existing brokers."""
+        return bool(self.row["nowhere"])
 
 
 def judge(answers: Answers, context: CheckContext[BundleWithoutOwnerPolicy]) -> Judgement:
-    """A warning for a namespace, critical where isolation policies leave it no broker; the most clients first."""
+    """A warning for a namespace, critical if isolation policies leave it no broker; the most clients first."""
     found = [
         each
-        for each in lost_bundles(answers, context)
-        if each.clients >= context.limits_of(each.namespace).warning_clients
+        for each in _lost_bundles(answers, context)
+        if each.figures.clients >= context.limits_of(each.namespace).warning_clients
     ]
-    found.sort(key=lambda each: (not each.nowhere, -each.clients, each.namespace))
+    found.sort(key=lambda each: (not each.nowhere, -each.figures.clients, each.namespace))
     if found:
         listed = frozenset(row["broker"] for row in answers["listed"].rows)
         least = "At least " if answers["without_owner"].more else ""
-        findings = tuple(_finding(each, listed, least) for each in found[:MAX_FINDINGS])
-        return Judgement(findings=findings, more=max(0, len(found) - MAX_FINDINGS))
+        return Judgement(findings=tuple(_finding(each, listed, least) for each in found))
     return Judgement(
         quiet="No bundle is without an owner that had clients when it last had one.",
         cannot_tell=nothing_read(answers["read"]) or _missing(answers, context),
     )
+
+
+def _lost_bundles(answers: Answers, context: CheckContext[BundleWithoutOwnerPolicy]) -> Iterator[LostBundles]:
+    """Yields each namespace with lost bundles."""
+    before = EarlierRows.of(answers["owners_before"], context, window_minutes, "namespace", "bundle")
+    clients = _clients(answers["clients_before"])
+    theirs: dict[str, list[Row]] = defaultdict(list)
+    for row in answers["without_owner"].rows:
+        theirs[row["namespace"]].append(row)
+    known = {
+        row["subject"]: row["figures_json"] for row in sorted(answers["found_before"].rows, key=itemgetter("taken_at"))
+    }
+    for namespace, rows in theirs.items():
+        limits = context.limits_of(namespace)
+        lost = [found for row in rows if (found := _lost(row, before, clients, limits)) is not None]
+        row = rows[0]
+        if lost:
+            figures = LostFigures(
+                bundles=len(lost),
+                bundles_of_namespace=row["bundles_of_namespace"],
+                clients=sum(each.clients for each in lost),
+                since_epoch_seconds=int(min(each.since for each in lost).timestamp()),
+                topics=sum(each.topics for each in lost),
+            )
+            yield LostBundles(row, figures, min(lost, key=lambda each: (-each.clients, each.row["bundle"])))
+        elif row["nowhere"] and namespace in known:
+            then = decode(known[namespace], LostFigures)
+            now = msgspec.structs.replace(then, bundles_of_namespace=row["bundles_of_namespace"])
+            yield LostBundles(row, now, None)
+
+
+def _clients(answer: CheckAnswer) -> Mapping[tuple[str, str, datetime], tuple[int, int]]:
+    """Topics and clients of a bundle at the time of a snapshot; shards may each have some of its topics."""
+    found: dict[tuple[str, str, datetime], tuple[int, int]] = {}
+    for row in answer.rows:
+        key = row["namespace"], row["bundle"], row["taken_at"]
+        topics, clients = found.get(key, (0, 0))
+        found[key] = topics + row["topics"], clients + row["clients"]
+    return found
+
+
+def _lost(
+    row: Row,
+    before: EarlierRows,
+    clients: Mapping[tuple[str, str, datetime], tuple[int, int]],
+    limits: BundleWithoutOwnerPolicy,
+) -> LostBundle | None:
+    """The bundle as lost; None: it had no clients right before it lost its owner, or this is not known."""
+    since = None
+    for at, older in before.told(row):
+        if older is None:
+            return None  # no such bundle: its namespace is younger, or the bundle came from a split
+        if older["owner"] is None:
+            since = at if older["owner_known"] else since
+            continue
+        there = clients.get((row["namespace"], row["bundle"], at))
+        if there is None or since is None or before.seconds_since(since) < 60 * limits.minimum_minutes:
+            return None
+        if at < before.ago(limits.window_minutes):
+            return None
+        allowed = None if older["allowed_brokers"] is None else tuple(older["allowed_brokers"])
+        return LostBundle(row, since, older["owner"], at, allowed, *there)
+    return None
 
 
 def _missing(answers: Answers, context: CheckContext[BundleWithoutOwnerPolicy]) -> str | None:
@@ -68,22 +242,18 @@ def _finding(found: LostBundles, listed: frozenset[str], least: str) -> Finding:
         severity=Severity.CRITICAL if found.nowhere else Severity.WARNING,
         subject=found.namespace,
         evidence=least + " ".join(_sentences(found, listed)),
-        figures={
-            "bundles": found.bundles,
-            "bundles_of_namespace": found.row["bundles_of_namespace"],
-            "clients": found.clients,
-            "since_epoch_seconds": int(found.since.timestamp()),
-            "topics": found.topics,
-        },
+        figures=found.figures.by_name,
     )
 
 
 def _sentences(found: LostBundles, listed: frozenset[str]) -> Iterator[str]:
-    worst, have, them = found.worst, *(("has", "it") if found.bundles == 1 else ("have", "them"))
+    worst, figures = found.worst, found.figures
+    have, them = ("has", "it") if figures.bundles == 1 else ("have", "them")
+    since = datetime.fromtimestamp(figures.since_epoch_seconds, UTC)
     yield (
-        f"{found.bundles:,} of {counted(found.row['bundles_of_namespace'], 'bundle')} {have} had no owner in any"
-        f" snapshot since {time_in_words(found.since)}; before, {counted(found.clients, 'client')} used"
-        f" {counted(found.topics, 'topic')} in {them}."
+        f"{figures.bundles:,} of {counted(figures.bundles_of_namespace, 'bundle')} {have} had no owner in any"
+        f" snapshot since {time_in_words(since)}; before, {counted(figures.clients, 'client')} used"
+        f" {counted(figures.topics, 'topic')} in {them}."
     )
     if worst is not None:
         yield (
@@ -99,7 +269,7 @@ def _sentences(found: LostBundles, listed: frozenset[str]) -> Iterator[str]:
 
 
 def _before_that(worst: LostBundle, listed: frozenset[str]) -> str:
-    """The brokers that the namespace could be on when the bundle last had an owner, and whether they are there."""
+    """The brokers that the namespace could use when the bundle last had an owner, and whether they are listed now."""
     if worst.allowed_then is None:
         return f"At {time_in_words(worst.owned_at)} it could be on any broker."
     gone = "" if listed & set(worst.allowed_then) else ", of which none is listed any more"

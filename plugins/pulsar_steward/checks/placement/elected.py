@@ -1,8 +1,8 @@
-"""Advice where bundles do not place transaction coordinators.
+"""Advice for clusters in which bundles do not place transaction coordinators.
 
-From Pulsar 5 on those of scalable topics are led by whichever broker is elected in the metadata store (PIP-473,
-apache/pulsar#25929). Every broker stands for each of them, and none gives one up while it runs. Read in Pulsar's
-source: no such release could be tried (docs/pulsar-behaviour.md).
+From Pulsar 5 on, brokers elect the leaders of coordinators for scalable topics in the metadata store (PIP-473,
+apache/pulsar#25929). Each broker is a candidate for each coordinator, and no leader gives one up while it runs. Read in
+Pulsar's source: no such release could be tried (docs/pulsar-behaviour.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bundles that are far hotter than others, or beyond their broker's split threshold; and whether a split can help."""
+"""Bundles that are far hotter than others, or over their broker's split threshold, and whether a split can help."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class HotBundlePolicy(Section):
-    """Thresholds for bundles with far more load than others, which a broker has to take as a whole."""
+    """Thresholds for bundles with far more load than others; a broker has to take a bundle as a whole."""
 
     warning_times_mean: int = Field(
         10,
@@ -41,8 +41,8 @@ class HotBundlePolicy(Section):
     )
 
 
-# Why a bundle is named: by the mean of the others, or by its broker. What made it hot is what its topics are measured
-# by. A bundle with too many topics is a matter of bundle-topic-skew.
+# A bundle is named by comparison with the mean of the others, or by its broker's threshold. Its topics are measured by
+# the figure that made it hot. A bundle with too many topics belongs to bundle-topic-skew.
 SUSPECTS = f"""
 with marked as (
     select *,
@@ -94,7 +94,7 @@ from bundle_loads
 
 
 def judge(answers: Answers, context: CheckContext[HotBundlePolicy]) -> Judgement:
-    """Beyond the broker's threshold is information, far over the mean a warning; a busy owner adds one severity."""
+    """Information over the broker's threshold, a warning far over the mean; a busy owner adds one severity."""
     found = answers["found"]
     if found.rows:
         dominating = context.limits.dominating_topic_percent

@@ -1,4 +1,4 @@
-"""Owners of bundles over the snapshots of a window, moves between them that no restart explains, and restarts."""
+"""Owners of bundles over the snapshots of a window: moves that no restart explains, and restarts."""
 
 from __future__ import annotations
 
@@ -33,10 +33,9 @@ held as (
     from owned group by owner)
 select broker, coalesce(read, false) as read, held.bundles from brokers full join held using (broker)
 """
-"""One row per listed broker: whether it was read, and its bundles, null where it has none.
+"""One row per listed broker: whether it was read, and its bundles, null if it has none.
 
-One row per bundle would be far more data, as hardly any of them moves. A bundle that two brokers reported was just
-moving.
+One row per bundle would be far more data, as hardly any bundle moves. A bundle that two brokers report is just moving.
 """
 
 
@@ -62,7 +61,7 @@ class Journey:
     Attributes:
         namespace: The bundle's namespace.
         bundle: Its range.
-        stays: Its stays in order of time, at least two.
+        stays: Its periods at one owner, in order of time; at least two.
     """
 
     namespace: str
@@ -76,7 +75,7 @@ class Journey:
 
     @property
     def moves(self) -> int:
-        """Number of the other moves, which no restart explains."""
+        """Number of the other moves, without a restart to explain them."""
         return len(self.stays) - 1 - self.explained
 
     @property
@@ -90,7 +89,7 @@ class Journey:
 
     @property
     def weight(self) -> int:
-        """Weight of the moves: one straight back counts as two."""
+        """Weight of the moves: a move straight back counts as two."""
         return self.moves + self.returns
 
 
@@ -100,8 +99,8 @@ class Restarts:
 
     Attributes:
         broker: The broker.
-        seen: Times of the snapshots with a later start than the one before, in order; a snapshot has only the last
-            start, so there may have been more.
+        seen: Times of the snapshots that show a later start than the snapshot before, in order. A snapshot has only the
+            last start, so there may have been more.
         left: Number of bundles that moved away from it while it was away.
     """
 
@@ -117,7 +116,7 @@ Starts: TypeAlias = "Mapping[datetime, Sequence[Row]]"
 """Rows of `STARTS` by the time of their snapshot."""
 
 Gone: TypeAlias = "Mapping[str, Sequence[datetime]]"
-"""Brokers that were away at some time since the snapshot before, with the times of all snapshots that show it."""
+"""Brokers that were away at some time since the snapshot before, with the times of all such snapshots."""
 
 
 def journeys(times: Sequence[datetime], owners: Owners, gone: Gone) -> Iterator[Journey]:
@@ -146,7 +145,7 @@ def journeys(times: Sequence[datetime], owners: Owners, gone: Gone) -> Iterator[
 
 
 def away(times: Sequence[datetime], owners: Owners, starts: Starts) -> Gone:
-    """Brokers that were away at some time since the snapshot before: restarted, or not listed, or not read.
+    """Brokers that were away at some time since the snapshot before: restarted, not listed, or not read.
 
     A broker without a known start counts as away if it has no bundle left.
 

@@ -1,4 +1,4 @@
-"""Transaction coordinators that are too few for the brokers to share, or so many that they cost more than they help."""
+"""Too few transaction coordinators for the brokers to share, or so many that they cost more than they help."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from pydantic import Field
 from pulsar_steward.checks.check import Check, Judgement, Question
 from pulsar_steward.checks.placement.elected import HOW_MANY
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.finding import Figures, Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import Answers, CheckContext
 
 
 class TcCountPolicy(Section):
@@ -40,6 +38,14 @@ class TcCountPolicy(Section):
     )
 
 
+class CoordinatorFigures(Figures, frozen=True, kw_only=True):
+    """Brokers that may hold coordinators, the coordinators, and the share of transactions of each."""
+
+    brokers: int
+    coordinators: int
+    share_percent: int
+
+
 LISTED = f"""
 with isolation as (
     select allowed_brokers from namespaces where namespace = '{TC_NAMESPACE}' and allowed_brokers is not null)
@@ -56,7 +62,8 @@ def judge(answers: Answers, context: CheckContext[TcCountPolicy]) -> Judgement:
         return Judgement(cannot_tell=HOW_MANY)
     if not about.coordinators:
         return Judgement(quiet="Transactions are off: there are no coordinators.")
-    brokers = len(_able(answers["listed"].rows, context.policy.brokers.draining))
+    draining = context.policy.brokers.draining
+    brokers = sum(not row["set_apart"] and row["broker"] not in draining for row in answers["listed"].rows)
     if not brokers:
         return Judgement(cannot_tell="No broker that may hold coordinators is listed.")
     severity, why = _trouble(about.coordinators, brokers, limits)
@@ -64,11 +71,6 @@ def judge(answers: Answers, context: CheckContext[TcCountPolicy]) -> Judgement:
     if severity is None:
         return Judgement(quiet=words)
     return Judgement(findings=(_finding(about.cluster, severity, words, about.coordinators, brokers),))
-
-
-def _able(rows: Sequence[Row], draining: Collection[str]) -> list[Row]:
-    """Brokers that could hold coordinators: neither draining nor excluded by isolation policies."""
-    return [row for row in rows if not row["set_apart"] and row["broker"] not in draining]
 
 
 def _trouble(coordinators: int, brokers: int, limits: TcCountPolicy) -> tuple[Severity | None, str]:
@@ -98,7 +100,9 @@ def _finding(cluster: str, severity: Severity, words: str, coordinators: int, br
         severity=severity,
         subject=cluster,
         evidence=words,
-        figures={"brokers": brokers, "coordinators": coordinators, "share_percent": 100 // coordinators},
+        figures=CoordinatorFigures(
+            brokers=brokers, coordinators=coordinators, share_percent=100 // coordinators
+        ).by_name,
     )
 
 

@@ -1,4 +1,4 @@
-"""Transaction coordinators that are concentrated on few brokers: their number is the load, and none rebalances it."""
+"""Transaction coordinators concentrated on few brokers: their number is the load, and nothing rebalances it."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ select broker, read, coalesce(held, 0) as held, coalesce(settled, false) as sett
     exists(select 1 from isolation where not list_contains(allowed_brokers, broker)) as set_apart
 from brokers left join held_by using (broker)
 """
-"""Each broker with the number of its coordinators; coordinators of an unknown broker count for none.
+"""Each broker with the number of its coordinators; coordinators of an unknown broker are not counted.
 
-`settled`: all of them are in one bundle, and few. `set_apart`: isolation policies exclude it from the coordinators'
-namespace.
+`settled`: all of them are in one bundle, and few. `set_apart`: isolation policies exclude the broker from the
+coordinators' namespace.
 """
 
 
@@ -62,15 +62,15 @@ NOWHERE = "select count(*) as coordinators from transaction_coordinators where b
 
 @dataclass(frozen=True)
 class _Spread:
-    """Coordinators by broker, as far as was read."""
+    """Coordinators by broker, as far as brokers were read."""
 
     total: int
     nowhere: int
     listed: int
     held: tuple[tuple[str, int], ...]
-    """Brokers that were read with their coordinators, the fullest first; of equal ones, the lowest id."""
+    """Brokers that were read, with their coordinators, the fullest first; at a tie, by the lowest id."""
     settled: frozenset[str]
-    """Brokers whose coordinators are few and all in one bundle: no move reduces them, and no split is worthwhile."""
+    """Brokers with few coordinators, all in one bundle: no move reduces them, and no split is worthwhile."""
 
     @property
     def most(self) -> int:
@@ -96,7 +96,7 @@ class _Spread:
 
 
 def judge(answers: Answers, context: CheckContext[TcSkewPolicy]) -> Judgement:
-    """A broker with nearly all of them is critical, an uneven spread a warning."""
+    """Critical if one broker has nearly all coordinators; a warning if the spread is uneven."""
     about = context.about
     if not about.tcs_by_bundle:
         return Judgement(cannot_tell=WHERE_THEY_ARE)
@@ -107,26 +107,23 @@ def judge(answers: Answers, context: CheckContext[TcSkewPolicy]) -> Judgement:
         return Judgement(cannot_tell="No broker that may hold coordinators was read.")
     severity = _severity(spread, context.limits)
     if severity is None:
-        # Coordinators without a known broker are not health: no transaction can begin with one that nobody has.
+        # Coordinators without a broker are no sign of health: no transaction can begin with them.
         return Judgement(quiet=_sentence(spread), cannot_tell=_sentence(spread) if spread.elsewhere else None)
     return Judgement(findings=(_finding(about.cluster, severity, spread),))
 
 
 def _spread(answers: Answers, total: int, draining: Collection[str]) -> _Spread:
-    """Spread without brokers that are empty on purpose: draining, or excluded by isolation policies."""
+    """Spread without intentionally empty brokers: draining ones, and ones that isolation policies exclude."""
     rows = answers["holders"].rows
     listed = [row for row in rows if row["held"] or not (row["set_apart"] or row["broker"] in draining)]
-    held = sorted(((row["broker"], row["held"]) for row in listed if row["read"]), key=_fullest_first)
+    held = [(row["broker"], row["held"]) for row in listed if row["read"]]
+    held.sort(key=lambda each: (-each[1], each[0]))
     settled = frozenset(row["broker"] for row in listed if row["settled"])
     return _Spread(total, answers["nowhere"].one["coordinators"], len(listed), tuple(held), settled)
 
 
-def _fullest_first(held: tuple[str, int]) -> tuple[int, str]:
-    return -held[1], held[0]
-
-
 def _severity(spread: _Spread, limits: TcSkewPolicy) -> Severity | None:
-    # A single coordinator is always all of them on one broker.
+    # A single coordinator always means all coordinators on one broker.
     if min(spread.listed, spread.total) > 1 and spread.most * 100 >= limits.critical_share_percent * spread.total:
         return Severity.CRITICAL
     if spread.spread >= limits.warning_spread_coordinators:

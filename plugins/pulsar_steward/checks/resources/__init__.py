@@ -5,7 +5,7 @@ from __future__ import annotations
 from pulsar_steward.checks.resources import views
 
 TITLE = "Resources of brokers and bookies"
-"""Title of this section of the guide."""
+"""Title of this group of checks."""
 
 VIEWS = views.VIEWS
-"""Views that these checks' questions use besides `pulsar_steward.checks.views`, in order of dependence."""
+"""Views that the queries of these checks use besides `pulsar_steward.checks.views`; later ones may use earlier ones."""

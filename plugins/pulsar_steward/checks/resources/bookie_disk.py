@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
+from pulsar_steward.checks.check import Check, Judgement, Question
 from pulsar_steward.checks.earlier import apart, looking_back
-from pulsar_steward.checks.resources.named_servers import unread_servers
+from pulsar_steward.checks.unread import unread_servers
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.series import BOOKIE_STATUS
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 WRITABLE = "bookie_ledger_writable_dirs"
 DIRECTORY = "^bookie_ledger_dir_(.+)_usage$"
-"""Series of a ledger directory's disk, in percent; its name has the path in it, with `_` for what is no letter."""
+"""Series of a ledger directory's disk, in percent; its name contains the path, with `_` for each non-letter."""
 
 
 class BookieDiskPolicy(Section):
@@ -59,10 +59,10 @@ select source, min(value) filter (series = '{BOOKIE_STATUS}') as status,
     min(value) filter (series = '{WRITABLE}') as writable_directories
 from process_samples where source_kind = 'bookie' group by source
 """
-"""Bookies that were read; `status`: 1 takes writes, 0 is read-only, -1 is not registered; null where it is not told."""
+"""Bookies that were read; `status`: 1 takes writes, 0 is read-only, -1 is not registered; null if not reported."""
 
 LONGEST_FORECAST_SECONDS = 100 * DAY
-"""A disk that fills more slowly tells nothing by a few hours of it."""
+"""Longest forecast: if a disk fills more slowly, a few hours of growth say nothing."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class Disk:
 
     Attributes:
         row: Its row of `DISKS`.
-        per_hour: Percent by which it fills an hour; 0: it does not, or nobody knows.
-        seconds_left: Time until the bookie stops writing to it; None: it does not fill, or too slowly to tell.
+        per_hour: Percent by which it fills per hour; 0: no growth, or unknown.
+        seconds_left: Time until the bookie stops writing to it; None: no growth, or too slow for a forecast.
         full_percent: Percent in use at which the bookie stops writing to it.
         rank: 2 critical, 1 warning, 0 neither.
     """
@@ -85,7 +85,7 @@ class Disk:
 
     @classmethod
     def of(cls, row: Row, before: Sequence[Row], context: CheckContext[BookieDiskPolicy]) -> Disk:
-        """Judges a disk by its use, and by how it filled since earlier snapshots."""
+        """Judges a disk by its use, and by its growth since earlier snapshots."""
         limits, percent = context.limits, row["percent"]
         per_hour = _per_hour(row, before, context)
         left = None
@@ -99,7 +99,7 @@ class Disk:
 
 
 def _per_hour(row: Row, before: Sequence[Row], context: CheckContext[BookieDiskPolicy]) -> float:
-    """The lower of the rates since the first and since the last earlier snapshot: compaction frees much at once."""
+    """The lower of two rates: since the first and since the last earlier snapshot, as compaction frees much at once."""
     taken_at = context.about.taken_at
     older = sorted(
         ((taken_at - each["taken_at"]).total_seconds(), each["percent"])
@@ -113,7 +113,7 @@ def _per_hour(row: Row, before: Sequence[Row], context: CheckContext[BookieDiskP
 
 
 def judge(answers: Answers, context: CheckContext[BookieDiskPolicy]) -> Judgement:
-    """A finding for each bookie with a disk that is full or soon will be, or that is read-only."""
+    """A finding for each bookie that is read-only, or whose disk is full or soon will be."""
     disks = _disks(answers, context)
     states = sorted(answers["states"].rows, key=lambda row: str(row["source"]))
     told = [row["status"] for row in states if row["status"] is not None]
@@ -127,7 +127,7 @@ def judge(answers: Answers, context: CheckContext[BookieDiskPolicy]) -> Judgemen
         key=lambda finding: (-finding.severity.rank, -finding.figures.get("fullest_percent", 0), finding.subject)
     )
     if found:
-        return Judgement(findings=tuple(found[:MAX_FINDINGS]), more=max(0, len(found) - MAX_FINDINGS))
+        return Judgement(findings=tuple(found))
     fullest = max((disk.row["percent"] for each in disks.values() for disk in each), default=0.0)
     return Judgement(
         quiet=f"Of {counted(len(disks), 'bookie')}, the fullest disk has {fullest:.0f} % in use.",

@@ -1,7 +1,8 @@
-"""Threads of BookKeeper that cannot keep up: by their queues where these are exported, else by the latency of writes.
+"""BookKeeper threads that cannot keep up, by their queues if exported, else by the latency of writes.
 
-A queue is direct evidence, and names the thread. Slow writes are indirect: a busy thread, a slow disk and the network
-look the same from the broker. Writes that never end are in no latency: entries that wait in two snapshots show them.
+A queue is direct evidence, and names the thread. Slow writes are indirect: a busy thread, a slow disk and a slow
+network look the same from the broker. Writes that never end are in no latency; entries pending in two snapshots show
+them.
 """
 
 from __future__ import annotations
@@ -13,8 +14,6 @@ from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Question
 from pulsar_steward.checks.earlier import LOOKS, WINDOW, WINDOW_MINUTES, looking_back
-from pulsar_steward.checks.resources.queues import BUSY, SHOWN
-from pulsar_steward.checks.resources.silence import brokers_of, silent_in
 from pulsar_steward.checks.resources.writes import (
     LONGEST_FIRST,
     MAX_TOPICS,
@@ -26,17 +25,46 @@ from pulsar_steward.checks.resources.writes import (
     WAITING_BEFORE,
     WRITTEN_TO,
 )
-from pulsar_steward.checks.words import named
+from pulsar_steward.checks.unread import brokers_of, silent_in
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import counted
+from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
 
 
+BOOKIE_QUEUE = "bookkeeper_server_thread_executor_queue"
+"""Series of a bookie; its label `thread` names the thread, as ``BookieWriteThreadPool-OrderedExecutor-0-0``."""
+
+BROKER_QUEUE = "^pulsar_managedLedger_client_thread_(.+)_thread_executor_queue$"
+"""Series of a broker's BookKeeper client; its name contains the thread.
+
+It is exported if `bookkeeperClientExposeStatsToPrometheus` is on.
+"""
+
+QUEUES = f"""
+with shown as (
+    select source, source_kind, value as queued,
+        coalesce(if(series = '{BOOKIE_QUEUE}', labels_json->>'thread', null),
+            regexp_extract(series, '{BROKER_QUEUE}', 1)) as thread
+    from process_samples where series = '{BOOKIE_QUEUE}' or regexp_matches(series, '{BROKER_QUEUE}')),
+pooled as (
+    select *, sum(queued) over pool as all_queued, count(*) over pool as threads
+    from (select *, regexp_replace(thread, '[-_]OrderedExecutor.*$', '') as pool from shown)
+    window pool as (partition by source, pool))
+select source, source_kind, thread, queued,
+    if(threads > 1, (all_queued - queued) / (threads - 1), null) as others_mean
+from pooled
+"""
+"""Waiting tasks of each thread, and of the other threads of its pool; whole numbers, so that order does not matter."""
+
+BUSY = f"with queues as ({QUEUES}) select * from queues where queued >= $warning_queued_tasks"
+SHOWN = f"with queues as ({QUEUES}) select count(*) as threads, max(queued) as most from queues"
+
+
 STALLED_WRITES = "over_second_per_minute"
-"""Figure of a finding of slow writes: those over a second."""
+"""Figure in a finding of slow writes: writes over one second, per minute."""
 
 
 class BookieThreadBusyPolicy(Section):
@@ -88,10 +116,10 @@ select *, 'slow' as kind from slow
 union all by name
 select *, 'stuck' as kind from stuck
 """
-"""Busy threads, of which each shard returned the worst, and brokers whose writes are slow or do not end."""
+"""Busy threads (each shard returned its worst), and brokers whose writes are slow or do not end."""
 
-# Of equal severity: writes that do not end first, by the number of topics; then slow writes, the slowest first;
-# then the longest queues.
+# With equal severity: first writes that do not end, by the number of topics; then slow writes, the slowest first; then
+# the longest queues.
 WORST_FIRST = """
 rank desc, stuck desc nulls last, waiting desc nulls last, lost_percent + slow_percent desc nulls last,
     queued desc nulls last, source, thread, source_kind
@@ -99,7 +127,7 @@ rank desc, stuck desc nulls last, waiting desc nulls last, lost_percent + slow_p
 
 
 def judge(answers: Answers, _: CheckContext[BookieThreadBusyPolicy]) -> Judgement:
-    """Judges by the queues of threads where they are exported, the latency of writes, and those that do not end."""
+    """Judges by the queues of threads if exported, by the latency of writes, and by writes that do not end."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more + answers["busy"].more)
@@ -115,7 +143,7 @@ def _missing(answers: Answers) -> str | None:
 
 
 def _threads(answers: Answers) -> int:
-    """Number of threads with exported queues; each shard has counted its own."""
+    """Number of threads with exported queues, added up over the shards."""
     return sum(row["threads"] for row in answers["shown"].rows)
 
 

@@ -1,4 +1,4 @@
-"""Settings that the brokers of a cluster are to have in common, and in which they differ."""
+"""Settings that should be equal on all brokers of a cluster, but differ."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
+from pulsar_steward.checks.check import Check, Judgement, Question
 from pulsar_steward.checks.earlier import looking_back
-from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.shared_settings import OF_BALANCING, OF_MACHINES, OF_TOPICS, SHARED, TOGETHER
-from pulsar_steward.model.units import counted, time_in_words
+from pulsar_steward.model.units import counted, named, time_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class BrokerSettingsDifferPolicy(Section):
-    """Window by which a change that is carried out broker by broker is told from a difference that stays."""
+    """Window that tells a broker-by-broker change from a lasting difference."""
 
     window_minutes: int = Field(
         60, ge=1, description="a difference that began within these is information: a change may be under way"
@@ -36,11 +35,11 @@ KINDS = (
     (OF_BALANCING, Severity.WARNING, "how load is balanced changes as another broker leads"),
     (OF_MACHINES, Severity.INFO, "meant, if the machines differ"),
 )
-"""Kinds of settings, with how bad a difference is, and why."""
+"""Kinds of settings, with the severity of a difference, and the reason."""
 
 _KEYS = f"key in ({', '.join(repr(key) for key in SHARED)})"
 
-# Names beyond those that a sentence names are counted only.
+# Brokers beyond the number that a sentence names are only counted.
 VALUES = f"""
 with told as (
     select key, trim(value) as value, broker, coalesce(pulsar_version, '') as version
@@ -55,16 +54,16 @@ EQUAL_BEFORE = f"""
 select key, min(trim(value)) as value, list(broker order by broker) as brokers from configuration
 where {_KEYS} and value is not null group by key having count(distinct trim(value)) = 1
 """
-"""Settings of which an earlier snapshot shows one value alone, with the brokers that told it."""
+"""Settings with a single value in an earlier snapshot, with the brokers that reported it."""
 
-# A broker that has another value now, and was not told then, may have had it all along.
+# A broker with another value now, that did not report it then, may have had it all along.
 CHANGED = f"""
 with unknown as (
     select key, taken_at from equal_before join configuration now using (key)
     where {_KEYS} and trim(now.value) <> equal_before.value and not list_contains(brokers, now.broker))
 select key, max(taken_at) as taken_at from equal_before anti join unknown using (key, taken_at) group by key
 """
-"""Time of the newest earlier snapshot in which all that differ now had the same value, by setting."""
+"""Time of the newest earlier snapshot in which all brokers that now differ had the same value, by setting."""
 
 UNREAD = f"""
 select broker from brokers anti join (select broker from configuration where {_KEYS}) using (broker) where read
@@ -73,11 +72,11 @@ TOLD = f"select count(distinct broker) as brokers from configuration where {_KEY
 
 
 MAX_VALUES = 3
-"""Most values that a sentence names besides the usual one."""
+"""Maximum number of values that a sentence names besides the usual one."""
 
 
 def judge(answers: Answers, _context: CheckContext[BrokerSettingsDifferPolicy]) -> Judgement:
-    """A finding for each such setting, the worst kind first; a change under way, or of versions, is information."""
+    """A finding for each such setting, the worst kind first; information for a change under way or between versions."""
     by_key: dict[str, list[Row]] = defaultdict(list)
     for row in answers["values"].rows:
         by_key[row["key"]].append(row)
@@ -85,7 +84,7 @@ def judge(answers: Answers, _context: CheckContext[BrokerSettingsDifferPolicy]) 
     found = [_finding(key, rows, equal.get(key)) for key, rows in by_key.items()]
     found.sort(key=lambda finding: (-finding.severity.rank, SHARED.index(finding.subject)))
     if found:
-        return Judgement(findings=tuple(found[:MAX_FINDINGS]), more=max(0, len(found) - MAX_FINDINGS))
+        return Judgement(findings=tuple(found))
     told = answers["told"].one["brokers"]
     return Judgement(
         quiet=f"{counted(told, 'broker tells', 'brokers tell')} the same of {counted(len(SHARED), 'setting')}.",
@@ -125,7 +124,7 @@ def _finding(key: str, rows: Sequence[Row], equal_at: datetime | None) -> Findin
 
 
 def _by_version(rows: Sequence[Row]) -> bool:
-    """True if the brokers of each version agree, and there are several."""
+    """True if there are several versions, and the brokers of each version agree."""
     versions = [version for row in rows for version in row["versions"]]
     return len(versions) == len(set(versions)) > 1
 
@@ -136,7 +135,7 @@ def _value(row: Row) -> str:
 
 
 def _other(row: Row) -> str:
-    unnamed = row["brokers"] - len(row["names"])  # those beyond `VALUES` are only counted
+    unnamed = row["brokers"] - len(row["names"])  # `VALUES` only counts the rest
     return f", {_value(row)} on {named([*row['names'], *[''] * unnamed])}"
 
 

@@ -1,4 +1,4 @@
-"""Brokers on which publishing takes much longer than on the others of the cluster, most entries and not a few."""
+"""Brokers much slower at publishing than the others of the cluster, for most entries and not only a few."""
 
 from __future__ import annotations
 
@@ -7,29 +7,75 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
-from pulsar_steward.checks.earlier import LOOKS, WINDOW, WINDOW_MINUTES, looking_back
-from pulsar_steward.checks.resources.medians import AGAIN, MEDIANS, MEDIANS_BEFORE, TOLD
+from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.earlier import LOOKS, WINDOW, WINDOW_MINUTES, looking_back, of_previous, of_sources
 from pulsar_steward.checks.resources.publish_causes import RESTS_ON, CausesOfSlowness
 from pulsar_steward.checks.resources.publishing import PROCESSES, READ_ONLY
-from pulsar_steward.checks.resources.silence import brokers_of, silent_in
-from pulsar_steward.checks.resources.views import PUBLISHES, WRITES
-from pulsar_steward.checks.words import named
+from pulsar_steward.checks.resources.views import OVERFLOW, PUBLISHES, WRITES
+from pulsar_steward.checks.unread import brokers_of, silent_in
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import counted
+from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pulsar_steward.checks.check import Answers, CheckContext, Row
 
+
+_SERIES = ", ".join(f"'{name}{end}'" for name in (PUBLISHES, WRITES) for end in ("", OVERFLOW))
+
+
+def medians_of(samples: str) -> str:
+    """SQL for the median of each broker's publishes and writes, between `at_least` and `at_most` milliseconds.
+
+    Unlike a mean, a few hanging events do not change it. `at_most` is infinite if the middle event took over a second.
+
+    Args:
+        samples: Table to read.
+    """
+    return f"""
+    with samples as (
+        select source, replace(series, '{OVERFLOW}', '') as event, value,
+            if(ends_with(series, '{OVERFLOW}'), 1000, try_cast(split_part(labels_json->>'quantile', '_', 1) as double))
+                as low,
+            if(ends_with(series, '{OVERFLOW}'), 'infinity'::double,
+                try_cast(split_part(labels_json->>'quantile', '_', 2) as double)) as high
+        from {samples} where series in ({_SERIES}) and isfinite(value) and value > 0),
+    buckets as (
+        select source, event, low, high, sum(value order by value) as rate
+        from samples where isfinite(low) and high is not null group by source, event, low, high),
+    ordered as (
+        select *, sum(rate) over (partition by source, event order by low, high) as rate_up_to,
+            sum(rate) over (
+                partition by source, event order by low, high rows between unbounded preceding and unbounded following
+            ) as rate_in_all
+        from buckets)
+    select source, event, any_value(rate_in_all) as rate, min(low) as at_least, min(high) as at_most
+    from ordered where rate_up_to * 2 >= rate_in_all group by source, event
+    """
+
+
+MEDIANS = medians_of("metrics")
+
+TOLD = f"select source from ledger_latencies where event = '{PUBLISHES}'"
+"""Brokers that report the latency of publishing, also brokers without publishing."""
+
+_SLOW = f"event = '{PUBLISHES}' and at_least >= $warning_milliseconds"
+
+MEDIANS_BEFORE = f"select source from ({medians_of(of_sources(f'medians where {_SLOW}'))}) where {_SLOW}"
+"""Brokers with such a median in an earlier snapshot, among the brokers that have one now."""
+
+AGAIN = f"select source from {of_previous('medians_before')}"
+"""Brokers that had one in the snapshot before."""
+
+
 MIN_PEERS = 2
-"""Others that a broker is compared with: of two brokers, nobody knows which one is the exception."""
+"""Minimum number of other brokers to compare with: of two brokers, nobody knows which one is the exception."""
 
 
 class BrokerSlowerThanPeersPolicy(Section):
-    """Thresholds for the median time that a broker takes to publish an entry, beside that of the others."""
+    """Thresholds for the median time that a broker takes to publish an entry, compared with the other brokers."""
 
     window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
     minimum_writes_per_second: int = Field(
@@ -49,10 +95,10 @@ class Slower:
 
     Attributes:
         row: Its row of `MEDIANS`, of publishes.
-        peers: Number of others that it is compared with.
-        peers_at_most: Milliseconds that half of what they publish takes at most, the middle one of them.
+        peers: Number of brokers that it is compared with.
+        peers_at_most: Upper bound of the peers' medians in milliseconds, the middle one of these bounds.
         writes: Its row of `MEDIANS`, of writes to bookies; None: it has none.
-        again: True if the snapshot before shows it too.
+        again: True if the snapshot before shows the same.
     """
 
     row: Row
@@ -63,20 +109,19 @@ class Slower:
 
     @property
     def in_broker(self) -> bool:
-        """True if the time passes in the broker itself, and not at bookies."""
+        """True if most of the time is spent in the broker itself, not at bookies."""
         return self.writes is not None and self.writes["at_least"] * 2 < self.row["at_least"]
 
 
 def judge(answers: Answers, context: CheckContext[BrokerSlowerThanPeersPolicy]) -> Judgement:
-    """Information where one snapshot shows it, as that may be a single hiccup; a warning where two in a row do."""
+    """Information if one snapshot shows it, as that may be a hiccup; a warning if two in a row do."""
     publishes = _of_event(answers, PUBLISHES)
     enough = [row for row in publishes.values() if row["rate"] >= context.limits.minimum_writes_per_second]
     slower = _slower(enough, answers, context.limits)
     if slower:
         causes = CausesOfSlowness.among(context.results, publishes, answers)
         slower.sort(key=lambda each: (not each.again, -each.row["at_least"], each.row["source"]))
-        findings = tuple(_finding(each, causes) for each in slower[:MAX_FINDINGS])
-        return Judgement(findings=findings, more=max(0, len(slower) - MAX_FINDINGS))
+        return Judgement(findings=tuple(_finding(each, causes) for each in slower))
     return Judgement(
         quiet=f"Of {counted(len(enough), 'broker')} that publish enough, none is much slower than the others.",
         cannot_tell=_missing(answers, len(enough), context.limits),
@@ -140,7 +185,7 @@ def _finding(slower: Slower, causes: CausesOfSlowness) -> Finding:
 
 
 def _writes(slower: Slower) -> str:
-    """Further sentence: whether the time goes to bookies, or passes in the broker itself."""
+    """Further sentence: whether bookies or the broker itself take the time."""
     if slower.writes is None:
         return ""
     if not slower.in_broker:

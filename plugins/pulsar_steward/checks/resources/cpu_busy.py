@@ -1,7 +1,7 @@
-"""Processors that are busy all the time: of brokers by their load, of bookies and ZooKeeper by the time they used.
+"""Processors that are always busy: brokers by their load report, bookies and ZooKeeper by their CPU time.
 
-No series tells how many processors a bookie or a ZooKeeper server has. The policy may say it; where it does not, how
-many are busy is told, and is information from some number on.
+No metric gives the number of processors of a bookie or a ZooKeeper server. The policy may set it. If it does not, the
+number of busy processors is reported, and is information from a threshold on.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from pydantic import Field
 from pulsar_steward.checks.check import Check, Judgement, Question
 from pulsar_steward.checks.earlier import LOOKS, WINDOW, WINDOW_MINUTES, growth, in_time, looking_back, of_previous
 from pulsar_steward.checks.views import STARTED
-from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import counted, seconds_in_words
+from pulsar_steward.model.units import counted, named, seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -25,7 +24,7 @@ SECONDS = "process_cpu_seconds_total"
 
 
 class CpuBusyPolicy(Section):
-    """Thresholds for the use of processors, and how many of them there are."""
+    """Thresholds for the use of processors, and their number."""
 
     window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
     minimum_age_seconds: int = Field(
@@ -48,7 +47,7 @@ class CpuBusyPolicy(Section):
 
 
 def used_in(samples: str) -> str:
-    """SQL for the processor time of each process since it started.
+    """SQL for the CPU time of each process since it started.
 
     Args:
         samples: Table to read: `process_samples`, or `metrics`, which needs no preparation.
@@ -79,9 +78,9 @@ select source, coalesce(source_kind, 'broker') as kind, since, seconds, processo
         when load_percent_before is not null then least(load_percent, load_percent_before) end as percent
 from timed full join loads using (source)
 """
-"""Processors that each process kept busy, and their share of those it has; each null where it is not known.
+"""Busy processors of each process, and their share of its processors; each null if not known.
 
-Of a broker, the share is of what its machine or container has, by its load report, in the lower one of this snapshot
+The share of a broker comes from its load report, relative to its machine or container: the lower one of this snapshot
 and the one before.
 """
 
@@ -100,11 +99,11 @@ WORST_FIRST = "rank desc, percent desc nulls last, processors desc nulls last, s
 UNKNOWN = """
 select source, kind, processors from busy where percent is null and load_percent is null
 """
-"""Processes whose share nobody knows; the processors that they keep busy may be known."""
+"""Processes whose share is not known; the number of their busy processors may be."""
 
 
 def judge(answers: Answers, context: CheckContext[CpuBusyPolicy]) -> Judgement:
-    """Judges by the share of processors, where it is known how many there are."""
+    """Judges by the share of processors, if their number is known."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)

@@ -1,4 +1,4 @@
-"""Direct memory of brokers and bookies, in which messages travel: how near to its limit it is."""
+"""Direct memory of brokers and bookies, which holds messages in transit: its usage near the limit."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Question
-from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import MIB
+from pulsar_steward.model.units import MIB, named
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext, Row
@@ -41,16 +40,16 @@ select source, coalesce(source_kind, 'broker') as kind, used_bytes, limit_bytes,
     coalesce(used_bytes * 100 / limit_bytes, direct_memory_percent) as percent
 from measured full join (select broker as source, direct_memory_percent from brokers where read) using (source)
 """
-"""Usage of the direct memory of each process: by its metrics, or else by its load report.
+"""Usage of the direct memory of each process: by its metrics, else by its load report.
 
-The percentage is null where neither has it, the bytes where only the load report does.
+The percentage is null if neither has it; the bytes are null if only the load report has it.
 """
 
 FOUND = "select *, percent >= $critical_percent as critical from memory where percent >= $warning_percent"
 
 
 def judge(answers: Answers, _: CheckContext[DirectMemoryPressurePolicy]) -> Judgement:
-    """Judges only the usage near the limit: the pool keeps what it once allocated."""
+    """Judges only the usage near the limit: the pool keeps all that it ever allocated."""
     found, memory = answers["found"], answers["memory"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)

@@ -1,4 +1,4 @@
-"""Ledgers that are to be spread over more bookies than there are: none can be made, and topics cannot be written to."""
+"""Ledgers with a larger ensemble than there are bookies: none can be created, and writes to topics fail."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class EnsembleTooLargePolicy(Section):
-    """Thresholds for ensembles beside the number of bookies."""
+    """Thresholds for ensembles compared with the number of bookies."""
 
     information_spare_bookies: int = Field(
         1,
@@ -28,7 +28,7 @@ class EnsembleTooLargePolicy(Section):
 
 DEFAULT = "managedLedgerDefaultEnsembleSize"
 
-# A namespace's own setting; the default, of the broker with the largest, has no namespace.
+# A namespace's own setting; the default (the largest of all brokers) has no namespace.
 FOUND = f"""
 with sizes as (
     select namespace, ensemble from persistence
@@ -46,7 +46,7 @@ from snapshot
 
 
 def judge(answers: Answers, context: CheckContext[EnsembleTooLargePolicy]) -> Judgement:
-    """A finding for each namespace that sets such an ensemble, and one for the brokers' default."""
+    """A finding for each namespace with such an ensemble, and one for the brokers' default."""
     bookies, told = answers["bookies"].one["bookies"], answers["bookies"].one["told"]
     if not bookies:
         return Judgement(cannot_tell="The brokers did not tell which bookies there are.")

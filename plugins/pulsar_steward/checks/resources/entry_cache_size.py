@@ -1,4 +1,4 @@
-"""Entry caches and thread pools of brokers, beside their direct memory, throughput, topics and connections."""
+"""Entry caches and thread pools of brokers, compared with direct memory, throughput, topics and connections."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
-from pulsar_steward.checks.words import named
+from pulsar_steward.checks.check import Check, Judgement, Question
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import MIB, bytes_in_words, counted, throughput_in_words
+from pulsar_steward.model.units import MIB, bytes_in_words, counted, named, throughput_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +59,7 @@ def _number(key: str) -> str:
     return f"max(try_cast(trim(value) as bigint)) filter (key = '{key}')"
 
 
-# Under 0, or 0 for reads, is no limit: it promises nothing that could be counted.
+# Below 0, and 0 for reads, mean no limit: they promise no amount that could be counted.
 SIZES = f"""
 with settings as (
     select broker, {_number(CACHE)} as cache_mb, {_number(EVICTION)} as eviction_ms,
@@ -83,12 +82,12 @@ from brokers left join settings using (broker) left join told using (broker) whe
 
 
 def judge(answers: Answers, context: CheckContext[EntryCacheSizePolicy]) -> Judgement:
-    """Judges each broker by what it promised of its direct memory, what its cache holds, and its threads."""
+    """Judges each broker by its promised share of direct memory, the time that its cache covers, and its threads."""
     rows = answers["sizes"].rows
     found = [finding for row in rows for finding in _findings(row, context.limits)]
     found.sort(key=lambda finding: (-finding.severity.rank, finding.subject, finding.evidence))
     if found:
-        return Judgement(findings=tuple(found[:MAX_FINDINGS]), more=max(0, len(found) - MAX_FINDINGS))
+        return Judgement(findings=tuple(found))
     most = max((row["promised_percent"] for row in rows if row["promised_percent"] is not None), default=0.0)
     return Judgement(
         quiet=f"Of {counted(len(rows), 'broker')}, none promised more than {most:.0f} % of its direct memory.",
@@ -173,7 +172,7 @@ def _of_cache(row: Row, severity: Severity, evidence: str) -> Finding:
 
 
 def _threads(row: Row, limits: EntryCacheSizePolicy) -> Iterator[Finding]:
-    """Pools that are small for what they serve: no harm by itself, and where to look when threads are busy."""
+    """Thread pools that are small for their load: harmless by itself, but the place to look if threads are busy."""
     pools = (
         (EXECUTORS, row["executors"], row["topics"], "topic", limits.information_topics_per_thread),
         (WORKERS, row["workers"], row["topics"], "topic", limits.information_topics_per_thread),

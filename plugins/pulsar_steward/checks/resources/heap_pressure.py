@@ -1,7 +1,7 @@
-"""Heaps of brokers, bookies and ZooKeeper servers that stay full: what collections leave, not what is in use right now.
+"""Heaps of brokers, bookies and ZooKeeper servers that stay full after collections, not merely between them.
 
-A heap fills up and is collected, so its use at one moment says little. Judged is what the last collection of the old
-generation left, and, of collectors that collect it bit by bit, the lowest use in several snapshots.
+A heap fills up and is collected, so its use at one moment says little. Two figures are judged: the use after the last
+collection of the old generation, and, for collectors that collect bit by bit, the lowest use in several snapshots.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Question
 from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, in_time, looking_back
-from pulsar_steward.checks.resources.silence import brokers_of, silent_in
+from pulsar_steward.checks.unread import brokers_of, silent_in
 from pulsar_steward.checks.views import STARTED
-from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import MIB, counted, seconds_in_words
+from pulsar_steward.model.units import MIB, counted, named, seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -26,13 +25,13 @@ USED = "'jvm_memory_bytes_used', 'jvm_memory_used_bytes'"
 LIMIT = "'jvm_memory_bytes_max', 'jvm_memory_max_bytes'"
 LEFT = "jvm_memory_pool_collection_used_bytes"
 LEFT_LIMIT = "jvm_memory_pool_collection_max_bytes"
-"""Series of the heap, by earlier and later names of the same, and of its pools right after their last collection."""
+"""Series of the heap (in earlier and later names), and of its pools right after their last collection."""
 
 OLD = "(Tenured|Old) Gen|^ZHeap$|^Shenandoah$"
 """Pools in which objects stay, by the collectors' names for them."""
 
 BIT_BY_BIT = "^(G1|Z|Shenandoah)"
-"""Of these, pools that are collected while they fill up; others are left alone until they are full."""
+"""Pools among these that are collected while they fill up; others are collected only when full."""
 
 
 class HeapPressurePolicy(Section):
@@ -50,7 +49,7 @@ class HeapPressurePolicy(Section):
 
 
 def heaps_in(samples: str) -> str:
-    """SQL for the heap of each process: its use, and what the last collection of its old generation left.
+    """SQL for the heap of each process: its use, and its old generation's use after the last collection.
 
     Args:
         samples: Table to read: `process_samples`, or `metrics`, which needs no preparation.
@@ -89,9 +88,9 @@ from heaps now left join seen
     on seen.source = now.source and seen.source_kind = now.source_kind
         and seen.started is not distinct from now.started
 """
-"""Shares of each heap that collections leave in use; both figures are null where they are not known.
+"""Shares of each heap still in use after collections; both figures are null if not known.
 
-`left_percent` may be of a collection long ago: where less is in use now than that one left, that counts.
+`left_percent` may come from an old collection: if less is in use now, the present use counts.
 """
 
 FOUND = "select *, percent >= $critical_percent as critical from kept where percent >= $warning_percent"
@@ -101,11 +100,11 @@ select source, tells_pools from kept
 where used_percent >= $warning_percent and percent < $warning_percent
     and (not tells_pools or (bit_by_bit and lowest_percent is null))
 """
-"""Heaps that are full now, of processes that do not tell their pools, or were not seen often enough."""
+"""Full heaps of processes that do not report their pools, or were not seen often enough."""
 
 
 def judge(answers: Answers, context: CheckContext[HeapPressurePolicy]) -> Judgement:
-    """Judges what collections leave of each heap; what is in use now clears a process, and accuses none."""
+    """Judges the use of each heap after collections; low use now clears a process, high use alone proves nothing."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)

@@ -1,7 +1,7 @@
-"""Signs of stuck threads of a broker. No interface of Pulsar shows its IO threads, so all but one are indirect.
+"""Signs of stuck threads in a broker. Pulsar shows its IO threads nowhere, so all signs but one are indirect.
 
 One stuck thread of sixteen serves a sixteenth of the connections: its effect is small, but does not go away. So
-requests that wait in every snapshot of a window are a sign, too, even if they are few.
+requests that wait in every snapshot of a window are a sign too, even if they are few.
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Question
 from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, looking_back
-from pulsar_steward.checks.resources.silence import brokers_of
-from pulsar_steward.checks.resources.thread_gauges import GAUGES, GAUGES_BEFORE, PRODUCERS, VITALS
-from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
-from pulsar_steward.checks.words import named
+from pulsar_steward.checks.unread import BROKERS_READ, brokers_of, nothing_read
+from pulsar_steward.checks.views import STARTED
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import counted
+from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -51,6 +49,68 @@ class IoThreadsStuckPolicy(Section):
     warning_signs: int = Field(2, ge=1, le=4, description="signs at one broker that make a warning; fewer: information")
 
 
+DEADLOCKED = "jvm_threads_deadlocked"
+STATES = "jvm_threads_state"
+LOOKUPS = "pulsar_broker_lookup_pending_requests"
+LOADS = "pulsar_broker_topic_load_pending_requests"
+OPEN_FILES = "process_open_fds"
+MOST_FILES = "process_max_fds"
+SERIES = (DEADLOCKED, STATES, LOOKUPS, LOADS, OPEN_FILES, MOST_FILES, STARTED)
+
+
+def _highest(series: str, also: str = "") -> str:
+    return f"max(value) filter (series = '{series}'{also})"
+
+
+BLOCKED = " and labels_json->>'state' = 'BLOCKED'"
+
+GAUGES = f"""
+select source, {_highest(DEADLOCKED)} as deadlocked, {_highest(STATES, BLOCKED)} as blocked,
+    {_highest(LOOKUPS)} + {_highest(LOADS)} as pending, {_highest(OPEN_FILES)} as open_files,
+    {_highest(OPEN_FILES)} * 100 / {_highest(MOST_FILES)} as files_percent, {_highest(STARTED)} as started
+from process_samples where source_kind = 'broker' and series in {SERIES} group by source
+"""
+
+GAUGES_BEFORE = f"""
+select source, {_highest(STATES, BLOCKED)} as blocked, {_highest(LOOKUPS)} + {_highest(LOADS)} as pending,
+    {_highest(STARTED)} as started
+from metrics
+where source_kind = 'broker' and series in ('{STATES}', '{LOOKUPS}', '{LOADS}', '{STARTED}') and isfinite(value)
+group by source
+"""
+
+STEADY_SECONDS = 600
+"""Minimum time in seconds for which requests have to wait in every snapshot; a burst may last for minutes."""
+
+PRODUCERS = """
+select broker, sum(producers)::bigint as producers, sum(producers_connected_recently)::bigint as recent
+from topics where broker is not null group by broker
+"""
+
+VITALS = f"""
+with of_brokers as (
+    select broker as source, sum(producers)::bigint as producers, sum(recent)::bigint as recent
+    from connected group by broker),
+all_the_time as (
+    select source, started, count(*) + 1 as snapshots, min(blocked) as least_blocked, min(pending) as least_pending,
+        count(blocked) + 1 = snapshots as all_blocked, count(pending) + 1 = snapshots as all_pending
+    from gauges_before group by source, started
+    having snapshots >= $steady_snapshots and $now - min(epoch(taken_at)) >= {STEADY_SECONDS}),
+threads as (select broker as source, try_cast(trim(value) as bigint) as io_threads from setting('numIOThreads'))
+select gauges.*, $now - started as age_seconds, producers,
+    if(producers > 0, recent * 100 / producers, null) as reconnected_percent, snapshots,
+    if(all_blocked, least(blocked, least_blocked), null) as steady_blocked,
+    if(all_pending, least(pending, least_pending), null) as steady_pending,
+    if(io_threads > 0, io_threads, null) as io_threads
+from gauges left join of_brokers using (source) left join all_the_time using (source, started)
+    left join threads using (source)
+"""
+"""Threads and sockets of each broker at one moment, and the minimum that waited in all snapshots of the window.
+
+Null if a figure is not known.
+"""
+
+
 FOUND = """
 with marked as (
     select *, coalesce(blocked >= $blocked_threads, false) as many_blocked,
@@ -67,7 +127,7 @@ counted as (
     from marked)
 select * from counted where signs > 0 or deadlocked > 0
 """
-"""Brokers with any sign; a deadlock is no sign but the problem itself."""
+"""Brokers with any sign. A deadlock is not a sign, but the problem itself."""
 
 SILENT = """
 select broker from brokers left join vitals on broker = source
@@ -77,7 +137,7 @@ where read and (deadlocked is null or blocked is null or pending is null or file
 
 
 def judge(answers: Answers, context: CheckContext[IoThreadsStuckPolicy]) -> Judgement:
-    """A deadlock is critical; several signs at one broker are a warning, and one is information."""
+    """A deadlock is critical; several signs at one broker are a warning, a single sign is information."""
     found = answers["found"]
     if found.rows:
         signs = context.limits.warning_signs

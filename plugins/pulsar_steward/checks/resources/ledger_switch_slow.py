@@ -1,4 +1,4 @@
-"""Time that brokers take to switch to a new ledger, while everything that is written to the topic waits."""
+"""Time that brokers take to switch to a new ledger; all writes to the topic wait for it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from pulsar_steward.checks.earlier import (
     of_previous,
     of_sources,
 )
-from pulsar_steward.checks.resources.silence import brokers_of, silent_in
 from pulsar_steward.checks.resources.views import SWITCHES, latencies_of
-from pulsar_steward.checks.words import named
+from pulsar_steward.checks.unread import brokers_of, silent_in
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import counted
+from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext, Row
@@ -73,7 +72,7 @@ ranked as (
     from judged)
 select * from ranked where rank is not null
 """
-"""Brokers with slow switches; `rank`: 2 critical, 1 warning, 0 information (any one over a second)."""
+"""Brokers with slow switches; `rank`: 2 critical, 1 warning, 0 information (any switch over a second)."""
 
 
 def judge(answers: Answers, _: CheckContext[LedgerSwitchSlowPolicy]) -> Judgement:

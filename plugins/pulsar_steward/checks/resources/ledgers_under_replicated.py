@@ -1,9 +1,9 @@
-"""Ledgers with fewer copies than they should have, by the metrics of BookKeeper's auditor and of those who copy anew.
+"""Ledgers with too few copies, by the metrics of BookKeeper's auditor and replication workers.
 
-No gauge tells how many there are: BookKeeper 4.16 and 4.17 have a variable for it that nothing sets. Judged is how many
-ledgers an audit found, less those that have all copies again since, and what the auditor's periodic checks found, where
-somebody has turned them on. An audit finds again what the one before found and nobody copied yet, and one lost bookie
-is audited twice within a second: so what audits found is never added up.
+No gauge reports their number: BookKeeper 4.16 and 4.17 have a variable for it that nothing sets. Two figures are
+judged: the ledgers that an audit found, less the ledgers copied since; and the findings of the auditor's periodic
+checks, if switched on. An audit finds uncopied ledgers of the audit before again, and one lost bookie is audited twice
+within a second. So the findings of audits are never added up.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Question
 from pulsar_steward.checks.earlier import looking_back
-from pulsar_steward.checks.resources.named_servers import unread_servers
+from pulsar_steward.checks.unread import unread_servers
 from pulsar_steward.checks.views import STARTED
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
@@ -67,7 +67,7 @@ class LedgersUnderReplicatedPolicy(Section):
 
 
 def figures_in(samples: str) -> str:
-    """SQL for what each process of auto recovery tells: counts since its start, and what periodic checks found last.
+    """SQL for the figures of each auto recovery process: counts since its start, last results of periodic checks.
 
     Args:
         samples: Table to read: `process_samples`, or `metrics`, which needs no preparation.
@@ -94,20 +94,20 @@ def figures_in(samples: str) -> str:
 
 
 READ = f"select distinct source from process_samples where source_kind in {KINDS}"
-"""Servers that were read, whether they run auto recovery or not."""
+"""Servers that were read, with or without auto recovery."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Work of auto recovery from one snapshot to the next one, over all processes that tell it.
+    """Work of auto recovery from one snapshot to the next one, over all processes that report it.
 
     Attributes:
         until: Time of the later snapshot.
-        found: Ledgers that audits found to have too few copies, each as often as it was found.
-        audits: Audits that found them; one for each bookie that was lost.
+        found: Ledgers with too few copies that audits found, counted once for each audit.
+        audits: Audits that found such ledgers; one for each lost bookie.
         copied: Ledgers that have all copies again.
-        failed: Tries after which a ledger still had too few.
-        deleted: Ledgers that were deleted before they had.
+        failed: Attempts after which a ledger still had too few copies.
+        deleted: Ledgers that were deleted before they had all copies.
     """
 
     until: datetime
@@ -119,22 +119,22 @@ class Interval:
 
     @property
     def in_an_audit(self) -> float:
-        """Ledgers that an audit found, on average: so many there were at least."""
+        """Mean number of ledgers per audit: there were at least so many."""
         return self.found / self.audits if self.audits else 0.0
 
 
 @dataclass(frozen=True)
 class Recovery:
-    """Work of auto recovery since the audit of which the most still waits.
+    """Work of auto recovery since the audit with the most ledgers still waiting.
 
     Attributes:
-        found: Ledgers that an audit found on average; 0: none found any.
+        found: Mean number of ledgers per audit; 0: no audit found any.
         audits: Audits between the two snapshots.
         copied: Ledgers that have all copies again since.
-        failed: Tries since after which a ledger still had too few.
-        stuck: True if all tries since the snapshot before failed.
-        waiting: Ledgers that still wait, at least.
-        auditor: Process that found the last of them; None: none was found.
+        failed: Attempts since after which a ledger still had too few copies.
+        stuck: True if all attempts since the snapshot before failed.
+        waiting: Minimum number of ledgers that still wait.
+        auditor: Process that found such ledgers last; None: none were found.
         since: Time of the snapshot before these audits; None: all snapshots show some.
     """
 
@@ -190,15 +190,15 @@ class Recovery:
 
 
 def _left(intervals: Sequence[Interval]) -> float:
-    """Ledgers that an audit of the first interval found, less those that were copied or deleted since."""
+    """Ledgers that an audit of the first interval found, less the ledgers copied or deleted since."""
     return intervals[0].in_an_audit - sum(each.copied + each.deleted for each in intervals)
 
 
 def _growth(rows: Sequence[tuple[datetime, Row]], first_look: float) -> Iterator[tuple[datetime, dict[str, float]]]:
-    """Yields by how much the counters of a process grew before each snapshot.
+    """Yields the growth of a process's counters before each snapshot.
 
-    What it counted before it was first seen is left out, unless it started after the first look: others that copied
-    what an auditor found may have been started anew since.
+    Counts before its first snapshot are left out, unless the process started after the first look. Otherwise the copies
+    could be missing: replication workers that copied the ledgers of an old audit may have restarted since.
     """
     before: Row | None = None
     for moment, row in sorted(rows, key=lambda each: each[0]):
@@ -210,7 +210,7 @@ def _growth(rows: Sequence[tuple[datetime, Row]], first_look: float) -> Iterator
 
 
 def judge(answers: Answers, context: CheckContext[LedgersUnderReplicatedPolicy]) -> Judgement:
-    """One finding for the cluster: what waits for copies, and what periodic checks found."""
+    """One finding for the cluster: ledgers that wait for copies, and the results of periodic checks."""
     rows = answers["figures"].rows
     gauges = {name: int(max((row[name] or 0 for row in rows), default=0)) for name in GAUGES}
     recovery = Recovery.of(answers, context)

@@ -1,7 +1,7 @@
-"""Brokers, bookies and ZooKeeper that log at DEBUG, by what their log appenders count.
+"""Brokers, bookies and ZooKeeper servers that log at DEBUG, by the counts of their log appenders.
 
-Judged is the time since the snapshot before, or since the process's start if there is none: ten minutes of it at least,
-as a mean of less says nothing that lasts.
+The judged time is since the snapshot before, or since the process's start if there is none. Since the start, it counts
+as ten minutes at least (`settling_minutes`), as a mean over less time shows nothing lasting.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Question
 from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, growth, in_time, looking_back
-from pulsar_steward.checks.resources.silence import brokers_of, silent_in
+from pulsar_steward.checks.unread import brokers_of, silent_in
 from pulsar_steward.checks.views import STARTED
-from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import counted, number_in_words
+from pulsar_steward.model.units import counted, named, number_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
 LINES = "log4j2_appender_total"
 """Log lines by level, counted by the Prometheus appender of Pulsar's ``conf/log4j2.yaml``.
 
-That file hands the appender INFO and above only (``level: info`` of its reference), so that a process which has counted
-no line at DEBUG may write many.
+That file passes only INFO and above to the appender (``level: info`` of its reference). So a process with a DEBUG count
+of 0 may still write many such lines.
 """
 
 
@@ -72,8 +71,8 @@ select source, source_kind, since, seconds, grown_debug_lines as debug_lines, gr
     grown_debug_lines / greatest(seconds, if(since is null, 60 * $settling_minutes, 1)) as lasting_per_second
 from spans where moment = $now::double
 """
-"""Lines of each process. `lasting_per_second` is lower than `per_second` soon after a start: a moment at DEBUG, which
-is over, is much by the mean of the minute since."""
+"""Lines of each process. Soon after a start `lasting_per_second` is lower than `per_second`: a short time at DEBUG,
+already over, gives a high mean per second."""
 
 FOUND = "select * from judged where age_seconds >= $minimum_age_seconds and lasting_per_second >= $warning_per_second"
 
@@ -81,7 +80,7 @@ YOUNG = "select source from judged where not coalesce(age_seconds >= $minimum_ag
 
 
 def judge(answers: Answers, _context: CheckContext[LoggingDebugPolicy]) -> Judgement:
-    """Every such process is a warning."""
+    """A warning for each such process."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)

@@ -1,6 +1,6 @@
-"""Latency of the metadata store as brokers see it, and the time lost in its stalls.
+"""Latency of the metadata store as measured by brokers, and the time lost in its stalls.
 
-Judged is the time since the snapshot before, or since the process's start if there is none.
+The judged time is since the snapshot before, or since the process's start if there is none.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Question
-from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, looking_back
-from pulsar_steward.checks.resources.metadata_operations import OPERATIONS, SPANS, WAITING, operations_in
-from pulsar_steward.checks.resources.silence import brokers_of, silent_in
-from pulsar_steward.checks.words import named
+from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, growth, in_time, looking_back
+from pulsar_steward.checks.unread import brokers_of, silent_in
+from pulsar_steward.checks.views import STARTED
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import seconds_in_words
+from pulsar_steward.model.units import named, seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -55,6 +54,94 @@ class MetadataLatencyPolicy(Section):
     )
 
 
+MILLISECONDS = "pulsar_metadata_store_ops_latency_ms_sum"
+OPERATIONS = "pulsar_metadata_store_ops_latency_ms_count"
+BUCKETS = "pulsar_metadata_store_ops_latency_ms_bucket"
+WAITED = "pulsar_batch_metadata_store_queue_wait_time_ms_sum"
+WAITS = "pulsar_batch_metadata_store_queue_wait_time_ms_count"
+
+BOUNDS = (1000, 2000, 5000)
+"""Bounds of buckets, in milliseconds, above which an operation is slow; 4.0.7 has no higher bound."""
+
+KEYS = ("source", "source_kind", "store", "operation")
+COUNTERS = ("operations", "milliseconds", "failed", *(f"over_{bound}" for bound in BOUNDS))
+
+_COUNT = f"sum(value order by value) filter (series = '{OPERATIONS}')"
+_OVER = ", ".join(
+    f"{_COUNT} - sum(value order by value) filter (series = '{BUCKETS}' and bound = {bound}) as over_{bound}"
+    for bound in BOUNDS
+)
+_ALL_OVER = ", ".join(f"sum(over_{bound} order by over_{bound}) as over_{bound}" for bound in BOUNDS)
+
+
+def operations_in(samples: str) -> str:
+    """SQL for operations by process, store and kind, all since the process's start.
+
+    The rows have the number and total time of successful operations, the number of failed ones, and how many of both
+    took longer than each of `BOUNDS` (null without buckets). A slow failed operation timed out. A fast one mostly met a
+    version that somebody else had changed, or a node that was already gone. Parsing JSON is slow, and nearly all
+    samples are buckets: only buckets with such a bound somewhere in their text are parsed.
+
+    Args:
+        samples: Table to read: `process_samples`, or `metrics`, which needs no preparation.
+    """
+    return f"""
+    with samples as (
+        select source, source_kind, coalesce(labels_json->>'name', '') as store,
+            coalesce(labels_json->>'type', '') as operation, labels_json->>'status' as status, series, value,
+            try_cast(labels_json->>'le' as double) as bound
+        from {samples}
+        where series in ('{MILLISECONDS}', '{OPERATIONS}', '{BUCKETS}', '{STARTED}') and isfinite(value)
+            and (series <> '{BUCKETS}' or contains(labels_json, '000'))),
+    starts as (select source, source_kind, max(value) as started from samples where series = '{STARTED}' group by all),
+    by_outcome as (
+        select source, source_kind, store, operation, status, {_COUNT} as counted,
+            sum(value order by value) filter (series = '{MILLISECONDS}') as milliseconds, {_OVER}
+        from samples where status in ('success', 'fail') group by all),
+    summed as (
+        select source, source_kind, store, operation,
+            coalesce(max(counted) filter (status = 'success'), 0) as operations,
+            coalesce(max(milliseconds) filter (status = 'success'), 0) as milliseconds,
+            coalesce(max(counted) filter (status = 'fail'), 0) as failed, {_ALL_OVER}
+        from by_outcome group by source, source_kind, store, operation)
+    select summed.*, started from summed left join starts using (source, source_kind)
+    where operations + failed > 0
+    """
+
+
+WAITING = f"""
+with sums as (
+    select source, coalesce(labels_json->>'name', '') as store,
+        sum(value order by value) filter (series = '{WAITED}') as waited,
+        sum(value order by value) filter (series = '{WAITS}') as waits
+    from process_samples where series in ('{WAITED}', '{WAITS}') group by source, store)
+select source, store, waited / waits as wait_ms from sums where waits > 0
+"""
+"""Mean time since the process's start that an operation waits in the process before it is sent."""
+
+SPANS = f"""
+with told as ({in_time("timed", "timed_before")}),
+spans as ({growth("told", KEYS, COUNTERS)}),
+measured as (
+    select *, if(grown_operations > 0, grown_milliseconds / grown_operations, null) as mean_ms,
+        grown_over_1000 * 100 / nullif(grown_operations + grown_failed, 0) as slow_percent,
+        coalesce(grown_over_1000 + grown_over_2000 + 3 * grown_over_5000, 0) as lost_seconds,
+        lost_seconds * 100 / nullif(seconds, 0) as lost_percent
+    from spans)
+select now.*, coalesce(before.grown_over_1000, 0) as slow_before,
+    coalesce(before.lost_percent, 0) as lost_percent_before
+from measured now left join measured before
+    on {" and ".join(f"now.{key} = before.{key}" for key in KEYS)} and before.started = now.started
+        and before.moment = now.since and before.since is not null
+where now.moment = $now::double
+"""
+"""Growth of the counters since the snapshot before, or since the start if there is none.
+
+The same for the interval before that. `lost_seconds`: the minimum time of operations over a second, each counted with
+the lower bound of its bucket. Many may wait at once for the same stall, so this is not the length of a standstill.
+"""
+
+
 HEARD = f"select distinct source from process_samples where series = '{OPERATIONS}'"
 
 FOUND = """
@@ -83,7 +170,7 @@ worst as (
         order by rank desc, mean_ms desc nulls last, lost_seconds desc, operation desc) = 1)
 select worst.*, wait_ms from worst left join waiting using (source, store)
 """
-"""The worst kind of slow operation of each process and store; `rank`: 2 critical, 1 warning, 0 information."""
+"""The worst kind of slow operation for each process and store; `rank`: 2 critical, 1 warning, 0 information."""
 
 WORST_FIRST = "rank desc, mean_ms desc nulls last, lost_seconds desc, source, store, source_kind"
 
@@ -96,7 +183,7 @@ TOO_FEW = "select source from timed group by source having max(operations) < $mi
 
 
 def judge(answers: Answers, context: CheckContext[MetadataLatencyPolicy]) -> Judgement:
-    """Judges by the mean of each kind of operation, by the time lost in those over a second, and by failed reads."""
+    """Judges by the mean of each kind of operation, the time lost in operations over a second, and failed reads."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)

@@ -1,11 +1,13 @@
-"""Causes of slow publishing, ranked by evidence: findings of other checks on the same snapshot, each put to a broker.
+"""Causes of slow publishing, ranked by evidence: findings of other checks on the same snapshot, assigned to brokers.
 
-What weighs is the severity that its own check gave a finding. A cause that explains another one's finding counts for
-at least as much, and comes before it: a broker that stands still for collections sees its writes to bookies take long,
-and a slow metadata store its switches of ledgers. What one broker suffers from explains no more than what that broker
-sees: where another one without it sees the same, or every broker has it, it proves nothing. And a few slow writes to
-bookies do not explain many slow entries, each of which is one write: they come last, and so does a bookie's trouble,
-which slows nothing but writes. So do full collections that were over by the snapshot before.
+The weight of a cause is the severity of its finding. A cause that explains another finding weighs at least as much, and
+comes first. For example, collections that stop a broker make its writes to bookies look slow, and a slow metadata store
+delays ledger switches. One broker's own trouble explains only effects on that broker. It proves nothing if another
+broker has the effect without the trouble, or if all brokers have the trouble.
+
+Three kinds of cause come last. A few slow writes to bookies explain few slow entries, as each entry is one write. A
+bookie slows only writes, so its trouble explains little if writes are quick. Full collections that ended before the
+snapshot before explain nothing that is slow now.
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ from pulsar_steward.checks.resources import (
     metadata_latency,
     zookeeper_slow,
 )
-from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.units import named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -42,10 +44,10 @@ METADATA = metadata_latency.CHECK.check_id
 SWITCHES = ledger_switch_slow.CHECK.check_id
 
 SEEN_FROM_INSIDE = (BOOKIES, METADATA, SWITCHES)
-"""Checks of figures that a broker measures itself: they suffer wherever it stands still, or waits for a processor."""
+"""Checks of figures measured in a broker: they suffer if the broker stands still or waits for a processor."""
 
 SERVES = {"bookie": BOOKIES, "zookeeper": METADATA}
-"""Check that sees the effects of trouble in a process that is no broker, by its kind."""
+"""Check that sees the effects of trouble in a process other than a broker, by its kind."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +56,9 @@ class Cause:
 
     Attributes:
         words: Its name in a sentence.
-        check: The check that finds it; None for read-only bookies, which their own metrics tell.
+        check: The check that finds it; None for read-only bookies, which their own metrics report.
         explains: Checks whose findings it explains.
-        local: True if it is one broker's own trouble; else what one broker sees counts for all.
+        local: True if it is one broker's own trouble; False if one broker's finding counts for all.
     """
 
     words: str
@@ -86,10 +88,10 @@ CAUSES = (
     Cause("a hot bundle", hot_bundle.CHECK),
     Cause("ack holes", ack_holes.CHECK),
 )
-"""Of equal weight, the first comes first: what acts on all else that a process does, then what a write waits for."""
+"""With equal weight, the earlier one comes first: causes that slow a whole process, then causes that slow a write."""
 
 NO_WEIGHT = -1
-"""Less than that of information."""
+"""Less than the weight of information."""
 
 RESTS_ON = tuple(cause.check for cause in CAUSES if cause.check is not None)
 
@@ -115,21 +117,21 @@ class Sighting:
 
     @property
     def by_latency(self) -> bool:
-        """True if it is known by the latency of a broker's own writes alone, which may be too few to matter."""
+        """True if only the latency of a broker's own writes shows it; these may be too few to matter."""
         of_writes = self.kind is None and self.finding.check_id == BOOKIES
         return of_writes and bookie_thread_busy.STALLED_WRITES in self.finding.figures
 
     @property
     def over(self) -> bool:
-        """True if it is of full collections before the snapshot before: what is slow now is so without them."""
+        """True if its full collections were before the snapshot before: publishing is slow now without them."""
         return self.finding.check_id == COLLECTIONS and self.finding.figures.get(gc_pressure.LATELY) == 0
 
     def set_aside(self, *, writes_are_quick: bool) -> bool:
-        """True if most of what is slow has another cause.
+        """True if most slow entries have another cause.
 
         Args:
-            writes_are_quick: True if the broker's slow writes to bookies, if any, are hardly any of what is slow: all
-                that a bookie slows is writes.
+            writes_are_quick: True if slow writes to bookies are hardly any of the broker's slow entries. A bookie slows
+                only writes.
         """
         return self.over or (writes_are_quick and (self.by_latency or self.kind == "bookie"))
 
@@ -147,8 +149,8 @@ class CausesOfSlowness:
 
     Args:
         results: Results of the checks `RESTS_ON`, by id.
-        publishing: Brokers on which anything is published.
-        kinds: Kinds of processes that are no brokers, by source.
+        publishing: Brokers with any publishing.
+        kinds: Kinds of processes that are not brokers, by source.
         read_only: Bookies that take no writes.
     """
 
@@ -173,16 +175,16 @@ class CausesOfSlowness:
     def among(
         cls, results: Mapping[str, JudgedAnswers], publishing: Iterable[str], answers: Answers
     ) -> CausesOfSlowness:
-        """Causes, with the answers `processes` and `read_only` of the check that asks."""
+        """Causes, from the results `processes` and `read_only` of the calling check."""
         kinds = {row["source"]: row["source_kind"] for row in answers["processes"].rows}
         return cls(results, publishing, kinds, [row["source"] for row in answers["read_only"].rows])
 
     def in_words(self, broker: str, *, writes_are_quick: bool = False) -> str:
-        """Sentence with the likeliest cause of what a broker shows, its evidence, and the names of others.
+        """Sentence with the likeliest cause of a broker's slowness, its evidence, and the names of other causes.
 
         Args:
             broker: The broker.
-            writes_are_quick: True if its slow writes to bookies, if any, are hardly any of what is slow.
+            writes_are_quick: True if slow writes to bookies are hardly any of its slow entries.
         """
         ranked = self.of(broker, writes_are_quick=writes_are_quick)
         causes = [each for each in ranked if not each.set_aside(writes_are_quick=writes_are_quick)]
@@ -196,7 +198,7 @@ class CausesOfSlowness:
         return f"{likely} cause: {first.words}: {first.finding.evidence}{also}"
 
     def _sight(self, cause: Cause, result: JudgedAnswers, kinds: Mapping[str, str]) -> None:
-        """Puts each finding to a broker: its subject is one, or something on one; else to its own process."""
+        """Assigns each finding to a broker, if its subject is one or is on one; else to the subject's own process."""
         places = _places(result)
         worst_first = sorted(result.judgement.findings, key=lambda each: -each.severity.rank)
         for finding in worst_first:
@@ -207,11 +209,11 @@ class CausesOfSlowness:
                 self._at[cause].setdefault(broker, Sighting(cause, finding))
 
     def of(self, broker: str, *, writes_are_quick: bool = False) -> list[Sighting]:
-        """Causes of what a broker shows, the best supported first.
+        """Causes of a broker's slowness, the best supported first.
 
         Args:
             broker: The broker.
-            writes_are_quick: True if its slow writes to bookies, if any, are hardly any of what is slow.
+            writes_are_quick: True if slow writes to bookies are hardly any of its slow entries.
         """
         here = [each for at in self._at.values() if (each := at.get(broker)) is not None]
         shared = [
@@ -249,7 +251,7 @@ class CausesOfSlowness:
 
 
 def _places(result: JudgedAnswers) -> dict[str, str]:
-    """Broker of each subject that is a subscription or a bundle, of the answers that tell it."""
+    """Broker of each subject that is a subscription or a bundle, from the results that contain it."""
     places = {}
     for answer in result.answers.values():
         for row in answer.rows:

@@ -1,7 +1,7 @@
-"""Slow publishing, by broker and topic, with the causes that other checks on the same snapshot name.
+"""Slow publishing, by broker and topic, with the causes that other checks on the same snapshot show.
 
-Producers see this as latency and time-outs. Brokers do not know when a client gave up: entries that wait in two
-snapshots, minutes apart, have outlived the 30 s after which clients do by default.
+Producers see this as latency and time-outs. Brokers do not know when a client gave up. Entries pending in two
+snapshots, minutes apart, have outlived the 30 s after which clients give up by default.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
+from pulsar_steward.checks.check import Check, Judgement, Question
 from pulsar_steward.checks.earlier import LOOKS, WINDOW, WINDOW_MINUTES, looking_back
 from pulsar_steward.checks.resources.publish_causes import BOOKIES, RESTS_ON, CausesOfSlowness
 from pulsar_steward.checks.resources.publishing import (
@@ -26,11 +26,10 @@ from pulsar_steward.checks.resources.publishing import (
     SLOWEST_FIRST,
     TOPICS,
 )
-from pulsar_steward.checks.resources.silence import brokers_of, silent_in
-from pulsar_steward.checks.words import named
+from pulsar_steward.checks.unread import brokers_of, silent_in
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import counted
+from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -38,14 +37,14 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
 
 MAX_SLOWEST = 3
-"""Most topics named in one sentence."""
+"""Maximum number of topics named in one sentence."""
 
 LEAST_WRITES_PERCENT = 10
-"""Slow writes to bookies, of entries that are as slow: with fewer, nearly all of these wait for something else."""
+"""Slow writes to bookies, in percent of equally slow entries; below it, nearly all entries wait for something else."""
 
 
 class PublishSlowPolicy(Section):
-    """Thresholds for the time that brokers take to publish an entry, as they measure it."""
+    """Thresholds for the time that brokers take to publish an entry, as brokers measure it."""
 
     window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
     minimum_writes_per_second: int = Field(
@@ -79,7 +78,7 @@ class PublishSlowPolicy(Section):
 
 
 def judge(answers: Answers, context: CheckContext[PublishSlowPolicy]) -> Judgement:
-    """Judges brokers by the share and the time of slow entries, and by those that hang; then single topics."""
+    """Judges brokers by the share and the time of slow entries, and by hanging ones; then single topics."""
     publishing = (row["source"] for row in answers["publishes"].rows if row["rate"] > 0)
     causes = CausesOfSlowness.among(context.results, publishing, answers)
     writes = _Writes(context)
@@ -87,7 +86,7 @@ def judge(answers: Answers, context: CheckContext[PublishSlowPolicy]) -> Judgeme
     topics = answers["single"]
     found += list(_topics(answers, writes, causes, frozenset(each.subject for each in found)))
     if found:
-        return Judgement(findings=tuple(found[:MAX_FINDINGS]), more=topics.more + max(0, len(found) - MAX_FINDINGS))
+        return Judgement(findings=tuple(found), more=topics.more)
     return Judgement(quiet=_quiet(answers), cannot_tell=_missing(answers))
 
 
@@ -95,7 +94,7 @@ class _Writes:
     """Writes to bookies, as `bookie-thread-busy` sees them, by broker.
 
     Attributes:
-        hanging: Brokers on which entries of the same topics wait in two snapshots.
+        hanging: Brokers with entries of the same topics pending in two snapshots.
     """
 
     def __init__(self, context: CheckContext[PublishSlowPolicy]) -> None:
@@ -105,14 +104,14 @@ class _Writes:
         self.hanging = {row["source"]: row for row in (stuck.rows if stuck else ()) if row["rank"]}
 
     def are_quick(self, broker: str, entries: Mapping[str, float]) -> bool:
-        """True if slow writes are hardly any of the entries that are as slow: of those over 200 ms, and over a second.
+        """True if slow writes are hardly any of the equally slow entries, over 200 ms and over a second.
 
-        Also those that are too few for a finding count. False where entries hang, as these are in no latency, and where
-        no latencies are known.
+        Writes too few for a finding count too. False if entries hang, as these are in no latency, or if no latency is
+        known.
 
         Args:
             broker: The broker.
-            entries: Slow entries a second, by the column that counts such writes.
+            entries: Slow entries per second, by the column that counts such writes.
         """
         writes = self._latencies.get(broker)
         if writes is None or broker in self.hanging:
@@ -136,7 +135,7 @@ def _quiet(answers: Answers) -> str:
 
 
 def _brokers(answers: Answers, writes: _Writes, causes: CausesOfSlowness) -> Iterator[Finding]:
-    """Brokers on which entries are slow, the slowest first, then those on which they only hang."""
+    """Brokers with slow entries, the slowest first, then brokers with hanging entries only."""
     slow = {row["source"]: row for row in answers["slow"].rows}
     slowest_first = sorted(slow.values(), key=lambda row: (-row["lost_percent"] - row["slow_percent"], row["source"]))
     for broker in dict.fromkeys((*(row["source"] for row in slowest_first), *sorted(writes.hanging))):
@@ -159,7 +158,8 @@ def _of_broker(broker: str, slow: Row | None, hanging: Row | None, answers: Answ
         figures["topics_stuck"] = hanging["stuck"]
         ranks.append(hanging["rank"])
     if slowest := [row for row in answers["slow_topics"].rows if row["source"] == broker][:MAX_SLOWEST]:
-        sentences.append(f"Slowest topics: {', '.join(map(_topic_words, slowest))}.")
+        named_topics = (f"{row['topic']} ({counted(row['slow'], 'entry', 'entries')} over 200 ms)" for row in slowest)
+        sentences.append(f"Slowest topics: {', '.join(named_topics)}.")
     return Finding(
         check_id=CHECK.check_id,
         severity=tuple(Severity)[max(ranks)],
@@ -194,10 +194,6 @@ def _hanging_words(row: Row) -> str:
         f"Entries of {counted(row['stuck'], 'topic')} on broker {row['source']} wait in this snapshot and in the one"
         " before: publishing hangs there, and clients give up after 30 s by default."
     )
-
-
-def _topic_words(row: Row) -> str:
-    return f"{row['topic']} ({counted(row['slow'], 'entry', 'entries')} over 200 ms)"
 
 
 def _topics(answers: Answers, writes: _Writes, causes: CausesOfSlowness, found: frozenset[str]) -> Iterator[Finding]:

@@ -1,6 +1,6 @@
-"""Latency of publishing, as brokers measure it: by broker, by topic, and the bookies that take no writes.
+"""Latency of publishing as brokers measure it, by broker and by topic, and the bookies that take no writes.
 
-It holds what a write to bookies does not: the wait for a new ledger, and for a thread of the managed ledger.
+It includes more than the write to bookies: the wait for a new ledger, and for a thread of the managed ledger.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SLOW = slow_of("publishes", "slow_before")
 """Brokers on which publishing is slow."""
 
 MAX_TOPICS = 1000
-"""Slowest topics that are looked at."""
+"""Maximum number of topics that are looked at, the slowest first."""
 
 SLOWEST_FIRST = "stalled desc, slow desc, topic, source"
 
@@ -46,7 +46,7 @@ from ({_slow_entries("told")}) join raw_topics using (topic) where broker = sour
 
 _PERIOD = f"coalesce((select max(try_cast(trim(value) as double)) from setting('{PERIOD}')), 60)"
 
-# A share of messages, of which an entry has one or more: so it is lower than that of entries rather than higher.
+# A share of messages. An entry has one or more messages, so the share of entries is at least as high.
 _MANY = f"""
 stalled * 60 >= $minimum_stalled_writes_per_minute * {_PERIOD}
     and stalled * 100 >= $warning_topic_stalled_percent * rate * {_PERIOD}
@@ -58,10 +58,10 @@ select slow_topics.*, stalled * 60 / {_PERIOD} as stalled_per_minute, rate * 60 
 from slow_topics semi join still using (topic) anti join (select source from slow where rank > 0) using (source)
 where {_MANY}
 """
-"""Topics that two snapshots in a row show to publish slowly, where the broker as a whole does not."""
+"""Topics with slow publishing in two snapshots in a row, on brokers that are not slow as a whole."""
 
 READ_ONLY = f"select distinct source from process_samples where series = '{BOOKIE_STATUS}' and value <= 0"
 """Bookies that take no writes, by their own metrics (docs/pulsar-behaviour.md)."""
 
 PROCESSES = "select distinct source, source_kind from process_samples where source_kind <> 'broker'"
-"""Bookies and ZooKeeper servers that tell their metrics."""
+"""Bookies and ZooKeeper servers that report their metrics."""

@@ -1,7 +1,6 @@
-"""Views of processes' metrics and of ledgers' latencies.
+"""Views of processes' metrics and of ledger latencies.
 
-All samples of a process are in one shard. Sums are put in order first all the same: sums of floating point depend on
-it.
+All samples of a process are in one shard. Sums are still ordered first, as sums of floating point depend on the order.
 """
 
 from __future__ import annotations
@@ -14,16 +13,17 @@ PUBLISHES = "pulsar_ml_AddEntryLatencyBuckets"
 """Series of ledgers' latencies by namespace.
 
 Each bucket is a rate: events per second over the last statistics period (`managedLedgerStatsPeriodSeconds`, 60 by
-default). Publishing an entry is the wait for a ledger and the write to bookies. Bounds in milliseconds are in the label
-`quantile` (``200.0_1000.0``); events over a second are in a series of their own, ``..._OVERFLOW``. Measured on 4.0.7.
+default). Publishing an entry consists of the wait for a ledger and the write to bookies. The label `quantile` has the
+bounds in milliseconds (``200.0_1000.0``); events over a second have a series of their own, ``..._OVERFLOW``. Measured
+on 4.0.7.
 """
 
 OVERFLOW = "_OVERFLOW"
 SLOW_MILLISECONDS = 200
-"""Bound from which an event is slow."""
+"""Bound in milliseconds from which an event is slow."""
 
 _OF_TOPICS = ("pulsar_delayed_message_index_", "pulsar_storage_", "pulsar_subscription_")
-"""Prefixes of the series of which each topic may have a sample."""
+"""Prefixes of series that may have a sample for each topic."""
 
 _SERIES = ", ".join(f"'{name}{end}'" for name in (SWITCHES, WRITES, PUBLISHES) for end in ("", OVERFLOW))
 
@@ -31,10 +31,10 @@ _SERIES = ", ".join(f"'{name}{end}'" for name in (SWITCHES, WRITES, PUBLISHES) f
 def latencies_of(samples: str) -> str:
     """SQL for the latencies of ledgers, by broker and event (`SWITCHES`, `WRITES` or `PUBLISHES`).
 
-    Events per second, those over 200 ms (slow) and over a second (stalled), and the namespace with most slow ones and
-    their rate. `lost_percent`: the minimum share of the writers' waiting time that was lost in events over a second:
-    these are counted as a second, all others as the upper bound of their bucket. A writer that waits for each write
-    writes little during a stall, so that shares of the number of events would hide it.
+    The rows have events per second, those over 200 ms (slow) and over a second (stalled), and the namespace with most
+    slow ones and their rate. `lost_percent`: the minimum share of the writers' waiting time lost in events over a
+    second. These count as a second each, all others as the upper bound of their bucket. A writer that waits for each
+    write writes little during a stall, so shares of the number of events would hide it.
 
     Args:
         samples: Table to read.
@@ -68,7 +68,7 @@ def latencies_of(samples: str) -> str:
 
 
 VIEWS = (
-    # Samples that are numbers, without those of topics and namespaces, which are nearly all.
+    # Finite samples, without those of topics and namespaces, which are nearly all.
     SqlView(
         "process_samples",
         f"""

@@ -1,4 +1,4 @@
-"""Writes to bookies: the latency of those that ended, and those that did not."""
+"""Writes to bookies: the latency of finished writes, and pending ones."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ def of_event(event: str) -> str:
 
 
 def slow_before(now: str, event: str) -> str:
-    """SQL for earlier latencies of the brokers where an event is slow now; if all are fast, next to nothing is read.
+    """SQL for earlier latencies of the brokers with a slow event now; if all are fast, next to nothing is read.
 
     Args:
-        now: The answer to `of_event`.
+        now: The result of `of_event`.
         event: The event.
     """
     return f"""
@@ -31,13 +31,13 @@ round(stalled_rate * 60) >= $minimum_stalled_writes_per_minute and lost_percent 
 
 
 def slow_of(now: str, before: str) -> str:
-    """SQL for the brokers where an event is slow, by the thresholds of the check that asks.
+    """SQL for the brokers with a slow event, by the thresholds of the calling check.
 
     `rank`: 2 critical, 1 warning, 0 information, as one minute may be a single hiccup.
 
     Args:
-        now: The answer to `of_event`.
-        before: That to `slow_before`.
+        now: The result of `of_event`.
+        before: The result of `slow_before`.
     """
     return f"""
     with before as (
@@ -63,17 +63,17 @@ def slow_of(now: str, before: str) -> str:
 OF_BROKERS = of_event(WRITES)
 SLOW_BEFORE = slow_before("writes", WRITES)
 SLOW = slow_of("writes", "slow_before")
-"""Brokers whose writes are slow."""
+"""Brokers with slow writes."""
 
-# As many as are produced in so many seconds: a busy topic always has some pending. Rates count messages, of which
-# an entry has one or more, so that the time is longer rather than shorter. An unknown rate is ignored.
+# As many as are produced in the time limit, in seconds: a busy topic always has some pending. Rates count messages, and
+# an entry has one or more of them, so the real time is at least as long. An unknown rate is ignored.
 _WAITING = """
 raw_topics.pending_add_entries > 0
     and raw_topics.pending_add_entries >= raw_topics.message_rate_in * $minimum_waiting_seconds
 """
 
 MAX_TOPICS = 10_000
-"""Topics that are looked up in the snapshot before, those with most pending entries."""
+"""Topics that are looked up in the snapshot before, the ones with most pending entries."""
 
 WAITING = f"select topic, broker, pending_add_entries from raw_topics where {_WAITING}"
 LONGEST_FIRST = "pending_add_entries desc, topic, broker"
@@ -101,7 +101,7 @@ select *, case when stuck >= $minimum_waiting_topics and stuck * 100 >= $waiting
     when stuck > 0 then 1 else 0 end as rank
 from judged where stuck > 0 or many
 """
-"""Brokers with topics whose entries wait to be written: `stuck` topics in the snapshot before too, and `waiting` now.
+"""Brokers with pending writes: `waiting` topics have them now, `stuck` ones in the snapshot before too.
 
 `rank`: 2 critical, 1 warning, 0 information, as one moment may be a single hiccup.
 """

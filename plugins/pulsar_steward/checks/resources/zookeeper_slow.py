@@ -1,7 +1,7 @@
-"""ZooKeeper servers that answer slowly, by their own metrics: requests, the transaction log's disk, and what waits.
+"""ZooKeeper servers that respond slowly, by their own metrics: requests, the transaction log's disk, waiting requests.
 
-Judged is the time since the snapshot before, or since the process's start if there is none. Requests that wait are a
-figure of one moment: they count where two consecutive snapshots show them.
+The judged time is since the snapshot before, or since the process's start if there is none. Waiting requests are a
+figure of one moment: they count if two consecutive snapshots show them.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Question
 from pulsar_steward.checks.earlier import LOOKS, WINDOW, WINDOW_MINUTES, growth, in_time, looking_back, of_previous
-from pulsar_steward.checks.resources.named_servers import unread_servers
+from pulsar_steward.checks.unread import unread_servers
 from pulsar_steward.checks.views import STARTED
-from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import counted, seconds_in_words
+from pulsar_steward.model.units import counted, named, seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -61,7 +60,7 @@ class ZookeeperSlowPolicy(Section):
 
 
 def figures_in(samples: str) -> str:
-    """SQL for the figures of each ZooKeeper server: counts and total milliseconds since its start, and what waits now.
+    """SQL for the figures of each ZooKeeper server: counts and total milliseconds since its start, waiting requests.
 
     Args:
         samples: Table to read: `process_samples`, or `metrics`, which needs no preparation.
@@ -101,7 +100,7 @@ where now.moment = $now::double
 """
 """Growth of each server's counters since the snapshot before it, or since its start if there is none.
 
-Means of fewer operations than are judged are null; `request_ms` is the longer one of reads and writes.
+Means over too few operations are null; `request_ms` is the longer one of reads and writes.
 """
 
 FOUND = """
@@ -129,7 +128,7 @@ TOO_FEW = "select source from spans where request_ms is null and fsync_ms is nul
 
 
 def judge(answers: Answers, context: CheckContext[ZookeeperSlowPolicy]) -> Judgement:
-    """Judges each server by its means of reads, writes and forced writes, and by requests that wait time and again."""
+    """Judges each server by its means of reads, writes and forced writes, and by repeatedly waiting requests."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)

@@ -6,15 +6,18 @@ from collections import Counter
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from urllib.parse import urlsplit
 
+from pulsar_steward.admin import paths
 from pulsar_steward.admin.members import BEHIND_FRONT_DOOR
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.cli.doctor.line import LineState, fine, of_error, problem, unknown
 from pulsar_steward.cli.doctor.rights import change_lines, expiry_lines, rights, role_of
-from pulsar_steward.errors import AdminError
+from pulsar_steward.errors import AdminError, BrokenAnswer, ConfigurationError
 from pulsar_steward.facts.load_manager import load_manager_of
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.model.bundles import CALM_LOAD_MANAGER
+from pulsar_steward.model.cluster import NamedCluster, identity_of
 from pulsar_steward.model.load_manager import EXTENSIBLE
 from pulsar_steward.model.pulsar_versions import Operation, objection_to
 from pulsar_steward.model.units import counted
@@ -85,9 +88,25 @@ def cluster_lines(
         yield from _of_cluster(reader, settings, change, tried_here)
 
 
+def seen_cluster(settings: AdminSettings, name: str) -> NamedCluster | None:
+    """The cluster that answers, under a name; None: it cannot be read, which other lines say."""
+    once = replace(settings, limits=settings.limits.model_copy(update={"read_attempts": 1}))
+    try:
+        with Reader(once) as reader:
+            return NamedCluster(name, identity_of(reader.runtime_configuration()), frozenset(reader.brokers()))
+    except (AdminError, ConfigurationError):
+        return None
+
+
 def _version_at(settings: AdminSettings) -> str:
+    """Version that an address answers with; a web server of another kind may answer as well, with a page."""
     with Reader(settings) as reader:
-        return reader.version()
+        version = reader.version()
+    if version.startswith("<"):
+        where = urlsplit(settings.bases[0]).netloc
+        words = f"a page, and no version of Pulsar: {version[:40]!r}"
+        raise BrokenAnswer("GET", f"{paths.BROKERS}/version", where, words)
+    return version
 
 
 def _of_cluster(

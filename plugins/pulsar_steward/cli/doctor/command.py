@@ -1,6 +1,6 @@
 """``steward doctor``: checks everything that Steward needs, and prints a remedy for each problem."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -8,20 +8,24 @@ import msgspec
 import typer
 from rich.text import Text
 
-from pulsar_steward.cli.access import ChangeOptions, ClusterAccess
-from pulsar_steward.cli.doctor.cluster import cluster_lines
+from pulsar_steward.cli.access import ChangeOptions, ClusterAccess, options_given
+from pulsar_steward.cli.doctor.asking import asking_lines
+from pulsar_steward.cli.doctor.cluster import cluster_lines, seen_cluster
 from pulsar_steward.cli.doctor.events import events_lines
 from pulsar_steward.cli.doctor.here import home_lines, ledger_lines, policy_lines, secrets_lines
 from pulsar_steward.cli.doctor.line import Line, LineState, exit_code, of_error
+from pulsar_steward.cli.doctor.names import halt_lines, name_lines
 from pulsar_steward.cli.doctor.recipients import recipient_lines
 from pulsar_steward.cli.doctor.spark import package_lines, spark_lines
-from pulsar_steward.cli.ledgers import LedgerUrl, without_password
+from pulsar_steward.cli.ledgers import LedgerUrl
 from pulsar_steward.cli.option_groups import with_option_groups
-from pulsar_steward.cli.options import AdminUrls, ClusterName, PolicyFile, policy_of
+from pulsar_steward.cli.options import AdminUrls, ClusterName, PolicyFile
 from pulsar_steward.cli.output import print_lines, tell_exactly, width
 from pulsar_steward.cli.snapshot import Target, settings_of
 from pulsar_steward.errors import ConfigurationError, PolicyError
+from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.model.units import counted
+from pulsar_steward.policy.load import load_policy
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.compose import steward_version
 from pulsar_steward.report.checkup.text import STYLES, fitting, wrapped
@@ -60,7 +64,6 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 @with_option_groups
 def doctor(  # noqa: PLR0913 - one for each option that other commands have not
-    context: typer.Context,
     *,
     admin_url: AdminUrls = None,
     access: ClusterAccess,
@@ -73,11 +76,15 @@ def doctor(  # noqa: PLR0913 - one for each option that other commands have not
     json: AsJson = False,
 ) -> None:
     """Says what is missing before Steward can look or act. Exit code: 0 nothing, 1 something, 2 could not look."""
-    without_password(context, ledger)
-    lines = [*home_lines(), *secrets_lines(), *policy_lines(policy), *ledger_lines(ledger)]
-    lines += recipient_lines(policy, ledger)
+    target, seen = None, None
+    if not admin_url:
+        _require_no_cluster(options_given(access) - ({"--ca-file"} if events_url else set()), change, cluster)
     if admin_url:
         target = Target(urls=tuple(admin_url), access=access, cluster=cluster, policy=_policy(policy))
+        seen = _seen(target)
+    lines = [*home_lines(), *secrets_lines(), *policy_lines(policy), *ledger_lines(ledger, seen)]
+    lines += [*asking_lines(ledger), *name_lines(policy, ledger), *halt_lines(ledger), *recipient_lines(policy, ledger)]
+    if target:
         lines = [*_cluster(target, _changed(target, change)), *lines]
     if events_url:
         lines += events_lines(events_url, access.ca_file)
@@ -92,12 +99,27 @@ def doctor(  # noqa: PLR0913 - one for each option that other commands have not
     raise typer.Exit(report.exit_code)
 
 
+def _require_no_cluster(looking: Collection[str], change: ChangeOptions, cluster: str | None) -> None:
+    """Refuses options about a cluster that is not asked: whoever gives them takes them for checked."""
+    given = sorted({*looking, *options_given(change), *(["--cluster"] if cluster else [])})
+    if given:
+        raise ConfigurationError(f"{given[0]} is about a cluster, and none is asked: name it by --admin-url")
+
+
 def _changed(target: Target, change: ChangeOptions) -> Target | None:
     """The cluster as it is changed; None: as it is looked at."""
     if not change.is_given():
         return None
     urls = tuple(change.change_admin_url or target.urls)
     return msgspec.structs.replace(target, urls=urls, access=change.after(target.access))
+
+
+def _seen(target: Target) -> NamedCluster | None:
+    """The cluster under the name that was given for it; None: none was given, or it cannot be read."""
+    try:
+        return seen_cluster(settings_of(target), target.cluster) if target.cluster else None
+    except ConfigurationError:
+        return None  # a line about the cluster says so
 
 
 def _cluster(target: Target, changed: Target | None) -> Iterator[Line]:
@@ -112,7 +134,7 @@ def _cluster(target: Target, changed: Target | None) -> Iterator[Line]:
 def _policy(file: Path | None) -> Policy:
     """Policy for time limits only; an invalid one is reported in a line of its own, so defaults serve here."""
     try:
-        return policy_of(file)
+        return load_policy(file)
     except PolicyError:
         return Policy()
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import stat
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from sqlalchemy import make_url
-
 from pulsar_steward.cli.doctor.line import LineState, fine, of_error, problem
-from pulsar_steward.cli.ledgers import opened_ledger, sqlite_file
+from pulsar_steward.cli.ledgers import found_ledger, home_ledger, is_ledger_known, opened_ledger, sqlite_file
 from pulsar_steward.errors import ConfigurationError, LedgerError, LedgerTampered, PolicyError
-from pulsar_steward.ledger.noted_heads import ledger_name, noted_in_file
+from pulsar_steward.ledger.cluster_names import known_cluster, shared_names
+from pulsar_steward.ledger.noted_heads import ledger_names, noted_in_file
+from pulsar_steward.ledger.standing import row_ahead
+from pulsar_steward.ledger.store import read_url, transaction
 from pulsar_steward.ledger.verify import verify_ledger
 from pulsar_steward.model.units import counted
+from pulsar_steward.policy.files import policy_files, unused_files
 from pulsar_steward.policy.load import load_policy
 from pulsar_steward.policy.place import SECRETS_FOLDERS, secrets_folders, steward_home
 
@@ -22,9 +25,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pulsar_steward.cli.doctor.line import Line
+    from pulsar_steward.model.cluster import NamedCluster
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
-DEFAULT_LEDGER = "ledger.db"
 
 _AS_THAT_USER = "run this as the user that runs Airflow"
 
@@ -33,9 +36,24 @@ def home_lines() -> Iterator[Line]:
     """Checks ``STEWARD_HOME``: that it exists, belongs to this user, and is closed to others."""
     home = steward_home()
     try:
+        if home.exists() and not home.is_dir():
+            yield problem("STEWARD_HOME", f"{home} is no folder", "name another one")
+            return
+        if (above := _not_to_be_made_in(home)) is not None:
+            words = f"{home} is not there, and cannot be made in {above}"
+            yield problem("STEWARD_HOME", words, "name another one, or make it")
+            return
         yield _private("STEWARD_HOME", home, "700", "the first run makes it, for its user alone")
     except OSError as error:
         yield problem("STEWARD_HOME", f"{home} may not be looked at: {error.strerror}", _AS_THAT_USER)
+
+
+def _not_to_be_made_in(home: Path) -> Path | None:
+    """Path above a missing folder in which this user cannot make it; None: it is there, or can be made."""
+    if home.exists():
+        return None
+    above = next(each for each in home.absolute().parents if each.exists())
+    return None if above.is_dir() and os.access(above, os.W_OK | os.X_OK) else above
 
 
 def _private(subject: str, path: Path, mode: str, missing: str) -> Line:
@@ -73,14 +91,16 @@ def secrets_lines() -> Iterator[Line]:
 
 def policy_lines(named: Path | None) -> Iterator[Line]:
     """Validates each policy: the one that was named, or those of ``STEWARD_HOME``."""
-    home = steward_home()
     try:
-        files = [named] if named else [*sorted((home / "policies").glob("*.yaml")), *home.glob("policy.yaml")]
-    except OSError:
-        return  # reported with the folder already
+        unused = () if named else unused_files()
+        for words in unused:
+            yield problem("policies", words, "rename it, put a file there, or take it away")
+        files = [named] if named else policy_files()
+    except (ConfigurationError, PolicyError):
+        return  # reported with the folder, or above
     for file in files:
         yield _policy(file)
-    if not files:
+    if not files and not unused:
         told = "there is none: check-ups go by the defaults, and nothing is planned or changed in Airflow's runs"
         yield fine("policy", f"{told} unless the cluster's connection says `no_policy_file`")
 
@@ -98,17 +118,24 @@ def _policy(file: Path) -> Line:
     return fine(subject, f"{file} holds up")
 
 
-def ledger_lines(named: str | None) -> Iterator[Line]:
-    """Checks that the ledger can be read, has this version's tables, and was not tampered with."""
-    url = named or f"sqlite:///{(steward_home() / DEFAULT_LEDGER).absolute()}"
-    file = sqlite_file(url)
+def ledger_lines(named: str | None, seen: NamedCluster | None = None) -> Iterator[Line]:
+    """Checks that the ledger can be read, has this version's tables, was not tampered with, and the names in it.
+
+    Args:
+        named: The ledger's URL; None: that of ``STEWARD_HOME``.
+        seen: The cluster that answers, by the name that it was given; None: none was asked.
+    """
+    file = sqlite_file(named) if named else home_ledger()
     try:
-        if named is None and not (file and file.exists()):
+        url = found_ledger(named)
+        if not is_ledger_known(named):
             yield fine("ledger", f"{file} is not there yet: Airflow's first run makes it; --ledger names another one")
             return
         if file is not None and file.is_file():
             yield _private("ledger's file", file, "600", "")
         yield _verified(url)
+        yield from _dated_ahead(url)
+        yield from _names(url, seen)
     except LedgerTampered as error:
         yield of_error("ledger", error, LineState.PROBLEM)
     except (LedgerError, ConfigurationError) as error:
@@ -117,10 +144,33 @@ def ledger_lines(named: str | None) -> Iterator[Line]:
         yield problem("ledger", f"{file} may not be looked at: {error.strerror}", _AS_THAT_USER)
 
 
+def _dated_ahead(url: str) -> Iterator[Line]:
+    """Says that the ledger's newest row is later than this machine's clock shows, so that no approval counts."""
+    with opened_ledger(url, only_read=True) as engine, transaction(engine) as connection:
+        ahead = row_ahead(connection, datetime.now(UTC))
+    if ahead is not None:
+        yield problem("clocks", *ahead)
+
+
+def _names(url: str, seen: NamedCluster | None) -> Iterator[Line]:
+    """Says which clusters have several names: they are one for whatever keeps a change from being made."""
+    with opened_ledger(url, only_read=True) as engine, transaction(engine) as connection:
+        shared = [*shared_names(connection)]
+        if seen is not None:
+            shared.append(tuple(sorted(known_cluster(connection, seen).names)))
+    for names in dict.fromkeys(each for each in shared if len(each) > 1):
+        yield problem(
+            "names of clusters",
+            f"{', '.join(names)} are names of one Pulsar cluster: lease, halts, pace, rests, questions and silences"
+            " hold for all of them, and each is observed by itself",
+            "keep one name, and remove the other's connection and schedule",
+        )
+
+
 def _verified(url: str) -> Line:
-    noted = noted_in_file(steward_home(), ledger_name(make_url(url)))
+    noted = noted_in_file(steward_home(), ledger_names(read_url(url)))
     with opened_ledger(url, only_read=True) as engine:
-        verdict = verify_ledger(engine, noted=[noted] if noted else [])
+        verdict = verify_ledger(engine, noted=noted)
     compared = f"{counted(verdict.rows, 'row')} compared"
     if verdict.tampered:
         words = f"TAMPERED WITH: {compared}, {counted(len(verdict.tampered), 'place')} not as written"

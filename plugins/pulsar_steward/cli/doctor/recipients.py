@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import socket
 import ssl
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-import msgspec
-
+from pulsar_steward.cli.airflow_process import AIRFLOW_SECONDS, ask_airflow
 from pulsar_steward.cli.doctor.line import fine, problem, unknown
-from pulsar_steward.cli.ledgers import opened_ledger
+from pulsar_steward.cli.ledgers import is_ledger_known, opened_ledger
 from pulsar_steward.errors import ConfigurationError, LedgerError, PolicyError
-from pulsar_steward.installed_airflow import installed_airflow
 from pulsar_steward.ledger.messages import given_up_since
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.model.units import counted
 from pulsar_steward.notify.addresses import AddressFound, Asked
+from pulsar_steward.policy.files import policy_files
 from pulsar_steward.policy.load import load_policy
-from pulsar_steward.policy.place import steward_home
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +29,6 @@ if TYPE_CHECKING:
     Lookup = Callable[[Sequence[Asked]], Sequence[AddressFound] | None]
 
 SECONDS = 5
-AIRFLOW_SECONDS = 120
 GIVEN_UP_WITHIN = timedelta(days=7)
 
 _MODULE = "pulsar_steward.orchestration.recipient_addresses"
@@ -44,7 +39,7 @@ def recipient_lines(named: Path | None, ledger: str | None, lookup: Lookup | Non
 
     Args:
         named: A policy file; None: those of ``STEWARD_HOME``.
-        ledger: The ledger's URL, or None.
+        ledger: The ledger's URL; None: the one in ``STEWARD_HOME``, if there is one.
         lookup: Addresses of connections; None where Airflow cannot be asked.
     """
     recipients = dict(_recipients(named))
@@ -59,38 +54,24 @@ def recipient_lines(named: Path | None, ledger: str | None, lookup: Lookup | Non
             yield unknown(subject, words, "run this where Airflow runs, with its settings")
         else:
             yield _recipient(subject, recipient, found[number])
-    if ledger is not None:
+    if is_ledger_known(ledger):
         yield from _given_up(ledger)
 
 
 def by_airflow(asked: Sequence[Asked], seconds: float = AIRFLOW_SECONDS) -> Sequence[AddressFound] | None:
     """Addresses by the connections of the Airflow of this environment; None: there is none, or it does not answer."""
-    if installed_airflow() is None:
-        return None
-    try:
-        done = subprocess.run(  # noqa: S603 - a module of this package, with fixed arguments
-            [sys.executable, "-W", "ignore", "-m", _MODULE],
-            input=msgspec.json.encode(asked),
-            capture_output=True,
-            timeout=seconds,
-            check=True,
-        )
-        return msgspec.json.decode(done.stdout.strip().rpartition(b"\n")[2], type=list[AddressFound])
-    except (OSError, subprocess.SubprocessError, msgspec.MsgspecError):
-        return None
+    return ask_airflow(_MODULE, asked, list[AddressFound], seconds)
 
 
 def _recipients(named: Path | None) -> Iterator[tuple[str, Recipient]]:
     """Recipients by file and name; a policy that is not valid has a line of its own already."""
-    home = steward_home()
     try:
-        files = [named] if named else [*sorted((home / "policies").glob("*.yaml")), *home.glob("policy.yaml")]
-        for file in files:
+        for file in [named] if named else policy_files():
             policy = load_policy(file)
             for each in (policy, *(policy.for_cluster(cluster) for cluster in policy.clusters)):
                 for name, recipient in each.notify.recipients.items():
                     yield f"{name} ({recipient.kind}, {recipient.connection})", recipient
-    except (PolicyError, OSError):
+    except (PolicyError, ConfigurationError, OSError):
         return
 
 
@@ -117,7 +98,7 @@ def _answering(subject: str, address: Address) -> Line:
         return problem(subject, f"{place} cannot be reached: {error.strerror or error}", "check address and firewalls")
 
 
-def _given_up(ledger: str) -> Iterator[Line]:
+def _given_up(ledger: str | None) -> Iterator[Line]:
     try:
         with opened_ledger(ledger, only_read=True) as engine, one_moment(engine) as connection:
             found = given_up_since(connection, datetime.now(UTC) - GIVEN_UP_WITHIN)

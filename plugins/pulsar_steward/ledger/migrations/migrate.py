@@ -12,12 +12,10 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import column, inspect, select, table
 
 from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.ledger.tables import metadata
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
-
-FIRST = "0001"
-"""Version of a ledger that was created before versions were stored in it."""
 
 VERSIONS = "steward_version"
 """Table with the version. Not Alembic's usual name, which Airflow's own uses where both share a database."""
@@ -53,15 +51,21 @@ class Migrations:
         self._config.attributes["connection"] = connection
 
     def complete(self) -> bool:
-        """True if the tables are those of this Steward.
+        """True if the tables are those of this Steward; False if there are none, or those of an earlier release.
 
         Raises:
-            ConfigurationError: If they are those of a later one.
+            ConfigurationError: If a later release made them, or a version from before the first one.
         """
         present = self._present()
+        if present is None and (tables := metadata.tables.keys() & inspect(self._connection).get_table_names()):
+            raise ConfigurationError(
+                f"the ledger's database has tables without a version ({', '.join(sorted(tables))}): no release of"
+                " Steward made them, and none reads them; name an empty database"
+            )
         if present is not None and present not in _versions():
             raise ConfigurationError(
-                f"the ledger is of a later Steward (its tables have version {present}): use that one, or a later one"
+                f"the ledger's tables have version {present}, which this Steward does not know: a later one made them,"
+                " or one before 0.2.0, the first release; use that later one, or name an empty database"
             )
         return present == _scripts().get_current_head()
 
@@ -71,15 +75,11 @@ class Migrations:
             return None
         return self._connection.execute(select(column("version_num")).select_from(table(VERSIONS))).scalar()
 
-    def run(self, version: str = "head") -> None:
-        """Upgrades the tables to a version, by default the newest.
+    def run(self) -> None:
+        """Upgrades the tables to the newest version.
 
         Raises:
-            ConfigurationError: If the tables are those of a later Steward.
+            ConfigurationError: As `complete` does.
         """
-        if self.complete():
-            return
-        tables = set(inspect(self._connection).get_table_names())
-        if "plans" in tables and VERSIONS not in tables:
-            command.stamp(self._config, FIRST)
-        command.upgrade(self._config, version)
+        if not self.complete():
+            command.upgrade(self._config, "head")

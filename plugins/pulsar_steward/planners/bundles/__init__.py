@@ -1,1 +1,1 @@
-"""Planners of business bundles: those too large are split, and brokers that carry too much give some away."""
+"""Planners of business bundles: too large bundles are split, and overloaded brokers give some away."""

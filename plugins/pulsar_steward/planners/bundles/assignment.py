@@ -1,4 +1,4 @@
-"""Loads of brokers while moves are looked for, on average and at the peaks, and the gain of a move."""
+"""Loads of brokers during the search for moves, on average and at the peaks, and the gain of a move."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ MEASURES: tuple[Callable[[Load], int], ...] = (
     lambda load: load.bytes,
     lambda load: load.clients,
 )
-"""Quantities that are brought closer: topics, throughput and clients of brokers."""
+"""Quantities that are evened out between brokers: topics, throughput and clients."""
 
 COST_OF_A_MOVE = 100
-"""Clients that a move counts as besides its own, so that a bundle of few clients is not moved for next to nothing."""
+"""Fixed cost of a move, in clients, besides the bundle's own clients: a bundle with few clients needs a reason too."""
 
 LEAST_GAIN = 1e-9
-"""The least gain that is no rounding error."""
+"""Minimum gain; less is a rounding error."""
 
 Amounts = tuple[int, ...]
 """One number for each of `MEASURES`."""
 
 
 def amounts(load: Load) -> Amounts:
-    """The quantities of a load that are brought closer."""
+    """The quantities of a load that are evened out."""
     return tuple(measure(load) for measure in MEASURES)
 
 
@@ -52,20 +52,20 @@ class Move(msgspec.Struct, frozen=True):
 
     @property
     def order(self) -> tuple[float, str, str]:
-        """Sorts by the decrease for each client that is disturbed, the most first; names make the order unambiguous."""
+        """Sort key: the gain for each disturbed client, the highest first; names make the order unambiguous."""
         return -self.gain / (COST_OF_A_MOVE + self.stay.now.clients), self.stay.name, self.target
 
 
 class LoadAssignment:
-    """Brokers' loads; a bundle moves once at most, from its owner to one target.
+    """Brokers' loads; a bundle moves at most once, from its owner to one target.
 
-    The spread is the sum over brokers and measures of how far each is from the mean, squared, in units of the mean, or
-    of what the check takes for a full broker where the mean is less: then nobody carries much of it.
+    The spread is the sum over brokers and measures of the squared distance from the mean. The unit is the mean, or, if
+    the mean is smaller, the minimum load of a full broker in the check: below it, no broker has much load.
 
     Args:
         brokers: The brokers, by id.
         policy: Thresholds of `broker-load-skew`.
-        within_percent: Distance from the mean that is near enough.
+        within_percent: Distance from the mean that is near enough, in percent.
     """
 
     def __init__(self, brokers: Sequence[OwnedBundlesLoad], policy: BrokerLoadSkewPolicy, within_percent: int) -> None:
@@ -86,7 +86,7 @@ class LoadAssignment:
         return sum((each * each for broker in self.mean for each in self._deviations(broker)), 0.0)
 
     def uneven(self) -> list[str]:
-        """Brokers that are not near enough to the mean, the furthest first."""
+        """Brokers too far from the mean, the furthest first."""
         far = {broker: max(abs(each) for each in self._deviations(broker)) for broker in self.mean}
         return sorted((broker for broker, off in far.items() if off > self._near), key=lambda name: (-far[name], name))
 
@@ -96,11 +96,11 @@ class LoadAssignment:
         return sorted(full, key=lambda name: (full[name], name))
 
     def above_mean(self, broker: str) -> bool:
-        """True if a broker has more than the mean of any quantity."""
+        """True if a broker is above the mean in any quantity."""
         return any(deviation > 0 for deviation in self._deviations(broker))
 
     def weight(self, stay: PlacedBundle) -> float:
-        """A bundle's load, all measures together, in units of the mean of brokers."""
+        """A bundle's load, the sum over all measures, in units of the brokers' mean."""
         return sum((amount / scale for amount, scale in zip(amounts(stay.mean), self._scales, strict=True)), 0.0)
 
     def too_full(self, broker: str) -> bool:
@@ -112,7 +112,7 @@ class LoadAssignment:
         return any(deviation < -self._near for deviation in self._deviations(broker))
 
     def moves(self, stays: Sequence[PlacedBundle], target: str) -> Iterator[Move]:
-        """Moves of one broker's bundles that would lower the spread, and fit on the target at their peaks."""
+        """Moves of one broker's bundles that would lower the spread, and that fit on the target at their peaks."""
         if not stays:
             return
         source = stays[0].owner
@@ -133,7 +133,7 @@ class LoadAssignment:
                 yield Move(stay, target, gain)
 
     def carry_out(self, move: Move) -> None:
-        """Puts a bundle on its target."""
+        """Moves a bundle to its target."""
         source, target = move.stay.owner, move.target
         for loads, load in ((self.mean, move.stay.mean), (self.peak, move.stay.peak)):
             change = amounts(load)

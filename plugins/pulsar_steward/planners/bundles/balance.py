@@ -1,4 +1,4 @@
-"""Planner: moves business bundles from brokers that carry too much, seen over time (docs/remediations/unload.md)."""
+"""Planner: moves business bundles off overloaded brokers, by their load over time (docs/remediations/unload.md)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import msgspec
 from pulsar_steward.checks.placement.broker_load_skew import CHECK as BROKER_LOAD_SKEW
 from pulsar_steward.checks.placement.bundle_flapping import CHECK as BUNDLE_FLAPPING
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.numbering import batch_id
 from pulsar_steward.model.plan import BROKER_DRAIN, Batch
 from pulsar_steward.model.units import counted
 from pulsar_steward.planners.base import Planner, Proposal, enumerated, placements
@@ -39,20 +38,19 @@ AFTER_DRAINING = (
 
 
 def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> Proposal:
-    """One batch that brings brokers' loads closer, where several snapshots show the skew."""
+    """One batch that evens out brokers' loads, if several snapshots show the skew."""
     if why := _why_not(planning):
         return Proposal(notes=(why,))
     remedy = planning.policy.bundle_balance_remedy
     facts, set_aside = _free(planning)
     loads = LoadAssignment(facts.brokers, planning.policy.broker_load_skew, remedy.within_percent)
     spread, topics = loads.spread, dict(loads.topics)
-    search = BalanceSearch(planning, loads, facts, batch_id(1))
+    search = BalanceSearch(planning, loads, facts)
     search.run(remedy.most_moves)
     notes = (*_note_on_rest(planning, loads, search), *search.notes(), *set_aside, *_note_on_moved(facts))
     if not search.steps:
         return Proposal(notes=notes)
     batch = Batch(
-        batch_id=batch_id(1),
         kind=KIND,
         title=(
             f"Move {counted(len(search.steps), 'bundle')} between {counted(len(facts.brokers), 'broker')}: the spread"
@@ -68,7 +66,7 @@ def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> P
 
 
 def _why_not(planning: PlanningFacts) -> str | None:
-    """A note on why no move can be worked out at all."""
+    """A note on why no move can be computed at all."""
     remedy, facts = planning.policy.bundle_balance_remedy, planning.bundles.load
     if BROKER_DRAIN in planning.proposed:
         return AFTER_DRAINING
@@ -87,7 +85,7 @@ def _why_not(planning: PlanningFacts) -> str | None:
 
 
 def _free(planning: PlanningFacts) -> tuple[LoadFacts, tuple[str, ...]]:
-    """The facts without bundles that are to be left alone, and notes on why these are."""
+    """The facts without the bundles to leave alone, and notes on the reasons."""
     facts = planning.bundles.load or LoadFacts(snapshots=0)
     flapping = {
         finding.subject.rpartition("/")[0]

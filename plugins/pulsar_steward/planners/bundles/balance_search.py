@@ -1,11 +1,10 @@
-"""The search for moves that bring brokers closer, one at a time, the most helpful for the fewest clients first."""
+"""The search for moves that even out brokers, one at a time; first the moves with most gain for each client."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from pulsar_steward.model.numbering import step_id
 from pulsar_steward.model.step import Step, Touched, UnloadBundle
 from pulsar_steward.model.units import counted, throughput_in_words
 from pulsar_steward.planners.base import Vetoed
@@ -19,21 +18,20 @@ if TYPE_CHECKING:
     from pulsar_steward.planners.planning_facts import PlanningFacts
 
 COMPARED = 4
-"""Emptiest targets, or fullest sources, that are tried for a broker before all others."""
+"""Number of emptiest targets, or fullest sources, that are tried for a broker before all others."""
 
 
 class BalanceSearch:
-    """Moves of bundles; each lowers the spread of loads and takes its bundle out of the search, so that it ends.
+    """Moves of bundles. Each lowers the spread of loads and removes its bundle from the search, so the search ends.
 
     Attributes:
         steps: The moves, in the order in which they run.
     """
 
-    def __init__(self, planning: PlanningFacts, loads: LoadAssignment, facts: LoadFacts, batch: str) -> None:
+    def __init__(self, planning: PlanningFacts, loads: LoadAssignment, facts: LoadFacts) -> None:
         self._planning = planning
         self._loads = loads
         self._facts = facts
-        self._batch = batch
         self._stays: defaultdict[str, list[PlacedBundle]] = defaultdict(list)
         self._vetoed = Vetoed()
         self._without_a_move: set[str] = set()
@@ -42,10 +40,10 @@ class BalanceSearch:
             self._stays[stay.owner].append(stay)
 
     def run(self, most: int) -> None:
-        """Moves until brokers are near enough, nothing helps any more, or there are so many moves."""
+        """Moves until brokers are near enough, no move helps, or there are `most` moves."""
         while len(self.steps) < most and (move := self._next()):
             self._stays[move.stay.owner].remove(move.stay)
-            step = self._guarded(move)
+            step = guarded(self._step(move), self._planning, place_in_run=len(self.steps) + 1, earlier=self.steps)
             if not self._vetoed.holds(step, move.stay.name):
                 self.steps.append(step)
                 self._loads.carry_out(move)
@@ -55,7 +53,7 @@ class BalanceSearch:
         return self._vetoed.notes("bundles where they are, though their load counts")
 
     def _next(self) -> Move | None:
-        """The best move; brokers for which there was none are asked again only when there is none for the others."""
+        """The best move. Brokers without a move are tried again only if the others have none."""
         move = self._best()
         if move is None and self._without_a_move:
             self._without_a_move.clear()
@@ -63,7 +61,7 @@ class BalanceSearch:
         return move
 
     def _best(self) -> Move | None:
-        """The best move for the broker that is furthest from the mean and has one."""
+        """The best move for the broker that is furthest from the mean and has a move."""
         by_fullness = self._loads.by_fullness()
         for broker in self._loads.uneven():
             if broker in self._without_a_move:
@@ -91,16 +89,10 @@ class BalanceSearch:
         allowed = self._facts.allowed.get(move.stay.namespace)
         return allowed is None or move.target in allowed
 
-    def _guarded(self, move: Move) -> Step:
-        number = len(self.steps) + 1
-        step = self._step(move, step_id(self._batch, number))
-        return guarded(step, self._planning, place_in_run=number, earlier=self.steps)
-
-    def _step(self, move: Move, name: str) -> Step:
+    def _step(self, move: Move) -> Step:
         stay, source, target = move.stay, move.stay.owner, move.target
         (topics, flow, _), (topics_there, flow_there, _) = self._loads.mean[source], self._loads.mean[target]
         return Step(
-            step_id=name,
             change=UnloadBundle(namespace=stay.namespace, bundle=stay.bundle, source=source, target=target),
             why=(
                 f"In {counted(self._facts.snapshots, 'snapshot')} {source} carried {_words(topics, flow)} on average,"

@@ -1,36 +1,73 @@
-"""Crowded and hot bundles of a snapshot: their hash positions and topics, and the load they are compared with."""
+"""Crowded and hot bundles of a snapshot: their hash positions and topics, and the load for comparison."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pyarrow.compute as pc
+import msgspec
 
 from pulsar_steward.model.bundles import position_of
-from pulsar_steward.model.tables import BUNDLES, CONFIGURATION, TOPICS
 from pulsar_steward.model.units import MIB
-from pulsar_steward.planners.bundles.columns import FIGURES, loads, of_bundles, whole, without_heartbeats
-from pulsar_steward.planners.bundles.facts import BrokerLimits, Busy, Load, NamespaceToSplit, SplitCandidate, TopicFact
+from pulsar_steward.planners.bundles.facts import BrokerLimits, Busy, NamespaceToSplit, SplitCandidate, TopicFact
+from pulsar_steward.planners.bundles.loads_from_snapshot import FIGURES, load_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    import pyarrow as pa
+    from collections.abc import Collection, Mapping, Sequence
 
     from pulsar_steward.planners.bundles.facts import BundleTrouble
     from pulsar_steward.policy.schema import Policy
     from pulsar_steward.snapshots.read import Snapshot
 
 MAX_TOPICS = 250_000
-"""Number of topics that are read one by one for a plan; the bundle that goes beyond is the last."""
+"""Number of topics that are read one by one for a plan; the bundle that exceeds it is the last."""
 
 LIMITS = {
     "loadBalancerNamespaceBundleMaxSessions": "clients",
     "loadBalancerNamespaceBundleMaxMsgRate": "messages",
     "loadBalancerNamespaceBundleMaxBandwidthMbytes": "bytes",
 }
-"""Brokers' settings for splitting by themselves, and their fields in `BrokerLimits`."""
+"""Brokers' settings for automatic splits, and their fields in `BrokerLimits`."""
+
+
+_BUNDLES = f"""
+    select namespace, {{'bundle': bundle, 'owner': owner, 'load': {load_of(FIGURES)},
+        'positions': list_sort(positions)}} as candidate
+    from bundles where namespace in (select unnest($names)) order by namespace"""
+
+_TOPICS = f"""
+    select namespace, bundle, topic,
+        {", ".join(f"{sql} as {field}" for field, sql in FIGURES.items() if field != "topics")}
+    from topics join (select unnest($namespaces) as namespace, unnest($ranges) as bundle) using (namespace, bundle)"""
+
+_BUSY = f"""
+    select coalesce(list(bytes order by bytes) filter (bytes > 0), []) as bytes,
+        coalesce(list(clients order by clients) filter (clients > 0), []) as clients, count(distinct owner) as brokers
+    from (select owner, {FIGURES["bytes"]} as bytes, {FIGURES["producers"]} + {FIGURES["consumers"]} as clients
+        from bundles where owner is not null and not is_heartbeat(namespace))"""
+
+
+class _Bundle(msgspec.Struct, frozen=True):
+    namespace: str
+    candidate: SplitCandidate
+
+
+class _Topic(msgspec.Struct, frozen=True, gc=False):
+    namespace: str
+    bundle: str
+    topic: str
+    bytes: int
+    messages: int
+    producers: int
+    consumers: int
+
+
+class _OwnedBundles(msgspec.Struct, frozen=True):
+    """Throughput and clients of the owned bundles with any, rising."""
+
+    bytes: tuple[int, ...]
+    clients: tuple[int, ...]
+    brokers: int
 
 
 def crowds_of(
@@ -43,58 +80,55 @@ def crowds_of(
     """
     if not troubles:
         return ()
-    columns = ["namespace", "bundle", "owner", *FIGURES]
-    table = snapshot.table(BUNDLES, columns, [("namespace", "in", sorted(troubles))])
-    found = {name: _crowd(rows, name, troubles[name], policy) for name, rows in _by_namespace(table)}
-    suspects = [(name, suspect) for name, crowd in sorted(found.items()) for suspect in crowd.suspects]
-    known = _known(snapshot, suspects)
+    bundles: defaultdict[str, list[SplitCandidate]] = defaultdict(list)
+    for row in snapshot.select(_BUNDLES, _Bundle, names=sorted(troubles)):
+        bundles[row.namespace].append(row.candidate)
+    crowds = [_crowd(bundles[name], name, troubles[name], policy) for name in sorted(bundles)]
+    suspects = [(crowd.namespace, suspect) for crowd in crowds for suspect in crowd.suspects]
+    topics = _topics(snapshot, _within_budget([pair for pair in suspects if pair[1].positions is not None]))
     return tuple(
-        NamespaceToSplit(
-            namespace=name,
-            bundles=crowd.bundles,
-            topics=crowd.topics,
-            rest_topics=crowd.rest_topics,
-            suspects=tuple(known[name, suspect.bundle] for suspect in crowd.suspects),
+        msgspec.structs.replace(
+            crowd,
+            suspects=tuple(
+                msgspec.structs.replace(each, topics=tuple(topics.get((crowd.namespace, each.bundle), ())))
+                for each in crowd.suspects
+            ),
         )
-        for name, crowd in sorted(found.items())
+        for crowd in crowds
     )
 
 
 def busy_bundles(snapshot: Snapshot) -> Busy:
-    """The load of owned bundles in all, heartbeats aside, as `hot-bundle` compares it.
+    """The load of all owned bundles without heartbeats, as `hot-bundle` compares it.
 
     Raises:
         SnapshotError: If the table cannot be read.
     """
-    table = without_heartbeats(snapshot.table(BUNDLES, ["namespace", "owner", *FIGURES]))
-    owned = table.filter(pc.is_valid(table["owner"]))
-    flow = whole(owned, "throughput_in_bytes", "throughput_out_bytes")
-    clients = whole(owned, "producers", "consumers")
-    (bytes_, with_bytes), (clients_, with_clients) = map(_without_busiest, (flow, clients))
+    (owned,) = snapshot.select(_BUSY, _OwnedBundles)
+    # Without the busiest tenth.
+    flows, clients = (each[: len(each) - len(each) // 10] for each in (owned.bytes, owned.clients))
     return Busy(
-        bytes=bytes_,
-        with_bytes=with_bytes,
-        clients=clients_,
-        with_clients=with_clients,
-        all_bytes=_sum(flow),
-        all_clients=_sum(clients),
-        brokers=len(set(owned["owner"].to_pylist())),
+        bytes=sum(flows),
+        with_bytes=len(flows),
+        clients=sum(clients),
+        with_clients=len(clients),
+        all_bytes=sum(owned.bytes),
+        all_clients=sum(owned.clients),
+        brokers=owned.brokers,
     )
 
 
 def broker_limits(snapshot: Snapshot, brokers: Collection[str]) -> dict[str, BrokerLimits]:
-    """The limits beyond which brokers would split a bundle by themselves.
+    """The limits beyond which brokers would split a bundle automatically.
 
     Raises:
         SnapshotError: If the table cannot be read.
     """
     found: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    wanted = [("key", "in", list(LIMITS)), ("broker", "in", sorted(brokers))]
-    for row in snapshot.table(CONFIGURATION, filters=wanted).to_pylist() if brokers else ():
-        text = row["value"] or ""
-        if text.isdecimal():
-            unit = MIB if LIMITS[row["key"]] == "bytes" else 1
-            found[row["broker"]][LIMITS[row["key"]]] = int(text) * unit
+    for row in snapshot.configuration(LIMITS):
+        if row.broker in brokers and row.value is not None and row.value.isdecimal():
+            unit = MIB if LIMITS[row.key] == "bytes" else 1
+            found[row.broker][LIMITS[row.key]] = int(row.value) * unit
     return {broker: BrokerLimits(**found[broker]) for broker in sorted(found)}
 
 
@@ -102,7 +136,7 @@ def _crowd(rows: list[SplitCandidate], name: str, trouble: BundleTrouble, policy
     remedy, skew = policy.bundle_split_remedy, policy.for_namespace(name).bundle_topic_skew
     rows = sorted(rows, key=lambda row: (-row.load.topics, row.bundle))
     topics = sum(row.load.topics for row in rows)
-    # No more than these can be split, and each more bundle makes the mean less: below this, nothing can get too full.
+    # At most so many bundles can be split, and each new bundle lowers the mean: below this, no bundle can get too full.
     by_mean = skew.warning_times_mean * topics // (len(rows) + remedy.most_splits)
     least = min(skew.warning_topics_per_bundle, by_mean) * (100 - remedy.room_percent) // 100
     full = [row for row in rows[: remedy.most_splits] if row.load.topics >= max(least, remedy.least_topics)]
@@ -116,41 +150,6 @@ def _crowd(rows: list[SplitCandidate], name: str, trouble: BundleTrouble, policy
     )
 
 
-def _by_namespace(table: pa.Table) -> Iterator[tuple[str, list[SplitCandidate]]]:
-    for name in sorted(set(table["namespace"].to_pylist())):
-        rows = table.filter(pc.field("namespace") == name)
-        carried = {field: column.to_pylist() for field, column in loads(rows).items()}
-        bundles, owners = rows["bundle"].to_pylist(), rows["owner"].to_pylist()
-        yield (
-            name,
-            [
-                SplitCandidate(bundle=bundle, owner=owner, load=Load(**dict(zip(carried, values, strict=True))))
-                for bundle, owner, *values in zip(bundles, owners, *carried.values(), strict=True)
-            ],
-        )
-
-
-def _known(snapshot: Snapshot, suspects: Sequence[tuple[str, SplitCandidate]]) -> dict[tuple[str, str], SplitCandidate]:
-    """The suspects with their positions, and with topics where there are not too many of them."""
-    if not suspects:
-        return {}
-    names = [(namespace, suspect.bundle) for namespace, suspect in suspects]
-    rows = snapshot.table(BUNDLES, ["namespace", "bundle", "positions"], of_bundles(names)).to_pylist()
-    positions = {(row["namespace"], row["bundle"]): row["positions"] for row in rows}
-    told = [pair for pair in suspects if positions.get((pair[0], pair[1].bundle)) is not None]
-    topics = _topics(snapshot, _within_budget(told))
-    return {
-        (namespace, each.bundle): SplitCandidate(
-            bundle=each.bundle,
-            owner=each.owner,
-            load=each.load,
-            positions=_rising(positions.get((namespace, each.bundle))),
-            topics=topics.get((namespace, each.bundle), ()),
-        )
-        for namespace, each in suspects
-    }
-
-
 def _within_budget(suspects: Sequence[tuple[str, SplitCandidate]]) -> list[tuple[str, str]]:
     chosen, total = [], 0
     for namespace, suspect in sorted(suspects, key=lambda pair: (-pair[1].load.topics, pair[0], pair[1].bundle)):
@@ -161,38 +160,15 @@ def _within_budget(suspects: Sequence[tuple[str, SplitCandidate]]) -> list[tuple
     return chosen
 
 
-def _topics(snapshot: Snapshot, bundles: Collection[tuple[str, str]]) -> dict[tuple[str, str], tuple[TopicFact, ...]]:
-    if not bundles:
-        return {}
-    names = ["topic", "namespace", "bundle", *(name for name in FIGURES if name != "topics")]
-    table = snapshot.table(TOPICS, names, of_bundles(bundles))
-    columns = (
-        whole(table, "throughput_in_bytes", "throughput_out_bytes"),
-        whole(table, "message_rate_in", "message_rate_out"),
-        whole(table, "producers"),
-        whole(table, "consumers"),
-    )
-    rows: zip[Any] = zip(*(table[name].to_pylist() for name in names[:3]), *map(_plain, columns), strict=True)
+def _topics(snapshot: Snapshot, bundles: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], list[TopicFact]]:
+    """Loaded topics of these bundles, by position."""
     found: defaultdict[tuple[str, str], list[TopicFact]] = defaultdict(list)
-    for topic, namespace, bundle, *figures in rows:
-        found[namespace, bundle].append(TopicFact(position_of(topic), topic, *figures))
-    return {name: tuple(sorted(topics, key=lambda each: (each.position, each.topic))) for name, topics in found.items()}
-
-
-def _rising(positions: list[int] | None) -> tuple[int, ...] | None:
-    return None if positions is None else tuple(sorted(positions))
-
-
-def _plain(column: pa.ChunkedArray) -> list[int]:
-    return list(column.to_pylist())
-
-
-def _without_busiest(column: pa.ChunkedArray) -> tuple[int, int]:
-    """The sum and number of the values above 0, without the largest tenth of them."""
-    busy = sorted(value for value in column.to_pylist() if value and value > 0)
-    rest = busy[: len(busy) - len(busy) // 10]
-    return sum(rest), len(rest)
-
-
-def _sum(column: pa.ChunkedArray) -> int:
-    return int(pc.sum(column).as_py() or 0)
+    if not bundles:
+        return found
+    namespaces, ranges = zip(*bundles, strict=True)
+    for row in snapshot.select(_TOPICS, _Topic, namespaces=namespaces, ranges=ranges):
+        fact = TopicFact(position_of(row.topic), row.topic, row.bytes, row.messages, row.producers, row.consumers)
+        found[row.namespace, row.bundle].append(fact)
+    for topics in found.values():
+        topics.sort(key=lambda each: (each.position, each.topic))
+    return found

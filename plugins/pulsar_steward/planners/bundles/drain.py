@@ -1,4 +1,4 @@
-"""Planner: empties brokers that are about to be shut down, coordinators first (docs/remediations/drain.md)."""
+"""Planner: empties brokers before their shutdown, coordinators first (docs/remediations/drain.md)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.placement.broker_draining import CHECK as BROKER_DRAINING
 from pulsar_steward.facts.unknown import Unknown
-from pulsar_steward.model.numbering import batch_id
 from pulsar_steward.model.plan import BROKER_DRAIN, Batch
 from pulsar_steward.model.units import counted
 from pulsar_steward.planners.base import Planner, Proposal, enumerated, placements
@@ -25,26 +24,22 @@ GOAL = "Draining"
 
 
 def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> Proposal:
-    """Batches that give all bundles of draining brokers to those that stay, as far as these have room."""
+    """Batches that move all bundles of draining brokers to the remaining ones, as far as these have room."""
     listed = sorted(fact.broker for fact in planning.brokers)
     marked = sorted(set(planning.policy.brokers.draining))
-    unknown = [broker for broker in marked if broker not in listed]
     sources = [finding.subject for finding in findings if finding.subject in listed]
-    notes = tuple(_notes_on_unknown(unknown, listed))
     facts = planning.bundles.drain
     if facts is None or not sources:
-        return Proposal(notes=notes)
+        return Proposal()
     if why := _too_many(planning, [broker for broker in marked if broker in listed], listed):
-        return Proposal(notes=(*notes, why))
+        return Proposal(notes=(why,))
     room = Room(facts, _coordinators(planning), planning.policy)
     if shortages := "; ".join(room.shortages()):
         short = f"{GOAL}: nothing is moved from {enumerated(sources)}, as the others have no room: {shortages}."
-        return Proposal(notes=(*notes, short))
+        return Proposal(notes=(short,))
     search = DrainSearch(planning, room, facts)
     batches = tuple(_batches(search, sources, findings))
-    return Proposal(
-        batches=batches, notes=(*notes, *search.notes(), *_notes_on_idle(facts), *_notes_on_shedding(planning))
-    )
+    return Proposal(batches=batches, notes=(*search.notes(), *_notes_on_idle(facts), *_notes_on_shedding(planning)))
 
 
 def _too_many(planning: PlanningFacts, marked: list[str], listed: list[str]) -> str | None:
@@ -60,14 +55,13 @@ def _too_many(planning: PlanningFacts, marked: list[str], listed: list[str]) -> 
 
 
 def _batches(search: DrainSearch, sources: list[str], findings: tuple[Finding, ...]) -> Iterator[Batch]:
-    """Each broker's batches in order; titles sort as they are to be carried out."""
+    """Each broker's batches in order; the titles sort in the order of execution."""
     for source in sorted(sources):
         before = dict(search.topics)
         parts = list(search.batches(source))
         for number, part in enumerate(parts, start=1):
             place = f", part {number:0{len(str(len(parts)))}} of {len(parts)}" if len(parts) > 1 else ""
             yield Batch(
-                batch_id=batch_id(1),
                 kind=BROKER_DRAIN,
                 title=f"Drain {source}{place}: move {counted(len(part.steps), 'bundle')} to brokers that stay",
                 findings=tuple(finding for finding in findings if finding.subject == source),
@@ -87,14 +81,6 @@ def _coordinators(planning: PlanningFacts) -> dict[str, int]:
     return held
 
 
-def _notes_on_unknown(unknown: list[str], listed: list[str]) -> Iterator[str]:
-    if unknown:
-        yield (
-            f"{GOAL}: {enumerated(unknown)} {'is' if len(unknown) == 1 else 'are'} marked as draining, but there is no"
-            f" such broker (policy key brokers.draining); listed are {enumerated(listed)}."
-        )
-
-
 def _notes_on_idle(facts: DrainFacts) -> Iterator[str]:
     for broker, idle in facts.idle.items():
         yield (
@@ -104,7 +90,7 @@ def _notes_on_idle(facts: DrainFacts) -> Iterator[str]:
 
 
 def _notes_on_shedding(planning: PlanningFacts) -> Iterable[str]:
-    """A note where the brokers' own shedding may fill what is emptied."""
+    """A note if the brokers' load shedding may refill an emptied broker."""
     manager = planning.load_manager
     if isinstance(manager, Unknown) or manager.sheds:
         yield (

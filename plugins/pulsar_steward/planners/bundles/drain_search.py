@@ -10,7 +10,6 @@ import msgspec
 from pulsar_steward.guard.evaluate import GUARDS
 from pulsar_steward.guard.kinds import TargetGuard
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.numbering import batch_id, step_id
 from pulsar_steward.model.step import Step, Touched, UnloadBundle
 from pulsar_steward.model.units import counted, throughput_in_words
 from pulsar_steward.planners.base import Vetoed, enumerated
@@ -32,14 +31,14 @@ SYSTEM = "pulsar/"
 
 
 class DrainPart(msgspec.Struct, frozen=True, kw_only=True):
-    """The steps of one batch, and the topics of every broker once they are done."""
+    """The steps of one batch, and the topics of every broker after them."""
 
     steps: tuple[Step, ...]
     topics: dict[str, int]
 
 
 class DrainSearch:
-    """Moves of the bundles of draining brokers, each to the emptiest broker that has room and that no guard vetoes."""
+    """Moves of draining brokers' bundles, each to the emptiest broker that has room and passes all guards."""
 
     def __init__(self, planning: PlanningFacts, room: Room, facts: DrainFacts) -> None:
         self._planning = planning
@@ -56,7 +55,7 @@ class DrainSearch:
 
     @property
     def topics(self) -> dict[str, int]:
-        """Topics of every broker, as the moves so far leave them."""
+        """Topics of every broker after the moves so far."""
         return self._room.topics
 
     def batches(self, source: str) -> Iterator[DrainPart]:
@@ -76,7 +75,7 @@ class DrainSearch:
             yield self._part(steps)
 
     def notes(self) -> Iterator[str]:
-        """Notes on the bundles that stay where they are, each with the reason, and on those that come later."""
+        """Notes on the bundles that stay, each with the reason, and on bundles that move later."""
         yield from self._vetoed.notes("bundles on a draining broker")
         if self._nowhere:
             yield f"Draining: no broker that stays can take {enumerated(self._nowhere)}."
@@ -91,7 +90,7 @@ class DrainSearch:
         return DrainPart(steps=tuple(steps), topics=dict(self._room.topics))
 
     def _in_order(self, source: str) -> list[PlacedBundle]:
-        """Coordinators first, the most first; then the heaviest bundles, as they need room most; Pulsar's own last."""
+        """Bundles in order: most coordinators first; then the heaviest, which need most room; Pulsar's own last."""
         theirs = [stay for stay in self._facts.leaving.values() if stay.owner == source]
         return sorted(
             theirs,
@@ -104,7 +103,7 @@ class DrainSearch:
         )
 
     def _placed(self, stay: PlacedBundle, earlier: list[Step]) -> Step | None:
-        """The step that moves a bundle to the first broker that may have it; None: none may, which is noted."""
+        """The step that moves a bundle to the first possible broker; None, with a note: no broker is possible."""
         coordinators = self._coordinators.get(stay.name, 0)
         full: list[str] = []
         vetoed: Step | None = None
@@ -112,7 +111,7 @@ class DrainSearch:
             if why := self._room.objection(stay, target):
                 full.append(why)
                 continue
-            step = self._step(stay, target, coordinators, len(earlier) + 1)
+            step = self._step(stay, target, coordinators)
             step = guarded(step, self._planning, place_in_run=len(earlier) + 1, earlier=earlier)
             against = {veto.guard for veto in vetoes(step)}
             if not against:
@@ -128,7 +127,7 @@ class DrainSearch:
             self._nowhere.append(f"{stay.name} ({why})")
         return None
 
-    def _step(self, stay: PlacedBundle, target: str, coordinators: int, number: int) -> Step:
+    def _step(self, stay: PlacedBundle, target: str, coordinators: int) -> Step:
         source, topics = stay.owner, self._room.topics
         held = f" and {counted(coordinators, 'transaction coordinator')}" if coordinators else ""
         after = self._room.usage_after(stay, target)
@@ -137,7 +136,6 @@ class DrainSearch:
             for name, words in RESOURCES.items()
         )
         return Step(
-            step_id=step_id(batch_id(1), number),
             change=UnloadBundle(namespace=stay.namespace, bundle=stay.bundle, source=source, target=target),
             why=(
                 f"{source} is draining (policy key brokers.draining): its shutdown would move all it owns at once. The"

@@ -1,4 +1,4 @@
-"""Limits of a bundle: the figures from which on the checks that found it too large warn, less some room."""
+"""Limits of a bundle: the warning thresholds of the checks that found it too large, less a margin."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ CLIENTS = Measure(
 
 
 class Excess(msgspec.Struct, frozen=True):
-    """An amount of something that is too much for one bundle.
+    """A quantity that is too large for one bundle.
 
     Attributes:
         measure: The quantity.
         amount: The bundle's amount.
-        limit: The least amount that is too much.
+        limit: The smallest amount that is too much.
     """
 
     measure: Measure
@@ -58,7 +58,7 @@ class Excess(msgspec.Struct, frozen=True):
 
     @property
     def ratio(self) -> float:
-        """The amount in units of the limit."""
+        """The amount as a multiple of the limit."""
         return self.amount / max(self.limit, 1)
 
     @property
@@ -68,13 +68,13 @@ class Excess(msgspec.Struct, frozen=True):
 
 
 class BundleLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits of the bundles of one namespace; they depend on the number of bundles, which grows with every split.
+    """Limits of the bundles of one namespace; they depend on the number of bundles, which grows with each split.
 
     Attributes:
         crowd: The namespace.
-        by_topics: True if `bundle-topic-skew` found something in it.
-        hot: Bundles of it that `hot-bundle` found, as ranges.
-        busy: The load that hot ones are compared with.
+        by_topics: True if it has findings of `bundle-topic-skew`.
+        hot: Its bundles with findings of `hot-bundle`, as ranges.
+        busy: The load that hot bundles are compared with.
         brokers: Brokers' own limits, by broker.
         policy: The namespace's policy, for topics.
         cluster: The cluster's policy, for the rest.
@@ -89,20 +89,20 @@ class BundleLimits(msgspec.Struct, frozen=True, kw_only=True):
     cluster: Policy
 
     def topics(self, more: int) -> int:
-        """Number of topics from which on `bundle-topic-skew` warns, once there are so many bundles more."""
+        """Number of topics from which `bundle-topic-skew` warns, with `more` bundles more."""
         skew = self.policy.bundle_topic_skew
         bundles = self.crowd.bundles + more
-        # Of few bundles, so many times the mean of the others: most * (bundles - 1) >= times * (topics - most).
+        # With few bundles, a multiple of the mean of the others: most * (bundles - 1) >= times * (topics - most).
         parts = bundles - 1 + skew.warning_times_mean if 1 < bundles <= FEW_BUNDLES else bundles
         by_mean = -(-skew.warning_times_mean * self.crowd.topics // parts)
         return int(min(skew.warning_topics_per_bundle, by_mean))
 
     def excesses(self, part: BundlePart, more: int) -> tuple[Excess, ...]:
-        """Everything that a part has too much of, the worst first.
+        """All excesses of a part, the worst first.
 
         Args:
             part: A bundle, or part of one.
-            more: Number of bundles that splits added to those of the snapshot.
+            more: Number of bundles that splits have added since the snapshot.
         """
         limits = [(TOPICS, self.topics(more))] if self._too_many_to_leave(part) else []
         if part.bundle in self.hot:
@@ -121,7 +121,7 @@ class BundleLimits(msgspec.Struct, frozen=True, kw_only=True):
         return max(1, limit * (100 - self.cluster.bundle_split_remedy.room_percent) // 100)
 
     def _hot(self, owner: str, more: int) -> list[tuple[Measure, int]]:
-        """The limits of `hot-bundle`: far over the mean of busy bundles, or over what the broker would split."""
+        """The limits of `hot-bundle`: far over the mean of busy bundles, or over the broker's split threshold."""
         policy, busy, own = self.cluster.hot_bundle, self.busy, self.brokers.get(owner, BrokerLimits())
         by_bytes = policy.warning_times_mean * busy.bytes // max(busy.with_bytes + more, 1)
         by_clients = policy.warning_times_mean * busy.clients // max(busy.with_clients + more, 1)
@@ -136,24 +136,24 @@ class BundleLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Dominant(msgspec.Struct, frozen=True):
-    """A topic that has so much of a bundle's load that a split cannot help."""
+    """A topic with so much of a bundle's load that a split cannot help."""
 
     topic: str
     share_percent: int
 
     @property
     def base(self) -> str:
-        """The topic that it is a partition of; itself where it is none."""
+        """The partitioned topic of a partition; else the topic itself."""
         return partitioned_topic(self.topic)
 
 
 def dominant(part: BundlePart, measure: Measure, percent: int) -> Dominant | None:
-    """The topic that dominates a part; None: none does, or its number of topics is the trouble.
+    """The topic that dominates a part; None: there is none, or the part has too many topics, which a split does help.
 
     Args:
         part: A bundle, or part of one.
-        measure: The quantity that there is too much of.
-        percent: Share of one topic from which on a split cannot help.
+        measure: The quantity that is too large.
+        percent: Share of one topic, in percent, from which a split cannot help.
     """
     total = measure.of_bundle(part.load)
     if measure is TOPICS or not part.topics or not total:

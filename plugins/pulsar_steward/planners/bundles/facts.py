@@ -14,7 +14,7 @@ _HEARTBEAT = re.compile(HEARTBEAT)
 
 
 def is_business(namespace: str) -> bool:
-    """True for a namespace that is neither the coordinators' nor a broker's heartbeat."""
+    """True unless a namespace is the coordinators' own or a broker's heartbeat namespace."""
     return namespace != TC_NAMESPACE and not _HEARTBEAT.match(namespace)
 
 
@@ -23,8 +23,8 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         topics: Loaded topics.
-        bytes: Bytes in and out, a second.
-        messages: Messages in and out, a second.
+        bytes: Bytes in and out, per second.
+        messages: Messages in and out, per second.
         producers: Connected producers.
         consumers: Connected consumers.
     """
@@ -48,7 +48,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TopicFact(msgspec.Struct, frozen=True, gc=False):
-    """A loaded topic of a bundle that may be split; rates are in and out, a second."""
+    """A loaded topic of a bundle that may be split; rates are in and out, per second."""
 
     position: int
     topic: str
@@ -64,10 +64,10 @@ class TopicFact(msgspec.Struct, frozen=True, gc=False):
 
 
 class BundleTrouble(msgspec.Struct, frozen=True, kw_only=True):
-    """Summary of the findings about too large bundles of one namespace.
+    """Summary of one namespace's findings about too large bundles.
 
     Attributes:
-        by_topics: True if its topics crowd in some bundles.
+        by_topics: True if some of its bundles have too many topics.
         hot: Its hot bundles, as ranges.
     """
 
@@ -80,9 +80,9 @@ class SplitCandidate(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         bundle: Its range.
-        owner: ``host:webport``; None: nobody, or not known.
+        owner: ``host:webport``; None: no owner, or not known.
         load: Its load.
-        positions: Hash positions of all its topics, loaded or not, rising, as its owner told; None: not asked.
+        positions: Hash positions of all its topics, loaded or not, rising, as its owner reported; None: not read.
         topics: Its loaded topics, by position.
     """
 
@@ -100,7 +100,7 @@ class NamespaceToSplit(msgspec.Struct, frozen=True, kw_only=True):
         namespace: ``tenant/namespace``.
         bundles: Number of its bundles.
         topics: Loaded topics in all of them.
-        rest_topics: Loaded topics of the fullest bundle that is no suspect.
+        rest_topics: Loaded topics of the fullest bundle that need not be split.
         suspects: The bundles that may have to be split, the fullest first.
     """
 
@@ -112,12 +112,12 @@ class NamespaceToSplit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Busy(msgspec.Struct, frozen=True, kw_only=True):
-    """Sums over bundles that `hot-bundle` compares with.
+    """Sums over bundles, for the comparisons of `hot-bundle`.
 
     Attributes:
-        bytes: Throughput of the owned bundles that have any, without the busiest tenth of these.
+        bytes: Throughput of the owned bundles with any, without the busiest tenth.
         with_bytes: Number of these bundles.
-        clients: Clients of the owned bundles that have any, without the busiest tenth of these.
+        clients: Clients of the owned bundles with any, without the busiest tenth.
         with_clients: Number of these bundles.
         all_bytes: Throughput of all owned bundles.
         all_clients: Clients of all owned bundles.
@@ -134,7 +134,7 @@ class Busy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BrokerLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits on one bundle beyond which its broker would split it by itself; 0: no limit, or not known."""
+    """Limits of one bundle beyond which its broker would split it automatically; 0: no limit, or not known."""
 
     clients: int = 0
     messages: int = 0
@@ -142,14 +142,14 @@ class BrokerLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlacedBundle(msgspec.Struct, frozen=True, kw_only=True):
-    """A bundle on its owner, with its load over the snapshots that were looked at.
+    """A bundle on its owner, with its load over several snapshots.
 
     Attributes:
         namespace: ``tenant/namespace``.
         bundle: Its range.
         owner: ``host:webport``.
-        mean: Its load on average.
-        peak: The most of each quantity.
+        mean: Its mean load.
+        peak: The maximum of each quantity.
         now: Its load in the latest snapshot.
     """
 
@@ -167,7 +167,7 @@ class PlacedBundle(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OwnedBundlesLoad(msgspec.Struct, frozen=True, kw_only=True):
-    """Load of a broker's bundles, those that moved lately at their present owner; heartbeats are left out."""
+    """Load of a broker's bundles, recently moved ones at their present owner; heartbeats are left out."""
 
     broker: str
     mean: Load
@@ -179,12 +179,12 @@ class LoadFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The load over several snapshots.
 
     Attributes:
-        snapshots: Number of whole snapshots that it is taken from, the latest included.
-        brokers: Those that answered and are not draining, by id; empty where there are too few snapshots.
-        stays: The heaviest bundles that had one owner all the time, of brokers that carry more than the mean of
-            anything.
+        snapshots: Number of whole snapshots used, the latest included.
+        brokers: Brokers that responded and are not draining, by id; empty if there are too few snapshots.
+        stays: The heaviest bundles that had the same owner in all snapshots, on brokers above the mean in any quantity.
         moved: Business bundles that had another owner, or did not exist, in one of the snapshots.
-        allowed: Brokers that isolation policies leave to a namespace of `stays`, where they do not leave all of them.
+        allowed: Brokers allowed by isolation policies for a namespace of `stays`; namespaces that may use all brokers
+            are absent.
     """
 
     snapshots: int
@@ -195,22 +195,24 @@ class LoadFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """Resources of a broker in use, in percent; None: it does not report that."""
+    """Used resources of a broker, in percent; None: not reported."""
 
     cpu: float | None = None
     direct_memory: float | None = None
 
 
 class DrainFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The load of brokers that are to be emptied, and of those that are to take it over.
+    """The load of brokers to empty, and of the brokers that take it over.
 
     Attributes:
-        brokers: All brokers that were read, draining ones as well, by id.
-        resources: What each of them uses of its own.
-        leaving: Bundles of the draining ones with a loaded topic or a coordinator, heartbeats aside, by name
+        brokers: All brokers that were read, draining ones included, by id.
+        resources: Their used resources.
+        leaving: Bundles of the draining brokers with a loaded topic or a coordinator, heartbeats left out, by name
             (``tenant/namespace/range``).
-        idle: Number of their bundles without any, by broker; those of no such bundle are absent.
-        allowed: Brokers that isolation policies leave to a namespace of `leaving`, where they do not leave all of them.
+        idle: Number of their bundles without topics and coordinators, by broker; brokers without any such bundle are
+            absent.
+        allowed: Brokers allowed by isolation policies for a namespace of `leaving`; namespaces that may use all brokers
+            are absent.
     """
 
     brokers: tuple[OwnedBundlesLoad, ...] = ()
@@ -224,8 +226,8 @@ class RiskFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Risks of changing bundles.
 
     Attributes:
-        figures: Topics with a risk, by bundle (``tenant/namespace/range``); a bundle without any is absent.
-        around: The settings in force around them, by namespace.
+        figures: Topics with a risk, by bundle (``tenant/namespace/range``); bundles without risks are absent.
+        around: The settings in force around these topics, by namespace.
     """
 
     figures: dict[str, tuple[TopicFigures, ...]] = {}
@@ -236,11 +238,11 @@ class BundleFacts(msgspec.Struct, frozen=True, kw_only=True):
     """All facts for the planners of business bundles.
 
     Attributes:
-        crowds: Namespaces that a finding about too large bundles names, by name.
+        crowds: Namespaces with a finding about too large bundles, by name.
         busy: The load that hot bundles are compared with.
-        limits: Brokers' own limits on a bundle, by broker.
-        load: The load over time; None: no finding asks for it.
-        drain: What drains; None: no finding asks for it.
+        limits: Brokers' own limits for a bundle, by broker.
+        load: The load over time; None: no finding needs it.
+        drain: Facts of draining brokers; None: no finding needs them.
         risks: Risks of changing the bundles in `crowds`, `load` and `drain`.
         splits_keep_clients: True if clients are known to stay connected while their bundle is split.
     """
@@ -254,7 +256,7 @@ class BundleFacts(msgspec.Struct, frozen=True, kw_only=True):
     splits_keep_clients: bool = False
 
     def allowed(self, namespace: str) -> tuple[str, ...] | None:
-        """Brokers that isolation policies leave to a namespace; None: every broker, or the namespace is not known."""
+        """Brokers allowed by isolation policies for a namespace; None: every broker, or the namespace is not known."""
         told = [each.allowed for each in (self.drain, self.load) if each is not None]
         return next((allowed[namespace] for allowed in told if namespace in allowed), None)
 

@@ -1,4 +1,4 @@
-"""Facts of business bundles, read from a snapshot and those before it, as far as findings name them."""
+"""Facts of business bundles with findings, read from a snapshot and earlier ones."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 def bundle_facts(
     snapshot: Snapshot, findings: Iterable[Finding], defaults: Mapping[SettingName, Setting], policy: Policy
 ) -> BundleFacts:
-    """Facts of the bundles that findings are about; nothing is read where there is no such finding.
+    """Facts of the bundles with findings; without such findings nothing is read.
 
     Args:
-        snapshot: Diagnosed already.
+        snapshot: The snapshot, already diagnosed.
         findings: Its findings.
-        defaults: Settings in force where a namespace sets nothing.
-        policy: The cluster's.
+        defaults: Settings in force if a namespace sets nothing.
+        policy: The cluster's policy.
 
     Raises:
         SnapshotError: If a table cannot be read.

@@ -1,19 +1,16 @@
-"""Loads of bundles over several snapshots, so that a move never rests on one moment."""
+"""Loads of bundles over several snapshots, so that a move is never based on a single moment."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.tables import BUNDLES, NAMESPACES
 from pulsar_steward.planners.bundles.assignment import LoadAssignment
 from pulsar_steward.planners.bundles.balance import PLANNER as BUNDLE_BALANCE
-from pulsar_steward.planners.bundles.columns import FIGURES, loads, without_heartbeats
 from pulsar_steward.planners.bundles.facts import Load, LoadFacts, OwnedBundlesLoad, PlacedBundle
 
 if TYPE_CHECKING:
@@ -26,12 +23,47 @@ if TYPE_CHECKING:
 CANDIDATES_A_BROKER = 500
 """Number of a broker's heaviest bundles that are considered for a move."""
 
-FIELDS = ("topics", "bytes", "messages", "producers", "consumers")
-VIEWS = ("mean", "peak", "now")
+FIGURES = {
+    # Whole numbers, so that sums do not depend on the order.
+    "topics": "coalesce(topics, 0)",
+    "bytes": "round_even(coalesce(throughput_in_bytes, 0) + coalesce(throughput_out_bytes, 0), 0)::bigint",
+    "messages": "round_even(coalesce(message_rate_in, 0) + coalesce(message_rate_out, 0), 0)::bigint",
+    "producers": "coalesce(producers, 0)",
+    "consumers": "coalesce(consumers, 0)",
+}
+"""Fields of a `Load`, with their SQL for a row of the table `bundles`; for `topics`, all but the first."""
+
+
+def load_of(figures: dict[str, str]) -> str:
+    """SQL of a `Load`, from the SQL of its fields."""
+    return "{" + ", ".join(f"'{field}': {sql}" for field, sql in figures.items()) + "}"
+
+
+def _views(figure: str) -> str:
+    """SQL of the three loads of a bundle or a broker; ``{}`` is replaced by a column of `over_time`."""
+    return ", ".join(
+        f"{load_of({field: figure.format(f'{view}_{field}') for field in FIGURES})} as {view}"
+        for view in ("mean", "peak", "now")
+    )
+
+
+_OVER_TIME = f"""
+    with each as (select look, namespace, bundle, owner,
+            {", ".join(f"{sql} as {field}" for field, sql in FIGURES.items())}
+        from bundles where not is_heartbeat(namespace)),
+    over_time as (select now.namespace, now.bundle, now.owner,
+            {", ".join(f"sum(each.{field})::bigint // count(*) as mean_{field}" for field in FIGURES)},
+            {", ".join(f"max(each.{field}) as peak_{field}" for field in FIGURES)},
+            {", ".join(f"any_value(now.{field}) as now_{field}" for field in FIGURES)},
+            now.owner is not null and count(*) = $looks and bool_and(each.owner is not distinct from now.owner)
+                as stayed
+        from (from each where look = 0) now join each using (namespace, bundle)
+        group by now.namespace, now.bundle, now.owner)"""
+"""SQL: the bundles of the newest snapshot, with their loads, and whether their owner was always the same."""
 
 
 def load_facts(snapshot: Snapshot, findings: Iterable[Finding], policy: Policy) -> LoadFacts | None:
-    """The load over several snapshots; None: no finding asks for it, or the snapshot is partial.
+    """The load over several snapshots; None: no finding needs it, or the snapshot is partial.
 
     Raises:
         SnapshotError: If a table cannot be read.
@@ -42,25 +74,24 @@ def load_facts(snapshot: Snapshot, findings: Iterable[Finding], policy: Policy) 
     looked = snapshots_looked_at(snapshot, remedy.window_minutes, remedy.snapshots)
     if len(looked) < remedy.least_snapshots:
         return LoadFacts(snapshots=len(looked))
-    bundles = bundles_over_time(looked)
     listed = sorted(row.broker for row in snapshot.brokers() if row.read and row.broker not in policy.brokers.draining)
-    brokers = tuple(broker_loads(bundles, listed))
-    business = bundles.filter(pc.not_equal(bundles["namespace"], TC_NAMESPACE))
-    stays = tuple(_stays(business, brokers, policy))
+    brokers = tuple(broker_loads(looked, listed))
+    stays = tuple(_stays(looked, brokers, policy))
+    moved = "owner is not null and not stayed and namespace <> $coordinators"
     return LoadFacts(
         snapshots=len(looked),
         brokers=brokers,
         stays=stays,
-        moved=int(pc.sum(pc.and_(pc.invert(business["stayed"]), pc.is_valid(business["owner"]))).as_py() or 0),
+        moved=sum(idle.bundles for idle in bundles_of_owners(looked, moved, coordinators=TC_NAMESPACE)),
         allowed=allowed_by_namespace(snapshot, {stay.namespace for stay in stays}),
     )
 
 
 def snapshots_looked_at(snapshot: Snapshot, window_minutes: int, most: int) -> list[Snapshot]:
-    """This snapshot and the whole ones before it within the window, the newest first.
+    """This snapshot and the earlier whole ones within the window, the newest first.
 
     Raises:
-        SnapshotError: If one cannot be read.
+        SnapshotError: If a snapshot cannot be read.
     """
     since = snapshot.meta().taken_at - timedelta(minutes=window_minutes)
     looked = [snapshot]
@@ -73,82 +104,68 @@ def snapshots_looked_at(snapshot: Snapshot, window_minutes: int, most: int) -> l
     return looked[:most]
 
 
-def _bundles(snapshot: Snapshot) -> pa.Table:
-    table = without_heartbeats(snapshot.table(BUNDLES, ["namespace", "bundle", "owner", *FIGURES]))
-    key = pc.binary_join_element_wise(table["namespace"], table["bundle"], "/")
-    columns = {"name": key, "namespace": table["namespace"], "bundle": table["bundle"], "owner": table["owner"]}
-    return pa.table({**columns, **loads(table)})
-
-
-def bundles_over_time(looked: Sequence[Snapshot]) -> pa.Table:
-    """The bundles of the first snapshot, with means, peaks and whether their owner was the same in all of them.
+def broker_loads(looked: Sequence[Snapshot], brokers: Sequence[str]) -> Iterator[OwnedBundlesLoad]:
+    """The load of each of these brokers, by the bundles that it owns in the first of these snapshots.
 
     Raises:
         SnapshotError: If a table cannot be read.
     """
-    now, *before = (_bundles(each) for each in looked)
-    columns = {name: now[name] for name in ("name", "namespace", "bundle", "owner")}
-    stayed = pc.is_valid(now["owner"])
-    seen = pc.cast(pc.is_valid(now["name"]), pa.int64())
-    sums, peaks = {field: now[field] for field in FIELDS}, {field: now[field] for field in FIELDS}
-    for earlier in before:
-        index = pc.index_in(now["name"], value_set=earlier["name"])
-        owners = pc.take(earlier["owner"], index)
-        stayed = pc.and_(stayed, pc.fill_null(pc.equal(owners, now["owner"]), fill_value=False))
-        seen = pc.add(seen, pc.cast(pc.is_valid(index), pa.int64()))
-        for field in FIELDS:
-            then = pc.fill_null(pc.take(earlier[field], index), 0)
-            sums[field] = pc.add(sums[field], then)
-            peaks[field] = pc.max_element_wise(peaks[field], then)
-    for field in FIELDS:
-        columns |= {
-            f"mean_{field}": pc.divide(sums[field], seen),
-            f"peak_{field}": peaks[field],
-            f"now_{field}": now[field],
-        }
-    return pa.table({**columns, "stayed": stayed})
-
-
-def broker_loads(bundles: pa.Table, brokers: Sequence[str]) -> Iterator[OwnedBundlesLoad]:
-    """The load of each of these brokers, by what it owns now."""
-    names = [f"{view}_{field}" for view in VIEWS for field in FIELDS]
-    summed = bundles.group_by("owner").aggregate([(name, "sum") for name in names])
-    known = {row["owner"]: row for row in summed.to_pylist()}
+    query = f"select owner as broker, {_views('sum({})::bigint')} from over_time where owner is not null group by owner"
+    known = {row.broker: row for row in _selected(looked, query, OwnedBundlesLoad)}
     for broker in brokers:
-        row = known.get(broker, {})
-        views = {view: Load(**{field: row.get(f"{view}_{field}_sum") or 0 for field in FIELDS}) for view in VIEWS}
-        yield OwnedBundlesLoad(broker=broker, **views)
+        yield known.get(broker, OwnedBundlesLoad(broker=broker, mean=Load(), peak=Load(), now=Load()))
 
 
-def _stays(bundles: pa.Table, brokers: Sequence[OwnedBundlesLoad], policy: Policy) -> Iterator[PlacedBundle]:
-    """Bundles that a lookup could have loaded elsewhere: with a topic, and on a broker that has more than its share."""
+def placed_bundles(looked: Sequence[Snapshot], condition: str, **values: Any) -> list[PlacedBundle]:
+    """Bundles of the first of these snapshots that match a condition on `over_time`, by name.
+
+    Raises:
+        SnapshotError: If a table cannot be read.
+    """
+    query = f"select namespace, bundle, owner, {_views('{}')} from over_time where {condition}"
+    return sorted(_selected(looked, query, PlacedBundle, **values), key=lambda stay: stay.name)
+
+
+class OwnersBundles(msgspec.Struct, frozen=True):
+    """Number of bundles of a broker."""
+
+    owner: str
+    bundles: int
+
+
+def bundles_of_owners(looked: Sequence[Snapshot], condition: str, **values: Any) -> list[OwnersBundles]:
+    """Numbers of matching bundles by owner, in order.
+
+    Raises:
+        SnapshotError: If a table cannot be read.
+    """
+    query = f"select owner, count(*) as bundles from over_time where {condition} group by owner order by owner"
+    return _selected(looked, query, OwnersBundles, **values)
+
+
+def _selected(looked: Sequence[Snapshot], query: str, kind: type[Any], **values: Any) -> list[Any]:
+    return looked[0].select(_OVER_TIME + query, kind, looked[1:], looks=len(looked), **values)
+
+
+def _stays(looked: Sequence[Snapshot], brokers: Sequence[OwnedBundlesLoad], policy: Policy) -> Iterator[PlacedBundle]:
+    """Bundles that a lookup could load elsewhere: with a topic, on a broker with more than its share."""
     if not brokers:
         return
     assignment = LoadAssignment(brokers, policy.broker_load_skew, policy.bundle_balance_remedy.within_percent)
-    free = bundles.filter(pc.and_(bundles["stayed"], pc.greater(bundles["now_topics"], 0)))
-    for broker in sorted(assignment.mean):
-        if assignment.above_mean(broker):
-            rows = free.filter(pc.field("owner") == broker).to_pylist()
-            stays = (placed_bundle(row) for row in rows)
-            yield from sorted(stays, key=lambda stay: (-assignment.weight(stay), stay.name))[:CANDIDATES_A_BROKER]
-
-
-def placed_bundle(row: dict[str, object]) -> PlacedBundle:
-    """A row of `bundles_over_time`."""
-    views = {view: {field: row[f"{view}_{field}"] for field in FIELDS} for view in VIEWS}
-    named = {name: row[name] for name in ("namespace", "bundle", "owner")}
-    return msgspec.convert({**named, **views}, PlacedBundle)
+    sources = [broker for broker in sorted(assignment.mean) if assignment.above_mean(broker)]
+    free = "stayed and now_topics > 0 and namespace <> $coordinators and owner in (select unnest($sources::varchar[]))"
+    stays: defaultdict[str, list[PlacedBundle]] = defaultdict(list)
+    for stay in placed_bundles(looked, free, coordinators=TC_NAMESPACE, sources=sources):
+        stays[stay.owner].append(stay)
+    for broker in sources:
+        yield from sorted(stays[broker], key=lambda stay: -assignment.weight(stay))[:CANDIDATES_A_BROKER]
 
 
 def allowed_by_namespace(snapshot: Snapshot, namespaces: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Brokers that isolation policies leave to each of these namespaces, where they do not leave all of them.
+    """Brokers allowed by isolation policies for these namespaces; namespaces that may use all brokers are absent.
 
     Raises:
         SnapshotError: If the table cannot be read.
     """
-    names = sorted(namespaces)
-    if not names:
-        return {}
-    table = snapshot.table(NAMESPACES, ["namespace", "allowed_brokers"], [("namespace", "in", names)])
-    limited = table.filter(pc.is_valid(table["allowed_brokers"])).sort_by("namespace").to_pylist()
-    return {row["namespace"]: tuple(row["allowed_brokers"]) for row in limited}
+    rows = snapshot.namespaces(namespaces)
+    return {row.namespace: row.allowed_brokers for row in rows if row.allowed_brokers is not None}

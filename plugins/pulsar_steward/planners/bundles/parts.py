@@ -1,4 +1,4 @@
-"""The parts that bundles are split into, with the load of each, worked out before anybody is asked."""
+"""The parts of split bundles, with the load of each, computed before the approval."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ class BundlePart(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         range: Its hash range.
-        bundle: The bundle of the snapshot that it is, or is cut from.
+        bundle: The bundle of the snapshot that contains it, or that it is.
         owner: The owner of that bundle, ``host:webport``.
         positions: Hash positions of all its topics, loaded or not, rising.
         topics: Its loaded topics, by position.
-        load: The load of these.
-        made_by: The step that makes it; None: it is there.
+        load: The load of these topics.
     """
 
     range: BundleRange
@@ -35,11 +34,10 @@ class BundlePart(msgspec.Struct, frozen=True, kw_only=True):
     positions: tuple[int, ...]
     topics: tuple[TopicFact, ...]
     load: Load
-    made_by: str | None = None
 
 
 def part_of(suspect: SplitCandidate, owner: str, positions: tuple[int, ...]) -> BundlePart:
-    """A whole bundle."""
+    """A whole bundle as a part."""
     return BundlePart(
         range=BundleRange.parse(suspect.bundle),
         bundle=suspect.bundle,
@@ -50,17 +48,17 @@ def part_of(suspect: SplitCandidate, owner: str, positions: tuple[int, ...]) -> 
     )
 
 
-def halves_of(part: BundlePart, made_by: str) -> tuple[BundlePart, BundlePart] | None:
-    """The halves that ``topic_count_equally_divide`` makes of a part; None: it would part nothing."""
+def halves_of(part: BundlePart) -> tuple[BundlePart, BundlePart] | None:
+    """The halves that ``topic_count_equally_divide`` makes of a part; None: it would divide nothing."""
     ranges = halves_by_topic_count(part.range, part.positions)
     if ranges is None:
         return None
-    lower, upper = (_half(part, each, made_by) for each in ranges)
+    lower, upper = (_half(part, each) for each in ranges)
     return (lower, upper) if lower.positions and upper.positions else None
 
 
 def load_of(topics: Sequence[TopicFact]) -> Load:
-    """The load of topics together."""
+    """The load of several topics together."""
     return Load(
         topics=len(topics),
         bytes=sum(topic.bytes for topic in topics),
@@ -70,7 +68,7 @@ def load_of(topics: Sequence[TopicFact]) -> Load:
     )
 
 
-def _half(part: BundlePart, half: BundleRange, made_by: str) -> BundlePart:
+def _half(part: BundlePart, half: BundleRange) -> BundlePart:
     end = half.upper + 1 if half.upper == FULL_RANGE else half.upper
     positions = part.positions[bisect_left(part.positions, half.lower) : bisect_left(part.positions, end)]
     first, last = (bisect_left(part.topics, bound, key=lambda topic: topic.position) for bound in (half.lower, end))
@@ -82,5 +80,4 @@ def _half(part: BundlePart, half: BundleRange, made_by: str) -> BundlePart:
         positions=positions,
         topics=topics,
         load=load_of(topics),
-        made_by=made_by,
     )

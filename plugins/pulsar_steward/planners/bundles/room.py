@@ -1,4 +1,4 @@
-"""Room on the brokers that stay, while the bundles of draining ones are given to them one after the other."""
+"""Room on the remaining brokers, while the bundles of draining ones move to them one by one."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from pulsar_steward.policy.schema import Policy
 
 RESOURCES = {"cpu": "CPU", "direct_memory": "direct memory"}
-"""Resources of which a broker may not come to have too little, by their field of `Usage`, as text."""
+"""Resources that a broker must not run short of, by their field of `Usage`, as text."""
 
 
 class Room:
-    """Loads of brokers as the moves so far leave them, and what each of those that stay could take besides.
+    """Loads of brokers after the moves so far, and the room on each remaining broker.
 
-    A bundle is taken to carry as much of its broker's CPU and direct memory along as it has of that broker's load, as
-    the brokers' own shedding reckons. A broker that does not report one of these has no room that is known.
+    A bundle is assumed to use the same share of its broker's CPU and direct memory as of its load, like in the brokers'
+    load shedding. The room of a broker is unknown if it does not report one of these resources.
 
     Attributes:
-        targets: Brokers that stay, by id.
-        topics: Topics of every broker, as the moves so far leave them.
-        coordinators: Transaction coordinators of every broker, the same.
+        targets: Remaining brokers, by id.
+        topics: Topics of every broker after the moves so far.
+        coordinators: Transaction coordinators of every broker after the moves so far.
     """
 
     def __init__(self, facts: DrainFacts, coordinators: Mapping[str, int], policy: Policy) -> None:
@@ -45,7 +45,7 @@ class Room:
         self.coordinators = {each.broker: coordinators.get(each.broker, 0) for each in facts.brokers}
 
     def shortages(self) -> Iterator[str]:
-        """Reasons, with figures, for which the brokers that stay could not take over all there is, however divided."""
+        """Reasons, with figures, why the remaining brokers could not take over the whole load in any division."""
         staying = len(self.targets)
         topics, most = sum(self.topics.values()), self._remedy.most_topics
         if topics > most * staying:
@@ -65,14 +65,14 @@ class Room:
                 )
 
     def candidates(self, stay: PlacedBundle, coordinators: int) -> list[str]:
-        """Brokers that a bundle may go to: for coordinators those with fewest of them first, else the emptiest."""
+        """Brokers that may get a bundle: for coordinators, those with fewest coordinators first; else the emptiest."""
         allowed = self._allowed.get(stay.namespace)
         may = [each for each in self.targets if allowed is None or each in allowed]
         fewest = self.coordinators if coordinators else dict.fromkeys(may, 0)
         return sorted(may, key=lambda broker: (fewest[broker], self._fullness(broker), broker))
 
     def objection(self, stay: PlacedBundle, target: str) -> str | None:
-        """Reason, with its figure, for which a broker has no room for a bundle; None: it has."""
+        """Reason, with its figure, why a broker has no room for a bundle; None: it has room."""
         topics, most = self.topics[target] + stay.peak.topics, self._remedy.most_topics
         if topics > most:
             return f"{target} would have {counted(topics, 'topic')}, more than {most:,}"
@@ -83,18 +83,18 @@ class Room:
         return None
 
     def usage_after(self, stay: PlacedBundle, target: str) -> Usage:
-        """Resources of a broker in use once it has a bundle; all brokers have to report theirs."""
+        """Used resources of a broker after it gets a bundle; all brokers have to report theirs."""
         whole = self._whole[stay.owner]
         share = self._weight(stay.mean) / whole if whole else 0.0
         there, carried = self._usages[target], self._before[stay.owner]
         return Usage(**{name: getattr(there, name) + share * getattr(carried, name) for name in RESOURCES})
 
     def usage(self, broker: str) -> Usage:
-        """Resources of a broker in use, as the moves so far leave them."""
+        """Used resources of a broker after the moves so far."""
         return self._usages[broker]
 
     def weight(self, stay: PlacedBundle) -> float:
-        """A bundle's load, all measures together."""
+        """A bundle's load, the sum over all measures."""
         return self._weight(stay.mean)
 
     def put(self, stay: PlacedBundle, target: str, coordinators: int) -> None:

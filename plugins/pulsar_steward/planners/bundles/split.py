@@ -1,4 +1,4 @@
-"""Planner: splits bundles that hold too many topics, or are too hot, until no part is (docs/remediations/split.md)."""
+"""Planner: splits bundles with too many topics or too much load until no part has (docs/remediations/split.md)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.placement.bundle_topic_skew import CHECK as BUNDLE_TOPIC_SKEW
 from pulsar_steward.checks.placement.hot_bundle import CHECK as HOT_BUNDLE
-from pulsar_steward.model.numbering import batch_id
 from pulsar_steward.model.plan import Batch
 from pulsar_steward.model.units import counted
 from pulsar_steward.planners.base import Planner, Proposal
@@ -24,7 +23,7 @@ KIND = "bundle_split"
 
 
 def propose(planning: PlanningFacts, goal: str, findings: tuple[Finding, ...]) -> Proposal:
-    """A batch for a namespace, the goal, that splits what is too large in it."""
+    """A batch that splits the too large bundles of a namespace, the goal."""
     if goal in planning.claimed:
         return Proposal(notes=(f"{goal}: no split is proposed, as this plan already changes its bundles.",))
     crowd = next((each for each in planning.bundles.crowds if each.namespace == goal), None)
@@ -40,16 +39,15 @@ def propose(planning: PlanningFacts, goal: str, findings: tuple[Finding, ...]) -
         policy=planning.policy.for_namespace(goal),
         cluster=planning.policy,
     )
-    search = SplitSearch(planning, limits, batch_id(1))
+    search = SplitSearch(planning, limits)
     search.run()
     notes = (*search.notes(), *_rest(search, limits))
     if not search.steps:
         return Proposal(
             notes=notes or (f"{goal}: no split is proposed, as none of its bundles is too large by the policy.",)
         )
-    whole = len({part.bundle for part in search.parts if part.made_by is not None})
+    whole = len({part.bundle for part in search.parts if str(part.range) != part.bundle})
     batch = Batch(
-        batch_id=batch_id(1),
         kind=KIND,
         title=(
             f"{goal}: split {counted(whole, 'bundle')} into {whole + len(search.steps)},"
@@ -62,7 +60,7 @@ def propose(planning: PlanningFacts, goal: str, findings: tuple[Finding, ...]) -
 
 
 def troubles(findings: Iterable[Finding]) -> dict[str, BundleTrouble]:
-    """The trouble of each business namespace that findings ask to be split, in order of name."""
+    """The findings of each business namespace that call for splits, summed up, in order of name."""
     return {name: _trouble(found) for name, found in PLANNER.answered(findings).items()}
 
 
@@ -73,14 +71,14 @@ def _trouble(findings: Iterable[Finding]) -> BundleTrouble:
 
 
 def _namespace(finding: Finding) -> str | None:
-    """The business namespace that a finding is about; None: the coordinators' or a broker's heartbeat."""
+    """The business namespace of a finding; None: it is the coordinators' or a broker's heartbeat namespace."""
     hot = finding.check_id == HOT_BUNDLE.check_id
     namespace = finding.subject.rpartition("/")[0] if hot else finding.subject
     return namespace if is_business(namespace) else None
 
 
 def _rest(search: SplitSearch, limits: BundleLimits) -> Iterator[str]:
-    """A note on what stays too full, measured by the check itself."""
+    """A note on parts that remain too full, by the measure of the check."""
     if not limits.by_topics:
         return
     fullest = max((part.load.topics for part in search.parts), default=0)

@@ -6,7 +6,6 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from pulsar_steward.model.bundles import BY_TOPIC_COUNT
-from pulsar_steward.model.numbering import step_id
 from pulsar_steward.model.step import SplitBundle, Step, Touched
 from pulsar_steward.model.units import counted
 from pulsar_steward.planners.base import Vetoed, enumerated
@@ -29,16 +28,15 @@ NO_WAY_BACK = (
 
 
 class SplitSearch:
-    """The namespace's parts, and the steps that make them; ends, as every split leaves fewer topics in both halves.
+    """The namespace's parts, and the splits that make them. Each split leaves fewer topics in both halves, so it ends.
 
     Attributes:
         steps: The splits, in the order in which they run.
     """
 
-    def __init__(self, planning: PlanningFacts, limits: BundleLimits, batch: str) -> None:
+    def __init__(self, planning: PlanningFacts, limits: BundleLimits) -> None:
         self._planning = planning
         self._limits = limits
-        self._batch = batch
         self._final: set[BundleRange] = set()
         self._unknown: defaultdict[str, list[BundlePart]] = defaultdict(list)
         self._dominated: dict[tuple[str, str], tuple[Excess, Dominant]] = {}
@@ -60,11 +58,11 @@ class SplitSearch:
 
     @property
     def parts(self) -> tuple[BundlePart, ...]:
-        """Bundles and parts as they are after all steps."""
+        """Bundles and parts after all steps."""
         return tuple(self._parts.values())
 
     def run(self) -> None:
-        """Splits until nothing is too large that a split makes smaller, or the policy's number is reached."""
+        """Splits until no split makes a too large part smaller, or the policy's number is reached."""
         while generation := self._too_large():
             for part, excess in generation:
                 if len(self.steps) >= self._limits.cluster.bundle_split_remedy.most_splits:
@@ -74,7 +72,7 @@ class SplitSearch:
                 self._split(part, excess)
 
     def notes(self) -> Iterator[str]:
-        """Notes on why there are no more splits than these."""
+        """Notes on why there are no further splits."""
         for reason, parts in self._unknown.items():
             bundles = [str(part.range) for part in parts if self._limits.excesses(part, len(self.steps))]
             if bundles:
@@ -98,7 +96,7 @@ class SplitSearch:
             )
 
     def _too_large(self) -> list[tuple[BundlePart, Excess]]:
-        """Pieces that a split may help, the worst first."""
+        """Parts that a split may help, the worst first."""
         found = [
             (part, excess)
             for part in self._parts.values()
@@ -107,7 +105,7 @@ class SplitSearch:
         return sorted(found, key=lambda pair: (-pair[1].ratio, pair[0].range))
 
     def _helped(self, part: BundlePart) -> Iterator[Excess]:
-        """Yields excesses of a part that a split makes less, the worst first; keeps those of one topic for notes."""
+        """Yields excesses of a part that a split reduces, the worst first; keeps those of a single topic for notes."""
         percent = self._planning.policy.hot_bundle.dominating_topic_percent
         for excess in self._limits.excesses(part, len(self.steps)):
             if (topic := dominant(part, excess.measure, percent)) is None:
@@ -116,13 +114,12 @@ class SplitSearch:
                 self._dominated.setdefault((str(part.range), excess.measure.name), (excess, topic))
 
     def _split(self, part: BundlePart, excess: Excess) -> None:
-        name = step_id(self._batch, len(self.steps) + 1)
-        halves = halves_of(part, name)
+        halves = halves_of(part)
         if halves is None:
             self._final.add(part.range)
             self._unknown["all their topics have one hash position"].append(part)
             return
-        step = self._step(part, halves, name, excess)
+        step = self._step(part, halves, excess)
         step = guarded(step, self._planning, whole=part.bundle, place_in_run=len(self.steps) + 1)
         if self._vetoed.holds(step, str(part.range)):
             self._final.add(part.range)
@@ -131,11 +128,10 @@ class SplitSearch:
         del self._parts[part.range]
         self._parts.update((half.range, half) for half in halves)
 
-    def _step(self, part: BundlePart, halves: tuple[BundlePart, BundlePart], name: str, excess: Excess) -> Step:
+    def _step(self, part: BundlePart, halves: tuple[BundlePart, BundlePart], excess: Excess) -> Step:
         lower, upper = halves
         stay = self._planning.bundles.splits_keep_clients
         return Step(
-            step_id=name,
             change=SplitBundle(
                 namespace=self.namespace,
                 bundle=str(part.range),
@@ -155,12 +151,11 @@ class SplitSearch:
                 coordinators=0,
             ),
             undo_note=NO_WAY_BACK,
-            after=() if part.made_by is None else (part.made_by,),
         )
 
 
 def _unknown(suspect: SplitCandidate) -> str | None:
-    """The reason why the outcome of a split is not known; None: it is."""
+    """The reason why the result of a split is not known; None: it is."""
     if suspect.owner is None:
         return "there is no owner, or it is not known who"
     if suspect.positions is None:

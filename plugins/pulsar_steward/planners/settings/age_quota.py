@@ -1,4 +1,4 @@
-"""An age quota, with its sum as text; or the reason why none is proposed."""
+"""An age quota, with its computation as text; or the reason why none is proposed."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def age_quota(
     ages: BacklogAges,
     remedy: BacklogQuotaRemedy,
 ) -> ProposedQuota:
-    """A share of the retention time that outlasts an outage, and that no backlog is known to be near.
+    """A share of the retention time that outlasts an outage, with no backlog known to be near it.
 
     Args:
         now: Settings in force in a namespace without an age quota.
-        then: Settings that are to be in force.
+        then: Settings that will be in force.
         ages: Ages of its backlogs.
         remedy: The policy.
     """
@@ -59,7 +59,7 @@ def age_quota(
 def _objection(
     seconds: int, then: Mapping[SettingName, Setting], ages: BacklogAges, remedy: BacklogQuotaRemedy
 ) -> str | None:
-    """The reason why a quota of so many seconds cannot be set: it would never act, or at once."""
+    """The reason why a quota of so many seconds cannot be set: it would never act, or would act at once."""
     ttl = then.get(SettingName.TTL)
     if isinstance(ttl, TimeToLive) and 0 < ttl.seconds <= seconds:
         expiry = seconds_in_words(ttl.seconds)
@@ -74,6 +74,6 @@ def _objection(
 
 
 def _retained(settings: Mapping[SettingName, Setting]) -> int | None:
-    """Seconds of retention; None: without limit, or nothing is retained."""
+    """Seconds of retention; None: no limit, or nothing is retained."""
     kept = settings.get(SettingName.RETENTION)
     return kept.minutes * 60 if isinstance(kept, Retention) and kept.minutes > 0 and kept.megabytes != 0 else None

@@ -1,4 +1,4 @@
-"""Planner: a time to live that outlasts the longest delay, and a bound of delays where there is none."""
+"""Planner: sets a time to live longer than the longest delay, and a maximum delay if there is none."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.checks.delayed.delayed_past_ttl import CHECK as DELAYED_PAST_TTL
+from pulsar_steward.checks.delayed.delayed_past_ttl import DelayFigures
 from pulsar_steward.model.setting import DelayedDelivery, SettingName, TimeToLive
 from pulsar_steward.model.units import HOUR, seconds_in_words
 from pulsar_steward.planners.base import Planner, Proposal
@@ -22,18 +23,8 @@ if TYPE_CHECKING:
     from pulsar_steward.policy.remedies import DelayedDeliveryRemedy
 
 
-class DelayFigures(msgspec.Struct, frozen=True):
-    """Figures of a finding of `delayed-past-ttl`.
-
-    Attributes:
-        longest_delay_seconds: Bound of delays in force; 0: there is none.
-    """
-
-    longest_delay_seconds: int
-
-
 def propose(planning: PlanningFacts, goal: str, findings: tuple[Finding, ...]) -> Proposal:
-    """A batch for a namespace, the goal: the time to live first, then the bound of delays."""
+    """A batch for a namespace, the goal: the time to live first, then the maximum delay."""
     if goal in planning.claimed_settings:
         return _none(goal, "as this plan changes other settings of it first")
     fact = facts_by_name(planning)[goal]
@@ -46,12 +37,12 @@ def _none(goal: str, reason: str) -> Proposal:
 
 
 def _decided(planning: PlanningFacts, fact: NamespaceFact, findings: tuple[Finding, ...]) -> TargetSettings | str:
-    """The settings that the namespace should have, or the reason why they stay."""
+    """The settings that the namespace should have, or the reason why they are not changed."""
     remedy, now = planning.policy.delayed_delivery_remedy, {**planning.defaults, **fact.own}
     ttl, delays = now.get(SettingName.TTL), now.get(SettingName.DELAYED_DELIVERY)
     if not isinstance(ttl, TimeToLive) or ttl.seconds <= 0:
         return "as it has no time to live any more"
-    bound = max(msgspec.convert(finding.figures, DelayFigures).longest_delay_seconds for finding in findings)
+    bound = max(DelayFigures.of(finding).longest_delay_seconds for finding in findings)
     longest, words = (bound, f"delays up to {seconds_in_words(bound)} are allowed") if bound else _bound(fact, remedy)
     if not longest:
         return words
@@ -74,7 +65,7 @@ def _decided(planning: PlanningFacts, fact: NamespaceFact, findings: tuple[Findi
 
 
 def _bound(fact: NamespaceFact, remedy: DelayedDeliveryRemedy) -> tuple[int, str]:
-    """Seconds of a bound of delays, and its sum as text; 0 and the reason where there is to be none."""
+    """Maximum delay in seconds, and its computation as text; 0 and the reason if there should be none."""
     if not remedy.longest_delay_hours:
         return 0, (
             "as nothing bounds the delay that a producer may ask for, and the policy names no bound"
@@ -92,7 +83,7 @@ def _bound(fact: NamespaceFact, remedy: DelayedDeliveryRemedy) -> tuple[int, str
 
 
 def _time_to_live(fact: NamespaceFact, longest: int, remedy: DelayedDeliveryRemedy) -> tuple[int, str]:
-    """Seconds that messages have to live, in whole hours, and the sum as text."""
+    """Time to live in seconds (whole hours), and its computation as text."""
     least = max(longest, fact.ages.oldest_seconds)
     seconds = -(-above(least, remedy.ttl_margin_percent) // HOUR) * HOUR
     oldest = "" if least == longest else f", and a backlog is {seconds_in_words(least, rounded=True)} old"

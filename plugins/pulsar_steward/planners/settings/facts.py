@@ -31,30 +31,30 @@ class BacklogSample(msgspec.Struct, frozen=True, kw_only=True):
         return max(self.backlogs, default=0)
 
     def over(self, limit_bytes: int) -> int:
-        """Number of topics over a limit; `MAX_BACKLOGS` stands for that many or more."""
+        """Number of topics over a limit; `MAX_BACKLOGS` means that many or more."""
         return sum(backlog > limit_bytes for backlog in self.backlogs)
 
     def held(self, limit_bytes: int) -> int:
-        """Connected producers of the topics that are over a limit."""
+        """Connected producers of the topics over a limit."""
         return sum(self.producers[: self.over(limit_bytes)])
 
     def evicted(self, limit_bytes: int) -> int:
-        """Bytes that brokers would evict, as eviction leaves nine tenths of the limit (docs/knowledge.md B)."""
-        return sum(backlog - limit_bytes * 9 // 10 for backlog in self.backlogs[: self.over(limit_bytes)])
+        """Maximum number of bytes that brokers would evict: the whole backlogs of the topics over a limit."""
+        return sum(self.backlogs[: self.over(limit_bytes)])
 
 
 class TopicSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic with settings of its own that a finding is about.
+    """A topic with a finding and settings of its own.
 
     Attributes:
         subject: The finding's subject, which may be a partition.
-        topic: Full name; of a partitioned one, not of a partition.
+        topic: Full name; for a partition, the name of the partitioned topic.
         namespace: ``tenant/namespace``.
         own: Its own settings, by name.
         inherited: Settings of its namespace or the brokers, by name.
-        peak: Bytes of the largest backlog of it, or of one of its partitions, in the last snapshots.
-        snapshots: Number of these.
-        busiest_bytes_per_second: Incoming throughput, of the busiest of its partitions if it has any.
+        peak: Bytes of the largest backlog in the last snapshots, of the topic or of one of its partitions.
+        snapshots: Number of these snapshots.
+        busiest_bytes_per_second: Incoming throughput; of the busiest partition if there are any.
         delayed_messages: Delayed messages of its namespace; None: not known.
     """
 
@@ -70,12 +70,12 @@ class TopicSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FullTopic(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic that is near its size quota, or grows towards it.
+    """A topic that is near its size quota, or growing towards it.
 
     Attributes:
         topic: Full name.
         backlog_bytes: Its backlog.
-        bytes_per_second: Mean growth since the lowest point of the last snapshots; what comes in, where there are none.
+        bytes_per_second: Mean growth since the lowest point of the last snapshots; the inflow, if there are none.
         seconds: Time since that point; 0: no earlier snapshot has the topic.
     """
 
@@ -85,33 +85,32 @@ class FullTopic(msgspec.Struct, frozen=True, kw_only=True):
     seconds: int = 0
 
     def after(self, seconds: int) -> int:
-        """Bytes of its backlog in so many seconds, if it goes on like this."""
+        """Bytes of its backlog in so many seconds, at the same growth."""
         return self.backlog_bytes + int(self.bytes_per_second * seconds)
 
 
 MAX_BACKLOGS = 1_000
-"""Number of backlogs that a sample of a namespace holds."""
+"""Number of backlogs in a sample of a namespace."""
 
 
 class NamespaceFact(msgspec.Struct, frozen=True, kw_only=True):
-    """A namespace that a finding is about.
+    """A namespace with a finding.
 
     Attributes:
         namespace: ``tenant/namespace``.
         own: Its own settings, by name.
-        looks: Its topics in this snapshot and earlier ones, the newest first; at least this one.
+        looks: Its topics in this snapshot and in earlier ones, the newest first; at least this one.
         busiest_bytes_per_second: Incoming throughput of its busiest topic.
         stored_bytes: Stored bytes of its loaded topics.
-        consumed_bytes: Those that no subscription waits for any more: all that a lower retention can delete.
-        backlogs: The largest of this snapshot, falling, by topic; at most `MAX_BACKLOGS`.
+        consumed_bytes: Stored bytes that every durable cursor has passed: the most that a lower retention can delete.
+        backlogs: The largest backlogs of this snapshot, falling, by topic; at most `MAX_BACKLOGS`.
         ages: Ages of its backlogs in this snapshot, as far as they are known.
-        outgrown: Bytes and seconds of the worst backlogs that are larger or older than the namespace retains.
-        age_quota_delay_seconds: Time by which an age quota may act late, as the oldest ledger closes late.
-        delayed_messages: Delayed messages of all its subscriptions; None: brokers' metrics hold nothing of topics.
-        delayed_topics: Those messages by topic, where there are any.
-        topic_quotas: The largest limits in bytes and in seconds that its topics set themselves, as far as they were
-            drilled; 0: none.
-        full: Topics that are near a size quota or grow towards it, by name.
+        outgrown: Bytes and seconds of the worst backlogs that exceed the namespace's retention.
+        age_quota_delay_seconds: Maximum delay of an age quota: the time until the oldest ledger is closed.
+        delayed_messages: Delayed messages of all its subscriptions; None: brokers' metrics have no topic metrics.
+        delayed_topics: The same by topic, without topics that have none.
+        topic_quotas: The largest own limits of its drilled topics, in bytes and in seconds; 0: none.
+        full: Topics that are near a size quota or growing towards it, by name.
         clusters: Clusters that serve it, by its policies, in order.
     """
 
@@ -133,5 +132,5 @@ class NamespaceFact(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def peak(self) -> int:
-        """Bytes of the largest backlog of a single topic in any of the looks."""
+        """Bytes of the largest backlog of a single topic in any of the snapshots."""
         return max(look.peak for look in self.looks)

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.model.numbering import batch_id, step_id
 from pulsar_steward.model.plan import Batch
 from pulsar_steward.model.setting import SettingName, in_words
 from pulsar_steward.model.step import ChangeSetting, Step, Touched
 from pulsar_steward.planners.base import Planner, Proposal, reasons_against
-from pulsar_steward.planners.settings.effects import effect, loss, undo_note
+from pulsar_steward.planners.settings.effects import effect, undo_note
 from pulsar_steward.planners.settings.order import in_order
 from pulsar_steward.planners.settings.targets import ANSWERED, is_of_topic, namespace_of, target_settings
 from pulsar_steward.planners.snapshot_facts import guarded
@@ -31,14 +30,14 @@ RETENTION_KIND = "retention"
 PARTIAL = "Settings: nothing is proposed, as the snapshot is partial without {all_missing}."
 
 _APART = frozenset({SettingName.AGE_QUOTA})
-"""Settings with a batch of their own: how old a backlog is will be known only right before the call, one guard's veto
-stops a whole batch, and the others are not to wait for this one."""
+"""Settings with a batch of their own. The age of a backlog is known only right before the call, and one guard's veto
+stops a whole batch: the other settings must not wait for this one."""
 
 _TOGETHER = frozenset(SettingName) - _APART
 
 
 def propose(planning: PlanningFacts, goal: str, findings: tuple[Finding, ...]) -> Proposal:
-    """A batch for a namespace, the goal, in an order that brokers accept; and another one for its age quota."""
+    """A batch for a namespace, the goal, in an order that brokers accept; and another batch for its age quota."""
     fact = facts_by_name(planning)[goal]
     checks = frozenset(finding.check_id for finding in findings)
     decided = target_settings(fact, checks, planning.defaults, planning.policy)
@@ -58,21 +57,21 @@ def batches_of(
     *,
     together: bool = False,
 ) -> Proposal:
-    """Batches that bring a namespace to the settings that were decided, or a note on which guard is against it.
+    """Batches that give a namespace the decided settings, or a note on the guard that vetoes.
 
     Args:
         planning: The snapshot.
         fact: The namespace.
         decided: Its settings as they should be.
-        findings: What they answer.
-        together: True for an age quota in one batch with the others, as one that is there already allows it.
+        findings: The findings that the batches resolve.
+        together: True puts an age quota into one batch with the others, if the quota already in force allows it.
     """
     goal = fact.namespace
     batches: list[Batch] = []
     for names in (_TOGETHER | _APART,) if together else (_TOGETHER, _APART):
         changes = _changes(fact, decided, names, planning.defaults)
         steps = tuple(_steps(planning, fact, decided, changes))
-        # What is left of a batch without one of its steps is not what was worked out: none of it is proposed then.
+        # A batch without one of its steps is not the computed one: none of it is proposed then.
         if against := reasons_against(*steps):
             none = "no age quota" if names == _APART else "nothing"
             return Proposal(batches=tuple(batches), notes=(f"{goal}: {none} is proposed: {against}.",))
@@ -82,19 +81,19 @@ def batches_of(
 
 
 def facts_by_name(planning: PlanningFacts) -> dict[str, NamespaceFact]:
-    """Facts of namespaces, by name; of all goals that have no `obstacle`."""
+    """Facts of namespaces, by name; they include each goal without an `obstacle`."""
     return {fact.namespace: fact for fact in planning.namespaces}
 
 
 def obstacle(planning: PlanningFacts, goal: str) -> str | None:
-    """A note for a namespace whose settings are not known."""
+    """A note for a namespace with unknown settings."""
     if goal in facts_by_name(planning):
         return None
     return f"{goal}: nothing is proposed, as its settings are not in the snapshot."
 
 
 def _goal(finding: Finding) -> str | None:
-    """The namespace whose settings answer a finding; None: a topic's own quota does."""
+    """The namespace whose settings resolve a finding; None: a topic's own quota resolves it."""
     return None if is_of_topic(finding) else namespace_of(finding)
 
 
@@ -107,7 +106,6 @@ def _batch(
         SettingName.DELAYED_DELIVERY,
     }
     return Batch(
-        batch_id=batch_id(1),
         kind=RETENTION_KIND if retains else QUOTA_KIND,
         title=f"{name}: " + ", ".join(f"{each.name} to {in_words(each.name, each.after)}" for each in changes),
         findings=findings,
@@ -135,30 +133,19 @@ def _changes(
 def _steps(
     planning: PlanningFacts, fact: NamespaceFact, decided: TargetSettings, changes: Sequence[ChangeSetting]
 ) -> Iterator[Step]:
-    """A step for each change, with the results of all guards.
-
-    Each comes after those before it; after a time to live only a bound of delays, which is to be below it.
-    """
-    earlier: tuple[str, ...] = ()
+    """A step for each change, with the results of all guards."""
+    kept, averts = decided.target.get(SettingName.RETENTION), decided.averted
     for number, change in enumerate(changes, start=1):
-        name = step_id(batch_id(1), number)
-        lost, averts = loss(fact, change), decided.averted
         step = Step(
-            step_id=name,
             change=change,
             why=decided.why[change.name],
             effect=effect(fact, change),
             touched=Touched(producers=0, consumers=0, topics=fact.looks[0].topics, coordinators=0),
             undo=change.inverse,
             undo_note=undo_note(change),
-            after=earlier,
-            loss=lost if lost is not None and lost.bytes else msgspec.UNSET,
             averts=(averts if change.name is SettingName.TTL and averts and averts.topics else msgspec.UNSET),
         )
-        kept = decided.target.get(SettingName.RETENTION)
         yield guarded(step, planning, place_in_run=number, holder=fact, retention=kept)
-        if change.name is not SettingName.TTL or SettingName.DELAYED_DELIVERY in decided.why:
-            earlier = (*earlier, name)
 
 
 PLANNER = Planner(

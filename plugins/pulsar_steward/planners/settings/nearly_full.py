@@ -1,4 +1,4 @@
-"""Planner: raises a namespace's size quota that topics are near, or grow towards, as far as a forecast needs it."""
+"""Planner: raises a size quota of a namespace if topics are near it or growing towards it, as a forecast requires."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import msgspec
 
 from pulsar_steward.checks.backlog.backlog_growing import CHECK as BACKLOG_GROWING
 from pulsar_steward.checks.backlog.backlog_near_quota import CHECK as BACKLOG_NEAR_QUOTA
+from pulsar_steward.model.finding import QuotaFigures
 from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName
 from pulsar_steward.model.units import HOUR, MIB, bytes_in_words, counted, seconds_in_words
 from pulsar_steward.planners.base import Planner, Proposal, enumerated, joined
@@ -33,22 +34,8 @@ if TYPE_CHECKING:
     from pulsar_steward.policy.remedies import BacklogQuotaRemedy
 
 
-class QuotaFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures of a finding that tell which quota its topic is near; a key that it has not means that there is none.
-
-    Attributes:
-        limit_bytes: The size quota in force for the topic.
-        bytes_percent: Usage of that quota.
-        seconds_percent: Usage of the age quota.
-    """
-
-    limit_bytes: int = -1
-    bytes_percent: int = 0
-    seconds_percent: int = 0
-
-
 def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> Proposal:
-    """A batch for each namespace, the most urgent first, as they share what the cluster may store more."""
+    """A batch for each namespace, the most urgent first, as they share the additional bytes of the cluster."""
     by_namespace: defaultdict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
         by_namespace[namespace_of(finding)].append(finding)
@@ -66,9 +53,10 @@ def _urgency(findings: Iterable[Finding]) -> int:
 
 
 def _of_namespace(planning: PlanningFacts, name: str, findings: tuple[Finding, ...], left: int) -> tuple[Proposal, int]:
-    """The proposal for a namespace, and how many bytes more its topics may store by it."""
-    findings = tuple(each for each in findings if _figures(each).limit_bytes >= 0)
-    if not findings:  # without a size quota `backlog-quota-missing` has an answer
+    """The proposal for a namespace, and the additional bytes that it allows its topics to store."""
+    limits = [(each, QuotaFigures.of(each).limit_bytes) for each in findings]
+    findings = tuple(each for each, limit_bytes in limits if limit_bytes is not None and limit_bytes >= 0)
+    if not findings:  # without a size quota, `backlog-quota-missing` has the finding
         return Proposal(), 0
     if note := obstacle(planning, name):
         return Proposal(notes=(note,)), 0
@@ -96,22 +84,18 @@ def _of_namespace(planning: PlanningFacts, name: str, findings: tuple[Finding, .
     return Proposal(batches=made.batches, notes=(*notes, *made.notes)), taken
 
 
-def _figures(finding: Finding) -> QuotaFigures:
-    return msgspec.convert(finding.figures, QuotaFigures)
-
-
 def _under(
     planning: PlanningFacts, findings: tuple[Finding, ...], limit: int
 ) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
-    """The findings about topics that are under a namespace's size quota and near it; notes on the others."""
+    """The findings about topics that are under their namespace's size quota and near it; notes on the others."""
     retaining = {fact.subject: fact for fact in planning.topics if SettingName.RETENTION in fact.own}
     ours: list[Finding] = []
     apart: list[str] = []
     short: list[str] = []
     for finding in findings:
-        figures, own = _figures(finding), retaining.get(finding.subject)
-        if figures.seconds_percent > figures.bytes_percent:
-            continue  # the planner of age quotas answers it
+        figures, own = QuotaFigures.of(finding), retaining.get(finding.subject)
+        if figures.by_age:
+            continue  # handled by the planner of age quotas
         if figures.limit_bytes != limit:
             apart.append(finding.subject)
         elif own is None:
@@ -128,14 +112,14 @@ def _under(
 def raised_quota(
     fact: NamespaceFact, quota: BacklogQuota, full: Sequence[FullTopic], remedy: BacklogQuotaRemedy, left: int
 ) -> ProposedQuota:
-    """A larger size quota, with its sum as text; without one the reason why it stays.
+    """A larger size quota, with its computation as text; without a quota, the reason why it is not raised.
 
     Args:
         fact: The namespace.
         quota: The quota in force.
-        full: Topics that are near it or grow towards it.
+        full: Topics that are near it or growing towards it.
         remedy: The policy.
-        left: Bytes that the cluster's topics may still store more by this plan.
+        left: Additional bytes that this plan may still allow the cluster's topics to store.
     """
     hours = remedy.raise_headroom_hours
     fastest = max(full, key=lambda each: (each.after(hours * HOUR), each.topic))
@@ -159,7 +143,7 @@ def raised_quota(
 
 
 def _bounds(quota: BacklogQuota, topics: int, remedy: BacklogQuotaRemedy, left: int) -> tuple[tuple[str, int], ...]:
-    """Bytes that a quota may have at most, by the key of the policy that says so."""
+    """Upper limits of a quota in bytes, by their key in the policy."""
     of_namespace = remedy.raise_namespace_megabytes * MIB
     return (
         ("backlog_quota_remedy.raise_most_megabytes", remedy.raise_most_megabytes * MIB),
@@ -179,7 +163,7 @@ def _forecast(topic: FullTopic, hours: int) -> str:
 
 
 def _caveats(planning: PlanningFacts, fact: NamespaceFact, raised: BacklogQuota) -> str:
-    """Further sentences about what the new quota does not do, and how exact its figures are."""
+    """Further sentences on the limits of the new quota's effect, and on the precision of its figures."""
     topics = fact.looks[0].topics
     full = (
         f"If all of its {counted(topics, 'loaded topic')} came to fill it, they would store"
@@ -200,5 +184,5 @@ PLANNER = Planner(
     goal=lambda _: "namespaces",
     propose=propose,
     partial_note=PARTIAL,
-    young_note="",  # its topics are told by their own checks, and their consumers may only be late
+    young_note="",  # its topics are reported by their own checks, and their consumers may only be late
 )

@@ -1,4 +1,4 @@
-"""Planner: raises a namespace's age quota that backlogs are near, as far as a forecast needs it."""
+"""Planner: raises a namespace's age quota if backlogs are near it, as a forecast requires."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.checks.backlog.backlog_near_quota import CHECK as BACKLOG_NEAR_QUOTA
+from pulsar_steward.model.finding import QuotaFigures
 from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, TimeToLive
 from pulsar_steward.model.units import HOUR, counted, seconds_in_words
 from pulsar_steward.planners.base import Planner, Proposal, enumerated
@@ -29,39 +30,13 @@ if TYPE_CHECKING:
     from pulsar_steward.policy.remedies import BacklogQuotaRemedy
 
 
-class AgeFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures of a finding that tell how near its topic is to an age quota.
-
-    Attributes:
-        bytes_percent: Usage of the size quota; 0: there is none.
-        seconds_percent: Usage of the age quota; 0: there is none.
-        limit_seconds: The age quota in force for the topic; -1: there is none.
-        oldest_backlog_age_seconds: Age of the oldest message that some subscription has not consumed; -1: not known.
-    """
-
-    bytes_percent: int = 0
-    seconds_percent: int = 0
-    limit_seconds: int = -1
-    oldest_backlog_age_seconds: int = -1
-
-    @staticmethod
-    def of(finding: Finding) -> AgeFigures:
-        """The figures of a finding."""
-        return msgspec.convert(finding.figures, AgeFigures)
-
-    @property
-    def by_age(self) -> bool:
-        """True if the age quota is nearer than the size quota."""
-        return self.seconds_percent > self.bytes_percent
-
-
 def _goal(finding: Finding) -> str | None:
-    """The namespace of a topic that is nearer to its age quota; None: another planner answers it."""
-    return namespace_of(finding) if AgeFigures.of(finding).by_age else None
+    """The namespace of a topic nearer to its age quota than to its size quota; None: another planner handles it."""
+    return namespace_of(finding) if QuotaFigures.of(finding).by_age else None
 
 
 def propose(planning: PlanningFacts, goal: str, findings: tuple[Finding, ...]) -> Proposal:
-    """A batch for a namespace, the goal: its retention first, where the quota would not be below it."""
+    """A batch for a namespace, the goal: its retention first, if the quota would not be below it."""
     if goal in planning.claimed_settings:
         note = f"{goal}: its age quota is not raised yet, as this plan changes other settings of it first."
         return Proposal(notes=(note,))
@@ -81,7 +56,7 @@ def propose(planning: PlanningFacts, goal: str, findings: tuple[Finding, ...]) -
     needed = above(answer.quota.limit_seconds, remedy.retention_margin_percent)
     if isinstance(kept, Retention) and 0 < kept.minutes * 60 < needed:
         raise_retained_time(decided, kept, answer.quota.limit_seconds, planning.policy)
-    # Brokers tell how old backlogs are where an age quota is set: nothing has to wait for it in a batch of its own.
+    # With an age quota set, brokers report ages of backlogs: no step has to wait for them in a batch of its own.
     made = batches_of(planning, fact, decided, ours, together=True)
     return Proposal(batches=made.batches, notes=(*notes, *made.notes))
 
@@ -89,13 +64,13 @@ def propose(planning: PlanningFacts, goal: str, findings: tuple[Finding, ...]) -
 def _under(
     planning: PlanningFacts, findings: tuple[Finding, ...], limit_seconds: int
 ) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
-    """The findings about topics that are under a namespace's age quota and retention; notes on the others."""
+    """The findings about topics under a namespace's age quota and retention; notes on the others."""
     retaining = {fact.subject for fact in planning.topics if SettingName.RETENTION in fact.own}
     ours: list[Finding] = []
     apart: list[str] = []
     own: list[str] = []
     for finding in findings:
-        if AgeFigures.of(finding).limit_seconds != limit_seconds:
+        if QuotaFigures.of(finding).limit_seconds != limit_seconds:
             apart.append(finding.subject)
         elif finding.subject in retaining:
             own.append(finding.subject)
@@ -114,18 +89,18 @@ def raised_age_quota(
     findings: tuple[Finding, ...],
     remedy: BacklogQuotaRemedy,
 ) -> ProposedQuota:
-    """A longer age quota, with its sum as text; without one the reason why it stays.
+    """A longer age quota, with its computation as text; without a quota, the reason why it is not raised.
 
-    A backlog of which nothing is consumed grows older by a second each second, whatever comes in: that is the forecast.
+    The forecast: a backlog without consumption gets older by a second each second, whatever the inflow.
 
     Args:
         settings: Settings in force in the namespace.
         quota: The age quota in force.
-        findings: Findings of topics that are near it; one or more.
+        findings: Findings of topics near it; one or more.
         remedy: The policy.
     """
     hours, room = remedy.raise_headroom_hours, remedy.room_percent
-    oldest, topic = max((AgeFigures.of(each).oldest_backlog_age_seconds, each.subject) for each in findings)
+    oldest, topic = max((QuotaFigures.of(each).oldest_backlog_age_seconds or 0, each.subject) for each in findings)
     need = -(-above(oldest + hours * HOUR, room) // HOUR) * HOUR
     words = (
         f"{counted(len(findings), 'topic')} {'is' if len(findings) == 1 else 'are'} near the age quota of"
@@ -154,6 +129,6 @@ PLANNER = Planner(
     goal=_goal,
     propose=propose,
     obstacle=obstacle,
-    partial_note="",  # the planner of size quotas answers the same check, and says so
-    young_note="",  # its topics are told by their own checks, and their consumers may only be late
+    partial_note="",  # the planner of size quotas handles the same check, and has this note
+    young_note="",  # its topics are reported by their own checks, and their consumers may only be late
 )

@@ -1,6 +1,6 @@
-"""The order in which settings change, so that every size quota is below the retention at every moment between.
+"""The order in which settings change, so that every size quota is below the retention at every moment.
 
-The broker answers 412 where it is not, and compares only what is set at the same level (docs/pulsar-behaviour.md,
+Otherwise the broker responds 412. It compares only values that are set at the same level (docs/pulsar-behaviour.md,
 Quotas).
 """
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 ENDLESS = float("inf")
 
 _LAST = {SettingName.TTL: 3, SettingName.DELAYED_DELIVERY: 4}
-"""Places of what brokers compare with nothing: what is delayed for long lives for long first."""
+"""Places of settings that brokers compare with nothing: a longer time to live before longer delays."""
 
 
 def in_order(changes: Iterable[ChangeSetting]) -> tuple[ChangeSetting, ...]:
-    """The changes of one namespace in an order that the broker accepts: the retention first where it is raised.
+    """The changes of one namespace in an order that the broker accepts: a higher retention comes first.
 
-    Where it is lowered, in time or size, it comes last, after the quotas that are to be below it.
+    A retention that is lower in time or size comes last, after the quotas that have to be below it.
     """
     return tuple(sorted(changes, key=lambda change: (_place(change), change.name)))
 
@@ -44,7 +44,7 @@ def _place(change: ChangeSetting) -> int:
 
 
 def _limits(value: object) -> tuple[float, float]:
-    """Minutes and megabytes; an unset retention compares as no limit, since the broker then compares nothing."""
+    """Minutes and megabytes; an unset retention counts as no limit, as the broker then compares nothing."""
     if not isinstance(value, Retention):
         return ENDLESS, ENDLESS
     return (

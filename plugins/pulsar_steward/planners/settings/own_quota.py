@@ -1,4 +1,4 @@
-"""Planner: gives topics size quotas of their own, where they retain more than their namespace and need more room."""
+"""Planner: gives topics their own size quotas, if they retain more than their namespace and need more room."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.model.numbering import batch_id, step_id
 from pulsar_steward.model.plan import Batch
 from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, in_words
 from pulsar_steward.model.step import ChangeSetting, Step, Touched
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> Proposal:
-    """A batch for each namespace with such topics; topics that retain no more than their namespace get nothing.
+    """A batch for each namespace with such topics; topics that retain no more than their namespace get no quota.
 
     Topics of namespaces whose own settings change in the same plan wait for the next one.
     """
@@ -52,7 +51,7 @@ def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> P
 
 
 def _cases(planning: PlanningFacts, findings: tuple[Finding, ...]) -> dict[str, list[Finding]]:
-    """The findings by topic (of a partitioned one, not by partition), as far as topics have settings of their own."""
+    """The findings by topic (partitioned topic, not partition), for topics with settings of their own."""
     cases: defaultdict[str, list[Finding]] = defaultdict(list)
     topic_of = {fact.subject: fact.topic for fact in planning.topics}
     for finding in findings:
@@ -62,7 +61,7 @@ def _cases(planning: PlanningFacts, findings: tuple[Finding, ...]) -> dict[str, 
 
 
 def _answer(fact: TopicSettings, remedy: BacklogQuotaRemedy) -> ProposedQuota | None:
-    """None: it has a quota of its own, retains no more than its namespace, or needs no more than its quota."""
+    """The proposed quota; None: it already has its own, retains no more than its namespace, or its quota is enough."""
     common, kept = fact.inherited.get(SettingName.SIZE_QUOTA), fact.own.get(SettingName.RETENTION)
     if SettingName.SIZE_QUOTA in fact.own or not isinstance(common, BacklogQuota) or not isinstance(kept, Retention):
         return None
@@ -83,10 +82,10 @@ def _answer(fact: TopicSettings, remedy: BacklogQuotaRemedy) -> ProposedQuota | 
 
 
 def retains_more(fact: TopicSettings, own: Retention) -> bool:
-    """True if a topic retains more than its namespace in size, which is what bounds a size quota."""
+    """True if a topic retains more bytes than its namespace; the retention's size bounds a size quota."""
     common = fact.inherited.get(SettingName.RETENTION)
     if not isinstance(common, Retention):
-        return True  # nothing set retains nothing
+        return True  # an unset retention retains nothing
     return common.megabytes >= 0 and (own.megabytes < 0 or own.megabytes > common.megabytes)
 
 
@@ -100,7 +99,6 @@ def _step(planning: PlanningFacts, fact: TopicSettings, quota: BacklogQuota, why
         inherited=fact.inherited.get(SettingName.SIZE_QUOTA),
     )
     step = Step(
-        step_id=step_id(batch_id(1), number),
         change=change,
         why=why,
         effect=(
@@ -121,7 +119,6 @@ def _common(fact: TopicSettings) -> int:
 
 def _batch(namespace: str, steps: dict[str, Step], cases: dict[str, list[Finding]]) -> Batch:
     return Batch(
-        batch_id=batch_id(1),
         kind=QUOTA_KIND,
         title=f"{namespace}: size quotas of their own for {counted(len(steps), 'topic')}",
         findings=tuple(finding for topic in steps for finding in cases[topic]),
@@ -134,6 +131,6 @@ PLANNER = Planner(
     answers=OF_FULL_TOPICS,
     goal=lambda _: "topics",
     propose=propose,
-    partial_note="",  # topics near a quota are said by their own checks
+    partial_note="",  # topics near a quota are reported by their own checks
     young_note="",
 )

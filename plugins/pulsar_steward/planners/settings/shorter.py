@@ -1,4 +1,4 @@
-"""A lower retention in place of one that is far too long, with the sum as text."""
+"""A lower retention in place of a far too long one, with its computation as text."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def shorter_retention(
     """A retention that still outlasts an outage and is above every quota; None: it cannot be lowered.
 
     Args:
-        target: Settings that are to be in force besides.
+        target: Other settings that will be in force.
         fact: The namespace.
-        policy: Time and size that are kept at least.
+        policy: Minimum time and size to keep.
     """
     now = target.get(SettingName.RETENTION)
     if not isinstance(now, Retention):

@@ -1,4 +1,4 @@
-"""Sizes of quotas, with the sum as text that an approver can check."""
+"""Sizes of quotas, with the computation as text that an approver can check."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 
 class SizeSum(msgspec.Struct, frozen=True):
-    """A size, and its sum as text."""
+    """A size, and its computation as text."""
 
     bytes: int
     words: str
 
 
 class ProposedQuota(msgspec.Struct, frozen=True):
-    """A quota with its sum as text, or without a quota the reason why none is proposed."""
+    """A quota with its computation as text; or no quota, and the reason."""
 
     quota: BacklogQuota | None
     words: str
 
 
 def needed(fact: NamespaceFact | TopicSettings, remedy: BacklogQuotaRemedy) -> SizeSum:
-    """The room that a topic's backlog needs: for an outage of its consumers, and for more than was ever seen."""
+    """Room that a topic's backlog needs: for an outage of its consumers, and for more than the largest backlog seen."""
     outage = int(fact.busiest_bytes_per_second * remedy.survive_outage_hours * HOUR)
     peak = fact.peak * (100 + remedy.peak_headroom_percent) // 100
     snapshots = fact.snapshots if isinstance(fact, TopicSettings) else len(fact.looks)
@@ -53,5 +53,5 @@ def below(limit: int, margin_percent: int) -> int:
 
 
 def above(value: int, margin_percent: int) -> int:
-    """The least limit of which a value leaves the margin free, rounded up."""
+    """The smallest limit at which a value leaves the margin free, rounded up."""
     return -(-value * 100 // (100 - margin_percent))

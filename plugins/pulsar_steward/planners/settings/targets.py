@@ -1,4 +1,4 @@
-"""The settings that a namespace should have, each with the reason and its sum as text."""
+"""The settings that a namespace should have, each with the reason and its computation as text."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ ANSWERED = frozenset(
         TTL_BEFORE_QUOTA,
     )
 )
-"""Checks whose findings the settings of a namespace answer, or of a topic."""
+"""Checks whose findings are resolved by settings of a namespace or of a topic."""
 
 
 def is_of_topic(finding: Finding) -> bool:
-    """True for a finding about a topic's own quota, so that it is the topic that has to change."""
+    """True for a finding about a topic's own quota: the topic's settings have to change."""
     return finding.check_id == QUOTA_OVER_RETENTION.check_id and "://" in finding.subject
 
 
@@ -69,20 +69,20 @@ def may_need_more(finding: Finding) -> bool:
 
 
 def namespace_of(finding: Finding) -> str:
-    """The namespace whose settings answer a finding; the subject itself where it is a topic that has to change."""
+    """The namespace whose settings resolve a finding; the subject itself for a finding about a topic's own quota."""
     if "://" not in finding.subject or is_of_topic(finding):
         return finding.subject
     return "/".join(finding.subject.partition("://")[2].split("/")[:2])
 
 
 class TargetSettings(msgspec.Struct):
-    """The settings that a namespace should have, as far as they are worked out.
+    """The settings that a namespace should have, as far as computed.
 
     Attributes:
         target: The settings that should be in force, by name.
-        why: Reasons of changes with their sums, by name.
-        notes: Reasons for everything that is not proposed.
-        averted: Data that brokers may delete unread if a longer time to live is not set; None: it is not raised.
+        why: Reasons of changes with their computations, by name.
+        notes: Reasons for settings that are not proposed.
+        averted: Unread data that brokers may delete without a longer time to live; None: it is not raised.
     """
 
     target: dict[SettingName, Setting]
@@ -104,7 +104,7 @@ def target_settings(
     Args:
         fact: The namespace.
         checks: Ids of the checks that found something in it.
-        defaults: Brokers' values where nothing is set.
+        defaults: Brokers' values if nothing is set.
         policy: Limits of remedies.
     """
     decided = TargetSettings({**defaults, **fact.own})
@@ -138,7 +138,7 @@ def _bound_retention(decided: TargetSettings, fact: NamespaceFact, policy: Polic
 
 
 def _lengthen_retention(decided: TargetSettings, fact: NamespaceFact, policy: Policy) -> None:
-    """Makes it as long and as large as the worst backlog seen, with headroom; unlimited stays unlimited."""
+    """Makes the retention as long and as large as the worst backlog seen, with headroom; no limit remains no limit."""
     now, (largest, oldest) = decided.target.get(SettingName.RETENTION), fact.outgrown
     if not isinstance(now, Retention):
         return
@@ -169,7 +169,7 @@ def _add_size_quota(decided: TargetSettings, fact: NamespaceFact, policy: Policy
         limit = evicted
     retained = retained_bytes(decided)
     if retained is not None and limit > (most := below(retained, remedy.retention_margin_percent)):
-        seen = min(fact.peak * (100 + remedy.peak_headroom_percent) // 100, limit)  # less where it is to evict
+        seen = min(fact.peak * (100 + remedy.peak_headroom_percent) // 100, limit)  # less if the quota evicts
         if most >= max(seen, remedy.minimum_megabytes * MIB):
             limit = most
             why += (
@@ -184,7 +184,7 @@ def _add_size_quota(decided: TargetSettings, fact: NamespaceFact, policy: Policy
 def _add_age_quota(
     decided: TargetSettings, fact: NamespaceFact, now: Mapping[SettingName, Setting], policy: Policy
 ) -> None:
-    """Stays under the retention before and after the other changes, as it is a batch of its own."""
+    """Adds an age quota below the retention, before and after the other changes, as it is a batch of its own."""
     proposed = age_quota(now, decided.target, fact.ages, policy.backlog_quota_remedy)
     if proposed.quota is None:
         decided.notes.append(proposed.words)
@@ -210,7 +210,7 @@ def _part_size_quota_and_retention(decided: TargetSettings, fact: NamespaceFact,
 
 
 def _shorten_retention(decided: TargetSettings, fact: NamespaceFact, policy: Policy) -> None:
-    """Comes after the quotas, as it has to stay above them; a retention that another finding raised stays so."""
+    """Lowers the retention, after the quotas, as it has to stay above them; not if another finding raised it."""
     shorter = None if SettingName.RETENTION in decided.why else shorter_retention(decided.target, fact, policy)
     if shorter is None:
         decided.notes.append("its retention is not lowered, as quota, outage or another finding need what it is")
@@ -219,7 +219,7 @@ def _shorten_retention(decided: TargetSettings, fact: NamespaceFact, policy: Pol
 
 
 def raise_retained(decided: TargetSettings, quota_bytes: int, policy: Policy) -> None:
-    """Raises a retention as far as a size quota needs it."""
+    """Raises a retention as far as a size quota requires."""
     now = decided.target[SettingName.RETENTION]
     if isinstance(now, Retention):
         margin = policy.backlog_quota_remedy.retention_margin_percent
@@ -232,7 +232,7 @@ def raise_retained(decided: TargetSettings, quota_bytes: int, policy: Policy) ->
 
 
 def raise_retained_time(decided: TargetSettings, kept: Retention, quota_seconds: int, policy: Policy) -> None:
-    """Raises a retention that is limited in time as far as an age quota needs it."""
+    """Raises a retention with a time limit as far as an age quota requires."""
     margin = policy.backlog_quota_remedy.retention_margin_percent
     minutes = -(-above(quota_seconds, margin) // 60)
     why = (
@@ -246,7 +246,7 @@ def raise_retained_time(decided: TargetSettings, kept: Retention, quota_seconds:
 
 
 def _part_age_quota_and_retention(decided: TargetSettings, policy: Policy) -> None:
-    """Raises the retention: a lower age quota could act at once, as not every backlog's age is known."""
+    """Raises the retention above the age quota: a lower quota could act at once, as not all ages are known."""
     quota, kept = decided.target.get(SettingName.AGE_QUOTA), decided.target.get(SettingName.RETENTION)
     if not isinstance(quota, BacklogQuota) or not isinstance(kept, Retention) or kept.minutes <= 0:
         return
@@ -263,7 +263,7 @@ def _part_age_quota_and_retention(decided: TargetSettings, policy: Policy) -> No
 
 
 def _raise_ttl(decided: TargetSettings, fact: NamespaceFact, policy: Policy) -> None:
-    """Raises it above the age quota, and above the oldest message that a slow subscription has not read."""
+    """Raises the time to live above the age quota, and above the oldest unread message of a slow subscription."""
     quota, ttl = decided.target.get(SettingName.AGE_QUOTA), decided.target.get(SettingName.TTL)
     if not isinstance(quota, BacklogQuota) or not isinstance(ttl, TimeToLive):
         return
@@ -284,7 +284,7 @@ def _raise_ttl(decided: TargetSettings, fact: NamespaceFact, policy: Policy) -> 
 
 
 def _evict_above(remedy: BacklogQuotaRemedy) -> int | None:
-    """Bytes above which a new quota evicts, whatever the backlogs are; None: these are to have room."""
+    """Bytes above which a new quota evicts, whatever the backlogs; None: the quota leaves room for the backlogs."""
     evicts = remedy.policy is QuotaPolicy.EVICT and remedy.eviction_most_megabytes
     return remedy.eviction_most_megabytes * MIB if evicts else None
 

@@ -1,4 +1,4 @@
-"""Planner: lowers topics' own size quotas below their retention; the namespace's quota is right for all others."""
+"""Planner: lowers topics' own size quotas below their retention; other topics are under their namespace's quota."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.checks.backlog.quota_over_retention import CHECK as QUOTA_OVER_RETENTION
-from pulsar_steward.model.numbering import batch_id, step_id
 from pulsar_steward.model.plan import Batch
 from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, in_words
 from pulsar_steward.model.step import ChangeSetting, Step, Touched
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> Proposal:
-    """A batch for each namespace of such topics; not where its own settings change in the same plan."""
+    """A batch for each namespace with such topics, unless its own settings change in the same plan."""
     facts = {fact.subject: fact for fact in planning.topics}
     by_namespace: dict[str, list[tuple[TopicSettings, Finding]]] = defaultdict(list)
     notes = []
@@ -72,7 +71,7 @@ def _objection(fact: TopicSettings, planning: PlanningFacts) -> str | None:
 
 
 def _change(fact: TopicSettings, planning: PlanningFacts) -> ChangeSetting | None:
-    """The change that lowers a topic's quota; None: it has none, or it is below the retention already."""
+    """The change that lowers a topic's quota; None: it has none, or it is already below the retention."""
     quota, kept = fact.own.get(SettingName.SIZE_QUOTA), {**fact.inherited, **fact.own}.get(SettingName.RETENTION)
     if not isinstance(quota, BacklogQuota) or not isinstance(kept, Retention) or kept.megabytes <= 0:
         return None
@@ -93,7 +92,6 @@ def _batch(planning: PlanningFacts, namespace: str, known: Sequence[tuple[TopicS
     changes = [(fact, change) for _, fact in sorted(of_topic.items()) if (change := _change(fact, planning))]
     steps = tuple(_step(planning, fact, change, number) for number, (fact, change) in enumerate(changes, start=1))
     return Batch(
-        batch_id=batch_id(1),
         kind=QUOTA_KIND,
         title=f"{namespace}: size quotas of {counted(len(steps), 'topic')} below their retention",
         findings=tuple(finding for _, finding in known),
@@ -104,7 +102,6 @@ def _batch(planning: PlanningFacts, namespace: str, known: Sequence[tuple[TopicS
 def _step(planning: PlanningFacts, fact: TopicSettings, change: ChangeSetting, number: int) -> Step:
     margin = planning.policy.backlog_quota_remedy.retention_margin_percent
     step = Step(
-        step_id=step_id(batch_id(1), number),
         change=change,
         why=(
             f"its quota of {in_words(change.name, change.before)} is not below its retention, of which {margin} % are"

@@ -1,17 +1,16 @@
-"""Planner: deletes subscriptions that nobody uses any more, where the policy wants that to be proposed at all.
+"""Planner: deletes abandoned subscriptions, if the policy allows such proposals.
 
-It is off by default: no figure tells whether somebody still counts on a subscription, so an operator has to say that
-people are to be asked (docs/remediations/subscription-deletion.md).
+It is off by default: no figure shows whether somebody still needs a subscription. So an operator has to decide that
+people are asked about deletions (docs/remediations/subscription-deletion.md).
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.clients.subscription_abandoned import CHECK as SUBSCRIPTION_ABANDONED
 from pulsar_steward.model.loss import Loss, TopicLoss
-from pulsar_steward.model.numbering import batch_id, step_id
 from pulsar_steward.model.plan import SUBSCRIPTION_DELETION, Batch
 from pulsar_steward.model.step import DeleteSubscription, Step, Touched
 from pulsar_steward.model.units import DAY, counted, seconds_in_words, time_in_words
@@ -29,20 +28,20 @@ GOAL = "Abandoned subscriptions"
 
 
 def obstacle(planning: PlanningFacts, _: str) -> str | None:
-    """A note where the policy does not want deletions to be proposed."""
+    """A note if the policy does not allow proposals of deletions."""
     if planning.policy.subscriptions.delete_abandoned:
         return None
     return f"{GOAL}: no deletion is proposed, as the policy says so (policy key subscriptions.delete_abandoned)."
 
 
 def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> Proposal:
-    """A batch for each namespace, of those that nobody has used for longest, no more of them than the policy wants."""
+    """A batch for each namespace, of the longest unused subscriptions, at most as many as the policy allows."""
     limits, facts = planning.policy.subscriptions, {fact.subject: fact for fact in planning.subscriptions}
     answered = {finding.subject: finding for finding in findings}
     known = sorted((facts[each] for each in answered if each in facts), key=lambda fact: (-fact.seconds, fact.subject))
     old = [fact for fact in known if fact.seconds >= limits.minimum_days * DAY]
     vetoed = Vetoed()
-    kept = [fact for fact in old if not vetoed.holds(_step(planning, fact, 1), fact.subject)]
+    kept = [fact for fact in old if not vetoed.holds(_step(planning, fact, 1, 0), fact.subject)]
     by_namespace: defaultdict[str, list[SubscriptionFact]] = defaultdict(list)
     most = min(limits.most_steps_per_plan, planning.policy.guards.most_changes_per_run)
     for fact in kept[:most]:
@@ -70,7 +69,10 @@ def _notes(
 ) -> Iterator[str]:
     limits = planning.policy.subscriptions
     if unread:
-        yield f"{GOAL}: nothing is proposed of {enumerated(unread)}, as the snapshot does not have them."
+        yield (
+            f"{GOAL}: nothing is proposed of {enumerated(unread)}, as the snapshot does not have them, or not when they"
+            " were made, by which one that is made anew is told from them (policy key collect.drilled_topics)."
+        )
     if young:
         yield (
             f"{GOAL}: nothing is proposed of {enumerated(young)} before nobody has come for"
@@ -85,9 +87,9 @@ def _notes(
 def _batch(
     planning: PlanningFacts, namespace: str, facts: Sequence[SubscriptionFact], findings: Sequence[Finding]
 ) -> Batch:
-    steps = tuple(_step(planning, fact, number) for number, fact in enumerate(facts, start=1))
+    of_topic = Counter(fact.topic for fact in facts)
+    steps = tuple(_step(planning, fact, number, of_topic[fact.topic] - 1) for number, fact in enumerate(facts, start=1))
     return Batch(
-        batch_id=batch_id(1),
         kind=SUBSCRIPTION_DELETION,
         title=f"{namespace}: delete {counted(len(steps), 'abandoned subscription')}",
         findings=tuple(findings),
@@ -95,18 +97,21 @@ def _batch(
     )
 
 
-def _step(planning: PlanningFacts, fact: SubscriptionFact, number: int) -> Step:
-    change = DeleteSubscription(namespace=fact.namespace, topic=fact.topic, subscription=fact.subscription)
+def _step(planning: PlanningFacts, fact: SubscriptionFact, number: int, also: int) -> Step:
+    """The step at a place in its batch; `also` other subscriptions of the same topic are deleted too."""
+    stay = max(fact.state.others - also, 0)
+    change = DeleteSubscription(
+        namespace=fact.namespace, topic=fact.topic, subscription=fact.subscription, cursor=fact.cursor, stay=stay
+    )
     now = counted(fact.state.entries, "entry", "entries")
     step = Step(
-        step_id=step_id(batch_id(1), number),
         change=change,
         why=(
             f"nobody has been connected to it since {time_in_words(fact.since)}"
             f" ({seconds_in_words(fact.seconds, rounded=True)}), and its backlog grew from {fact.entries_then:,} to"
             f" {now}"
         ),
-        effect=_effect(fact),
+        effect=_effect(fact, stay, also),
         touched=Touched(producers=0, consumers=0, topics=1, coordinators=0),
         undo=None,
         undo_note=(
@@ -118,22 +123,23 @@ def _step(planning: PlanningFacts, fact: SubscriptionFact, number: int) -> Step:
     return guarded(step, planning, place_in_run=number, subscription=fact)
 
 
-def _effect(fact: SubscriptionFact) -> str:
+def _effect(fact: SubscriptionFact, stay: int, also: int) -> str:
     gone = f"{fact.topic} has no subscription {fact.subscription}"
-    if fact.state.others:
-        stay = counted(fact.state.others, "other subscription stays", "other subscriptions stay")
-        return f"{gone}, and {stay}"
+    after = f", once the batch has deleted {also:,} more of it" if also else ""
+    if stay:
+        return f"{gone}, and {counted(stay, 'other subscription stays', 'other subscriptions stay')}{after}"
     return (
-        f"{gone}, and no other one: what is published there is kept only as long as its retention says, and brokers may"
-        " delete the topic once nobody produces to it (`brokerDeleteInactiveTopicsEnabled`)"
+        f"{gone}, and no other one{after}: what is published there is kept only as long as its retention says, and"
+        " brokers may delete the topic once nobody produces to it (`brokerDeleteInactiveTopicsEnabled`)"
     )
 
 
 def _loss(fact: SubscriptionFact, growth_percent: int) -> Loss:
-    """The most that an approval permits to be lost, and of its topic what it held at the snapshot.
+    """The maximum loss that an approval permits, and the data of its topic at the snapshot.
 
-    The backlog of a subscription without consumers grows on, and a limit that moved with every snapshot would ask anew
-    each time. So there is room for growth, rounded up to a number that stays the same for a while.
+    The backlog of a subscription without consumers keeps growing. A limit that changed with every snapshot would
+    require a new question each time. So there is room for growth, rounded up to a number that stays the same for a
+    while.
     """
     room = 100 + growth_percent
     return Loss(

@@ -1,4 +1,4 @@
-"""Facts of subscriptions that nobody uses, as a snapshot has them."""
+"""Facts of unused subscriptions in a snapshot."""
 
 from __future__ import annotations
 
@@ -6,28 +6,30 @@ from datetime import datetime
 
 import msgspec
 
-from pulsar_steward.model.subscription import SubscriptionState
+from pulsar_steward.model.subscription import Cursor, SubscriptionState
 
 
 class SubscriptionFact(msgspec.Struct, frozen=True, kw_only=True):
-    """A subscription that a finding says is abandoned.
+    """A subscription with a finding of abandonment.
 
     Attributes:
         subject: Subject of the finding.
         namespace: ``tenant/namespace``.
         topic: Full name of the topic, or of one partition.
         subscription: Its name.
+        cursor: Its identity.
         state: Its state at the snapshot.
-        consumers_beside: Consumers of the subscription of the same name on the topic's other partitions.
-        since: Time of the first of the snapshots in a row in which it had no consumer, UTC.
-        entries_then: Its backlog at that time.
-        seconds: How long that is before the snapshot.
+        consumers_beside: Consumers of the same-named subscription on the topic's other partitions.
+        since: Time of the first of the consecutive snapshots without a consumer, UTC.
+        entries_then: Its backlog at that time, in entries.
+        seconds: Time from then to the snapshot.
     """
 
     subject: str
     namespace: str
     topic: str
     subscription: str
+    cursor: Cursor
     state: SubscriptionState
     consumers_beside: int
     since: datetime

@@ -1,1 +1,1 @@
-"""The planner of transaction coordinators, which brokers never balance themselves."""
+"""The planner of transaction coordinators; brokers never balance these themselves."""

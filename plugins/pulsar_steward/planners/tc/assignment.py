@@ -1,4 +1,4 @@
-"""An assignment of parts to brokers while an even placement of transaction coordinators is searched for."""
+"""An assignment of parts to brokers, during the search for an even placement of transaction coordinators."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _COUNT = itemgetter(0)
 
 
 class CoordinatorAssignment:
-    """Brokers and the movable parts on them. Parts that must stay only count in `loads`.
+    """Brokers and the movable parts on them. Parts that must stay count only in `loads`.
 
     Attributes:
-        loads: Coordinators a broker holds, movable or not.
+        loads: Coordinators of each broker, movable or not.
         parts: The movable parts.
-        where: The broker that holds each of them.
+        where: The broker of each part.
         splits: The splits, in the order in which they were made.
     """
 
@@ -39,17 +39,17 @@ class CoordinatorAssignment:
 
     @property
     def fullest(self) -> str:
-        """The broker with the most coordinators; of equals, the lowest id."""
+        """The broker with the most coordinators; at a tie, the lowest id."""
         return self._sources[0][1]
 
     @property
     def emptiest(self) -> str:
-        """The broker with the fewest coordinators of those that may take one; of equals, the lowest id."""
+        """The possible target with the fewest coordinators; at a tie, the lowest id."""
         return self._targets[0][1]
 
     @property
     def spread(self) -> int:
-        """The most on any broker minus the fewest on one that may take more."""
+        """The most coordinators on any broker minus the fewest on a possible target."""
         return self.loads[self.fullest] - self.loads[self.emptiest]
 
     def held(self, broker: str) -> Sequence[Rank]:
@@ -57,11 +57,11 @@ class CoordinatorAssignment:
         return self._held[broker]
 
     def may_hold(self, rank: Rank, broker: str) -> bool:
-        """True for every broker that may take more, and at home."""
+        """True for every possible target, and for the part's home."""
         return broker in self._may_take or self.parts[rank].home == broker
 
     def fuller_by(self, least: int) -> Iterator[tuple[str, int]]:
-        """Brokers, the fullest first, with their difference to the emptiest, down to a least one."""
+        """Brokers, the fullest first, with their difference to the emptiest, as long as it is at least `least`."""
         fewest = self.loads[self.emptiest]
         for load, broker in tuple(self._sources):
             if -load - fewest < least:
@@ -69,7 +69,7 @@ class CoordinatorAssignment:
             yield broker, -load - fewest
 
     def pairs(self, least: int) -> Iterator[tuple[str, str, int]]:
-        """Every broker with the emptiest, the fullest with every target, and the difference of the two."""
+        """Pairs of brokers with their difference: every broker with the emptiest, and the fullest with every target."""
         emptiest, fullest = self.emptiest, self.fullest
         for source, difference in self.fuller_by(least):
             yield source, emptiest, difference
@@ -93,14 +93,14 @@ class CoordinatorAssignment:
         return [split for rank in self._held[broker] if (split := self._split_of(rank))]
 
     def split(self, split: PartSplit) -> None:
-        """Puts the halves of a part where the part is; a half without coordinators is no longer looked at."""
+        """Puts the halves of a part in its place; a half without coordinators is ignored from then on."""
         broker = self._take(split.part.rank)
         for half in split.placed:
             self._put(half, broker)
         self.splits.append(split)
 
     def join(self, split: PartSplit) -> None:
-        """Takes back a split whose halves came to lie on one broker, as it would only disturb clients."""
+        """Takes back a split if both halves ended on one broker, as it would only disturb clients."""
         halves = [half.rank for half in split.placed]
         brokers = {self.where.get(rank) for rank in halves}
         if len(brokers) == 1 and None not in brokers:
@@ -135,14 +135,14 @@ class CoordinatorAssignment:
 
 
 def best_to_move(ranks: Sequence[Rank], difference: int, *, over: int = 0) -> Rank | None:
-    """The part whose count exceeds `over` by most nearly half the difference, and by less than all of it.
+    """The best part to move: its count less `over` is nearest to half the difference, and below the whole difference.
 
-    Of equally good ones the one with the fewest clients, then the lowest range.
+    At a tie, the part with the fewest clients, then the lowest range.
 
     Args:
         ranks: Parts in rising order.
-        difference: Number of coordinators that the source has more than the target.
-        over: Coordinators that come back in exchange.
+        difference: Coordinators of the source less coordinators of the target.
+        over: Number of coordinators that come back in exchange.
     """
     above = bisect_left(ranks, over + difference // 2 + 1, key=_COUNT)
     candidates = list(ranks[above : above + 1])
@@ -153,22 +153,22 @@ def best_to_move(ranks: Sequence[Rank], difference: int, *, over: int = 0) -> Ra
 
 
 def first_of_count(ranks: Sequence[Rank], count: int) -> Rank | None:
-    """The part of exactly this count that has the fewest clients, then the lowest range.
+    """The part with exactly this count that has the fewest clients, then the lowest range.
 
     Args:
         ranks: Parts in rising order.
-        count: Coordinators.
+        count: Number of coordinators.
     """
     place = bisect_left(ranks, count, key=_COUNT)
     return ranks[place] if place < len(ranks) and ranks[place][0] == count else None
 
 
 def gain(count: int, difference: int) -> int:
-    """Half of what moving so many coordinators takes off the sum of the squares of all loads.
+    """Half of the decrease of the sum of squared loads, if so many coordinators move.
 
     Args:
         count: Coordinators that move.
-        difference: Number of coordinators that the source has more than the target before.
+        difference: Coordinators of the source less coordinators of the target, before the move.
     """
     return count * (difference - count)
 

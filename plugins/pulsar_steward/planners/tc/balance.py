@@ -1,4 +1,4 @@
-"""Planner: spreads transaction coordinators evenly over the brokers, who never do (docs/knowledge.md A)."""
+"""Planner: spreads transaction coordinators evenly over the brokers, which never do so (docs/knowledge.md A)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.placement.tc_skew import CHECK as TC_SKEW
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.numbering import batch_id
 from pulsar_steward.model.plan import BROKER_DRAIN, TC_COUNT, Batch
 from pulsar_steward.model.units import counted
 from pulsar_steward.planners.base import Planner, Proposal, placements
@@ -57,7 +56,7 @@ def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> P
     placement = CoordinatorAssignment(before.loads, before.targets, before.movable)
     spread = placement.spread
     even_out(placement)
-    every = steps_towards(placement, before.loads, planning, batch_id(1))
+    every = steps_towards(placement, before.loads, planning)
     notes = (*_note_on_rest(placement, planned=bool(every)), *before.notes)
     if not every:
         return Proposal(notes=notes)
@@ -69,7 +68,6 @@ def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> P
         if spread_after >= spread:
             return Proposal(notes=notes)
     batch = Batch(
-        batch_id=batch_id(1),
         kind=KIND,
         title=_title(before, spread, spread_after),
         findings=findings,
@@ -82,7 +80,7 @@ def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> P
 
 
 def missing(planning: PlanningFacts) -> tuple[str, ...]:
-    """Unread brokers, and the coordinators' own namespace: coordinators may be there. Other namespaces do not count."""
+    """Unread brokers, and the coordinators' own namespace if unread: either may hide coordinators."""
     if not planning.tcs_by_bundle:
         return ()
     unread = {name for name in planning.unread if "/" not in name or name == TC_NAMESPACE}
@@ -91,7 +89,7 @@ def missing(planning: PlanningFacts) -> tuple[str, ...]:
 
 
 def obstacle(planning: PlanningFacts, _: str) -> str | None:
-    """The note for clusters whose coordinators no bundle places."""
+    """The note for clusters whose coordinators are not placed by bundles."""
     return None if planning.tcs_by_bundle else BY_METADATA_STORE
 
 
@@ -103,7 +101,7 @@ def _title(before: Survey, spread: int, spread_after: int) -> str:
 
 
 def _note_on_limit(most: int, rest: int, *, helps: bool) -> str:
-    """A note on the steps that are too many for one run."""
+    """A note on steps beyond the maximum of one run."""
     key = "(policy key guards.most_changes_per_run)"
     if helps:
         return f"{GOAL}: {counted(rest, 'further step comes', 'further steps come')} with later plans {key}."
@@ -111,7 +109,7 @@ def _note_on_limit(most: int, rest: int, *, helps: bool) -> str:
 
 
 def _note_on_rest(placement: CoordinatorAssignment, *, planned: bool) -> tuple[str, ...]:
-    """A note on why no more than this is proposed; none where the plan reaches an even placement."""
+    """A note on why no more is proposed; none if the plan reaches an even placement."""
     most = f"{placement.fullest} has {placement.loads[placement.fullest]}"
     fewest = f"{placement.emptiest} has {placement.loads[placement.emptiest]}"
     if placement.spread >= WORTH_A_MOVE:
@@ -133,7 +131,7 @@ PLANNER = Planner(
     propose=propose,
     missing=missing,
     obstacle=obstacle,
-    explained=(GOAL,),  # from a partial snapshot nobody could have found a skew either
+    explained=(GOAL,),  # a partial snapshot has no finding of skew either
     partial_note=(
         f"{GOAL}: nothing is proposed, as the snapshot is partial and where they are cannot be known without"
         " {all_missing}."

@@ -1,11 +1,11 @@
-"""Planner: raises the number of transaction coordinators where there are too few for the brokers to share."""
+"""Planner: raises the number of transaction coordinators if there are too few for the brokers to share."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.placement.tc_count import CHECK as TC_COUNT_CHECK
-from pulsar_steward.model.numbering import batch_id, step_id
+from pulsar_steward.checks.placement.tc_count import CoordinatorFigures
 from pulsar_steward.model.plan import BROKER_DRAIN, TC_COUNT, Batch
 from pulsar_steward.model.step import RaiseCoordinators, Step, Touched
 from pulsar_steward.model.units import counted
@@ -24,8 +24,8 @@ NO_WAY_BACK = "A raise cannot be undone: brokers refuse a lower number, and only
 
 
 def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> Proposal:
-    """One step to as many coordinators as the policy wants for the brokers, as far as it permits."""
-    now = findings[0].figures["coordinators"]
+    """One step to the number of coordinators that the policy wants for the brokers, up to its maximum."""
+    now = CoordinatorFigures.of(findings[0]).coordinators
     brokers, most = len(targets_of(planning)), planning.policy.guards.most_coordinators
     wanted = brokers * planning.policy.tc_count_remedy.coordinators_per_broker
     after = min(wanted, most)
@@ -35,7 +35,7 @@ def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> P
     if against := reasons_against(step):
         return Proposal(notes=(f"{GOAL}: no raise is proposed: {against}.",))
     title = f"Raise the number of transaction coordinators from {now:,} to {after:,}"
-    batch = Batch(batch_id=batch_id(1), kind=TC_COUNT, title=title, findings=findings, steps=(step,))
+    batch = Batch(kind=TC_COUNT, title=title, findings=findings, steps=(step,))
     rest = f"{GOAL}: {wanted:,} would suit {counted(brokers, 'broker')}, and the policy permits {most:,} ({LIMIT})."
     return Proposal(batches=(batch,), notes=(rest,) if wanted > most else ())
 
@@ -55,7 +55,6 @@ def _why_not(planning: PlanningFacts, now: int, wanted: int, most: int) -> str |
 def _step(now: int, after: int, brokers: int) -> Step:
     few = f"{counted(now, 'transaction coordinator')} for {counted(brokers, 'broker')}"
     return Step(
-        step_id=step_id(batch_id(1), 1),
         change=RaiseCoordinators(before=now, after=after),
         why=f"{few}: {100 // now} % of all transactions stall whenever the broker of one of them restarts",
         effect=(

@@ -1,4 +1,4 @@
-"""The parts that a placement of transaction coordinators is put together from: bundles, and halves of split ones."""
+"""The parts of a placement of transaction coordinators: bundles, and halves of split ones."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class CoordinatorPart(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         range: Its hash range.
-        bundle: The bundle of the snapshot that it is, or is cut from.
+        bundle: The bundle of the snapshot that contains it, or that it is.
         home: The owner of that bundle in the snapshot, ``host:webport``.
         coordinators: Ids of the transaction coordinators in it, rising.
         positions: Hash positions of all its topics, rising.
-        producers: Connected producers; of a half, those of the whole bundle, as nobody knows how they divide.
+        producers: Connected producers; of a half, those of the whole bundle, as their division is not known.
         consumers: Connected consumers, likewise.
     """
 
@@ -43,14 +43,14 @@ class CoordinatorPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartSplit(msgspec.Struct, frozen=True):
-    """A part and the two that a split makes of it; one of the halves may hold no coordinator."""
+    """A part and the two halves that a split makes of it; one half may have no coordinator."""
 
     part: CoordinatorPart
     halves: tuple[CoordinatorPart, CoordinatorPart]
 
     @property
     def placed(self) -> tuple[CoordinatorPart, ...]:
-        """The halves that hold coordinators."""
+        """The halves with coordinators."""
         return tuple(half for half in self.halves if half.coordinators)
 
 
@@ -68,7 +68,7 @@ def part_of(bundle: TcBundle, home: str) -> CoordinatorPart:
 
 
 def split_of(part: CoordinatorPart) -> PartSplit | None:
-    """The halves that ``topic_count_equally_divide`` makes of a part; None: it would part nothing."""
+    """The halves that ``topic_count_equally_divide`` makes of a part; None: it would divide nothing."""
     if len(part.coordinators) < 2:  # noqa: PLR2004 - one coordinator cannot be parted
         return None
     ranges = halves_by_topic_count(part.range, part.positions)

@@ -1,13 +1,13 @@
-"""The search for an even placement of transaction coordinators: whole bundles first, splits where these do not do.
+"""The search for an even placement of transaction coordinators: first whole bundles, then splits if those do not do.
 
-Moving a part with c coordinators between two brokers that differ by M lowers the sum of the squares of all loads by
-2c(M - c): it helps only when c < M, and most when c is near M/2. (The published rule "at most M" never ends: a part
-of exactly M only makes the two brokers change places.) As every round lowers that sum, the search ends. A part that
-helps towards any target helps towards the emptiest one, so no other target has to be tried.
+Moving a part with c coordinators between two brokers that differ by M lowers the sum of the squared loads by 2c(M - c).
+So it helps only if c < M, and most if c is near M/2. (The published rule "at most M" never ends: a part of exactly M
+only swaps the two brokers' loads.) Every round lowers that sum, so the search ends. A part that helps towards any
+target helps towards the emptiest one, so no other target has to be tried.
 
-A round does the first of these that helps: move one part; exchange two and so take back an earlier move; exchange any
-two; let two brokers change places, which by itself helps nothing but may make one of the former possible. A split
-cannot be undone, so it comes after all of these.
+A round does the first of these that helps: move one part; exchange two parts so that an earlier move is taken back;
+exchange any two parts; swap two brokers' loads. The last helps nothing by itself, but may make one of the others
+possible. A split cannot be undone, so it comes after all of these.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from pulsar_steward.planners.tc.parts import PartSplit, Rank
 
 WORTH_A_MOVE = 2
-"""The least difference between two brokers that a move can lower."""
+"""Minimum difference between two brokers that a move can lower."""
 
 DETOURS = 300
-"""Detours tried in one search; they are many where bundles are few and heavy, and then only splits help."""
+"""Maximum number of detours in one search. Few, heavy bundles have many detours, and then only splits help."""
 
 
 def even_out(placement: CoordinatorAssignment) -> None:
-    """Moves parts, and splits them where moves alone do not do, until the spread is at most 1 or nothing helps."""
+    """Moves parts, and splits them if moves are not enough, until the spread is at most 1 or nothing helps."""
     search = _Search(placement)
     search.settle()
     while _split_one(placement):
@@ -83,7 +83,7 @@ def _move_one(placement: CoordinatorAssignment) -> bool:
 
 
 def _is_guest(placement: CoordinatorAssignment, rank: Rank, source: str) -> bool:
-    """True if a part came from the source, so that its way back is one move less."""
+    """True if a part came from the source, so that moving it back saves a move."""
     return placement.parts[rank].home == source
 
 
@@ -94,7 +94,7 @@ def _may_go(placement: CoordinatorAssignment, rank: Rank, source: str) -> bool:
 def _exchange_one(
     placement: CoordinatorAssignment, may_return: Callable[[CoordinatorAssignment, Rank, str], bool]
 ) -> bool:
-    """Gives a target a part of the source for a lighter one."""
+    """Exchanges a part of the source for a lighter part of the target."""
     for source, target, difference in placement.pairs(WORTH_A_MOVE):
         found = [
             (back, forth)
@@ -124,7 +124,7 @@ def _one_of_each_count(
 def _even_exchanges(
     placement: CoordinatorAssignment, source: str, target: str, difference: int
 ) -> Iterator[tuple[Rank | None, Rank | None]]:
-    """Ways for two brokers to change places: a part that goes back, if any, and one that goes forth for it."""
+    """Ways to swap the loads of two brokers: a part that goes back, if any, and one that goes forth for it."""
     if alone := first_of_count(placement.held(source), difference):
         yield None, alone
     for back in _one_of_each_count(placement, source, target, _may_go):
@@ -142,7 +142,7 @@ def _exchange(
 
 
 def _split_one(placement: CoordinatorAssignment) -> bool:
-    """Splits the part that helps most, on the fullest broker that has one to split; False: there is none."""
+    """Splits the most helpful part on the fullest broker that has one to split; False: there is none."""
     for source, difference in placement.fuller_by(WORTH_A_MOVE):
         if splits := placement.cuts(source):
             order = {split.part.rank: _split_order(split, difference) for split in splits}
@@ -158,7 +158,7 @@ def _split_order(split: PartSplit, difference: int) -> tuple[int, int, tuple[int
 
 
 def _cut_short(placement: CoordinatorAssignment) -> None:
-    """Leaves a part at home where an equal one comes in its place: that one goes to the first one's target instead."""
+    """Keeps a part at home if an equal part replaces it: the equal part goes to the first part's target instead."""
     guests: defaultdict[tuple[str, int], list[Rank]] = defaultdict(list)
     for rank in sorted(placement.where):
         if placement.where[rank] != placement.parts[rank].home:

@@ -1,17 +1,17 @@
 """Steps that lead to a placement of transaction coordinators, the most helpful moves first.
 
-So a batch that stops half way, or of which only the first steps are approved, has done the better part of its work.
+So a batch does most of its work even if it stops half way, or if only its first steps are approved.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from pulsar_steward.model.bundles import BY_TOPIC_COUNT, TC_NAMESPACE
-from pulsar_steward.model.numbering import step_id
 from pulsar_steward.model.step import SplitBundle, Step, Touched, UnloadBundle
 from pulsar_steward.model.units import counted
 from pulsar_steward.planners.snapshot_facts import guarded
@@ -21,7 +21,6 @@ from pulsar_steward.planners.tc.parts import CoordinatorPart
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from pulsar_steward.model.bundles import BundleRange
     from pulsar_steward.planners.planning_facts import PlanningFacts
     from pulsar_steward.planners.tc.assignment import CoordinatorAssignment
     from pulsar_steward.planners.tc.parts import PartSplit
@@ -49,32 +48,25 @@ class PartMove(msgspec.Struct, frozen=True):
 
 
 def steps_towards(
-    placement: CoordinatorAssignment, loads: Mapping[str, int], planning: PlanningFacts, batch: str
+    placement: CoordinatorAssignment, loads: Mapping[str, int], planning: PlanningFacts
 ) -> tuple[Step, ...]:
-    """First every split, then every move, each with the results of all guards.
+    """First all splits, then all moves, each with the results of all guards.
 
     Args:
         placement: The placement to reach.
         loads: Coordinators of every broker in the snapshot.
-        planning: The facts that the guards look at.
-        batch: The id of the batch that the steps are numbered in.
+        planning: The facts for the guards.
     """
-    cut_by: dict[BundleRange, str] = {}
-    steps: list[Step] = []
-    for split in placement.splits:
-        name = step_id(batch, len(steps) + 1)
-        step = _split_step(split, name, _after(split.part, cut_by))
-        steps.append(guarded(step, planning, whole=split.part.bundle, place_in_run=len(steps) + 1))
-        cut_by.update((half.range, name) for half in split.halves)
-    for move in moves_in_order(loads, placement):
-        name = step_id(batch, len(steps) + 1)
-        step = move_step(move, name, _after(move.part, cut_by))
-        steps.append(guarded(step, planning, whole=move.part.bundle, place_in_run=len(steps) + 1))
-    return tuple(steps)
+    splits = ((split.part, _split_step(split)) for split in placement.splits)
+    moves = ((move.part, move_step(move)) for move in moves_in_order(loads, placement))
+    return tuple(
+        guarded(step, planning, whole=part.bundle, place_in_run=number)
+        for number, (part, step) in enumerate(chain(splits, moves), start=1)
+    )
 
 
 def loads_after(loads: Mapping[str, int], steps: Iterable[Step]) -> dict[str, int]:
-    """Coordinators of every broker once these steps are done."""
+    """Coordinators of every broker after these steps."""
     after = dict(loads)
     for step in steps:
         if isinstance(step.change, UnloadBundle):
@@ -84,7 +76,7 @@ def loads_after(loads: Mapping[str, int], steps: Iterable[Step]) -> dict[str, in
 
 
 def moves_in_order(loads: Mapping[str, int], placement: CoordinatorAssignment) -> Iterator[PartMove]:
-    """A move for each part that ends elsewhere than at home.
+    """A move for each part that does not end at home.
 
     Args:
         loads: Coordinators of every broker before the first move.
@@ -118,15 +110,10 @@ def _gain_of(part: CoordinatorPart, loads: Mapping[str, int], way: tuple[str, st
     return gain(len(part.coordinators), loads[source] - loads[target])
 
 
-def _after(part: CoordinatorPart, cut_by: dict[BundleRange, str]) -> tuple[str, ...]:
-    return (cut_by[part.range],) if part.range in cut_by else ()
-
-
-def _split_step(split: PartSplit, name: str, after: tuple[str, ...]) -> Step:
+def _split_step(split: PartSplit) -> Step:
     part = split.part
     lower, upper = split.halves
     return Step(
-        step_id=name,
         change=SplitBundle(
             namespace=TC_NAMESPACE,
             bundle=str(part.range),
@@ -141,22 +128,14 @@ def _split_step(split: PartSplit, name: str, after: tuple[str, ...]) -> Step:
         ),
         touched=_touched(part),
         undo_note=NO_WAY_BACK,
-        after=after,
     )
 
 
-def move_step(move: PartMove, name: str, after: tuple[str, ...] = ()) -> Step:
-    """The step that moves a part, without results of guards.
-
-    Args:
-        move: The move.
-        name: The step's id.
-        after: Steps that have to be done first.
-    """
+def move_step(move: PartMove) -> Step:
+    """The step that moves a part, without results of guards."""
     part, home, target = move.part, move.part.home, move.target
     count = len(part.coordinators)
     return Step(
-        step_id=name,
         change=UnloadBundle(namespace=TC_NAMESPACE, bundle=str(part.range), source=home, target=target),
         why=(
             f"{home} has {counted(move.source_load, 'transaction coordinator')}, {target} has {move.target_load}:"
@@ -169,7 +148,6 @@ def move_step(move: PartMove, name: str, after: tuple[str, ...] = ()) -> Step:
         touched=_touched(part),
         undo=UnloadBundle(namespace=TC_NAMESPACE, bundle=str(part.range), source=target, target=home),
         undo_note=f"Unload it from {target} back to {home}: the same clients reconnect once more.",
-        after=after,
     )
 
 

@@ -1,4 +1,4 @@
-"""The placement of coordinators in a snapshot: how many each broker has, who may take more, and which may move."""
+"""The placement of coordinators in a snapshot: their number on each broker, possible targets, and movable parts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.numbering import batch_id, step_id
 from pulsar_steward.model.units import counted
 from pulsar_steward.planners.base import Vetoed, enumerated
 from pulsar_steward.planners.snapshot_facts import guarded
@@ -26,8 +25,8 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         loads: Coordinators of every broker, 0 included, in order of broker id.
         targets: Brokers that may take more, in order of id.
-        movable: The parts that no guard holds back, in order of range.
-        notes: Reasons why others stay where they are, or are left out.
+        movable: The parts without a guard's veto, in order of range.
+        notes: Reasons why other parts stay, or are left out.
     """
 
     loads: dict[str, int]
@@ -37,7 +36,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def survey(planning: PlanningFacts) -> Survey:
-    """Sorts a whole snapshot's coordinators into those that may move, those that only count, and those of no broker."""
+    """Sorts all coordinators of a snapshot: movable ones, ones that only count, and ones without a broker."""
     loads = dict.fromkeys(sorted(fact.broker for fact in planning.brokers), 0)
     targets = targets_of(planning)
     parts, homeless = _placed(planning.tc_bundles, loads)
@@ -55,7 +54,7 @@ def survey(planning: PlanningFacts) -> Survey:
 
 
 def targets_of(planning: PlanningFacts) -> tuple[str, ...]:
-    """Brokers that answered, are not draining, and that isolation leaves to the coordinators' namespace, in order."""
+    """Brokers that responded, are not draining, and are allowed for the coordinators' namespace, in order."""
     draining = planning.policy.brokers.draining
     return tuple(
         sorted(
@@ -69,7 +68,7 @@ def targets_of(planning: PlanningFacts) -> tuple[str, ...]:
 
 
 def _placed(bundles: Iterable[TcBundle], loads: Mapping[str, int]) -> tuple[list[CoordinatorPart], list[TcBundle]]:
-    """The bundles of listed brokers by range, and those that none of them owns."""
+    """The bundles of listed brokers by range, and bundles without such an owner."""
     parts: list[CoordinatorPart] = []
     homeless: list[TcBundle] = []
     for bundle in bundles:
@@ -85,12 +84,12 @@ def _placed(bundles: Iterable[TcBundle], loads: Mapping[str, int]) -> tuple[list
 def _is_held(
     part: CoordinatorPart, loads: Mapping[str, int], targets: Sequence[str], planning: PlanningFacts, held_back: Vetoed
 ) -> bool:
-    """True if guards veto a part's move to the first target, which is right by itself: a veto is about the bundle."""
+    """True if guards veto a part's move to the first target. Any target would do: the veto is about the bundle."""
     target = next((broker for broker in targets if broker != part.home), None)
     if target is None:
         return False
     move = PartMove(part, target, loads[part.home], loads[target])
-    step = guarded(move_step(move, step_id(batch_id(1), 1)), planning, whole=part.bundle)
+    step = guarded(move_step(move), planning, whole=part.bundle)
     return held_back.holds(step, str(part.range))
 
 

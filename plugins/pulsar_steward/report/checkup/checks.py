@@ -6,19 +6,33 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import CheckWords
-from pulsar_steward.checks.registry import BY_ID
+from pulsar_steward.checks.registry import BY_ID, GROUPS
+from pulsar_steward.logs.patterns import LOG_CHECKS
+from pulsar_steward.logs.patterns import SECTION as LOGS
 from pulsar_steward.model.finding import Finding, Outlook, Verdict
 from pulsar_steward.report.checkup.document import CheckReport, FindingReport
-from pulsar_steward.report.checkup.sections import section_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
+OTHER = "Other checks"
+"""Section for checks unknown to this version, if another version diagnosed the snapshot."""
+
+_SECTION_OF = {check.check_id: group.title for group in GROUPS for check in group.checks} | dict.fromkeys(
+    LOG_CHECKS, LOGS
+)
+
+
+def section_of(check_id: str) -> str:
+    """Section of the guide for a check."""
+    return _SECTION_OF.get(check_id, OTHER)
+
+
 def check_reports(
     findings: Sequence[Finding], verdicts: Sequence[Verdict], catalog: Mapping[str, CheckWords] = BY_ID
 ) -> tuple[CheckReport, ...]:
-    """Reports in the catalog's order, then those of checks that only the snapshot has."""
+    """Reports in the catalog's order, then reports of checks that only the snapshot has."""
     found: defaultdict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
         found[finding.check_id].append(finding)
@@ -57,7 +71,7 @@ def _finding(finding: Finding) -> FindingReport:
 
 
 def _unsaid(check_id: str, findings: Sequence[Finding]) -> Verdict:
-    """Verdict for a check that has none: it is never "clear"."""
+    """Verdict for a check without one: it is never "clear"."""
     if findings:
         return Verdict(check_id=check_id, outlook=Outlook.FOUND, reason=findings[0].evidence)
     reason = "The snapshot was diagnosed without this check: diagnose it again."

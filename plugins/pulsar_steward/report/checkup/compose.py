@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.logs.patterns import LOG_CHECKS
 from pulsar_steward.model.finding import Outlook, Severity
-from pulsar_steward.model.tables import BUNDLES
+from pulsar_steward.model.tables import BUNDLES, NAMESPACES
 from pulsar_steward.report.checkup.checks import check_reports
 from pulsar_steward.report.checkup.document import (
     FORMAT,
@@ -40,7 +40,7 @@ def checkup_of(snapshot: Snapshot, plan: Plan, policy: Policy, logs: LogsRead | 
         snapshot: A diagnosed snapshot.
         plan: The planners' result for it.
         policy: The cluster's thresholds and limits, as used for the plan.
-        logs: What the cluster's logs say, the last step of the guide; None: none were read.
+        logs: Result of reading the cluster's logs, the last step of the guide; None: none were read.
 
     Raises:
         SnapshotError: If the snapshot cannot be read or was not diagnosed.
@@ -64,7 +64,7 @@ def checkup_of(snapshot: Snapshot, plan: Plan, policy: Policy, logs: LogsRead | 
 
 
 def outcome_of(counts: Counts) -> CheckupOutcome:
-    """Overall outcome: information is no problem, but without any check that is clear, health is not known."""
+    """Overall outcome: information is no problem, but health is not known unless at least one check is clear."""
     if counts.critical or counts.warning:
         return CheckupOutcome.FINDINGS
     return CheckupOutcome.HEALTHY if counts.checks_clear else CheckupOutcome.COULD_NOT_LOOK
@@ -84,7 +84,7 @@ def counts_of(checks: Sequence[CheckReport]) -> Counts:
 
 
 def steward_version() -> str:
-    """Installed version of Steward; ``unknown`` where it is only on the path."""
+    """Installed version of Steward; ``unknown`` if it is only on the path."""
     try:
         return version("pulsar-steward")
     except PackageNotFoundError:
@@ -104,7 +104,7 @@ def _about(snapshot: Snapshot) -> About:
         unread=tuple(_unread(meta, brokers)),
         brokers=len(brokers),
         brokers_read=sum(row.read for row in brokers),
-        namespaces=len(snapshot.namespaces()),
+        namespaces=snapshot.table(NAMESPACES, ["namespace"]).num_rows,
         bundles=snapshot.table(BUNDLES, ["bundle"]).num_rows,
         topics=sum(row.topics or 0 for row in brokers),
         coordinators=meta.coordinators,

@@ -1,23 +1,27 @@
 """The document of a check-up, as frozen data: terminal, page and JSON show exactly this.
 
-Its JSON form is a format that others may rely on: `VERSION` rises when a field goes or changes its meaning; new fields
-may come within a version. docs/checkup.schema.json is made of these classes.
+Others may rely on its JSON form: `VERSION` rises when a field is removed or changes its meaning; new fields may come
+within a version. docs/checkup.schema.json is made from these classes.
 """
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
 from pulsar_steward.model.finding import Outlook, Severity
+from pulsar_steward.outside_text import shown_json
 from pulsar_steward.report.checkup.measures.data import Measures
 
 FORMAT: Literal["pulsar-steward/checkup"] = "pulsar-steward/checkup"
 VERSION: Literal[1] = 1
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 class CheckupOutcome(StrEnum):
@@ -144,3 +148,19 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
         """Checks with findings, by descending severity, then in the guide's order."""
         found = self.with_outlook(Outlook.FOUND)
         return tuple(sorted(found, key=lambda check: -check.severity.rank if check.severity else 1))
+
+
+def as_json(checkup: Checkup) -> str:
+    """The document as JSON, indented, with a line break at its end; invisible characters are escaped."""
+    return shown_json(msgspec.json.format(msgspec.json.encode(checkup), indent=2)).decode() + "\n"
+
+
+def schema() -> dict[str, Any]:
+    """JSON schema of the document: docs/checkup.schema.json is a copy of it."""
+    made = msgspec.json.schema(Checkup)
+    return {"$schema": DIALECT, "title": f"Pulsar Steward check-up, version {VERSION}", **made}
+
+
+def schema_text() -> str:
+    """The schema as the text of a file."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"

@@ -26,7 +26,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         end: End of its question; None: it has none.
         taken_at: Time of the plan's snapshot.
-        seen_at: Time of the newest snapshot that proposed the same.
+        seen_at: Time of the newest snapshot with the same proposal.
     """
 
     asked_at: datetime | None
@@ -40,7 +40,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def under_way(self) -> tuple[Intent, ...]:
-        """Calls that were about to be made, and of which no outcome is recorded yet."""
+        """Intended calls without a recorded outcome so far."""
         return interrupted(self.intents, self.outcomes)
 
 
@@ -71,7 +71,8 @@ def _said(story: Story) -> Iterator[str]:
     if story.end is not None:
         yield f"the question ended {_at(story.end.at)}: {story.end.words}"
     if not story.answers:
-        yield "no answer is recorded: nothing was changed"
+        asked = story.asked_at is not None or story.end is not None
+        yield f"{'no answer is recorded' if asked else 'nobody was asked yet'}: nothing was changed"
     for answer in story.answers:
         yield _answer(answer)
         yield from _silence(answer)
@@ -95,7 +96,7 @@ def _answer(answer: RecordedAnswer) -> str:
 
 
 def _silence(answer: RecordedAnswer) -> Iterator[str]:
-    """Until when an answer silences its question, and how that is taken back."""
+    """End of the time for which an answer silences its question, and the way to take it back."""
     if answer.silent_until is not None:
         worse = ", or until it gets worse" if answer.until_worse else ""
         end = f"steward questions ask-again {answer.answer_id} ends that"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pulsar_steward.report.checkup.document import Checkup
 
 MAX_OPEN = 5
-"""Findings of one check that are visible at first; the others unfold."""
+"""Number of findings of one check that are visible at first; the others unfold."""
 
 
 def as_html(checkup: Checkup) -> str:
@@ -58,7 +58,7 @@ def coded(words: object) -> Markup:
 
 
 def _shown(value: object) -> object:
-    """Applies `shown` to every value of the template, before it is escaped; markup was made here, of shown text."""
+    """Applies `shown` to every value of the template before it is escaped; markup is already made of shown text."""
     return value if isinstance(value, Markup) else shown(value)
 
 

@@ -25,7 +25,7 @@ def plan_lines(plan: Plan, reasons: Sequence[str], width: int) -> Iterator[Text]
 
     Args:
         plan: The plan.
-        reasons: Reasons why no more is proposed.
+        reasons: Reasons why no further batches are proposed.
         width: Columns of the terminal.
     """
     width = fitting(width)

@@ -1,4 +1,4 @@
-"""Summary of what would be proposed, with the reasons why no more is."""
+"""Summary of the proposals, with the reasons why there are no more."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OWN_QUOTAS = (
 )
 
 _THRESHOLDS = ("minimum_", "warning_", "critical_")
-"""Prefixes of the names of a policy's thresholds; its other keys are about remedies."""
+"""Prefixes of threshold names in a policy; its other keys are about remedies."""
 
 
 def planning_of(plan: Plan, checks: Sequence[CheckReport], policy: Policy) -> Planning:
@@ -56,14 +56,14 @@ def _proposed(batch: Batch) -> ProposedBatch:
 
 
 def _not_remedied(plan: Plan, checks: Sequence[CheckReport], policy: Policy) -> Iterator[str]:
-    """A reason for each check that a planner could remedy and that no batch resolves."""
+    """A reason for each check that a planner could remedy but no batch resolves."""
     for check in checks:
         if check.remedied_by is None or _is_answered(check, plan):
             continue
         if _is_trouble(check):
             yield from _found_but_unplanned(check, policy, explained=bool(plan.notes))
         elif plan.batches or check.outlook is Outlook.UNKNOWN:
-            continue  # beside a plan, clear checks are not worth a line; unknown ones are listed with the others
+            continue  # with a plan, clear checks need no line; unknown ones are listed with the others
         elif check.severity is Severity.INFO:
             yield (
                 f"{check.check_id} is information only, and a remedy is proposed from a warning on"
@@ -74,7 +74,7 @@ def _not_remedied(plan: Plan, checks: Sequence[CheckReport], policy: Policy) -> 
 
 
 def _is_answered(check: CheckReport, plan: Plan) -> bool:
-    """True if a batch resolves a check; of topics near a quota each has to be named, as planners skip most."""
+    """True if a batch resolves a check; topics near a quota must all be in a batch, as planners skip most."""
     findings = (finding for batch in plan.batches for finding in batch.findings)
     answered = {finding.subject for finding in findings if finding.check_id == check.check_id}
     if check.check_id not in OF_FULL_TOPICS:
@@ -116,7 +116,7 @@ def _by_hand(checks: Sequence[CheckReport]) -> tuple[str, ...]:
 
 
 def _not_judged(checks: Sequence[CheckReport]) -> Iterator[str]:
-    """Missing data, once for all the checks that need it."""
+    """Missing data, named once for all the checks that need it."""
     by_reason: defaultdict[str, list[str]] = defaultdict(list)
     for check in checks:
         if check.outlook is Outlook.UNKNOWN:
@@ -126,7 +126,7 @@ def _not_judged(checks: Sequence[CheckReport]) -> Iterator[str]:
 
 
 def _clear(checks: Sequence[CheckReport]) -> Iterator[str]:
-    """Line for clear checks, if there is nothing else: finding nothing is not the same as not looking."""
+    """Line for clear checks, if there is nothing else: finding nothing differs from not looking."""
     ids = [check.check_id for check in checks if check.outlook is Outlook.CLEAR]
     if ids and not any(_is_trouble(check) for check in checks):
         yield f"Clear, with nothing to change: {', '.join(ids)}."

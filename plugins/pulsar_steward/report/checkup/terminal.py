@@ -1,8 +1,8 @@
 """A check-up as lines for a terminal: the worst first, readable on 80 columns, without colour and in a pipe.
 
-It is for a person in trouble: the findings, what to do, and then a line for each section of the guide that is clear.
-The reasons why a check is clear or could not judge, and that nothing is proposed for it, are added on request, and
-always in the JSON and on the page.
+It is for a person in trouble: the findings, the advice, and then one line for each clear section of the guide. Three
+details are added on request, and always in the JSON and on the page: why a check is clear, why a check could not judge,
+and why nothing is proposed.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from pulsar_steward.report.checkup.document import About, CheckReport, Checkup, Counts, FindingReport
 
 MAX_LISTED = 3
-"""Findings of one check that are listed by default; verbose output, JSON and page have more."""
+"""Number of findings of one check that are listed by default; verbose output, JSON and page have more."""
 
 MAX_UNREAD = 20
-"""Brokers and namespaces that are named one by one when they could not be read."""
+"""Maximum number of unread brokers and namespaces that are named one by one."""
 
 SEVERITY_COLUMNS = 10
 SECTION_COLUMNS = 12
@@ -113,13 +113,10 @@ def _partial(about: About, width: int) -> Iterator[Text]:
         style="critical",
     )
     named = about.unread[:MAX_UNREAD]
-    yield from bullets((f"{each.kind} {each.name}{_because(each.reason)}" for each in named), width, indent=4)
+    words = (f"{each.kind} {each.name}" + (f": {each.reason}" if each.reason else "") for each in named)
+    yield from bullets(words, width, indent=4)
     if more := len(about.unread) - len(named):
         yield from bullets([f"and {more:,} more"], width, indent=4)
-
-
-def _because(reason: str | None) -> str:
-    return f": {reason}" if reason else ""
 
 
 def _found(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
@@ -143,14 +140,14 @@ def _found(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
 
 
 def _advice(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
-    """Advice for each of them, in the same order; for information only on request."""
+    """Advice for each check with findings, in the same order; for information only on request."""
     found = checkup.worst_first()
     if not found:
         return
     told = [check for check in found if verbose or not _is_quiet(check)]
     yield from heading("What to do")
     for check in told:
-        helped = f": {remedy(check)}" if check.remedied_by else ""  # for the others the proposal says it, once
+        helped = f": {remedy(check)}" if check.remedied_by else ""  # the proposal says it for all others, once
         yield Text()
         yield from wrapped(f"{check.check_id}{helped}", width)
         yield from numbered(check.advice, width, indent=2)
@@ -163,12 +160,12 @@ def _advice(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
 
 
 def _is_quiet(check: CheckReport) -> bool:
-    """True if a check found no problem: nothing, or information."""
+    """True if a check found no problem: no finding, or only information."""
     return check.outlook is not Outlook.FOUND or check.severity is Severity.INFO
 
 
 def remedy(check: CheckReport) -> str:
-    """Sentence that says whether Steward can propose a remedy."""
+    """Sentence on whether Steward can propose a remedy."""
     if check.remedied_by is None:
         return "Steward has no remedy for this: it takes a person."
     return f"Steward can propose a remedy ({check.remedied_by}), for a person to approve."
@@ -185,7 +182,7 @@ def standing(finding: FindingReport) -> str:
 
 
 def _finding(finding: FindingReport, check: CheckReport, about: About, width: int) -> Iterator[Text]:
-    """One finding; its severity and subject are added where they differ from those of the check and of the evidence."""
+    """One finding, with its severity and subject if they are not already in the check's line or in the evidence."""
     severity = "" if finding.severity is check.severity else f"{finding.severity.upper()} "
     subject = "" if _is_named(finding, about) else f"{finding.subject}: "
     since = f" {standing(finding)}" if standing(finding) else ""
@@ -193,7 +190,7 @@ def _finding(finding: FindingReport, check: CheckReport, about: About, width: in
 
 
 def _is_named(finding: FindingReport, about: About) -> bool:
-    """True if the subject is the cluster, which the first line names, or is within the evidence."""
+    """True if the subject is the cluster, named in the first line, or is named in the evidence."""
     names = (re.escape(name) for name in finding.subject.split(" subscription ", 1))
     whole = (rf"(?<![\w/:.-]){name}(?![\w/:-]|\.\w)" for name in names)
     return finding.subject == about.cluster or all(re.search(name, finding.evidence) for name in whole)
@@ -210,7 +207,7 @@ def _not_judged(checkup: Checkup, width: int) -> Iterator[Text]:
 
 
 def _clear(checkup: Checkup, width: int) -> Iterator[Text]:
-    """Number of clear checks in each section of the guide, in a line each."""
+    """Number of clear checks in each section of the guide, one line each."""
     clear = Counter(check.section for check in checkup.with_outlook(Outlook.CLEAR))
     if not clear:
         return
@@ -237,7 +234,7 @@ def _reasons(checkup: Checkup, outlook: Outlook, title: str, width: int) -> Iter
 
 
 def _planning(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
-    """Proposed batches, and why no more is proposed."""
+    """Proposed batches, and the reasons why there are no more."""
     planning, reasons = checkup.planning, _why_no_more(checkup, verbose=verbose)
     yield from heading("What Steward would propose")
     for batch in planning.batches:
@@ -253,9 +250,9 @@ def _planning(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
 
 
 def _why_no_more(checkup: Checkup, *, verbose: bool) -> list[str]:
-    """Reasons why no more is proposed, without those that repeat what the report says of clear or unknown checks.
+    """Reasons why no more is proposed, without those that repeat the report on clear or unknown checks.
 
-    That a check is below its thresholds, or is information only, is added on request.
+    Reasons about checks below their thresholds, or with information only, are added on request.
     """
     clear = ", ".join(check.check_id for check in checkup.with_outlook(Outlook.CLEAR))
     unknown = checkup.with_outlook(Outlook.UNKNOWN)

@@ -1,4 +1,4 @@
-"""Lines for a terminal: wrapped between words only, with names from outside that cannot control the terminal."""
+"""Lines for a terminal, wrapped between words only; names from outside cannot control the terminal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STYLES = {
     "heading": "bold underline",
     "quiet": "dim",
 }
-"""Styles; each of them only adds to what the words say as well."""
+"""Styles; each only adds to the meaning of the words."""
 
 
 def fitting(width: int) -> int:
@@ -36,12 +36,12 @@ def fitting(width: int) -> int:
 
 
 def wrapped(words: object, width: int, *, first: str | Text = "", indent: int = 0, style: str = "") -> Iterator[Text]:
-    """A paragraph; a name that is longer than a line stays whole, so that it can be copied.
+    """A paragraph; a name longer than a line stays whole, so that it can be copied.
 
     Args:
         words: The text, unescaped.
         width: Columns.
-        first: Text before the first line, within the indentation of the others.
+        first: Text before the first line, in place of its indentation.
         indent: Columns before every line.
         style: One of `STYLES`, for the words, or none.
     """

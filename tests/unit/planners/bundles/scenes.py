@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.model.bundles import BundleRange, position_of, range_holding
 from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.numbering import numbered
 from pulsar_steward.model.step import SplitBundle, UnloadBundle
 from pulsar_steward.model.units import MEGABYTE
 from pulsar_steward.planners.bundles.facts import (
@@ -127,7 +128,7 @@ def spread_out(topics: int, bundles: int) -> NamespaceToSplit:
 def after_splits(crowd: NamespaceToSplit, proposal: Proposal) -> dict[BundleRange, tuple[TopicFact, ...]]:
     """The topics of every bundle after all splits, in order; fails where one comes before what makes its bundle."""
     held = {BundleRange.parse(each.bundle): each.topics for each in crowd.suspects}
-    for batch in proposal.batches:
+    for batch in numbered(proposal.batches):
         made: dict[str, str] = {}
         for step in batch.steps:
             assert isinstance(step.change, SplitBundle)

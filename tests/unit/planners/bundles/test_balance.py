@@ -7,7 +7,6 @@ from time import process_time
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -23,7 +22,6 @@ from pulsar_steward.model.units import MEGABYTE
 from pulsar_steward.planners.bundles.assignment import LoadAssignment
 from pulsar_steward.planners.bundles.balance import PLANNER
 from pulsar_steward.planners.bundles.facts import Load, PlacedBundle, RiskFigures
-from pulsar_steward.planners.bundles.risks_from_snapshot import _near
 from pulsar_steward.policy.schema import Policy
 from tests.beside import yardstick
 from tests.builders import NOW, a_policy, broker
@@ -311,10 +309,3 @@ def test_a_large_cluster_is_balanced_in_time() -> None:
     assert process_time() - began < 40 * yardstick()
     assert len(ways(proposal)) == 50
     assert {target for *_, target in ways(proposal)} == {broker(0)}
-
-
-def test_a_size_of_nothing_is_used_up_and_an_age_of_nothing_is_no_limit() -> None:
-    """Of sizes a limit of 0 is near at all times, of ages it is none; a limit is near once its margin is used."""
-    used, limits = (pa.chunked_array([each]) for each in ([0, 5, 89, 90, 5], [0, 0, 100, 100, -1]))
-    assert _near(used, limits, 10, least=0).to_pylist() == [True, True, False, True, False]
-    assert _near(used, limits, 10, least=1).to_pylist() == [False, False, False, True, False]

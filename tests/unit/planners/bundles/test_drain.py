@@ -250,18 +250,6 @@ def test_where_every_target_would_shed_it_it_stays() -> None:
     assert "Guard shedding keeps bundles on a draining broker" in proposal.notes[0]
 
 
-def test_a_name_that_no_broker_has_is_said(golden: Golden) -> None:
-    """A note reports a draining name that no broker has, beside the moves of other brokers and without any."""
-    unknown = finding("broker-draining", "broker-0:8080")
-    scene = drain_scene(3, TEN)
-    policy = a_policy(brokers={"draining": ["broker-0:8080", broker(0)]})
-    both = PLANNER.proposal(msgspec.structs.replace(scene, policy=policy, findings=(*scene.findings, unknown)))
-    assert len(both.batches) == 1
-    golden(both.notes[0])
-    alone = drain_scene(3, (), (), findings=(unknown,), policy=a_policy(brokers={"draining": ["broker-0:8080"]}))
-    assert PLANNER.proposal(alone).notes == both.notes
-
-
 def test_an_empty_broker_asks_for_nothing() -> None:
     """A draining broker that is already empty leads to neither steps nor notes."""
     news = finding("broker-draining", broker(0), Severity.INFO)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 BLUE, AMBER, VIOLET, GREEN = "#3d7fc4", "#d97b1f", "#8b68c8", "#2f9a6b"
 RED = "#cf4a41"
 LINES = (BLUE, AMBER, GREEN, "#d0558f", VIOLET, "#1f9fb5", "#a3842b", "#7a8794", "#c84b45", "#5f8f2f")
-"""Colours of medium lightness, legible on white and on black. The page colours everything else."""
+"""Colours of medium lightness, legible on white and on black; everything else is coloured by the page."""
 
 ROW = 26
 """Height of one bar with its gap, in pixels."""
@@ -24,7 +24,7 @@ AROUND = 44
 """Height of the axis below the bars, in pixels."""
 
 _LABEL = 44
-"""Letters of a name beside its bar."""
+"""Maximum length of a name beside its bar, in characters."""
 
 _SCHEME = "persistent://"
 """Prefix of nearly every topic's name."""
@@ -38,7 +38,7 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         chart_id: Unique in the page.
         title: The chart's title.
-        note: What to look for in it, or what it leaves out.
+        note: Point to look for in it, or data that it leaves out.
         figure: None if there is no data to draw.
         head: Headings of the table's columns.
         rows: Rows of the table, each with as many cells.

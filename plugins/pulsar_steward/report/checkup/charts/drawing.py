@@ -29,7 +29,7 @@ def drawn(*traces: Trace, height: int, **layout: object) -> Figure:
     Args:
         *traces: The traces that it draws.
         height: Pixels.
-        **layout: Settings besides those that all charts have in common.
+        **layout: Settings besides the ones that all charts share.
     """
     figure = graph_objects.Figure(traces, layout={"template": graph_objects.layout.Template()})
     figure.update_layout(

@@ -49,7 +49,7 @@ def backlog_chart(backlogs: Sequence[LimitedBacklog]) -> Chart:
             each.topic,
             bytes_in_words(each.backlog_bytes, rounded=True),
             _limit_words(each.quota_bytes, each.quota_by, "none"),
-            _share(each),
+            f"{each.backlog_bytes * 100 // each.quota_bytes:,} %" if each.quota_bytes else "",
             _limit_words(each.retention_bytes, each.retention_by, "without limit"),
         )
         for each in backlogs
@@ -76,7 +76,7 @@ def backlog_chart(backlogs: Sequence[LimitedBacklog]) -> Chart:
 
 
 def ack_holes_chart(subscriptions: Sequence[HoledSubscription]) -> Chart:
-    """Bars of ack holes, with a line where the broker stops persisting them."""
+    """Bars of ack holes, with a line at the number from which the broker persists no more."""
     rows = tuple(
         (
             f"{each.topic} {each.subscription}",
@@ -119,10 +119,6 @@ def _limit_words(size: int | None, by: str | None, none: str) -> str:
         return "not known"
     words = none if size is None else bytes_in_words(size, rounded=True)
     return f"{words} ({by})"
-
-
-def _share(each: LimitedBacklog) -> str:
-    return f"{each.backlog_bytes * 100 // each.quota_bytes:,} %" if each.quota_bytes else ""
 
 
 def _figure(names: Sequence[str], values: Sequence[int], what: str, limits: Sequence[Limit]) -> Figure:

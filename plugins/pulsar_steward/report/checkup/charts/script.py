@@ -29,7 +29,7 @@ class Script(msgspec.Struct, frozen=True):
 
 
 def scripts() -> tuple[Script, ...]:
-    """Plotly's script, and the one that draws the figures with it."""
+    """Plotly's script, and the script that draws the figures with it."""
     own = files("pulsar_steward.report.checkup").joinpath("templates/charts.js").read_text(encoding="utf-8")
     return _script(library()), _script(own)
 

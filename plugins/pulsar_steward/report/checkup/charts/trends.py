@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -53,8 +54,8 @@ def trend_charts(trends: Sequence[Trend]) -> Iterator[Chart]:
 
 
 def _chart(measure: str, trends: list[Trend]) -> Chart:
-    of_bytes = measure in IN_BYTES
-    words: Callable[[float], str] = _bytes if of_bytes else number_in_words
+    of_bytes, meaning = measure in IN_BYTES, trends[0].meaning
+    words: Callable[[float], str] = partial(bytes_in_words, rounded=True) if of_bytes else number_in_words
     several = len(trends) > 1
     height = _HEIGHT + (_LEGEND_ROW * len(trends) if several else 0)
     lines = [_line(trend, LINES[number % len(LINES)], words) for number, trend in enumerate(trends)]
@@ -65,7 +66,7 @@ def _chart(measure: str, trends: list[Trend]) -> Chart:
     return Chart(
         chart_id=f"chart-trend-{measure.replace('_', '-')}",
         title=TITLES.get(measure, measure),
-        note=_sentence(trends[0].meaning),
+        note=f"{meaning[:1].upper()}{meaning[1:]}.",
         figure=figure,
         head=("taken at, UTC", *(trend.subject for trend in trends)),
         rows=tuple(_rows(trends, words)),
@@ -106,14 +107,6 @@ def _round_step(step: float) -> float:
         return 1
     size = 10.0 ** len(str(int(step))) / 10 if step >= 1 else 0.01
     return next((size * each for each in (1, 2, 5, 10, 20, 50, 100) if size * each >= step), step)
-
-
-def _bytes(count: float) -> str:
-    return bytes_in_words(count, rounded=True)
-
-
-def _sentence(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:]}."
 
 
 def _rows(trends: Sequence[Trend], words: Callable[[float], str]) -> Iterator[tuple[str, ...]]:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 SetBy = Literal["topic", "namespace", "default"]
-"""Where a limit is set; default: in the brokers' configuration."""
+"""Level at which a limit is set; default: in the brokers' configuration."""
 
 
 class BrokerLoad(msgspec.Struct, frozen=True, kw_only=True):

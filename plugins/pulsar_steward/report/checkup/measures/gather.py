@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.model.tables import BUNDLES
 from pulsar_steward.report.checkup.measures.data import Measures
 from pulsar_steward.report.checkup.measures.limits import limited_backlogs
 from pulsar_steward.report.checkup.measures.placement import broker_loads, crowded_namespaces, largest_backlogs
@@ -16,16 +15,15 @@ if TYPE_CHECKING:
 
 
 def measures_of(snapshot: Snapshot) -> Measures:
-    """Reads the charts' data; a table of a million topics is processed by Arrow, not row by row.
+    """Reads the charts' data; DuckDB processes a table of a million topics, not Python row by row.
 
     Raises:
         SnapshotError: If a table cannot be read.
     """
-    bundles = snapshot.table(BUNDLES, ["namespace", "bundle", "topics", "backlog_bytes"])
     return Measures(
         brokers=broker_loads(snapshot),
-        crowded=crowded_namespaces(bundles),
-        backlog=largest_backlogs(bundles),
+        crowded=crowded_namespaces(snapshot),
+        backlog=largest_backlogs(snapshot),
         limited=limited_backlogs(snapshot),
         ack_holes=holed(snapshot),
         delayed=delayed(snapshot),

@@ -5,26 +5,34 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from pulsar_steward.report.checkup.measures.arrow import worst
-from pulsar_steward.report.checkup.measures.data import BrokerLoad, BundleTopics, CrowdedNamespace, NamespaceBacklog
+from pulsar_steward.report.checkup.measures.data import BrokerLoad, CrowdedNamespace, NamespaceBacklog
 
 if TYPE_CHECKING:
     from pulsar_steward.snapshots.read import Snapshot
 
 MAX_NAMESPACES = 4
-"""Crowded namespaces that are shown bundle by bundle."""
+"""Number of crowded namespaces that are shown bundle by bundle."""
 
 MAX_BUNDLES = 16
-"""Bundles shown of each of them: as many as a new namespace could have in the lab's clusters."""
+"""Number of bundles shown for each of them: the most that a new namespace has in the lab's clusters."""
 
 MAX_BACKLOGS = 20
-"""Namespaces whose backlog is shown."""
+"""Number of namespaces whose backlog is shown."""
 
 LEAST_TOPICS = 2
-"""Topics in one bundle below which it does not count as crowded."""
+"""Minimum number of topics in one bundle for a crowded namespace."""
+
+
+_CROWDED = f"""
+    select namespace,
+        list({{'bundle': bundle, 'topics': topics}} order by topics desc, bundle)[:{MAX_BUNDLES}] as bundles,
+        greatest(count(*) - {MAX_BUNDLES}, 0) as not_listed
+    from bundles where topics is not null group by namespace having max(topics) >= {LEAST_TOPICS}
+    order by max(topics) desc, namespace limit {MAX_NAMESPACES}"""
+
+_BACKLOGS = f"""
+    select namespace, sum(backlog_bytes)::bigint as backlog_bytes from bundles group by namespace
+    having sum(backlog_bytes) > 0 order by 2 desc, namespace limit {MAX_BACKLOGS}"""
 
 
 def broker_loads(snapshot: Snapshot) -> tuple[BrokerLoad, ...]:
@@ -36,32 +44,11 @@ def broker_loads(snapshot: Snapshot) -> tuple[BrokerLoad, ...]:
     )
 
 
-def crowded_namespaces(bundles: pa.Table) -> tuple[CrowdedNamespace, ...]:
-    """Namespaces with the fullest bundles.
-
-    Args:
-        bundles: Columns `namespace`, `bundle` and `topics` of the table of that name.
-    """
-    by_namespace = bundles.group_by("namespace").aggregate([("topics", "max")])
-    crowded = by_namespace.filter(pc.greater_equal(by_namespace["topics_max"], LEAST_TOPICS))
-    names = worst(crowded, "topics_max", MAX_NAMESPACES, "namespace")["namespace"].to_pylist()
-    return tuple(_fullest(bundles.filter(pc.equal(bundles["namespace"], name)), name) for name in names)
+def crowded_namespaces(snapshot: Snapshot) -> tuple[CrowdedNamespace, ...]:
+    """Namespaces with the fullest bundles."""
+    return tuple(snapshot.select(_CROWDED, CrowdedNamespace))
 
 
-def _fullest(own: pa.Table, namespace: str) -> CrowdedNamespace:
-    rows = worst(own, "topics", MAX_BUNDLES, "bundle").select(["bundle", "topics"]).to_pylist()
-    return CrowdedNamespace(
-        namespace=namespace,
-        bundles=tuple(BundleTopics(**row) for row in rows),
-        not_listed=pc.count(own["topics"]).as_py() - len(rows),
-    )
-
-
-def largest_backlogs(bundles: pa.Table) -> tuple[NamespaceBacklog, ...]:
-    """Namespaces with a backlog, the largest first; takes the columns `namespace` and `backlog_bytes`."""
-    summed = bundles.group_by("namespace").aggregate([("backlog_bytes", "sum")])
-    waiting = summed.filter(pc.greater(summed["backlog_bytes_sum"], 0))
-    return tuple(
-        NamespaceBacklog(namespace=row["namespace"], backlog_bytes=row["backlog_bytes_sum"])
-        for row in worst(waiting, "backlog_bytes_sum", MAX_BACKLOGS, "namespace").to_pylist()
-    )
+def largest_backlogs(snapshot: Snapshot) -> tuple[NamespaceBacklog, ...]:
+    """Namespaces with a backlog, the largest first."""
+    return tuple(snapshot.select(_BACKLOGS, NamespaceBacklog))

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from pulsar_steward.snapshots.rows import TrendRow
 
 MAX_SUBJECTS = 10
-"""Lines of one measure, such as one per broker: more cannot be distinguished."""
+"""Maximum number of lines for one measure (one per broker, for example): more cannot be distinguished."""
 
 LEAST_POINTS = 2
 
 
 def trends(snapshot: Snapshot) -> tuple[Trend, ...]:
-    """Trends in the order of `MEASURES`; of each measure the subjects that changed most, by name."""
+    """Trends in the order of `MEASURES`; for each measure the subjects that changed most, by name."""
     made = [_trend(list(rows)) for _, rows in groupby(snapshot.trends(), key=lambda row: (row.measure, row.subject))]
     order = {measure: number for number, measure in enumerate(MEASURES)}
     several = sorted(

@@ -1,0 +1,144 @@
+"""Steward's earlier changes of a cluster, under all of its names: moves, raises, calls and missing proofs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import and_, exists, or_, select
+
+from pulsar_steward.changes import kind_of
+from pulsar_steward.decoding import decode
+from pulsar_steward.ledger.cluster_names import known_cluster
+from pulsar_steward.ledger.rows import Outcome, Unproved
+from pulsar_steward.ledger.store import transaction
+from pulsar_steward.ledger.tables import BATCHES, INTENTS, OUTCOMES, PROOFS
+from pulsar_steward.model.plan import BROKER_DRAIN
+from pulsar_steward.model.step import Change, RaiseCoordinators, UnloadBundle
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from sqlalchemy import ColumnElement, Connection, Engine, RowMapping, Select
+
+    from pulsar_steward.model.cluster import NamedCluster
+
+RAISE = str(RaiseCoordinators.__struct_config__.tag)
+"""Text in the document of every raise of the number of coordinators."""
+
+MOVE = str(UnloadBundle.__struct_config__.tag)
+"""Text in the document of every move."""
+
+GUARDED_BY = (INTENTS, PROOFS, BATCHES)
+"""Tables with rows of other plans that guards and the pace use, so that they can stop a change."""
+
+
+def plans_changing_since(connection: Connection, cluster: NamedCluster, since: datetime) -> frozenset[str]:
+    """Plans that changed a cluster since `since`, under any of its names."""
+    query = select(INTENTS.c.plan_id).where(*_made_in(connection, cluster, since)).distinct()
+    return frozenset(connection.execute(query).scalars())
+
+
+def _made_in(connection: Connection, cluster: NamedCluster, since: datetime) -> tuple[ColumnElement[bool], ...]:
+    """Conditions for calls in a cluster since `since`."""
+    known = known_cluster(connection, cluster)
+    return or_(INTENTS.c.cluster == known.name, INTENTS.c.name_id.in_(known.name_ids)), INTENTS.c.at >= since
+
+
+class PastReader:
+    """Reads Steward's earlier changes of one cluster. Every method raises `LedgerError` if the database cannot be read.
+
+    Args:
+        engine: An open ledger.
+        cluster: The cluster.
+    """
+
+    def __init__(self, engine: Engine, cluster: NamedCluster) -> None:
+        self._engine = engine
+        self._cluster = cluster
+
+    def moves_since(self, since: datetime) -> dict[str, datetime]:
+        """Time of each bundle's last move since `since`, by ``tenant/ns/range``; an attempted move counts too."""
+        moved: dict[str, datetime] = {}
+        for row in self._calls(select(INTENTS.c.at, INTENTS.c.change), since):
+            bundle = kind_of(_change(row["change"])).disturbs
+            if bundle is not None and bundle.moves:
+                moved[bundle.name] = row["at"]
+        return moved
+
+    def move_seconds_since(self, since: datetime, most: int) -> tuple[float, ...]:
+        """Seconds from the call until the new owner was seen, for the newest `most` moves that succeeded."""
+        ended = (OUTCOMES.c.intent_id == INTENTS.c.intent_id, OUTCOMES.c.outcome == Outcome.DONE)
+        moves = INTENTS.c.change.contains(MOVE)  # a name in another change may contain the text too
+        query = select(INTENTS.c.at, INTENTS.c.change, OUTCOMES.c.at.label("seen")).join(OUTCOMES, and_(*ended))
+        rows = self._calls(query.where(moves).order_by(INTENTS.c.intent_id.desc()).limit(most), since)
+        return tuple(
+            (row["seen"] - row["at"]).total_seconds()
+            for row in rows
+            if isinstance(_change(row["change"]), UnloadBundle)
+        )
+
+    def raised_since(self, since: datetime) -> tuple[datetime, ...]:
+        """Times at which the number of coordinators was raised since `since`, oldest first; attempts count too."""
+        raises = INTENTS.c.change.contains(RAISE)  # a name in another change may contain the text too
+        rows = self._calls(select(INTENTS.c.at, INTENTS.c.change).where(raises), since)
+        return tuple(row["at"] for row in rows if isinstance(_change(row["change"]), RaiseCoordinators))
+
+    def moved_in_circles(self, since: datetime) -> dict[str, tuple[str, ...]]:
+        """Ranges of bundles that were moved away and back since `since`, by namespace, in ascending order.
+
+        Moves that drained a broker do not count: a person marked the broker, so a move back is no circle of balancers.
+        """
+        same_batch = (BATCHES.c.plan_id == INTENTS.c.plan_id, BATCHES.c.batch_id == INTENTS.c.batch_id)
+        drained = exists().where(*same_batch, BATCHES.c.kind == BROKER_DRAIN)
+        rows = self._calls(select(INTENTS.c.change).where(~drained), since)
+        bundles = (kind_of(_change(row["change"])).disturbs for row in rows)
+        moves = [bundle for bundle in bundles if bundle is not None and bundle.moves]
+        ways = {(move.name, move.owner_before, move.owner_after) for move in moves}
+        circling = {
+            (move.namespace, move.bundle) for move in moves if (move.name, move.owner_after, move.owner_before) in ways
+        }
+        found: dict[str, tuple[str, ...]] = {}
+        for namespace, bundle in sorted(circling):
+            found[namespace] = (*found.get(namespace, ()), bundle)
+        return found
+
+    def changes_since(self, since: datetime) -> tuple[tuple[datetime, int], ...]:
+        """Time and touched clients of every call since `since`, including intended calls, oldest first."""
+        rows = self._calls(select(INTENTS.c.at, INTENTS.c.clients), since)
+        return tuple((row["at"], row["clients"]) for row in rows)
+
+    def unproved_since(self, since: datetime, besides: tuple[str, str]) -> Unproved | None:
+        """A batch that changed the cluster since `since`, with a missing or negative last proof.
+
+        Args:
+            since: Changes before it are ignored.
+            besides: Plan and batch to ignore.
+        """
+        batches = dict.fromkeys(
+            (row["plan_id"], row["batch_id"])
+            for row in self._calls(select(INTENTS.c.plan_id, INTENTS.c.batch_id), since)
+        )
+        with transaction(self._engine) as connection:
+            found = (_unproved(connection, *batch) for batch in batches if batch != besides)
+            return next(filter(None, found), None)
+
+    def _calls(self, query: Select[Any], since: datetime) -> Sequence[RowMapping]:
+        """Rows of a query of `INTENTS`, limited to this cluster since `since`; oldest first, unless the query sorts."""
+        with transaction(self._engine) as connection:
+            made = query.where(*_made_in(connection, self._cluster, since))
+            return connection.execute(made.order_by(INTENTS.c.intent_id)).mappings().all()
+
+
+def _unproved(connection: Connection, plan_id: str, batch_id: str) -> Unproved | None:
+    """The batch, if its last proof is missing or negative."""
+    of_batch = select(PROOFS).where(PROOFS.c.plan_id == plan_id, PROOFS.c.batch_id == batch_id)
+    proof = connection.execute(of_batch.order_by(PROOFS.c.proof_id.desc()).limit(1)).mappings().first()
+    if proof is not None and proof["proved"]:
+        return None
+    return Unproved(plan_id=plan_id, batch_id=batch_id, reason=None if proof is None else proof["reason"])
+
+
+def _change(document: str) -> Change:
+    change: Change = decode(document, Change)
+    return change

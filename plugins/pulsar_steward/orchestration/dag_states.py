@@ -1,0 +1,51 @@
+"""States of DAGs (paused or not) from Airflow's database, for the API server and ``steward doctor``.
+
+``steward doctor`` runs ``python -m pulsar_steward.orchestration.dag_states`` in its own process, which prints JSON.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import msgspec
+
+from pulsar_steward.ledger.waiting import ASKING_DAG
+
+log = logging.getLogger(__name__)
+
+DAGS = ("pulsar_observe", ASKING_DAG, "pulsar_rollback")
+"""DAGs that observe, ask for approval and roll back."""
+
+
+def paused_dags() -> dict[str, bool]:
+    """State of each of `DAGS` that this Airflow knows; True: it is paused.
+
+    Raises:
+        Exception: Any error of the database's driver, if the database cannot be read or has no tables yet.
+    """
+    from airflow.models.dag import DagModel  # noqa: PLC0415 - takes seconds, and only few processes need it
+    from airflow.utils.session import create_session  # noqa: PLC0415 - as above
+    from sqlalchemy import select  # noqa: PLC0415 - as above
+
+    known = select(DagModel.dag_id, DagModel.is_paused).where(DagModel.dag_id.in_(DAGS), DagModel.is_stale.is_(False))
+    with create_session() as session:
+        return {row.dag_id: bool(row.is_paused) for row in session.execute(known)}
+
+
+def asking_is_paused() -> bool | None:
+    """True if the DAG that asks for approval is paused; None: its state cannot be read."""
+    try:
+        return paused_dags().get(ASKING_DAG)
+    except Exception as error:  # noqa: BLE001 - a page is shown all the same
+        log.warning("whether %s is paused cannot be read: %s", ASKING_DAG, type(error).__name__)
+        return None
+
+
+def main() -> None:
+    """Prints the states as the last line of standard output, as libraries may print lines before."""
+    sys.stdout.write(f"\n{msgspec.json.encode(paused_dags()).decode()}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""Fields of a question's form, as Airflow's pages show them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow.sdk import Param
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pulsar_steward.model.step import Step
+
+APPROVE = "Approve"
+REJECT = "Reject"
+SNOOZE = "Snooze"
+NEVER = "Never for this namespace"
+QUESTION = "question"
+"""Name of the field with the digest of the question, which each answer carries."""
+STEPS = "steps"
+COMMENT = "comment"
+LOSS = "messages_may_be_lost"
+SNOOZE_DAYS = "snooze_days"
+UNTIL_WORSE = "until_it_gets_worse"
+
+SNOOZE_DAYS_BY_DEFAULT = 7
+
+MAX_SNOOZE_DAYS = 90
+"""Longest snooze in days; for longer, a person answers with "never"."""
+LEFT_OUT = "namespaces_left_out"
+
+MAX_COMMENT_CHARACTERS = 4000
+"""Characters of a comment that the ledger stores."""
+
+_CHOICES = ["array", "null"]
+"""JSON type of a field of several choices: after the last one is removed, Airflow's form has null instead of a list.
+
+Airflow's form requires each field that may not be null, and accepts no answer while it is empty.
+"""
+
+
+def form_of(
+    options: Sequence[str], steps: Sequence[Step], namespaces: Sequence[str], labels: dict[str, str]
+) -> dict[str, Param]:
+    """Fields of a question: the steps to approve, and for a group the namespaces to leave out.
+
+    Args:
+        options: The answers to choose from.
+        steps: The steps to approve.
+        namespaces: Namespaces that may be left out as a whole.
+        labels: Words for each step, by its id.
+    """
+    from pulsar_steward.changes import kind_of  # noqa: PLC0415 - keeps the parsing of DAG files light
+    from pulsar_steward.outside_text import shown  # noqa: PLC0415 - as above
+
+    ids = [step.step_id for step in steps]
+    fields = {
+        STEPS: Param(
+            ids,
+            type=_CHOICES,
+            title="Steps to carry out",
+            description="Take out what shall stay as it is; nothing else is changed.",
+            items={"type": "string", "enum": ids},
+            examples=ids,
+            values_display={step: labels[step] for step in ids},
+        ),
+        COMMENT: Param(
+            "",
+            type=["string", "null"],
+            format="multiline",
+            title="Comment",
+            description=(
+                f"Kept in the ledger beside your name. At most {MAX_COMMENT_CHARACTERS:,} characters: with a longer one"
+                " an approval counts for nothing."
+            ),
+        ),
+    }
+    if namespaces:
+        fields[LEFT_OUT] = Param(
+            [],
+            type=_CHOICES,
+            title="Namespaces to leave out",
+            description="All but these: no step in them is carried out, ticked or not.",
+            items={"type": "string", "enum": list(namespaces)},
+            examples=list(namespaces),
+            values_display={name: shown(name) for name in namespaces},
+        )
+    if SNOOZE in options:
+        fields |= _snooze_fields()
+    if any(kind_of(step.change).loses_messages for step in steps):
+        fields[LOSS] = Param(
+            False,
+            type=["boolean", "null"],
+            title="Messages may be lost, and shall be",
+            description="Brokers delete messages for these settings. Without this tick an approval is a rejection.",
+        )
+    return fields
+
+
+def question_field(digest: str) -> Param:
+    """The field with the question's digest: Airflow's pages hide it, and send it with every answer."""
+    return Param(
+        digest,
+        type="string",
+        const=digest,
+        title="Question",
+        description="Which question this answers. Leave it as it is: with another value an answer counts for nothing.",
+    )
+
+
+def _snooze_fields() -> dict[str, Param]:
+    return {
+        SNOOZE_DAYS: Param(
+            SNOOZE_DAYS_BY_DEFAULT,
+            type=["integer", "null"],
+            minimum=1,
+            maximum=MAX_SNOOZE_DAYS,
+            title="Days, if you snooze",
+            description=(
+                f"For {SNOOZE} alone: nobody is asked this again before they are over. Empty:"
+                f" {SNOOZE_DAYS_BY_DEFAULT} days."
+            ),
+        ),
+        UNTIL_WORSE: Param(
+            True,
+            type=["boolean", "null"],
+            title="Or until it gets worse, if you snooze",
+            description=(
+                "Asked before that where a finding is more severe by then or a new one came, or more would be lost."
+            ),
+        ),
+    }

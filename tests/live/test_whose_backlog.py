@@ -1,0 +1,99 @@
+"""What nobody subscribed to is not for the taking: a replicator's backlog, and an archive whose topic is not loaded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lab.faults.real.ground import COMMON_SETTINGS
+from lab.faults.real.operator import EVICTION, SIZE, operator_of
+from lab.faults.real.traffic import publish
+from pulsar_steward.ledger.rows import Outcome
+from pulsar_steward.model.loss import Loss
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName
+from pulsar_steward.model.step import ChangeSetting
+from tests.builders import a_step
+from tests.live.hands import Hands
+from tests.live.plots import plot, unloaded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from lab.cluster import Lab
+    from lab.pool import LabPool
+
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.extended(
+        "tests/attacks/test_whose_backlog.py", "tests/attacks/test_bounds.py", "tests/contract/test_holders.py"
+    ),
+]
+
+AWAY = "away"
+MESSAGES, BYTES = 2_500, 1_000
+LIMIT = 500_000
+SMALL_LEDGERS = (("managedLedgerMaxEntriesPerLedger", "500"), ("managedLedgerMinLedgerRolloverTimeMinutes", "0"))
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def lab(labs: LabPool) -> Iterator[Lab]:
+    """Brokers whose ledgers are small, and a cluster beside them that is away."""
+    lab = labs.lab(broker_settings=dict((*COMMON_SETTINGS, *SMALL_LEDGERS)))
+    yield lab
+    labs.discard(lab)
+
+
+@pytest.fixture
+def hands(lab: Lab, tmp_path: Path) -> Iterator[Hands]:
+    """The lab under Steward's care."""
+    with Hands.on(lab, tmp_path) as hands:
+        yield hands
+
+
+def test_what_was_never_replicated_is_not_evicted(lab: Lab, hands: Hands) -> None:
+    """A topic's evicting quota is refused for a replicator's backlog; set by hand, it takes what nobody else has."""
+    away = operator_of(lab).cluster_that_is_away(AWAY)
+    with away, plot(lab, "not-replicated", 1, replication_clusters=[lab.cluster, AWAY]) as here:
+        topic = here.topic()
+        publish(here.producer(topic, batched=False), MESSAGES, BYTES)
+        here.until(topic, lambda each: each["replication"][AWAY]["replicationBacklog"] == MESSAGES, "it waits")
+        quota = BacklogQuota(limit_bytes=LIMIT, policy=QuotaPolicy.EVICT)
+        change = ChangeSetting(
+            namespace=here.namespace,
+            topic=topic,
+            name=SettingName.SIZE_QUOTA,
+            before=None,
+            after=quota,
+            inherited=None,
+        )
+        outcome, reason = hands.refusal_of(a_step(change, loss=Loss(messages=10**9, bytes=10**18)))
+        assert (outcome, reason.partition(":")[0]) == (Outcome.REFUSED, "own_cursors"), reason
+        assert f"that were never replicated to {AWAY}" in reason
+
+        here.admin.set_quota(topic, SIZE, LIMIT, EVICTION)
+        here.until(topic, lambda each: each["replication"][AWAY]["replicationBacklog"] < MESSAGES // 4, "it is gone")
+        here.admin.set_policy(here.namespace, "replication", [lab.cluster])
+
+
+def test_an_archive_that_is_not_loaded_is_counted(lab: Lab, hands: Hands) -> None:
+    """A lower retention is refused for what a topic stores that is not loaded, and done where as much is approved."""
+    with plot(lab, "archived", retention_policies={"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}) as here:
+        topic = here.topic()
+        producer = here.producer(topic, batched=False)
+        publish(producer, MESSAGES, 8 * BYTES)
+        here.until(topic, lambda each: each["storageSize"] >= MESSAGES * 8 * BYTES, "all is stored")
+        here.close()
+        unloaded(here, topic)
+        before, after = Retention(minutes=-1, megabytes=-1), Retention(minutes=-1, megabytes=1)
+        change = ChangeSetting(namespace=here.namespace, name=SettingName.RETENTION, before=before, after=after)
+
+        outcome, reason = hands.refusal_of(a_step(change, loss=Loss(messages=0, bytes=2 * MIB)))
+        assert (outcome, reason.partition(":")[0]) == (Outcome.REFUSED, "loss_as_approved"), reason
+        hands.heal(hands.plan_of(a_step(change, loss=Loss(messages=0, bytes=20 * MIB))))
+
+        here.admin.statistics(topic)  # which loads it
+        here.admin.trim(topic)
+        here.until(topic, lambda each: each["storageSize"] < 5 * MIB, "what is beyond it is gone")
