@@ -43,6 +43,10 @@ $(STAMP): requirements.lock requirements-java.lock pyproject.toml
 demo: $(STAMP) ## Break a real cluster, see it healed (SCENARIO=tc|split|unload|drain|quota|retention, ANSWER=approve|reject: unattended)
 	@$(JAVA) $(BIN)/python -m lab.demo --scenario $(SCENARIO) --answer $(ANSWER)
 
+.PHONY: check
+check: lint ## In three minutes: style, types, and all tests that need no Java, Airflow, PostgreSQL or browser
+	@$(PYTEST) --tier check $(PYTEST_ARGS)
+
 .PHONY: test
 test: lint ## Check, and prove every contract once; a part that cannot run says why (with CI=true it fails)
 	@$(JAVA) $(PYTEST) --tier gate $(PYTEST_ARGS)

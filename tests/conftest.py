@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     StoppedEarly = Callable[[str, Callable[[], None]], None]
 
-pytest_plugins = ("tests.tiers", "tests.groups", "tests.golden")
+pytest_plugins = ("tests.tiers", "tests.groups", "tests.golden", "tests.budgets")
 
 # Seconds are a machine's, and of what else it does: no test with generated cases fails for them.
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])

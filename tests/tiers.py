@@ -1,7 +1,9 @@
-"""Which tests run: those of the gate, all of them, or those of `make test-all` that a change calls for.
+"""Which tests run: those of `make check`, of the gate, all, or the extended ones that a change calls for.
 
 A test with the marker ``extended`` is a sample or a variant of what tests of the gate prove, and the marker names
-these. `tests/README.md` says which changes call for which extended tests; this file reads that table.
+these. In the folders `VARIED` the further parameters of a test are such variants of its first. `tests/README.md` says
+which changes call for which extended tests; this file reads that table. `make check` runs the tests of the gate that
+need no `REAL_PARTS`.
 
 ``python -m tests.tiers called-for PATH...`` prints the extended tests that changes of these paths call for, and
 ``python -m tests.tiers moved`` the table of all extended tests with what proves the same in the gate.
@@ -27,6 +29,14 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 README = Path(__file__).with_name("README.md")
 MARKER = "extended"
+VARIED = ("tests/apply", "tests/attacks", "tests/checks", "tests/unit/ledger")
+"""Folders in which the gate runs a parametrised test with its first parameters alone, as the others take minutes."""
+
+REAL_PARTS = frozenset({"airflow", "labs", "postgres", "spark"})
+"""Fixtures that start a real Airflow, Pulsar, PostgreSQL or Spark."""
+
+FOLDERS_OF_REAL_PARTS = ("tests/live", "tests/browser", "tests/install", "tests/spark")
+
 CALLS_FOR = re.compile(r"^\| changed[^\n]*\n\|[-|]+\n(?P<rows>(?:\|[^\n]*\n)+)", re.MULTILINE)
 QUOTED = re.compile(r"`([^`]+)`")
 
@@ -139,9 +149,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("tiers")
     group.addoption(
         "--tier",
-        choices=("gate", "all", "extended"),
+        choices=("check", "gate", "all", "extended"),
         default="all",
-        help="the gate's tests, all tests, or only those that are marked as extended",
+        help="the gate's tests without or with real parts, all tests, or only the extended ones",
     )
     group.addoption(
         "--called-for",
@@ -164,6 +174,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     tier, starts = config.getoption("--tier"), tuple(config.getoption("--called-for"))
     if tier == "all":
         return
+    for item in _variants(items):
+        item.add_marker(MARKER)
     chosen: list[pytest.Item] = []
     left_out: list[pytest.Item] = []
     for item in items:
@@ -172,15 +184,33 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = chosen
 
 
+def _variants(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """Tests of the folders `VARIED` with further parameters than the first."""
+    seen: set[str] = set()
+    variants = []
+    for item in items:
+        name = item.nodeid.partition("[")[0]
+        if item.nodeid.startswith(VARIED) and name in seen:
+            variants.append(item)
+        seen.add(name)
+    return variants
+
+
 def _is_chosen(item: pytest.Item, tier: str, starts: tuple[str, ...]) -> bool:
-    if not is_extended(item):
-        return tier == "gate"
-    return item.nodeid.startswith(starts) if starts else tier == "extended"
+    if is_extended(item):
+        return item.nodeid.startswith(starts) if starts else tier == "extended"
+    return tier == "gate" or (tier == "check" and not needs_real_parts(item))
 
 
 def is_extended(item: pytest.Item) -> bool:
     """Whether a test is a sample or a variant."""
     return item.get_closest_marker(MARKER) is not None
+
+
+def needs_real_parts(item: pytest.Item) -> bool:
+    """Whether a test needs a real Pulsar, Airflow, Spark, PostgreSQL or browser."""
+    fixtures = REAL_PARTS.intersection(getattr(item, "fixturenames", ()))
+    return bool(fixtures or item.get_closest_marker("live")) or item.nodeid.startswith(FOLDERS_OF_REAL_PARTS)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

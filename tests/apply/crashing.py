@@ -19,11 +19,11 @@ from pulsar_steward.apply.execute import carry_out
 from pulsar_steward.apply.halting import StopSwitch
 from pulsar_steward.apply.journal import Journal
 from pulsar_steward.ledger.read import LedgerReader
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.policy.schema import Policy
 from tests.apply.worksite import RUN, Clock
 from tests.builders import CLUSTER
+from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +63,7 @@ class DyingJournal(Journal):
 
 def main(url: str, plan_id: str, point: str, *admin_urls: str) -> None:
     """Carries the batch out, as far as the process lives."""
-    engine = open_ledger(url)
+    engine = ledger_at(url)
     # As a retry has it: the policy under which was planned.
     policy = Policy.model_validate(LedgerReader(engine).policy(LedgerReader(engine).plan(plan_id).policy_digest))
     settings = AdminSettings(urls=admin_urls, limits=policy.admin)

@@ -10,11 +10,11 @@ import pytest
 from lab.simulator import NamespaceSpec, SubscriptionSpec, TopicSpec, running_simulator
 from pulsar_steward.admin.metrics import Sample
 from pulsar_steward.apply.live_topics import _figures_in_metrics
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.model.series import SIZE_LIMIT
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Setting, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from tests.apply.worksite import SKEWED, Worksite, quick_policy, said
+from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,7 +97,7 @@ def test_a_move_that_would_do_harm_is_refused(
     namespace = NamespaceSpec("shop/orders", bundles=1, owner=0, topics=(spec,), policies=policies)
     configuration = {**running, "exposeTopicLevelMetricsInPrometheus": str(told).lower()}
     with running_simulator(replace(SKEWED, namespaces=(namespace,), configuration=configuration)) as simulator:
-        engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+        engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
         site = Worksite(simulator, engine, policy=policy)
         (outcome,) = site.carry_out(site.approved(site.move(WHOLE, namespace="shop/orders")))
         engine.dispose()
@@ -134,7 +134,7 @@ def test_a_setting_that_would_do_harm_is_refused(
     """A setting is refused if it would delete delayed messages, or if a single broker does not check quotas."""
     namespace = NamespaceSpec("shop/orders", bundles=4, topics=(topic(**subscription),))
     with running_simulator(replace(SKEWED, namespaces=(namespace,), own_settings=({}, {}, last))) as simulator:
-        engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+        engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
         site = Worksite(simulator, engine)
         outcomes: tuple[StepOutcome, ...] = site.carry_out(site.approved(change))
         engine.dispose()
@@ -158,7 +158,7 @@ def test_a_topics_own_quota_is_held_against_its_own_backlog(tmp_path: Path, back
         after=BacklogQuota(limit_bytes=10_000, policy=QuotaPolicy.HOLD),
     )
     with running_simulator(replace(SKEWED, namespaces=(namespace,))) as simulator:
-        engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+        engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
         site = Worksite(simulator, engine)
         (came_to,) = site.carry_out(site.approved(change))
         engine.dispose()

@@ -9,9 +9,9 @@ import pytest
 
 from lab.simulator import ClusterSpec, running_simulator
 from pulsar_steward.apply.verify import verify
-from pulsar_steward.ledger.store import open_ledger
 from tests.apply.worksite import RUN, Worksite, said
 from tests.builders import NAMED, a_step
+from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,7 +121,7 @@ def test_two_batches_of_two_runs_follow_one_another(site: Worksite) -> None:
 def test_a_call_that_is_sent_on_from_broker_to_broker_is_one_move(tmp_path: Path) -> None:
     """A call that the first broker sends on to the owner is one move, with one intent, and is proved."""
     with running_simulator(ClusterSpec(system_bundles=4, tc_owner=2)) as simulator:
-        engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+        engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
         site = Worksite(simulator, engine)
         plan = site.approved(msgspec.structs.replace(site.move(0), source=site.brokers[2]))
         assert said(site.carry_out(plan)) == ["done"]

@@ -11,9 +11,9 @@ import pytest
 
 from lab.simulator import Answer, Fault, NamespaceSpec, TopicSpec, running_simulator
 from pulsar_steward.apply.execute import carry_out
-from pulsar_steward.ledger.store import open_ledger
 from tests.apply.worksite import RUN, SKEWED, Worksite, quick_policy, said
 from tests.builders import a_step
+from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -200,7 +200,7 @@ def test_a_planned_step_needs_no_guard_results_to_be_guarded(site: Worksite) -> 
 def a_site(folder: Path, spec: ClusterSpec) -> Iterator[Worksite]:
     """A worksite on another cluster than usual."""
     with running_simulator(spec) as simulator:
-        engine = open_ledger(f"sqlite:///{folder / 'ledger.db'}")
+        engine = ledger_at(f"sqlite:///{folder / 'ledger.db'}")
         yield Worksite(simulator, engine)
         engine.dispose()
 

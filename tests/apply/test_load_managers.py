@@ -12,11 +12,11 @@ import pytest
 from lab.simulator import Answer, ClusterSpec, Fault, LoadSpec, NamespaceSpec, TopicSpec, running_simulator
 from pulsar_steward.admin import calls
 from pulsar_steward.admin.writer import Writer
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.setting import Retention, SettingName
 from pulsar_steward.model.step import ChangeSetting
 from tests.apply.worksite import SKEWED, Worksite, permitted, said
+from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,7 @@ USUAL = replace(SKEWED, namespaces=(ORDERS,))
 def a_site(folder: Path, spec: ClusterSpec = USUAL, **fields: Any) -> Iterator[Worksite]:
     """A skewed cluster, with other fields of `ClusterSpec`."""
     with running_simulator(replace(spec, **fields)) as simulator:
-        engine = open_ledger(f"sqlite:///{folder / 'ledger.db'}")
+        engine = ledger_at(f"sqlite:///{folder / 'ledger.db'}")
         yield Worksite(simulator, engine)
         engine.dispose()
 

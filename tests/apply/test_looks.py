@@ -14,11 +14,11 @@ from pulsar_steward.apply.live_facts import LiveFacts
 from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.apply.whole_look import WholeLook
 from pulsar_steward.changes.kind import Drifted
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from tests.apply.worksite import SKEWED, Worksite, a_worksite, quick_policy, said
 from tests.builders import a_plan, a_step, equal_ranges
+from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +48,7 @@ def a_site(folder: Path, brokers: int, namespaces: int = 1) -> Iterator[Worksite
         ),
     )
     with running_simulator(spec, session_s=3600) as simulator:
-        engine = open_ledger(f"sqlite:///{folder / 'ledger.db'}")
+        engine = ledger_at(f"sqlite:///{folder / 'ledger.db'}")
         policy = quick_policy(apply={"bundle_moves_per_minute": 1000, "reconnecting_clients_per_minute": 100_000})
         yield Worksite(simulator, engine, policy=policy)
         engine.dispose()
@@ -218,7 +218,7 @@ def test_a_topic_is_asked_of_a_broker_that_owns_it_at_that_instant_only(tmp_path
         configuration={"exposeTopicLevelMetricsInPrometheus": "false"},
     )
     with running_simulator(spec) as simulator:
-        engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+        engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
         site = Worksite(simulator, engine)
         move = site.move("0x00000000_0xffffffff", namespace="shop/orders")
         with LiveReader(site.settings) as reader:

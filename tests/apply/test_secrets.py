@@ -10,8 +10,8 @@ from pydantic import SecretStr
 from lab.simulator import Answer, Drop, Fault, running_simulator
 from pulsar_steward.apply.rehearse import rehearse
 from pulsar_steward.apply.verify import verify
-from pulsar_steward.ledger.store import open_ledger
 from tests.apply.worksite import SKEWED, Worksite, said
+from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ def test_a_token_shows_up_nowhere(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     caplog.set_level(logging.DEBUG)
     events: list[Event] = []
     with running_simulator(SKEWED, token=TOKEN) as simulator:
-        engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+        engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
         site = Worksite(simulator, engine, token=SecretStr(TOKEN))
         plan = site.approved(site.move(0), site.move(1), site.move(2))
         simulator.faults.add(Fault(Drop(work_done=True), path=f"{site.tc_bundles[1]}/unload"))

@@ -10,7 +10,6 @@ import pytest
 
 from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec, running_simulator
 from pulsar_steward.apply.verify import verify
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import (
     BacklogQuota,
@@ -24,6 +23,7 @@ from pulsar_steward.model.setting import (
 from pulsar_steward.model.step import ChangeSetting
 from tests.apply.worksite import Worksite, quick_policy, said
 from tests.builders import a_step
+from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -111,7 +111,7 @@ def test_a_quota_that_would_act_at_once_is_not_set(tmp_path: Path) -> None:
     topic = TopicSpec("t", backlog_bytes=2 * GIB, subscriptions=(SubscriptionSpec("s", backlog=10),))
     spec = ClusterSpec(brokers=1, namespaces=(NamespaceSpec(NAMESPACE, bundles=1, topics=(topic,)),))
     with running_simulator(spec) as simulator:
-        engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+        engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
         site = Worksite(simulator, engine)
         (outcome,) = site.carry_out(site.approved(setting(SettingName.SIZE_QUOTA, QUOTA)))
         engine.dispose()
@@ -158,7 +158,7 @@ def test_an_age_quota_is_set_where_no_message_is_too_old(
     spec = ClusterSpec(brokers=2, namespaces=(NamespaceSpec(NAMESPACE, bundles=4, topics=topics),))
     after = BacklogQuota(limit_seconds=3600, policy=QuotaPolicy.HOLD)
     with running_simulator(spec) as simulator:
-        engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+        engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
         site = Worksite(simulator, engine)
         site.policy = quick_policy(backlog_quota_remedy=policy)
         (outcome,) = site.carry_out(site.approved(setting(SettingName.AGE_QUOTA, after)))
@@ -200,7 +200,7 @@ def test_no_more_is_evicted_than_was_approved(tmp_path: Path, agreed: Loss | msg
     topic = TopicSpec("t", message_bytes=LARGE, subscriptions=(SubscriptionSpec("s", backlog=20),))
     spec = ClusterSpec(brokers=1, namespaces=(NamespaceSpec(NAMESPACE, bundles=1, topics=(topic,)),))
     with running_simulator(spec) as simulator:
-        engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+        engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
         site = Worksite(simulator, engine)
         step = a_step(setting(SettingName.SIZE_QUOTA, EVICT), loss=agreed)
         (came_to,) = site.carry_out(site.approved(step))
@@ -230,7 +230,7 @@ def test_a_new_topic_counts_before_it_is_in_statistics(
     topic = TopicSpec("t", message_bytes=LARGE, subscriptions=(slow,), backlog_age_s=100, just_made=True)
     spec = ClusterSpec(brokers=1, namespaces=(NamespaceSpec(NAMESPACE, bundles=1, topics=(topic,)),))
     with running_simulator(spec) as simulator:
-        engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+        engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
         site = Worksite(simulator, engine)
         loss = msgspec.UNSET if agreed is None else Loss(messages=agreed, bytes=2 * GIB)
         name = SettingName.AGE_QUOTA if quota.limit_seconds > 0 else SettingName.SIZE_QUOTA

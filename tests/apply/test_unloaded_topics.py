@@ -8,13 +8,13 @@ import httpx
 import pytest
 
 from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec, running_simulator
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.model.bundles import BundleRange, position_of
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Setting, SettingName
 from pulsar_steward.model.step import ChangeSetting, Step
 from tests.apply.worksite import Worksite, quick_policy
 from tests.builders import a_step
+from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +43,7 @@ def outcome_of(tmp_path: Path, step: Step, *topics: TopicSpec, policy: Policy | 
     """Outcome and reason of a step where these topics are not loaded; and whether nothing was called or loaded."""
     spec = ClusterSpec(brokers=2, namespaces=(NamespaceSpec(NAMESPACE, bundles=4, topics=topics, loaded=False),))
     with running_simulator(spec) as simulator:
-        engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+        engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
         site = Worksite(simulator, engine, policy or quick_policy())
         (outcome,) = site.carry_out(site.approved(step))
         nothing_owned = all(site.owner(bundle, NAMESPACE) is None for bundle in site.tc_bundles)
@@ -94,7 +94,7 @@ def test_of_a_topics_own_quota_only_that_topic_counts(tmp_path: Path) -> None:
     topic = f"persistent://{NAMESPACE}/mine"
     step = a_quota(SIZE, limited(QuotaPolicy.HOLD, limit_bytes=GIB), topic)
     with running_simulator(spec) as simulator:
-        engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+        engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
         site = Worksite(simulator, engine)
         # Only its first partition's owner tells what is set on a topic.
         first = position_of(f"{topic}-partition-0")

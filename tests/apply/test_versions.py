@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lab.simulator import Answer, Fault, running_simulator
-from pulsar_steward.ledger.store import open_ledger
 from tests.apply.worksite import SKEWED, Worksite, quick_policy, said
+from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def a_site(folder: Path, *versions: str, **guards: Any) -> Iterator[Worksite]:
     """Three brokers, the first of which run these versions, and the others 4.0.7."""
     with running_simulator(replace(SKEWED, versions=versions), session_s=3600) as simulator:
-        engine = open_ledger(f"sqlite:///{folder / 'ledger.db'}")
+        engine = ledger_at(f"sqlite:///{folder / 'ledger.db'}")
         yield Worksite(simulator, engine, policy=quick_policy(guards=guards))
         engine.dispose()
 

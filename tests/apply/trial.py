@@ -13,7 +13,6 @@ from pulsar_steward.apply.halting import never
 from pulsar_steward.errors import LeaseLost, LedgerError, Refused
 from pulsar_steward.ledger.halts import Halt, say
 from pulsar_steward.ledger.publishing import QuestionChanges
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.orchestration.approval_response import ApprovalQuestion, interpret
@@ -24,6 +23,7 @@ from tests.apply.machine import RETURNS, SHOP, Proposal, Truth, Word, steps_for
 from tests.apply.witness import Crash, Witness
 from tests.apply.worksite import SKEWED, Worksite, a_question, quick_policy
 from tests.builders import ASKED_DIGEST, NAMED, a_batch, a_plan
+from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -274,7 +274,7 @@ def _wrong_end(ended: type[BaseException] | None, *, opens: bool, free: bool, ca
 def a_trial(policy: Policy) -> Iterator[Trial]:
     """A cluster and an empty ledger of its own."""
     with tempfile.TemporaryDirectory() as folder, running_simulator(TWO_SHOPS, session_s=3600) as simulator:
-        engine = open_ledger(f"sqlite:///{folder}/ledger.db")
+        engine = ledger_at(f"sqlite:///{folder}/ledger.db")
         try:
             yield Trial(Worksite(simulator, engine, policy=policy))
         finally:

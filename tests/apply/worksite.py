@@ -23,7 +23,6 @@ from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChange
 from pulsar_steward.ledger.questions import EndReason
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Answer, Decision, Origin
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.tables import ANSWER_USES, QUESTIONS
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, halves_by_topic_count, position_of, tc_topic
@@ -31,6 +30,7 @@ from pulsar_steward.model.content import content_digest, goal_of
 from pulsar_steward.model.plan import approval_digest
 from pulsar_steward.model.step import SplitBundle, Step, UnloadBundle
 from tests.builders import ASKED_DIGEST, CLUSTER, a_batch, a_plan, a_policy, a_step
+from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -358,7 +358,7 @@ def a_worksite(folder: Path, spec: ClusterSpec = SKEWED) -> Iterator[Worksite]:
     A killed broker stays listed for an hour: a busy machine may take longer to ask than a session lasts.
     """
     with running_simulator(spec, session_s=3600) as simulator:
-        engine = open_ledger(f"sqlite:///{folder / 'ledger.db'}")
+        engine = ledger_at(f"sqlite:///{folder / 'ledger.db'}")
         try:
             yield Worksite(simulator, engine)
         finally:

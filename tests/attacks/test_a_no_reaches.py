@@ -13,13 +13,13 @@ from lab.simulator import ClusterSpec, NamespaceSpec
 from pulsar_steward.errors import Refused
 from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.ledger.silences import SilenceEnd, take_back
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, GuardResult
 from pulsar_steward.orchestration.remediating import RemediateParams, choose, dry_run
 from tests.apply.test_rollback import BACK, back_of, done
 from tests.apply.worksite import RUN, Worksite, a_worksite, quick_policy, said
 from tests.builders import CLUSTER, a_batch, a_plan, a_step
+from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,7 +84,7 @@ def test_a_no_to_the_same_change_in_other_words_ends_an_approval(site: Worksite,
 
 def test_a_no_in_postgresql_ends_an_approval(postgres_ledger: str, site: Worksite) -> None:
     """The same holds in PostgreSQL."""
-    engine = open_ledger(postgres_ledger)
+    engine = ledger_at(postgres_ledger)
     try:
         site = replace(site, engine=engine)
         plan = site.approved(site.move(0))

@@ -15,8 +15,8 @@ import pytest
 from pulsar_steward.cli.ledgers import LEDGER
 from pulsar_steward.cli.main import run
 from pulsar_steward.ledger.halts import halts_in_force
-from pulsar_steward.ledger.store import open_ledger
 from tests.builders import CLUSTER
+from tests.ledgers import ledger_at
 from tests.unit.report_checkup.snapshots import skewed, written
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ NO_TEXT = os.fsdecode(b"ea\xffst")
 def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """An empty ledger, which commands use."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    open_ledger(url).dispose()
+    ledger_at(url).dispose()
     monkeypatch.setenv(LEDGER, url)
     monkeypatch.setenv("STEWARD_HOME", str(tmp_path))
     return url
@@ -52,7 +52,7 @@ def test_a_halt_is_kept_whatever_bytes_its_reason_holds(
     """A halt is kept if its reason, or the name of who halts, holds bytes that are no UTF-8, and shows them escaped."""
     monkeypatch.setenv("LOGNAME", NO_TEXT)
     assert run(["halt", "east", *reason]) == 0
-    engine = open_ledger(ledger)
+    engine = ledger_at(ledger)
     (halt,) = halts_in_force(engine)
     engine.dispose()
     assert halt.reason == r"a\udcff"
@@ -192,7 +192,7 @@ def steward(*arguments: str, **streams: Any) -> subprocess.CompletedProcess[str]
 
 def are_halted(ledger: str) -> list[str]:
     """Clusters that are halted."""
-    engine = open_ledger(ledger)
+    engine = ledger_at(ledger)
     halts = halts_in_force(engine)
     engine.dispose()
     return [each.cluster for each in halts]

@@ -20,7 +20,6 @@ from lab.simulator import Answer, Fault, running_simulator
 from pulsar_steward.collect.collecting import CollectParameters
 from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.errors import ConfigurationError, Refused
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.orchestration import batches, connections, observing, remediating, rolling_back, spark_place
 from pulsar_steward.orchestration.batches import BatchRef
 from pulsar_steward.orchestration.context import open_context
@@ -33,6 +32,7 @@ from pulsar_steward.snapshots.files import LocalFiles
 from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
 from tests.apply.worksite import RUN, SKEWED, Worksite, said
 from tests.builders import CLUSTER
+from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -59,7 +59,7 @@ def guarded(spec: ClusterSpec = SKEWED) -> Iterator[Simulator]:
 def site(home: Path) -> Iterator[Worksite]:
     """Such a cluster, with the ledger that tasks find; its policy is the default."""
     with guarded() as simulator:
-        engine = open_ledger(f"sqlite:///{home / 'ledger.db'}")
+        engine = ledger_at(f"sqlite:///{home / 'ledger.db'}")
         yield Worksite(simulator, engine, policy=Policy(), token=SecretStr(CHANGING))
         engine.dispose()
 

@@ -9,8 +9,8 @@ from sqlalchemy import text
 
 from pulsar_steward.cli.ledgers import LEDGER
 from pulsar_steward.cli.main import run
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
+from tests.ledgers import ledger_at
 from tests.unit.ledger.forging import filled, forging
 from tests.unit.ledger.test_records import AT, PLAN
 
@@ -28,7 +28,7 @@ BAD_LINK = "UPDATE chain SET sequence = sequence, row_key = x'ff' WHERE sequence
 @pytest.fixture
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     """A ledger with a row in every table, which commands use."""
-    engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
     LedgerWriter(engine).record_plan(PLAN, AT)
     monkeypatch.setenv(LEDGER, str(engine.url))
     monkeypatch.setenv("STEWARD_HOME", str(tmp_path))

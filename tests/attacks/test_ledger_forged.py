@@ -24,7 +24,6 @@ from pulsar_steward.ledger.chain import Head
 from pulsar_steward.ledger.noted_heads import FILE, ledger_names, note_in_file, noted_in_file
 from pulsar_steward.ledger.past import GUARDED_BY
 from pulsar_steward.ledger.rows import Decision, Proof
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.verify import verify_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.plan import BROKER_DRAIN
@@ -34,6 +33,7 @@ from pulsar_steward.orchestration.context import open_context
 from pulsar_steward.orchestration.ledger_heads import VARIABLE, LedgerHeads
 from tests.apply.worksite import RUN, quick_policy, said
 from tests.builders import CLUSTER, a_batch, a_plan, a_step
+from tests.ledgers import ledger_at
 from tests.unit.ledger.forging import forging
 
 if TYPE_CHECKING:
@@ -301,7 +301,7 @@ def test_a_trigger_cannot_turn_a_no_into_a_yes(site: Worksite, trigger: str) -> 
 
 def test_a_rule_of_a_server_cannot_either(postgres_ledger: str, site: Worksite, request: pytest.FixtureRequest) -> None:
     """A PostgreSQL trigger that turns a rejection into an approval is detected, and no answer is recorded."""
-    engine = open_ledger(postgres_ledger)
+    engine = ledger_at(postgres_ledger)
     request.addfinalizer(engine.dispose)
     site = replace(site, engine=engine)
     plan = site.plan(site.move(0))
@@ -337,7 +337,7 @@ def put_back(site: Worksite, home: Path, connect: Connect) -> Plan:
     for rest in ("-wal", "-shm"):
         (home / f"ledger.db{rest}").unlink(missing_ok=True)
     shutil.copy(home / "older.db", home / "ledger.db")
-    site.engine = open_ledger(f"sqlite:///{home / 'ledger.db'}")
+    site.engine = ledger_at(f"sqlite:///{home / 'ledger.db'}")
     assert verify_ledger(site.engine).tampered == ()
     return plan
 

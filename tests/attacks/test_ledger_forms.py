@@ -14,9 +14,9 @@ from sqlalchemy import text
 from pulsar_steward.errors import LedgerError, LedgerTampered
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.halts import Halt, say
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.verify import Damage, require_untampered, verify_ledger
 from pulsar_steward.ledger.write import LedgerWriter
+from tests.ledgers import ledger_at
 from tests.unit.ledger.forging import filled, forging
 from tests.unit.ledger.test_records import AT, PLAN
 
@@ -49,7 +49,7 @@ ALIKE = {
 @pytest.fixture(scope="module")
 def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """A ledger in SQLite with a row in every table."""
-    engine = open_ledger(f"sqlite:///{tmp_path_factory.mktemp('forms') / 'ledger.db'}")
+    engine = ledger_at(f"sqlite:///{tmp_path_factory.mktemp('forms') / 'ledger.db'}")
     LedgerWriter(engine).record_plan(PLAN, AT)
     yield filled(engine)
     engine.dispose()
@@ -171,7 +171,7 @@ RETYPED = {
 @pytest.mark.parametrize("forge", RETYPED.values(), ids=list(RETYPED))
 def test_a_server_keeps_to_the_forms_too(postgres_ledger: str, forge: str, request: pytest.FixtureRequest) -> None:
     """In PostgreSQL a column of another type, or a time that no clock shows, is found as well."""
-    engine = open_ledger(postgres_ledger)
+    engine = ledger_at(postgres_ledger)
     request.addfinalizer(engine.dispose)
     say(engine, Halt(cluster="east", at=AT, halted=True, said_by="bob", reason="disks"))
     with engine.begin() as connection:

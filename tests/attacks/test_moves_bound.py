@@ -14,7 +14,6 @@ from pulsar_steward.apply.applied import what_was_done
 from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.apply.rollback import rollback_plan
 from pulsar_steward.changes.risk import risk_of
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.in_flight import InFlight
@@ -23,6 +22,7 @@ from pulsar_steward.model.step import Touched
 from pulsar_steward.report.approval import body
 from tests.apply.worksite import SKEWED, Worksite, quick_policy, said
 from tests.builders import a_batch, a_move, a_plan, a_step
+from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,7 +49,7 @@ def moved(
     namespace = NamespaceSpec(NAMESPACE, bundles=1, owner=0, topics=(spec,), policies=policies or {})
     cluster = replace(SKEWED, namespaces=(namespace,), configuration=configuration or {})
     with running_simulator(cluster) as simulator:
-        engine = open_ledger(f"sqlite:///{folder / 'ledger.db'}")
+        engine = ledger_at(f"sqlite:///{folder / 'ledger.db'}")
         site = Worksite(simulator, engine, policy=policy)
         step = a_step(site.move(WHOLE, namespace=NAMESPACE), step_id="b1.s01", in_flight=approved or msgspec.UNSET)
         (outcome,) = site.carry_out(site.approved(step))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import msgspec
+import pytest
 
 from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec, running_simulator
 from tests.attacks.first_use import NAMESPACE
@@ -48,6 +49,7 @@ def test_a_type_that_another_thread_is_learning_can_be_used() -> None:
     assert failed(codes) == {}
 
 
+@pytest.mark.extended("tests/attacks/test_no_crash.py::test_a_type_that_another_thread_is_learning_can_be_used")
 def test_no_process_that_collects_diagnoses_and_looks_live_ends_by_a_signal() -> None:
     """Of fresh processes that do all of it at once, on threads that take turns every microsecond, each ends well."""
     with running_simulator(SPEC, keep_log=False) as cluster:

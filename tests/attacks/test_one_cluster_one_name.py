@@ -12,10 +12,10 @@ import pytest
 from lab.simulator import running_simulator
 from pulsar_steward.errors import Halted, LeaseLost
 from pulsar_steward.ledger.halts import Halt, say
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.model.step import RaiseCoordinators
 from tests.apply.worksite import COORDINATORS, SKEWED, Worksite, a_worksite, quick_policy, said
+from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,7 +82,7 @@ def test_two_names_are_never_written_to_at_once(site: Worksite, west: Worksite) 
 @pytest.mark.parametrize("site", ["the same address"], indirect=True)
 def test_two_names_are_never_written_to_at_once_in_postgresql(postgres_ledger: str, site: Worksite) -> None:
     """The same holds in PostgreSQL, where several names have rows, and locks, of their own."""
-    engine = open_ledger(postgres_ledger)
+    engine = ledger_at(postgres_ledger)
     try:
         site = replace(site, engine=engine)
         west = replace(site, cluster="west", broker=2)

@@ -14,7 +14,6 @@ from lab.simulator import running_simulator
 from pulsar_steward.errors import Refused
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Answer, Decision, Outcome, RecordedAnswer
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.orchestration import applying, batch_tasks, batches, remediating
 from pulsar_steward.orchestration.applying import ApplyBatch
@@ -27,6 +26,7 @@ from tests.apply.worksite import SKEWED, Worksite
 from tests.asking import a_context, answer_of, asked
 from tests.attacks.hostile import HOSTILE, READ, a_story_of, unseen
 from tests.builders import ASKED_DIGEST, CLUSTER, NOW, a_batch, a_plan, a_step
+from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,7 +47,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, s
         monkeypatch.setenv(f"AIRFLOW_CONN_PULSAR_ADMIN_{CLUSTER.upper()}", json.dumps(admin))
         monkeypatch.setenv("AIRFLOW_CONN_STEWARD_LEDGER", json.dumps({"conn_type": "sqlite", "extra": {"url": url}}))
         monkeypatch.setenv("STEWARD_HOME", str(tmp_path))
-        engine = open_ledger(url)
+        engine = ledger_at(url)
         yield Worksite(simulator, engine)
         engine.dispose()
 
@@ -186,7 +186,7 @@ def answered(option: str = APPROVE, *, name: str = "alice", **form: Any) -> Answ
 
 def recorded(answer: Answer, folder: Path) -> RecordedAnswer:
     """The same as the ledger gives it back."""
-    engine = open_ledger(f"sqlite:///{folder / 'answers.db'}")
+    engine = ledger_at(f"sqlite:///{folder / 'answers.db'}")
     writer = LedgerWriter(engine)
     writer.record_plan(ASKED.plan, NOW)
     writer.record_answer(answer)

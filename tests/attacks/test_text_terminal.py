@@ -12,10 +12,10 @@ import yaml
 from pulsar_steward.cli import main
 from pulsar_steward.cli.output import progress
 from pulsar_steward.ledger.rows import Answer, Decision
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from tests.attacks.hostile import FORGED, HOSTILE, MANY_LINES, READ, a_plan_of, broken, unseen
 from tests.builders import NOW
+from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,7 +70,7 @@ class Ledger:
 
     def __init__(self, folder: Path, name: str) -> None:
         self.url = f"sqlite:///{folder / 'ledger.db'}"
-        self.engine = open_ledger(self.url)
+        self.engine = ledger_at(self.url)
         writer = LedgerWriter(self.engine)
         self.plan = a_plan_of(name)
         writer.record_plan(self.plan, NOW)

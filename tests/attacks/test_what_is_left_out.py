@@ -14,13 +14,13 @@ from pulsar_steward.apply.applied import what_was_done
 from pulsar_steward.apply.halting import StopSwitch
 from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.errors import Refused
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.model.in_flight import InFlight
 from pulsar_steward.model.loss import NOTHING_LOST, Loss
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from tests.apply.worksite import Worksite, a_worksite, quick_policy
 from tests.builders import a_step
+from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,7 +104,7 @@ def moved(
     namespace = NamespaceSpec(NAMESPACE, bundles=1, owner=0, topics=(topic,), policies=policies)
     configuration = {"exposeTopicLevelMetricsInPrometheus": told, "statsUpdateFrequencyInSecs": "0"}
     with running_simulator(ClusterSpec(namespaces=(namespace,), configuration=configuration)) as simulator:
-        engine = open_ledger(f"sqlite:///{folder / 'ledger.db'}")
+        engine = ledger_at(f"sqlite:///{folder / 'ledger.db'}")
         site = Worksite(simulator, engine, policy=quick_policy(guards={"most_redelivered_messages": 0}))
         plan = site.approved(a_step(site.move(WHOLE, namespace=NAMESPACE), step_id="b1.s01", in_flight=InFlight()))
         if effect is not None:
@@ -191,7 +191,7 @@ def test_a_way_back_waits_until_the_new_owner_tells_what_it_disturbs(
     """Right after a move the new owner's statistics have none of its topics: a rollback waits for them."""
     namespace = NamespaceSpec(NAMESPACE, bundles=1, owner=0, topics=(BY_BATCHES,))
     with running_simulator(ClusterSpec(namespaces=(namespace,))) as simulator:
-        engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+        engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
         site = Worksite(simulator, engine, policy=quick_policy())
         plan = site.approved(
             a_step(site.move(WHOLE, namespace=NAMESPACE), step_id="b1.s01", in_flight=InFlight(again=10**6))

@@ -23,9 +23,9 @@ from pulsar_steward.admin.mask import BLOCK_BYTES, FULL, MASK, Mask, looks_rando
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.admin.transport import Transport
 from pulsar_steward.errors import AdminError, BrokenAnswer, StatusError
-from pulsar_steward.ledger.store import open_ledger
 from tests.apply.worksite import SKEWED, Worksite, said
 from tests.attacks.wire_parts import TOKEN, settings
+from tests.ledgers import ledger_at
 from tests.unit.admin.scripted import ScriptedBroker, answer, raw, redirect
 
 if TYPE_CHECKING:
@@ -320,7 +320,7 @@ def test_a_batch_that_meets_echoes_keeps_no_token(tmp_path: Path, caplog: pytest
     caplog.set_level(logging.DEBUG)
     events: list[Event] = []
     with running_simulator(SKEWED, token=TOKEN) as simulator:
-        engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+        engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
         site = Worksite(simulator, engine, token=SecretStr(TOKEN))
         for number, reason in enumerate((f"Bearer {TOKEN}", f"{'x' * 200}{SIGNATURE}")):
             plan = site.approved(site.move(number))

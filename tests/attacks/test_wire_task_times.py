@@ -10,8 +10,8 @@ from airflow.sdk.execution_time.timeout import TimeoutPosix
 
 from lab.simulator import Delay, Fault, running_simulator
 from pulsar_steward.errors import StewardError
-from pulsar_steward.ledger.store import open_ledger
 from tests.apply.worksite import SKEWED, Worksite, said
+from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ def test_the_end_of_a_tasks_time_is_nothing_that_anybody_handles() -> None:
 def test_a_batch_whose_time_is_over_goes_on_in_the_next_try(where: str, calls: int, tmp_path: Path) -> None:
     """A batch that a task timeout interrupted is finished in the next try, and each move is made once."""
     with running_simulator(SKEWED) as simulator:
-        engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+        engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
         site = Worksite(simulator, engine)
         plan = site.approved(site.move(0), site.move(1))
         simulator.faults.add(Fault(Delay(SECONDS + 2), path=where))

@@ -13,11 +13,11 @@ from fastapi.routing import APIRoute
 from pulsar_steward.cli.main import run
 from pulsar_steward.errors import Halted
 from pulsar_steward.ledger.halts import halts_in_force
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.orchestration.halt_variable import HALT, halted_by_variable
 from pulsar_steward.outside_text import shown
 from pulsar_steward.pages.app import make_app
 from tests.builders import CLUSTER, NOW
+from tests.ledgers import ledger_at
 from tests.unit.cli.recorded import record_move
 from tests.unit.pages.conftest import Client
 from tests.unit.pages.scenes import sources_of
@@ -166,7 +166,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("STEWARD_HOME", str(tmp_path))
     monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "airflow"))
-    engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
     record_move(engine, "0x00000000_0x10000000", NOW)
     yield engine
     engine.dispose()

@@ -78,6 +78,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 @pytest.mark.live
+@pytest.mark.extended("tests/contract/test_metrics.py")
 def test_a_real_bookie_tells_its_disks_in_percent(real: Lab) -> None:
     """A real bookie reports the use of its one ledger directory in percent, in a series named after its path."""
     values = told(f"{url_of(real)}/metrics")
@@ -88,6 +89,7 @@ def test_a_real_bookie_tells_its_disks_in_percent(real: Lab) -> None:
 
 
 @pytest.mark.live
+@pytest.mark.extended("tests/contract/test_metrics.py")
 def test_a_real_bookie_tells_that_it_is_read_only(real: Lab) -> None:
     """A real bookie that was set read-only reports this, while its directories still count as writable."""
     set_read_only(real, on=True)
@@ -101,6 +103,7 @@ def test_a_real_bookie_tells_that_it_is_read_only(real: Lab) -> None:
 
 
 @pytest.mark.live
+@pytest.mark.extended("tests/contract/test_metrics.py")
 def test_a_real_bookie_tells_its_process_and_its_auto_recovery(real: Lab) -> None:
     """A single real bookie is the auditor, and reports the series of its process and of found and copied ledgers."""
     url = f"{url_of(real)}/metrics"

@@ -122,7 +122,8 @@ def _of_all(api: Api, topic: str) -> dict[str, Any]:
         found.update(
             {key: value for name, each in held if name == f"persistent://{topic}" for key, value in each.items()}
         )
-        return bool(found) and found["replication"].get(AWAY, {}).get("replicationBacklog") == ENTRIES
+        behind = found.get("replication", {}).get(AWAY, {}).get("replicationBacklog")
+        return behind == ENTRIES and len(found["subscriptions"]) == len((APP, COMPACTION, "the reader"))
 
     wait_until(shown, "statistics of all topics show it", SHOWN_WITHIN_S, 0.5)
     return found

@@ -47,6 +47,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 @pytest.mark.live
+@pytest.mark.extended("tests/contract/test_metrics.py")
 def test_a_real_broker_counts_its_lines_by_level(lab: Lab) -> None:
     """A real broker counts log lines under all levels in lower case, and counts none at DEBUG while it logs at INFO."""
     counted = lines_of(lab.admin_urls[0])
@@ -56,6 +57,7 @@ def test_a_real_broker_counts_its_lines_by_level(lab: Lab) -> None:
 
 
 @pytest.mark.live
+@pytest.mark.extended("tests/contract/test_metrics.py")
 def test_a_real_broker_at_debug_is_seen_while_it_runs(lab: Lab) -> None:
     """A running broker counts lines at DEBUG once its log configuration changes, until it is changed back."""
     url = lab.admin_urls[0]
@@ -67,6 +69,7 @@ def test_a_real_broker_at_debug_is_seen_while_it_runs(lab: Lab) -> None:
 
 
 @pytest.mark.live
+@pytest.mark.extended("tests/contract/test_metrics.py")
 def test_pulsars_own_configuration_counts_no_line_at_debug(lab: Lab) -> None:
     """A broker counts no DEBUG line when its appender gets INFO and above, as in Pulsar's `conf/log4j2.yaml`."""
     url, log = lab.admin_urls[0], lab.log(BROKER)

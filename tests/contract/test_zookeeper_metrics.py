@@ -60,12 +60,14 @@ def until(seen: Callable[[], bool]) -> bool:
 
 
 @pytest.mark.live
+@pytest.mark.extended("tests/contract/test_metrics.py")
 def test_a_real_server_tells_every_series_that_is_read(real: str) -> None:
     """A real ZooKeeper server reports every series that Steward reads, also the one that counts log lines."""
     assert set(told(real)) == set(READ)
 
 
 @pytest.mark.live
+@pytest.mark.extended("tests/contract/test_metrics.py")
 def test_a_broker_makes_a_real_server_count(real: str) -> None:
     """A running broker makes a real ZooKeeper server count reads, writes, forced writes and nodes."""
     assert until(lambda: all(told(real)[f"{name}_count"] > 0 for name in ("readlatency", "updatelatency", "fsynctime")))

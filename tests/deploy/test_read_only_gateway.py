@@ -23,12 +23,12 @@ from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.apply.rehearse import rehearse
 from pulsar_steward.apply.verify import verify
 from pulsar_steward.collect.collecting import CollectParameters
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.snapshots.files import LocalFiles
 from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.apply.worksite import SKEWED, Worksite, said
 from tests.builders import CLUSTER, NOW
+from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,7 +88,7 @@ def through(addresses: dict[str, str]) -> AdminSettings:
 def test_all_that_looks_goes_through(behind: tuple[Simulator, dict[str, str]], tmp_path: Path) -> None:
     """A complete snapshot, a dry run and a proof are made through the gateway with the gateway's own token."""
     cluster, addresses = behind
-    engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
     site, looking = Worksite(cluster, engine, token=SecretStr(SUPERUSER)), through(addresses)
     folder = SnapshotFolder(LocalFiles(), snapshot_uri(str(tmp_path), CLUSTER, NOW))
     collected_here(looking, CollectParameters(cluster=CLUSTER, taken_at=NOW, policy=site.policy.collect), folder)

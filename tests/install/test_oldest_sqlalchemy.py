@@ -8,6 +8,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.install.built import ROOT, caches
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ OLDEST = re.compile(r'"sqlalchemy>=(?P<version>[\d.]+)')
 RECORDS = "tests/unit/ledger/test_records.py"
 
 
+@pytest.mark.extended("tests/unit/ledger/test_store.py", "tests/unit/ledger/test_records.py")
 def test_the_ledger_is_written_and_read(tmp_path: Path) -> None:
     """Everything that is recorded is recorded and read back under it."""
     found = OLDEST.search((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

@@ -149,7 +149,7 @@ def test_an_apply_that_dies_with_its_scheduler_is_taken_up_by_the_next(care: Car
     all_tell_the_same(care, plan, logs, *STEPS)
 
 
-@pytest.mark.extended("tests/live/test_airflow_faults.py::test_of_two_runs_of_a_plan_one_acts")
+@pytest.mark.extended("tests/apply/test_crash.py::test_two_processes_for_one_run_act_once")
 def test_two_schedulers_do_every_step_once(care: Care) -> None:
     """Each step of two approved batches is carried out once while two schedulers share one database."""
     logs, plan = RequestLogs(care.lab), asked(care, batches=2)
@@ -162,6 +162,10 @@ def test_two_schedulers_do_every_step_once(care: Care) -> None:
     all_tell_the_same(care, plan, logs, *(step.step_id for batch in plan.batches for step in batch.steps))
 
 
+@pytest.mark.extended(
+    "tests/apply/test_crash.py::test_two_processes_for_one_run_act_once",
+    "tests/apply/test_questions.py::test_two_runs_of_one_question_change_once",
+)
 def test_of_two_runs_of_a_plan_one_acts(care: Care) -> None:
     """Of two approved runs of a plan that act at the same time, one does every step and the other is refused.
 
@@ -182,6 +186,7 @@ def test_of_two_runs_of_a_plan_one_acts(care: Care) -> None:
     all_tell_the_same(care, plan, logs, *STEPS)
 
 
+@pytest.mark.extended("tests/attacks/test_people.py", "tests/browser/test_approval.py")
 def test_two_people_have_to_approve(care: Care) -> None:
     """The second approval has to come from another person, and only steps that both people ticked are carried out."""
     write_policy(care, approval={"two_people_for": [KIND]})
@@ -207,6 +212,7 @@ def test_two_people_have_to_approve(care: Care) -> None:
     all_tell_the_same(care, plan, logs, "b1.s02")
 
 
+@pytest.mark.extended("tests/attacks/test_people.py")
 def test_who_is_not_asked_and_who_asked_cannot_approve(care: Care) -> None:
     """A user who is not assigned cannot answer, and the approval of the user who started the run does not count."""
     write_policy(care, approval={"assigned_users": ["bob"], "requester_may_approve": False})
@@ -224,6 +230,7 @@ def test_who_is_not_asked_and_who_asked_cannot_approve(care: Care) -> None:
     all_tell_the_same(care, plan, logs)
 
 
+@pytest.mark.extended("tests/apply/test_halt.py::test_a_batch_that_keeps_pace_stops_within_a_second")
 def test_the_halt_variable_stops_a_batch_that_keeps_its_pace(care: Care, pulsar: Lab) -> None:
     """The halt variable stops a running batch before its next step, and a new plan succeeds once it is removed."""
     with Care.taken(care.airflow, pulsar, "paced") as paced:
@@ -256,6 +263,10 @@ def test_the_halt_variable_stops_a_batch_that_keeps_its_pace(care: Care, pulsar:
         all_tell_the_same(paced, plan, logs, *STEPS)
 
 
+@pytest.mark.extended(
+    "tests/attacks/test_ledger_forged.py",
+    "tests/attacks/test_shown_is_recorded.py::test_the_gate_takes_no_answer_to_another_text",
+)
 def test_an_answer_that_is_tampered_with_permits_nothing(care: Care) -> None:
     """A task fails and carries out no step if the recorded answer was tampered with, also if its digest fits."""
     logs, plan = RequestLogs(care.lab), asked(care)

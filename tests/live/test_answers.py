@@ -72,6 +72,9 @@ def test_a_rejected_batch_stays_exactly_where_it_was(care: Care) -> None:
     assert [states[f"batch.apply[{index}]"] for index in range(3)] == ["success", "skipped", "success"]
 
 
+@pytest.mark.extended(
+    "tests/attacks/test_shown_is_recorded.py::test_a_task_that_is_cleared_and_names_another_batch_asks_nobody"
+)
 def test_a_cleared_task_asks_nobody_in_the_name_of_another_batch(care: Care) -> None:
     """Where `choose` names another batch by now, Airflow still shows the first one: nobody is asked by that page."""
     shown, other = (plan_of(care, [loaded_bundle(care.lab, f"public/answers-{next(_numbers)}")]) for _ in range(2))
@@ -116,6 +119,10 @@ def test_a_dry_run_prints_the_calls_and_changes_nothing(care: Care) -> None:
     assert care.waiting() == []
 
 
+@pytest.mark.extended(
+    "tests/apply/test_drain.py::test_a_target_goes_away",
+    "tests/apply/test_guards_before_calls.py::test_a_broker_that_cannot_be_read_stops_everything",
+)
 def test_a_target_that_dies_after_the_approval_leaves_nothing_half_done(care: Care) -> None:
     """A batch whose target dies after the approval is not begun, and the outcomes name the broker that is away."""
     moves = [loaded_bundle(care.lab, f"public/answers-{next(_numbers)}") for _ in range(2)]

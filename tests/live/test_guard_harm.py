@@ -71,19 +71,8 @@ def hands_with(pulsar: Lab, tmp_path: Path) -> Iterator[Callable[..., Hands]]:
         yield lambda policy=None, lab=pulsar: open_ledgers.enter_context(Hands.on(lab, tmp_path, policy))
 
 
-REFUSALS = [
-    pytest.param(
-        policy,
-        refused,
-        marks=[]
-        if policy == HOLD
-        else pytest.mark.extended("tests/live/test_guard_harm.py::test_producers_of_a_full_topic_do_not_come_back"),
-    )
-    for policy, refused in REFUSED.items()
-]
-
-
-@pytest.mark.parametrize(("policy", "refused"), REFUSALS)
+@pytest.mark.extended("tests/apply/test_dangers.py::test_a_move_that_would_do_harm_is_refused")
+@pytest.mark.parametrize(("policy", "refused"), REFUSED.items())
 def test_producers_of_a_full_topic_do_not_come_back(
     lab: Lab, hands_with: Callable[..., Hands], policy: str, refused: str
 ) -> None:
@@ -242,10 +231,7 @@ def test_a_quota_that_a_topic_is_over_stops_its_producer(lab: Lab, hands_with: C
         assert send_by(producer) != SENT
 
 
-@pytest.mark.extended(
-    "tests/apply/test_guards_before_calls.py::test_a_broker_that_cannot_be_read_stops_everything",
-    "tests/live/test_answers.py::test_a_target_that_dies_after_the_approval_leaves_nothing_half_done",
-)
+@pytest.mark.extended("tests/apply/test_guards_before_calls.py::test_a_broker_that_cannot_be_read_stops_everything")
 def test_nothing_is_moved_while_a_broker_is_down(lab: Lab, hands_with: Callable[..., Hands]) -> None:
     """The guard refuses moves while a broker is down; by hand, a bundle can be moved to it, out of clients' reach."""
     hands = hands_with()

@@ -11,7 +11,12 @@ if TYPE_CHECKING:
 
     from tests.live.care import Care
 
-pytestmark = [pytest.mark.live]
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.extended(
+        "tests/dags/test_dags.py", "tests/spark/test_commands.py::test_housekeeping_says_how_many_are_left"
+    ),
+]
 
 WITHIN_S = 180.0
 

@@ -19,7 +19,7 @@ from lab.target import PulsarTarget
 from lab.testing import need_lab
 from lab.waiting import wait_until
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.extended("tests/lab", "tests/live/test_healing.py")]
 
 BACK_WITHIN_S = 120
 

@@ -243,6 +243,9 @@ def test_a_crowded_bundle_is_split_until_none_is(lab: Lab, healer_with: Callable
             healer.rollback_plan(plan, batch)
 
 
+@pytest.mark.extended(
+    "tests/live/test_healing.py", "tests/apply/test_rollback.py::test_a_moved_bundle_returns_to_its_former_broker"
+)
 def test_a_full_broker_gives_bundles_to_the_others(lab: Lab, healer_with: Callable[..., Healer]) -> None:
     """A full broker's bundles are spread after three snapshots, its clients follow, and a rollback takes all back."""
     healer = healer_with({"broker_load_skew": {"minimum_topics": 60}}, "broker-load-skew")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.snapshots.folder import SnapshotFolder
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.extended("tests/spark/test_equal.py")]
 
 MOST_JOBS = 10
 

@@ -9,9 +9,9 @@ import pytest
 from pulsar_steward.apply.journal import Journal
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Answer, Decision, Outcome, Proof
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from tests.builders import CLUSTER, NOW, a_plan, an_outcome
+from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +40,7 @@ ANSWER = Answer(
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[Engine]:
     """A ledger that holds the plan."""
-    engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
     LedgerWriter(engine).record_plan(PLAN, NOW)
     yield engine
     engine.dispose()

@@ -12,10 +12,10 @@ import pytest
 from pulsar_steward.apply.lease import held_lease
 from pulsar_steward.errors import LeaseLost
 from pulsar_steward.ledger.read import LedgerReader
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.policy.schema import ApplyPolicy
 from tests.builders import NAMED
+from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,7 +32,7 @@ IMPATIENT = ApplyPolicy.model_construct(lease_seconds=1, lease_wait_seconds=0)
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[Engine]:
     """An empty ledger."""
-    engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
     yield engine
     engine.dispose()
 

@@ -14,12 +14,12 @@ from lab.simulator import Answer, ClusterSpec, Fault, LoadSpec, running_simulato
 from pulsar_steward.cli.doctor.spark import package_lines, spark_lines
 from pulsar_steward.installed_airflow import InstalledAirflow
 from pulsar_steward.installed_spark import InstalledSpark
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.cluster import ClusterIdentity
 from tests.attacks.wire_parts import Authority, over_tls
 from tests.builders import NOW, a_plan
 from tests.forward_proxy import forward_proxy, saying
+from tests.ledgers import ledger_at
 from tests.unit.admin.scripted import answer, scripted_brokers
 from tests.unit.cli.recorded import record_move
 
@@ -233,7 +233,7 @@ def test_a_clock_that_is_wrong(steward: Steward) -> None:
 
 def test_a_ledger_as_written(steward: Steward, home: Path) -> None:
     """The default ledger is found and its rows are compared, and its file stays unchanged."""
-    engine = open_ledger(f"sqlite:///{home / 'ledger.db'}")
+    engine = ledger_at(f"sqlite:///{home / 'ledger.db'}")
     record_move(engine, "0x00000000_0x10000000", NOW)
     engine.dispose()
     before = (home / "ledger.db").read_bytes()
@@ -246,7 +246,7 @@ def test_a_ledger_as_written(steward: Steward, home: Path) -> None:
 @pytest.mark.parametrize("known", [("east", "west"), ("east",)], ids=["in the ledger", "by the brokers that answer"])
 def test_two_names_of_one_cluster(steward: Steward, home: Path, known: tuple[str, ...]) -> None:
     """Names that lead to one Pulsar cluster are a problem, be both in the ledger or one given for what answers."""
-    engine = open_ledger(f"sqlite:///{home / 'ledger.db'}")
+    engine = ledger_at(f"sqlite:///{home / 'ledger.db'}")
     with running_simulator(ClusterSpec()) as cluster:
         url, name = cluster.admin_urls[0], "metadata in another writing"
         for each in known:
@@ -262,7 +262,7 @@ def test_two_names_of_one_cluster(steward: Steward, home: Path, known: tuple[str
 
 def test_a_ledger_that_others_may_read(steward: Steward, home: Path) -> None:
     """A ledger that other users may read is a problem, and the doctor leaves the file's mode as it is."""
-    open_ledger(f"sqlite:///{home / 'ledger.db'}").dispose()
+    ledger_at(f"sqlite:///{home / 'ledger.db'}").dispose()
     (home / "ledger.db").chmod(0o644)
     ended = steward("doctor", "--json")
     assert ended.code == 1

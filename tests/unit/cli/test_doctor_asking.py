@@ -10,10 +10,10 @@ import pytest
 from pulsar_steward.cli.doctor.asking import MISSED, asking_lines, by_airflow
 from pulsar_steward.cli.doctor.line import LineState
 from pulsar_steward.ledger.publishing import NewQuestion, QuestionChanges
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.waiting import UNASKED_AFTER
 from pulsar_steward.ledger.write import LedgerWriter
 from tests.builders import a_plan
+from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +25,7 @@ REMEDIATE = "pulsar_remediate"
 def a_ledger(folder: Path, age: timedelta) -> str:
     """A ledger with a question that nobody was asked for so long."""
     url = f"sqlite:///{folder / 'ledger.db'}"
-    engine = open_ledger(url)
+    engine = ledger_at(url)
     question = NewQuestion(batch_id="b1", content_digest="0" * 64, goal="goal")
     at = datetime.now(UTC) - age
     LedgerWriter(engine).record_plan(a_plan(), at, questions=QuestionChanges(asked=(question,)))

@@ -9,10 +9,10 @@ import pytest
 
 from pulsar_steward.cli.doctor import names
 from pulsar_steward.ledger.halts import EVERY_CLUSTER, Halt, say
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.notify.variable import HaltsAsked, HaltsTold
 from pulsar_steward.orchestration.halts_told import told
 from tests.builders import NOW
+from tests.ledgers import ledger_at
 from tests.unit.cli.recorded import record_move
 from tests.unit.report_checkup.snapshots import meta, skewed, written
 
@@ -36,7 +36,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         rows = [{"namespace": namespace, "bundles": 4, "boundaries": []}]
         place = tmp_path / "snapshots" / f"cluster={cluster}" / "taken_at=20260301T120000Z"
         written(place, **{**skewed(), "snapshot": meta(cluster=cluster), "namespaces": rows})
-    engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
     record_move(engine, "0x00000000_0x10000000", NOW)
     engine.dispose()
     return tmp_path
@@ -97,7 +97,7 @@ def test_a_policy_of_a_cluster_that_nobody_knows_is_a_problem(steward: Steward, 
 
 def test_what_the_ledger_halts_is_listed(steward: Steward, home: Path) -> None:
     """A halt in force is told, and one of a name that no cluster has is a problem."""
-    engine = open_ledger(f"sqlite:///{home / 'ledger.db'}")
+    engine = ledger_at(f"sqlite:///{home / 'ledger.db'}")
     for name in (EVERY_CLUSTER, "east", "lokal"):
         say(engine, Halt(cluster=name, at=NOW, halted=True, said_by="bob", reason="tests"))
     engine.dispose()

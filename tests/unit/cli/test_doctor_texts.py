@@ -13,10 +13,10 @@ from lab.simulator import Answer, ClusterSpec, Fault, LoadSpec, running_simulato
 from pulsar_steward.cli.doctor.spark import spark_lines
 from pulsar_steward.installed_airflow import InstalledAirflow
 from pulsar_steward.installed_spark import InstalledSpark
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.policy.place import SECRETS_FOLDERS
 from tests.builders import NOW
 from tests.forward_proxy import forward_proxy
+from tests.ledgers import ledger_at
 from tests.unit.cli.conftest import urls_of
 from tests.unit.cli.recorded import record_move
 from tests.unit.cli.test_doctor import a_program, a_token, home, lines
@@ -172,7 +172,7 @@ def test_a_ledger(steward: Steward, told: Callable[..., str], golden: Golden, ho
         report = lines(steward("doctor", *options, "--json"))
         return told({name: line for name, line in report.items() if name.startswith("ledger")})
 
-    engine = open_ledger(f"sqlite:///{home / 'ledger.db'}")
+    engine = ledger_at(f"sqlite:///{home / 'ledger.db'}")
     record_move(engine, "0x00000000_0x10000000", NOW)
     engine.dispose()
     golden(of())

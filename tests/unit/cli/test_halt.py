@@ -13,10 +13,10 @@ from pulsar_steward.cli import known_names
 from pulsar_steward.errors import Halted
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.halts import halt_of
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.notify.variable import HaltsTold
 from tests.builders import CLUSTER, IDENTITY, NAMED, NOW, a_plan
+from tests.ledgers import ledger_at
 from tests.unit.cli.recorded import record_move
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ BUNDLE = "0x00000000_0x10000000"
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     """An empty ledger, named in the environment, and Alice at the keyboard."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    engine = open_ledger(url)
+    engine = ledger_at(url)
     monkeypatch.setenv("STEWARD_LEDGER", url)
     monkeypatch.setenv("LOGNAME", "alice")
     yield engine

@@ -11,9 +11,9 @@ from sqlalchemy import create_engine, delete, insert, text, update
 
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.read import LedgerReader
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from tests.builders import CLUSTER, NOW
+from tests.ledgers import ledger_at
 from tests.unit.cli.recorded import record_move
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ DATABASE = {"ledger.db", "ledger.db-wal", "ledger.db-shm"}
 def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A ledger with one move, named in the environment as well."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    engine = open_ledger(url)
+    engine = ledger_at(url)
     record_move(engine, "0x00000000_0x10000000", NOW)
     engine.dispose()
     monkeypatch.setenv("STEWARD_LEDGER", url)
@@ -70,7 +70,7 @@ def test_a_ledger_as_it_was_written(steward: Steward, url: str) -> None:
 
 def test_dry_runs_can_be_read_again(steward: Steward, url: str) -> None:
     """Dry runs are printed with their run and time, the oldest first, and control characters are escaped."""
-    engine = open_ledger(url)
+    engine = ledger_at(url)
     (plan,) = LedgerReader(engine).plans(CLUSTER)
     assert steward("ledger", "dry-runs", plan.plan_id).out.endswith(f"no dry run of {plan.plan_id}\n")
     for said in ("b1: one\n  PUT /one", "b1: \x1b[2J"):
@@ -134,7 +134,7 @@ def test_a_chain_written_anew_is_not_the_one_that_was_noted(steward: Steward, ur
     """A chain that was written anew is valid in itself, and is detected by a head that was noted before."""
     noted = head_of(steward)
     (tmp_path / "ledger.db").unlink()
-    engine = open_ledger(url)
+    engine = ledger_at(url)
     record_move(engine, "0x10000000_0x20000000", NOW)
     engine.dispose()
 

@@ -14,8 +14,8 @@ from typer.core import TyperGroup
 
 from pulsar_steward.cli import main
 from pulsar_steward.ledger.halts import Halt, say
-from pulsar_steward.ledger.store import open_ledger
 from tests.builders import IDENTITY, NOW, a_plan
+from tests.ledgers import ledger_at
 from tests.unit.cli.recorded import record_move
 from tests.unit.report_checkup.snapshots import skewed, written
 
@@ -98,7 +98,7 @@ def test_the_ledger_is_named_or_the_one_in_stewards_home(
     monkeypatch.setenv("STEWARD_HOME", str(home))
     monkeypatch.setenv("STEWARD_CLUSTER", "west")
     url = f"sqlite:///{(home if way == 'home' else tmp_path) / 'ledger.db'}"
-    engine = open_ledger(url)
+    engine = ledger_at(url)
     record_move(engine, "0x00000000_0x10000000", NOW)
     say(engine, Halt(cluster="west", at=NOW, halted=True, said_by="bob", reason="tests"))
     engine.dispose()
@@ -122,7 +122,7 @@ def test_a_ledger_of_airflows_own_is_never_mistaken(
     """Where Airflow's runs use a ledger elsewhere, a file in Steward's home is not taken for it."""
     monkeypatch.setenv("STEWARD_HOME", str(tmp_path))
     monkeypatch.setenv("AIRFLOW_CONN_STEWARD_LEDGER", "postgresql://ledger.example.org/steward")
-    open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}").dispose()
+    ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}").dispose()
 
     ended = steward(*command.split())
 
@@ -176,7 +176,7 @@ def test_only_an_upgrade_makes_tables(steward: Steward, tmp_path: Path, command:
 def test_a_ledger_of_a_later_steward_is_left_alone(steward: Steward, tmp_path: Path, command: str) -> None:
     """Every command, the upgrade included, refuses a ledger of a later version of Steward."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    engine = open_ledger(url)
+    engine = ledger_at(url)
     with engine.begin() as connection:
         connection.execute(text("UPDATE steward_version SET version_num = '9999'"))
     engine.dispose()

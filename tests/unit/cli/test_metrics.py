@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pulsar_steward.ledger.store import open_ledger
 from tests.builders import NOW
+from tests.ledgers import ledger_at
 from tests.unit.cli.recorded import record_move
 from tests.unit.report_checkup.snapshots import skewed, written
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def options(tmp_path: Path) -> tuple[str, ...]:
     """A ledger and a folder of snapshots of the cluster east."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    engine = open_ledger(url)
+    engine = ledger_at(url)
     record_move(engine, "0x00000000_0x10000000", NOW)
     engine.dispose()
     written(tmp_path / "snapshots" / "cluster=east" / "taken_at=20260301T120000Z", **skewed())

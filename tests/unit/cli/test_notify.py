@@ -13,12 +13,13 @@ from pulsar_steward.cli.doctor.recipients import by_airflow, recipient_lines
 from pulsar_steward.ledger.halts import Halt, say
 from pulsar_steward.ledger.messages import DeliveryState, Try, open_messages
 from pulsar_steward.ledger.outbox import Outbox
-from pulsar_steward.ledger.store import one_moment, open_ledger
+from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.notify.addresses import Address, AddressFound, Asked
 from pulsar_steward.notify.gather import new_messages, notices_now
 from pulsar_steward.notify.policies import policies_of
 from pulsar_steward.policy.notify import RecipientKind
 from pulsar_steward.snapshots.latest import SnapshotShelf
+from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -52,7 +53,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def ledger(tmp_path: Path) -> str:
     """A ledger in which a cluster is halted."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    engine = open_ledger(url)
+    engine = ledger_at(url)
     at = datetime(2026, 3, 1, 12, tzinfo=UTC)
     say(engine, Halt(cluster="east", at=at, halted=True, said_by="bob", reason="an \x1b[31mupgrade"))
     engine.dispose()
@@ -112,7 +113,7 @@ def test_doctor_looks_at_each_recipient(golden: Golden) -> None:
 def test_doctor_says_what_was_given_up(ledger: str, home: Path) -> None:
     """The line on a recipient's messages has the last reason of a message that was given up."""
     now = datetime.now(UTC)
-    engine = open_ledger(ledger)
+    engine = ledger_at(ledger)
     shelf, policies = SnapshotShelf(str(home)), policies_of(["east"]).policies
     Outbox(engine).queue(new_messages(engine, notices_now(engine, shelf, policies, now), policies, now))
     with one_moment(engine) as connection:

@@ -11,10 +11,11 @@ from sqlalchemy import select
 
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.rows import Decision
-from pulsar_steward.ledger.store import open_ledger, transaction
+from pulsar_steward.ledger.store import transaction
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.policy.never_asked import never_asked_entry
 from tests.builders import CLUSTER, a_batch, a_plan
+from tests.ledgers import ledger_at
 from tests.unit.cli.recorded import approved
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ ENTRY = never_asked_entry("acme/x", ["retention"])
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     """A ledger with a plan, named in the environment, and Bob at the keyboard."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    engine = open_ledger(url)
+    engine = ledger_at(url)
     monkeypatch.setenv("STEWARD_LEDGER", url)
     monkeypatch.setenv("LOGNAME", "bob")
     LedgerWriter(engine).record_plan(PLAN, datetime.now(UTC))

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import jsonschema
 import pytest
 
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.model.plan import Plan
 from pulsar_steward.report.checkup.document import schema
 from tests.builders import CLUSTER, NOW
+from tests.ledgers import ledger_at
 from tests.unit.cli.recorded import record_move
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, skewed, written
 
@@ -206,7 +206,7 @@ def test_a_plan_as_json_is_the_plan(steward: Steward, snapshot: str) -> None:
 def test_bundles_at_rest_are_left_alone(steward: Steward, snapshot: str, tmp_path: Path) -> None:
     """A plan that moves a bundle leaves it alone if the named ledger has a move of it just before the snapshot."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    engine = open_ledger(url)
+    engine = ledger_at(url)
     record_move(engine, "0x80000000_0x90000000", NOW - timedelta(minutes=5))
     engine.dispose()
 

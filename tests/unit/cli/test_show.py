@@ -11,10 +11,10 @@ import pytest
 from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
 from pulsar_steward.ledger.questions import EndReason
 from pulsar_steward.ledger.rows import Outcome, Proof, StepOutcome
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.policy.schema import Policy
 from tests.builders import ASKED_DIGEST, NOW, a_batch, a_plan, a_step, an_intended_call
+from tests.ledgers import ledger_at
 from tests.unit.cli.recorded import RUN, approved
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ COMMON: dict[str, Any] = {"plan_id": PLAN.plan_id, "batch_id": "b1", "run": RUN,
 def url(tmp_path: Path) -> str:
     """A ledger with an answered, carried out, proved and superseded plan, and the newer one."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    engine = open_ledger(url)
+    engine = ledger_at(url)
     writer = LedgerWriter(engine)
     writer.record_plan(PLAN, NOW)
     writer.record_request(PLAN, "b1", RUN, NOW, asked_digest=ASKED_DIGEST, policy=Policy())
@@ -78,7 +78,7 @@ def test_a_plan_that_nobody_answered_says_so(
 def test_a_question_that_ended_is_shown_with_its_reason(steward: Steward, tmp_path: Path) -> None:
     """An ended question is shown with its reason and with the last snapshot that proposed the same."""
     url = f"sqlite:///{tmp_path / 'questions.db'}"
-    engine = open_ledger(url)
+    engine = ledger_at(url)
     writer = LedgerWriter(engine)
     asked = NewQuestion(batch_id="b1", content_digest="0" * 64, goal="tc_balance")
     writer.record_plan(PLAN, NOW, questions=QuestionChanges(asked=(asked,)))
@@ -107,7 +107,7 @@ def test_a_plan_that_is_not_there_is_told_with_those_that_are(steward: Steward, 
 def test_a_batch_under_way_is_shown_as_such(steward: Steward, tmp_path: Path, golden: Golden) -> None:
     """A batch under way is shown with the step whose call is being made and the number of steps that have ended."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    engine = open_ledger(url)
+    engine = ledger_at(url)
     writer = LedgerWriter(engine)
     writer.record_plan(PLAN, NOW)
     writer.record_request(PLAN, "b1", RUN, NOW, asked_digest=ASKED_DIGEST, policy=Policy())

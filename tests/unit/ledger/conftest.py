@@ -11,9 +11,9 @@ import pytest
 from sqlalchemy import URL, create_engine, make_url, text
 
 from pulsar_steward.ledger.read import LedgerReader
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.verify import require_untampered
 from pulsar_steward.ledger.write import LedgerWriter
+from tests.ledgers import ledger_at
 from tests.unit.ledger.forging import filled
 from tests.unit.ledger.test_records import AT, PLAN
 
@@ -43,7 +43,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> URL:
 @pytest.fixture
 def engine(url: URL) -> Iterator[Engine]:
     """An open, empty ledger."""
-    engine = open_ledger(url)
+    engine = ledger_at(url)
     yield engine
     engine.dispose()
 
@@ -83,7 +83,7 @@ class Filled:
 def filled_once(tmp_path_factory: pytest.TempPathFactory) -> Filled:
     """Written once: hundreds of tests begin with it."""
     file = tmp_path_factory.mktemp("filled") / "ledger.db"
-    engine = open_ledger(URL.create("sqlite", database=str(file)))
+    engine = ledger_at(URL.create("sqlite", database=str(file)))
     LedgerWriter(engine).record_plan(PLAN, AT)
     early = require_untampered(engine, PLAN.plan_id)
     filled(engine)

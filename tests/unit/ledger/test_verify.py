@@ -12,8 +12,8 @@ from pulsar_steward.errors import LedgerTampered
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.chain import Head, key_columns
 from pulsar_steward.ledger.halts import Halt, halt_of, say
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.verify import Damage, exported, require_untampered, verify_ledger
+from tests.ledgers import ledger_at
 from tests.unit.ledger.forging import forging, mended, other_value
 from tests.unit.ledger.test_records import APPROVED, AT, LATER, NEWER, PLAN
 
@@ -40,7 +40,7 @@ def test_what_was_written_verifies(full: Engine, write: LedgerWriter) -> None:
 
 def test_rows_that_are_added_meanwhile_are_no_tampering(full: Engine) -> None:
     """Rows that others add during a verification do not count as tampering, and it does not see them."""
-    other = open_ledger(full.url)
+    other = ledger_at(full.url)
 
     def add(*_: object) -> None:
         say(other, Halt(cluster=PLAN.cluster, at=AT, halted=False, said_by="bob", reason="meanwhile"))
@@ -107,7 +107,7 @@ def test_an_inserted_row_is_found(full: Engine) -> None:
 
 def test_a_value_of_another_type_is_found(tmp_path: Path) -> None:
     """In SQLite, a value of a type that Steward never writes is found as a change."""
-    engine = open_ledger(f"sqlite:///{tmp_path / 'typed.db'}")
+    engine = ledger_at(f"sqlite:///{tmp_path / 'typed.db'}")
     say(engine, Halt(cluster="east", at=AT, halted=True, said_by="bob", reason="a test"))
     with engine.begin() as connection:
         connection.execute(text("UPDATE halts SET at = 'yesterday'"))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pulsar_steward.ledger.store import open_ledger
+from tests.ledgers import ledger_at
 from tests.unit.notify.sinks import HttpSink, SmtpSink, running
 
 if TYPE_CHECKING:
@@ -35,6 +35,6 @@ def smtp() -> Iterator[SmtpSink]:
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[Engine]:
     """An open, empty ledger."""
-    engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
     yield engine
     engine.dispose()

@@ -9,10 +9,10 @@ import pytest
 from airflow.sdk import Variable
 
 from lab.simulator import running_simulator
-from pulsar_steward.ledger.store import open_ledger
 from tests.apply.worksite import SKEWED, Worksite
 from tests.asking import airflow_rows_in
 from tests.builders import CLUSTER
+from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Worksite]:
         monkeypatch.setenv(f"AIRFLOW_CONN_PULSAR_ADMIN_{CLUSTER.upper()}", json.dumps(admin))
         monkeypatch.setenv("AIRFLOW_CONN_STEWARD_LEDGER", json.dumps({"conn_type": "sqlite", "extra": {"url": url}}))
         monkeypatch.setenv("STEWARD_HOME", str(tmp_path))
-        engine = open_ledger(url)
+        engine = ledger_at(url)
         # What tasks write must not be what a test of another ledger reads.
         monkeypatch.setattr(Variable, "get", lambda _key, default=None: default)
         monkeypatch.setattr(Variable, "set", lambda *_, **__: None)

@@ -12,7 +12,6 @@ from pulsar_steward.ledger.questions import EndReason
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Answer, Decision
 from pulsar_steward.ledger.silences import SilenceEnd, take_back
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.model.finding import Severity
@@ -37,6 +36,7 @@ from tests.builders import (
     an_outcome,
     broker,
 )
+from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,7 +83,7 @@ def published(engine: Engine, plan: Plan, minutes: int, policy: Policy = POLICY)
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[Engine]:
     """A ledger with one question, asked now."""
-    engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
     published(engine, NEW, 0)
     yield engine
     engine.dispose()

@@ -10,7 +10,6 @@ import pytest
 from pulsar_steward.changes import kind_of
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Outcome
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.plan import ROLLBACK
 from pulsar_steward.model.setting import SettingName, TimeToLive
@@ -18,6 +17,7 @@ from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.orchestration.rolled_back import RolledBack, rolled_back_lately, without_rolled_back
 from pulsar_steward.policy.approval import ApprovalPolicy
 from tests.builders import NAMED, NOW, a_batch, a_move, a_plan, a_step, an_outcome, broker
+from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +42,7 @@ BACK = a_plan(
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[Engine]:
     """A ledger in which the first step of a way back is done, and the second refused."""
-    engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
     write = LedgerWriter(engine)
     write.record_plan(BACK, NOW)
     for step_id, outcome in (("b1.s01", Outcome.DONE), ("b1.s02", Outcome.REFUSED)):

@@ -12,7 +12,6 @@ from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.ledger.halts import Halt, say
 from pulsar_steward.ledger.reading import open_to_read
 from pulsar_steward.ledger.rows import Answer, Decision, Outcome, Proof, StepOutcome
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.plan import Placement, approval_digest
@@ -32,6 +31,7 @@ from tests.builders import (
     an_intended_call,
     broker,
 )
+from tests.ledgers import ledger_at
 from tests.unit.report_checkup import snapshots
 from tests.unit.report_checkup.snapshots import a_verdict, written
 
@@ -396,7 +396,7 @@ class Telling:
 
 def told(url: str) -> dict[str, Plan]:
     """A ledger in which something was done in west, and something is asked and done in east."""
-    engine = open_ledger(url)
+    engine = ledger_at(url)
     writer = LedgerWriter(engine)
     telling = Telling(writer)
     first, run = telling.planned("west", [tc_batch("west")], NOW - 90 * QUARTER), f"{EVERY}/0"

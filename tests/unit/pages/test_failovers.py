@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.pages.app import make_app
 from pulsar_steward.pages.failovers import LISTED_FAILOVERS
 from tests.builders import NOW, broker
+from tests.ledgers import ledger_at
 from tests.unit.pages.conftest import Client
 from tests.unit.pages.scenes import failover, observed, sources_of
 from tests.unit.pages.test_pages import words
@@ -28,7 +28,7 @@ def part_of(client: Client) -> str:
 
 def shown(folder: Path, **tables: Any) -> Client:
     """The pages of one snapshot with these tables, and of an empty ledger."""
-    open_ledger(f"sqlite:///{folder / 'ledger.db'}").dispose()
+    ledger_at(f"sqlite:///{folder / 'ledger.db'}").dispose()
     observed(folder / "snapshots", "east", NOW, **tables)
     return Client(make_app(sources_of(folder), lambda: None))
 

@@ -9,11 +9,11 @@ from sqlalchemy import make_url
 
 from pulsar_steward.ledger.publishing import NewQuestion, QuestionChanges
 from pulsar_steward.ledger.reading import open_to_read
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.pages.app import make_app
 from pulsar_steward.pages.sources import Sources
 from tests.builders import NOW, a_batch, a_plan, a_step
+from tests.ledgers import ledger_at
 from tests.unit.pages.conftest import Client
 from tests.unit.pages.scenes import Telling
 
@@ -27,7 +27,7 @@ PLAN = a_plan(a_batch(title="even out"), a_batch(a_step(step_id="b2.s01"), batch
 @pytest.fixture
 def writer(tmp_path: Path) -> Iterator[LedgerWriter]:
     """Writes a ledger with a plan of two batches, of which one is a question."""
-    engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
     writer = LedgerWriter(engine)
     question = NewQuestion(batch_id="b1", content_digest="0" * 64, goal="goal")
     writer.record_plan(PLAN, NOW, questions=QuestionChanges(asked=(question,)))

@@ -10,7 +10,6 @@ import pytest
 from sqlalchemy import update
 
 from pulsar_steward.ledger.rows import Decision
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.tables import PLANS
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.finding import Severity
@@ -18,6 +17,7 @@ from pulsar_steward.pages.app import make_app
 from pulsar_steward.pages.clusters import cluster_cards
 from pulsar_steward.pages.plans import plan_view
 from tests.builders import NOW, a_batch, a_finding, a_plan, a_policy
+from tests.ledgers import ledger_at
 from tests.unit.pages.conftest import Client
 from tests.unit.pages.scenes import Telling, quota_batch, sources_of, tc_batch
 
@@ -34,7 +34,7 @@ NIGHT = {"opens": "0 22 * * *", "minutes": 60}
 @pytest.fixture
 def writer(tmp_path: Path) -> Iterator[LedgerWriter]:
     """Writes an empty ledger."""
-    engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
     yield LedgerWriter(engine)
     engine.dispose()
 
@@ -98,7 +98,7 @@ def test_what_waits_is_listed_by_its_worth(tmp_path: Path, writer: LedgerWriter)
         telling.asked(plan, batch_id, f"pulsar_remediate/r/{minute}", NOW - timedelta(minutes=9 - minute))
     unreadable, telling = recorded(writer, msgspec.structs.replace(grave, batch_id="b4"))
     telling.asked(unreadable, "b4", "pulsar_remediate/r/3", NOW - timedelta(minutes=10))
-    engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
     with engine.begin() as connection:
         connection.execute(update(PLANS).where(PLANS.c.plan_id == unreadable.plan_id).values(document="{}"))
     engine.dispose()
