@@ -225,13 +225,17 @@ def a_batch(*steps: Step, **fields: Any) -> Batch:
     return msgspec.structs.replace(usual, **fields)
 
 
+_USUAL_POLICY = Policy().digest
+"""Worked out once: tests make thousands of plans."""
+
+
 def a_plan(*batches: Batch, **fields: Any) -> Plan:
     """A plan of these batches, or of one move; `fields` are those of `Plan`."""
     usual = Plan(
         cluster=CLUSTER,
         snapshot_id=SNAPSHOT,
         taken_at=NOW,
-        policy_digest=Policy().digest,
+        policy_digest=_USUAL_POLICY,
         batches=batches or (a_batch(),),
         notes=(),
     )

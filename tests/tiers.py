@@ -29,7 +29,14 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 README = Path(__file__).with_name("README.md")
 MARKER = "extended"
-VARIED = ("tests/apply", "tests/attacks", "tests/checks", "tests/unit/ledger")
+VARIED = (
+    "tests/apply",
+    "tests/attacks",
+    "tests/checks",
+    "tests/unit/cli",
+    "tests/unit/ledger",
+    "tests/unit/orchestration",
+)
 """Folders in which the gate runs a parametrised test with its first parameters alone, as the others take minutes."""
 
 REAL_PARTS = frozenset({"airflow", "labs", "postgres", "spark"})
