@@ -72,7 +72,16 @@ LARGE_TABLES = (
 )
 """Views over the files' rows (``raw_<table>``)."""
 
+USUAL_SETTINGS = SqlView(
+    "usual_settings",
+    """select key, first(value order by brokers desc, value) as value
+    from (select key, value, count(*) as brokers from configuration where value <> '' group by key, value)
+    group by key""",
+)
+"""The most frequent value of each setting among the brokers that report one; at a tie, the lowest text."""
+
 SHARED = (
+    USUAL_SETTINGS,
     SqlView("user_topics", "select * from topics where of_users"),
     SqlView("user_subscriptions", "select * from subscriptions where of_users"),
     SqlView(

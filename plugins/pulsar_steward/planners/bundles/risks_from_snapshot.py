@@ -12,7 +12,6 @@ import msgspec
 
 from pulsar_steward.facts.redelivery import COUNTED_TYPES, SETTINGS
 from pulsar_steward.facts.risks import NON_PERSISTENT, TRACKER, TopicFigures, surroundings_of
-from pulsar_steward.model.broker_defaults import most_frequent
 from pulsar_steward.model.series import AGE, AGE_LIMIT, DELAYED_INDEX, SIZE_LIMIT
 from pulsar_steward.model.setting import SettingName
 from pulsar_steward.planners.bundles.facts import RiskFigures
@@ -118,6 +117,6 @@ def risk_figures(
 def _surroundings(
     snapshot: Snapshot, namespaces: list[str], defaults: Mapping[SettingName, Setting]
 ) -> dict[str, Surroundings]:
-    running = most_frequent((row.key, row.value or None) for row in snapshot.configuration((*SETTINGS, TRACKER)))
+    running = snapshot.usual_settings((*SETTINGS, TRACKER))
     own = own_settings(snapshot, namespaces)
     return {name: surroundings_of({**defaults, **own.get(name, {})}, running) for name in namespaces}

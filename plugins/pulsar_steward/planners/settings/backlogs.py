@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.admin.own_settings import own_settings_in
-from pulsar_steward.decoding import decode
+from pulsar_steward.checks.backlog.policies import IN_FORCE
+from pulsar_steward.checks.backlog.replicators import BACKLOGS
 from pulsar_steward.facts.backlogs import TopicAge, ages_of, backlog_of
-from pulsar_steward.model.setting import BacklogQuota, SettingName
+from pulsar_steward.model.holders import Holder
 from pulsar_steward.model.topics import SYSTEM_TOPIC
 from pulsar_steward.planners.settings.facts import MAX_BACKLOGS
 
@@ -27,11 +27,11 @@ LIMITED = f"""
 """SQL: topics of namespaces, without system topics such as ``__change_events``, which are under no quota."""
 
 _LARGEST = f"""
-    select namespace, topic, backlog_bytes, replication_json, coalesce(waiting, []) as waiting
+    select namespace, topic, backlog_bytes, coalesce(holders, []) as holders
     from (from ({LIMITED}) where backlog_bytes > 0
         qualify row_number() over (partition by namespace order by backlog_bytes desc, topic) <= {MAX_BACKLOGS})
-    left join (select topic, list({{'subscription': subscription, 'entries': backlog_entries}}) as waiting
-        from subscriptions where backlog_entries > 0 and namespace in (select unnest($names)) group by topic)
+    left join (select topic, list({{'name': holder, 'entries': entries}} order by holder) as holders
+        from backlogs where namespace in (select unnest($names)) group by topic)
     using (topic) order by namespace, backlog_bytes desc, topic"""
 
 _AGES = f"""
@@ -45,29 +45,23 @@ _AGES = f"""
     group by namespace"""
 
 _QUOTAS = """
-    select distinct namespace, topic, coalesce(topic_quota_json, '{}') as quota,
-        coalesce(topic_retention_json, '{}') as retention
-    from drilled where namespace in (select unnest($names))"""
-
-
-class _Replication(msgspec.Struct, frozen=True):
-    """One remote cluster in `replication_json`."""
-
-    cluster: str
-    backlog_entries: int
-
-
-class _Waiting(msgspec.Struct, frozen=True):
-    subscription: str
-    entries: int
+    select namespace, coalesce(max(limit_bytes) filter (bytes_by = 'topic' and limit_bytes > 0), 0) as bytes,
+        coalesce(max(limit_seconds) filter (seconds_by = 'topic' and limit_seconds > 0), 0) as seconds
+    from limits_in_force where namespace in (select unnest($names)) and retention_by is distinct from 'topic'
+    group by namespace"""
 
 
 class _Largest(msgspec.Struct, frozen=True):
     namespace: str
     topic: str
     backlog_bytes: int
-    replication_json: str | None
-    waiting: tuple[_Waiting, ...]
+    holders: tuple[Holder, ...]
+
+
+class _Quotas(msgspec.Struct, frozen=True):
+    namespace: str
+    bytes: int
+    seconds: int
 
 
 class _Ages(msgspec.Struct, frozen=True):
@@ -77,33 +71,14 @@ class _Ages(msgspec.Struct, frozen=True):
     oldest: TopicAge | None
 
 
-class OwnSettings(msgspec.Struct, frozen=True):
-    """Settings that a topic sets itself, as JSON."""
-
-    topic: str
-    namespace: str
-    quota: str
-    retention: str
-
-
 def topic_quotas(snapshot: Snapshot, namespaces: Sequence[str]) -> dict[str, tuple[int, int]]:
     """Largest own limits of drilled topics with their namespace's retention, in bytes and seconds, by namespace.
 
     Raises:
         SnapshotError: If the table cannot be read.
     """
-    found: dict[str, tuple[int, int]] = {}
-    for row in snapshot.select(_QUOTAS, OwnSettings, names=namespaces):
-        own = own_settings_in(row.quota, row.retention)
-        if SettingName.RETENTION in own:
-            continue
-        size, age = (own.get(name) for name in (SettingName.SIZE_QUOTA, SettingName.AGE_QUOTA))
-        most = found.get(row.namespace, (0, 0))
-        found[row.namespace] = (
-            max(most[0], size.limit_bytes if isinstance(size, BacklogQuota) else 0),
-            max(most[1], age.limit_seconds if isinstance(age, BacklogQuota) else 0),
-        )
-    return found
+    rows = snapshot.select(_QUOTAS, _Quotas, views=IN_FORCE, names=namespaces)
+    return {row.namespace: (row.bytes, row.seconds) for row in rows}
 
 
 def largest_backlogs(snapshot: Snapshot, namespaces: Sequence[str]) -> dict[str, list[Backlog]]:
@@ -113,11 +88,8 @@ def largest_backlogs(snapshot: Snapshot, namespaces: Sequence[str]) -> dict[str,
         SnapshotError: If a table cannot be read.
     """
     found: defaultdict[str, list[Backlog]] = defaultdict(list)
-    for row in snapshot.select(_LARGEST, _Largest, names=namespaces):
-        waiting = {each.subscription: each.entries for each in row.waiting}
-        remote = decode(row.replication_json, list[_Replication]) if row.replication_json else []
-        unsent = {each.cluster: each.backlog_entries for each in remote}
-        found[row.namespace].append(backlog_of(row.topic, row.backlog_bytes, waiting, unsent))
+    for row in snapshot.select(_LARGEST, _Largest, views=BACKLOGS, names=namespaces):
+        found[row.namespace].append(backlog_of(row.topic, row.backlog_bytes, {}, {}, *row.holders))
     return found
 
 

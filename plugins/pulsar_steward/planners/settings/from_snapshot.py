@@ -19,10 +19,10 @@ from pulsar_steward.checks.backlog.ttl_before_quota import TtlFigures
 from pulsar_steward.decoding import decode
 from pulsar_steward.errors import SnapshotError
 from pulsar_steward.facts.backlogs import BacklogAges
-from pulsar_steward.model.broker_defaults import KEYS, most_frequent
+from pulsar_steward.model.broker_defaults import KEYS
 from pulsar_steward.model.series import DELAYED_SERIES
 from pulsar_steward.model.topics import PARTITION_END, partitioned_topic
-from pulsar_steward.planners.settings.backlogs import LIMITED, OwnSettings, backlog_ages, largest_backlogs, topic_quotas
+from pulsar_steward.planners.settings.backlogs import LIMITED, backlog_ages, largest_backlogs, topic_quotas
 from pulsar_steward.planners.settings.delays import PLANNER as DELAYS
 from pulsar_steward.planners.settings.facts import MAX_BACKLOGS, BacklogSample, FullTopic, NamespaceFact, TopicSettings
 from pulsar_steward.planners.settings.nearly_full import PLANNER as NEARLY_FULL
@@ -62,6 +62,16 @@ _OWN = """
     select distinct topic, namespace, coalesce(topic_quota_json, '{}') as quota,
         coalesce(topic_retention_json, '{}') as retention
     from drilled where topic in (select unnest($topics)) order by all"""
+
+
+class _Own(msgspec.Struct, frozen=True):
+    """Settings that a topic sets itself, as JSON."""
+
+    topic: str
+    namespace: str
+    quota: str
+    retention: str
+
 
 _PEAKS = f"""
     select base as topic, coalesce(max(backlog_bytes), 0) as bytes,
@@ -199,7 +209,7 @@ def topic_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[TopicS
     if not names:
         return ()
     apart = {each.subject for each in findings if is_of_topic(each)}
-    rows = snapshot.select(_OWN, OwnSettings, topics=names)
+    rows = snapshot.select(_OWN, _Own, topics=names)
     drilled = {row.topic: row for row in rows if row.topic in apart or row.retention != "{}"}
     if not drilled:
         return ()
@@ -239,7 +249,7 @@ def defaults_of(snapshot: Snapshot) -> dict[SettingName, Setting]:
     Raises:
         SnapshotError: If the table cannot be read.
     """
-    return defaults_in(most_frequent((row.key, row.value) for row in snapshot.configuration(KEYS)))
+    return defaults_in(snapshot.usual_settings(KEYS))
 
 
 def quotas_are_checked(snapshot: Snapshot) -> bool | None:

@@ -23,15 +23,13 @@ FULLEST = 10
 
 _LIMITED = f"""
     with limited as (
-        select topic, t.namespace, backlog_bytes, if(d.topic is null, limit_bytes, topic_limit_bytes) as quota,
-            case when topic_bytes_own then 'topic' when bytes_own then 'namespace'
-                when limit_bytes is not null or d.topic is not null then 'default' end as quota_by,
-            coalesce(topic_retention_megabytes, retention_megabytes) as megabytes,
-            case when topic_retention_megabytes is not null then 'topic' when retention_own then 'namespace'
-                when retention_megabytes is not null then 'default' end as retention_by
-        from topics t left join namespace_policies p on p.namespace = t.namespace
-            left join drilled_topics d using (topic)
-        where backlog_bytes > 0 and of_users(topic)),
+        select t.topic, t.namespace, backlog_bytes, coalesce(own.limit_bytes, whole.limit_bytes) as quota,
+            coalesce(own.bytes_by, whole.bytes_by) as quota_by,
+            coalesce(own.retention_megabytes, whole.retention_megabytes) as megabytes,
+            coalesce(own.retention_by, whole.retention_by) as retention_by
+        from topics t left join limits_in_force own on own.holder = t.topic
+            left join limits_in_force whole on whole.holder = t.namespace
+        where backlog_bytes > 0 and of_users(t.topic)),
     shares as (select *,
             case when quota = 0 then 'infinity'::double when quota > 0 then backlog_bytes / quota end as share
         from limited),
