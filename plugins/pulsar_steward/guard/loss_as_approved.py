@@ -15,7 +15,7 @@ from pulsar_steward.model.step import ChangeSetting, DeleteSubscription
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
-    from pulsar_steward.model.step import GuardResult, Step
+    from pulsar_steward.model.step import GuardedChange, GuardResult
     from pulsar_steward.policy.schema import Policy
 
 
@@ -26,7 +26,7 @@ class LossAsApproved(Guard):
     objection = Objection.REFUSED
     aspect = Aspect.DATA
 
-    def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes a step that deletes more than was approved, even by a single entry or byte."""
         change = step.change
         match change:
@@ -48,7 +48,7 @@ class LossAsApproved(Guard):
         return self.result(f"{lost}, no more than the {agreed.words} of the plan", passed=True)
 
 
-def _agreed(step: Step) -> Loss:
+def _agreed(step: GuardedChange) -> Loss:
     """The approved loss in a step; none if its figures are unknown."""
     return step.loss if isinstance(step.loss, Loss) and step.loss.is_known else NOTHING_LOST
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.model.step import Step, Touched, UnloadBundle
 from pulsar_steward.model.units import counted, throughput_in_words
 from pulsar_steward.planners.base import Vetoed
-from pulsar_steward.planners.snapshot_facts import guarded
+from pulsar_steward.planners.snapshot_facts import guarded, vetoes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +44,7 @@ class BalanceSearch:
         while len(self.steps) < most and (move := self._next()):
             self._stays[move.stay.owner].remove(move.stay)
             step = guarded(self._step(move), self._planning, place_in_run=len(self.steps) + 1, earlier=self.steps)
-            if not self._vetoed.holds(step, move.stay.name):
+            if not self._vetoed.holds(vetoes(step), move.stay.name):
                 self.steps.append(step)
                 self._loads.carry_out(move)
 

@@ -121,7 +121,7 @@ class DrainSearch:
             if against - OF_TARGETS:
                 break
         if vetoed is not None:
-            self._vetoed.holds(vetoed, stay.name)
+            self._vetoed.holds(vetoes(vetoed), stay.name)
         else:
             why = full[0] if full else "isolation policies leave it to draining brokers alone"
             self._nowhere.append(f"{stay.name} ({why})")

@@ -11,7 +11,7 @@ from pulsar_steward.model.units import counted
 from pulsar_steward.planners.base import Vetoed, enumerated
 from pulsar_steward.planners.bundles.excess import TOPICS, Excess, dominant
 from pulsar_steward.planners.bundles.parts import BundlePart, halves_of, part_of
-from pulsar_steward.planners.snapshot_facts import guarded
+from pulsar_steward.planners.snapshot_facts import guarded, vetoes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -121,7 +121,7 @@ class SplitSearch:
             return
         step = self._step(part, halves, excess)
         step = guarded(step, self._planning, whole=part.bundle, place_in_run=len(self.steps) + 1)
-        if self._vetoed.holds(step, str(part.range)):
+        if self._vetoed.holds(vetoes(step), str(part.range)):
             self._final.add(part.range)
             return
         self.steps.append(step)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.model.bundles import BundleRange, halves_by_topic_count, position_of, tc_topic
+from pulsar_steward.model.step import Touched
 
 if TYPE_CHECKING:
     from pulsar_steward.planners.planning_facts import TcBundle
@@ -40,6 +41,16 @@ class CoordinatorPart(msgspec.Struct, frozen=True, kw_only=True):
     def rank(self) -> Rank:
         """Its place among parts, and its name: ranges are unique."""
         return len(self.coordinators), self.producers + self.consumers, self.range.lower, self.range.upper
+
+    @property
+    def touched(self) -> Touched:
+        """Clients that a change of it disturbs."""
+        return Touched(
+            producers=self.producers,
+            consumers=self.consumers,
+            topics=len(self.positions),
+            coordinators=len(self.coordinators),
+        )
 
 
 class PartSplit(msgspec.Struct, frozen=True):

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.model.step import GuardedChange, UnloadBundle
 from pulsar_steward.model.units import counted
 from pulsar_steward.planners.base import Vetoed, enumerated
-from pulsar_steward.planners.snapshot_facts import guarded
+from pulsar_steward.planners.snapshot_facts import objections
 from pulsar_steward.planners.tc.parts import CoordinatorPart, part_of
-from pulsar_steward.planners.tc.steps import PartMove, move_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ def survey(planning: PlanningFacts) -> Survey:
     for part in parts:
         loads[part.home] += len(part.coordinators)
     held_back = Vetoed()
-    movable = tuple(part for part in parts if not _is_held(part, loads, targets, planning, held_back))
+    movable = tuple(part for part in parts if not _is_held(part, targets, planning, held_back))
     keeps = f"bundles of {TC_NAMESPACE} where they are, though their coordinators count"
     return Survey(
         loads=loads,
@@ -81,16 +81,14 @@ def _placed(bundles: Iterable[TcBundle], loads: Mapping[str, int]) -> tuple[list
     return sorted(parts, key=lambda part: part.range), sorted(homeless, key=lambda bundle: bundle.bundle)
 
 
-def _is_held(
-    part: CoordinatorPart, loads: Mapping[str, int], targets: Sequence[str], planning: PlanningFacts, held_back: Vetoed
-) -> bool:
+def _is_held(part: CoordinatorPart, targets: Sequence[str], planning: PlanningFacts, held_back: Vetoed) -> bool:
     """True if guards veto a part's move to the first target. Any target would do: the veto is about the bundle."""
     target = next((broker for broker in targets if broker != part.home), None)
     if target is None:
         return False
-    move = PartMove(part, target, loads[part.home], loads[target])
-    step = guarded(move_step(move), planning, whole=part.bundle)
-    return held_back.holds(step, str(part.range))
+    move = UnloadBundle(namespace=TC_NAMESPACE, bundle=str(part.range), source=part.home, target=target)
+    asked = GuardedChange(change=move, touched=part.touched)
+    return held_back.holds(objections(asked, planning, whole=part.bundle), str(part.range))
 
 
 def _notes_on_homeless(bundles: Sequence[TcBundle]) -> Iterator[str]:
