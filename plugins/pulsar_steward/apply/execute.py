@@ -23,7 +23,6 @@ from pulsar_steward.apply.pace import keep_pace, slowed
 from pulsar_steward.apply.perform import perform
 from pulsar_steward.apply.precheck import look_before
 from pulsar_steward.apply.recover import record_refusal, what_became_of
-from pulsar_steward.apply.told import wait_until_told
 from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import AdminError, LeaseLost, LedgerError, Refused
 from pulsar_steward.ledger.rows import Outcome, StepOutcome, interrupted
@@ -242,8 +241,7 @@ class _BatchRun:
             policy = slowed(context.policy.apply, 2 ** len(self._steps_seen(Level.STRAINED)))
             keep_pace(context.ledger, plan.named_cluster, clients, policy, context.clock, context.switch.rest)
             self._cluster.begin()
-            past = context.ledger.past(plan.named_cluster)
-            wait_until_told(self._cluster, past, step, context.clock, context.switch.rest)
+            self._cluster.wait_until_told(step, context.clock, context.switch.rest)
             context.ledger.require_still_untampered(self._permit.walked)
             context.ledger.require_standing(self._permit.grant, context.clock())
             before = self._look_before(step)

@@ -1,13 +1,14 @@
-"""Facts of the live cluster that are kept: how old each may be, and which ones a call makes stale."""
+"""Facts of the live cluster that are kept: how old each may be, which a call makes stale, and which are of one look."""
 
 from __future__ import annotations
 
 import time
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
+
 
 T = TypeVar("T")
 
@@ -74,3 +75,30 @@ class KeptFacts:
         """Drops some facts of an age; without names, all."""
         for fact in facts or tuple(self._kept[age]):
             self._kept[age].pop(fact, None)
+
+
+class KeepsAnswers(Protocol):
+    """An object that keeps its methods' results.
+
+    Attributes:
+        known: Results by method name and arguments.
+    """
+
+    known: dict[Any, Any]
+
+
+Facts = TypeVar("Facts", bound=KeepsAnswers)
+Params = ParamSpec("Params")
+Answer = TypeVar("Answer")
+
+
+def once(read: Callable[Concatenate[Facts, Params], Answer]) -> Callable[Concatenate[Facts, Params], Answer]:
+    """The method, whose result is read once and then kept."""
+
+    def answered(facts: Facts, /, *args: Params.args, **kwargs: Params.kwargs) -> Answer:
+        question = (read.__name__, args, *kwargs.items())
+        if question not in facts.known:
+            facts.known[question] = read(facts, *args, **kwargs)
+        return cast("Answer", facts.known[question])
+
+    return answered

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pulsar_steward.admin.statistics import loaded_topics
 from pulsar_steward.apply import live_topics
+from pulsar_steward.apply.kept import once
 from pulsar_steward.apply.live_backlogs import LiveBacklogs
 from pulsar_steward.apply.live_coordinators import restless_coordinators
-from pulsar_steward.apply.once import once
-from pulsar_steward.apply.told import told_in_seconds
 from pulsar_steward.apply.topic_looks import TopicLooks
 from pulsar_steward.apply.whole_look import WholeLook
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.kind import Drifted
-from pulsar_steward.facts.backlogs import retained_seconds
+from pulsar_steward.facts.backlogs import NOTHING_TAKEN, retained_seconds
 from pulsar_steward.facts.load_manager import THROUGHPUT_UNKNOWN
-from pulsar_steward.facts.losses import NOTHING_TAKEN
 from pulsar_steward.facts.protocol import ClusterFacts
 from pulsar_steward.facts.risks import MoveRisks
 from pulsar_steward.facts.unknown import (
@@ -31,24 +31,32 @@ from pulsar_steward.facts.unknown import (
 from pulsar_steward.ledger.moves import circling_lately, moved_lately, raised_lately
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, TimeToLive
-from pulsar_steward.model.step import NOTHING_KEPT, ChangeSetting, present_owner
+from pulsar_steward.model.step import NOTHING_KEPT, BundleChange, ChangeSetting, present_owner
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from datetime import datetime
 
     from pulsar_steward.apply.live_reader import LiveReader
-    from pulsar_steward.facts.backlogs import Backlog, BacklogAges
-    from pulsar_steward.facts.losses import Taken
+    from pulsar_steward.facts.backlogs import Backlog, BacklogAges, Taken
+    from pulsar_steward.ledger.past import PastReader
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.model.setting import Setting
-    from pulsar_steward.model.step import BundleChange, DeleteSubscription, RaiseCoordinators, Step
+    from pulsar_steward.model.step import Change, DeleteSubscription, RaiseCoordinators, Step
     from pulsar_steward.model.subscription import SubscriptionState
     from pulsar_steward.policy.schema import Policy
 
+log = logging.getLogger(__name__)
+
 HOUR = timedelta(hours=1)
+
+SPARE_SECONDS = 1
+"""Maximum time that a broker needs to make its statistics."""
+
+WAITS = 2
+"""Maximum number of waits before a bundle is changed; a busy broker renews its statistics late."""
 
 
 class LiveCluster(WholeLook, ClusterFacts):
@@ -81,6 +89,56 @@ class LiveCluster(WholeLook, ClusterFacts):
         self.known: dict[Any, Any] = {}
         self._step, self._now, self._place_in_run, self._shared = step, now, place_in_run, shared
         return self
+
+    def wait_until_told(self, step: Step, clock: Callable[[], datetime], rest: Callable[[float], None]) -> bool:
+        """Waits until brokers' statistics show all topics that a step is judged by, for at most `WAITS` waits.
+
+        Returns:
+            True if it waited: then facts that were read before are read anew.
+        """
+        for waits in range(WAITS if isinstance(step.change, BundleChange) else 1):
+            seconds = self._wait_seconds(step.change, clock())
+            if not seconds:
+                return waits > 0
+            log.info("%s: waiting %.0f s until brokers' statistics show its topics", step.step_id, seconds)
+            rest(seconds)
+            self.called()
+        return True
+
+    def _wait_seconds(self, change: Change, now: datetime) -> float:
+        """Seconds to wait before a change can be judged.
+
+        A setting waits if it has more topics than may be read one by one. A change of a bundle waits if one of its
+        topics is not in its owner's statistics yet.
+        """
+        if isinstance(change, BundleChange):
+            listed, owned_by = self.listed(), self.owned_by
+            owner = self.reader.owner(change.namespace, change.bundle, listed=listed, owned_by=owned_by)
+            if owner is None or not live_topics.too_new(self.reader, owner, change):
+                return 0.0
+            return self.reader.statistics_seconds(owner) + SPARE_SECONDS
+        if not isinstance(change, ChangeSetting):
+            return 0.0
+        if not change.may_delete and not isinstance(change.after_in_force, BacklogQuota):
+            return 0.0
+        owners = live_topics.owning(change.namespace, {broker: self.owned_by(broker) for broker in self.active()})
+        seconds = self._told_in_seconds(owners, now)
+        if not seconds:
+            return 0.0
+        documents = ((self.reader.statistics(each), each) for each in owners)
+        loaded = sum(len(loaded_topics(document, change.namespace, each)) for document, each in documents)
+        return seconds if loaded > self.policy.backlog_quota_remedy.most_topics_asked else 0.0
+
+    def _told_in_seconds(self, owners: Iterable[str], now: datetime) -> float:
+        """Seconds until these brokers' statistics are from after Steward's last call in the cluster; 0: they are."""
+        renewed = max((self.reader.statistics_seconds(each) for each in owners), default=0) + SPARE_SECONDS
+        since = now - timedelta(seconds=renewed)
+        calls = self._past.changes_since(since)
+        return max((calls[-1][0] - since).total_seconds(), 0.0) if calls else 0.0
+
+    @property
+    def _past(self) -> PastReader:
+        return self._ledger.past(self._plan.named_cluster)
 
     @property
     def now(self) -> datetime:
@@ -119,13 +177,13 @@ class LiveCluster(WholeLook, ClusterFacts):
     def unproved_batch(self) -> str | None:
         """Another batch that changed the cluster and is not proved."""
         besides = (self._plan.plan_id, self._batch_id)
-        unproved = self._ledger.past(self._plan.named_cluster).unproved_since(self.seen_at, besides)
+        unproved = self._past.unproved_since(self.seen_at, besides)
         return unproved.words if unproved else None
 
     @once
     def changes_in_the_last_hour(self) -> int:
         """Number of calls in the last hour, including intended ones."""
-        return len(self._ledger.past(self._plan.named_cluster).changes_since(self._now - HOUR))
+        return len(self._past.changes_since(self._now - HOUR))
 
     @once
     def moved_at(self, change: BundleChange) -> datetime | None:
@@ -297,17 +355,16 @@ class LiveCluster(WholeLook, ClusterFacts):
     @once
     def _backlogs(self, change: ChangeSetting) -> LiveBacklogs:
         """Backlogs of a setting's topics, read from their present owners."""
-        owners, past = self._owners(change.namespace), self._ledger.past(self._plan.named_cluster)
+        owners = self._owners(change.namespace)
         for owner, owned in owners.items():
             self._require_owned(owner, owned)
-        told = 0.0 if self._shared else told_in_seconds(self.reader, past, owners, self._now)
         looks = TopicLooks(
             reader=self.reader,
             change=change,
             owners=owners,
             budget=self.policy.backlog_quota_remedy.most_topics_asked,
             now=self._now,
-            told_in_seconds=told,
+            told_in_seconds=0.0 if self._shared else self._told_in_seconds(owners, self._now),
         )
         return LiveBacklogs(looks)
 

@@ -11,7 +11,6 @@ import msgspec
 from pulsar_steward.apply.context import Result
 from pulsar_steward.apply.live_cluster import LiveCluster
 from pulsar_steward.apply.precheck import look_before
-from pulsar_steward.apply.told import wait_until_told
 from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import AdminError
 from pulsar_steward.outside_text import shown
@@ -34,12 +33,11 @@ def rehearse(context: ReadContext, plan: Plan, batch: Batch) -> str:
         batch: Its batch.
     """
     cluster = LiveCluster(context.reader, context.policy, context.ledger, plan, batch.batch_id)
-    past = context.ledger.past(plan.named_cluster)
     lines, waited = [f"{batch.batch_id}: {batch.title} ({plan.plan_id})"], False
     for number, step in enumerate(batch.steps, start=1):
         cluster.begin()
         with suppress(AdminError):  # the guards report a broker that cannot be read
-            waited = waited or wait_until_told(cluster, past, step, context.clock, sleep)
+            waited = waited or cluster.wait_until_told(step, context.clock, sleep)
         facts = cluster.before(step, context.clock(), number)
         lines += [
             f"  {step.step_id}: {step.effect}",

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.apply.live_cluster import LiveCluster
-from pulsar_steward.apply.told import wait_until_told
 from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import AdminError, Refused
 from pulsar_steward.guard.bounds import bounded
@@ -59,14 +58,13 @@ def rollback_plan(ledger: LedgerReader, reader: LiveReader, policy: Policy, appl
     )
     steps: dict[str, Step] = {}
     cluster = LiveCluster(reader, policy, ledger, draft, ONLY_BATCH)
-    past = ledger.past(draft.named_cluster)
     notes, waited = list(applied.doubts), False
     for done in reversed(applied.done):
         name = done.step.step_id
         try:
             step = _inverse(reader, applied, done, step_id(ONLY_BATCH, len(steps) + 1))
             cluster.begin()
-            if not waited and (waited := wait_until_told(cluster, past, step, lambda: now, sleep)):
+            if not waited and (waited := cluster.wait_until_told(step, lambda: now, sleep)):
                 step = _inverse(reader, applied, done, step.step_id)  # with the present number of clients
             facts = cluster.before(step, now, len(steps) + 1)
             steps[name] = _guarded(_in_order(step, done, steps, applied), facts, policy)

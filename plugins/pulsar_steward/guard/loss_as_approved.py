@@ -41,16 +41,11 @@ class LossAsApproved(Guard):
                 raise TypeError(f"{self.name} looks at settings and subscriptions, not at {change}")
         if isinstance(now, Unknown):
             return self.result(now.reason, passed=False)
-        agreed = _agreed(step)
+        agreed = step.loss if isinstance(step.loss, Loss) and step.loss.is_known else NOTHING_LOST
         lost = f"{now.words} would be lost at once"
         if now.exceeds(agreed):
             return self.result(f"{lost}, more than the {agreed.words} that were planned", passed=False)
         return self.result(f"{lost}, no more than the {agreed.words} of the plan", passed=True)
-
-
-def _agreed(step: GuardedChange) -> Loss:
-    """The approved loss in a step; none if its figures are unknown."""
-    return step.loss if isinstance(step.loss, Loss) and step.loss.is_known else NOTHING_LOST
 
 
 def _held(change: DeleteSubscription, facts: ClusterFacts) -> Loss | Unknown:

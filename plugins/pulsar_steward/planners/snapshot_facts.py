@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import msgspec
 
-from pulsar_steward.facts.backlogs import Backlog, retained_seconds
+from pulsar_steward.facts.backlogs import Backlog, evicted, retained_seconds
 from pulsar_steward.facts.load_manager import THROUGHPUT_UNKNOWN, BundleMove, after_move
-from pulsar_steward.facts.losses import evicted
 from pulsar_steward.facts.protocol import ClusterFacts, not_served, subscription_unknown
 from pulsar_steward.facts.risks import Surroundings, move_risks_of
 from pulsar_steward.facts.unknown import (
@@ -35,9 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from pulsar_steward.facts.backlogs import BacklogAges
+    from pulsar_steward.facts.backlogs import BacklogAges, Taken
     from pulsar_steward.facts.load_manager import AntiAffinityGroup, BrokerUsage, LoadManager
-    from pulsar_steward.facts.losses import Taken
     from pulsar_steward.facts.risks import MoveRisks
     from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.model.setting import Setting

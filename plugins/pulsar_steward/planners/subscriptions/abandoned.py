@@ -160,7 +160,7 @@ def _loss(fact: SubscriptionFact, growth_percent: int) -> Loss:
     return Loss(
         topics=(TopicLoss(topic=fact.topic, messages=fact.state.entries, bytes=fact.state.topic_bytes),),
         messages=_rounded_up(fact.state.entries * room // 100),
-        bytes=_power_of_two(fact.state.topic_bytes * room // 100),
+        bytes=1 << max(fact.state.topic_bytes * room // 100 - 1, 0).bit_length(),
     )
 
 
@@ -168,10 +168,6 @@ def _rounded_up(count: int) -> int:
     """The next of 1, 2, 5, 10, 20, 50 and so on."""
     step = int("1".ljust(len(str(count)), "0"))
     return next(most for most in (step, 2 * step, 5 * step, 10 * step) if most >= count)
-
-
-def _power_of_two(count: int) -> int:
-    return 1 << max(count - 1, 0).bit_length()
 
 
 PLANNER = Planner(
