@@ -8,20 +8,18 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from pulsar_steward.facts.backlogs import Backlog, BacklogAges
+from pulsar_steward.facts.backlogs import Backlog
 from pulsar_steward.facts.load_manager import (
     MANAGER_UNKNOWN,
     THROUGHPUT_UNKNOWN,
     USAGES_UNKNOWN,
-    AntiAffinityGroup,
-    BrokerUsage,
     LoadManager,
 )
-from pulsar_steward.facts.losses import Taken
+from pulsar_steward.facts.protocol import ClusterFacts
 from pulsar_steward.facts.risks import MoveRisks
 from pulsar_steward.facts.unknown import (
     CLOCKS_UNKNOWN,
@@ -39,26 +37,25 @@ from pulsar_steward.model.bundles import FULL_RANGE, TC_NAMESPACE, BundleRange, 
 from pulsar_steward.model.cluster import ClusterIdentity, NamedCluster
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.plan import Batch, Plan
-from pulsar_steward.model.setting import Setting
 from pulsar_steward.model.step import (
     BundleChange,
     Change,
     ChangeSetting,
     DeleteSubscription,
-    RaiseCoordinators,
     SplitBundle,
     Step,
     Touched,
     UnloadBundle,
 )
-from pulsar_steward.model.subscription import Cursor, SubscriptionState
+from pulsar_steward.model.subscription import Cursor
 from pulsar_steward.planners.planning_facts import BrokerFact, PlanningFacts, TcBundle
 from pulsar_steward.policy.schema import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pulsar_steward.ledger.rows import Answer
+    from pulsar_steward.model.setting import Setting
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 ASKED_DIGEST = "a5" * 32
@@ -265,199 +262,92 @@ def an_intended_call(
     return IntendedCall(grant=grant, part=part, step=step, before=before or {}, clients=clients)
 
 
-class FactAnswers(msgspec.Struct, frozen=True, kw_only=True):
-    """The answers of made-up facts: three active brokers, and a bundle on broker 0 with three clients.
+FACTS: dict[str, Any] = {
+    "now": NOW,
+    "seen_at": NOW,
+    "planned_for": IDENTITY,
+    "planning": False,
+    "place_in_run": 1,
+    "identity": IDENTITY,
+    "active": frozenset(broker(number) for number in range(3)),
+    "silent_brokers": (),
+    "versions": (PULSAR,),
+    "read_only_bookies": (),
+    "allowed_brokers": None,
+    "anti_affinity": None,
+    "load_manager": CALM,
+    "usages": None,
+    "throughput": None,
+    "other_clusters": (),
+    "unproved_batch": None,
+    "changes_in_the_last_hour": 0,
+    "moved_at": None,
+    "circling": (),
+    "has_bundle": True,
+    "owner": broker(0),
+    "clients": 3,
+    "move_risks": MoveRisks(),
+    "raised_at": None,
+    "restless_coordinators": (),
+    "setting": None,
+    "inherited": msgspec.UNSET,
+    "largest_backlog": None,
+    "taken": None,
+    "backlog_ages": None,
+    "retained_seconds": None,
+    "delayed_messages": None,
+    "quotas_are_checked": None,
+    "clock_difference": None,
+    "subscription": Unknown("not told"),
+    "consumers_beside": 0,
+}
+"""Made-up facts by name: three active brokers, and a bundle on broker 0 with three clients."""
 
-    Of a setting None is an answer that cannot be given, `setting` and `retained_seconds` aside.
-    """
-
-    now: datetime = NOW
-    seen_at: datetime = NOW
-    planned_for: ClusterIdentity | None = IDENTITY
-    planning: bool = False
-    place_in_run: int = 1
-    identity: ClusterIdentity = IDENTITY
-    active: frozenset[str] = frozenset(broker(number) for number in range(3))
-    silent_brokers: tuple[str, ...] = ()
-    versions: tuple[str, ...] | Unknown = (PULSAR,)
-    read_only_bookies: tuple[str, ...] = ()
-    allowed_brokers: frozenset[str] | None = None
-    anti_affinity: AntiAffinityGroup | Unknown | None = None
-    load_manager: LoadManager | None = CALM
-    usages: tuple[BrokerUsage, ...] | None = None
-    throughput: float | None = None
-    other_clusters: tuple[str, ...] | None = ()
-    unproved_batch: str | None = None
-    changes_in_the_last_hour: int = 0
-    moved_at: datetime | None = None
-    circling: tuple[str, ...] = ()
-    has_bundle: bool = True
-    owner: str | Unknown | None = broker(0)
-    clients: int = 3
-    move_risks: MoveRisks = MoveRisks()
-    raised_at: datetime | None = None
-    restless_coordinators: tuple[str, ...] = ()
-    setting: Setting | None = None
-    inherited: Setting | msgspec.UnsetType | None = msgspec.UNSET
-    largest_backlog: int | None = None
-    taken: Taken | None = None
-    backlog_ages: BacklogAges | None = None
-    retained_seconds: int | None = None
-    delayed_messages: int | None = None
-    quotas_are_checked: bool | None = None
-    clock_difference: int | None = None
-    subscription: SubscriptionState | Unknown | None = Unknown("not told")
-    consumers_beside: int | Unknown = 0
+UNKNOWN: dict[str, Callable[[Any], Unknown]] = {
+    "load_manager": lambda _: MANAGER_UNKNOWN,
+    "usages": lambda _: USAGES_UNKNOWN,
+    "throughput": lambda _: THROUGHPUT_UNKNOWN,
+    "other_clusters": clusters_unknown,
+    "largest_backlog": backlogs_unknown,
+    "taken": loss_unknown,
+    "backlog_ages": ages_unknown,
+    "delayed_messages": delayed_unknown,
+    "quotas_are_checked": lambda _: QUOTA_CHECKS_UNKNOWN,
+    "clock_difference": lambda _: CLOCKS_UNKNOWN,
+}
+"""What these facts are where a test says None."""
 
 
 class MadeUpFacts:
     """Facts that are as a test says, whatever the change."""
 
-    def __init__(self, told: FactAnswers) -> None:
-        self._told = told
-        self.now = told.now
-        self.seen_at = told.seen_at
-        self.planned_for = told.planned_for
-        self.planning = told.planning
-        self.place_in_run = told.place_in_run
-
-    def identity(self) -> ClusterIdentity:
-        """Returns the given identity of the cluster."""
-        return self._told.identity
-
-    def silent_brokers(self) -> tuple[str, ...]:
-        """Returns the given brokers that did not answer."""
-        return self._told.silent_brokers
+    def __init__(self, **told: Any) -> None:
+        assert told.keys() <= FACTS.keys()
+        self._told = {**FACTS, **told}
 
     def is_active(self, broker: str) -> bool:
         """Returns whether a broker is one of the given active ones."""
-        return broker in self._told.active
-
-    def versions(self) -> tuple[str, ...] | Unknown:
-        """Returns the given versions of the brokers."""
-        return self._told.versions
-
-    def read_only_bookies(self) -> tuple[str, ...]:
-        """Returns the given bookies that take no writes."""
-        return self._told.read_only_bookies
-
-    def allowed_brokers(self, namespace: str) -> frozenset[str] | None:  # noqa: ARG002 - part of the protocol
-        """Returns the given brokers that isolation policies leave to any namespace."""
-        return self._told.allowed_brokers
-
-    def anti_affinity(self, namespace: str) -> AntiAffinityGroup | Unknown | None:  # noqa: ARG002 - the protocol
-        """Returns the given anti-affinity group for any namespace."""
-        return self._told.anti_affinity
-
-    def load_manager(self) -> LoadManager | Unknown:
-        """Returns the given load manager, or that it is unknown."""
-        return self._told.load_manager or MANAGER_UNKNOWN
-
-    def usages(self) -> tuple[BrokerUsage, ...] | Unknown:
-        """Returns the given usages of brokers, or that they are unknown."""
-        return self._told.usages or USAGES_UNKNOWN
-
-    def other_clusters(self, namespace: str) -> tuple[str, ...] | Unknown:
-        """Returns the given other clusters, or that they are unknown."""
-        told = self._told.other_clusters
-        return clusters_unknown(namespace) if told is None else told
-
-    def unproved_batch(self) -> str | None:
-        """Returns the given description of another batch without proof."""
-        return self._told.unproved_batch
-
-    def changes_in_the_last_hour(self) -> int:
-        """Returns the given number of changes in the last hour."""
-        return self._told.changes_in_the_last_hour
-
-    def moved_at(self, change: BundleChange) -> datetime | None:  # noqa: ARG002 - the protocol
-        """Returns the given time of the last move for any bundle."""
-        return self._told.moved_at
-
-    def circling(self, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - the protocol
-        """Returns the given bundles that were moved away and back."""
-        return self._told.circling
-
-    def has_bundle(self, change: BundleChange) -> bool:  # noqa: ARG002 - the protocol
-        """Returns whether the bundle exists, as given."""
-        return self._told.has_bundle
-
-    def owner(self, change: BundleChange) -> str | Unknown | None:  # noqa: ARG002 - the protocol
-        """Returns the given owner for any bundle."""
-        return self._told.owner
-
-    def throughput(self, change: BundleChange) -> float | Unknown:  # noqa: ARG002 - the protocol
-        """Returns the given throughput for any bundle, or that it is unknown."""
-        told = self._told.throughput
-        return THROUGHPUT_UNKNOWN if told is None else told
-
-    def clients(self, change: BundleChange) -> int:  # noqa: ARG002 - the protocol
-        """Returns the given number of clients for any bundle."""
-        return self._told.clients
-
-    def move_risks(self, change: BundleChange) -> MoveRisks:  # noqa: ARG002 - the protocol
-        """Returns the given risks for any move."""
-        return self._told.move_risks
-
-    def raised_at(self, change: RaiseCoordinators) -> datetime | None:  # noqa: ARG002 - the protocol
-        """Returns the given time of the last raise of coordinators."""
-        return self._told.raised_at
-
-    def restless_coordinators(self) -> tuple[str, ...]:
-        """Returns the given coordinators that have not recovered."""
-        return self._told.restless_coordinators
-
-    def setting(self, change: ChangeSetting) -> Setting | None:  # noqa: ARG002 - the protocol
-        """Returns the given present value for any setting."""
-        return self._told.setting
+        return broker in self._told["active"]
 
     def inherited(self, change: ChangeSetting) -> Setting | None:
         """Returns the given value that applies where nothing is set, else the one of the plan."""
-        told = change.inherited if isinstance(self._told.inherited, msgspec.UnsetType) else self._told.inherited
+        told = change.inherited if self._told["inherited"] is msgspec.UNSET else self._told["inherited"]
         return None if isinstance(told, msgspec.UnsetType) else told
 
     def largest_backlog(self, change: ChangeSetting) -> Backlog | Unknown:
         """Returns a backlog of the given size, or that it is unknown."""
-        told = self._told.largest_backlog
+        told = self._told["largest_backlog"]
         return backlogs_unknown(change) if told is None else Backlog(topic=change.holder, bytes=told)
 
-    def taken(self, change: ChangeSetting) -> Taken | Unknown:
-        """Returns what is deleted, as given, or that it is unknown."""
-        return self._told.taken or loss_unknown(change)
-
-    def backlog_ages(self, change: ChangeSetting) -> BacklogAges | Unknown:
-        """Returns the given ages of backlogs, or that they are unknown."""
-        return self._told.backlog_ages or ages_unknown(change)
-
-    def retained_seconds(self, change: ChangeSetting) -> int | None:  # noqa: ARG002 - the protocol
-        """Returns the given retention in seconds."""
-        return self._told.retained_seconds
-
-    def delayed_messages(self, change: ChangeSetting) -> int | Unknown:
-        """Returns the given number of delayed messages, or that it is unknown."""
-        told = self._told.delayed_messages
-        return delayed_unknown(change) if told is None else told
-
-    def quotas_are_checked(self) -> bool | Unknown:
-        """Returns whether brokers check quotas, as given, or that it is unknown."""
-        told = self._told.quotas_are_checked
-        return QUOTA_CHECKS_UNKNOWN if told is None else told
-
-    def clock_difference(self) -> int | Unknown:
-        """Returns the given difference of the brokers' clocks, or that it is unknown."""
-        told = self._told.clock_difference
-        return CLOCKS_UNKNOWN if told is None else told
-
-    def subscription(self, change: DeleteSubscription) -> SubscriptionState | Unknown | None:  # noqa: ARG002 - the protocol
-        """Returns the given state for any subscription."""
-        return self._told.subscription
-
-    def consumers_beside(self, change: DeleteSubscription) -> int | Unknown:  # noqa: ARG002 - the protocol
-        """Returns the given number of consumers on other partitions."""
-        return self._told.consumers_beside
+    def __getattr__(self, name: str) -> Any:
+        """Any other fact, the same for every change."""
+        told = self._told[name]
+        if isinstance(getattr(ClusterFacts, name), property):
+            return told
+        return lambda *asked: UNKNOWN[name](*asked or (None,)) if told is None and name in UNKNOWN else told
 
 
-Seen = tuple[MadeUpFacts, Policy]
+Seen = tuple[ClusterFacts, Policy]
 """What a guard is given besides the step."""
 
 
@@ -472,8 +362,8 @@ def a_deletion(topic: str, subscription: str = "audit", cursor: Cursor = CURSOR,
 
 
 def a_look(policy: Policy | None = None, **told: Any) -> Seen:
-    """Facts for a guard, of a cluster where all is well but what is told; `told` are fields of `FactAnswers`."""
-    return MadeUpFacts(FactAnswers(**told)), policy or Policy()
+    """Facts for a guard, of a cluster where all is well but what is told; `told` are those of `FACTS`."""
+    return cast("ClusterFacts", MadeUpFacts(**told)), policy or Policy()
 
 
 def bundle_of(step: Step) -> str:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lab.simulator import NamespaceSpec, SubscriptionSpec, TopicSpec, running_simulator
-from pulsar_steward.apply import whole_look
-from pulsar_steward.apply.live_facts import LiveFacts
+from pulsar_steward.apply.kept import AGES, Age
+from pulsar_steward.apply.live_cluster import LiveCluster
 from pulsar_steward.apply.live_reader import LiveReader
-from pulsar_steward.apply.whole_look import WholeLook
 from pulsar_steward.changes.kind import Drifted
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
@@ -78,7 +77,7 @@ def test_looking_at_moves_costs_a_call_a_broker_and_three_a_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, brokers: int, changes: int
 ) -> None:
     """A look for moves takes a call per broker and three per change at most, besides one more to each move's owner."""
-    monkeypatch.setattr(whole_look, "INSTANT_SECONDS", whole_look.WHOLE_LOOK_SECONDS)  # however slow the machine is
+    monkeypatch.setitem(AGES, "listed", Age(60, 60, outlives_calls=False))  # however slow the machine is
     with a_site(tmp_path, brokers) as site:
         moves = [site.move(str(bundle), 1 + number % 2) for number, bundle in enumerate(equal_ranges(BUNDLES))]
         asked = [each for each in looked_at(site, *moves[:changes]) if each.path.endswith(OF_THE_WHOLE)]
@@ -96,7 +95,7 @@ def test_looking_at_settings_costs_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, brokers: int, changes: int
 ) -> None:
     """A look for settings takes at most a call per broker and three per change, none for isolation policies."""
-    monkeypatch.setattr(whole_look, "INSTANT_SECONDS", whole_look.WHOLE_LOOK_SECONDS)
+    monkeypatch.setitem(AGES, "listed", Age(60, 60, outlives_calls=False))
     with a_site(tmp_path, brokers, changes) as site:
         kept = Retention(minutes=60, megabytes=-1)
         settings = [
@@ -113,7 +112,7 @@ def test_right_before_a_quota_is_set_the_owners_of_its_namespace_are_asked_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before a quota is set, the owner of the namespace's bundle is asked again, and no other broker."""
-    monkeypatch.setattr(whole_look, "WHOLE_LOOK_SECONDS", 3600.0)  # however slow the machine is
+    monkeypatch.setitem(AGES, "whole", Age(3600, 3600, outlives_calls=True))  # however slow the machine is
     with a_site(tmp_path, 6, 3) as site:
         after = BacklogQuota(limit_bytes=10**9, policy=QuotaPolicy.HOLD)
         quotas = [
@@ -133,8 +132,8 @@ def test_where_a_bundle_of_a_namespace_went_elsewhere_all_brokers_are_asked(site
     move = site.move("0x00000000_0xffffffff", 2, namespace="shop/orders")
     change = ChangeSetting(namespace="shop/orders", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
     with LiveReader(site.settings) as reader:
-        whole = WholeLook(reader, site.policy)
-        assert whole.silent() == frozenset()
+        whole = a_cluster(site, reader)
+        assert whole.silent_brokers() == ()
         assert said(site.carry_out(site.approved(move))) == ["done"]
         site.simulator.requests.clear()
         assert facts(site, whole, a_step(change)).delayed_messages(change) == 0
@@ -169,7 +168,7 @@ def test_clients_of_a_bundle_are_counted_before_its_new_owner_tells_of_them(tmp_
 def test_what_brokers_told_before_a_call_counts_no_more(site: Worksite) -> None:
     """A broker's statistics are asked anew once something was called, however young they are."""
     with LiveReader(site.settings) as reader:
-        whole = WholeLook(reader, site.policy)
+        whole = a_cluster(site, reader)
         site.simulator.requests.clear()
         for _ in range(2):
             reader.statistics(site.brokers[0])
@@ -179,16 +178,21 @@ def test_what_brokers_told_before_a_call_counts_no_more(site: Worksite) -> None:
         assert len(site.simulator.requests.all()) == 2
 
 
-def facts(site: Worksite, whole: WholeLook, step: Step, *, shared: bool = False) -> LiveFacts:
-    """Of a step of a plan that nobody recorded."""
-    return LiveFacts(whole, site.ledger, a_plan(), "b1", step, site.clock(), 1, shared=shared)
+def a_cluster(site: Worksite, reader: LiveReader) -> LiveCluster:
+    """The cluster as steps of a plan see it that nobody recorded."""
+    return LiveCluster(reader, site.policy, site.ledger, a_plan(), "b1")
+
+
+def facts(site: Worksite, whole: LiveCluster, step: Step, *, shared: bool = False) -> LiveCluster:
+    """Right before a step."""
+    return whole.before(step, site.clock(), 1, shared=shared)
 
 
 def test_owner_and_boundaries_are_shared_in_the_first_look_only(site: Worksite) -> None:
     """The first look shares what brokers told, and the look right before a call asks them again."""
     move = site.move(0)
     with LiveReader(site.settings) as reader:
-        whole = WholeLook(reader, site.policy)
+        whole = a_cluster(site, reader)
         assert facts(site, whole, a_step(move), shared=True).owner(move) == site.brokers[0]
         assert facts(site, whole, a_step(move), shared=True).has_bundle(move)
         site.simulator.pile_up_tcs(site.brokers[2])
@@ -200,7 +204,7 @@ def test_what_nobody_asks_for_is_not_read_and_nothing_is_read_twice(site: Worksi
     """A look reads only what a guard asks for, and reads it once."""
     move = site.move(0)
     with LiveReader(site.settings) as reader:
-        known = facts(site, WholeLook(reader, site.policy), a_step(move))
+        known = facts(site, a_cluster(site, reader), a_step(move))
         site.simulator.requests.clear()
         assert (known.seen_at, known.planning) == (a_plan().taken_at, False)
         assert not site.simulator.requests.all()
@@ -222,7 +226,7 @@ def test_a_topic_is_asked_of_a_broker_that_owns_it_at_that_instant_only(tmp_path
         site = Worksite(simulator, engine)
         move = site.move("0x00000000_0xffffffff", namespace="shop/orders")
         with LiveReader(site.settings) as reader:
-            known = facts(site, WholeLook(reader, site.policy), a_step(move), shared=True)
+            known = facts(site, a_cluster(site, reader), a_step(move), shared=True)
             assert (known.owner(move), known.clients(move), known.has_bundle(move)) == (site.brokers[0], 0, True)
             assert said(site.carry_out(site.approved(move))) == ["done"]
             simulator.requests.clear()

@@ -130,7 +130,7 @@ def look_live(settings: AdminSettings) -> None:
         reader.own_setting(quota)
         reader.settings_of(NAMESPACE)
         reader.stored_topic(PARTITION)
-        whole.allowed(NAMESPACE)
+        whole.allowed_brokers(NAMESPACE)
         whole.versions()
 
 

@@ -13,8 +13,7 @@ from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.apply.rollback import rollback_plan
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.errors import Refused
-from pulsar_steward.facts.backlogs import backlog_of
-from pulsar_steward.facts.losses import evicted
+from pulsar_steward.facts.backlogs import backlog_of, evicted
 from pulsar_steward.model.loss import NOTHING_LOST, Loss
 from pulsar_steward.model.risk import Risk
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive

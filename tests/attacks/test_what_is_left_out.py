@@ -157,7 +157,7 @@ def test_a_topic_that_statistics_do_not_show_yet_is_no_empty_bundle(
     tmp_path: Path, topic: TopicSpec, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A bundle is not moved while a topic of it is too new for its owner's statistics; those are waited for first."""
-    monkeypatch.setattr("pulsar_steward.apply.told.SPARE_SECONDS", 0.1)
+    monkeypatch.setattr("pulsar_steward.apply.live_cluster.SPARE_SECONDS", 0.1)
     outcome = moved(tmp_path, topic, told=told, backlog_quota_map=QUOTA)
     assert outcome.outcome == "refused"
     assert "not in the statistics of" in outcome.reason

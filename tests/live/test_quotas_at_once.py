@@ -16,8 +16,7 @@ from lab.faults.real.operator import AGE, HOLD, SIZE
 from lab.faults.real.traffic import publish, receive
 from lab.waiting import wait_until
 from pulsar_steward.admin.owner import OwnerReader
-from pulsar_steward.facts.backlogs import backlog_of
-from pulsar_steward.facts.losses import evicted
+from pulsar_steward.facts.backlogs import backlog_of, evicted
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.step import ChangeSetting

@@ -18,13 +18,11 @@ from pulsar_steward.apply.context import Result
 from pulsar_steward.apply.gate import ask_for_permit
 from pulsar_steward.apply.health import Level, Watch, recorded_level
 from pulsar_steward.apply.lease import held_lease
-from pulsar_steward.apply.live_facts import LiveFacts
+from pulsar_steward.apply.live_cluster import LiveCluster
 from pulsar_steward.apply.pace import keep_pace, slowed
 from pulsar_steward.apply.perform import perform
 from pulsar_steward.apply.precheck import look_before
 from pulsar_steward.apply.recover import record_refusal, what_became_of
-from pulsar_steward.apply.told import wait_until_told
-from pulsar_steward.apply.whole_look import WholeLook
 from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import AdminError, LeaseLost, LedgerError, Refused
 from pulsar_steward.ledger.rows import Outcome, StepOutcome, interrupted
@@ -108,8 +106,8 @@ class _BatchRun:
         self._context = context
         self._permit = permit
         self._lease = lease
-        self._whole = WholeLook(context.reader, context.policy)
         plan_id, batch_id = permit.plan.plan_id, permit.batch_id
+        self._cluster = LiveCluster(context.reader, context.policy, context.ledger, permit.plan, batch_id)
         self._recorded = {
             outcome.step_id: outcome
             for outcome in context.ledger.outcomes(plan_id, batch_id)
@@ -192,12 +190,10 @@ class _BatchRun:
             self._record(step, results.get(step.step_id) or self._not_tried(min(results)))
 
     def _look_before(self, step: Step, *, shared: bool = False) -> Before | Result:
-        context, permit = self._context, self._permit
-        number = 1 + [each.step_id for each in permit.steps].index(step.step_id)
+        context = self._context
+        number = 1 + [each.step_id for each in self._permit.steps].index(step.step_id)
         try:
-            facts = LiveFacts(
-                self._whole, context.ledger, permit.plan, permit.batch_id, step, context.clock(), number, shared=shared
-            )
+            facts = self._cluster.before(step, context.clock(), number, shared=shared)
             return look_before(context.reader, step, facts, context.policy)
         except LedgerError:
             raise
@@ -215,7 +211,7 @@ class _BatchRun:
                 return
             intent_id, watch = begun.intent_id, begun.watch
             last = perform(self._context, kind_of(way.change), begun.before, begun.clearance)
-            self._whole.called()
+            self._cluster.called()
             if last.continuation is None or attempt == MAX_ATTEMPTS:
                 self._record(step, self._looked_after(watch, step, _given_up(last, attempt)), intent_id)
                 return
@@ -244,9 +240,8 @@ class _BatchRun:
             clients = kind.clients(context.reader)
             policy = slowed(context.policy.apply, 2 ** len(self._steps_seen(Level.STRAINED)))
             keep_pace(context.ledger, plan.named_cluster, clients, policy, context.clock, context.switch.rest)
-            self._whole.begin()
-            past = context.ledger.past(plan.named_cluster)
-            wait_until_told(self._whole, past, step, context.clock, context.switch.rest)
+            self._cluster.begin()
+            self._cluster.wait_until_told(step, context.clock, context.switch.rest)
             context.ledger.require_still_untampered(self._permit.walked)
             context.ledger.require_standing(self._permit.grant, context.clock())
             before = self._look_before(step)

@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.apply.topic_looks import BUDGET_KEY
-from pulsar_steward.facts.backlogs import Backlog, TopicAge, ages_of, backlog_of, unshown_holders
-from pulsar_steward.facts.losses import (
+from pulsar_steward.facts.backlogs import (
     SOON_MILLISECONDS,
+    Backlog,
+    TopicAge,
+    ages_of,
+    backlog_of,
     beyond,
     deleted,
     evicted,
     evicting_from,
     expired,
     keeps_nothing,
+    unshown_holders,
 )
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.model.holders import replicator_to
@@ -28,8 +32,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.admin.owner import TopicDetail
     from pulsar_steward.apply.topic_looks import ShownTopic, TopicLooks
-    from pulsar_steward.facts.backlogs import BacklogAges
-    from pulsar_steward.facts.losses import Taken
+    from pulsar_steward.facts.backlogs import BacklogAges, Taken
     from pulsar_steward.model.holders import Holder
     from pulsar_steward.model.setting import Retention
 

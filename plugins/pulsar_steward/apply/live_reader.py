@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pulsar_steward.admin import paths
@@ -17,6 +16,7 @@ from pulsar_steward.admin.own_settings import defaults_in
 from pulsar_steward.admin.owner import InternalDetail, OwnerReader, cursors_in
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.admin.statistics import clients_by_bundle, topics_in
+from pulsar_steward.apply.kept import KeptFacts
 from pulsar_steward.errors import AdminError, BrokenAnswer, NotFound, Refused
 from pulsar_steward.facts.load_manager import MANAGER_UNKNOWN, load_manager_of, usage_of
 from pulsar_steward.model.bundles import (
@@ -49,10 +49,8 @@ if TYPE_CHECKING:
     from pulsar_steward.model.setting import Setting, SettingName
     from pulsar_steward.model.step import ChangeSetting, DeleteSubscription
 
-T = TypeVar("T")
-
 STATISTICS_SECONDS = 60
-"""Time for which a broker's statistics are kept: the broker itself renews them no more often."""
+"""Time after which a broker renews its statistics, if it does not report another one."""
 
 MAX_CONCURRENT_BROKERS = 16
 MAX_METRICS_BYTES = 1 << 30
@@ -72,8 +70,7 @@ class LiveReader(Closing):
         self._defaults: dict[SettingName, Setting] | None = None
         self._last_owners: dict[str, str] = {}
         self._readers: dict[str, Reader] = {}
-        self._statistics: dict[str, tuple[float, Body]] = {}
-        self._clients: dict[str, tuple[float, Mapping[str, int]]] = {}
+        self._kept = KeptFacts()
         self._last_clients: dict[str, int] = {}
         self._configurations: dict[str, dict[str, str]] = {}
 
@@ -272,7 +269,8 @@ class LiveReader(Closing):
         Right after a split, the statistics have only the whole bundle: each half then has all of its clients. Right
         after a move, the new owner's statistics do not have the bundle yet: the former owner's number is used.
         """
-        known, name = self._clients_of(broker), f"{namespace}/{bundle}"
+        name = f"{namespace}/{bundle}"
+        known = self._kept.keep("clients", broker, lambda: clients_by_bundle(self.statistics(broker), broker))
         wanted = BundleRange.parse(bundle)
         names = ((each.rpartition("/"), count) for each, count in known.items())
         same = ((BundleRange.parse(parts[2]), count) for parts, count in names if parts[0] == namespace)
@@ -283,8 +281,7 @@ class LiveReader(Closing):
 
     def called(self) -> None:
         """Drops kept statistics after a call: they are from before it."""
-        self._statistics.clear()
-        self._clients.clear()
+        self._kept.called()
 
     def topic_names(self, namespace: str) -> tuple[str, ...]:
         """Full names of a namespace's persistent topics, loaded or not."""
@@ -300,24 +297,18 @@ class LiveReader(Closing):
 
     def statistics(self, broker: str) -> Body:
         """A broker's statistics of its topics, received within the last minute and after the last call."""
-        read_at, document = self._statistics.get(broker, (float("-inf"), b""))
-        if time.monotonic() - read_at > STATISTICS_SECONDS:
-            document = self._at(broker).topic_statistics()
-            self._statistics = {broker: (time.monotonic(), document)}  # of one broker only: it may be 100 MB
-            self._clients.pop(broker, None)
-        return document
+
+        def read() -> Body:
+            self._kept.drop("statistics")  # of one broker only: it may be 100 MB
+            self._kept.drop("clients", broker)
+            return self._at(broker).topic_statistics()
+
+        return self._kept.keep("statistics", broker, read)
 
     def statistics_seconds(self, broker: str) -> int:
         """Time within which a broker renews its statistics of all topics (`statsUpdateFrequencyInSecs`)."""
         told = self.configuration(broker).get("statsUpdateFrequencyInSecs", "")
         return int(told) if told.isdecimal() else STATISTICS_SECONDS
-
-    def _clients_of(self, broker: str) -> Mapping[str, int]:
-        read_at, known = self._clients.get(broker, (float("-inf"), {}))
-        if time.monotonic() - read_at > STATISTICS_SECONDS:
-            known = clients_by_bundle(self.statistics(broker), broker)
-            self._clients[broker] = time.monotonic(), known
-        return known
 
     def settings_of(self, namespace: str) -> dict[SettingName, Setting]:
         """Settings in force in a namespace: its own values, or else the brokers' defaults."""

@@ -9,8 +9,15 @@ import msgspec
 
 from pulsar_steward.admin.statistics import each_topic, loaded_topics
 from pulsar_steward.errors import AdminError
-from pulsar_steward.facts.redelivery import COUNTED_TYPES, SubscriptionFigures
-from pulsar_steward.facts.risks import NON_PERSISTENT, MoveRisks, TopicFigures, move_risks_of, surroundings_of
+from pulsar_steward.facts.risks import (
+    COUNTED_TYPES,
+    NON_PERSISTENT,
+    MoveRisks,
+    SubscriptionFigures,
+    TopicFigures,
+    move_risks_of,
+    surroundings_of,
+)
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.series import AGE, AGE_LIMIT, DELAYED_INDEX, DELAYED_SERIES, SIZE_LIMIT
 from pulsar_steward.model.topics import is_system_topic, partitioned_topic
@@ -22,7 +29,6 @@ if TYPE_CHECKING:
     from pulsar_steward.admin.metrics import Sample
     from pulsar_steward.admin.statistics import SubscriptionStatistics, TopicStatistics
     from pulsar_steward.apply.live_reader import LiveReader
-    from pulsar_steward.facts.risks import Surroundings
     from pulsar_steward.model.step import BundleChange, DeleteSubscription
     from pulsar_steward.policy.schema import Policy
 
@@ -80,7 +86,8 @@ def move_risks(
         if rest := largest[MAX_TOPICS_ASKED:]:
             unknown = (f"which quotas {len(rest):,} of its topics have of their own, as {owner} tells none in metrics",)
     figures = [_figures(name, topic, more.get(name, {})) for name, topic in sorted(topics.items())]
-    risks = move_risks_of(figures, _surroundings(reader, owner, change.namespace), policy)
+    around = surroundings_of(reader.settings_of(change.namespace), reader.configuration(owner))
+    risks = move_risks_of(figures, around, policy)
     return msgspec.structs.replace(risks, unknown=unknown)
 
 
@@ -227,7 +234,3 @@ def _acknowledgements(name: str, shown: SubscriptionStatistics) -> SubscriptionF
         held_messages=shown.unacked_messages if shown.type in COUNTED_TYPES else None,
         messages_per_entry=max((each.avg_messages_per_entry for each in shown.consumers), default=0),
     )
-
-
-def _surroundings(reader: LiveReader, owner: str, namespace: str) -> Surroundings:
-    return surroundings_of(reader.settings_of(namespace), reader.configuration(owner))

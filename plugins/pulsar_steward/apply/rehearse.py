@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.apply.context import Result
-from pulsar_steward.apply.live_facts import LiveFacts
+from pulsar_steward.apply.live_cluster import LiveCluster
 from pulsar_steward.apply.precheck import look_before
-from pulsar_steward.apply.told import wait_until_told
-from pulsar_steward.apply.whole_look import WholeLook
 from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import AdminError
 from pulsar_steward.outside_text import shown
@@ -34,13 +32,13 @@ def rehearse(context: ReadContext, plan: Plan, batch: Batch) -> str:
         plan: The plan.
         batch: Its batch.
     """
-    whole, past = WholeLook(context.reader, context.policy), context.ledger.past(plan.named_cluster)
+    cluster = LiveCluster(context.reader, context.policy, context.ledger, plan, batch.batch_id)
     lines, waited = [f"{batch.batch_id}: {batch.title} ({plan.plan_id})"], False
     for number, step in enumerate(batch.steps, start=1):
-        whole.begin()
+        cluster.begin()
         with suppress(AdminError):  # the guards report a broker that cannot be read
-            waited = waited or wait_until_told(whole, past, step, context.clock, sleep)
-        facts = LiveFacts(whole, context.ledger, plan, batch.batch_id, step, context.clock(), number)
+            waited = waited or cluster.wait_until_told(step, context.clock, sleep)
+        facts = cluster.before(step, context.clock(), number)
         lines += [
             f"  {step.step_id}: {step.effect}",
             *(f"    {line}" for line in _lines(context, step, facts)),

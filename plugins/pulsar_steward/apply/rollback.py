@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.apply.live_facts import LiveFacts
-from pulsar_steward.apply.told import wait_until_told
-from pulsar_steward.apply.whole_look import WholeLook
+from pulsar_steward.apply.live_cluster import LiveCluster
 from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import AdminError, Refused
 from pulsar_steward.guard.bounds import bounded
@@ -59,17 +57,16 @@ def rollback_plan(ledger: LedgerReader, reader: LiveReader, policy: Policy, appl
         policy_digest=policy.digest,
     )
     steps: dict[str, Step] = {}
-    whole = WholeLook(reader, policy)
-    past = ledger.past(draft.named_cluster)
+    cluster = LiveCluster(reader, policy, ledger, draft, ONLY_BATCH)
     notes, waited = list(applied.doubts), False
     for done in reversed(applied.done):
         name = done.step.step_id
         try:
             step = _inverse(reader, applied, done, step_id(ONLY_BATCH, len(steps) + 1))
-            whole.begin()
-            if not waited and (waited := wait_until_told(whole, past, step, lambda: now, sleep)):
+            cluster.begin()
+            if not waited and (waited := cluster.wait_until_told(step, lambda: now, sleep)):
                 step = _inverse(reader, applied, done, step.step_id)  # with the present number of clients
-            facts = LiveFacts(whole, ledger, draft, ONLY_BATCH, step, now, len(steps) + 1)
+            facts = cluster.before(step, now, len(steps) + 1)
             steps[name] = _guarded(_in_order(step, done, steps, applied), facts, policy)
         except AdminError as error:
             notes.append(f"{name}: it stays, as the cluster cannot be read: {error}")

@@ -16,8 +16,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.admin.statistics import each_topic, is_of_topic, loaded_topics
+from pulsar_steward.apply.kept import once
 from pulsar_steward.apply.live_topics import keeping_unknown
-from pulsar_steward.apply.once import once
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.model.bundles import BundleRange, position_of
 from pulsar_steward.model.topics import is_system_topic

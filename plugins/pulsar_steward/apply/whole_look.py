@@ -1,4 +1,4 @@
-"""Facts of the whole cluster, shared by the checks before each step of a batch.
+"""Facts of the whole cluster, shared by the looks before each step of a batch, each with its greatest age.
 
 For N changes on B brokers, these facts cost at most B + 3N calls, and one more call per broker for its version and
 clock. Each change needs further calls of its own (owner and boundaries of its bundle, statistics, metrics, positions,
@@ -10,71 +10,31 @@ from __future__ import annotations
 
 import re
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-import msgspec
-
-from pulsar_steward.admin.isolation import IsolationPolicy, allowed_brokers
+from pulsar_steward.admin.isolation import allowed_brokers
+from pulsar_steward.apply.kept import KeptFacts
 from pulsar_steward.errors import AdminError
-from pulsar_steward.facts.load_manager import USAGES_UNKNOWN, AntiAffinityGroup, BrokerUsage, LoadManager
-from pulsar_steward.facts.unknown import Unknown
+from pulsar_steward.facts.load_manager import USAGES_UNKNOWN, AntiAffinityGroup
+from pulsar_steward.facts.protocol import versions_in
+from pulsar_steward.facts.unknown import CLOCKS_UNKNOWN, Unknown
 from pulsar_steward.model.bundles import HEARTBEAT
-from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.series import BOOKIE_STATUS
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
     from pulsar_steward.apply.live_reader import LiveReader
+    from pulsar_steward.facts.load_manager import BrokerUsage, LoadManager
+    from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.policy.schema import Policy
 
-WHOLE_LOOK_SECONDS = 60.0
-"""Time for which the responses of all brokers stay valid, while the list of brokers is the same.
+T = TypeVar("T")
 
-It is as long as brokers keep their own statistics, the source for clients and backlogs. A broker that dies leaves the
-list within 30 s (its metadata session), which is seen before the next change.
-"""
-
-INSTANT_SECONDS = 5.0
-"""Time within which a second look without a call in between reuses the first: a look at one bundle may take as long."""
 
 MAX_NAMESPACES_ASKED = 2_000
 """Number of namespaces whose anti-affinity group is read, if the moved bundle's namespace is in a group."""
-
-
-class _ListedCluster(msgspec.Struct, frozen=True):
-    """Identity of the cluster that responded, and its list of brokers."""
-
-    at: float
-    identity: ClusterIdentity
-    listed: frozenset[str]
-
-
-class _BrokerAnswers(msgspec.Struct, kw_only=True):
-    """Responses of all listed brokers, and all facts of the whole cluster that were read since.
-
-    Attributes:
-        at: Time of the read.
-        cluster: The cluster and its listed brokers.
-        owned: Bundles of each broker, or the error of reading them.
-        bundles: Bundles of namespaces, by namespace.
-        isolation: The cluster's isolation policies; None: not read yet.
-        groups: Anti-affinity groups of the namespaces that were read; None: no group.
-        usages: Usages that the load manager's shedding compares; None: not read yet.
-        read_only: Bookies that take no writes; None: not read yet.
-        told: Version of each responding broker, and the milliseconds that its clock is ahead; None: not read yet.
-    """
-
-    at: float
-    cluster: _ListedCluster
-    owned: dict[str, tuple[str, ...] | AdminError]
-    bundles: dict[str, tuple[str, ...] | None] = {}
-    isolation: tuple[IsolationPolicy, ...] | None = None
-    groups: dict[str, str | None] = {}
-    usages: tuple[BrokerUsage, ...] | Unknown | None = None
-    read_only: tuple[str, ...] | None = None
-    told: dict[str, tuple[str, int | None]] | None = None
 
 
 class WholeLook:
@@ -89,74 +49,110 @@ class WholeLook:
     def __init__(self, reader: LiveReader, policy: Policy, seconds: Callable[[], float] = time.monotonic) -> None:
         self.reader = reader
         self.policy = policy
-        self._seconds = seconds
-        self._cluster: _ListedCluster | None = None
-        self._answers: _BrokerAnswers | None = None
-        self._confirmed: set[str] = set()
+        self._kept = KeptFacts(seconds)
+        self._whole_of: tuple[ClusterIdentity, frozenset[str]] | None = None
 
     def begin(self) -> None:
-        """Begins another step: identity and list of brokers are read anew, unless they are younger than 5 s."""
-        if self._cluster is not None and self._seconds() - self._cluster.at > INSTANT_SECONDS:
-            self._look_again()
+        """Begins another step: facts that are too old for it are dropped."""
+        self._kept.begin()
 
     def called(self) -> None:
         """Drops facts that a call may have made stale."""
-        self._look_again()
+        self._kept.called()
         self.reader.called()
 
-    def _look_again(self) -> None:
-        self._cluster = None
-        self._confirmed.clear()
-
     def identity(self) -> ClusterIdentity:
-        """The Pulsar cluster that responds."""
-        return self._now().identity
+        """Pulsar cluster that a broker reports."""
+        return self._listed()[0]
 
     def listed(self) -> frozenset[str]:
         """Brokers that the cluster lists; a broker that was just killed is still listed."""
-        return self._now().listed
+        return self._listed()[1]
 
-    def silent(self) -> frozenset[str]:
-        """Listed brokers that did not respond."""
-        return frozenset(broker for broker, owned in self._whole().owned.items() if isinstance(owned, AdminError))
+    def _listed(self) -> tuple[ClusterIdentity, frozenset[str]]:
+        def read() -> tuple[ClusterIdentity, frozenset[str]]:
+            listed = frozenset(self.reader.brokers())
+            return self.reader.identity(), listed
+
+        found = self._kept.keep("listed", "brokers", read)
+        if found != self._whole_of:
+            self._whole_of = found
+            self._kept.drop("whole")
+        return found
+
+    def _owned(self) -> dict[str, tuple[str, ...] | AdminError]:
+        """Bundles of each listed broker, or the error of reading them."""
+        listed = self.listed()
+
+        def read() -> dict[str, tuple[str, ...] | AdminError]:
+            self._kept.drop("whole")
+            for broker in listed:
+                self._kept.keep("listed", ("responds", broker), bool)
+            return self.reader.owned_by_each(sorted(listed))
+
+        return self._kept.keep("whole", "owned", read)
+
+    def silent_brokers(self) -> tuple[str, ...]:
+        """Listed brokers that did not respond, sorted."""
+        return tuple(sorted(broker for broker, owned in self._owned().items() if isinstance(owned, AdminError)))
 
     def active(self) -> list[str]:
         """Listed brokers that responded, in order."""
-        return sorted(self.listed() - self.silent())
+        return sorted(self.listed().difference(self.silent_brokers()))
 
-    def answers(self, broker: str) -> bool:
-        """True if a broker is listed and responds in this look."""
-        if broker not in self.listed() or broker in self.silent():
+    def is_active(self, broker: str) -> bool:
+        """True if the cluster lists the broker, and the broker itself responds in this look."""
+        if broker not in self.active():
             return False
-        if broker not in self._confirmed:
-            answers = self._whole()
-            answers.owned[broker] = self.reader.owned_by_each([broker])[broker]
-            self._confirmed.add(broker)
-        return broker not in self.silent()
+        self._kept.keep(
+            "listed", ("responds", broker), lambda: self._owned().update(self.reader.owned_by_each([broker]))
+        )
+        return broker not in self.silent_brokers()
 
     def owned_by(self, broker: str) -> tuple[str, ...]:
         """Bundles (``tenant/ns/range``) of one broker, from the read of all brokers.
 
         The owner that permits a call is read anew, from the broker itself (`LiveReader.owned_by`).
         """
-        owned = self._whole().owned[broker]
+        owned = self._owned()[broker]
         if isinstance(owned, AdminError):
             raise owned
         return owned
 
-    def bundles(self, namespace: str) -> tuple[str, ...] | None:
-        """A namespace's bundles in order, read once; None: there is no such namespace."""
-        bundles = self._whole().bundles
-        if namespace not in bundles:
-            bundles[namespace] = self.reader.bundles(namespace)
-        return bundles[namespace]
+    def of_whole(self, fact: Hashable, read: Callable[[], T]) -> T:
+        """A fact that is as old as the read of all brokers at most."""
+        self._owned()
+        return self._kept.keep("whole", fact, read)
 
-    def allowed(self, namespace: str) -> frozenset[str] | None:
-        """Brokers that isolation policies allow for a namespace; None: every broker."""
-        answers = self._whole()
-        if answers.isolation is None:
-            answers.isolation = self.reader.isolation_policies()
-        allowed = allowed_brokers(answers.isolation, namespace, answers.cluster.listed)
+    def versions(self) -> tuple[str, ...] | Unknown:
+        """Versions of all brokers that respond, as recent as the other facts of the whole cluster."""
+        return versions_in({broker: version for broker, (version, _) in self._versions_and_clocks().items()})
+
+    def clock_difference(self) -> int | Unknown:
+        """Difference between the clocks furthest ahead and furthest behind, to about 1 s."""
+        ahead = [each for _, each in self._versions_and_clocks().values()]
+        known = [each for each in ahead if each is not None]
+        return max(known) - min(known) if known and len(known) == len(ahead) else CLOCKS_UNKNOWN
+
+    def _versions_and_clocks(self) -> dict[str, tuple[str, int | None]]:
+        return self.of_whole("versions", lambda: self.reader.versions_and_clocks(self.active()))
+
+    def read_only_bookies(self) -> tuple[str, ...]:
+        """Bookies in the policy whose own metrics report that they take no writes."""
+
+        def read() -> tuple[str, ...]:
+            named = (each.partition("=") for each in self.policy.collect.metrics_urls)
+            urls = [url for kind, _, url in named if kind == "bookie"]
+            return tuple(
+                url for url in urls if any(s.value <= 0 for s in self.reader.bookie_samples(url, BOOKIE_STATUS))
+            )
+
+        return self.of_whole("bookies", read)
+
+    def allowed_brokers(self, namespace: str) -> frozenset[str] | None:
+        """Listed brokers that isolation policies leave to a namespace; None: every broker."""
+        policies = self.of_whole("isolation", self.reader.isolation_policies)
+        allowed = allowed_brokers(policies, namespace, self.listed())
         return None if allowed is None else frozenset(allowed)
 
     def anti_affinity(self, namespace: str) -> AntiAffinityGroup | Unknown | None:
@@ -180,64 +176,22 @@ class WholeLook:
         return AntiAffinityGroup(group=group, others={broker: len(same & there) for broker, there in placed.items()})
 
     def _group(self, namespace: str) -> str | None:
-        groups = self._whole().groups
-        if namespace not in groups:
-            groups[namespace] = self.reader.anti_affinity_group(namespace)
-        return groups[namespace]
+        return self.of_whole(("group", namespace), lambda: self.reader.anti_affinity_group(namespace))
 
     def load_manager(self) -> LoadManager | Unknown:
-        """The load manager of the broker that reported the cluster's identity."""
-        self._now()
+        """Load manager, from the configuration of the broker that reported the cluster's identity."""
+        self._listed()
         return self.reader.load_manager()
 
-    def usages(self, manager: LoadManager) -> tuple[BrokerUsage, ...] | Unknown:
-        """Usage of every responding broker, as the load manager's shedding compares it."""
-        answers = self._whole()
-        if answers.usages is None:
+    def usages(self) -> tuple[BrokerUsage, ...] | Unknown:
+        """Usage of every broker that responds, as the load manager's shedding compares it."""
+        manager = self.load_manager()
+        if isinstance(manager, Unknown):
+            return manager
+
+        def read() -> tuple[BrokerUsage, ...] | Unknown:
             found = [self.reader.usage(broker, manager) for broker in self.active()]
             known = tuple(each for each in found if each is not None)
-            answers.usages = known if known and len(known) == len(found) else USAGES_UNKNOWN
-        return answers.usages
+            return known if known and len(known) == len(found) else USAGES_UNKNOWN
 
-    def read_only_bookies(self) -> tuple[str, ...]:
-        """Bookies in the policy that take no writes."""
-        answers = self._whole()
-        if answers.read_only is None:
-            named = (each.partition("=") for each in self.policy.collect.metrics_urls)
-            urls = [url for kind, _, url in named if kind == "bookie"]
-            answers.read_only = tuple(url for url in urls if self._takes_no_writes(url))
-        return answers.read_only
-
-    def clocks(self) -> dict[str, int | None]:
-        """Milliseconds that each responding broker's clock is ahead of this machine's; None: not known."""
-        return {broker: ahead for broker, (_, ahead) in self._told().items()}
-
-    def versions(self) -> dict[str, str]:
-        """Pulsar version of each responding broker."""
-        return {broker: version for broker, (version, _) in self._told().items()}
-
-    def _told(self) -> dict[str, tuple[str, int | None]]:
-        answers = self._whole()
-        if answers.told is None:
-            answers.told = self.reader.versions_and_clocks(self.active())
-        return answers.told
-
-    def _takes_no_writes(self, url: str) -> bool:
-        return any(sample.value <= 0 for sample in self.reader.bookie_samples(url, BOOKIE_STATUS))
-
-    def _now(self) -> _ListedCluster:
-        if self._cluster is None or self._seconds() - self._cluster.at > WHOLE_LOOK_SECONDS:
-            at = self._seconds()
-            listed = frozenset(self.reader.brokers())
-            self._cluster = _ListedCluster(at, self.reader.identity(), listed)
-        return self._cluster
-
-    def _whole(self) -> _BrokerAnswers:
-        """Responses of all brokers; read anew after 60 s, or if the list of brokers or the cluster changed."""
-        now, answers = self._now(), self._answers
-        known = answers is not None and (answers.cluster.identity, answers.cluster.listed) == (now.identity, now.listed)
-        if answers is None or not known or self._seconds() - answers.at > WHOLE_LOOK_SECONDS:
-            at = self._seconds()
-            answers = _BrokerAnswers(at=at, cluster=now, owned=self.reader.owned_by_each(sorted(now.listed)))
-            self._answers, self._confirmed = answers, set(now.listed)
-        return answers
+        return self.of_whole("usages", read)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from pulsar_steward.model.bundles import HEARTBEAT
 from pulsar_steward.model.holders import PATTERNS, HolderKind
+from pulsar_steward.model.topics import OF_USERS
 
 STARTED = "process_start_time_seconds"
 """Series of a process's start time, seconds since the epoch."""
@@ -40,8 +41,7 @@ MACROS = (
     # Text between the domain and the last slash; for an old name it includes the cluster. A pattern would be slower.
     """create macro namespace_of(topic) as
         split_part(left(topic, length(topic) - length(split_part(topic, '/', -1)) - 1), '://', 2)""",
-    """create macro of_users(topic) as not (starts_with(topic, 'persistent://pulsar/')
-        or starts_with(topic, 'non-persistent://pulsar/') or starts_with(split_part(topic, '/', -1), '__'))""",
+    f"create macro of_users(topic) as {OF_USERS}",
     f"create macro is_reader(subscription) as regexp_matches(subscription, '{PATTERNS[HolderKind.READER]}')",
     f"create macro is_heartbeat(namespace) as regexp_matches(namespace, '{HEARTBEAT}')",
 )
@@ -72,7 +72,16 @@ LARGE_TABLES = (
 )
 """Views over the files' rows (``raw_<table>``)."""
 
+USUAL_SETTINGS = SqlView(
+    "usual_settings",
+    """select key, first(value order by brokers desc, value) as value
+    from (select key, value, count(*) as brokers from configuration where value <> '' group by key, value)
+    group by key""",
+)
+"""The most frequent value of each setting among the brokers that report one; at a tie, the lowest text."""
+
 SHARED = (
+    USUAL_SETTINGS,
     SqlView("user_topics", "select * from topics where of_users"),
     SqlView("user_subscriptions", "select * from subscriptions where of_users"),
     SqlView(

@@ -10,7 +10,7 @@ import duckdb
 from pulsar_steward.collect.drill import DetailRequest, DrillTask
 from pulsar_steward.model.bundles import position_of, range_holding, ranges_of
 from pulsar_steward.model.tables import DRILLED
-from pulsar_steward.model.topics import PARTITION_END, partitioned_topic
+from pulsar_steward.model.topics import PARTITION_END, namespace_of, partitioned_topic
 from pulsar_steward.snapshots.arrow import schema_of
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def wanted_of(topics: Sequence[str], namespaces: pa.Table, unattended: Collectio
         unattended: Topics with a subscription without consumers.
     """
     known = frozenset(topics)
-    bundle_of = _BundleOf(namespaces, {_namespace_of(topic) for topic in topics})
+    bundle_of = _BundleOf(namespaces, {namespace_of(topic) for topic in topics})
     wanted = [
         DetailRequest(bundle, topic, internals=number * INTERNALS_OF < len(topics) or topic in unattended)
         for number, topic in enumerate(topics)
@@ -97,10 +97,6 @@ def drilled_of(answers: pa.Table, own_policies: pa.Table, buckets: pa.Table) -> 
         return connection.sql(_DRILLED).to_arrow_table().cast(schema_of(DRILLED))
 
 
-def _namespace_of(topic: str) -> str:
-    return "/".join(topic.partition("://")[2].split("/")[:2])
-
-
 class _BundleOf:
     """Finds the bundle (``tenant/ns/range``) of a topic, from the boundaries of some namespaces."""
 
@@ -112,7 +108,7 @@ class _BundleOf:
 
     def __call__(self, topic: str) -> str | None:
         """Bundle of the topic; None if the namespace is not known, or has no bundle there."""
-        namespace = _namespace_of(topic)
+        namespace = namespace_of(topic)
         ranges = self._ranges.get(namespace)
         if not ranges:
             return None

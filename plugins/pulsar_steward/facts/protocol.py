@@ -11,9 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from pulsar_steward.facts.backlogs import Backlog, BacklogAges
+    from pulsar_steward.facts.backlogs import Backlog, BacklogAges, Taken
     from pulsar_steward.facts.load_manager import AntiAffinityGroup, BrokerUsage, LoadManager
-    from pulsar_steward.facts.losses import Taken
     from pulsar_steward.facts.risks import MoveRisks
     from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.model.setting import Setting

@@ -15,7 +15,7 @@ from pulsar_steward.model.units import counted
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.facts.risks import MoveRisks
-    from pulsar_steward.model.step import BundleChange, GuardResult, Step
+    from pulsar_steward.model.step import BundleChange, GuardedChange, GuardResult
     from pulsar_steward.policy.schema import Policy
 
 MOST_KEY = "policy key guards.most_redelivered_messages"
@@ -28,7 +28,7 @@ class AckHoles(BundleStepGuard):
     name = "ack_holes"
     objection = Objection.REFUSED
 
-    def check_step(self, step: Step, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
+    def check_step(self, step: GuardedChange, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a step that would redeliver more, or an unknown number."""
         risks, guards = facts.move_risks(change), policy.guards
         if risks.holey or risks.may_come_again is None:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.model.loss import NOTHING_LOST
-from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.model.step import ChangeSetting, GuardedChange
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
-    from pulsar_steward.model.step import Step
+
+Guarded = TypeVar("Guarded", bound=GuardedChange)
 
 
-def bounded(step: Step, facts: ClusterFacts) -> Step:
+def bounded(step: Guarded, facts: ClusterFacts) -> Guarded:
     """The step with the loss by its change of a setting, as the approver sees it; without one if it is unknown.
 
     Raises:

@@ -44,7 +44,7 @@ from pulsar_steward.guard.window import Window
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.guard.kinds import Guard
-    from pulsar_steward.model.step import GuardResult, Step
+    from pulsar_steward.model.step import GuardedChange, GuardResult
     from pulsar_steward.policy.schema import Policy
 
 GUARDS: tuple[Guard, ...] = (
@@ -87,12 +87,12 @@ GUARDS: tuple[Guard, ...] = (
 """Every guard, in the order in which people read their results."""
 
 
-def guards_of(step: Step) -> tuple[Guard, ...]:
+def guards_of(step: GuardedChange) -> tuple[Guard, ...]:
     """All guards that check a step."""
     return tuple(guard for guard in GUARDS if guard.is_asked_of(step))
 
 
-def evaluate(step: Step, facts: ClusterFacts, policy: Policy) -> tuple[GuardResult, ...]:
+def evaluate(step: GuardedChange, facts: ClusterFacts, policy: Policy) -> tuple[GuardResult, ...]:
     """Results of all guards for a step's kind of change, in the order of `GUARDS`.
 
     Raises:
@@ -102,7 +102,7 @@ def evaluate(step: Step, facts: ClusterFacts, policy: Policy) -> tuple[GuardResu
     return tuple(guard.check(step, facts, policy) for guard in guards_of(step))
 
 
-def objection_to(step: Step, facts: ClusterFacts, policy: Policy) -> tuple[Objection, str] | None:
+def objection_to(step: GuardedChange, facts: ClusterFacts, policy: Policy) -> tuple[Objection, str] | None:
     """Outcome and reasons if a step must not be done now; None: no guard vetoes it.
 
     Drift has priority over refusal: if the cluster has changed, the reasons for a refusal are outdated too.

@@ -10,7 +10,7 @@ from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
-    from pulsar_steward.model.step import GuardResult, Step
+    from pulsar_steward.model.step import GuardedChange, GuardResult
     from pulsar_steward.policy.schema import Policy
 
 
@@ -20,7 +20,7 @@ class FreshSnapshot(Guard):
     name = "fresh_snapshot"
     objection = Objection.DRIFTED
 
-    def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes every step if the plan's snapshot is older than `guards.snapshot_valid_minutes`."""
         valid = timedelta(minutes=policy.guards.snapshot_valid_minutes)
         passed = facts.now - facts.seen_at <= valid

@@ -16,9 +16,9 @@ from pulsar_steward.model.step import (
     BundleChange,
     ChangeSetting,
     DeleteSubscription,
+    GuardedChange,
     GuardResult,
     RaiseCoordinators,
-    Step,
     UnloadBundle,
 )
 
@@ -49,14 +49,14 @@ class Guard(ABC):
     aspect: ClassVar[Aspect | None] = None
     not_asked_of_rollbacks: ClassVar[str] = ""
 
-    def is_asked_of(self, step: Step) -> bool:
+    def is_asked_of(self, step: GuardedChange) -> bool:
         """True if this guard checks a step."""
         if step.undoes is not None and self.not_asked_of_rollbacks:
             return False
         return self.aspect is None or self.aspect in kind_of(step.change).aspects
 
     @abstractmethod
-    def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:
+    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Lets the step pass or vetoes it, with the reason in words either way.
 
         Args:
@@ -79,21 +79,21 @@ class BundleStepGuard(Guard):
 
     aspect = Aspect.BUNDLE
 
-    def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:
+    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Calls `check_step`."""
         if not isinstance(step.change, BundleChange):
             raise TypeError(f"{self.name} looks at bundles, not at {step.change}")
         return self.check_step(step, step.change, facts, policy)
 
     @abstractmethod
-    def check_step(self, step: Step, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
+    def check_step(self, step: GuardedChange, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Lets the step, which makes this change, pass or vetoes it."""
 
 
 class BundleGuard(BundleStepGuard):
     """A guard of moves and splits of bundles that uses the change alone."""
 
-    def check_step(self, step: Step, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check_step(self, step: GuardedChange, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Calls `check_bundle`."""
         return self.check_bundle(change, facts, policy)
 
@@ -107,7 +107,7 @@ class TargetGuard(Guard):
 
     aspect = Aspect.OWNER
 
-    def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:
+    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Calls `check_target`."""
         if not isinstance(step.change, UnloadBundle):
             raise TypeError(f"{self.name} looks at moves, not at {step.change}")
@@ -123,7 +123,7 @@ class CoordinatorGuard(Guard):
 
     aspect = Aspect.COORDINATORS
 
-    def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:
+    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Calls `check_raise`."""
         if not isinstance(step.change, RaiseCoordinators):
             raise TypeError(f"{self.name} looks at the number of coordinators, not at {step.change}")
@@ -139,7 +139,7 @@ class SettingGuard(Guard):
 
     aspect = Aspect.SETTING
 
-    def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:
+    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Calls `check_setting`."""
         if not isinstance(step.change, ChangeSetting):
             raise TypeError(f"{self.name} looks at settings, not at {step.change}")
@@ -155,7 +155,7 @@ class SubscriptionGuard(Guard):
 
     aspect = Aspect.SUBSCRIPTION
 
-    def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:
+    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Calls `check_deletion`."""
         if not isinstance(step.change, DeleteSubscription):
             raise TypeError(f"{self.name} looks at subscriptions, not at {step.change}")
@@ -163,6 +163,6 @@ class SubscriptionGuard(Guard):
 
     @abstractmethod
     def check_deletion(
-        self, step: Step, change: DeleteSubscription, facts: ClusterFacts, policy: Policy
+        self, step: GuardedChange, change: DeleteSubscription, facts: ClusterFacts, policy: Policy
     ) -> GuardResult:
         """Lets the step, which makes this change, pass or vetoes it."""

@@ -9,7 +9,7 @@ from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
-    from pulsar_steward.model.step import GuardResult, Step
+    from pulsar_steward.model.step import GuardedChange, GuardResult
     from pulsar_steward.policy.schema import Policy
 
 
@@ -22,7 +22,7 @@ class Limits(Guard):
         "it has no more steps than what it takes back, and harm must not stay until an hour is over"
     )
 
-    def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes a step beyond `guards.most_changes_per_run` or `guards.most_changes_per_hour`."""
         guards, made = policy.guards, facts.changes_in_the_last_hour()
         of_run = f"change {facts.place_in_run:,} of its run, of {guards.most_changes_per_run:,}"

@@ -15,7 +15,7 @@ from pulsar_steward.model.step import ChangeSetting, DeleteSubscription
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
-    from pulsar_steward.model.step import GuardResult, Step
+    from pulsar_steward.model.step import GuardedChange, GuardResult
     from pulsar_steward.policy.schema import Policy
 
 
@@ -26,7 +26,7 @@ class LossAsApproved(Guard):
     objection = Objection.REFUSED
     aspect = Aspect.DATA
 
-    def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes a step that deletes more than was approved, even by a single entry or byte."""
         change = step.change
         match change:
@@ -41,16 +41,11 @@ class LossAsApproved(Guard):
                 raise TypeError(f"{self.name} looks at settings and subscriptions, not at {change}")
         if isinstance(now, Unknown):
             return self.result(now.reason, passed=False)
-        agreed = _agreed(step)
+        agreed = step.loss if isinstance(step.loss, Loss) and step.loss.is_known else NOTHING_LOST
         lost = f"{now.words} would be lost at once"
         if now.exceeds(agreed):
             return self.result(f"{lost}, more than the {agreed.words} that were planned", passed=False)
         return self.result(f"{lost}, no more than the {agreed.words} of the plan", passed=True)
-
-
-def _agreed(step: Step) -> Loss:
-    """The approved loss in a step; none if its figures are unknown."""
-    return step.loss if isinstance(step.loss, Loss) and step.loss.is_known else NOTHING_LOST
 
 
 def _held(change: DeleteSubscription, facts: ClusterFacts) -> Loss | Unknown:

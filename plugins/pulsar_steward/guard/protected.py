@@ -9,7 +9,7 @@ from pulsar_steward.policy.names import naming
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
-    from pulsar_steward.model.step import GuardResult, Step
+    from pulsar_steward.model.step import GuardedChange, GuardResult
     from pulsar_steward.policy.schema import Policy
 
 
@@ -19,7 +19,7 @@ class Protected(Guard):
     name = "protected"
     objection = Objection.REFUSED
 
-    def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes a step in one of `apply.protected_namespaces`."""
         namespace = step.change.namespace
         by = naming(namespace, policy.apply.protected_namespaces)

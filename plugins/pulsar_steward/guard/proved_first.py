@@ -8,7 +8,7 @@ from pulsar_steward.guard.kinds import Guard, Objection
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
-    from pulsar_steward.model.step import GuardResult, Step
+    from pulsar_steward.model.step import GuardedChange, GuardResult
     from pulsar_steward.policy.schema import Policy
 
 
@@ -18,7 +18,7 @@ class ProvedFirst(Guard):
     name = "proved_first"
     objection = Objection.REFUSED
 
-    def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes every step if another batch changed the cluster since the snapshot and was not proved."""
         if unproved := facts.unproved_batch():
             return self.result(f"{unproved}: observe again", passed=False)

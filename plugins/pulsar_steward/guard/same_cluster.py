@@ -8,7 +8,7 @@ from pulsar_steward.guard.kinds import Guard, Objection
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
-    from pulsar_steward.model.step import GuardResult, Step
+    from pulsar_steward.model.step import GuardedChange, GuardResult
     from pulsar_steward.policy.schema import Policy
 
 
@@ -18,7 +18,7 @@ class SameCluster(Guard):
     name = "same_cluster"
     objection = Objection.DRIFTED
 
-    def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes any change if another cluster responds, or if the plan does not record its cluster."""
         planned, answers = facts.planned_for, facts.identity()
         if planned is None:

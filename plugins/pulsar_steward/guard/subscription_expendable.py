@@ -16,7 +16,7 @@ from pulsar_steward.policy.names import naming, naming_topic
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
-    from pulsar_steward.model.step import DeleteSubscription, GuardResult, Step
+    from pulsar_steward.model.step import DeleteSubscription, GuardedChange, GuardResult
     from pulsar_steward.policy.schema import Policy
 
 
@@ -28,7 +28,7 @@ class SubscriptionExpendable(SubscriptionGuard):
 
     def check_deletion(
         self,
-        step: Step,  # noqa: ARG002 - part of the protocol
+        step: GuardedChange,  # noqa: ARG002 - part of the protocol
         change: DeleteSubscription,
         facts: ClusterFacts,
         policy: Policy,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pulsar_steward.facts.protocol import ClusterFacts
-    from pulsar_steward.model.step import DeleteSubscription, GuardResult, Step
+    from pulsar_steward.model.step import DeleteSubscription, GuardedChange, GuardResult
     from pulsar_steward.model.subscription import Cursor, SubscriptionState
     from pulsar_steward.policy.schema import Policy
 
@@ -26,7 +26,7 @@ class SubscriptionUnused(SubscriptionGuard):
     objection = Objection.DRIFTED
 
     def check_deletion(
-        self, step: Step, change: DeleteSubscription, facts: ClusterFacts, policy: Policy
+        self, step: GuardedChange, change: DeleteSubscription, facts: ClusterFacts, policy: Policy
     ) -> GuardResult:
         """Vetoes one that is gone, made anew, reset, consumed, unknown, in use, or on a topic with too few others."""
         named, state = f"subscription {change.subscription} of {change.topic}", facts.subscription(change)
@@ -89,7 +89,7 @@ def _used_beside(named: str, consumers: int | Unknown) -> str | None:
     return f"{are} connected to other partitions than that of {named}"
 
 
-def _held_at_the_snapshot(step: Step) -> int | None:
+def _held_at_the_snapshot(step: GuardedChange) -> int | None:
     """Entries in the backlog that its approver saw; None: the step has no figure."""
     told = step.loss.topics if isinstance(step.loss, Loss) else ()
     return told[0].messages if told else None

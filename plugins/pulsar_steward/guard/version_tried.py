@@ -14,7 +14,7 @@ from pulsar_steward.model.pulsar_versions import objection_to, tried_as
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
-    from pulsar_steward.model.step import GuardResult, Step
+    from pulsar_steward.model.step import GuardedChange, GuardResult
     from pulsar_steward.policy.schema import Policy
 
 
@@ -24,7 +24,7 @@ class VersionTried(Guard):
     name = "version_tried"
     objection = Objection.REFUSED
 
-    def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:
+    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes an operation that a broker's version lacks, that failed there, or that was never tried."""
         operation = kind_of(step.change).operation
         if operation is None:

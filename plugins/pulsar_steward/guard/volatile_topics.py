@@ -13,7 +13,7 @@ from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
-    from pulsar_steward.model.step import BundleChange, GuardResult, Step
+    from pulsar_steward.model.step import BundleChange, GuardedChange, GuardResult
     from pulsar_steward.policy.schema import Policy
 
 
@@ -23,7 +23,7 @@ class VolatileTopics(BundleStepGuard):
     name = "volatile_topics"
     objection = Objection.REFUSED
 
-    def check_step(self, step: Step, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
+    def check_step(self, step: GuardedChange, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a step on a bundle with more such topics, or higher rates, than in the approval."""
         if not disturbs_consumers(step):
             return self.result("no client has to reconnect", passed=True)

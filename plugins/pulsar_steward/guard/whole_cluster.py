@@ -8,7 +8,7 @@ from pulsar_steward.guard.kinds import Guard, Objection
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
-    from pulsar_steward.model.step import GuardResult, Step
+    from pulsar_steward.model.step import GuardedChange, GuardResult
     from pulsar_steward.policy.schema import Policy
 
 
@@ -18,7 +18,7 @@ class WholeCluster(Guard):
     name = "whole_cluster"
     objection = Objection.REFUSED
 
-    def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes every step while a listed broker does not respond, or a bookie takes no writes."""
         if silent := facts.silent_brokers():
             return self.result(f"no answer from {', '.join(silent)}, which the cluster lists", passed=False)

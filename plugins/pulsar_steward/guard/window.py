@@ -9,7 +9,7 @@ from pulsar_steward.guard.window_times import closes_at, opens_at
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
-    from pulsar_steward.model.step import GuardResult, Step
+    from pulsar_steward.model.step import GuardedChange, GuardResult
     from pulsar_steward.policy.schema import Policy
 
 
@@ -20,7 +20,7 @@ class Window(Guard):
     objection = Objection.REFUSED
     not_asked_of_rollbacks = "what does harm is taken back now, and not in the next window"
 
-    def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes every step outside all of `guards.windows`."""
         windows = policy.guards.windows
         if not windows:

@@ -5,7 +5,6 @@ The checks read the same keys in SQL (`pulsar_steward.checks.backlog.defaults`),
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,7 +12,7 @@ import msgspec
 from pulsar_steward.model.units import GIB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 QUOTA_GIGABYTES = "backlogQuotaDefaultLimitGB"
 """The size quota in GiB; above 0 it goes before `QUOTA_BYTES`."""
@@ -84,15 +83,6 @@ def broker_defaults(configuration: Mapping[str, str]) -> BrokerDefaults:
         delay_tick_milliseconds=_whole(_number(configuration, DELAY_TICK)),
         longest_delay_milliseconds=_whole(_number(configuration, LONGEST_DELAY)),
     )
-
-
-def most_frequent(told: Iterable[tuple[str, str | None]]) -> dict[str, str]:
-    """The most frequent value of each key among the brokers; at a tie, the lowest text."""
-    counts: dict[str, Counter[str]] = {}
-    for key, value in told:
-        if value is not None:
-            counts.setdefault(key, Counter())[value] += 1
-    return {key: min(found, key=lambda value: (-found[value], value)) for key, found in counts.items()}
 
 
 def _size(configuration: Mapping[str, str]) -> int | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.model.topics import is_of_users
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
@@ -48,7 +49,6 @@ EXPIRING = frozenset(HolderKind) - {HolderKind.DEDUPLICATION, HolderKind.COMPACT
 
 _REPLICATOR = "pulsar.repl."
 _DEDUPLICATION = "pulsar.dedup"
-_OWN_TENANT = "pulsar"
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,8 +145,7 @@ def slowest(holders: Iterable[Holder]) -> Holder | None:
 
 def not_a_users(topic: str, subscription: str) -> str | None:
     """Reason why users must not delete a subscription, as the end of a sentence; None: they may."""
-    namespace, _, name = topic.partition("://")[2].rpartition("/")
-    if namespace.partition("/")[0] == _OWN_TENANT or name.startswith("__"):
+    if not is_of_users(topic):
         return "is of a topic of Pulsar's own"
     match kind_of_cursor(subscription):
         case HolderKind.REPLICATOR | HolderKind.DEDUPLICATION:

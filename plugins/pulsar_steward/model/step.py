@@ -251,41 +251,49 @@ class GuardResult(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """One change with its reasons, its guards, its cost and its inverse.
+class GuardedChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A change with the figures that guards look at.
 
     Attributes:
-        step_id: Unique within its plan, such as ``b1.s02``; empty until the plan numbers it.
         change: The change that is called.
-        why: The reason in a sentence.
-        effect: The state of the cluster afterwards, in a sentence.
         touched: The clients that it disturbs.
-        guards: Results of the guards at planning.
-        undo: The change that restores the present state, or None if there is none.
-        undo_note: The way to undo it, as text; contains "cannot be undone" if that is so.
-        after: Steps of the same batch that must be done first; without them this one is refused.
         undoes: The step that it rolls back, ``<plan id>/<step id>``; None: it is not a rollback.
         loss: Data that brokers delete at once because of it; unset if there is none, so that such plans have no such
             key.
-        averts: Unread data that brokers may delete if the step is not done; unset like `loss`.
         in_flight: Maximum number of messages in flight that it redelivers or loses; unset like `loss`.
     """
 
-    step_id: str = ""
     change: Change
-    why: str
-    effect: str
     touched: Touched
-    guards: tuple[GuardResult, ...] = ()
-    undo: Change | None = None
-    undo_note: str
-    after: tuple[str, ...] = ()
     undoes: str | None = None
     loss: Loss | msgspec.UnsetType = msgspec.UNSET
-    averts: Loss | msgspec.UnsetType = msgspec.UNSET
     in_flight: InFlight | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def moving_messages(self) -> InFlight:
         """Messages in flight as planned; empty if the step has none."""
         return self.in_flight if isinstance(self.in_flight, InFlight) else InFlight()
+
+
+class Step(GuardedChange, frozen=True, kw_only=True):
+    """One change with its reasons, its guards, its cost and its inverse.
+
+    Attributes:
+        step_id: Unique within its plan, such as ``b1.s02``; empty until the plan numbers it.
+        why: The reason in a sentence.
+        effect: The state of the cluster afterwards, in a sentence.
+        guards: Results of the guards at planning.
+        undo: The change that restores the present state, or None if there is none.
+        undo_note: The way to undo it, as text; contains "cannot be undone" if that is so.
+        after: Steps of the same batch that must be done first; without them this one is refused.
+        averts: Unread data that brokers may delete if the step is not done; unset like `loss`.
+    """
+
+    step_id: str = ""
+    why: str
+    effect: str
+    guards: tuple[GuardResult, ...] = ()
+    undo: Change | None = None
+    undo_note: str
+    after: tuple[str, ...] = ()
+    averts: Loss | msgspec.UnsetType = msgspec.UNSET

@@ -14,6 +14,9 @@ SYSTEM_TOPIC = (
 )
 """Regular expression for the names of topics without quotas, in Python's and DuckDB's syntax."""
 
+OWN_TENANT, _OWN_NAME = "pulsar/", "__"
+"""Beginnings of the namespaces and of the names of Pulsar's own topics."""
+
 _PARTITION = re.compile("(.+)-partition-[0-9]+")
 
 
@@ -23,9 +26,24 @@ def partitioned_topic(topic: str) -> str:
     return match[1] if match else topic
 
 
+def namespace_of(topic: str) -> str:
+    """The namespace of a topic, by its full name; of a subject that begins with one, too."""
+    return "/".join(topic.partition("://")[2].split("/")[:2])
+
+
 def is_own_topic(topic: str) -> bool:
     """True for a system topic of a namespace, such as ``__change_events``, by its full name."""
-    return topic.rpartition("/")[2].startswith("__")
+    return topic.rpartition("/")[2].startswith(_OWN_NAME)
+
+
+def is_of_users(topic: str) -> bool:
+    """True for a topic that is not Pulsar's own: neither of its tenant, nor a system topic of a namespace."""
+    return not namespace_of(topic).startswith(OWN_TENANT) and not is_own_topic(topic)
+
+
+OF_USERS = f"""not (starts_with(topic, 'persistent://{OWN_TENANT}') or starts_with(topic, 'non-persistent://{OWN_TENANT}')
+    or starts_with(split_part(topic, '/', -1), '{_OWN_NAME}'))"""
+"""`is_of_users` as SQL on a column `topic`."""
 
 
 def is_system_topic(topic: str) -> bool:

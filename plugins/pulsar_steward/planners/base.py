@@ -16,7 +16,7 @@ from pulsar_steward.planners.snapshot_facts import vetoes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pulsar_steward.model.step import Step
+    from pulsar_steward.model.step import GuardResult, Step
 
 MAX_NAMED = 5
 """Number of names that a note lists one by one; there may be thousands."""
@@ -123,9 +123,8 @@ class Vetoed:
     def __init__(self) -> None:
         self._named: defaultdict[str, list[str]] = defaultdict(list)
 
-    def holds(self, step: Step, name: str) -> bool:
-        """True if a guard vetoes a step; its change is then noted under this name."""
-        against = vetoes(step)
+    def holds(self, against: Sequence[GuardResult], name: str) -> bool:
+        """True if there are vetoes against a change, which is then noted under this name."""
         for veto in against:
             self._named[veto.guard].append(f"{name} ({veto.reason})")
         return bool(against)
@@ -137,8 +136,13 @@ class Vetoed:
 
 
 def reasons_against(*steps: Step) -> str:
-    """All vetoes of these steps, each once, as ``guard: reason; guard: reason``; empty: all guards let them pass."""
-    return "; ".join(dict.fromkeys(f"{veto.guard}: {veto.reason}" for step in steps for veto in vetoes(step)))
+    """All vetoes of these steps, each once, as `reasons`; empty: all guards let them pass."""
+    return reasons(veto for step in steps for veto in vetoes(step))
+
+
+def reasons(against: Iterable[GuardResult]) -> str:
+    """Vetoes, each once, as ``guard: reason; guard: reason``."""
+    return "; ".join(dict.fromkeys(f"{veto.guard}: {veto.reason}" for veto in against))
 
 
 def enumerated(names: Sequence[str]) -> str:

@@ -25,7 +25,7 @@ from pulsar_steward.planners.settings.from_snapshot import (
     quotas_are_checked,
     topic_facts,
 )
-from pulsar_steward.planners.subscriptions.from_snapshot import subscription_facts
+from pulsar_steward.planners.subscriptions.facts import subscription_facts
 from pulsar_steward.planners.unseen_names import unseen_names
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from pulsar_steward.model.numbering import numbered
 from pulsar_steward.model.plan import Plan
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.model.worth import worth_of
+from pulsar_steward.planners.base import Proposal
 from pulsar_steward.planners.bundles.balance import PLANNER as BUNDLE_BALANCE
 from pulsar_steward.planners.bundles.drain import PLANNER as BROKER_DRAIN
 from pulsar_steward.planners.bundles.split import PLANNER as BUNDLE_SPLIT
-from pulsar_steward.planners.left_alone import without_left_alone
 from pulsar_steward.planners.settings.delays import PLANNER as DELAYS
 from pulsar_steward.planners.settings.namespaces import PLANNER as NAMESPACE_SETTINGS
 from pulsar_steward.planners.settings.nearly_full import PLANNER as NEARLY_FULL
@@ -26,13 +26,32 @@ from pulsar_steward.planners.settings.topics import PLANNER as TOPIC_QUOTAS
 from pulsar_steward.planners.subscriptions.abandoned import PLANNER as ABANDONED_SUBSCRIPTIONS
 from pulsar_steward.planners.tc.balance import PLANNER as TC_BALANCE
 from pulsar_steward.planners.tc.count import PLANNER as TC_COUNT
+from pulsar_steward.policy.never_asked import namespace_never_asked_about
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pulsar_steward.model.plan import Batch
-    from pulsar_steward.planners.base import Planner, Proposal
+    from pulsar_steward.planners.base import Planner
     from pulsar_steward.planners.planning_facts import PlanningFacts
+    from pulsar_steward.policy.schema import Policy
+
+
+def without_left_alone(proposal: Proposal, policy: Policy) -> Proposal:
+    """The proposal without batches of a kind that `approval.never_ask` names for one of their namespaces.
+
+    A batch is left out as a whole: its steps depend on each other, and half of them would be another remedy.
+    """
+    why = [(batch, namespace_never_asked_about(batch, policy)) for batch in proposal.batches]
+    notes = tuple(
+        f"{batch.title}: not proposed, as the policy says never to ask about {batch.kind} of {namespace}"
+        " (approval.never_ask)."
+        for batch, namespace in why
+        if namespace is not None
+    )
+    kept = tuple(batch for batch, namespace in why if namespace is None)
+    return Proposal(batches=kept, notes=(*proposal.notes, *notes)) if notes else proposal
+
 
 PLANNERS: tuple[Planner, ...] = (
     BROKER_DRAIN,

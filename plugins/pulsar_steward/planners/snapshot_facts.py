@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import msgspec
 
-from pulsar_steward.facts.backlogs import Backlog, retained_seconds
+from pulsar_steward.facts.backlogs import Backlog, evicted, retained_seconds
 from pulsar_steward.facts.load_manager import THROUGHPUT_UNKNOWN, BundleMove, after_move
-from pulsar_steward.facts.losses import evicted
 from pulsar_steward.facts.protocol import ClusterFacts, not_served, subscription_unknown
 from pulsar_steward.facts.risks import Surroundings, move_risks_of
 from pulsar_steward.facts.unknown import (
@@ -22,7 +21,7 @@ from pulsar_steward.facts.unknown import (
     delayed_unknown,
     loss_unknown,
 )
-from pulsar_steward.guard.bounds import bounded
+from pulsar_steward.guard.bounds import Guarded, bounded
 from pulsar_steward.guard.evaluate import evaluate
 from pulsar_steward.guard.in_flight import with_messages_in_flight
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of
@@ -35,34 +34,28 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from pulsar_steward.facts.backlogs import BacklogAges
+    from pulsar_steward.facts.backlogs import BacklogAges, Taken
     from pulsar_steward.facts.load_manager import AntiAffinityGroup, BrokerUsage, LoadManager
-    from pulsar_steward.facts.losses import Taken
     from pulsar_steward.facts.risks import MoveRisks
     from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.model.setting import Setting
-    from pulsar_steward.model.step import BundleChange, DeleteSubscription, GuardResult, RaiseCoordinators, Step
+    from pulsar_steward.model.step import (
+        BundleChange,
+        DeleteSubscription,
+        GuardedChange,
+        GuardResult,
+        RaiseCoordinators,
+        Step,
+    )
     from pulsar_steward.model.subscription import SubscriptionState
     from pulsar_steward.planners.planning_facts import PlanningFacts
     from pulsar_steward.planners.subscriptions.facts import SubscriptionFact
 
 
-def guarded(
-    step: Step,
-    planning: PlanningFacts,
-    *,
-    place_in_run: int = 1,
-    whole: str | None = None,
-    holder: NamespaceFact | TopicSettings | None = None,
-    subscription: SubscriptionFact | None = None,
-    retention: Setting | None = None,
-    earlier: Sequence[Step] = (),
-) -> Step:
-    """The step with its loss and the results of all guards, by the snapshot.
+class AboutChange(TypedDict, total=False):
+    """Facts about one change, besides those of the whole snapshot.
 
-    Args:
-        step: The step.
-        planning: The snapshot.
+    Attributes:
         place_in_run: Place of the change in its batch, from 1.
         whole: Range of the bundle in the snapshot, if the step changes only a part of it.
         holder: Facts of the namespace or topic whose setting it changes.
@@ -70,18 +63,31 @@ def guarded(
         retention: The retention in force when the step runs.
         earlier: Steps of the same batch that run before it.
     """
-    facts = SnapshotFacts(
-        planning,
-        step,
-        place_in_run=place_in_run,
-        whole=whole,
-        holder=holder,
-        subscription=subscription,
-        retention=retention,
-        earlier=earlier,
-    )
-    step = with_messages_in_flight(bounded(step, facts), facts, planning.policy)
-    return msgspec.structs.replace(step, guards=evaluate(step, facts, planning.policy))
+
+    place_in_run: int
+    whole: str | None
+    holder: NamespaceFact | TopicSettings
+    subscription: SubscriptionFact
+    retention: Setting | None
+    earlier: Sequence[Step]
+
+
+def guarded(step: Step, planning: PlanningFacts, **about: Unpack[AboutChange]) -> Step:
+    """The step with its loss and the results of all guards, by the snapshot."""
+    step, results = _judged(step, planning, about)
+    return msgspec.structs.replace(step, guards=results)
+
+
+def objections(change: GuardedChange, planning: PlanningFacts, **about: Unpack[AboutChange]) -> list[GuardResult]:
+    """The vetoes of the guards against a change of which no step is made yet."""
+    _, results = _judged(change, planning, about)
+    return [result for result in results if not result.passed]
+
+
+def _judged(change: Guarded, planning: PlanningFacts, about: AboutChange) -> tuple[Guarded, tuple[GuardResult, ...]]:
+    facts = SnapshotFacts(planning, change.touched.clients, about)
+    change = with_messages_in_flight(bounded(change, facts), facts, planning.policy)
+    return change, evaluate(change, facts, planning.policy)
 
 
 def vetoes(step: Step) -> list[GuardResult]:
@@ -90,32 +96,26 @@ def vetoes(step: Step) -> list[GuardResult]:
 
 
 class SnapshotFacts(ClusterFacts):
-    """The facts of one step at the time of the snapshot; the arguments are those of `guarded`.
+    """The facts of one change at the time of the snapshot.
 
     Part of a bundle is described as it will be after the split: on the same broker, with the last move of the whole
     bundle and the risks of its own topics.
+
+    Args:
+        planning: The snapshot.
+        clients: Clients that the change disturbs.
+        about: Facts about the change.
     """
 
-    def __init__(
-        self,
-        planning: PlanningFacts,
-        step: Step,
-        *,
-        place_in_run: int = 1,
-        whole: str | None = None,
-        holder: NamespaceFact | TopicSettings | None = None,
-        subscription: SubscriptionFact | None = None,
-        retention: Setting | None = None,
-        earlier: Sequence[Step] = (),
-    ) -> None:
+    def __init__(self, planning: PlanningFacts, clients: int, about: AboutChange) -> None:
         self._planning = planning
-        self._clients = step.touched.clients
-        self._place_in_run = place_in_run
-        self._whole = whole
-        self._holder = holder
-        self._subscription = subscription
-        self._retention = retention
-        self._earlier = earlier
+        self._clients = clients
+        self._place_in_run = about.get("place_in_run", 1)
+        self._whole = about.get("whole")
+        self._holder = about.get("holder")
+        self._subscription = about.get("subscription")
+        self._retention = about.get("retention")
+        self._earlier = about.get("earlier", ())
 
     @property
     def now(self) -> datetime:

@@ -70,7 +70,11 @@ def connect(threads: int) -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
     finally:
         connection.close()
-        _remove(threads, name)
+        try:
+            with _connection(threads) as connection:
+                connection.execute(f"detach database if exists {name}")
+        except duckdb.FatalException:
+            _forget(threads)
 
 
 def _with_a_database(threads: int) -> tuple[duckdb.DuckDBPyConnection, str]:
@@ -87,14 +91,6 @@ def _attached(threads: int, name: str) -> duckdb.DuckDBPyConnection:
     connection.execute(f"attach ':memory:' as {name}")
     connection.execute(f"use {name}")
     return connection
-
-
-def _remove(threads: int, name: str) -> None:
-    try:
-        with _connection(threads) as connection:
-            connection.execute(f"detach database if exists {name}")
-    except duckdb.FatalException:
-        _forget(threads)
 
 
 def _connection(threads: int) -> duckdb.DuckDBPyConnection:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import dataset, fs
 
+from pulsar_steward.checks.views import USUAL_SETTINGS
 from pulsar_steward.decoding import convert, decode
 from pulsar_steward.errors import SnapshotError
 from pulsar_steward.model.bundles import TC_NAMESPACE
@@ -128,6 +129,12 @@ class Snapshot:
         """The existing ones of these namespaces, by name."""
         rows = self._rows(NAMESPACES, NamespaceRow, [("namespace", "in", list(names))])
         return tuple(sorted(rows, key=lambda row: row.namespace))
+
+    def usual_settings(self, keys: Iterable[str]) -> dict[str, str]:
+        """The values of most brokers for these settings, as far as brokers report them."""
+        query = "select *, '' as broker from usual_settings where key in (select unnest($keys))"
+        rows = self.select(query, ConfigurationRow, views=[USUAL_SETTINGS], keys=list(keys))
+        return {row.key: row.value for row in rows if row.value is not None}
 
     def configuration(self, keys: Iterable[str]) -> list[ConfigurationRow]:
         """These settings of all brokers."""

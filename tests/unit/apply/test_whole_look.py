@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from pulsar_steward.apply.whole_look import INSTANT_SECONDS, WHOLE_LOOK_SECONDS, WholeLook
+from pulsar_steward.apply.kept import AGES
+from pulsar_steward.apply.whole_look import WholeLook
 from pulsar_steward.errors import Unreachable
 from tests.builders import IDENTITY, a_policy, broker
 
@@ -70,16 +71,16 @@ def whole(cluster: Cluster) -> WholeLook:
     return whole
 
 
-def look(whole: WholeLook) -> tuple[frozenset[str], bool]:
+def look(whole: WholeLook) -> tuple[tuple[str, ...], bool]:
     """Questions of the guards of a move to broker 1."""
     whole.begin()
     whole.identity()
-    return whole.silent(), whole.answers(broker(1))
+    return whole.silent_brokers(), whole.is_active(broker(1))
 
 
 def test_a_look_an_instant_later_is_the_same_look(whole: WholeLook, cluster: Cluster) -> None:
     """A second look within an instant sends no requests if no call was made in between."""
-    cluster.now = INSTANT_SECONDS
+    cluster.now = AGES["listed"].next_step
     look(whole)
     assert cluster.asked_since() == []
 
@@ -90,7 +91,7 @@ def test_before_another_change_who_answers_is_asked_anew(whole: WholeLook, clust
     if called:
         whole.called()
     else:
-        cluster.now = INSTANT_SECONDS + 1
+        cluster.now = AGES["listed"].next_step + 1
     look(whole)
     assert cluster.asked_since() == [broker(1), "identity", "list"]
 
@@ -98,11 +99,11 @@ def test_before_another_change_who_answers_is_asked_anew(whole: WholeLook, clust
 def test_after_a_minute_all_are_asked_again(whole: WholeLook, cluster: Cluster) -> None:
     """All brokers are asked again after a minute, also if the target was asked in the meantime."""
     cluster.silent = {broker(3)}
-    for cluster.now in (20.0, 40.0, WHOLE_LOOK_SECONDS):
-        assert look(whole) == (frozenset(), True)
+    for cluster.now in (20.0, 40.0, AGES["whole"].seconds):
+        assert look(whole) == ((), True)
     cluster.asked_since()
-    cluster.now = WHOLE_LOOK_SECONDS + INSTANT_SECONDS + 1
-    assert look(whole) == (frozenset({broker(3)}), True)
+    cluster.now = AGES["whole"].seconds + AGES["listed"].next_step + 1
+    assert look(whole) == ((broker(3),), True)
     assert cluster.asked_since() == sorted([*ALL, "identity", "list"])
 
 
@@ -127,8 +128,8 @@ def test_a_target_that_stopped_answering_is_silent(whole: WholeLook, cluster: Cl
     """A target that stops answering counts as silent from then on, and is not among the active brokers."""
     cluster.silent = {broker(1)}
     whole.called()
-    assert look(whole) == (frozenset(), False)
-    assert whole.silent() == {broker(1)}
+    assert look(whole) == ((), False)
+    assert whole.silent_brokers() == (broker(1),)
     assert whole.active() == [broker(0), broker(2), broker(3)]
     with pytest.raises(Unreachable, match="gone"):
         whole.owned_by(broker(1))
@@ -136,5 +137,5 @@ def test_a_target_that_stopped_answering_is_silent(whole: WholeLook, cluster: Cl
 
 def test_a_broker_that_is_not_listed_does_not_answer(whole: WholeLook, cluster: Cluster) -> None:
     """A broker that is not listed counts as not answering, and it is not asked."""
-    assert not whole.answers(broker(9))
+    assert not whole.is_active(broker(9))
     assert cluster.asked_since() == []

@@ -7,8 +7,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from pulsar_steward.facts.redelivery import KeptAcks, SubscriptionFigures, kept_acks
-from pulsar_steward.facts.risks import MAX_NAMED, MoveRisks, Surroundings, TopicFigures, move_risks_of
+from pulsar_steward.facts.risks import (
+    MAX_NAMED,
+    KeptAcks,
+    MoveRisks,
+    SubscriptionFigures,
+    Surroundings,
+    TopicFigures,
+    kept_acks,
+    move_risks_of,
+)
 from pulsar_steward.model.in_flight import InFlight
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from tests.builders import a_policy

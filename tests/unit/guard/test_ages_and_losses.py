@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from pulsar_steward.facts.backlogs import BacklogAges, backlog_of
-from pulsar_steward.facts.losses import MAX_NAMED, Taken, evicted
+from pulsar_steward.facts.backlogs import MAX_NAMED, BacklogAges, Taken, backlog_of, evicted
 from pulsar_steward.guard.age_room import AgeRoom
 from pulsar_steward.guard.loss_as_approved import LossAsApproved
 from pulsar_steward.model.loss import NOTHING_LOST, Loss

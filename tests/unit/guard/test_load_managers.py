@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pulsar_steward.facts.backlogs import NOTHING_TAKEN
 from pulsar_steward.facts.load_manager import AntiAffinityGroup, BrokerUsage, LoadManager, load_manager_of
-from pulsar_steward.facts.losses import NOTHING_TAKEN
 from pulsar_steward.facts.unknown import Unknown, owner_unknown
 from pulsar_steward.guard.evaluate import guards_of, objection_to
 from pulsar_steward.guard.kinds import Objection

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.facts.backlogs import BacklogAges
-from pulsar_steward.facts.losses import NOTHING_TAKEN
+from pulsar_steward.facts.backlogs import NOTHING_TAKEN, BacklogAges
 from pulsar_steward.facts.risks import HeldTopic, HoleySubscription, MoveRisks, OpenBatches
 from pulsar_steward.guard.evaluate import objection_to
 from pulsar_steward.guard.kinds import Objection

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from pulsar_steward.facts.losses import NOTHING_TAKEN
+from pulsar_steward.facts.backlogs import NOTHING_TAKEN
 from pulsar_steward.guard.evaluate import evaluate, objection_to
 from pulsar_steward.guard.kinds import Objection
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pulsar_steward.admin.own_settings import defaults_in
-from pulsar_steward.model.broker_defaults import KEYS, BrokerDefaults, broker_defaults, most_frequent
+from pulsar_steward.model.broker_defaults import KEYS, BrokerDefaults, broker_defaults
 from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, QuotaPolicy, Retention, SettingName, TimeToLive
 
 TOLD = {
@@ -57,9 +57,3 @@ def test_as_settings() -> None:
         SettingName.DELAYED_DELIVERY: DelayedDelivery(active=True, tick_milliseconds=1000, longest_milliseconds=60_000),
     }
     assert defaults_in({**dict.fromkeys(KEYS, "0"), "backlogQuotaDefaultRetentionPolicy": policy}) == {}
-
-
-def test_the_value_of_most_brokers() -> None:
-    """The value of most brokers is taken for each key, and of equally frequent ones the lowest text."""
-    told = [("a", "2"), ("a", "2"), ("a", "1"), ("b", "9"), ("b", "10"), ("c", None)]
-    assert most_frequent(told) == {"a": "2", "b": "10"}

@@ -10,6 +10,7 @@ import pytest
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.step import GuardResult
 from pulsar_steward.planners.base import Planner, Proposal, Vetoed, enumerated, reasons_against
+from pulsar_steward.planners.snapshot_facts import vetoes
 from tests.builders import a_policy, a_step, planning_facts_with
 
 if TYPE_CHECKING:
@@ -103,8 +104,8 @@ VETOED = a_step(
 def test_vetoed_changes_are_named_by_guard(golden: Golden) -> None:
     """A note names the first few changes that a guard vetoed, and the number of the others."""
     vetoed = Vetoed()
-    assert all(vetoed.holds(VETOED, f"b{number}") for number in range(7))
-    assert not vetoed.holds(a_step(), "free")
+    assert all(vetoed.holds(vetoes(VETOED), f"b{number}") for number in range(7))
+    assert not vetoed.holds(vetoes(a_step()), "free")
     golden("\n".join(vetoed.notes("bundles where they are")))
 
 

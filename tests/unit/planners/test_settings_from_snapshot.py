@@ -143,3 +143,11 @@ def test_how_exact_backlogs_are(tmp_path: Path, told: list[tuple[str, str]], sai
 
     assert words.startswith("Figures run from the oldest message that is not acknowledged")
     assert words.partition("up to a minute old")[2] == said
+
+
+def test_the_value_of_most_brokers(tmp_path: Path) -> None:
+    """The value of most brokers is taken for each key, and of equally frequent ones the lowest text; none if empty."""
+    told = [("a", "2"), ("a", "2"), ("a", "1"), ("b", "9"), ("b", "10"), ("c", None), ("d", ""), ("e", "1")]
+    rows = [{"broker": broker(at), "key": key, "value": value} for at, (key, value) in enumerate(told)]
+    snapshot = open_snapshot(written(tmp_path / "snapshot", configuration=rows))
+    assert snapshot.usual_settings("abcd") == {"a": "2", "b": "10"}

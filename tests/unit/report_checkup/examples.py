@@ -16,7 +16,7 @@ from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.checks import check_reports
 from pulsar_steward.report.checkup.compose import counts_of, outcome_of
 from pulsar_steward.report.checkup.document import FORMAT, VERSION, About, Checkup, Unread
-from pulsar_steward.report.checkup.measures.data import Measures
+from pulsar_steward.report.checkup.measures import Measures
 from pulsar_steward.report.checkup.planning import planning_of
 from pulsar_steward.report.checkup.terminal import lines
 from tests.builders import a_step

@@ -17,7 +17,7 @@ from pulsar_steward.report.checkup.charts.delayed import delayed_chart
 from pulsar_steward.report.checkup.charts.limits import ack_holes_chart, backlog_chart
 from pulsar_steward.report.checkup.charts.script import figures_json, scripts
 from pulsar_steward.report.checkup.charts.trends import trend_charts
-from pulsar_steward.report.checkup.measures.data import (
+from pulsar_steward.report.checkup.measures import (
     DelayedSubscription,
     HoledSubscription,
     LimitedBacklog,

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.report.checkup.measures.limits import FULLEST, MAX_TOPICS
-from pulsar_steward.report.checkup.measures.subscriptions import MAX_SUBSCRIPTIONS
-from pulsar_steward.report.checkup.measures.trends import MAX_SUBJECTS
+from pulsar_steward.report.checkup.measures import FULLEST, MAX_SUBJECTS, MAX_SUBSCRIPTIONS, MAX_TOPICS
 from tests.unit.report_checkup.snapshots import META, NASTY, meta
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pulsar_steward.report.checkup.document import Checkup
-    from pulsar_steward.report.checkup.measures.data import LimitedBacklog
+    from pulsar_steward.report.checkup.measures import LimitedBacklog
 
     Make = Callable[..., Checkup]
 

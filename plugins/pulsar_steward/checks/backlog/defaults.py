@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from pulsar_steward.checks.check import Question
 from pulsar_steward.checks.views import SqlView
 from pulsar_steward.model.broker_defaults import (
-    KEYS,
     QUOTA_BYTES,
     QUOTA_GIGABYTES,
     QUOTA_POLICY,
@@ -77,15 +76,8 @@ _DEFAULTS = f"""
     {_whole(TTL_SECONDS)} as ttl_seconds
 """
 
-BROKER_DEFAULTS = f"""
-with told as (
-    select key, value, count(*) as brokers from configuration
-    where value is not null and key in ({", ".join(f"'{key}'" for key in KEYS)})
-    group by key, value),
-usual as (select key, first(value order by brokers desc, value) as value from told group by key)
-select {_DEFAULTS} from usual
-"""
-"""One row with the columns of `Defaults`: the most frequent value of the brokers; at a tie, the lowest text."""
+BROKER_DEFAULTS = f"select {_DEFAULTS} from usual_settings"
+"""One row with the columns of `Defaults`, of most brokers."""
 
 DIFFERING = f"""
 with told as (select broker, {_DEFAULTS} from configuration where value is not null group by broker),

@@ -10,7 +10,7 @@ means no limit.
 from __future__ import annotations
 
 from pulsar_steward.checks.backlog.defaults import FIRST_VIEWS, LAST_VIEWS
-from pulsar_steward.checks.views import SqlView
+from pulsar_steward.checks.views import USUAL_SETTINGS, SqlView
 
 _QUOTA = '{"limit": "BIGINT", "limitSize": "BIGINT", "limitTime": "BIGINT", "policy": "VARCHAR"}'
 _QUOTAS = f'{{"destination_storage": {_QUOTA}, "message_age": {_QUOTA}}}'
@@ -23,6 +23,11 @@ _POLICIES = f"""{{"backlog_quota_map": {_QUOTAS}, "retention_policies": {_RETENT
 def _document(column: str, shape: str) -> str:
     """SQL for the fields of a document; null for invalid JSON, so that one bad document does not break the query."""
     return f"json_transform(case when json_valid({column}) then {column} end, '{shape}')"
+
+
+def _set_by(own: str, default: str) -> str:
+    """SQL: where a namespace's setting is from; null if it is not known."""
+    return f"case when {own} then 'namespace' when {default} is not null then 'default' end"
 
 
 NAMESPACE_POLICIES = f"""
@@ -47,6 +52,9 @@ select
     age is not null as seconds_own,
     retention is not null as retention_own,
     own.message_ttl_in_seconds is not null as ttl_own,
+    {_set_by("size is not null", "d.limit_bytes")} as bytes_by,
+    {_set_by("age is not null", "d.limit_seconds")} as seconds_by,
+    {_set_by("retention is not null", "d.retention_megabytes")} as retention_by,
     coalesce(own.offload_threshold >= 0, false) or coalesce(own.offload_threshold_in_seconds > 0, false)
         or own.offload_policies.managedLedgerOffloadDriver is not null as offloaded
 from parts cross join broker_defaults d
@@ -56,46 +64,51 @@ from parts cross join broker_defaults d
 `namespace`; `limit_bytes` (under 0: none), `bytes_policy`, `limit_seconds` (0 or under: none), `seconds_policy`,
 `retention_minutes` and `retention_megabytes` (-1: unlimited, 0: nothing is retained), `ttl_seconds` (0: none), each
 null where it is not known; `bytes_own`, `seconds_own`, `retention_own` and `ttl_own`, whether the namespace sets it
-itself; `offloaded`, whether it is set to offload old ledgers.
+itself; `bytes_by`, `seconds_by` and `retention_by`, the same in words: namespace, default or null (not known);
+`offloaded`, whether it is set to offload old ledgers.
 """
 
 DRILLED_TOPICS = f"""
 with once as (
-    select topic, max(namespace) as namespace, max(quota_limit_bytes) as topic_limit_bytes,
-        max(quota_limit_seconds) as topic_limit_seconds, max(oldest_backlog_age_seconds) as oldest_seconds,
+    select topic, max(namespace) as namespace, max(quota_limit_bytes) as limit_bytes,
+        max(quota_limit_seconds) as limit_seconds, max(oldest_backlog_age_seconds) as oldest_seconds,
         max(slowest_subscription) as slowest_subscription, sum(delayed_messages)::bigint as delayed_messages,
-        nullif(max(topic_quota_json), '{{}}') as quota_json, nullif(max(topic_retention_json), '{{}}') as retention_json
-    from drilled group by topic),
-read as (
-    select *, {_document("quota_json", _QUOTAS)} as quota, {_document("retention_json", _RETENTION)} as retention
-    from once)
-select topic, namespace, topic_limit_bytes, topic_limit_seconds, oldest_seconds, slowest_subscription, delayed_messages,
-    quota_json is not null as topic_quota_own,
-    quota.destination_storage is not null as topic_bytes_own,
-    quota.destination_storage.policy as topic_bytes_policy,
-    quota.message_age is not null as topic_seconds_own,
-    quota.message_age.policy as topic_seconds_policy,
-    retention_json is not null as topic_retention_own,
-    retention.retentionTimeInMinutes as topic_retention_minutes,
-    retention.retentionSizeInMB as topic_retention_megabytes
-from read
+        {_document("nullif(max(topic_quota_json), '{}')", _QUOTAS)} as quota,
+        {_document("nullif(max(topic_retention_json), '{}')", _RETENTION)} as retention
+    from drilled group by topic)
+select topic, namespace, oldest_seconds, slowest_subscription, delayed_messages,
+    coalesce(once.limit_bytes, quota.destination_storage.limitSize, quota.destination_storage."limit", -1)
+        as limit_bytes,
+    coalesce(quota.destination_storage.policy, p.bytes_policy) as bytes_policy,
+    coalesce(once.limit_seconds, quota.message_age.limitTime, -1) as limit_seconds,
+    coalesce(quota.message_age.policy, p.seconds_policy) as seconds_policy,
+    coalesce(retention.retentionTimeInMinutes, p.retention_minutes) as retention_minutes,
+    coalesce(retention.retentionSizeInMB, p.retention_megabytes) as retention_megabytes,
+    if(quota.destination_storage is null, coalesce(p.bytes_by, 'default'), 'topic') as bytes_by,
+    if(quota.message_age is null, coalesce(p.seconds_by, 'default'), 'topic') as seconds_by,
+    if(retention is null, p.retention_by, 'topic') as retention_by
+from once left join namespace_policies p using (namespace)
 """
-"""Drilled topics, one row each (the table `drilled` has one per subscription).
+"""Drilled topics with the settings in force, one row each (the table `drilled` has one per subscription).
 
-`topic`, `namespace`; `topic_limit_bytes` and `topic_limit_seconds`, the quotas in force wherever they are set (null:
-none); `oldest_seconds` (null: the broker does not know either), `slowest_subscription`, `delayed_messages` of all
-subscriptions; `topic_quota_own`, `topic_bytes_own`, `topic_seconds_own` and `topic_retention_own`, whether the topic
-sets any quota, that quota or retention itself; `topic_bytes_policy`, `topic_seconds_policy`, `topic_retention_minutes`
-and `topic_retention_megabytes`: its own settings, null where it has none.
+`topic`, `namespace`; the settings as in `namespace_policies`, each from the topic itself (then `*_by` is topic), its
+namespace or the brokers; `oldest_seconds` (null: the broker does not know either), `slowest_subscription`,
+`delayed_messages` of all subscriptions.
 """
+
+LIMITS_IN_FORCE = """
+select namespace as holder, * from namespace_policies union all by name select topic as holder, * from drilled_topics
+"""
+"""The settings in force in each namespace and each drilled topic, the `holder`, with the level that sets each."""
 
 VIEWS = (
     *FIRST_VIEWS,
     SqlView("namespace_policies", NAMESPACE_POLICIES, kept=True),
     *LAST_VIEWS,
     SqlView("drilled_topics", DRILLED_TOPICS, kept=True),
+    SqlView("limits_in_force", LIMITS_IN_FORCE),
 )
 """Views for the checks of backlog."""
 
-IN_FORCE = tuple(view for view in VIEWS if view.name in {"broker_defaults", "namespace_policies", "drilled_topics"})
+IN_FORCE = (USUAL_SETTINGS, *(view for view in VIEWS if view not in {*FIRST_VIEWS[1:], *LAST_VIEWS}))
 """Views of the limits in force, for all modules that report limits."""

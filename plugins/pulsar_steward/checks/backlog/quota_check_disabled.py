@@ -41,9 +41,7 @@ from (select distinct broker from brokers where read) left join told using (brok
 """
 
 UNDER_QUOTA = """
-select count(*) as namespaces from (
-    select namespace from namespace_policies where limit_bytes >= 0 or limit_seconds > 0
-    union select namespace from drilled_topics where topic_limit_bytes >= 0 or topic_limit_seconds > 0)
+select count(distinct namespace) as namespaces from limits_in_force where limit_bytes >= 0 or limit_seconds > 0
 """
 
 

@@ -77,16 +77,14 @@ with told as (
         d.topic is not null as drilled, d.slowest_subscription, d.delayed_messages,
         d.topic is not null or q.age_seconds is not null or a.broker is not null as age_asked,
         case when d.topic is null then q.age_seconds else d.oldest_seconds end as told_seconds,
-        case when d.topic is null then coalesce(q.limit_bytes, p.limit_bytes)
-            else coalesce(d.topic_limit_bytes, -1) end as limit_bytes,
-        case when d.topic is null then coalesce(q.limit_seconds, p.limit_seconds)
-            else coalesce(d.topic_limit_seconds, -1) end as limit_seconds,
-        case when d.topic is null and q.limit_bytes is not null then null
-            else coalesce(d.topic_bytes_policy, p.bytes_policy) end as bytes_policy,
-        case when d.topic is null and q.limit_seconds is not null then null
-            else coalesce(d.topic_seconds_policy, p.seconds_policy) end as seconds_policy,
-        coalesce(d.topic_retention_minutes, p.retention_minutes) as retention_minutes,
-        coalesce(d.topic_retention_megabytes, p.retention_megabytes) as retention_megabytes
+        coalesce(d.limit_bytes, q.limit_bytes, p.limit_bytes) as limit_bytes,
+        coalesce(d.limit_seconds, q.limit_seconds, p.limit_seconds) as limit_seconds,
+        case when d.topic is not null then d.bytes_policy when q.limit_bytes is null then p.bytes_policy end
+            as bytes_policy,
+        case when d.topic is not null then d.seconds_policy when q.limit_seconds is null then p.seconds_policy end
+            as seconds_policy,
+        coalesce(d.retention_minutes, p.retention_minutes) as retention_minutes,
+        coalesce(d.retention_megabytes, p.retention_megabytes) as retention_megabytes
     from user_topics t join namespace_policies p using (namespace) left join drilled_topics d using (topic)
         left join quotas_told q on q.topic = t.topic and q.broker = t.broker
         left join age_tellers a on a.broker = t.broker)

@@ -11,6 +11,7 @@ from pydantic import Field
 from pulsar_steward.checks.earlier import APART_SECONDS, MIN_EARLIER
 from pulsar_steward.checks.views import SqlView
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.holders import replicator_to
 from pulsar_steward.model.section import Section
 
 if TYPE_CHECKING:
@@ -66,6 +67,19 @@ from (
 
 VIEWS = (SqlView("replicators", _TOLD.format(more="namespace, broker,", shape=_SHAPE, topics="user_topics")),)
 """One row for each user topic and remote cluster, as the owner reports it."""
+
+BACKLOGS = (
+    SqlView("replicators", _TOLD.format(more="namespace,", shape=_SHAPE, topics="topics")),
+    SqlView(
+        "backlogs",
+        f"""
+        select topic, namespace, subscription as holder, backlog_entries as entries
+        from subscriptions where backlog_entries > 0
+        union all select topic, namespace, '{replicator_to("")}' || remote, backlog_entries
+        from replicators where backlog_entries > 0""",
+    ),
+)
+"""Views of a snapshot: `backlogs` has a row for each topic and cursor with entries left to consume, its `holder`."""
 
 # An entry may be a batch of messages. Its size is known only from recent deliveries to consumers of the topic.
 WAITING = """

@@ -11,37 +11,24 @@ BOUNDED = "retention_minutes <> 0 and retention_megabytes <> 0 and (retention_mi
 
 RETAINED_TOPICS = """
 select t.topic, t.namespace, t.storage_bytes, t.backlog_bytes, t.throughput_in_bytes,
-    coalesce(d.topic_retention_minutes, p.retention_minutes) as retention_minutes,
-    coalesce(d.topic_retention_megabytes, p.retention_megabytes) as retention_megabytes
+    coalesce(d.retention_minutes, p.retention_minutes) as retention_minutes,
+    coalesce(d.retention_megabytes, p.retention_megabytes) as retention_megabytes
 from user_topics t join namespace_policies p using (namespace) left join drilled_topics d using (topic)
 """
 """Ordinary loaded topics of namespaces whose policies are known, with the retention in force, if known."""
 
 QUOTAS_BESIDE_RETENTION = f"""
-with each as (
-    select namespace as subject, namespace, limit_bytes, limit_seconds, retention_minutes, retention_megabytes,
-        if(bytes_own, 'namespace', 'default') as bytes_by,
-        if(seconds_own, 'namespace', 'default') as seconds_by,
-        if(retention_own, 'namespace', 'default') as retention_by
-    from namespace_policies
-    union all
-    select topic, namespace, coalesce(topic_limit_bytes, -1), coalesce(topic_limit_seconds, -1),
-        coalesce(topic_retention_minutes, retention_minutes),
-        coalesce(topic_retention_megabytes, retention_megabytes),
-        case when topic_bytes_own then 'topic' when bytes_own then 'namespace' else 'default' end,
-        case when topic_seconds_own then 'topic' when seconds_own then 'namespace' else 'default' end,
-        case when topic_retention_own then 'topic' when retention_own then 'namespace' else 'default' end
-    from drilled_topics join namespace_policies using (namespace)
-    where topic_quota_own or topic_retention_own),
-shares as (
-    select *,
+with shares as (
+    select holder, namespace, limit_bytes, limit_seconds, retention_minutes, retention_megabytes, bytes_by, seconds_by,
+        retention_by,
         -- Of the largest number as a limit, the share may not fit.
         case when limit_bytes >= 0 and retention_megabytes > 0 then least(9e18,
             floor(limit_bytes * 100::double / (retention_megabytes::double * {MIB})))::bigint end as size_percent,
         case when limit_seconds > 0 and retention_minutes > 0 then least(9e18,
             floor(limit_seconds * 100::double / (retention_minutes::double * {MINUTE})))::bigint end as time_percent
-    from each)
-select *, greatest(size_percent, time_percent) as percent from shares
+    from limits_in_force semi join namespace_policies using (namespace)
+    where holder = namespace or 'topic' in (bytes_by, seconds_by, retention_by))
+select holder as subject, *, greatest(size_percent, time_percent) as percent from shares
 """
 """One row per namespace, and one per drilled topic that sets quota or retention itself.
 

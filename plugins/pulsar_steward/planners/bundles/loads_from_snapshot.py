@@ -11,7 +11,8 @@ import msgspec
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.planners.bundles.assignment import LoadAssignment
 from pulsar_steward.planners.bundles.balance import PLANNER as BUNDLE_BALANCE
-from pulsar_steward.planners.bundles.facts import Load, LoadFacts, OwnedBundlesLoad, PlacedBundle
+from pulsar_steward.planners.bundles.drain import PLANNER as BROKER_DRAIN
+from pulsar_steward.planners.bundles.facts import DrainFacts, Load, LoadFacts, OwnedBundlesLoad, PlacedBundle, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.policy.schema import Policy
     from pulsar_steward.snapshots.read import Snapshot
+
 
 CANDIDATES_A_BROKER = 500
 """Number of a broker's heaviest bundles that are considered for a move."""
@@ -169,3 +171,36 @@ def allowed_by_namespace(snapshot: Snapshot, namespaces: Iterable[str]) -> dict[
     """
     rows = snapshot.namespaces(namespaces)
     return {row.namespace: row.allowed_brokers for row in rows if row.allowed_brokers is not None}
+
+
+_THEIRS = "owner in (select unnest($draining::varchar[]))"
+
+_LOADED = "(now_topics > 0 or (namespace = $coordinators and bundle in (select unnest($held::varchar[]))))"
+
+
+def drain_facts(snapshot: Snapshot, findings: Iterable[Finding], policy: Policy) -> DrainFacts | None:
+    """Bundles to drain, with their load in several snapshots; None: no finding needs it, or the snapshot is partial.
+
+    One snapshot is enough here: the reason to empty a broker is not its load.
+
+    Raises:
+        SnapshotError: If a table cannot be read.
+    """
+    if not BROKER_DRAIN.answered(findings) or snapshot.meta().unread:
+        return None
+    remedy = policy.bundle_balance_remedy
+    looked = snapshots_looked_at(snapshot, remedy.window_minutes, remedy.snapshots)
+    read = [row for row in snapshot.brokers() if row.read]
+    theirs = {
+        "draining": policy.brokers.draining,
+        "held": [row.bundle for row in snapshot.coordinators() if row.bundle is not None],
+        "coordinators": TC_NAMESPACE,
+    }
+    leaving = {each.name: each for each in placed_bundles(looked, f"{_THEIRS} and {_LOADED}", **theirs)}
+    return DrainFacts(
+        brokers=tuple(broker_loads(looked, [row.broker for row in read])),
+        resources={row.broker: Usage(cpu=row.cpu_percent, direct_memory=row.direct_memory_percent) for row in read},
+        leaving=leaving,
+        idle={row.owner: row.bundles for row in bundles_of_owners(looked, f"{_THEIRS} and not {_LOADED}", **theirs)},
+        allowed=allowed_by_namespace(snapshot, {each.namespace for each in leaving.values()}),
+    )

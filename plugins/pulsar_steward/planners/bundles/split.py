@@ -2,22 +2,181 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.placement.bundle_topic_skew import CHECK as BUNDLE_TOPIC_SKEW
 from pulsar_steward.checks.placement.hot_bundle import CHECK as HOT_BUNDLE
+from pulsar_steward.model.bundles import BY_TOPIC_COUNT
 from pulsar_steward.model.plan import Batch
+from pulsar_steward.model.step import SplitBundle, Step, Touched
 from pulsar_steward.model.units import counted
-from pulsar_steward.planners.base import Planner, Proposal
-from pulsar_steward.planners.bundles.excess import BundleLimits
+from pulsar_steward.planners.base import Planner, Proposal, Vetoed, enumerated
 from pulsar_steward.planners.bundles.facts import BundleTrouble, is_business
-from pulsar_steward.planners.bundles.split_search import SplitSearch
+from pulsar_steward.planners.bundles.parts import TOPICS, BundleLimits, BundlePart, Excess, dominant, halves_of, part_of
+from pulsar_steward.planners.snapshot_facts import guarded, vetoes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from pulsar_steward.model.bundles import BundleRange
     from pulsar_steward.model.finding import Finding
+    from pulsar_steward.planners.bundles.facts import SplitCandidate
+    from pulsar_steward.planners.bundles.parts import Dominant
     from pulsar_steward.planners.planning_facts import PlanningFacts
+
+
+NO_WAY_BACK = (
+    "A split cannot be undone: Pulsar does not join bundles again. Both halves stay on their broker, and can be moved"
+    " like any bundle."
+)
+
+
+class SplitSearch:
+    """The namespace's parts, and the splits that make them. Each split leaves fewer topics in both halves, so it ends.
+
+    Attributes:
+        steps: The splits, in the order in which they run.
+    """
+
+    def __init__(self, planning: PlanningFacts, limits: BundleLimits) -> None:
+        self._planning = planning
+        self._limits = limits
+        self._final: set[BundleRange] = set()
+        self._unknown: defaultdict[str, list[BundlePart]] = defaultdict(list)
+        self._dominated: dict[tuple[str, str], tuple[Excess, Dominant]] = {}
+        self._left: list[tuple[BundlePart, Excess]] = []
+        self._vetoed = Vetoed()
+        self._parts: dict[BundleRange, BundlePart] = {}
+        self.steps: list[Step] = []
+        for suspect in limits.crowd.suspects:
+            part = part_of(suspect, suspect.owner or "", suspect.positions or ())
+            self._parts[part.range] = part
+            if why := _unknown(suspect):
+                self._unknown[why].append(part)
+                self._final.add(part.range)
+
+    @property
+    def namespace(self) -> str:
+        """``tenant/namespace``."""
+        return self._limits.crowd.namespace
+
+    @property
+    def parts(self) -> tuple[BundlePart, ...]:
+        """Bundles and parts after all steps."""
+        return tuple(self._parts.values())
+
+    def run(self) -> None:
+        """Splits until no split makes a too large part smaller, or the policy's number is reached."""
+        while generation := self._too_large():
+            for part, excess in generation:
+                if len(self.steps) >= self._limits.cluster.bundle_split_remedy.most_splits:
+                    left = [(part, each) for part, _ in self._too_large() for each in self._helped(part)]
+                    self._left = [(part, each) for part, each in left if each.measure is not TOPICS]
+                    return
+                self._split(part, excess)
+
+    def notes(self) -> Iterator[str]:
+        """Notes on why there are no further splits."""
+        for reason, parts in self._unknown.items():
+            bundles = [str(part.range) for part in parts if self._limits.excesses(part, len(self.steps))]
+            if bundles:
+                yield f"{self.namespace}: {enumerated(bundles)} cannot be split, as {reason}."
+        for (bundle, _), (excess, topic) in sorted(self._dominated.items()):
+            yield (
+                f"{self.namespace}/{bundle}: a split cannot help against {excess.measure.words(excess.amount)}, as"
+                f" {topic.topic} has {topic.share_percent} % of its {excess.measure.name}: more partitions for"
+                f" {topic.base} can (hot_bundle.dominating_topic_percent)."
+            )
+        yield from self._vetoed.notes(f"bundles of {self.namespace} from being split")
+        most = self._limits.cluster.bundle_split_remedy.most_splits
+        hot: dict[str, Excess] = {}
+        for part, excess in self._left:
+            hot.setdefault(str(part.range), excess)
+        if hot:
+            yield (
+                f"{self.namespace}: {enumerated([f'{name} ({excess.words})' for name, excess in hot.items()])}"
+                f" {'is' if len(hot) == 1 else 'are'} still too hot after these {counted(most, 'split')}, the most of"
+                " one plan (bundle_split_remedy.most_splits); later plans go on."
+            )
+
+    def _too_large(self) -> list[tuple[BundlePart, Excess]]:
+        """Parts that a split may help, the worst first."""
+        found = [
+            (part, excess)
+            for part in self._parts.values()
+            if part.range not in self._final and (excess := next(self._helped(part), None)) is not None
+        ]
+        return sorted(found, key=lambda pair: (-pair[1].ratio, pair[0].range))
+
+    def _helped(self, part: BundlePart) -> Iterator[Excess]:
+        """Yields excesses of a part that a split reduces, the worst first; keeps those of a single topic for notes."""
+        percent = self._planning.policy.hot_bundle.dominating_topic_percent
+        for excess in self._limits.excesses(part, len(self.steps)):
+            if (topic := dominant(part, excess.measure, percent)) is None:
+                yield excess
+            else:
+                self._dominated.setdefault((str(part.range), excess.measure.name), (excess, topic))
+
+    def _split(self, part: BundlePart, excess: Excess) -> None:
+        halves = halves_of(part)
+        if halves is None:
+            self._final.add(part.range)
+            self._unknown["all their topics have one hash position"].append(part)
+            return
+        step = self._step(part, halves, excess)
+        step = guarded(step, self._planning, whole=part.bundle, place_in_run=len(self.steps) + 1)
+        if self._vetoed.holds(vetoes(step), str(part.range)):
+            self._final.add(part.range)
+            return
+        self.steps.append(step)
+        del self._parts[part.range]
+        self._parts.update((half.range, half) for half in halves)
+
+    def _step(self, part: BundlePart, halves: tuple[BundlePart, BundlePart], excess: Excess) -> Step:
+        lower, upper = halves
+        stay = self._planning.bundles.splits_keep_clients
+        return Step(
+            change=SplitBundle(
+                namespace=self.namespace,
+                bundle=str(part.range),
+                owner=part.owner,
+                algorithm=BY_TOPIC_COUNT,
+                halves=(str(lower.range), str(upper.range)),
+            ),
+            why=f"It carries {excess.words} bundle of {self.namespace}",
+            effect=(
+                f"{part.owner} still has both halves, {lower.range} with {_carries(lower)}"
+                f" and {upper.range} with {_carries(upper)}{'; all clients stay connected' if stay else ''}"
+            ),
+            touched=Touched(
+                producers=0 if stay else part.load.producers,
+                consumers=0 if stay else part.load.consumers,
+                topics=len(part.positions),
+                coordinators=0,
+            ),
+            undo_note=NO_WAY_BACK,
+        )
+
+
+def _unknown(suspect: SplitCandidate) -> str | None:
+    """The reason why the result of a split is not known; None: it is."""
+    if suspect.owner is None:
+        return "there is no owner, or it is not known who"
+    if suspect.positions is None:
+        return (
+            "the hash positions of the topics are not in the snapshot: each broker is asked for its worst few bundles"
+            " (collect.positions_bundles)"
+        )
+    if len(suspect.topics) < suspect.load.topics:
+        return "there are too many topics to be looked at in one plan"
+    return None
+
+
+def _carries(part: BundlePart) -> str:
+    idle = len(part.positions) - part.load.topics
+    return part.load.words + (f", and {counted(idle, 'topic')} not loaded" if idle > 0 else "")
+
 
 KIND = "bundle_split"
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.facts.losses import NOTHING_TAKEN, Taken, evicted, evicting_from, expired, summed
+from pulsar_steward.facts.backlogs import NOTHING_TAKEN, Taken, evicted, evicting_from, expired, summed
 from pulsar_steward.facts.unknown import Unknown, loss_unknown
 from pulsar_steward.model.loss import Loss, TopicLoss
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, in_words

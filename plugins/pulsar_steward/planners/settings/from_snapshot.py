@@ -19,12 +19,21 @@ from pulsar_steward.checks.backlog.ttl_before_quota import TtlFigures
 from pulsar_steward.decoding import decode
 from pulsar_steward.errors import SnapshotError
 from pulsar_steward.facts.backlogs import BacklogAges
-from pulsar_steward.model.broker_defaults import KEYS, most_frequent
+from pulsar_steward.model.broker_defaults import KEYS
 from pulsar_steward.model.series import DELAYED_SERIES
 from pulsar_steward.model.topics import PARTITION_END, partitioned_topic
-from pulsar_steward.planners.settings.backlogs import LIMITED, OwnSettings, backlog_ages, largest_backlogs, topic_quotas
 from pulsar_steward.planners.settings.delays import PLANNER as DELAYS
-from pulsar_steward.planners.settings.facts import MAX_BACKLOGS, BacklogSample, FullTopic, NamespaceFact, TopicSettings
+from pulsar_steward.planners.settings.facts import (
+    LIMITED,
+    MAX_BACKLOGS,
+    BacklogSample,
+    FullTopic,
+    NamespaceFact,
+    TopicSettings,
+    backlog_ages,
+    largest_backlogs,
+    topic_quotas,
+)
 from pulsar_steward.planners.settings.nearly_full import PLANNER as NEARLY_FULL
 from pulsar_steward.planners.settings.targets import ANSWERED, is_of_topic, may_need_more, namespace_of
 
@@ -63,6 +72,16 @@ _OWN = """
         coalesce(topic_retention_json, '{}') as retention
     from drilled where topic in (select unnest($topics)) order by all"""
 
+
+class _Own(msgspec.Struct, frozen=True):
+    """Settings that a topic sets itself, as JSON."""
+
+    topic: str
+    namespace: str
+    quota: str
+    retention: str
+
+
 _PEAKS = f"""
     select base as topic, coalesce(max(backlog_bytes), 0) as bytes,
         coalesce(max(throughput_in_bytes) filter (look = 0), 0) as busiest_bytes_per_second
@@ -100,7 +119,7 @@ def namespace_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[Na
     names = sorted({namespace_of(finding) for finding in findings})
     if not names:
         return ()
-    known, before = _documents(snapshot, names), snapshot.earlier(LOOK_BACK)
+    known, before = own_policies(snapshot, names), snapshot.earlier(LOOK_BACK)
     looks: defaultdict[str, list[_Look]] = defaultdict(list)
     for look in snapshot.select(_LOOKS, _Look, before, names=names):
         looks[look.namespace].append(look)
@@ -199,12 +218,12 @@ def topic_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[TopicS
     if not names:
         return ()
     apart = {each.subject for each in findings if is_of_topic(each)}
-    rows = snapshot.select(_OWN, OwnSettings, topics=names)
+    rows = snapshot.select(_OWN, _Own, topics=names)
     drilled = {row.topic: row for row in rows if row.topic in apart or row.retention != "{}"}
     if not drilled:
         return ()
     namespaces = sorted({row.namespace for row in drilled.values()})
-    of_namespaces, defaults = own_settings(snapshot, namespaces), defaults_of(snapshot)
+    of_namespaces, defaults = own_policies(snapshot, namespaces), defaults_of(snapshot)
     before = snapshot.earlier(LOOK_BACK)
     topics = sorted({partitioned_topic(name) for name in drilled})
     seen = {each.topic: each for each in snapshot.select(_PEAKS, _Peak, before, names=namespaces, topics=topics)}
@@ -215,7 +234,7 @@ def topic_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[TopicS
             topic=(base := partitioned_topic(name)),
             namespace=row.namespace,
             own=own_settings_in(row.quota, row.retention),
-            inherited={**defaults, **of_namespaces.get(row.namespace, {})},
+            inherited={**defaults, **of_namespaces.get(row.namespace, NamespaceDocument()).settings},
             peak=(peak := seen.get(base, _Peak(topic=base))).bytes,
             snapshots=1 + len(before),
             busiest_bytes_per_second=peak.busiest_bytes_per_second,
@@ -239,7 +258,7 @@ def defaults_of(snapshot: Snapshot) -> dict[SettingName, Setting]:
     Raises:
         SnapshotError: If the table cannot be read.
     """
-    return defaults_in(most_frequent((row.key, row.value) for row in snapshot.configuration(KEYS)))
+    return defaults_in(snapshot.usual_settings(KEYS))
 
 
 def quotas_are_checked(snapshot: Snapshot) -> bool | None:
@@ -306,16 +325,12 @@ def _delayed(snapshot: Snapshot, names: Sequence[str]) -> dict[str, _Delayed]:
     return {row.namespace: row for row in snapshot.select(_DELAYED, _Delayed, names=names, series=DELAYED_SERIES)}
 
 
-def own_settings(snapshot: Snapshot, names: Sequence[str]) -> dict[str, dict[SettingName, Setting]]:
-    """Settings that namespaces set themselves, without namespaces whose policies could not be read.
+def own_policies(snapshot: Snapshot, names: Sequence[str]) -> dict[str, NamespaceDocument]:
+    """Policies that namespaces set themselves, without namespaces whose policies could not be read.
 
     Raises:
         SnapshotError: If the table cannot be read, or has policies of another shape.
     """
-    return {name: document.settings for name, document in _documents(snapshot, names).items()}
-
-
-def _documents(snapshot: Snapshot, names: Sequence[str]) -> dict[str, NamespaceDocument]:
     try:
         told = {row.namespace: row.policies_json for row in snapshot.namespaces(names)}
         return {name: decode(text, NamespaceDocument) for name, text in told.items() if text is not None}

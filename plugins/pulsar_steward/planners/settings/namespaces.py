@@ -7,22 +7,60 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.model.plan import Batch
-from pulsar_steward.model.setting import SettingName, in_words
+from pulsar_steward.model.setting import Retention, SettingName, in_words
 from pulsar_steward.model.step import ChangeSetting, Step, Touched
 from pulsar_steward.planners.base import Planner, Proposal, reasons_against
 from pulsar_steward.planners.settings.effects import effect, undo_note
-from pulsar_steward.planners.settings.order import in_order
 from pulsar_steward.planners.settings.targets import ANSWERED, is_of_topic, namespace_of, target_settings
 from pulsar_steward.planners.snapshot_facts import guarded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.model.setting import Setting
     from pulsar_steward.planners.planning_facts import PlanningFacts
     from pulsar_steward.planners.settings.facts import NamespaceFact
     from pulsar_steward.planners.settings.targets import TargetSettings
+
+
+ENDLESS = float("inf")
+
+_LAST = {SettingName.TTL: 3, SettingName.DELAYED_DELIVERY: 4}
+"""Places of settings that brokers compare with nothing: a longer time to live before longer delays."""
+
+
+def in_order(changes: Iterable[ChangeSetting]) -> tuple[ChangeSetting, ...]:
+    """The changes of one namespace in an order that the broker accepts: a higher retention comes first.
+
+    A retention that is lower in time or size comes last, after the quotas that have to be below it.
+    """
+    return tuple(sorted(changes, key=lambda change: (_place(change), change.name)))
+
+
+def raises(change: ChangeSetting) -> bool:
+    """True if a change of retention keeps at least as much as before, in time and in size."""
+    before, after = _limits(change.before), _limits(change.after)
+    return all(now >= then for now, then in zip(after, before, strict=True))
+
+
+def _place(change: ChangeSetting) -> int:
+    if change.name in _LAST:
+        return _LAST[change.name]
+    if change.name is not SettingName.RETENTION:
+        return 1
+    return 0 if raises(change) else 2
+
+
+def _limits(value: object) -> tuple[float, float]:
+    """Minutes and megabytes; an unset retention counts as no limit, as the broker then compares nothing."""
+    if not isinstance(value, Retention):
+        return ENDLESS, ENDLESS
+    return (
+        ENDLESS if value.minutes <= 0 else value.minutes,
+        ENDLESS if value.megabytes <= 0 else value.megabytes,
+    )
+
 
 QUOTA_KIND = "backlog_quota"
 RETENTION_KIND = "retention"
@@ -92,11 +130,6 @@ def obstacle(planning: PlanningFacts, goal: str) -> str | None:
     return f"{goal}: nothing is proposed, as its settings are not in the snapshot."
 
 
-def _goal(finding: Finding) -> str | None:
-    """The namespace whose settings resolve a finding; None: a topic's own quota resolves it."""
-    return None if is_of_topic(finding) else namespace_of(finding)
-
-
 def _batch(
     name: str, changes: Sequence[ChangeSetting], steps: tuple[Step, ...], findings: tuple[Finding, ...]
 ) -> Batch:
@@ -151,7 +184,7 @@ def _steps(
 PLANNER = Planner(
     kinds=(QUOTA_KIND, RETENTION_KIND),
     answers=ANSWERED,
-    goal=_goal,
+    goal=lambda finding: None if is_of_topic(finding) else namespace_of(finding),
     propose=propose,
     obstacle=obstacle,
     partial_note=PARTIAL,

@@ -30,11 +30,6 @@ if TYPE_CHECKING:
     from pulsar_steward.policy.remedies import BacklogQuotaRemedy
 
 
-def _goal(finding: Finding) -> str | None:
-    """The namespace of a topic nearer to its age quota than to its size quota; None: another planner handles it."""
-    return namespace_of(finding) if QuotaFigures.of(finding).by_age else None
-
-
 def propose(planning: PlanningFacts, goal: str, findings: tuple[Finding, ...]) -> Proposal:
     """A batch for a namespace, the goal: its retention first, if the quota would not be below it."""
     if goal in planning.claimed_settings:
@@ -126,7 +121,7 @@ def raised_age_quota(
 PLANNER = Planner(
     kinds=(QUOTA_KIND, RETENTION_KIND),
     answers=frozenset({BACKLOG_NEAR_QUOTA.check_id}),
-    goal=_goal,
+    goal=lambda finding: namespace_of(finding) if QuotaFigures.of(finding).by_age else None,
     propose=propose,
     obstacle=obstacle,
     partial_note="",  # the planner of size quotas handles the same check, and has this note

@@ -46,7 +46,16 @@ def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> P
             notes.append(f"{topic}: no quota of its own is proposed: {against}.")
         else:
             steps[fact.namespace][topic] = step
-    batches = tuple(_batch(namespace, ours, cases) for namespace, ours in sorted(steps.items()) if ours)
+    batches = tuple(
+        Batch(
+            kind=QUOTA_KIND,
+            title=f"{namespace}: size quotas of their own for {counted(len(ours), 'topic')}",
+            findings=tuple(finding for topic in ours for finding in cases[topic]),
+            steps=tuple(ours.values()),
+        )
+        for namespace, ours in sorted(steps.items())
+        if ours
+    )
     return Proposal(batches=batches, notes=tuple(notes))
 
 
@@ -115,15 +124,6 @@ def _step(planning: PlanningFacts, fact: TopicSettings, quota: BacklogQuota, why
 def _common(fact: TopicSettings) -> int:
     quota = fact.inherited.get(SettingName.SIZE_QUOTA)
     return quota.limit_bytes if isinstance(quota, BacklogQuota) else -1
-
-
-def _batch(namespace: str, steps: dict[str, Step], cases: dict[str, list[Finding]]) -> Batch:
-    return Batch(
-        kind=QUOTA_KIND,
-        title=f"{namespace}: size quotas of their own for {counted(len(steps), 'topic')}",
-        findings=tuple(finding for topic in steps for finding in cases[topic]),
-        steps=tuple(steps.values()),
-    )
 
 
 PLANNER = Planner(

@@ -15,6 +15,7 @@ from pulsar_steward.checks.backlog.retention_too_long import CHECK as RETENTION_
 from pulsar_steward.checks.backlog.retention_too_short import CHECK as RETENTION_TOO_SHORT
 from pulsar_steward.checks.backlog.retention_unbounded import CHECK as RETENTION_UNBOUNDED
 from pulsar_steward.checks.backlog.ttl_before_quota import CHECK as TTL_BEFORE_QUOTA
+from pulsar_steward.model import topics
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import (
@@ -27,10 +28,8 @@ from pulsar_steward.model.setting import (
     in_words,
 )
 from pulsar_steward.model.units import HOUR, MIB, bytes_in_words, seconds_in_words
-from pulsar_steward.planners.settings.age_quota import age_quota
 from pulsar_steward.planners.settings.effects import unread_loss
-from pulsar_steward.planners.settings.shorter import shorter_retention
-from pulsar_steward.planners.settings.sizes import above, below, needed
+from pulsar_steward.planners.settings.sizes import above, age_quota, below, needed, shorter_retention
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,7 +71,7 @@ def namespace_of(finding: Finding) -> str:
     """The namespace whose settings resolve a finding; the subject itself for a finding about a topic's own quota."""
     if "://" not in finding.subject or is_of_topic(finding):
         return finding.subject
-    return "/".join(finding.subject.partition("://")[2].split("/")[:2])
+    return topics.namespace_of(finding.subject)
 
 
 class TargetSettings(msgspec.Struct):

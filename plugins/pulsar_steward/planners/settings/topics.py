@@ -10,13 +10,13 @@ import msgspec
 from pulsar_steward.checks.backlog.quota_over_retention import CHECK as QUOTA_OVER_RETENTION
 from pulsar_steward.model.plan import Batch
 from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, in_words
-from pulsar_steward.model.step import ChangeSetting, Step, Touched
+from pulsar_steward.model.step import ChangeSetting, GuardedChange, Step, Touched
 from pulsar_steward.model.units import MIB, bytes_in_words, counted
-from pulsar_steward.planners.base import Planner, Proposal, enumerated, reasons_against
+from pulsar_steward.planners.base import Planner, Proposal, enumerated, reasons
 from pulsar_steward.planners.settings.namespaces import PARTIAL, QUOTA_KIND
 from pulsar_steward.planners.settings.sizes import below
 from pulsar_steward.planners.settings.targets import is_of_topic
-from pulsar_steward.planners.snapshot_facts import guarded
+from pulsar_steward.planners.snapshot_facts import guarded, objections
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.planners.planning_facts import PlanningFacts
     from pulsar_steward.planners.settings.facts import TopicSettings
+
+TOUCHED = Touched(producers=0, consumers=0, topics=1, coordinators=0)
 
 
 def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> Proposal:
@@ -67,7 +69,7 @@ def _objection(fact: TopicSettings, planning: PlanningFacts) -> str | None:
             f"its largest backlog of {bytes_in_words(fact.peak)} needs more than its retention leaves: raise the"
             " retention by hand"
         )
-    return reasons_against(_step(planning, fact, change, 1)) or None
+    return reasons(objections(GuardedChange(change=change, touched=TOUCHED), planning, holder=fact)) or None
 
 
 def _change(fact: TopicSettings, planning: PlanningFacts) -> ChangeSetting | None:
@@ -108,7 +110,7 @@ def _step(planning: PlanningFacts, fact: TopicSettings, change: ChangeSetting, n
             f" to be left; its largest backlog was {bytes_in_words(fact.peak)}"
         ),
         effect=f"the {change.name} of {change.holder} is {in_words(change.name, change.after)}",
-        touched=Touched(producers=0, consumers=0, topics=1, coordinators=0),
+        touched=TOUCHED,
         undo=change.inverse,
         undo_note=f"Set it back: {in_words(change.name, change.before)}.",
     )

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from pulsar_steward.checks.clients.subscription_abandoned import CHECK as SUBSCRIPTION_ABANDONED
 from pulsar_steward.model.loss import Loss, TopicLoss
 from pulsar_steward.model.plan import SUBSCRIPTION_DELETION, Batch
-from pulsar_steward.model.step import DeleteSubscription, Step, Touched
+from pulsar_steward.model.step import DeleteSubscription, GuardedChange, Step, Touched
 from pulsar_steward.model.units import DAY, counted, seconds_in_words, time_in_words
 from pulsar_steward.planners.base import Planner, Proposal, Vetoed, enumerated
-from pulsar_steward.planners.snapshot_facts import guarded
+from pulsar_steward.planners.snapshot_facts import guarded, objections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,7 +41,11 @@ def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> P
     known = sorted((facts[each] for each in answered if each in facts), key=lambda fact: (-fact.seconds, fact.subject))
     old = [fact for fact in known if fact.seconds >= limits.minimum_days * DAY]
     vetoed = Vetoed()
-    kept = [fact for fact in old if not vetoed.holds(_step(planning, fact, 1, 0), fact.subject)]
+    kept = [
+        fact
+        for fact in old
+        if not vetoed.holds(objections(_deletion(planning, fact), planning, subscription=fact), fact.subject)
+    ]
     by_namespace: defaultdict[str, list[SubscriptionFact]] = defaultdict(list)
     most = min(limits.most_steps_per_plan, planning.policy.guards.most_changes_per_run)
     for fact in kept[:most]:
@@ -97,36 +101,47 @@ def _batch(
     )
 
 
+def _deletion(planning: PlanningFacts, fact: SubscriptionFact, also: int = 0) -> GuardedChange:
+    """The deletion of a subscription, if `also` others of the same topic are deleted before."""
+    return GuardedChange(
+        change=DeleteSubscription(
+            namespace=fact.namespace,
+            topic=fact.topic,
+            subscription=fact.subscription,
+            cursor=fact.cursor,
+            stay=max(fact.state.others - also, 0),
+        ),
+        touched=Touched(producers=0, consumers=0, topics=1, coordinators=0),
+        loss=_loss(fact, planning.policy.subscriptions.growth_percent),
+    )
+
+
 def _step(planning: PlanningFacts, fact: SubscriptionFact, number: int, also: int) -> Step:
     """The step at a place in its batch; `also` other subscriptions of the same topic are deleted too."""
-    stay = max(fact.state.others - also, 0)
-    change = DeleteSubscription(
-        namespace=fact.namespace, topic=fact.topic, subscription=fact.subscription, cursor=fact.cursor, stay=stay
-    )
+    deletion = _deletion(planning, fact, also)
     now = counted(fact.state.entries, "entry", "entries")
     step = Step(
-        change=change,
+        change=deletion.change,
+        touched=deletion.touched,
+        loss=deletion.loss,
         why=(
             f"nobody has been connected to it since {time_in_words(fact.since)}"
             f" ({seconds_in_words(fact.seconds, rounded=True)}), and its backlog grew from {fact.entries_then:,} to"
             f" {now}"
         ),
-        effect=_effect(fact, stay, also),
-        touched=Touched(producers=0, consumers=0, topics=1, coordinators=0),
-        undo=None,
+        effect=_effect(fact, also),
         undo_note=(
             f"It cannot be undone: the {now} that it has not read are lost to it, and a new one of this name begins at"
             " the end, or with what others still keep."
         ),
-        loss=_loss(fact, planning.policy.subscriptions.growth_percent),
     )
     return guarded(step, planning, place_in_run=number, subscription=fact)
 
 
-def _effect(fact: SubscriptionFact, stay: int, also: int) -> str:
+def _effect(fact: SubscriptionFact, also: int) -> str:
     gone = f"{fact.topic} has no subscription {fact.subscription}"
     after = f", once the batch has deleted {also:,} more of it" if also else ""
-    if stay:
+    if stay := max(fact.state.others - also, 0):
         return f"{gone}, and {counted(stay, 'other subscription stays', 'other subscriptions stay')}{after}"
     return (
         f"{gone}, and no other one{after}: what is published there is kept only as long as its retention says, and"
@@ -145,7 +160,7 @@ def _loss(fact: SubscriptionFact, growth_percent: int) -> Loss:
     return Loss(
         topics=(TopicLoss(topic=fact.topic, messages=fact.state.entries, bytes=fact.state.topic_bytes),),
         messages=_rounded_up(fact.state.entries * room // 100),
-        bytes=_power_of_two(fact.state.topic_bytes * room // 100),
+        bytes=1 << max(fact.state.topic_bytes * room // 100 - 1, 0).bit_length(),
     )
 
 
@@ -153,10 +168,6 @@ def _rounded_up(count: int) -> int:
     """The next of 1, 2, 5, 10, 20, 50 and so on."""
     step = int("1".ljust(len(str(count)), "0"))
     return next(most for most in (step, 2 * step, 5 * step, 10 * step) if most >= count)
-
-
-def _power_of_two(count: int) -> int:
-    return 1 << max(count - 1, 0).bit_length()
 
 
 PLANNER = Planner(

@@ -10,9 +10,9 @@ from pulsar_steward.model.plan import BROKER_DRAIN, TC_COUNT, Batch
 from pulsar_steward.model.units import counted
 from pulsar_steward.planners.base import Planner, Proposal, placements
 from pulsar_steward.planners.tc.assignment import CoordinatorAssignment
+from pulsar_steward.planners.tc.parts import survey
 from pulsar_steward.planners.tc.search import WORTH_A_MOVE, even_out
 from pulsar_steward.planners.tc.steps import loads_after, steps_towards
-from pulsar_steward.planners.tc.survey import Survey, survey
 
 if TYPE_CHECKING:
     from pulsar_steward.model.finding import Finding
@@ -69,7 +69,10 @@ def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> P
             return Proposal(notes=notes)
     batch = Batch(
         kind=KIND,
-        title=_title(before, spread, spread_after),
+        title=(
+            f"Even out {counted(sum(before.loads.values()), 'transaction coordinator')} over"
+            f" {counted(len(before.loads), 'broker')}: the spread falls from {spread} to {spread_after}"
+        ),
         findings=findings,
         steps=steps,
         unit=UNIT,
@@ -91,13 +94,6 @@ def missing(planning: PlanningFacts) -> tuple[str, ...]:
 def obstacle(planning: PlanningFacts, _: str) -> str | None:
     """The note for clusters whose coordinators are not placed by bundles."""
     return None if planning.tcs_by_bundle else BY_METADATA_STORE
-
-
-def _title(before: Survey, spread: int, spread_after: int) -> str:
-    return (
-        f"Even out {counted(sum(before.loads.values()), 'transaction coordinator')} over"
-        f" {counted(len(before.loads), 'broker')}: the spread falls from {spread} to {spread_after}"
-    )
 
 
 def _note_on_limit(most: int, rest: int, *, helps: bool) -> str:

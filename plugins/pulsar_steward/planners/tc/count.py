@@ -12,7 +12,7 @@ from pulsar_steward.model.units import counted
 from pulsar_steward.planners.base import Planner, Proposal, reasons_against
 from pulsar_steward.planners.snapshot_facts import guarded
 from pulsar_steward.planners.tc.balance import missing, obstacle
-from pulsar_steward.planners.tc.survey import targets_of
+from pulsar_steward.planners.tc.parts import targets_of
 
 if TYPE_CHECKING:
     from pulsar_steward.model.finding import Finding

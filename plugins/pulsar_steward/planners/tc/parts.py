@@ -1,4 +1,4 @@
-"""The parts of a placement of transaction coordinators: bundles, and halves of split ones."""
+"""The parts of a placement of transaction coordinators, and which of them may move to where."""
 
 from __future__ import annotations
 
@@ -6,10 +6,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.model.bundles import BundleRange, halves_by_topic_count, position_of, tc_topic
+from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, halves_by_topic_count, position_of, tc_topic
+from pulsar_steward.model.step import GuardedChange, Touched, UnloadBundle
+from pulsar_steward.model.units import counted
+from pulsar_steward.planners.base import Vetoed, enumerated
+from pulsar_steward.planners.snapshot_facts import objections
 
 if TYPE_CHECKING:
-    from pulsar_steward.planners.planning_facts import TcBundle
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pulsar_steward.planners.planning_facts import PlanningFacts, TcBundle
+
 
 Rank = tuple[int, int, int, int]
 """Order and name of a part: coordinators, clients, lower and upper boundary."""
@@ -40,6 +47,16 @@ class CoordinatorPart(msgspec.Struct, frozen=True, kw_only=True):
     def rank(self) -> Rank:
         """Its place among parts, and its name: ranges are unique."""
         return len(self.coordinators), self.producers + self.consumers, self.range.lower, self.range.upper
+
+    @property
+    def touched(self) -> Touched:
+        """Clients that a change of it disturbs."""
+        return Touched(
+            producers=self.producers,
+            consumers=self.consumers,
+            topics=len(self.positions),
+            coordinators=len(self.coordinators),
+        )
 
 
 class PartSplit(msgspec.Struct, frozen=True):
@@ -85,3 +102,86 @@ def _half_of(part: CoordinatorPart, half: BundleRange) -> CoordinatorPart:
         coordinators=tuple(number for number in part.coordinators if position_of(tc_topic(number)) in half),
         positions=tuple(position for position in part.positions if position in half),
     )
+
+
+class Survey(msgspec.Struct, frozen=True, kw_only=True):
+    """The start of the search.
+
+    Attributes:
+        loads: Coordinators of every broker, 0 included, in order of broker id.
+        targets: Brokers that may take more, in order of id.
+        movable: The parts without a guard's veto, in order of range.
+        notes: Reasons why other parts stay, or are left out.
+    """
+
+    loads: dict[str, int]
+    targets: tuple[str, ...]
+    movable: tuple[CoordinatorPart, ...]
+    notes: tuple[str, ...]
+
+
+def survey(planning: PlanningFacts) -> Survey:
+    """Sorts all coordinators of a snapshot: movable ones, ones that only count, and ones without a broker."""
+    loads = dict.fromkeys(sorted(fact.broker for fact in planning.brokers), 0)
+    targets = targets_of(planning)
+    parts, homeless = _placed(planning.tc_bundles, loads)
+    for part in parts:
+        loads[part.home] += len(part.coordinators)
+    held_back = Vetoed()
+    movable = tuple(part for part in parts if not _is_held(part, targets, planning, held_back))
+    keeps = f"bundles of {TC_NAMESPACE} where they are, though their coordinators count"
+    return Survey(
+        loads=loads,
+        targets=targets,
+        movable=movable,
+        notes=(*_notes_on_homeless(homeless), *held_back.notes(keeps)),
+    )
+
+
+def targets_of(planning: PlanningFacts) -> tuple[str, ...]:
+    """Brokers that responded, are not draining, and are allowed for the coordinators' namespace, in order."""
+    draining = planning.policy.brokers.draining
+    return tuple(
+        sorted(
+            fact.broker
+            for fact in planning.brokers
+            if fact.read
+            and fact.broker not in draining
+            and (planning.tc_allowed is None or fact.broker in planning.tc_allowed)
+        )
+    )
+
+
+def _placed(bundles: Iterable[TcBundle], loads: Mapping[str, int]) -> tuple[list[CoordinatorPart], list[TcBundle]]:
+    """The bundles of listed brokers by range, and bundles without such an owner."""
+    parts: list[CoordinatorPart] = []
+    homeless: list[TcBundle] = []
+    for bundle in bundles:
+        if not bundle.coordinators:
+            continue
+        if bundle.owner is not None and bundle.owner in loads:
+            parts.append(part_of(bundle, bundle.owner))
+        else:
+            homeless.append(bundle)
+    return sorted(parts, key=lambda part: part.range), sorted(homeless, key=lambda bundle: bundle.bundle)
+
+
+def _is_held(part: CoordinatorPart, targets: Sequence[str], planning: PlanningFacts, held_back: Vetoed) -> bool:
+    """True if guards veto a part's move to the first target. Any target would do: the veto is about the bundle."""
+    target = next((broker for broker in targets if broker != part.home), None)
+    if target is None:
+        return False
+    move = UnloadBundle(namespace=TC_NAMESPACE, bundle=str(part.range), source=part.home, target=target)
+    asked = GuardedChange(change=move, touched=part.touched)
+    return held_back.holds(objections(asked, planning, whole=part.bundle), str(part.range))
+
+
+def _notes_on_homeless(bundles: Sequence[TcBundle]) -> Iterator[str]:
+    if bundles:
+        coordinators = sum(len(bundle.coordinators) for bundle in bundles)
+        named = enumerated([bundle.bundle for bundle in bundles])
+        yield (
+            f"{counted(coordinators, 'transaction coordinator is', 'transaction coordinators are')} left out of the"
+            " balance, as no listed broker owns their"
+            f" bundles of {TC_NAMESPACE}: {named}; a client's next lookup has them loaded."
+        )

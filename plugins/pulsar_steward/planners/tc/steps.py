@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.model.bundles import BY_TOPIC_COUNT, TC_NAMESPACE
-from pulsar_steward.model.step import SplitBundle, Step, Touched, UnloadBundle
+from pulsar_steward.model.step import SplitBundle, Step, UnloadBundle
 from pulsar_steward.model.units import counted
 from pulsar_steward.planners.snapshot_facts import guarded
 from pulsar_steward.planners.tc.assignment import gain
@@ -58,7 +58,7 @@ def steps_towards(
         planning: The facts for the guards.
     """
     splits = ((split.part, _split_step(split)) for split in placement.splits)
-    moves = ((move.part, move_step(move)) for move in moves_in_order(loads, placement))
+    moves = ((move.part, _move_step(move)) for move in moves_in_order(loads, placement))
     return tuple(
         guarded(step, planning, whole=part.bundle, place_in_run=number)
         for number, (part, step) in enumerate(chain(splits, moves), start=1)
@@ -126,12 +126,12 @@ def _split_step(split: PartSplit) -> Step:
             f"{part.home} still has both halves, {lower.range} with {_coordinators(lower)}"
             f" and {upper.range} with {_coordinators(upper)}"
         ),
-        touched=_touched(part),
+        touched=part.touched,
         undo_note=NO_WAY_BACK,
     )
 
 
-def move_step(move: PartMove) -> Step:
+def _move_step(move: PartMove) -> Step:
     """The step that moves a part, without results of guards."""
     part, home, target = move.part, move.part.home, move.target
     count = len(part.coordinators)
@@ -145,18 +145,9 @@ def move_step(move: PartMove) -> Step:
             f"{home} goes from {move.source_load} to {counted(move.source_load - count, 'coordinator')},"
             f" {target} from {move.target_load} to {move.target_load + count}"
         ),
-        touched=_touched(part),
+        touched=part.touched,
         undo=UnloadBundle(namespace=TC_NAMESPACE, bundle=str(part.range), source=target, target=home),
         undo_note=f"Unload it from {target} back to {home}: the same clients reconnect once more.",
-    )
-
-
-def _touched(part: CoordinatorPart) -> Touched:
-    return Touched(
-        producers=part.producers,
-        consumers=part.consumers,
-        topics=len(part.positions),
-        coordinators=len(part.coordinators),
     )
 
 

@@ -20,7 +20,7 @@ from pulsar_steward.report.checkup.document import (
     Counts,
     Unread,
 )
-from pulsar_steward.report.checkup.measures.gather import measures_of
+from pulsar_steward.report.checkup.measures import measures_of
 from pulsar_steward.report.checkup.planning import planning_of
 
 if TYPE_CHECKING:

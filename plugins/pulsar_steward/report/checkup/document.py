@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from pulsar_steward.model.finding import Outlook, Severity
 from pulsar_steward.outside_text import shown_json
-from pulsar_steward.report.checkup.measures.data import Measures
+from pulsar_steward.report.checkup.measures import Measures
 
 FORMAT: Literal["pulsar-steward/checkup"] = "pulsar-steward/checkup"
 VERSION: Literal[1] = 1

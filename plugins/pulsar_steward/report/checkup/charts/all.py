@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pulsar_steward.report.checkup.document import Checkup
-    from pulsar_steward.report.checkup.measures.data import Measures
+    from pulsar_steward.report.checkup.measures import Measures
 
 
 MAX_BARS = 60

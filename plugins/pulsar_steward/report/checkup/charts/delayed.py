@@ -20,7 +20,7 @@ from pulsar_steward.report.checkup.charts.drawing import Trace, bars, drawn
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pulsar_steward.report.checkup.measures.data import DelayedSubscription
+    from pulsar_steward.report.checkup.measures import DelayedSubscription
 
 _ROOM = 1.32
 _TITLES = 22

@@ -25,7 +25,7 @@ from pulsar_steward.report.checkup.charts.drawing import Figure, bars, drawn, po
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pulsar_steward.report.checkup.measures.data import HoledSubscription, LimitedBacklog
+    from pulsar_steward.report.checkup.measures import HoledSubscription, LimitedBacklog
 
 _LEGEND = 34
 """Height of the legend above the drawing, in pixels."""

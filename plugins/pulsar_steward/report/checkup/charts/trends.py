@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
-    from pulsar_steward.report.checkup.measures.data import Trend
+    from pulsar_steward.report.checkup.measures import Trend
 
 _HEIGHT = 220
 _LEGEND_ROW = 20

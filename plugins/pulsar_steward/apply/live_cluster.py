@@ -1,27 +1,27 @@
-"""Facts right before a call, read from brokers and the ledger when a guard needs them."""
+"""The live cluster right before a call: facts from brokers and the ledger, read when a guard needs them."""
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pulsar_steward.admin.statistics import loaded_topics
 from pulsar_steward.apply import live_topics
+from pulsar_steward.apply.kept import once
 from pulsar_steward.apply.live_backlogs import LiveBacklogs
 from pulsar_steward.apply.live_coordinators import restless_coordinators
-from pulsar_steward.apply.once import once
-from pulsar_steward.apply.told import told_in_seconds
 from pulsar_steward.apply.topic_looks import TopicLooks
+from pulsar_steward.apply.whole_look import WholeLook
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.kind import Drifted
-from pulsar_steward.facts.backlogs import retained_seconds
+from pulsar_steward.facts.backlogs import NOTHING_TAKEN, retained_seconds
 from pulsar_steward.facts.load_manager import THROUGHPUT_UNKNOWN
-from pulsar_steward.facts.losses import NOTHING_TAKEN
-from pulsar_steward.facts.protocol import ClusterFacts, versions_in
+from pulsar_steward.facts.protocol import ClusterFacts
 from pulsar_steward.facts.risks import MoveRisks
 from pulsar_steward.facts.unknown import (
-    CLOCKS_UNKNOWN,
     QUOTA_CHECKS_UNKNOWN,
     Unknown,
     delayed_unknown,
@@ -31,66 +31,114 @@ from pulsar_steward.facts.unknown import (
 from pulsar_steward.ledger.moves import circling_lately, moved_lately, raised_lately
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, TimeToLive
-from pulsar_steward.model.step import NOTHING_KEPT, ChangeSetting, present_owner
+from pulsar_steward.model.step import NOTHING_KEPT, BundleChange, ChangeSetting, present_owner
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from datetime import datetime
 
     from pulsar_steward.apply.live_reader import LiveReader
-    from pulsar_steward.apply.whole_look import WholeLook
-    from pulsar_steward.facts.backlogs import Backlog, BacklogAges
-    from pulsar_steward.facts.load_manager import AntiAffinityGroup, BrokerUsage, LoadManager
-    from pulsar_steward.facts.losses import Taken
+    from pulsar_steward.facts.backlogs import Backlog, BacklogAges, Taken
+    from pulsar_steward.ledger.past import PastReader
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.model.setting import Setting
-    from pulsar_steward.model.step import BundleChange, DeleteSubscription, RaiseCoordinators, Step
+    from pulsar_steward.model.step import Change, DeleteSubscription, RaiseCoordinators, Step
     from pulsar_steward.model.subscription import SubscriptionState
+    from pulsar_steward.policy.schema import Policy
+
+log = logging.getLogger(__name__)
 
 HOUR = timedelta(hours=1)
 
+SPARE_SECONDS = 1
+"""Maximum time that a broker needs to make its statistics."""
 
-class LiveFacts(ClusterFacts):
-    """Facts about the cluster right before one step; each fact is read once and kept.
+WAITS = 2
+"""Maximum number of waits before a bundle is changed; a busy broker renews its statistics late."""
+
+
+class LiveCluster(WholeLook, ClusterFacts):
+    """Facts of the live cluster for the steps of one batch; those of one step are read once in each look.
 
     Args:
-        whole: Facts of the whole cluster, shared with other steps.
+        reader: Reads the cluster.
+        policy: Thresholds and limits.
         ledger: The ledger.
-        plan: The step's plan.
-        batch_id: Its batch; changes of this batch need no proof yet.
-        step: The step.
-        now: Current time, UTC.
-        place_in_run: Position of the step in its run, from 1.
-        shared: True if owners and boundaries are shared too: in the first look at all steps, which can stop a batch but
-            permits no call. The look right before a call reads them anew.
+        plan: The plan of the steps.
+        batch_id: Their batch; changes of this batch need no proof yet.
     """
 
-    def __init__(
-        self,
-        whole: WholeLook,
-        ledger: LedgerReader,
-        plan: Plan,
-        batch_id: str,
-        step: Step,
-        now: datetime,
-        place_in_run: int,
-        *,
-        shared: bool = False,
-    ) -> None:
-        self.known: dict[Any, Any] = {}
-        self._whole = whole
-        self._reader = whole.reader
-        self._policy = whole.policy
+    def __init__(self, reader: LiveReader, policy: Policy, ledger: LedgerReader, plan: Plan, batch_id: str) -> None:
+        super().__init__(reader, policy)
         self._ledger = ledger
         self._plan = plan
         self._batch_id = batch_id
-        self._step = step
-        self._now = now
-        self._place_in_run = place_in_run
-        self._shared = shared
-        self._bundles: LiveReader | WholeLook = whole if shared else whole.reader
+
+    def before(self, step: Step, now: datetime, place_in_run: int, *, shared: bool = False) -> LiveCluster:
+        """Begins a look right before a step.
+
+        Args:
+            step: The step.
+            now: Current time, UTC.
+            place_in_run: Position of the step in its run, from 1.
+            shared: True if owners and boundaries are shared too: in the first look at all steps, which can stop a batch
+                but permits no call. The look right before a call reads them anew.
+        """
+        self.known: dict[Any, Any] = {}
+        self._step, self._now, self._place_in_run, self._shared = step, now, place_in_run, shared
+        return self
+
+    def wait_until_told(self, step: Step, clock: Callable[[], datetime], rest: Callable[[float], None]) -> bool:
+        """Waits until brokers' statistics show all topics that a step is judged by, for at most `WAITS` waits.
+
+        Returns:
+            True if it waited: then facts that were read before are read anew.
+        """
+        for waits in range(WAITS if isinstance(step.change, BundleChange) else 1):
+            seconds = self._wait_seconds(step.change, clock())
+            if not seconds:
+                return waits > 0
+            log.info("%s: waiting %.0f s until brokers' statistics show its topics", step.step_id, seconds)
+            rest(seconds)
+            self.called()
+        return True
+
+    def _wait_seconds(self, change: Change, now: datetime) -> float:
+        """Seconds to wait before a change can be judged.
+
+        A setting waits if it has more topics than may be read one by one. A change of a bundle waits if one of its
+        topics is not in its owner's statistics yet.
+        """
+        if isinstance(change, BundleChange):
+            listed, owned_by = self.listed(), self.owned_by
+            owner = self.reader.owner(change.namespace, change.bundle, listed=listed, owned_by=owned_by)
+            if owner is None or not live_topics.too_new(self.reader, owner, change):
+                return 0.0
+            return self.reader.statistics_seconds(owner) + SPARE_SECONDS
+        if not isinstance(change, ChangeSetting):
+            return 0.0
+        if not change.may_delete and not isinstance(change.after_in_force, BacklogQuota):
+            return 0.0
+        owners = live_topics.owning(change.namespace, {broker: self.owned_by(broker) for broker in self.active()})
+        seconds = self._told_in_seconds(owners, now)
+        if not seconds:
+            return 0.0
+        documents = ((self.reader.statistics(each), each) for each in owners)
+        loaded = sum(len(loaded_topics(document, change.namespace, each)) for document, each in documents)
+        return seconds if loaded > self.policy.backlog_quota_remedy.most_topics_asked else 0.0
+
+    def _told_in_seconds(self, owners: Iterable[str], now: datetime) -> float:
+        """Seconds until these brokers' statistics are from after Steward's last call in the cluster; 0: they are."""
+        renewed = max((self.reader.statistics_seconds(each) for each in owners), default=0) + SPARE_SECONDS
+        since = now - timedelta(seconds=renewed)
+        calls = self._past.changes_since(since)
+        return max((calls[-1][0] - since).total_seconds(), 0.0) if calls else 0.0
+
+    @property
+    def _past(self) -> PastReader:
+        return self._ledger.past(self._plan.named_cluster)
 
     @property
     def now(self) -> datetime:
@@ -118,49 +166,10 @@ class LiveFacts(ClusterFacts):
         """Position of the step in its run."""
         return self._place_in_run
 
-    # -- the whole cluster
-
-    def identity(self) -> ClusterIdentity:
-        """Pulsar cluster that a broker reports."""
-        return self._whole.identity()
-
-    def silent_brokers(self) -> tuple[str, ...]:
-        """Listed brokers that did not answer, sorted."""
-        return tuple(sorted(self._whole.silent()))
-
-    def is_active(self, broker: str) -> bool:
-        """True if the cluster lists the broker, and the broker itself responds."""
-        return self._whole.answers(broker)
-
-    def versions(self) -> tuple[str, ...] | Unknown:
-        """Versions of all brokers that respond, as recent as the other facts of the whole cluster."""
-        return versions_in(self._whole.versions())
-
-    def read_only_bookies(self) -> tuple[str, ...]:
-        """Bookies whose own metrics report that they take no writes."""
-        return self._whole.read_only_bookies()
-
-    def allowed_brokers(self, namespace: str) -> frozenset[str] | None:
-        """Listed brokers that isolation policies leave to a namespace."""
-        return self._whole.allowed(namespace)
-
-    def anti_affinity(self, namespace: str) -> AntiAffinityGroup | Unknown | None:
-        """Anti-affinity group of a namespace, from the brokers."""
-        return self._whole.anti_affinity(namespace)
-
-    def load_manager(self) -> LoadManager | Unknown:
-        """Load manager, from the configuration of the broker that responds."""
-        return self._whole.load_manager()
-
-    def usages(self) -> tuple[BrokerUsage, ...] | Unknown:
-        """Usages from the metrics of all brokers that respond."""
-        manager = self.load_manager()
-        return manager if isinstance(manager, Unknown) else self._whole.usages(manager)
-
     @once
     def other_clusters(self, namespace: str) -> tuple[str, ...]:
         """Other clusters in the namespace's policies."""
-        return self._reader.other_clusters(namespace)
+        return self.reader.other_clusters(namespace)
 
     # -- what Steward did before
 
@@ -168,54 +177,56 @@ class LiveFacts(ClusterFacts):
     def unproved_batch(self) -> str | None:
         """Another batch that changed the cluster and is not proved."""
         besides = (self._plan.plan_id, self._batch_id)
-        unproved = self._ledger.past(self._plan.named_cluster).unproved_since(self.seen_at, besides)
+        unproved = self._past.unproved_since(self.seen_at, besides)
         return unproved.words if unproved else None
 
     @once
     def changes_in_the_last_hour(self) -> int:
         """Number of calls in the last hour, including intended ones."""
-        return len(self._ledger.past(self._plan.named_cluster).changes_since(self._now - HOUR))
+        return len(self._past.changes_since(self._now - HOUR))
 
     @once
     def moved_at(self, change: BundleChange) -> datetime | None:
         """Time of the bundle's last move; earlier, failed tries of this step do not count."""
-        moves = moved_lately(self._ledger, self._plan.named_cluster, self._now, self._policy)
+        moves = moved_lately(self._ledger, self._plan.named_cluster, self._now, self.policy)
         moved_at = moves.get(_key(change))
         return None if moved_at in self._own_tries() else moved_at
 
     @once
     def circling(self, namespace: str) -> tuple[str, ...]:
         """Bundles of a namespace that were moved away and back lately."""
-        return circling_lately(self._ledger, self._plan.named_cluster, self._now, self._policy).get(namespace, ())
+        return circling_lately(self._ledger, self._plan.named_cluster, self._now, self.policy).get(namespace, ())
 
     # -- a bundle
 
     @once
     def has_bundle(self, change: BundleChange) -> bool:
         """True if the metadata store has a bundle of these boundaries."""
-        return change.bundle in (self._bundles.bundles(change.namespace) or ())
+        name, read = change.namespace, self.reader.bundles
+        bundles = self.of_whole(("bundles", name), lambda: read(name)) if self._shared else read(name)
+        return change.bundle in (bundles or ())
 
     def owner(self, change: BundleChange) -> str | Unknown | None:
         """Owner of the bundle; unknown if no broker owns it and brokers hand bundles over, as it may be on its way."""
         owner = self._owner(change)
-        return owner_unknown(change) if owner is None and self._reader.hands_over else owner
+        return owner_unknown(change) if owner is None and self.reader.hands_over else owner
 
     @once
     def _owner(self, change: BundleChange) -> str | None:
         """Owner of the bundle; the owner in the plan is asked first."""
-        return self._reader.owner(
+        return self.reader.owner(
             change.namespace,
             change.bundle,
             likely=present_owner(change),
-            listed=self._whole.listed(),
-            owned_by=self._bundles.owned_by,
+            listed=self.listed(),
+            owned_by=self.owned_by if self._shared else self.reader.owned_by,
         )
 
     @once
     def clients(self, change: BundleChange) -> int:
         """Clients that have to reconnect, from the owner's statistics (up to 1 min old)."""
         owner = self._owner(change)
-        return kind_of(change).clients(self._reader, owner) if owner else 0
+        return kind_of(change).clients(self.reader, owner) if owner else 0
 
     @once
     def throughput(self, change: BundleChange) -> float | Unknown:
@@ -223,7 +234,7 @@ class LiveFacts(ClusterFacts):
         owner = self._owner(change)
         if owner is None:
             return THROUGHPUT_UNKNOWN
-        topics = self._reader.topics(owner, change.namespace, change.bundle).values()
+        topics = self.reader.topics(owner, change.namespace, change.bundle).values()
         return sum(each.msg_throughput_in + each.msg_throughput_out for each in topics)
 
     @once
@@ -236,10 +247,10 @@ class LiveFacts(ClusterFacts):
         owner = self._owner(change)
         if owner is None or not self.has_bundle(change):
             return MoveRisks()
-        if not self._shared and (words := live_topics.too_new(self._reader, owner, change)):
+        if not self._shared and (words := live_topics.too_new(self.reader, owner, change)):
             return MoveRisks(unknown=(words,))
         return live_topics.move_risks(
-            self._reader, owner, change, self._policy, lambda: self._require_owned(owner, [_key(change)])
+            self.reader, owner, change, self.policy, lambda: self._require_owned(owner, [_key(change)])
         )
 
     # -- the transaction coordinators
@@ -247,7 +258,7 @@ class LiveFacts(ClusterFacts):
     @once
     def raised_at(self, change: RaiseCoordinators) -> datetime | None:  # noqa: ARG002 - part of the protocol
         """Time of the last raise; earlier, failed tries of this step do not count."""
-        raised = raised_lately(self._ledger, self._plan.named_cluster, self._now, self._policy)
+        raised = raised_lately(self._ledger, self._plan.named_cluster, self._now, self.policy)
         own = self._own_tries()
         return max((at for at in raised if at not in own), default=None)
 
@@ -257,19 +268,19 @@ class LiveFacts(ClusterFacts):
         owners = self._owners(TC_NAMESPACE)
         for owner, owned in owners.items():
             self._require_owned(owner, owned)
-        return restless_coordinators(self._reader, owners)
+        return restless_coordinators(self.reader, owners)
 
     # -- a setting
 
     @once
     def setting(self, change: ChangeSetting) -> Setting | None:
         """Present value at the level that the change sets."""
-        return self._reader.own_setting(change)
+        return self.reader.own_setting(change)
 
     @once
     def inherited(self, change: ChangeSetting) -> Setting | None:
         """Value of the namespace, or the brokers' default."""
-        return self._reader.inherited(change)
+        return self.reader.inherited(change)
 
     @once
     def largest_backlog(self, change: ChangeSetting) -> Backlog | Unknown:
@@ -309,58 +320,51 @@ class LiveFacts(ClusterFacts):
     @once
     def retained_seconds(self, change: ChangeSetting) -> int | None:
         """Retention of the topic itself, or else the one in force in its namespace."""
-        kept = self._reader.settings_of(change.namespace).get(SettingName.RETENTION)
+        kept = self.reader.settings_of(change.namespace).get(SettingName.RETENTION)
         if change.topic is not None:
-            own = self._reader.own_setting(msgspec.structs.replace(change, name=SettingName.RETENTION))
+            own = self.reader.own_setting(msgspec.structs.replace(change, name=SettingName.RETENTION))
             kept = kept if own is None else own
         return retained_seconds(kept)
 
     @once
     def delayed_messages(self, change: ChangeSetting) -> int | Unknown:
         """Delayed messages of the namespace; unknown if an owner's metrics have no topics."""
-        delayed = live_topics.delayed_messages(self._reader, change.namespace, self._owners(change.namespace))
+        delayed = live_topics.delayed_messages(self.reader, change.namespace, self._owners(change.namespace))
         return delayed_unknown(change) if delayed is None else delayed
 
     @once
     def quotas_are_checked(self) -> bool | Unknown:
         """True if every responding broker checks quotas; unknown if a broker does not report it."""
-        values = [self._reader.configuration(each).get("backlogQuotaCheckEnabled") for each in self._whole.active()]
+        values = [self.reader.configuration(each).get("backlogQuotaCheckEnabled") for each in self.active()]
         if not values or None in values:
             return QUOTA_CHECKS_UNKNOWN
         return all(value == "true" for value in values)
-
-    def clock_difference(self) -> int | Unknown:
-        """Difference between the clocks furthest ahead and furthest behind, to about 1 s."""
-        ahead = list(self._whole.clocks().values())
-        known = [each for each in ahead if each is not None]
-        return max(known) - min(known) if known and len(known) == len(ahead) else CLOCKS_UNKNOWN
 
     # -- a subscription
 
     @once
     def subscription(self, change: DeleteSubscription) -> SubscriptionState | None:
         """Present state, from the topic's owner."""
-        return self._reader.subscription(change)
+        return self.reader.subscription(change)
 
     @once
     def consumers_beside(self, change: DeleteSubscription) -> int:
         """Consumers on the other partitions, from the statistics of all owners (up to 1 min old)."""
-        return live_topics.consumers_beside(self._reader, change, self._owners(change.namespace))
+        return live_topics.consumers_beside(self.reader, change, self._owners(change.namespace))
 
     @once
     def _backlogs(self, change: ChangeSetting) -> LiveBacklogs:
         """Backlogs of a setting's topics, read from their present owners."""
-        owners, past = self._owners(change.namespace), self._ledger.past(self._plan.named_cluster)
+        owners = self._owners(change.namespace)
         for owner, owned in owners.items():
             self._require_owned(owner, owned)
-        told = 0.0 if self._shared else told_in_seconds(self._reader, past, owners, self._now)
         looks = TopicLooks(
-            reader=self._reader,
+            reader=self.reader,
             change=change,
             owners=owners,
-            budget=self._policy.backlog_quota_remedy.most_topics_asked,
+            budget=self.policy.backlog_quota_remedy.most_topics_asked,
             now=self._now,
-            told_in_seconds=told,
+            told_in_seconds=0.0 if self._shared else self._told_in_seconds(owners, self._now),
         )
         return LiveBacklogs(looks)
 
@@ -371,14 +375,14 @@ class LiveFacts(ClusterFacts):
         Owners from the look at the whole cluster are read anew. The other brokers are read only if these owners no
         longer have all bundles of the namespace.
         """
-        active = self._whole.active()
-        known = live_topics.owning(namespace, {broker: self._whole.owned_by(broker) for broker in active})
+        active = self.active()
+        known = live_topics.owning(namespace, {broker: self.owned_by(broker) for broker in active})
         if self._shared:
             return known
-        owned = self._reader.owned_by_each(list(known))
-        bundles = {f"{namespace}/{bundle}" for bundle in self._reader.bundles(namespace) or ()}
+        owned = self.reader.owned_by_each(list(known))
+        bundles = {f"{namespace}/{bundle}" for bundle in self.reader.bundles(namespace) or ()}
         if bundles.difference(*live_topics.owning(namespace, owned).values()):
-            owned |= self._reader.owned_by_each([broker for broker in active if broker not in owned])
+            owned |= self.reader.owned_by_each([broker for broker in active if broker not in owned])
         found = live_topics.owning(namespace, owned)
         return {broker: found[broker] for broker in sorted(found)}
 
@@ -393,7 +397,7 @@ class LiveFacts(ClusterFacts):
         Raises:
             Drifted: If it does not own one.
         """
-        if self._shared and (gone := sorted(set(bundles) - set(self._reader.owned_by(broker)))):
+        if self._shared and (gone := sorted(set(bundles) - set(self.reader.owned_by(broker)))):
             raise Drifted(f"{broker} no longer owns {gone[0]}")
 
 
