@@ -15,6 +15,7 @@ from pulsar_steward.apply.other_names import looser_than_others
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.errors import NotInLedger, Refused
 from pulsar_steward.guard.window_times import good_until, windows_for
+from pulsar_steward.ledger.batch_record import last_words
 from pulsar_steward.ledger.moves import looked_back
 from pulsar_steward.ledger.rows import ApprovedPart, Decision, Grant, Origin, RecordedAnswer
 from pulsar_steward.ledger.verify import VerifiedChain
@@ -73,15 +74,7 @@ class Permit(msgspec.Struct, frozen=True, kw_only=True):
 
 def answers_of(ledger: LedgerReader, plan_id: str, batch_id: str, run: str) -> tuple[RecordedAnswer, ...]:
     """The last answers of the people who were asked about a batch in a run; the first person's comes first."""
-    last = {answer.voice: answer for answer in ledger.answers(plan_id, batch_id) if answer.run == run}
-    return tuple(last[voice] for voice in sorted(last))
-
-
-def answer_of(ledger: LedgerReader, plan_id: str, batch_id: str, run: str) -> RecordedAnswer | None:
-    """The answer that decides in a run: the first one that is no approval, else the last; None: there is no answer."""
-    answers = answers_of(ledger, plan_id, batch_id, run)
-    refusing = (answer for answer in answers if answer.decision is not Decision.APPROVED)
-    return next(refusing, answers[-1] if answers else None)
+    return last_words([answer for answer in ledger.answers(plan_id, batch_id) if answer.run == run])
 
 
 def ask_for_permit(

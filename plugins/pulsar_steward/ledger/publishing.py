@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from sqlalchemy import select
 
-from pulsar_steward.ledger.questions import EndReason
+from pulsar_steward.ledger.rows import EndReason
 from pulsar_steward.ledger.tables import CONFIRMATIONS, QUESTION_ENDS, QUESTIONS
 
 if TYPE_CHECKING:

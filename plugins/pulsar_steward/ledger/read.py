@@ -12,6 +12,7 @@ from sqlalchemy import func, select
 from pulsar_steward.decoding import decode
 from pulsar_steward.errors import LedgerError, LedgerTampered, NotInLedger, OutdatedPlan
 from pulsar_steward.ledger import tables
+from pulsar_steward.ledger.batch_record import BatchRecord, batch_records
 from pulsar_steward.ledger.cluster_names import known_cluster
 from pulsar_steward.ledger.halts import halt_of, known_clusters
 from pulsar_steward.ledger.past import PastReader
@@ -149,11 +150,29 @@ class LedgerReader:
         query = select(table).where(table.c.plan_id == plan_id, table.c.batch_id == batch_id)
         return tuple(_answer(row) for row in self._all(query.order_by(table.c.answer_id)))
 
-    def asked_at(self, plan_id: str) -> dict[str, datetime]:
-        """Time of the last approval request for each batch of a plan, by batch id."""
-        table = tables.REQUESTS
-        query = select(table).where(table.c.plan_id == plan_id).order_by(table.c.request_id)
-        return {row["batch_id"]: row["at"] for row in self._all(query)}
+    def batches(self, plan: Plan) -> dict[str, BatchRecord]:
+        """Batches of a recorded plan with all of their rows, by id.
+
+        Raises:
+            LedgerTampered: If the row of a batch was removed.
+        """
+        with transaction(self._engine) as connection:
+            found = {each.batch_id: each for each in batch_records(connection, {plan.plan_id}).values()}
+        if removed := [batch.batch_id for batch in plan.batches if batch.batch_id not in found]:
+            raise LedgerTampered(f"the ledger holds no row of batch {', '.join(removed)} of plan {plan.plan_id}")
+        return found
+
+    def batch(self, plan_id: str, batch_id: str) -> BatchRecord:
+        """A batch with all of its rows.
+
+        Raises:
+            NotInLedger: If there is no such batch.
+        """
+        with transaction(self._engine) as connection:
+            found = batch_records(connection, {plan_id}).get((plan_id, batch_id))
+        if found is None:
+            raise NotInLedger(f"the ledger holds no batch {batch_id!r} of plan {plan_id!r}")
+        return found
 
     def intents(self, plan_id: str, batch_id: str) -> tuple[Intent, ...]:
         """Intents of a batch (calls about to be made), oldest first."""

@@ -81,6 +81,54 @@ class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
     superseded_at: datetime | None
 
 
+class EndReason(StrEnum):
+    """Reason for the end of a question."""
+
+    CHANGED = "changed"
+    NO_LONGER_PROPOSED = "no_longer_proposed"
+    POLICY_LOOSENED = "policy_loosened"
+    ASKED_ANEW = "asked_anew"
+    WORSE = "worse"
+
+
+class QuestionRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch that is asked separately.
+
+    Attributes:
+        plan_id: The plan in which it is asked.
+        batch_id: Its batch there.
+        content_digest: `pulsar_steward.model.content.content_digest` of the batch.
+        goal: `pulsar_steward.model.content.goal_of` the batch.
+    """
+
+    question_id: int
+    cluster: str
+    plan_id: str
+    batch_id: str
+    content_digest: str
+    goal: str
+    at: datetime
+
+
+class QuestionEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """End of a question.
+
+    Attributes:
+        by_plan_id: The plan of the observation that ended it; None: no observation did.
+        by_batch_id: The batch of that plan that replaces it; None: no batch does.
+        words: The reason in a sentence.
+    """
+
+    question_id: int
+    plan_id: str
+    batch_id: str
+    at: datetime
+    reason: EndReason
+    by_plan_id: str | None
+    by_batch_id: str | None
+    words: str
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """An approval request for a batch.
 
@@ -93,6 +141,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         policy_digest: Digest of the policy in force for the request.
         asked_digest: `pulsar_steward.orchestration.shown.asked_digest` of the question as it was shown; None: no
             answer to it permits anything.
+        closed: True if it was answered, or its task asked another question since.
     """
 
     request_id: int
@@ -106,6 +155,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     origin: Origin
     policy_digest: str
     asked_digest: str | None
+    closed: bool = False
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,11 +15,11 @@ from sqlalchemy import and_, exists, or_, select
 from pulsar_steward.decoding import decode
 from pulsar_steward.errors import NotInLedger
 from pulsar_steward.ledger import tables
+from pulsar_steward.ledger.batch_record import of_batches, rows_of, same
 from pulsar_steward.ledger.chain import appending
 from pulsar_steward.ledger.cluster_names import in_one_cluster, known_cluster
 from pulsar_steward.ledger.rows import NOES, Decision, from_row
 from pulsar_steward.ledger.store import transaction
-from pulsar_steward.ledger.waiting import of_batches, rows_of, same
 from pulsar_steward.model.plan import ROLLBACK
 from pulsar_steward.model.units import time_in_words
 from pulsar_steward.policy.approval import ApprovalPolicy

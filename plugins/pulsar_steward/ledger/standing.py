@@ -14,9 +14,9 @@ from sqlalchemy import func, literal, or_, select, union_all
 from pulsar_steward.decoding import decode
 from pulsar_steward.errors import Halted, LeaseLost, Refused
 from pulsar_steward.ledger import tables
+from pulsar_steward.ledger.batch_record import why_over
 from pulsar_steward.ledger.chain import place_of
 from pulsar_steward.ledger.halts import halt_in
-from pulsar_steward.ledger.questions import why_over
 from pulsar_steward.ledger.rows import NOES, Decision, Lease, from_row
 from pulsar_steward.model.units import seconds_in_words, time_in_words
 
@@ -104,7 +104,7 @@ def require_standing(connection: Connection, grant: Grant, at: datetime) -> None
     """
     if halt := halt_in(connection, grant.cluster):
         raise Halted(halt.words_for(grant.cluster.name))
-    if over := why_over(connection, grant.plan_id, grant.batch_id):
+    for over in why_over(connection, [(grant.plan_id, grant.batch_id)]).values():
         raise Refused(over)
     if present_in(connection, at) > grant.expires_at:
         until = time_in_words(grant.expires_at, seconds=True)

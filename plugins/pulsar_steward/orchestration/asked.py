@@ -9,6 +9,7 @@ import msgspec
 
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.errors import NotInLedger
+from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.model.content import content_digest, goal_of
@@ -16,18 +17,17 @@ from pulsar_steward.model.parts import parts_of
 from pulsar_steward.model.risk import Risk
 from pulsar_steward.notify.links import QUESTION_TASKS
 from pulsar_steward.orchestration.run_states import APPLY_TASK
-from pulsar_steward.orchestration.standing import AskedBatch, QuestionState, RejectedBatch, SilencedGoal
+from pulsar_steward.orchestration.standing import AskedBatch, RejectedBatch, SilencedGoal
 from pulsar_steward.policy.looser import loosened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from datetime import datetime
 
-    from pulsar_steward.ledger.questions import QuestionRow
+    from pulsar_steward.ledger.batch_record import BatchRecord
     from pulsar_steward.ledger.read import LedgerReader
-    from pulsar_steward.ledger.rows import BatchKey, RecordedAnswer
+    from pulsar_steward.ledger.rows import QuestionRow
     from pulsar_steward.ledger.silences import Silence
-    from pulsar_steward.ledger.waiting import WaitingQuestion
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.policy.schema import Policy
 
@@ -72,22 +72,46 @@ class QuestionBook:
         A question under another name is over if nobody was asked within the response timeout: that name may not be
         observed any more.
         """
-        waiting: dict[BatchKey, list[WaitingQuestion]] = {}
-        for each in self._ledger.questions.waiting(self._now):
-            waiting.setdefault((each.plan_id, each.batch_id), []).append(each)
-        unasked = {(each.plan_id, each.batch_id) for each in self._ledger.questions.unasked()}
-        found = []
-        for question in self._ledger.questions.standing(self._cluster):
-            name = (question.plan_id, question.batch_id)
-            other = question.cluster != self._cluster.name
-            if other and not self._is_here(question.cluster, question.plan_id):
-                continue
-            if name in unasked:
-                forgotten = other and self._now - question.at >= self._patience
-                found.append(self._described(question, QuestionState.OVER if forgotten else QuestionState.UNASKED))
-            elif (asked := self._asked(question, waiting.get(name, ()))) is not None:
-                found.append(asked)
-        return tuple(found)
+        standing = self._ledger.questions.standing(self._cluster)
+        found = (self._asked(each, each.question) for each in standing if each.question is not None)
+        return tuple(each for each in found if each is not None)
+
+    def _asked(self, record: BatchRecord, question: QuestionRow) -> AskedBatch | None:
+        """A question that has not ended; None: it was carried out, at least in part, or is about another cluster."""
+        state, run, gone = record.state(self._now), None, None
+        other = record.cluster != self._cluster.name
+        if other and not self._is_here(record.cluster, record.plan_id):
+            return None
+        if state is BatchState.NOT_ASKED:
+            patience = timedelta(minutes=self._policy.approval.response_timeout_minutes)
+            state = BatchState.UNANSWERED if other and self._now - question.at >= patience else state
+        elif state is not BatchState.CHANGING:
+            if record.called:
+                return None
+            tasks = [(each.run, QUESTION_TASKS[each.voice]) for each in record.waiting(self._now)]
+            if state.is_open and (approval := record.approval(self._now)):
+                # An earlier task of the same run may be asking a second person.
+                tasks.append((approval.run, APPLY_TASK))
+            run = next((of_task for of_task, task in tasks if not self._has_ended(of_task, task)), None)
+            if tasks and run is None:
+                state, gone = BatchState.UNANSWERED, tasks[-1][0]
+        plan, content = self._plan(record.plan_id), question.content_digest
+        batch = None if plan is None else plan.batch(record.batch_id)
+        if plan is not None and batch is not None and content == content_digest(plan, batch):
+            content = content_digest(self._as_here(plan), batch)
+        return AskedBatch(
+            question_id=question.question_id,
+            plan_id=record.plan_id,
+            batch_id=record.batch_id,
+            under=record.cluster if other else None,
+            content=content,
+            goal=question.goal,
+            batch=batch,
+            state=state,
+            answerable=plan is not None and self._is_answerable(plan, record, run),
+            risk=Risk.LOW if plan is None or batch is None else risk_of(plan, batch).level,
+            gone=gone,
+        )
 
     def rejected(self) -> tuple[RejectedBatch, ...]:
         """Batches that were rejected within `approval.ask_again_minutes`, newest first; a group part by part."""
@@ -139,54 +163,6 @@ class QuestionBook:
             until_worse=silence.until_worse,
         )
 
-    def _asked(self, question: QuestionRow, waiting: Sequence[WaitingQuestion]) -> AskedBatch | None:
-        """A question that a person was asked; None: it was carried out, at least in part.
-
-        Args:
-            question: The question.
-            waiting: Its requests that may still be answered.
-        """
-        name = (question.plan_id, question.batch_id)
-        answers = self._ledger.answers(*name)
-        if self._in_use(answers):
-            return self._described(question, QuestionState.IN_USE)
-        if self._ledger.intents(*name):
-            return None
-        tasks = [(each.run, QUESTION_TASKS[each.voice]) for each in waiting]
-        if self._approved(answers):
-            # An earlier task of the same run may be asking a second person.
-            tasks.append((answers[-1].run, APPLY_TASK))
-        for run, task in tasks:
-            if not self._has_ended(run, task):
-                return self._described(question, QuestionState.WAITING, run=run)
-        return self._described(question, QuestionState.OVER, gone=tasks[-1][0] if tasks else None)
-
-    def _described(
-        self, question: QuestionRow, state: QuestionState, *, run: str | None = None, gone: str | None = None
-    ) -> AskedBatch:
-        plan = self._plan(question.plan_id)
-        batch = None if plan is None else plan.batch(question.batch_id)
-        content = question.content_digest
-        if plan is not None and batch is not None and content == content_digest(plan, batch):
-            content = content_digest(self._as_here(plan), batch)
-        return AskedBatch(
-            question_id=question.question_id,
-            plan_id=question.plan_id,
-            batch_id=question.batch_id,
-            under=None if question.cluster == self._cluster.name else question.cluster,
-            content=content,
-            goal=question.goal,
-            batch=batch,
-            state=state,
-            answerable=plan is not None and self._is_answerable(plan, question, run),
-            risk=Risk.LOW if plan is None or batch is None else risk_of(plan, batch).level,
-            gone=gone,
-        )
-
-    @property
-    def _patience(self) -> timedelta:
-        return timedelta(minutes=self._policy.approval.response_timeout_minutes)
-
     def _is_here(self, name: str, plan_id: str) -> bool:
         """True if a plan under a name is for this cluster; for an unreadable plan, if the name leads here now."""
         plan = self._plan(plan_id)
@@ -200,35 +176,17 @@ class QuestionBook:
         identity = self._cluster.identity or plan.planned_for or msgspec.UNSET
         return msgspec.structs.replace(plan, cluster=self._cluster.name, pulsar_cluster=identity)
 
-    def _approved(self, answers: Sequence[RecordedAnswer]) -> bool:
-        """True if the last answer is a valid approval, and at least one of its steps has no outcome yet."""
-        last = answers[-1] if answers else None
-        if last is None or last.decision is not Decision.APPROVED or not last.expires_at:
-            return False
-        return self._now < last.expires_at and not self._ended(last)
-
-    def _in_use(self, answers: Sequence[RecordedAnswer]) -> bool:
-        """True if a run is carrying out a valid approval, and at least one of its steps has no outcome yet."""
-        return self._approved(answers) and self._ledger.questions.is_used(answers[-1].answer_id)
-
-    def _ended(self, answer: RecordedAnswer) -> bool:
-        known = {outcome.step_id for outcome in self._ledger.outcomes(answer.plan_id, answer.batch_id)}
-        return known.issuperset(answer.step_ids)
-
-    def _is_answerable(self, plan: Plan, question: QuestionRow, run: str | None) -> bool:
+    def _is_answerable(self, plan: Plan, record: BatchRecord, run: str | None) -> bool:
         """True if an approval could be carried out; `apply.gate.require_policies` checks the same.
 
         The policy of another name is not checked here: the observation under that name checks it.
         """
         if plan.cluster != self._cluster.name:
             return plan.planned_for is not None
-        asked = () if run is None else self._ledger.requests(question.plan_id, question.batch_id, run)
-        digests = {plan.policy_digest, *(each.policy_digest for each in asked)}
+        digests = {plan.policy_digest, *(each.policy_digest for each in record.requests if each.run == run)}
         return plan.planned_for is not None and all(map(self._is_not_looser, digests))
 
-    def _is_not_looser(self, digest: str | None) -> bool:
-        if digest is None:
-            return False
+    def _is_not_looser(self, digest: str) -> bool:
         try:
             return not loosened(self._policy, self._ledger.policy(digest))
         except NotInLedger:

@@ -10,7 +10,7 @@ import msgspec
 from pulsar_steward.apply.rehearse import rehearse
 from pulsar_steward.decoding import convert
 from pulsar_steward.errors import ConfigurationError, NotInLedger, OutdatedPlan, PolicyError, Refused
-from pulsar_steward.ledger.rows import NOES, Decision
+from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.orchestration.batches import BatchRef
 from pulsar_steward.orchestration.context import TaskContext, open_context, open_context_of_plan
@@ -182,15 +182,8 @@ def _answered(task: TaskContext, name: tuple[str, str], mine: str, now: datetime
         if (silence.plan_id, silence.batch_id) == name and silence.decision is not Decision.REJECTED:
             back = f"`steward questions ask-again {silence.answer_id}` takes that back"
             return f"nobody is to be asked ({silence.words}); {back}"
-    answers = task.ledger.answers(*name)
-    last_no = max((answer.answer_id for answer in answers if answer.decision in NOES), default=0)
-    for answer in answers:
-        if answer.answer_id < last_no:
-            continue  # a no ends all earlier approvals
-        valid = answer.decision is Decision.APPROVED and answer.expires_at is not None and now < answer.expires_at
-        if valid and not answer.run.startswith(mine):
-            return f"it was approved in run {answer.run}"
-    return None
+    approval = task.ledger.batch(*name).approval(now, besides=mine.rstrip("/"))
+    return None if approval is None else f"it was approved in run {approval.run}"
 
 
 def _plan(task: TaskContext, wanted: RemediateParams) -> Plan:

@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from enum import StrEnum
 
 import msgspec
 
+from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.model.plan import Batch
 from pulsar_steward.model.risk import Risk
 from pulsar_steward.model.units import time_in_words
-
-
-class QuestionState(StrEnum):
-    """State of a question that has not ended.
-
-    `UNASKED`: nobody was asked yet. `WAITING`: it waits for an answer, or is approved and not yet begun. `IN_USE`: its
-    approval is being carried out. `OVER`: it was rejected, snoozed, refused or not answered in time, or its task in
-    Airflow is gone.
-    """
-
-    UNASKED = "unasked"
-    WAITING = "waiting"
-    IN_USE = "in use"
-    OVER = "over"
 
 
 class AskedBatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +19,7 @@ class AskedBatch(msgspec.Struct, frozen=True, kw_only=True):
         under: Another name of the cluster under which it is asked; None: the name in the new plan.
         content: Digest of its batch's content, converted to the cluster's name in the new plan.
         batch: The batch; None: another version recorded it in a format that this one does not read.
+        state: Its state; one that waits in the ledger, but not in Airflow, has no answer.
         answerable: True if its approval could still be carried out. False if the policy is looser by now than the one
             it was asked under, or if its plan does not record the Pulsar cluster.
         risk: Risk with which it is asked; the policy's rules for this level apply to its approval.
@@ -47,20 +34,15 @@ class AskedBatch(msgspec.Struct, frozen=True, kw_only=True):
     content: str
     goal: str
     batch: Batch | None
-    state: QuestionState
+    state: BatchState
     answerable: bool = True
     risk: Risk
     gone: str | None = None
 
     @property
-    def is_open(self) -> bool:
-        """True if it waits for an answer, or nobody was asked yet."""
-        return self.state in {QuestionState.UNASKED, QuestionState.WAITING}
-
-    @property
     def is_answerable(self) -> bool:
         """True if it is open, and its approval could be carried out."""
-        return self.is_open and self.answerable
+        return self.state.is_open and self.answerable
 
 
 class RejectedBatch(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,8 +9,7 @@ import msgspec
 import pytest
 
 from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
-from pulsar_steward.ledger.questions import EndReason
-from pulsar_steward.ledger.rows import Outcome, Proof, StepOutcome
+from pulsar_steward.ledger.rows import EndReason, Outcome, Proof, StepOutcome
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.policy.schema import Policy

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from pulsar_steward.ledger.questions import EndReason
+from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.ledger.read import LedgerReader
-from pulsar_steward.ledger.rows import Answer, Decision
+from pulsar_steward.ledger.rows import Answer, Decision, EndReason, Outcome
 from pulsar_steward.ledger.silences import SilenceEnd, take_back
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
@@ -19,7 +19,6 @@ from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.plan import ROLLBACK, approval_digest
 from pulsar_steward.orchestration.asked import QuestionBook
 from pulsar_steward.orchestration.publish import SnapshotView, decide
-from pulsar_steward.orchestration.standing import QuestionState
 from pulsar_steward.policy.approval import ApprovalPolicy
 from pulsar_steward.policy.schema import ApplyPolicy, Policy
 from tests.builders import (
@@ -89,7 +88,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     engine.dispose()
 
 
-def state(engine: Engine, minutes: int) -> QuestionState | None:
+def state(engine: Engine, minutes: int) -> BatchState | None:
     """State of the only question so many minutes from now; None: it was carried out."""
     standing = QuestionBook(
         LedgerReader(engine), NamedCluster(CLUSTER), POLICY, NOW + timedelta(minutes=minutes)
@@ -127,24 +126,33 @@ def answer(engine: Engine, decision: Decision, plan: Plan = NEW, **fields: Any) 
 
 def test_a_question_waits_until_its_time_is_up(engine: Engine) -> None:
     """A question waits for the response time from its last request; before the first one nobody was asked."""
-    assert [state(engine, minutes) for minutes in (0, 60, 400)] == [QuestionState.UNASKED] * 3
+    assert [state(engine, minutes) for minutes in (0, 60, 400)] == [BatchState.NOT_ASKED] * 3
     request(engine, 0)
     request(engine, 50)
     assert [state(engine, minutes) for minutes in (60, 109, 110)] == [
-        QuestionState.WAITING,
-        QuestionState.WAITING,
-        QuestionState.OVER,
+        BatchState.WAITING,
+        BatchState.WAITING,
+        BatchState.UNANSWERED,
     ]
 
 
-@pytest.mark.parametrize("decision", [Decision.REJECTED, Decision.NO_ANSWER, Decision.MALFORMED])
-def test_an_answered_question_is_over_until_it_is_asked_again(engine: Engine, decision: Decision) -> None:
+@pytest.mark.parametrize(
+    ("decision", "after"),
+    [
+        (Decision.REJECTED, BatchState.REJECTED),
+        (Decision.NO_ANSWER, BatchState.UNANSWERED),
+        (Decision.MALFORMED, BatchState.UNANSWERED),
+    ],
+)
+def test_an_answered_question_is_over_until_it_is_asked_again(
+    engine: Engine, decision: Decision, after: BatchState
+) -> None:
     """A question answered without an approval is over until a new request, and only a rejection is remembered."""
     answer(engine, decision)
     rejected = QuestionBook(LedgerReader(engine), NamedCluster(CLUSTER), POLICY, NOW + timedelta(minutes=6)).rejected()
-    assert (state(engine, 6), len(rejected)) == (QuestionState.OVER, int(decision is Decision.REJECTED))
+    assert (state(engine, 6), len(rejected)) == (after, int(decision is Decision.REJECTED))
     request(engine, 10)
-    assert state(engine, 11) is QuestionState.WAITING
+    assert state(engine, 11) is BatchState.WAITING
 
 
 def test_an_approval_waits_is_used_and_is_over(engine: Engine) -> None:
@@ -153,20 +161,20 @@ def test_an_approval_waits_is_used_and_is_over(engine: Engine) -> None:
     given = answer(engine, Decision.APPROVED)
     writes = LedgerWriter(engine)
     assert [state(engine, minutes) for minutes in (6, 34, 35)] == [
-        QuestionState.WAITING,
-        QuestionState.WAITING,
-        QuestionState.OVER,
+        BatchState.APPROVED,
+        BatchState.APPROVED,
+        BatchState.STOPPED,
     ]
     assert writes.use_answer(1, RUN, NOW)
     assert [state(engine, minutes) for minutes in (6, 34, 35)] == [
-        QuestionState.IN_USE,
-        QuestionState.IN_USE,
-        QuestionState.OVER,
+        BatchState.CHANGING,
+        BatchState.CHANGING,
+        BatchState.STOPPED,
     ]
     lease = writes.take_lease(NAMED, RUN, 600, NOW)
     intended = an_intended_call(NEW, NEW.batches[0].steps[0], given, 1)
     intent_id = writes.record_intent(intended, lease, NOW)
-    assert [state(engine, minutes) for minutes in (6, 34, 35)] == [QuestionState.IN_USE, QuestionState.IN_USE, None]
+    assert [state(engine, minutes) for minutes in (6, 34, 35)] == [BatchState.CHANGING, BatchState.CHANGING, None]
     writes.record_outcome(an_outcome(NEW, run=RUN, intent_id=intent_id))
     assert state(engine, 6) is None
 
@@ -174,8 +182,8 @@ def test_an_approval_waits_is_used_and_is_over(engine: Engine) -> None:
 def test_an_approval_that_was_refused_before_any_call_is_over(engine: Engine) -> None:
     """A question whose approval was refused before any call is over, and the same may be asked again."""
     answer(engine, Decision.APPROVED)
-    LedgerWriter(engine).record_outcome(an_outcome(NEW, run=RUN))
-    assert state(engine, 6) is QuestionState.OVER
+    LedgerWriter(engine).record_outcome(an_outcome(NEW, outcome=Outcome.REFUSED, run=RUN))
+    assert state(engine, 6) is BatchState.STOPPED
     assert published(engine, SAME, 6).ask
 
 
@@ -188,7 +196,7 @@ def test_the_same_is_asked_once_and_stays_as_fresh_as_it_was_seen(engine: Engine
     assert ledger.questions.seen_at(NEW, "b1") == later.taken_at
     assert [row.plan_id for row in ledger.plans(CLUSTER)] == [NEW.plan_id]
     assert published(engine, SAME, 61).ask
-    end = ledger.questions.end(NEW.plan_id, "b1")
+    end = ledger.batch(NEW.plan_id, "b1").end
     assert end is not None
     assert (end.reason.value, end.by_plan_id) == ("asked_anew", SAME.plan_id)
 
@@ -197,7 +205,7 @@ def test_a_question_is_asked_anew_where_its_answer_would_be_refused(engine: Engi
     """A question asked under a stricter policy ends, and its batch is asked anew once, under the looser one."""
     looser = msgspec.structs.replace(SAME, policy_digest=LOOSER.digest)
     assert published(engine, looser, 1, LOOSER).ask
-    end = LedgerReader(engine).questions.end(NEW.plan_id, "b1")
+    end = LedgerReader(engine).batch(NEW.plan_id, "b1").end
     assert end is not None
     assert (end.reason, end.by_plan_id) == (EndReason.POLICY_LOOSENED, looser.plan_id)
     assert "asked under a stricter policy" in end.words

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.ledger.questions import QuestionEnd
-from pulsar_steward.ledger.rows import Intent, PlanRow, Proof, RecordedAnswer, StepOutcome, interrupted
+from pulsar_steward.ledger.rows import Intent, PlanRow, Proof, QuestionEnd, RecordedAnswer, StepOutcome, interrupted
 from pulsar_steward.model.units import counted, time_in_words
 from pulsar_steward.report.checkup.text import bullets, heading, wrapped
 
