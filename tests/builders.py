@@ -236,6 +236,7 @@ def a_plan(*batches: Batch, **fields: Any) -> Plan:
         cluster=CLUSTER,
         snapshot_id=SNAPSHOT,
         taken_at=NOW,
+        pulsar_cluster=IDENTITY,
         policy_digest=Policy().digest,
         batches=batches or (a_batch(),),
         notes=(),
@@ -297,7 +298,7 @@ class FactAnswers(msgspec.Struct, frozen=True, kw_only=True):
 
     now: datetime = NOW
     seen_at: datetime = NOW
-    planned_for: ClusterIdentity | None = IDENTITY
+    planned_for: ClusterIdentity = IDENTITY
     planning: bool = False
     place_in_run: int = 1
     identity: ClusterIdentity = IDENTITY

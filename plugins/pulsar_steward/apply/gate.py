@@ -24,7 +24,6 @@ from pulsar_steward.model.parts import parts_of
 from pulsar_steward.model.people import Person, same_person
 from pulsar_steward.model.plan import Plan, approval_digest
 from pulsar_steward.model.step import Step
-from pulsar_steward.policy.approval_terms import terms_of
 from pulsar_steward.policy.looser import loosened
 from pulsar_steward.policy.never_asked import namespace_never_asked_about
 
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from pulsar_steward.ledger.rows import Request
     from pulsar_steward.model.plan import Batch
     from pulsar_steward.policy.approval import ApprovalPolicy
+    from pulsar_steward.policy.approval_terms import ApprovalValues
     from pulsar_steward.policy.schema import Policy
 
 CLOCKS_DIFFER = timedelta(minutes=5)
@@ -124,9 +124,9 @@ def ask_for_permit(
             raise Refused("the second approval covers steps that the first does not")
     batch = plan.batch(batch_id)
     risk = risk_of(plan, batch).level
-    terms = [terms_of(each["approval"], batch.answered_as, risk) for each in known]
+    terms = [each.terms(batch.answered_as, risk) for each in known]
     valid, most = min(each.valid_minutes for each in terms), terms[0].most_minutes
-    waits = min(each["approval"].get("wait_for_window_minutes", 0) for each in known)
+    waits = min(each.wait_for_window_minutes for each in known)
     windows = windows_for(batch, policy)
     grant = Grant(
         cluster=plan.named_cluster,
@@ -196,11 +196,11 @@ def _never_asked(part: Batch, policy: Policy) -> str | None:
 
 def require_policies(
     ledger: LedgerReader, plan: Plan, requests: Sequence[Request], policy: Policy
-) -> tuple[dict[str, dict[str, int]], ...]:
+) -> tuple[ApprovalValues, ...]:
     """Checks that the policy in force is not looser than the policies of the plan and of its requests.
 
     Returns:
-        The recorded policies' values by section, and the approval section of the policy in force.
+        The approval sections of the recorded policies and of the policy in force.
 
     Raises:
         Refused: If it is looser, with every such key; or if a policy of the plan or a request is not recorded.
@@ -210,16 +210,16 @@ def require_policies(
     known = []
     for when, digest in then.items():
         try:
-            values = ledger.policy(digest)
+            recorded = ledger.policy(digest)
         except NotInLedger as error:
             raise Refused(f"the policy under which was {when} is not recorded ({error}): observe again") from error
-        if looser := loosened(policy, values):
+        if looser := loosened(policy, recorded):
             raise Refused(
                 f"the policy in force is looser than the one under which was {when}: {'; '.join(looser)}. Put the"
                 " former values back, or observe and ask under these"
             )
-        known.append(values)
-    return (*known, {"approval": policy.approval.model_dump(mode="json")})
+        known.append(recorded.approval)
+    return (*known, policy.approval.values)
 
 
 def _require_approval(answer: RecordedAnswer, now: datetime) -> None:

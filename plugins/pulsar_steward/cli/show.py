@@ -9,7 +9,6 @@ from rich.text import Text
 from pulsar_steward.cli.ledgers import LedgerUrl, PlanId, ledger_to_read
 from pulsar_steward.cli.output import print_lines, width
 from pulsar_steward.errors import NotInLedger
-from pulsar_steward.ledger.batch_record import BatchRecord
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.model.plan import Plan
 from pulsar_steward.report.checkup.history_text import Story, header_lines, story_lines
@@ -34,23 +33,16 @@ def _lines(reader: LedgerReader, plan: Plan, columns: int) -> Iterator[Text]:
     records = reader.batches(plan)
     for batch in plan.batches:
         yield from batch_lines(plan, batch, columns)
-        yield from story_lines(_story(reader, plan, records[batch.batch_id]), columns)
+        story = Story(
+            record=records[batch.batch_id],
+            intents=reader.intents(plan.plan_id, batch.batch_id),
+            taken_at=plan.taken_at,
+            seen_at=reader.questions.seen_at(plan, batch.batch_id),
+        )
+        yield from story_lines(story, columns)
     if plan.notes:
         yield from heading("Why it was no more than this")
         yield from bullets(plan.notes, columns)
-
-
-def _story(reader: LedgerReader, plan: Plan, batch: BatchRecord) -> Story:
-    return Story(
-        asked_at=batch.requests[-1].at if batch.requests else None,
-        end=batch.end,
-        seen_at=reader.questions.seen_at(plan, batch.batch_id),
-        taken_at=plan.taken_at,
-        answers=batch.answers,
-        outcomes=batch.outcomes,
-        intents=reader.intents(plan.plan_id, batch.batch_id),
-        proofs=batch.proofs,
-    )
 
 
 def _near(reader: LedgerReader, plan_id: str) -> str:

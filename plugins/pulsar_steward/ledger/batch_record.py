@@ -18,6 +18,7 @@ from pulsar_steward.decoding import decode
 from pulsar_steward.ledger.chain import place_of
 from pulsar_steward.ledger.rows import (
     NOES,
+    BatchName,
     Decision,
     Outcome,
     Proof,
@@ -80,11 +81,10 @@ class BatchState(StrEnum):
         return not self.is_open and self is not BatchState.CHANGING
 
 
-class BatchRecord(msgspec.Struct, frozen=True, kw_only=True):
+class BatchRecord(BatchName, frozen=True, kw_only=True):
     """A batch with all of its rows in the ledger, each kind oldest first.
 
     Attributes:
-        steps: Number of its steps.
         asked_by_batch: True if each batch of its plan is a separate question; False for rollbacks.
         superseded_by: The newer plan that replaces its plan, or None.
         question: Its question; None: it is no separate question.
@@ -97,12 +97,6 @@ class BatchRecord(msgspec.Struct, frozen=True, kw_only=True):
         proofs: Results of its verification, of all runs.
     """
 
-    cluster: str
-    plan_id: str
-    batch_id: str
-    kind: str
-    title: str
-    steps: int
     asked_by_batch: bool = True
     superseded_by: str | None = None
     question: QuestionRow | None = None
@@ -113,11 +107,6 @@ class BatchRecord(msgspec.Struct, frozen=True, kw_only=True):
     called: frozenset[int] = frozenset()
     outcomes: tuple[StepOutcome, ...] = ()
     proofs: tuple[Proof, ...] = ()
-
-    @property
-    def key(self) -> BatchKey:
-        """Ids of its plan and of itself."""
-        return self.plan_id, self.batch_id
 
     @property
     def over(self) -> str | None:
@@ -140,6 +129,18 @@ class BatchRecord(msgspec.Struct, frozen=True, kw_only=True):
         A request whose task asked another question since cannot: a task asks one question at a time.
         """
         return () if self.over else tuple(each for each in self.requests if not each.closed and now < each.ends_at)
+
+    def asked_by_another(self, run: str, now: datetime) -> str | None:
+        """Another run that asks this question and can still get an answer, ``dag/run/map index``; or None.
+
+        Rollbacks have no questions, so several runs may ask about the same one.
+
+        Args:
+            run: The run that wants to ask, ``dag/run/map index``; all of its tasks count as this run.
+            now: Current time, UTC.
+        """
+        others = (each.run for each in self.waiting(now) if each.run.rpartition("/")[0] != run.rpartition("/")[0])
+        return next(others, None) if self.question is not None else None
 
     def approval(self, now: datetime, besides: str | None = None) -> RecordedAnswer | None:
         """The newest approval that counts now, used or not; None: there is none.
@@ -318,13 +319,6 @@ _QUESTION, _END = (kind.__struct_fields__ for kind in (QuestionRow, QuestionEnd)
 def _part(row: RowMapping, kind: str, names: Sequence[str]) -> dict[str, Any] | None:
     """A joined row, from its columns; None: there is none."""
     return None if row[f"{kind}_question_id"] is None else {name: row[f"{kind}_{name}"] for name in names}
-
-
-def why_over(connection: Connection, batches: Collection[BatchKey]) -> dict[BatchKey, str]:
-    """Reasons why batches must not be asked about or carried out any more; batches with open questions are left out."""
-    found = headers(connection, {plan_id for plan_id, _ in batches})
-    unknown = {key: f"the ledger holds no batch {key[1]} of plan {key[0]}" for key in batches if key not in found}
-    return unknown | {key: over for key in batches if key in found and (over := found[key].over)}
 
 
 def open_batches(connection: Connection, now: datetime, plan_id: str | None = None) -> list[BatchRecord]:

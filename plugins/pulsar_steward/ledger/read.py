@@ -16,6 +16,7 @@ from pulsar_steward.ledger.batch_record import BatchRecord, batch_records
 from pulsar_steward.ledger.cluster_names import known_cluster
 from pulsar_steward.ledger.halts import halt_of, known_clusters
 from pulsar_steward.ledger.past import PastReader
+from pulsar_steward.ledger.policies import recorded_policy
 from pulsar_steward.ledger.questions import QuestionReader
 from pulsar_steward.ledger.rows import (
     CarriedOut,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from pulsar_steward.ledger.rows import Grant
     from pulsar_steward.ledger.verify import VerifiedChain
     from pulsar_steward.model.cluster import NamedCluster
+    from pulsar_steward.policy.recorded import RecordedPolicy
 
 log = logging.getLogger(__name__)
 
@@ -206,20 +208,10 @@ class LedgerReader:
             from_row(row, Request) for row in self._all(select(table).where(*mine).order_by(table.c.request_id))
         )
 
-    def policy(self, digest: str) -> dict[str, Any]:
-        """Values of a policy that was in force for a plan or a request, by section.
-
-        Raises:
-            NotInLedger: If it was never recorded.
-            LedgerTampered: If the recorded policy does not have this digest.
-        """
-        row = self._first(select(tables.POLICIES).where(tables.POLICIES.c.digest == digest))
-        if row is None:
-            raise NotInLedger(f"the ledger holds no policy {digest[:12]}")
-        if hashlib.sha256(row["document"].encode()).hexdigest() != digest:
-            raise LedgerTampered(f"policy {digest[:12]} in the ledger was changed after it was recorded")
-        values: dict[str, Any] = decode(row["document"])
-        return values
+    def policy(self, digest: str) -> RecordedPolicy:
+        """A policy that was in force for a plan or a request; see `pulsar_steward.ledger.policies.recorded_policy`."""
+        with transaction(self._engine) as connection:
+            return recorded_policy(connection, digest)
 
     def noes_since(self, grant: Grant) -> dict[str, str]:
         """Contents that people rejected or silenced since a grant's first approval, each with the words for it."""

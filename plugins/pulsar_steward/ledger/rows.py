@@ -68,6 +68,22 @@ class Origin(StrEnum):
     UNKNOWN = "unknown"
 
 
+class BatchName(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch by its ids, with its plan's cluster, its kind, its title and its number of steps."""
+
+    cluster: str
+    plan_id: str
+    batch_id: str
+    kind: str
+    title: str
+    steps: int
+
+    @property
+    def key(self) -> BatchKey:
+        """Ids of its plan and of itself."""
+        return self.plan_id, self.batch_id
+
+
 class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
     """A plan's row for a list; `superseded_by` is the newer plan that replaced it."""
 
@@ -139,8 +155,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         origin: Trigger of the run.
         ends_at: Time limit of the answer; no answer by then is a rejection.
         policy_digest: Digest of the policy in force for the request.
-        asked_digest: `pulsar_steward.orchestration.shown.asked_digest` of the question as it was shown; None: no
-            answer to it permits anything.
+        asked_digest: `pulsar_steward.orchestration.shown.asked_digest` of the question as it was shown.
         closed: True if it was answered, or its task asked another question since.
     """
 
@@ -154,7 +169,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     requested_by: str | None
     origin: Origin
     policy_digest: str
-    asked_digest: str | None
+    asked_digest: str
     closed: bool = False
 
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from sqlalchemy import select
 
 from pulsar_steward.decoding import decode
 from pulsar_steward.ledger import tables
-from pulsar_steward.ledger.batch_record import BatchRecord, BatchState, batch_records, of_batches
-from pulsar_steward.ledger.rows import from_row
+from pulsar_steward.ledger.batch_record import BatchRecord, BatchState, of_batches
+from pulsar_steward.ledger.rows import BatchName, from_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sqlalchemy import Connection
 
-    from pulsar_steward.ledger.rows import BatchKey, Lease
+    from pulsar_steward.ledger.rows import Lease
 
 ASKING_DAG = "pulsar_remediate"
 """The DAG that asks about published plans."""
@@ -27,7 +27,7 @@ UNASKED_AFTER = timedelta(minutes=20)
 """Time after which an unasked question is reported: by the usual schedule, it was published twice by then."""
 
 
-class WaitingQuestion(msgspec.Struct, frozen=True, kw_only=True):
+class WaitingQuestion(BatchName, frozen=True, kw_only=True):
     """A batch with an approval request and no recorded answer yet.
 
     Attributes:
@@ -36,31 +36,19 @@ class WaitingQuestion(msgspec.Struct, frozen=True, kw_only=True):
         ends_at: Time limit of the answer; no answer by then is a rejection.
     """
 
-    cluster: str
-    plan_id: str
-    batch_id: str
-    kind: str
-    title: str
-    steps: int
     run: str
     voice: int
     asked_at: datetime
     ends_at: datetime
 
 
-class UnaskedQuestion(msgspec.Struct, frozen=True, kw_only=True):
+class UnaskedQuestion(BatchName, frozen=True, kw_only=True):
     """An open question that nobody was ever asked: no run recorded a request.
 
     Attributes:
         since: Time at which its plan was recorded and first published.
     """
 
-    cluster: str
-    plan_id: str
-    batch_id: str
-    kind: str
-    title: str
-    steps: int
     since: datetime
 
 
@@ -104,12 +92,7 @@ def waiting_questions(batches: Iterable[BatchRecord], now: datetime) -> list[Wai
     found = [(each, request) for each in batches for request in each.waiting(now)]
     return [
         WaitingQuestion(
-            cluster=each.cluster,
-            plan_id=each.plan_id,
-            batch_id=each.batch_id,
-            kind=each.kind,
-            title=each.title,
-            steps=each.steps,
+            **_named(each),
             run=request.run,
             voice=request.voice,
             asked_at=request.at,
@@ -123,12 +106,7 @@ def unasked_questions(batches: Iterable[BatchRecord], now: datetime) -> list[Una
     """Open questions that nobody was ever asked, oldest first."""
     return [
         UnaskedQuestion(
-            cluster=each.cluster,
-            plan_id=each.plan_id,
-            batch_id=each.batch_id,
-            kind=each.kind,
-            title=each.title,
-            steps=each.steps,
+            **_named(each),
             since=each.question.at,
         )
         for each in batches
@@ -136,23 +114,8 @@ def unasked_questions(batches: Iterable[BatchRecord], now: datetime) -> list[Una
     ]
 
 
-def asked_by_another(connection: Connection, batch: BatchKey, run: str, now: datetime) -> str | None:
-    """Another run that asks this question and can still get an answer, ``dag/run/map index``; or None.
-
-    Rollbacks have no questions, so several runs may ask about the same one.
-
-    Args:
-        connection: Connection to the ledger.
-        batch: The batch.
-        run: The run that wants to ask, ``dag/run/map index``; all of its tasks count as this run.
-        now: Current time, UTC.
-    """
-    record = batch_records(connection, {batch[0]}).get(batch)
-    if record is None or record.question is None:
-        return None
-    mine = run.rpartition("/")[0]
-    others = (each.run for each in record.waiting(now))
-    return next((other for other in others if other.rpartition("/")[0] != mine), None)
+def _named(batch: BatchRecord) -> dict[str, Any]:
+    return {name: getattr(batch, name) for name in BatchName.__struct_fields__}
 
 
 def running_batch(connection: Connection, lease: Lease | None, now: datetime) -> RunningBatch | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pulsar_steward.ledger.batch_record import BatchRecord
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.ledger.rows import QuestionRow
-    from pulsar_steward.ledger.silences import Silence
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.policy.schema import Policy
 
@@ -65,6 +64,7 @@ class QuestionBook:
         self._now = now
         self._has_ended = has_ended
         self._plans: dict[str, Plan | None] = {}
+        self._silences = ledger.questions.silences(cluster, now)
 
     def standing(self) -> tuple[AskedBatch, ...]:
         """Questions that have not ended, oldest first, without those that were carried out.
@@ -114,54 +114,44 @@ class QuestionBook:
         )
 
     def rejected(self) -> tuple[RejectedBatch, ...]:
-        """Batches that were rejected within `approval.ask_again_minutes`, newest first; a group part by part."""
-        since = self._now - timedelta(minutes=self._policy.approval.ask_again_minutes)
-        found: list[RejectedBatch] = []
-        for each in self._ledger.questions.rejections(self._cluster, since):
-            plan = self._plan(each.plan_id)
-            if plan is not None and not (batch := plan.batch(each.batch_id)).is_rollback:
-                found.extend(
-                    RejectedBatch(
-                        plan_id=each.plan_id,
-                        content=content_digest(self._as_here(plan), part),
-                        batch=part,
-                        at=each.at,
-                        by=each.by or "",
-                        comment=each.comment,
-                    )
-                    for part in parts_of(batch)
-                )
-        return tuple(found)
+        """Batches whose rejection is still respected, newest first; a group part by part."""
+        return tuple(
+            RejectedBatch(
+                plan_id=each.plan_id,
+                content=content_digest(self._as_here(plan), part),
+                batch=part,
+                at=each.at,
+                by=each.by,
+                comment=each.comment,
+            )
+            for each in self._silences
+            if each.decision is Decision.REJECTED and (plan := self._plan(each.plan_id)) is not None
+            for part in parts_of(plan.batch(each.batch_id))
+        )
 
     def silenced(self) -> tuple[SilencedGoal, ...]:
         """Goals that somebody snoozed or answered with "never", the newest answer first."""
-        silences = self._ledger.questions.silences(self._cluster, self._now)
-        found = (self._silenced(each) for each in silences if self._is_here(each.cluster, each.plan_id))
-        return tuple(each for each in found if each is not None)
-
-    def _silenced(self, silence: Silence) -> SilencedGoal | None:
-        """Goal that an answer silences; None: it silences one content only, or the goal is not known any more."""
-        match silence.decision:
-            case Decision.SNOOZED | Decision.NEVER:
-                plan = self._plan(silence.plan_id)
-            case Decision.REJECTED | Decision.APPROVED | Decision.NO_ANSWER | Decision.MALFORMED:
-                return None
-            case _:
-                assert_never(silence.decision)
-        batch = None if plan is None else plan.batch(silence.batch_id)
-        goal = silence.goal if batch is None else goal_of(batch)
-        if goal is None:
-            return None
-        return SilencedGoal(
-            plan_id=silence.plan_id,
-            goal=goal,
-            batch=batch,
-            at=silence.at,
-            by=silence.by,
-            comment=silence.comment,
-            until=silence.until,
-            until_worse=silence.until_worse,
-        )
+        found = []
+        for each in self._silences:
+            if each.decision is Decision.REJECTED or not self._is_here(each.cluster, each.plan_id):
+                continue
+            plan = self._plan(each.plan_id)
+            batch = None if plan is None else plan.batch(each.batch_id)
+            goal = each.goal if batch is None else goal_of(batch)
+            if goal is not None:  # else it is not known any more
+                found.append(
+                    SilencedGoal(
+                        plan_id=each.plan_id,
+                        goal=goal,
+                        batch=batch,
+                        at=each.at,
+                        by=each.by,
+                        comment=each.comment,
+                        until=each.until,
+                        until_worse=each.until_worse,
+                    )
+                )
+        return tuple(found)
 
     def _is_here(self, name: str, plan_id: str) -> bool:
         """True if a plan under a name is for this cluster; for an unreadable plan, if the name leads here now."""
@@ -173,7 +163,7 @@ class QuestionBook:
         """A plan for this cluster, with the cluster's present name and identity."""
         if not self._is_here(plan.cluster, plan.plan_id):
             return plan
-        identity = self._cluster.identity or plan.planned_for or msgspec.UNSET
+        identity = self._cluster.identity or plan.pulsar_cluster
         return msgspec.structs.replace(plan, cluster=self._cluster.name, pulsar_cluster=identity)
 
     def _is_answerable(self, plan: Plan, record: BatchRecord, run: str | None) -> bool:
@@ -182,9 +172,9 @@ class QuestionBook:
         The policy of another name is not checked here: the observation under that name checks it.
         """
         if plan.cluster != self._cluster.name:
-            return plan.planned_for is not None
+            return True
         digests = {plan.policy_digest, *(each.policy_digest for each in record.requests if each.run == run)}
-        return plan.planned_for is not None and all(map(self._is_not_looser, digests))
+        return all(map(self._is_not_looser, digests))
 
     def _is_not_looser(self, digest: str) -> bool:
         try:

@@ -21,7 +21,7 @@ class AskedBatch(msgspec.Struct, frozen=True, kw_only=True):
         batch: The batch; None: another version recorded it in a format that this one does not read.
         state: Its state; one that waits in the ledger, but not in Airflow, has no answer.
         answerable: True if its approval could still be carried out. False if the policy is looser by now than the one
-            it was asked under, or if its plan does not record the Pulsar cluster.
+            it was asked under.
         risk: Risk with which it is asked; the policy's rules for this level apply to its approval.
         gone: The run whose task should wait for the answer, or carry it out, but has ended or does not exist any more;
             None: no task is missing.

@@ -152,7 +152,7 @@ class PlanView(msgspec.Struct, frozen=True, kw_only=True):
     recorded_at: datetime
     digest: str
     policy_digest: str
-    planned_for: str | None
+    planned_for: str
     superseded_by: str | None
     superseded_at: datetime | None
     batches: tuple[BatchView, ...]

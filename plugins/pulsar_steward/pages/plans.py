@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
-from pydantic import ValidationError
 
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.risk import risk_of
@@ -33,11 +32,12 @@ from pulsar_steward.pages.plan_data import AnswerView, BatchView, BrokerShare, P
 from pulsar_steward.pages.sources import NotKnown
 from pulsar_steward.policy.guards import MaintenanceWindow
 from pulsar_steward.policy.pace import Pace
+from pulsar_steward.policy.recorded import RecordedPolicy
 from pulsar_steward.report.approval import averted
 from pulsar_steward.report.worth import worth_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from pulsar_steward.ledger.batch_record import BatchRecord
     from pulsar_steward.ledger.read import LedgerReader
@@ -69,7 +69,7 @@ def plan_view(sources: Sources, plan_id: str) -> PlanView:
     policy, now = _recorded_policy(ledger, plan), sources.now()
     is_asked = all(each.requests for each in records.values() if each.question is not None)
     why = None if is_asked else why_unasked(sources.asking_is_paused())
-    known = _Known(pace=Pace.of(policy), windows=_windows(policy), why_unasked=why, now=now)
+    known = _Known(pace=Pace.of(policy), windows=policy.windows, why_unasked=why, now=now)
     batches = tuple(_batch(ledger, plan, batch, records[batch.batch_id], known) for batch in plan.batches)
     return PlanView(
         plan_id=plan_id,
@@ -79,7 +79,7 @@ def plan_view(sources: Sources, plan_id: str) -> PlanView:
         recorded_at=row.created_at,
         digest=plan.digest,
         policy_digest=plan.policy_digest,
-        planned_for=str(plan.planned_for) if plan.planned_for else None,
+        planned_for=str(plan.pulsar_cluster),
         superseded_by=row.superseded_by,
         superseded_at=row.superseded_at,
         batches=batches,
@@ -88,20 +88,12 @@ def plan_view(sources: Sources, plan_id: str) -> PlanView:
     )
 
 
-def _recorded_policy(ledger: LedgerReader, plan: Plan) -> Mapping[str, Any]:
-    """The policy under which it was planned; empty if it was not recorded."""
+def _recorded_policy(ledger: LedgerReader, plan: Plan) -> RecordedPolicy:
+    """The policy under which it was planned; without values if it was not recorded."""
     try:
         return ledger.policy(plan.policy_digest)
     except (NotInLedger, LedgerTampered):  # only the forecast is missing then
-        return {}
-
-
-def _windows(policy: Mapping[str, Any]) -> tuple[MaintenanceWindow, ...]:
-    """Maintenance windows of a recorded policy; none if another version wrote them in another form."""
-    try:
-        return tuple(MaintenanceWindow.model_validate(each) for each in policy.get("guards", {}).get("windows", ()))
-    except ValidationError:
-        return ()
+        return RecordedPolicy()
 
 
 def _placement(sources: Sources, plan: Plan, batches: Sequence[BatchView]) -> PredictedPlacement | None:

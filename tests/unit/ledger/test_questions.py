@@ -176,13 +176,13 @@ def test_nothing_is_kept_where_the_plan_cannot_be(asked: LedgerWriter, read: Led
 
 
 def test_a_rejection_counts_until_somebody_answers_otherwise(asked: LedgerWriter, read: LedgerReader) -> None:
-    """A rejection counts from the time of its answer until another answer approves the batch."""
-    assert read.questions.rejections(PLAN.named_cluster, AT - timedelta(hours=1)) == ()
+    """A rejection counts for as long as the policy of its request says, or until another answer approves the batch."""
+    assert read.questions.silences(PLAN.named_cluster, AT) == ()
     rejected = next(each for each in NOT_APPROVED if each.decision is Decision.REJECTED)
     asked.record_answer(rejected)
-    (rejection,) = read.questions.rejections(PLAN.named_cluster, AT - timedelta(hours=1))
+    (rejection,) = read.questions.silences(PLAN.named_cluster, AT)
     assert (rejection.plan_id, rejection.batch_id, rejection.at) == (PLAN.plan_id, "b1", AT)
-    assert read.questions.rejections(PLAN.named_cluster, AT) == ()
-    assert read.questions.rejections(NamedCluster("elsewhere"), AT - timedelta(hours=1)) == ()
+    assert read.questions.silences(PLAN.named_cluster, AT + timedelta(days=1)) == ()
+    assert read.questions.silences(NamedCluster("elsewhere"), AT) == ()
     asked.record_answer(APPROVED)
-    assert read.questions.rejections(PLAN.named_cluster, AT - timedelta(hours=1)) == ()
+    assert read.questions.silences(PLAN.named_cluster, AT) == ()

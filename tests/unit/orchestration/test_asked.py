@@ -24,7 +24,6 @@ from pulsar_steward.policy.schema import ApplyPolicy, Policy
 from tests.builders import (
     ASKED_DIGEST,
     CLUSTER,
-    IDENTITY,
     NAMED,
     NOW,
     a_batch,
@@ -49,18 +48,15 @@ if TYPE_CHECKING:
 APPROVAL = ApprovalPolicy(response_timeout_minutes=60, ask_again_minutes=120)
 POLICY = Policy(approval=APPROVAL)
 LOOSER = Policy(approval=APPROVAL, apply=ApplyPolicy(most_clients_per_step=1_000_000))
-NEW = a_plan(snapshot_id="new", pulsar_cluster=IDENTITY, policy_digest=POLICY.digest)
-SAME = a_plan(snapshot_id="later", pulsar_cluster=IDENTITY, policy_digest=POLICY.digest)
-OTHER = a_plan(
-    a_batch(a_step(a_move(target=broker(2)))), snapshot_id="other", pulsar_cluster=IDENTITY, policy_digest=POLICY.digest
-)
+NEW = a_plan(snapshot_id="new", policy_digest=POLICY.digest)
+SAME = a_plan(snapshot_id="later", policy_digest=POLICY.digest)
+OTHER = a_plan(a_batch(a_step(a_move(target=broker(2)))), snapshot_id="other", policy_digest=POLICY.digest)
 CRITICAL = a_plan(
     a_batch(findings=(a_finding(Severity.CRITICAL),)),
     snapshot_id="critical",
-    pulsar_cluster=IDENTITY,
     policy_digest=POLICY.digest,
 )
-EMPTY = a_plan(snapshot_id="empty", pulsar_cluster=IDENTITY, policy_digest=POLICY.digest)
+EMPTY = a_plan(snapshot_id="empty", policy_digest=POLICY.digest)
 EMPTY = msgspec.structs.replace(EMPTY, batches=())
 RUN = "dag/run/0"
 
@@ -222,17 +218,29 @@ def test_a_question_that_was_asked_under_a_stricter_policy_is_asked_anew(engine:
 
 def test_a_rejection_outlives_a_healthy_moment(engine: Engine) -> None:
     """A moment in which nothing is proposed does not make a rejected proposal a new question."""
+    request(engine, 0)
     answer(engine, Decision.REJECTED)
     assert published(engine, EMPTY, 6).questions.ended
     assert not published(engine, SAME, 7).ask
     assert published(engine, SAME, 126).ask
 
 
+def test_a_rejection_is_respected_for_as_long_as_its_question_promised(engine: Engine) -> None:
+    """A rejection rests for the time of the policy under which was asked, whatever a later policy says."""
+    request(engine, 0)
+    answer(engine, Decision.REJECTED)
+    sooner = Policy(approval=APPROVAL.model_copy(update={"ask_again_minutes": 1}))
+    assert not published(engine, SAME, 120, sooner).ask
+    assert published(engine, SAME, 126, sooner).ask
+
+
 def test_a_rollback_is_no_proposal(engine: Engine) -> None:
     """A rollback has no question, and a later plan does not supersede it."""
     back = a_plan(a_batch(kind=ROLLBACK), snapshot_id="back")
     LedgerWriter(engine).record_plan(back, NOW)
-    LedgerWriter(engine).record_request(back, "b1", "pulsar_rollback/manual/0", NOW, policy=Policy())
+    LedgerWriter(engine).record_request(
+        back, "b1", "pulsar_rollback/manual/0", NOW, policy=Policy(), asked_digest=ASKED_DIGEST
+    )
     answer(engine, Decision.REJECTED, back)
     publication = published(engine, EMPTY, 6)
     assert [each.question_id for each in publication.questions.ended] == [1]

@@ -23,7 +23,7 @@ from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.orchestration.grouping import grouped
 from pulsar_steward.orchestration.publish import SnapshotView, decide
 from pulsar_steward.orchestration.standing import AskedBatch, RejectedBatch, SilencedGoal
-from tests.builders import IDENTITY, NOW, a_batch, a_finding, a_move, a_plan, a_policy, a_split, a_step
+from tests.builders import NOW, a_batch, a_finding, a_move, a_plan, a_policy, a_split, a_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -59,7 +59,7 @@ def expiry(namespace: str, seconds: int = 60, **fields: Any) -> Batch:
 
 def planned(*batches: Batch, snapshot: str = "new") -> Plan:
     """A plan as planners make it."""
-    plan = a_plan(snapshot_id=snapshot, pulsar_cluster=IDENTITY)
+    plan = a_plan(snapshot_id=snapshot)
     return msgspec.structs.replace(plan, batches=numbered(batches), taken_at=NOW)
 
 

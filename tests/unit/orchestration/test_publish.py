@@ -20,7 +20,7 @@ from pulsar_steward.model.step import ChangeSetting, Touched
 from pulsar_steward.orchestration.publish import Publication, SnapshotView, decide
 from pulsar_steward.orchestration.standing import AskedBatch, RejectedBatch
 from pulsar_steward.policy.approval import ApprovalPolicy
-from tests.builders import IDENTITY, NOW, a_batch, a_move, a_plan, a_step, broker
+from tests.builders import NOW, a_batch, a_move, a_plan, a_step, broker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,9 +46,7 @@ MOVE, OTHER_MOVE = a_batch(), a_batch(a_step(a_move(target=broker(2))))
 
 def a_new_plan(*batches: Batch, snapshot: str = "new", **fields: Any) -> Plan:
     """A plan of these batches, numbered in order."""
-    return msgspec.structs.replace(
-        a_plan(snapshot_id=snapshot, pulsar_cluster=IDENTITY, **fields), batches=numbered(batches), taken_at=NOW
-    )
+    return msgspec.structs.replace(a_plan(snapshot_id=snapshot, **fields), batches=numbered(batches), taken_at=NOW)
 
 
 def asked(number: int, about: Batch, state: BatchState = BatchState.WAITING, **fields: Any) -> AskedBatch:
