@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.model.plan import Batch, Plan
     from pulsar_steward.model.step import Step
-    from pulsar_steward.orchestration.standing import AskedBatch, RejectedBatch, SilencedGoal
+    from pulsar_steward.orchestration.asked import AskedBatch, RejectedBatch, SilencedGoal
     from pulsar_steward.policy.schema import Policy
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.model.plan import Batch, Plan
     from pulsar_steward.model.risk import Risk
-    from pulsar_steward.orchestration.standing import AskedBatch, RejectedBatch, SilencedGoal
+    from pulsar_steward.orchestration.asked import AskedBatch, RejectedBatch, SilencedGoal
 
 MAX_REASONS = 10
 """Batches with the same result that the reason of a decision names one by one."""

@@ -20,9 +20,9 @@ from pulsar_steward.model.parts import namespaces_of, parts_of
 from pulsar_steward.model.plan import ROLLBACK
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.orchestration.asked import AskedBatch, RejectedBatch, SilencedGoal
 from pulsar_steward.orchestration.grouping import grouped
 from pulsar_steward.orchestration.publish import SnapshotView, decide
-from pulsar_steward.orchestration.standing import AskedBatch, RejectedBatch, SilencedGoal
 from tests.builders import NOW, a_batch, a_finding, a_move, a_plan, a_policy, a_split, a_step
 
 if TYPE_CHECKING:

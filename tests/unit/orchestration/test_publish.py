@@ -17,8 +17,8 @@ from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.numbering import numbered
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, Touched
+from pulsar_steward.orchestration.asked import AskedBatch, RejectedBatch
 from pulsar_steward.orchestration.publish import Publication, SnapshotView, decide
-from pulsar_steward.orchestration.standing import AskedBatch, RejectedBatch
 from pulsar_steward.policy.approval import ApprovalPolicy
 from tests.builders import NOW, a_batch, a_move, a_plan, a_step, broker
 
