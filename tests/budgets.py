@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,7 +73,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Says which folders are over their budgets, or writes these."""
     if MACHINE not in config.stash:
         return
-    took: Counter[str] = Counter()
+    took: defaultdict[str, float] = defaultdict(float)
     for reports in terminalreporter.stats.values():
         for report in reports:
             if isinstance(report, pytest.TestReport):
@@ -81,5 +81,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     text = README.read_text(encoding="utf-8")
     if config.getoption("--keep-budgets"):
         README.write_text(with_budgets(text, took, config.stash[MACHINE]), encoding="utf-8")
-    for line in over(took, budgets(text), config.stash[MACHINE]):
-        terminalreporter.write_line(f"over budget: {line}")
+    for told in over(took, budgets(text), config.stash[MACHINE]):
+        terminalreporter.write_line(f"over budget: {told}")

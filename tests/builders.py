@@ -31,7 +31,10 @@ from pulsar_steward.facts.unknown import (
     delayed_unknown,
     loss_unknown,
 )
+from pulsar_steward.ledger.batch_record import BatchRecord, BatchRun, open_batches
 from pulsar_steward.ledger.rows import ApprovedPart, Grant, Outcome, StepOutcome
+from pulsar_steward.ledger.store import one_moment
+from pulsar_steward.ledger.waiting import WaitingQuestion, waiting_questions
 from pulsar_steward.ledger.write import IntendedCall
 from pulsar_steward.model.bundles import FULL_RANGE, TC_NAMESPACE, BundleRange, position_of, range_holding, tc_topic
 from pulsar_steward.model.cluster import ClusterIdentity, NamedCluster
@@ -53,6 +56,8 @@ from pulsar_steward.policy.schema import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+
+    from sqlalchemy import Engine
 
     from pulsar_steward.ledger.rows import Answer
     from pulsar_steward.model.setting import Setting
@@ -233,6 +238,7 @@ def a_plan(*batches: Batch, **fields: Any) -> Plan:
         snapshot_id=SNAPSHOT,
         taken_at=NOW,
         policy_digest=_USUAL_POLICY,
+        pulsar_cluster=IDENTITY,
         batches=batches or (a_batch(),),
         notes=(),
     )
@@ -244,6 +250,29 @@ def an_outcome(plan: Plan, step_id: str = "b1.s01", outcome: Outcome = Outcome.D
     usual: dict[str, Any] = {"intent_id": None, "run": "dag/run/0", "at": NOW, "reason": "made up", "proof": {}}
     known: dict[str, Any] = {"plan_id": plan.plan_id, "batch_id": "b1", "step_id": step_id, "outcome": outcome}
     return StepOutcome(**{**usual, **known, **fields})
+
+
+def waiting_in(engine: Engine, now: datetime) -> list[WaitingQuestion]:
+    """Questions of a whole ledger that wait for an answer, oldest first."""
+    with one_moment(engine) as connection:
+        return waiting_questions(open_batches(connection, now), now)
+
+
+def a_batch_run(plan: Plan, run: str = "dag/run/0", *, over: str | None = None, **rows: Any) -> BatchRun:
+    """A run of a plan's first batch; `over` ends its question, and `rows` are those of `BatchRecord`."""
+    batch = plan.batches[0]
+    record = BatchRecord(
+        cluster=plan.cluster,
+        plan_id=plan.plan_id,
+        batch_id=batch.batch_id,
+        kind=batch.kind,
+        title=batch.title,
+        steps=len(batch.steps),
+        asked_by_batch=False,
+        superseded_by=over,
+        **rows,
+    )
+    return record.of_run(run)
 
 
 def an_intended_call(

@@ -137,6 +137,7 @@ def a_plan(snapshot: Snapshot, cluster: str) -> Plan:
         cluster=cluster,
         snapshot_id=meta.snapshot_id,
         taken_at=meta.taken_at,
+        pulsar_cluster=meta.identity,
         policy_digest=Policy().digest,
         batches=(batch,),
     )
@@ -147,7 +148,7 @@ def ask_about(url: str, plan: Plan) -> None:
     engine = open_ledger(url)
     writer = LedgerWriter(engine)
     writer.record_plan(plan, plan.taken_at, policy=Policy(), supersede=[])
-    writer.record_request(plan, "b1", RUN, plan.taken_at, policy=Policy())
+    writer.record_request(plan, "b1", RUN, plan.taken_at, policy=Policy(), asked_digest=plan.digest)
     engine.dispose()
 
 

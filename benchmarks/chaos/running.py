@@ -25,9 +25,8 @@ from lab.postgres import create_database
 from pulsar_steward.errors import LedgerTampered
 from pulsar_steward.ledger.halts import Halt, say
 from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
-from pulsar_steward.ledger.questions import EndReason
 from pulsar_steward.ledger.read import LedgerReader
-from pulsar_steward.ledger.rows import Origin
+from pulsar_steward.ledger.rows import EndReason, Origin
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.content import content_digest, goal_of
@@ -171,8 +170,9 @@ class ChaosRun:
             self._answer(writer, each, run, now)
         if self.scenario.answer == "superseded":
             newer = plan_of(plan.cluster, changes[:1], now + timedelta(seconds=1), identity, policy)
-            (stood,) = LedgerReader(engine).questions.standing(plan.named_cluster)
-            end = Ending(question_id=stood.question_id, reason=EndReason.CHANGED, words="it was seen otherwise")
+            standing = LedgerReader(engine).questions.standing(plan.named_cluster)
+            (number,) = [each.question.question_id for each in standing if each.question is not None]
+            end = Ending(question_id=number, reason=EndReason.CHANGED, words="it was seen otherwise")
             writer.record_plan(newer, now, policy=policy, questions=QuestionChanges(ended=(end,)))
         return plans
 

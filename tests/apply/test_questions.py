@@ -155,7 +155,7 @@ def test_a_confirmation_by_another_hand_opens_nothing(site: Worksite) -> None:
     row = {
         "question_id": site.question_of(plan),
         "plan_id": plan.plan_id,
-        "batch_id": "b1",
+        "batch_ids": '["b1"]',
         "by_plan_id": "later",
         "taken_at": site.clock(),
         "at": site.clock(),

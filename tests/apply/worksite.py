@@ -20,9 +20,8 @@ from pulsar_steward.apply.journal import Journal, Listener
 from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.apply.verify import verify
 from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
-from pulsar_steward.ledger.questions import EndReason
 from pulsar_steward.ledger.read import LedgerReader
-from pulsar_steward.ledger.rows import Answer, Decision, Origin
+from pulsar_steward.ledger.rows import Answer, Decision, EndReason, Origin
 from pulsar_steward.ledger.tables import ANSWER_USES, QUESTIONS
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, halves_by_topic_count, position_of, tc_topic

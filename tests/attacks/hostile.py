@@ -11,7 +11,7 @@ from rich.console import Console
 
 from pulsar_steward.cli.output import print_lines
 from pulsar_steward.errors import AdminError, ConfigurationError, LedgerTampered, PolicyError, ServerError
-from pulsar_steward.ledger.rows import Decision, Outcome, Proof, RecordedAnswer, StepOutcome
+from pulsar_steward.ledger.rows import Decision, Outcome, Proof, RecordedAnswer
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.loss import Loss, TopicLoss
 from pulsar_steward.model.plan import ROLLBACK, Placement
@@ -26,15 +26,16 @@ from pulsar_steward.report.checkup import terminal
 from pulsar_steward.report.checkup.compose import checkup_of
 from pulsar_steward.report.checkup.html import as_html
 from pulsar_steward.report.checkup.plan_text import plan_lines
-from pulsar_steward.report.outcome import BatchStory, story
+from pulsar_steward.report.outcome import story, troubles
 from pulsar_steward.snapshots.read import open_snapshot
-from tests.builders import NOW, a_batch, a_move, a_plan, a_step
+from tests.builders import NOW, a_batch, a_batch_run, a_move, a_plan, a_step, an_outcome
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
+    from pulsar_steward.ledger.batch_record import BatchRun
     from pulsar_steward.model.plan import Batch, Plan
     from pulsar_steward.report.checkup.document import Checkup
 
@@ -191,37 +192,16 @@ def an_answer_of(name: str) -> RecordedAnswer:
     )
 
 
-def a_story_of(name: str) -> BatchStory:
-    """Story of that batch."""
+def a_run_of(name: str) -> BatchRun:
+    """That batch in a run, done in part and not proved."""
     plan = a_plan_of(name)
-    return BatchStory(
-        plan=plan,
-        batch=plan.batches[0],
-        answer=an_answer_of(name),
-        outcomes=tuple(
-            StepOutcome(
-                plan_id="p1",
-                batch_id="b1",
-                step_id=step.step_id,
-                intent_id=None,
-                run=name,
-                at=NOW,
-                outcome=Outcome.DONE if number else Outcome.FAILED,
-                reason=name,
-                proof={},
-            )
-            for number, step in enumerate(plan.batches[0].steps)
-        ),
-        proof=Proof(
-            plan_id="p1",
-            batch_id="b1",
-            run=name,
-            at=NOW,
-            proved=False,
-            reason=name,
-            shown={"placement": {name: {name: 1}}},
-        ),
+    shown: dict[str, Any] = {"placement": {name: {name: 1}}}
+    proof = Proof(plan_id="p1", batch_id="b1", run=name, at=NOW, proved=False, reason=name, shown=shown)
+    outcomes = tuple(
+        an_outcome(plan, step.step_id, Outcome.DONE if number else Outcome.FAILED, run=name, reason=name)
+        for number, step in enumerate(plan.batches[0].steps)
     )
+    return a_batch_run(plan, name, answers=(an_answer_of(name),), outcomes=outcomes, proofs=(proof,))
 
 
 def a_checkup_of(name: str, folder: Path) -> Checkup:
@@ -268,7 +248,7 @@ MANY_LINES: dict[str, Callable[[str, Path], str]] = {
     "the approval of a way back": lambda name, _: approval.body(
         a_plan_of(name), msgspec.structs.replace(a_batch_of(name), kind=ROLLBACK), Policy()
     ),
-    "the run's report": lambda name, _: story([a_story_of(name)]),
+    "the run's report": lambda name, _: story([a_run_of(name)]),
     "a check-up in a terminal": lambda name, folder: printed(terminal.lines(a_checkup_of(name, folder), 80)),
     "a plan in a terminal": lambda name, _: printed(plan_lines(a_plan_of(name), (name,), 80)),
     "a check-up's page": lambda name, folder: as_html(a_checkup_of(name, folder)),
@@ -277,7 +257,7 @@ ONE_LINE: dict[str, Callable[[str], str]] = {
     "the approval's subject": lambda name: approval.subject(a_plan_of(name), a_batch_of(name)),
     "a row of Airflow's lists": lambda name: BatchRef.of(a_plan_of(name), a_batch_of(name)).label,
     "a tick's label": lambda name: "".join(approval.labels(a_batch_of(name)).values()),
-    "why a run failed": lambda name: "; ".join(a_story_of(name).troubles),
+    "why a run failed": lambda name: "; ".join(troubles(a_run_of(name))),
     "a call that failed": lambda name: str(AdminError("GET", name, name, name)),
     "a call that was answered 500": lambda name: str(ServerError("GET", name, name, name, 500)),
     "an error of a policy": lambda name: str(PolicyError(name, name)),

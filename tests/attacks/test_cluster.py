@@ -16,10 +16,11 @@ from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.apply.rollback import rollback_plan
 from pulsar_steward.errors import ConfigurationError, Refused
 from pulsar_steward.model.cluster import ClusterIdentity, identity_of
+from pulsar_steward.model.plan import Plan
 from pulsar_steward.orchestration import batches
 from pulsar_steward.orchestration.batches import BatchRef
 from tests.apply.worksite import RUN, SKEWED, said
-from tests.builders import CLUSTER, a_batch, a_plan, a_step
+from tests.builders import CLUSTER, IDENTITY, a_plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,13 +94,14 @@ def test_a_connection_that_is_pointed_elsewhere_meanwhile_is_found_out(
     assert "same_cluster: Pulsar cluster prod" in outcomes[1].reason
 
 
-def test_a_plan_that_names_no_pulsar_cluster_permits_nothing(site: Worksite) -> None:
-    """A step drifts if its plan does not say which Pulsar cluster it is for."""
-    made = a_plan(a_batch(a_step(site.move(0))), taken_at=site.clock(), policy_digest=site.policy.digest)
-    site.writes.record_plan(made, site.clock(), policy=site.policy)
-    (outcome,) = site.carry_out(site.approve(made))
-    assert (outcome.outcome, site.untouched()) == ("drifted", True)
-    assert "does not say which Pulsar cluster it is for" in outcome.reason
+def test_a_plan_that_names_no_pulsar_cluster_permits_nothing() -> None:
+    """A plan that does not say which Pulsar cluster it is for cannot be read, so it permits nothing."""
+    named = a_plan().encoded()
+    document = msgspec.json.decode(named)
+    assert Plan.decoded(named).pulsar_cluster == IDENTITY
+    del document["pulsar_cluster"]
+    with pytest.raises(msgspec.ValidationError, match="missing required field `pulsar_cluster`"):
+        Plan.decoded(msgspec.json.encode(document))
 
 
 def test_a_way_back_leads_into_the_same_cluster(site: Worksite, other: Simulator) -> None:

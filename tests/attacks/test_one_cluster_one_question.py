@@ -10,8 +10,7 @@ import msgspec
 import pytest
 
 from lab.simulator import running_simulator
-from pulsar_steward.ledger.questions import EndReason
-from pulsar_steward.ledger.rows import Decision
+from pulsar_steward.ledger.rows import Decision, EndReason
 from pulsar_steward.ledger.silences import silences
 from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.model.loss import Loss

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from airflow.sdk import Asset
 from pydantic import ValidationError
@@ -22,8 +23,8 @@ from pulsar_steward.orchestration.approval import origin_of
 from pulsar_steward.orchestration.approval_response import ApprovalQuestion, interpret
 from pulsar_steward.orchestration.question_form import APPROVE, QUESTION, STEPS
 from pulsar_steward.policy.approval import ApprovalPolicy
-from pulsar_steward.policy.approval_terms import terms_of
 from pulsar_steward.policy.looser import loosened
+from pulsar_steward.policy.recorded import RecordedPolicy
 from tests.apply.test_rollback import BACK, back_of, done
 from tests.apply.worksite import RUN, quick_policy
 from tests.builders import ASKED_DIGEST, CLUSTER, NOW, a_plan
@@ -250,7 +251,7 @@ def test_who_may_take_back_is_compared_as_well() -> None:
     """A policy is looser if others may take a kind of batch back, though to no kind by itself others may answer."""
     then = quick_policy(approval={"assigned_users_by_kind": {"rollback": ["xenia"]}})
     now = quick_policy(approval={"assigned_users": ["xenia"], "assigned_users_by_kind": {"retention": ["zoe"]}})
-    (words,) = loosened(now, then.model_dump(mode="json"))
+    (words,) = loosened(now, RecordedPolicy.of(then))
     assert words.startswith("['zoe'] may answer to rollback of a retention, and only ['xenia'] might")
 
 
@@ -285,8 +286,8 @@ def test_an_empty_list_lets_nobody_in(users: list[str]) -> None:
     rules = {"assigned_users": users, "assigned_users_by_kind": {"retention": []}}
     with pytest.raises(ValidationError, match=r"assigned_users_by_kind.retention: an empty list says neither"):
         ApprovalPolicy.model_validate(rules)
-    recorded = {"valid_minutes": 60, **rules}
-    assert terms_of(recorded, ("retention",), Risk.LOW).users == (frozenset(users) or None)
+    recorded = RecordedPolicy.decoded(msgspec.json.encode({"approval": rules}))
+    assert recorded.approval.terms(("retention",), Risk.LOW).users == (frozenset(users) or None)
 
 
 # -- clocks

@@ -14,6 +14,7 @@ from pulsar_steward.errors import LedgerTampered, PolicyError, Refused
 from pulsar_steward.ledger.tables import POLICIES
 from pulsar_steward.policy import looser
 from pulsar_steward.policy.load import load_policy, parse_policy
+from pulsar_steward.policy.recorded import RecordedPolicy
 from pulsar_steward.policy.schema import Policy
 from tests.apply.worksite import quick_policy, said
 
@@ -172,7 +173,7 @@ SHORTER = {**DAY, "minutes": 1439}
 def test_what_permits_no_more_is_not_looser(section: str, then: dict[str, Any], now: dict[str, Any]) -> None:
     """A shorter window, or a metrics address that no guard reads, does not make a policy looser."""
     tight = quick_policy(**{section: then})
-    assert looser.loosened(quick_policy(**{section: now}), tight.model_dump(mode="json")) == ()
+    assert looser.loosened(quick_policy(**{section: now}), RecordedPolicy.of(tight)) == ()
 
 
 def test_an_approval_is_good_no_longer_than_any_of_the_policies_says(site: Worksite) -> None:

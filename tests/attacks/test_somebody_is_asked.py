@@ -22,7 +22,7 @@ from pulsar_steward.orchestration.publish import SnapshotView, decide
 from pulsar_steward.orchestration.remediating import choose, wanted_by
 from pulsar_steward.orchestration.run_states import RunStates
 from tests.apply.worksite import RUN, quick_policy, said
-from tests.builders import CLUSTER, a_finding, a_step
+from tests.builders import CLUSTER, a_finding, a_step, waiting_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,10 +100,10 @@ def test_two_runs_that_begin_at_once_ask_once(site: Worksite) -> None:
 
     with ThreadPoolExecutor(2) as threads:
         told = list(threads.map(ask, (FIRST, SECOND)))
-    (waiting,) = site.ledger.questions.waiting(site.clock())
+    (waiting,) = waiting_in(site.engine, site.clock())
     assert sorted(told) == sorted([waiting.run, f"run {waiting.run} asks about it"])
     site.ask(plan, waiting.run)  # the same run may be tried again
-    assert [each.run for each in site.ledger.questions.waiting(site.clock())] == [waiting.run]
+    assert [each.run for each in waiting_in(site.engine, site.clock())] == [waiting.run]
 
 
 def airflow_says(states: dict[str, str | None] | Exception | None) -> RunStates:
@@ -140,7 +140,7 @@ def test_a_question_for_which_no_task_waits_is_asked_anew(site: Worksite, states
     assert publication.publish != (first,)
     over = site.ledger.questions.over(first, "b1") or ""
     assert f"run {FIRST} does not wait for an answer any more" in over
-    assert site.ledger.questions.waiting(site.clock()) == []
+    assert waiting_in(site.engine, site.clock()) == []
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_a_question_for_which_a_task_waits_is_asked_once(site: Worksite, states:
     (first,) = observed(site, proposal).publish
     site.ask(site.ledger.plan(first), FIRST)
     assert observed(site, proposal, has_ended=airflow_says(states).has_ended).publish == ()
-    assert [each.run for each in site.ledger.questions.waiting(site.clock())] == [FIRST]
+    assert [each.run for each in waiting_in(site.engine, site.clock())] == [FIRST]
 
 
 def test_an_approval_that_no_task_carries_out_is_asked_anew(site: Worksite) -> None:

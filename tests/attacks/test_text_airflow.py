@@ -24,7 +24,7 @@ from pulsar_steward.orchestration.question_trigger import END
 from pulsar_steward.policy.approval import ApprovalPolicy
 from tests.apply.worksite import SKEWED, Worksite
 from tests.asking import a_context, answer_of, asked
-from tests.attacks.hostile import HOSTILE, READ, a_story_of, unseen
+from tests.attacks.hostile import HOSTILE, READ, a_plan_of, a_run_of, unseen
 from tests.builders import ASKED_DIGEST, CLUSTER, NOW, a_batch, a_plan, a_step
 from tests.ledgers import ledger_at
 
@@ -102,7 +102,7 @@ def test_a_dry_run_of_nothing_says_why_in_one_line(site: Worksite) -> None:
 @pytest.mark.parametrize("outcome", [Outcome.DONE, Outcome.FAILED])
 def test_what_a_task_of_a_batch_says_holds_nothing_hidden(monkeypatch: pytest.MonkeyPatch, outcome: Outcome) -> None:
     """The tasks `apply` and `verify` spell out the hidden characters of brokers' reasons, done or failed."""
-    told = a_story_of(HOSTILE)
+    told, plan = a_run_of(HOSTILE), a_plan_of(HOSTILE)
     outcomes = tuple(msgspec.structs.replace(each, outcome=outcome) for each in told.outcomes)
     proof = msgspec.structs.replace(told.proof, proved=outcome is Outcome.DONE) if told.proof else None
     monkeypatch.setattr(batch_tasks, "_named_run", lambda _: "dag/run/0")
@@ -112,7 +112,7 @@ def test_what_a_task_of_a_batch_says_holds_nothing_hidden(monkeypatch: pytest.Mo
     monkeypatch.setattr(batches, "apply_batch", lambda *_: outcomes)
     monkeypatch.setattr(batches, "verify_batch", lambda *_: proof)
     monkeypatch.setattr(batches, "was_approved", lambda *_: True)
-    ref = msgspec.to_builtins(BatchRef.of(told.plan, told.batch))
+    ref = msgspec.to_builtins(BatchRef.of(plan, plan.batches[0]))
 
     context: Any = {}
     apply = ApplyBatch(task_id="apply", batch=ref)
@@ -127,7 +127,7 @@ def test_what_a_task_of_a_batch_says_holds_nothing_hidden(monkeypatch: pytest.Mo
 
 def test_what_a_skipped_task_of_a_batch_says_holds_nothing_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tasks `apply` and `verify` skip with the hidden characters of the reason spelled out."""
-    told = a_story_of(HOSTILE)
+    told, plan = a_run_of(HOSTILE), a_plan_of(HOSTILE)
 
     def refuse(*_: object) -> None:
         raise Refused(HOSTILE)
@@ -138,7 +138,7 @@ def test_what_a_skipped_task_of_a_batch_says_holds_nothing_hidden(monkeypatch: p
     monkeypatch.setattr(batches, "apply_batch", refuse)
     monkeypatch.setattr(batches, "was_approved", lambda *_: False)
     monkeypatch.setattr(batches, "verify_batch", lambda *_: told.proof)
-    ref = msgspec.to_builtins(BatchRef.of(told.plan, told.batch))
+    ref = msgspec.to_builtins(BatchRef.of(plan, plan.batches[0]))
     context: Any = {}
     apply = ApplyBatch(task_id="apply", batch=ref)
     cases: list[tuple[str | None, Callable[[], object]]] = [

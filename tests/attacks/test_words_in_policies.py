@@ -13,6 +13,7 @@ from pulsar_steward.guard.window_times import closing
 from pulsar_steward.policy.guards import MaintenanceWindow
 from pulsar_steward.policy.load import load_policy
 from pulsar_steward.policy.looser import loosened
+from pulsar_steward.policy.recorded import RecordedPolicy
 from tests.builders import a_look, a_move, a_policy, a_step
 from tests.unit.guard.test_subscriptions import a_step_of, seen
 
@@ -180,7 +181,7 @@ def test_a_subscription_that_a_name_or_pattern_protects_is_not_deleted(key: str,
 def test_a_policy_that_protects_less_is_looser(then: list[str], now: list[str], *, looser: bool) -> None:
     """A name may be replaced by a pattern that stands for it, and not a pattern by a name."""
     before, after = (a_policy(apply={"protected_namespaces": names}) for names in (then, now))
-    assert bool(loosened(after, before.model_dump(mode="json"))) is looser
+    assert bool(loosened(after, RecordedPolicy.of(before))) is looser
 
 
 # -- windows

@@ -147,7 +147,7 @@ class Hands:
             now,
             origin=Origin.SCHEDULE,
             policy=self.policy,
-            asked_digest=answer.asked_digest,
+            asked_digest=plan.digest,
         )
         writer.record_answer(answer)
 

@@ -88,7 +88,7 @@ def test_a_cleared_task_asks_nobody_in_the_name_of_another_batch(care: Care) -> 
         assert care.airflow.api.states("pulsar_remediate", run)["batch.approve[0]"] == "failed"
         log = care.airflow.api.log("pulsar_remediate", run, "batch.approve", map_index=0, attempt=2)
         assert "Airflow still shows an earlier question for this task" in log
-        assert care.ledger.asked_at(other.plan_id) == {}
+        assert care.ledger.batch(other.plan_id, "b1").requests == ()
 
         somebody.hand_on("pulsar_remediate", run, "choose", [refs[shown.plan_id]])
         somebody.clear("pulsar_remediate", run, "batch.approve")

@@ -14,8 +14,7 @@ import pytest
 from sqlalchemy import select
 
 from lab.placement import differences
-from pulsar_steward.ledger.questions import EndReason
-from pulsar_steward.ledger.rows import Decision, Outcome
+from pulsar_steward.ledger.rows import Decision, EndReason, Outcome
 from pulsar_steward.ledger.tables import metadata
 from pulsar_steward.model.event import Event
 from tests.written import holders
@@ -111,7 +110,7 @@ def test_another_question_takes_the_older_ones_place(story: Story, care: Care) -
     assert story.first_state == "success"
     assert differences(story.owned_with_four, story.owned_after_the_end, besides="public/default") == {}
     newer, older = care.ledger.plans(care.cluster)[:2]
-    end = care.ledger.questions.end(older.plan_id, "b1")
+    end = care.ledger.batch(older.plan_id, "b1").end
     assert end is not None
     assert (end.reason, end.by_plan_id) == (EndReason.CHANGED, newer.plan_id)
     assert care.ledger.answers(older.plan_id, "b1") == ()

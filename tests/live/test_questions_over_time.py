@@ -18,8 +18,7 @@ from lab import coordinators
 from lab.faults.real.ground import COMMON_SETTINGS
 from lab.faults.real.operator import operator_of
 from lab.waiting import wait_until
-from pulsar_steward.ledger.questions import EndReason
-from pulsar_steward.ledger.rows import Decision, Outcome
+from pulsar_steward.ledger.rows import Decision, EndReason, Outcome
 from tests.live.care import Care
 from tests.live.plots import plot
 from tests.live.producers import filled
@@ -211,7 +210,7 @@ def story(care: Care) -> Iterator[Story]:
             "what was mended left the list",
             LEFT_WITHIN_S,
             0.5,
-            instead=lambda: (asked.waiting(), care.ledger.questions.ends(seen.mended[0])),
+            instead=lambda: (asked.waiting(), care.ledger.batch(*seen.mended).end),
         )
 
         asked.wait_for_approved()
@@ -264,7 +263,7 @@ def test_what_differs_is_asked_and_nothing_twice(story: Story) -> None:
 def test_nothing_is_left_over(story: Story, care: Care) -> None:
     """Each question was answered, or ended by itself with its reason in the ledger, and none still waits."""
     assert story.left == []
-    end = care.ledger.questions.end(*story.mended)
+    end = care.ledger.batch(*story.mended).end
     assert end is not None
     assert end.reason is EndReason.NO_LONGER_PROPOSED
     plans = [care.ledger.plan(row.plan_id) for row in care.ledger.plans(care.cluster)]

@@ -10,7 +10,7 @@ import msgspec
 from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import NotInLedger, Refused
 from pulsar_steward.ledger.rows import CarriedOut, Outcome, RecordedAnswer
-from pulsar_steward.model.cluster import ClusterIdentity
+from pulsar_steward.model.cluster import ClusterIdentity, NamedCluster
 from pulsar_steward.model.plan import ROLLBACK, Batch
 from pulsar_steward.model.step import Change, Step
 from pulsar_steward.model.units import counted
@@ -48,7 +48,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         cluster: The cluster's name in Steward's connections.
         plan_id: The batch's plan.
-        planned_for: The Pulsar cluster of the plan; None: the plan does not record it.
+        pulsar_cluster: The Pulsar cluster of the plan.
         batch: The batch.
         answer: The approval of the call.
         done: Its done steps, in the order in which they were done.
@@ -58,12 +58,17 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
 
     cluster: str
     plan_id: str
-    planned_for: ClusterIdentity | None
+    pulsar_cluster: ClusterIdentity
     batch: Batch
     answer: RecordedAnswer
     done: tuple[DoneStep, ...]
     doubts: tuple[str, ...]
     rolled_back: dict[str, str]
+
+    @property
+    def named_cluster(self) -> NamedCluster:
+        """The cluster by its name in Steward's connections, and by its identity."""
+        return NamedCluster(self.cluster, self.pulsar_cluster)
 
     @property
     def can_be_rolled_back(self) -> bool:
@@ -161,7 +166,7 @@ def _what_was_done(ledger: LedgerReader, plan: Plan, batch_id: str, back: Mappin
     return Applied(
         cluster=plan.cluster,
         plan_id=plan_id,
-        planned_for=plan.planned_for,
+        pulsar_cluster=plan.pulsar_cluster,
         batch=batch,
         answer=answers[intents[0].answer_id],
         done=tuple(_done(batch, first[name], last[name]) for name in called if _is_done(came_to.get(name))),

@@ -15,6 +15,7 @@ from pulsar_steward.apply.other_names import looser_than_others
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.errors import NotInLedger, Refused
 from pulsar_steward.guard.window_times import good_until, windows_for
+from pulsar_steward.ledger.batch_record import last_words
 from pulsar_steward.ledger.moves import looked_back
 from pulsar_steward.ledger.rows import ApprovedPart, Decision, Grant, Origin, RecordedAnswer
 from pulsar_steward.ledger.verify import VerifiedChain
@@ -23,7 +24,6 @@ from pulsar_steward.model.parts import parts_of
 from pulsar_steward.model.people import Person, same_person
 from pulsar_steward.model.plan import Plan, approval_digest
 from pulsar_steward.model.step import Step
-from pulsar_steward.policy.approval_terms import terms_of
 from pulsar_steward.policy.looser import loosened
 from pulsar_steward.policy.never_asked import namespace_never_asked_about
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pulsar_steward.ledger.rows import Request
     from pulsar_steward.model.plan import Batch
     from pulsar_steward.policy.approval import ApprovalPolicy
+    from pulsar_steward.policy.approval_terms import ApprovalValues
     from pulsar_steward.policy.schema import Policy
 
 CLOCKS_DIFFER = timedelta(minutes=5)
@@ -73,15 +74,7 @@ class Permit(msgspec.Struct, frozen=True, kw_only=True):
 
 def answers_of(ledger: LedgerReader, plan_id: str, batch_id: str, run: str) -> tuple[RecordedAnswer, ...]:
     """The last answers of the people who were asked about a batch in a run; the first person's comes first."""
-    last = {answer.voice: answer for answer in ledger.answers(plan_id, batch_id) if answer.run == run}
-    return tuple(last[voice] for voice in sorted(last))
-
-
-def answer_of(ledger: LedgerReader, plan_id: str, batch_id: str, run: str) -> RecordedAnswer | None:
-    """The answer that decides in a run: the first one that is no approval, else the last; None: there is no answer."""
-    answers = answers_of(ledger, plan_id, batch_id, run)
-    refusing = (answer for answer in answers if answer.decision is not Decision.APPROVED)
-    return next(refusing, answers[-1] if answers else None)
+    return last_words([answer for answer in ledger.answers(plan_id, batch_id) if answer.run == run])
 
 
 def ask_for_permit(
@@ -131,9 +124,9 @@ def ask_for_permit(
             raise Refused("the second approval covers steps that the first does not")
     batch = plan.batch(batch_id)
     risk = risk_of(plan, batch).level
-    terms = [terms_of(each["approval"], batch.answered_as, risk) for each in known]
+    terms = [each.terms(batch.answered_as, risk) for each in known]
     valid, most = min(each.valid_minutes for each in terms), terms[0].most_minutes
-    waits = min(each["approval"].get("wait_for_window_minutes", 0) for each in known)
+    waits = min(each.wait_for_window_minutes for each in known)
     windows = windows_for(batch, policy)
     grant = Grant(
         cluster=plan.named_cluster,
@@ -203,11 +196,11 @@ def _never_asked(part: Batch, policy: Policy) -> str | None:
 
 def require_policies(
     ledger: LedgerReader, plan: Plan, requests: Sequence[Request], policy: Policy
-) -> tuple[dict[str, dict[str, int]], ...]:
+) -> tuple[ApprovalValues, ...]:
     """Checks that the policy in force is not looser than the policies of the plan and of its requests.
 
     Returns:
-        The recorded policies' values by section, and the approval section of the policy in force.
+        The approval sections of the recorded policies and of the policy in force.
 
     Raises:
         Refused: If it is looser, with every such key; or if a policy of the plan or a request is not recorded.
@@ -217,16 +210,16 @@ def require_policies(
     known = []
     for when, digest in then.items():
         try:
-            values = ledger.policy(digest)
+            recorded = ledger.policy(digest)
         except NotInLedger as error:
             raise Refused(f"the policy under which was {when} is not recorded ({error}): observe again") from error
-        if looser := loosened(policy, values):
+        if looser := loosened(policy, recorded):
             raise Refused(
                 f"the policy in force is looser than the one under which was {when}: {'; '.join(looser)}. Put the"
                 " former values back, or observe and ask under these"
             )
-        known.append(values)
-    return (*known, {"approval": policy.approval.model_dump(mode="json")})
+        known.append(recorded.approval)
+    return (*known, policy.approval.values)
 
 
 def _require_approval(answer: RecordedAnswer, now: datetime) -> None:

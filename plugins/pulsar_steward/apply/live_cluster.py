@@ -152,9 +152,9 @@ class LiveCluster(WholeLook, ClusterFacts):
         return self._ledger.questions.seen_at(self._plan, self._batch_id)
 
     @property
-    def planned_for(self) -> ClusterIdentity | None:
+    def planned_for(self) -> ClusterIdentity:
         """Pulsar cluster of the plan."""
-        return self._plan.planned_for
+        return self._plan.pulsar_cluster
 
     @property
     def planning(self) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.errors import ConfigurationError, PolicyError
 from pulsar_steward.policy.files import own_policy
 from pulsar_steward.policy.looser import loosened
+from pulsar_steward.policy.recorded import RecordedPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +32,7 @@ def looser_than_others(ledger: LedgerReader, cluster: NamedCluster, policy: Poli
         except (PolicyError, ConfigurationError) as error:
             yield f"{both}, and the policy of {name} cannot be compared: {error}"
             continue
-        if other is not None and (looser := loosened(policy, other.model_dump(mode="json"))):
+        if other is not None and (looser := loosened(policy, RecordedPolicy.of(other))):
             yield (
                 f"{both}, and the policy in force for {cluster.name} is looser than the one of {name}:"
                 f" {'; '.join(looser)}. Give both the same policy, or keep one name"

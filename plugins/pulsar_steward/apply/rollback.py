@@ -121,9 +121,9 @@ def _same_cluster(reader: LiveReader, applied: Applied) -> ClusterIdentity:
         answers = reader.identity()
     except AdminError as error:
         raise Refused(f"nothing is taken back, as the cluster cannot be read: {error}") from error
-    if applied.planned_for is not None and not applied.planned_for.is_same(answers):
+    if not applied.pulsar_cluster.is_same(answers):
         raise Refused(
-            f"Pulsar cluster {answers} answers, and what is to be taken back was done in {applied.planned_for}"
+            f"Pulsar cluster {answers} answers, and what is to be taken back was done in {applied.pulsar_cluster}"
         )
     return answers
 

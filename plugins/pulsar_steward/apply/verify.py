@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from pulsar_steward.apply.gate import answer_of
 from pulsar_steward.apply.health import Level, recorded_level
 from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import AdminError
@@ -34,8 +33,8 @@ def verify(context: ReadContext, plan_id: str, batch_id: str) -> Proof:
         LedgerError: If the ledger cannot be used.
     """
     batch = context.ledger.plan(plan_id).batch(batch_id)
-    outcomes = [outcome for outcome in context.ledger.outcomes(plan_id, batch_id) if outcome.run == context.run]
-    answer = answer_of(context.ledger, plan_id, batch_id, context.run)
+    recorded = context.ledger.batch(plan_id, batch_id).of_run(context.run)
+    outcomes, answer = recorded.outcomes, recorded.answer
     approved = answer.step_ids if answer and answer.decision is Decision.APPROVED else ()
     known = {outcome.step_id for outcome in outcomes}
     faults, shown = _faults(context.reader, batch, outcomes)

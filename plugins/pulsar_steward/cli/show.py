@@ -10,7 +10,7 @@ from pulsar_steward.cli.ledgers import LedgerUrl, PlanId, ledger_to_read
 from pulsar_steward.cli.output import print_lines, width
 from pulsar_steward.errors import NotInLedger
 from pulsar_steward.ledger.read import LedgerReader
-from pulsar_steward.model.plan import Batch, Plan
+from pulsar_steward.model.plan import Plan
 from pulsar_steward.report.checkup.history_text import Story, header_lines, story_lines
 from pulsar_steward.report.checkup.plan_text import batch_lines
 from pulsar_steward.report.checkup.text import bullets, fitting, heading
@@ -30,26 +30,19 @@ def show(plan_id: PlanId, *, ledger: LedgerUrl = None) -> None:
 
 def _lines(reader: LedgerReader, plan: Plan, columns: int) -> Iterator[Text]:
     yield from header_lines(plan, reader.plan_row(plan.plan_id), columns)
+    records = reader.batches(plan)
     for batch in plan.batches:
         yield from batch_lines(plan, batch, columns)
-        yield from story_lines(_story(reader, plan, batch), columns)
+        story = Story(
+            record=records[batch.batch_id],
+            intents=reader.intents(plan.plan_id, batch.batch_id),
+            taken_at=plan.taken_at,
+            seen_at=reader.questions.seen_at(plan, batch.batch_id),
+        )
+        yield from story_lines(story, columns)
     if plan.notes:
         yield from heading("Why it was no more than this")
         yield from bullets(plan.notes, columns)
-
-
-def _story(reader: LedgerReader, plan: Plan, batch: Batch) -> Story:
-    proofs = reader.proofs(plan.plan_id)
-    return Story(
-        asked_at=reader.asked_at(plan.plan_id).get(batch.batch_id),
-        end=reader.questions.end(plan.plan_id, batch.batch_id),
-        seen_at=reader.questions.seen_at(plan, batch.batch_id),
-        taken_at=plan.taken_at,
-        answers=reader.answers(plan.plan_id, batch.batch_id),
-        outcomes=reader.outcomes(plan.plan_id, batch.batch_id),
-        intents=reader.intents(plan.plan_id, batch.batch_id),
-        proofs=tuple(proof for proof in proofs if proof.batch_id == batch.batch_id),
-    )
 
 
 def _near(reader: LedgerReader, plan_id: str) -> str:

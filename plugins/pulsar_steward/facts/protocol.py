@@ -53,7 +53,7 @@ class ClusterFacts(Protocol):
     Attributes:
         now: The time of the look, UTC.
         seen_at: Time of the plan's snapshot, UTC.
-        planned_for: The Pulsar cluster of the plan; None: the plan does not record it.
+        planned_for: The Pulsar cluster of the plan.
         planning: True at planning, with facts from a snapshot; False right before the call, with live facts.
         place_in_run: Number of the step's change in its run, from 1.
     """
@@ -65,7 +65,7 @@ class ClusterFacts(Protocol):
     def seen_at(self) -> datetime: ...  # noqa: D102 - said above
 
     @property
-    def planned_for(self) -> ClusterIdentity | None: ...  # noqa: D102 - said above
+    def planned_for(self) -> ClusterIdentity: ...  # noqa: D102 - said above
 
     @property
     def planning(self) -> bool: ...  # noqa: D102 - said above

@@ -19,10 +19,8 @@ class SameCluster(Guard):
     objection = Objection.DRIFTED
 
     def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
-        """Vetoes any change if another cluster responds, or if the plan does not record its cluster."""
+        """Vetoes any change if another cluster responds."""
         planned, answers = facts.planned_for, facts.identity()
-        if planned is None:
-            return self.result("the plan does not say which Pulsar cluster it is for: observe again", passed=False)
         if not planned.is_same(answers):
             return self.result(f"Pulsar cluster {answers} answers, and the plan is for {planned}", passed=False)
         return self.result(f"Pulsar cluster {answers} answers", passed=True)

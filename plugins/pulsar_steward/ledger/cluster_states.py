@@ -10,6 +10,7 @@ import msgspec
 from sqlalchemy import func, select
 
 from pulsar_steward.ledger import tables
+from pulsar_steward.ledger.batch_record import open_batches, rows_of
 from pulsar_steward.ledger.halts import Halt, clusters_in, halt_in
 from pulsar_steward.ledger.rows import Lease, from_row
 from pulsar_steward.ledger.silences import Silence, silences_in
@@ -17,7 +18,6 @@ from pulsar_steward.ledger.waiting import (
     RunningBatch,
     UnaskedQuestion,
     WaitingQuestion,
-    rows_of,
     running_batch,
     unasked_questions,
     waiting_questions,
@@ -66,13 +66,13 @@ def cluster_states(connection: Connection, now: datetime, seen: Collection[str] 
         now: Current time, UTC.
         seen: Further clusters, which the ledger need not know: one may be halted before it has a plan.
     """
-    clusters = clusters_in(connection)
+    clusters, batches = clusters_in(connection), open_batches(connection, now)
     leases = {row["cluster"]: from_row(row, Lease) for row in rows_of(connection, select(tables.LEASES))}
     return ClusterStates(
         clusters=clusters,
         halts={name: halt_in(connection, NamedCluster(name)) for name in clusters.union(seen)},
-        waiting=waiting_questions(connection, now),
-        unasked=unasked_questions(connection),
+        waiting=waiting_questions(batches, now),
+        unasked=unasked_questions(batches, now),
         silent=silences_in(connection, now),
         running={name: running_batch(connection, lease, now) for name, lease in leases.items()},
         changes=_last_changes(connection),

@@ -11,6 +11,7 @@ import msgspec
 from sqlalchemy import JSON, and_, cast, exists, func, select, type_coerce
 
 from pulsar_steward.ledger import tables
+from pulsar_steward.ledger.batch_record import BatchState, of_batches, open_batches, rows_of, same
 from pulsar_steward.ledger.chain import HEAD_NAME
 from pulsar_steward.ledger.halts import Halt, clusters_in, halt_in
 from pulsar_steward.ledger.messages import MessageCounts, message_counts
@@ -22,12 +23,8 @@ from pulsar_steward.ledger.waiting import (
     RunningBatch,
     UnaskedQuestion,
     WaitingQuestion,
-    of_batches,
-    rows_of,
     running_batch,
-    same,
     unasked_questions,
-    unused_approvals,
     waiting_questions,
 )
 from pulsar_steward.model.cluster import NamedCluster
@@ -115,9 +112,10 @@ def ledger_counts(engine: Engine, now: datetime, seen: Collection[str] = ()) -> 
 def _counts(connection: Connection, now: datetime, seen: Collection[str]) -> LedgerCounts:
     plans = {row["cluster"]: row["count"] for row in rows_of(connection, _plans())}
     leases = {row["cluster"]: from_row(row, Lease) for row in rows_of(connection, select(tables.LEASES))}
-    questions = waiting_questions(connection, now)
-    waiting, unasked = _by_cluster(questions), _by_cluster(unasked_questions(connection))
-    approved = unused_approvals(connection, questions, now)
+    batches = open_batches(connection, now)
+    waiting = _by_cluster(waiting_questions(batches, now))
+    unasked = _by_cluster(unasked_questions(batches, now))
+    approved = Counter((each.cluster, each.kind) for each in batches if each.state(now) is BatchState.APPROVED)
     answers, outcomes, health = (_sums(connection, query) for query in (_answers(), _outcomes(), _health(connection)))
     calls = {row["cluster"]: row for row in rows_of(connection, _without_outcome())}
     answering = _durations(connection, _answer_times())

@@ -93,8 +93,7 @@ def _supersession(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping
 
 
 def _confirmation(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> EventFields:
-    batches = row["batch_ids"]
-    together = len(decode(batches, tuple[str, ...])) if batches else 1
+    together = len(decode(row["batch_ids"], tuple[str, ...]))
     which = "the question stands" if together == 1 else f"{together:,} questions of the plan stand"
     words = f"a snapshot of {time_in_words(row['taken_at'])} proposes the same: {which}"
     return row["at"], EventKind.CONFIRMED, "quiet", words, None

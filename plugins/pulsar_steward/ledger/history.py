@@ -103,21 +103,7 @@ def _walked(reader: _Reader, narrowed: _Narrowed, before: int, most: int) -> tup
     return found, before
 
 
-_TOLD = (
-    tables.PLANS,
-    tables.SUPERSESSIONS,
-    tables.CONFIRMATIONS,
-    tables.QUESTION_ENDS,
-    tables.REQUESTS,
-    tables.ANSWERS,
-    tables.ANSWER_USES,
-    tables.SILENCE_ENDS,
-    tables.INTENTS,
-    tables.OUTCOMES,
-    tables.PROOFS,
-    tables.DRY_RUNS,
-    tables.HALTS,
-)
+_TOLD = tuple(tables.metadata.tables[name] for name in TELLERS)
 _OF_PEOPLE = (tables.REQUESTS, tables.ANSWERS, tables.SILENCE_ENDS, tables.HALTS)
 
 
@@ -207,8 +193,8 @@ class _Reader:
             if row is not None:
                 of_plan = [each for each in batches.values() if each["plan_id"] == row.get("plan_id")]
                 about = {name: row[name] for name in ("plan_id", "batch_id", "step_id", "run") if name in row}
-                if row.get("batch_ids"):  # the row confirms several batches, and names the first
-                    about["batch_id"] = None
+                if len(confirmed := decode(row.get("batch_ids", "[]"), list[str])) == 1:
+                    (about["batch_id"],) = confirmed
                 batch = batches.get((row.get("plan_id"), about.get("batch_id")))
                 at, what, tone, words, person = TELLERS[link["table_name"]](row, batch, of_plan)
                 yield LedgerEvent(

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import msgspec
 from sqlalchemy import select
 
+from pulsar_steward.ledger.batch_record import batch_records, rows_of
 from pulsar_steward.ledger.rows import Outcome
-from pulsar_steward.ledger.tables import BATCHES, OUTCOMES, PLANS, SUPERSESSIONS
-from pulsar_steward.ledger.waiting import rows_of, waiting_questions
+from pulsar_steward.ledger.tables import PLANS, SUPERSESSIONS
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -44,20 +44,20 @@ def plan_lines(connection: Connection, cluster: str, now: datetime, most: int) -
     )
     of_cluster = newest.where(PLANS.c.cluster == cluster).order_by(PLANS.c.sequence.desc()).limit(most)
     plans = rows_of(connection, of_cluster)
-    ids = [row["plan_id"] for row in plans]
-    batches = rows_of(connection, select(BATCHES).where(BATCHES.c.plan_id.in_(ids)).order_by(BATCHES.c.position))
-    ended = rows_of(connection, select(OUTCOMES.c.plan_id, OUTCOMES.c.outcome).where(OUTCOMES.c.plan_id.in_(ids)))
-    outcomes = Counter((row["plan_id"], row["outcome"]) for row in ended)
-    waiting = Counter(each.plan_id for each in waiting_questions(connection, now))
-    return tuple(
-        PlanLine(
-            plan_id=row["plan_id"],
-            recorded_at=row["created_at"],
-            superseded_by=row["by_plan_id"],
-            titles=tuple(each["title"] for each in batches if each["plan_id"] == row["plan_id"]),
-            steps=sum(each["steps"] for each in batches if each["plan_id"] == row["plan_id"]),
-            waiting=waiting[row["plan_id"]],
-            outcomes={each.value: count for each in Outcome if (count := outcomes[row["plan_id"], each.value])},
+    batches = batch_records(connection, [row["plan_id"] for row in plans]).values()
+    found = []
+    for row in plans:
+        own = [each for each in batches if each.plan_id == row["plan_id"]]
+        outcomes = Counter(outcome.outcome for each in own for outcome in each.outcomes)
+        found.append(
+            PlanLine(
+                plan_id=row["plan_id"],
+                recorded_at=row["created_at"],
+                superseded_by=row["by_plan_id"],
+                titles=tuple(each.title for each in own),
+                steps=sum(each.steps for each in own),
+                waiting=sum(len(each.waiting(now)) for each in own),
+                outcomes={each.value: count for each in Outcome if (count := outcomes[each])},
+            )
         )
-        for row in plans
-    )
+    return tuple(found)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import msgspec
 from sqlalchemy import select
 
-from pulsar_steward.ledger.questions import EndReason
+from pulsar_steward.ledger.rows import EndReason
 from pulsar_steward.ledger.tables import CONFIRMATIONS, QUESTION_ENDS, QUESTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
     from datetime import datetime
 
     from sqlalchemy import RowMapping
@@ -61,29 +61,16 @@ def add_question_changes(chain: Appending, plan: Plan, changes: QuestionChanges,
                 QUESTIONS,
                 {**msgspec.structs.asdict(new), "cluster": plan.cluster, "plan_id": plan.plan_id, "at": at},
             )
-    for questions in _by_plan(_standing(chain, changes.confirmed)):
-        row = {name: questions[0][name] for name in ("question_id", "plan_id", "batch_id")}
-        seen = {"by_plan_id": plan.plan_id, "taken_at": plan.taken_at, "at": at}
-        chain.add(CONFIRMATIONS, {**row, **seen, "batch_ids": _batch_ids(questions)})
+    for plan_id, questions in groupby(_standing(chain, changes.confirmed), key=lambda row: row["plan_id"]):
+        batches = list(questions)
+        row = {"question_id": batches[0]["question_id"], "plan_id": plan_id, "by_plan_id": plan.plan_id}
+        names = msgspec.json.encode([each["batch_id"] for each in batches]).decode()
+        chain.add(CONFIRMATIONS, {**row, "taken_at": plan.taken_at, "at": at, "batch_ids": names})
     ends = {each.question_id: each for each in changes.ended}
     for question in _standing(chain, tuple(ends)):
         end = ends[question["question_id"]]
         row = {**msgspec.structs.asdict(end), "reason": end.reason.value, "by_plan_id": plan.plan_id}
         chain.add(QUESTION_ENDS, {**row, "plan_id": question["plan_id"], "batch_id": question["batch_id"], "at": at})
-
-
-def _by_plan(questions: Sequence[RowMapping]) -> Collection[list[RowMapping]]:
-    """Questions grouped by their plan: one row confirms all questions of one plan."""
-    by_plan: dict[str, list[RowMapping]] = {}
-    for question in questions:
-        by_plan.setdefault(question["plan_id"], []).append(question)
-    return by_plan.values()
-
-
-def _batch_ids(questions: Sequence[RowMapping]) -> str | None:
-    if len(questions) == 1:
-        return None
-    return msgspec.json.encode([question["batch_id"] for question in questions]).decode()
 
 
 def _standing(chain: Appending, question_ids: tuple[int, ...]) -> list[RowMapping]:

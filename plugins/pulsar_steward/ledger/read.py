@@ -12,9 +12,11 @@ from sqlalchemy import func, select
 from pulsar_steward.decoding import decode
 from pulsar_steward.errors import LedgerError, LedgerTampered, NotInLedger, OutdatedPlan
 from pulsar_steward.ledger import tables
+from pulsar_steward.ledger.batch_record import BatchRecord, batch_records
 from pulsar_steward.ledger.cluster_names import known_cluster
 from pulsar_steward.ledger.halts import halt_of, known_clusters
 from pulsar_steward.ledger.past import PastReader
+from pulsar_steward.ledger.policies import recorded_policy
 from pulsar_steward.ledger.questions import QuestionReader
 from pulsar_steward.ledger.rows import (
     CarriedOut,
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from pulsar_steward.ledger.rows import Grant
     from pulsar_steward.ledger.verify import VerifiedChain
     from pulsar_steward.model.cluster import NamedCluster
+    from pulsar_steward.policy.recorded import RecordedPolicy
 
 log = logging.getLogger(__name__)
 
@@ -149,11 +152,29 @@ class LedgerReader:
         query = select(table).where(table.c.plan_id == plan_id, table.c.batch_id == batch_id)
         return tuple(_answer(row) for row in self._all(query.order_by(table.c.answer_id)))
 
-    def asked_at(self, plan_id: str) -> dict[str, datetime]:
-        """Time of the last approval request for each batch of a plan, by batch id."""
-        table = tables.REQUESTS
-        query = select(table).where(table.c.plan_id == plan_id).order_by(table.c.request_id)
-        return {row["batch_id"]: row["at"] for row in self._all(query)}
+    def batches(self, plan: Plan) -> dict[str, BatchRecord]:
+        """Batches of a recorded plan with all of their rows, by id.
+
+        Raises:
+            LedgerTampered: If the row of a batch was removed.
+        """
+        with transaction(self._engine) as connection:
+            found = {each.batch_id: each for each in batch_records(connection, {plan.plan_id}).values()}
+        if removed := [batch.batch_id for batch in plan.batches if batch.batch_id not in found]:
+            raise LedgerTampered(f"the ledger holds no row of batch {', '.join(removed)} of plan {plan.plan_id}")
+        return found
+
+    def batch(self, plan_id: str, batch_id: str) -> BatchRecord:
+        """A batch with all of its rows.
+
+        Raises:
+            NotInLedger: If there is no such batch.
+        """
+        with transaction(self._engine) as connection:
+            found = batch_records(connection, {plan_id}).get((plan_id, batch_id))
+        if found is None:
+            raise NotInLedger(f"the ledger holds no batch {batch_id!r} of plan {plan_id!r}")
+        return found
 
     def intents(self, plan_id: str, batch_id: str) -> tuple[Intent, ...]:
         """Intents of a batch (calls about to be made), oldest first."""
@@ -187,20 +208,10 @@ class LedgerReader:
             from_row(row, Request) for row in self._all(select(table).where(*mine).order_by(table.c.request_id))
         )
 
-    def policy(self, digest: str) -> dict[str, Any]:
-        """Values of a policy that was in force for a plan or a request, by section.
-
-        Raises:
-            NotInLedger: If it was never recorded.
-            LedgerTampered: If the recorded policy does not have this digest.
-        """
-        row = self._first(select(tables.POLICIES).where(tables.POLICIES.c.digest == digest))
-        if row is None:
-            raise NotInLedger(f"the ledger holds no policy {digest[:12]}")
-        if hashlib.sha256(row["document"].encode()).hexdigest() != digest:
-            raise LedgerTampered(f"policy {digest[:12]} in the ledger was changed after it was recorded")
-        values: dict[str, Any] = decode(row["document"])
-        return values
+    def policy(self, digest: str) -> RecordedPolicy:
+        """A policy that was in force for a plan or a request; see `pulsar_steward.ledger.policies.recorded_policy`."""
+        with transaction(self._engine) as connection:
+            return recorded_policy(connection, digest)
 
     def noes_since(self, grant: Grant) -> dict[str, str]:
         """Contents that people rejected or silenced since a grant's first approval, each with the words for it."""

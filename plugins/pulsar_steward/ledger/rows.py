@@ -68,6 +68,22 @@ class Origin(StrEnum):
     UNKNOWN = "unknown"
 
 
+class BatchName(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch by its ids, with its plan's cluster, its kind, its title and its number of steps."""
+
+    cluster: str
+    plan_id: str
+    batch_id: str
+    kind: str
+    title: str
+    steps: int
+
+    @property
+    def key(self) -> BatchKey:
+        """Ids of its plan and of itself."""
+        return self.plan_id, self.batch_id
+
+
 class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
     """A plan's row for a list; `superseded_by` is the newer plan that replaced it."""
 
@@ -81,6 +97,54 @@ class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
     superseded_at: datetime | None
 
 
+class EndReason(StrEnum):
+    """Reason for the end of a question."""
+
+    CHANGED = "changed"
+    NO_LONGER_PROPOSED = "no_longer_proposed"
+    POLICY_LOOSENED = "policy_loosened"
+    ASKED_ANEW = "asked_anew"
+    WORSE = "worse"
+
+
+class QuestionRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch that is asked separately.
+
+    Attributes:
+        plan_id: The plan in which it is asked.
+        batch_id: Its batch there.
+        content_digest: `pulsar_steward.model.content.content_digest` of the batch.
+        goal: `pulsar_steward.model.content.goal_of` the batch.
+    """
+
+    question_id: int
+    cluster: str
+    plan_id: str
+    batch_id: str
+    content_digest: str
+    goal: str
+    at: datetime
+
+
+class QuestionEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """End of a question.
+
+    Attributes:
+        by_plan_id: The plan of the observation that ended it; None: no observation did.
+        by_batch_id: The batch of that plan that replaces it; None: no batch does.
+        words: The reason in a sentence.
+    """
+
+    question_id: int
+    plan_id: str
+    batch_id: str
+    at: datetime
+    reason: EndReason
+    by_plan_id: str | None
+    by_batch_id: str | None
+    words: str
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """An approval request for a batch.
 
@@ -91,8 +155,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         origin: Trigger of the run.
         ends_at: Time limit of the answer; no answer by then is a rejection.
         policy_digest: Digest of the policy in force for the request.
-        asked_digest: `pulsar_steward.orchestration.shown.asked_digest` of the question as it was shown; None: no
-            answer to it permits anything.
+        asked_digest: `pulsar_steward.orchestration.shown.asked_digest` of the question as it was shown.
+        closed: True if it was answered, or its task asked another question since.
     """
 
     request_id: int
@@ -105,7 +169,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     requested_by: str | None
     origin: Origin
     policy_digest: str
-    asked_digest: str | None
+    asked_digest: str
+    closed: bool = False
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,22 +7,23 @@ observation asks again. So each person with access to the ledger may do it, also
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from sqlalchemy import and_, exists, or_, select
 
-from pulsar_steward.decoding import decode
-from pulsar_steward.errors import NotInLedger
+from pulsar_steward.errors import LedgerTampered, NotInLedger
 from pulsar_steward.ledger import tables
+from pulsar_steward.ledger.batch_record import of_batches, rows_of, same
 from pulsar_steward.ledger.chain import appending
 from pulsar_steward.ledger.cluster_names import in_one_cluster, known_cluster
+from pulsar_steward.ledger.policies import recorded_policy
 from pulsar_steward.ledger.rows import NOES, Decision, from_row
 from pulsar_steward.ledger.store import transaction
-from pulsar_steward.ledger.waiting import of_batches, rows_of, same
 from pulsar_steward.model.plan import ROLLBACK
 from pulsar_steward.model.units import time_in_words
-from pulsar_steward.policy.approval import ApprovalPolicy
+from pulsar_steward.policy.recorded import RecordedPolicy
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Connection, Engine, Select
@@ -94,12 +95,12 @@ def silences_in(connection: Connection, now: datetime, cluster: NamedCluster | N
     query = _answers(connection, NOES).order_by(tables.ANSWERS.c.answer_id.desc())
     if cluster is not None:
         query = query.where(tables.PLANS.c.cluster.in_(known_cluster(connection, cluster).ever))
-    rest = _Rest(connection)
+    rest = cache(partial(_rest_of, connection))
     found = []
     for row in rows_of(connection, query):
         until = row["silent_until"]
         if row["decision"] == Decision.REJECTED.value:
-            until = row["at"] + rest.of(row["policy_digest"])
+            until = row["at"] + rest(row["policy_digest"])
         if until is None or now < until:
             texts = {name: row[name] or "" for name in ("by", "policy_entry")}
             found.append(from_row(row, Silence, until=until, until_worse=bool(row["until_worse"]), **texts))
@@ -176,18 +177,10 @@ def _answers(connection: Connection, decisions: tuple[Decision, ...]) -> Select[
     )
 
 
-class _Rest:
-    """Length of a rejection's silence, by the digest of the policy at the time of the request."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._known: dict[str | None, timedelta] = {}
-
-    def of(self, policy: str | None) -> timedelta:
-        """Time from the rejection until it may be asked again; the default if the policy was not recorded."""
-        if policy not in self._known:
-            found = select(tables.POLICIES.c.document).where(tables.POLICIES.c.digest == policy)
-            document = self._connection.execute(found).scalar() or "{}"
-            values = decode(document, dict[str, Any]).get("approval", {})
-            self._known[policy] = timedelta(minutes=values.get("ask_again_minutes", ApprovalPolicy().ask_again_minutes))
-        return self._known[policy]
+def _rest_of(connection: Connection, policy: str | None) -> timedelta:
+    """Time from a rejection until it may be asked again; the default if the request's policy cannot be read."""
+    try:
+        recorded = RecordedPolicy() if policy is None else recorded_policy(connection, policy)
+    except (NotInLedger, LedgerTampered):
+        recorded = RecordedPolicy()
+    return recorded.rest

@@ -14,9 +14,9 @@ from sqlalchemy import func, literal, or_, select, union_all
 from pulsar_steward.decoding import decode
 from pulsar_steward.errors import Halted, LeaseLost, Refused
 from pulsar_steward.ledger import tables
+from pulsar_steward.ledger.batch_record import headers
 from pulsar_steward.ledger.chain import place_of
 from pulsar_steward.ledger.halts import halt_in
-from pulsar_steward.ledger.questions import why_over
 from pulsar_steward.ledger.rows import NOES, Decision, Lease, from_row
 from pulsar_steward.model.units import seconds_in_words, time_in_words
 
@@ -104,8 +104,11 @@ def require_standing(connection: Connection, grant: Grant, at: datetime) -> None
     """
     if halt := halt_in(connection, grant.cluster):
         raise Halted(halt.words_for(grant.cluster.name))
-    if over := why_over(connection, grant.plan_id, grant.batch_id):
-        raise Refused(over)
+    record = headers(connection, {grant.plan_id}).get((grant.plan_id, grant.batch_id))
+    if record is None:
+        raise Refused(f"the ledger holds no batch {grant.batch_id} of plan {grant.plan_id}")
+    if record.over:
+        raise Refused(record.over)
     if present_in(connection, at) > grant.expires_at:
         until = time_in_words(grant.expires_at, seconds=True)
         ahead = row_ahead(connection, datetime.now(UTC))
@@ -192,7 +195,7 @@ def _require_last_word(connection: Connection, grant: Grant) -> None:
         answered = connection.execute(select(place_of(answers, answer.answer_id))).scalar_one()
         if answered < requested:
             raise Refused("it was asked for anew since the approval: the new question has to be answered")
-        if answer.asked_digest is None or answer.asked_digest != question.asked_digest:
+        if answer.asked_digest != question.asked_digest:
             raise Refused("the approval was not given to the text that was shown for this question: ask again")
 
 

@@ -172,13 +172,12 @@ CONFIRMATIONS = Table(
     Column("confirmation_id", Integer, primary_key=True, autoincrement=True),
     Column("question_id", Integer, ForeignKey("questions.question_id"), nullable=False, index=True),
     _plan_column(),
-    Column("batch_id", String(50), nullable=False),
     # No foreign key: a plan that asks nothing new is not recorded.
     Column("by_plan_id", String(200), nullable=False),
     Column("taken_at", Utc, nullable=False),
     Column("at", Utc, nullable=False),
-    # JSON list of all confirmed batches of the plan; null: only `batch_id`.
-    Column("batch_ids", Text),
+    # JSON list of the confirmed batches of the plan.
+    Column("batch_ids", Text, nullable=False),
 )
 
 REQUESTS = Table(
@@ -195,7 +194,7 @@ REQUESTS = Table(
     Column("requested_by", String(200)),
     Column("origin", String(20), nullable=False),
     Column("policy_digest", String(64), nullable=False),
-    Column("asked_digest", String(64)),
+    Column("asked_digest", String(64), nullable=False),
 )
 
 ANSWERS = Table(

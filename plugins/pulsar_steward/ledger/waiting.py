@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from sqlalchemy import and_, exists, or_, select
+from sqlalchemy import select
 
 from pulsar_steward.decoding import decode
 from pulsar_steward.ledger import tables
-from pulsar_steward.ledger.chain import place_of
-from pulsar_steward.ledger.rows import NOES, Decision, from_row
+from pulsar_steward.ledger.batch_record import BatchRecord, BatchState, of_batches
+from pulsar_steward.ledger.rows import BatchName, from_row
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Iterable
 
-    from sqlalchemy import ColumnElement, Connection, RowMapping, Select
+    from sqlalchemy import Connection
 
-    from pulsar_steward.ledger.rows import BatchKey, Lease
-
-BatchKind = tuple[str, str]
-"""Cluster and kind of a batch."""
+    from pulsar_steward.ledger.rows import Lease
 
 ASKING_DAG = "pulsar_remediate"
 """The DAG that asks about published plans."""
@@ -31,7 +27,7 @@ UNASKED_AFTER = timedelta(minutes=20)
 """Time after which an unasked question is reported: by the usual schedule, it was published twice by then."""
 
 
-class WaitingQuestion(msgspec.Struct, frozen=True, kw_only=True):
+class WaitingQuestion(BatchName, frozen=True, kw_only=True):
     """A batch with an approval request and no recorded answer yet.
 
     Attributes:
@@ -40,31 +36,19 @@ class WaitingQuestion(msgspec.Struct, frozen=True, kw_only=True):
         ends_at: Time limit of the answer; no answer by then is a rejection.
     """
 
-    cluster: str
-    plan_id: str
-    batch_id: str
-    kind: str
-    title: str
-    steps: int
     run: str
     voice: int
     asked_at: datetime
     ends_at: datetime
 
 
-class UnaskedQuestion(msgspec.Struct, frozen=True, kw_only=True):
+class UnaskedQuestion(BatchName, frozen=True, kw_only=True):
     """An open question that nobody was ever asked: no run recorded a request.
 
     Attributes:
         since: Time at which its plan was recorded and first published.
     """
 
-    cluster: str
-    plan_id: str
-    batch_id: str
-    kind: str
-    title: str
-    steps: int
     since: datetime
 
 
@@ -103,99 +87,35 @@ class RunningBatch(msgspec.Struct, frozen=True, kw_only=True):
     lease_ends_at: datetime
 
 
-def waiting_questions(connection: Connection, now: datetime, batch: BatchKey | None = None) -> list[WaitingQuestion]:
-    """Questions that wait for an answer, oldest first.
-
-    Four kinds of questions are left out: ended ones, those of superseded plans, those past their time limit, and those
-    of a task that asked another question since, as a task asks one question at a time.
-
-    Args:
-        connection: Connection to the ledger.
-        now: Current time, UTC.
-        batch: Only the questions about this batch.
-    """
-    asked, answers, newer, ends = tables.REQUESTS, tables.ANSWERS, tables.SUPERSESSIONS, tables.QUESTION_ENDS
-    later = asked.alias("later")
-    answered = exists().where(
-        *same(answers, asked, "plan_id", "batch_id", "run", "voice"),
-        place_of(answers, answers.c.answer_id) > place_of(asked, asked.c.request_id),
-    )
-    asked_again = exists().where(*same(later, asked, "run", "voice"), later.c.request_id > asked.c.request_id)
-    superseded = exists().where(newer.c.plan_id == asked.c.plan_id)
-    ended = exists().where(*same(ends, asked, "plan_id", "batch_id"))
-    query = (
-        of_batches(asked, asked.c.plan_id, asked.c.batch_id, asked.c.run, asked.c.ends_at)
-        .add_columns(tables.BATCHES.c.title, tables.BATCHES.c.steps, asked.c.at.label("asked_at"), asked.c.voice)
-        .where(~answered, ~asked_again, ~superseded, ~ended, asked.c.ends_at > now)
-        .order_by(asked.c.request_id)
-    )
-    if batch is not None:
-        query = query.where(asked.c.plan_id == batch[0], asked.c.batch_id == batch[1])
-    return [from_row(row, WaitingQuestion) for row in rows_of(connection, query)]
+def waiting_questions(batches: Iterable[BatchRecord], now: datetime) -> list[WaitingQuestion]:
+    """Questions that wait for an answer, oldest first."""
+    found = [(each, request) for each in batches for request in each.waiting(now)]
+    return [
+        WaitingQuestion(
+            **_named(each),
+            run=request.run,
+            voice=request.voice,
+            asked_at=request.at,
+            ends_at=request.ends_at,
+        )
+        for each, request in sorted(found, key=lambda pair: pair[1].request_id)
+    ]
 
 
-def unasked_questions(connection: Connection) -> list[UnaskedQuestion]:
+def unasked_questions(batches: Iterable[BatchRecord], now: datetime) -> list[UnaskedQuestion]:
     """Open questions that nobody was ever asked, oldest first."""
-    questions = tables.QUESTIONS
-    query = of_batches(questions, questions.c.plan_id, questions.c.batch_id, questions.c.at.label("since"))
-    ended = exists().where(tables.QUESTION_ENDS.c.question_id == questions.c.question_id)
-    concerned = (exists().where(*same(each, questions, "plan_id", "batch_id")) for each in _OF_ASKED)
-    query = query.add_columns(tables.BATCHES.c.title, tables.BATCHES.c.steps).where(
-        ~ended, *(~each for each in concerned)
-    )
-    return [from_row(row, UnaskedQuestion) for row in rows_of(connection, query.order_by(questions.c.question_id))]
+    return [
+        UnaskedQuestion(
+            **_named(each),
+            since=each.question.at,
+        )
+        for each in batches
+        if each.question is not None and each.state(now) is BatchState.NOT_ASKED
+    ]
 
 
-_OF_ASKED = (tables.REQUESTS, tables.ANSWERS, tables.INTENTS)
-"""Tables in which a row of a batch proves that people were asked about it."""
-
-
-def asked_by_another(connection: Connection, batch: BatchKey, run: str, now: datetime) -> str | None:
-    """Another run that asks this question and can still get an answer, ``dag/run/map index``; or None.
-
-    Rollbacks have no questions, so several runs may ask about the same one.
-
-    Args:
-        connection: Connection to the ledger.
-        batch: The batch.
-        run: The run that wants to ask, ``dag/run/map index``; all of its tasks count as this run.
-        now: Current time, UTC.
-    """
-    table = tables.QUESTIONS
-    question = select(table.c.question_id).where(table.c.plan_id == batch[0], table.c.batch_id == batch[1])
-    if connection.execute(question).first() is None:
-        return None
-    mine = run.rpartition("/")[0]
-    others = (each.run for each in waiting_questions(connection, now, batch))
-    return next((other for other in others if other.rpartition("/")[0] != mine), None)
-
-
-def unused_approvals(connection: Connection, waiting: Collection[WaitingQuestion], now: datetime) -> Counter[BatchKind]:
-    """Number of approved batches that have not begun, by cluster and kind.
-
-    They are about to begin, or wait for a maintenance window or for another batch. A batch does not count if a second
-    person is being asked, if a later answer replaced the approval, or if its question or approval has ended.
-    """
-    answers, ends, newer, uses = tables.ANSWERS, tables.QUESTION_ENDS, tables.SUPERSESSIONS, tables.ANSWER_USES
-    later = answers.alias("later")
-    answered_since = exists().where(
-        *same(later, answers, "plan_id", "batch_id"),
-        later.c.answer_id > answers.c.answer_id,
-        or_(later.c.run == answers.c.run, later.c.decision.in_([each.value for each in NOES])),
-    )
-    query = of_batches(answers, answers.c.plan_id, answers.c.batch_id).where(
-        answers.c.decision == Decision.APPROVED,
-        answers.c.expires_at > now,
-        ~answered_since,
-        ~exists().where(uses.c.answer_id == answers.c.answer_id),
-        ~exists().where(newer.c.plan_id == answers.c.plan_id),
-        ~exists().where(*same(ends, answers, "plan_id", "batch_id")),
-    )
-    open_questions = {(each.plan_id, each.batch_id) for each in waiting}
-    rows = rows_of(connection, query)
-    return Counter(
-        (row["cluster"], row["kind"]) for row in rows if (row["plan_id"], row["batch_id"]) not in open_questions
-    )
+def _named(batch: BatchRecord) -> dict[str, Any]:
+    return {name: getattr(batch, name) for name in BatchName.__struct_fields__}
 
 
 def running_batch(connection: Connection, lease: Lease | None, now: datetime) -> RunningBatch | None:
@@ -218,24 +138,3 @@ def running_batch(connection: Connection, lease: Lease | None, now: datetime) ->
     steps = decode(row["step_ids"], tuple[str, ...])
     ended = connection.execute(select(outcomes.c.step_id).where(*of_run).distinct()).scalars().all()
     return from_row(row, RunningBatch, run=run, approved=len(steps), ended=len(ended), lease_ends_at=lease.expires_at)
-
-
-def rows_of(connection: Connection, query: Select[Any]) -> Sequence[RowMapping]:
-    """Rows of a query."""
-    return connection.execute(query).mappings().all()
-
-
-def same(table: Any, other: Any, *names: str) -> tuple[ColumnElement[bool], ...]:
-    """Conditions that two tables' rows have the same values in these columns."""
-    return tuple(table.c[name] == other.c[name] for name in names)
-
-
-def of_batches(table: Any, *columns: Any) -> Select[Any]:
-    """Query for rows with a plan and a batch, plus the plan's cluster and the batch's kind."""
-    plans, batches = tables.PLANS, tables.BATCHES
-    return (
-        select(plans.c.cluster, batches.c.kind, *columns)
-        .select_from(table)
-        .join(plans, plans.c.plan_id == table.c.plan_id)
-        .join(batches, and_(*same(batches, table, "plan_id", "batch_id")))
-    )

@@ -11,13 +11,14 @@ from sqlalchemy import insert, select, update
 
 from pulsar_steward.errors import LeaseLost, NotInLedger, Refused
 from pulsar_steward.ledger import tables
+from pulsar_steward.ledger.batch_record import batch_records
 from pulsar_steward.ledger.chain import GENESIS, Appending, Head, appending
 from pulsar_steward.ledger.cluster_names import add_name, known_cluster
+from pulsar_steward.ledger.policies import add_policy
 from pulsar_steward.ledger.publishing import QuestionChanges, add_question_changes
 from pulsar_steward.ledger.rows import NOES, ApprovedPart, Decision, Grant, Lease, Origin
 from pulsar_steward.ledger.standing import leases_of, noes_since, require_lease, require_standing
 from pulsar_steward.ledger.store import transaction
-from pulsar_steward.ledger.waiting import asked_by_another
 from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.model.content import changes_digest, goal_digest
 from pulsar_steward.model.parts import parts_of
@@ -87,8 +88,8 @@ class LedgerWriter:
                 one cluster.
         """
         with self._appending() as chain:
-            _add_policy(chain, policy, at)
-            add_name(chain, NamedCluster(plan.cluster, plan.planned_for, frozenset(brokers)), at)
+            add_policy(chain, policy, at)
+            add_name(chain, NamedCluster(plan.cluster, plan.pulsar_cluster, frozenset(brokers)), at)
             known = select(tables.PLANS.c.plan_id).where(tables.PLANS.c.plan_id == plan.plan_id)
             if chain.connection.execute(known).first() is None:
                 _add_plan(chain, plan, at, asked_by_batch=questions is not None)
@@ -112,7 +113,7 @@ class LedgerWriter:
         requested_by: str | None = None,
         origin: Origin = Origin.UNKNOWN,
         policy: Policy,
-        asked_digest: str | None = None,
+        asked_digest: str,
     ) -> None:
         """Adds an approval request for a batch; earlier answers no longer count.
 
@@ -125,7 +126,7 @@ class LedgerWriter:
             requested_by: User who started the run by hand; None: nobody did, or the user is not known.
             origin: Trigger of the run.
             policy: The policy in force for the request; it sets the time limit of the answer.
-            asked_digest: Digest of the question as it is shown; without it no answer permits anything.
+            asked_digest: Digest of the question as it is shown.
 
         Raises:
             Refused: If another run asks about this question already, and can still get an answer.
@@ -145,9 +146,10 @@ class LedgerWriter:
         }
         with self._appending() as chain:
             # Checked here, as only one process at a time adds to the chain: of two simultaneous runs, one asks.
-            if other := asked_by_another(chain.connection, (plan.plan_id, batch_id), run, at):
+            record = batch_records(chain.connection, {plan.plan_id}).get((plan.plan_id, batch_id))
+            if record is not None and (other := record.asked_by_another(run, at)):
                 raise Refused(f"run {other} asks about it")
-            _add_policy(chain, policy, at)
+            add_policy(chain, policy, at)
             chain.add(tables.REQUESTS, row)
 
     def record_answer(self, answer: Answer) -> int:
@@ -305,14 +307,6 @@ def _add_plan(chain: Appending, plan: Plan, at: datetime, *, asked_by_batch: boo
             "steps": len(batch.steps),
         }
         chain.add(tables.BATCHES, row)
-
-
-def _add_policy(chain: Appending, policy: Policy | None, at: datetime) -> None:
-    table = tables.POLICIES
-    if policy is None:
-        return
-    if chain.connection.execute(select(table.c.digest).where(table.c.digest == policy.digest)).first() is None:
-        chain.add(table, {"digest": policy.digest, "at": at, "document": policy.document().decode()})
 
 
 def _supersede(chain: Appending, older: Sequence[str], by: str, at: datetime) -> None:

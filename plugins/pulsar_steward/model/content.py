@@ -30,18 +30,18 @@ def content_digest(plan: Plan, batch: Batch) -> str:
         }
         for step in batch.steps
     ]
-    return digest([plan.cluster, plan.planned_for, batch.kind, steps])
+    return digest([plan.cluster, plan.pulsar_cluster, batch.kind, steps])
 
 
 def changes_digest(plan: Plan, batch: Batch) -> str:
     """Digest of a batch's changes alone, in their order: a rejection applies to them, whatever else a plan says."""
     changes = [[step.change, step.undoes] for step in batch.steps]
-    return digest([plan.cluster, plan.planned_for, changes])
+    return digest([plan.cluster, plan.pulsar_cluster, changes])
 
 
 def goal_digest(plan: Plan, batch: Batch) -> str:
     """Digest of a batch's goal alone: the answers snooze and never apply to it, whatever value a plan proposes."""
-    return digest([plan.cluster, plan.planned_for, goal_of(batch)])
+    return digest([plan.cluster, plan.pulsar_cluster, goal_of(batch)])
 
 
 def goal_of(batch: Batch) -> str:

@@ -126,7 +126,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         cluster: The cluster's name in Steward's connections.
         snapshot_id: The snapshot that it is based on.
         taken_at: Snapshot time, UTC.
-        pulsar_cluster: Identity of the Pulsar cluster; unset: not recorded, and then no step of the plan may run.
+        pulsar_cluster: Identity of the Pulsar cluster.
         policy_digest: Digest of the policy in force.
         batches: The batches, in the order in which they should be carried out.
         notes: Reasons for everything that is not proposed: below a threshold, vetoed, or not known.
@@ -137,7 +137,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     snapshot_id: str
     taken_at: datetime
-    pulsar_cluster: ClusterIdentity | msgspec.UnsetType = msgspec.UNSET
+    pulsar_cluster: ClusterIdentity
     policy_digest: str
     batches: tuple[Batch, ...] = ()
     notes: tuple[str, ...] = ()
@@ -149,14 +149,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return () if isinstance(self.unread, msgspec.UnsetType) else self.unread
 
     @property
-    def planned_for(self) -> ClusterIdentity | None:
-        """Identity of the Pulsar cluster; None: not recorded, and then no step of the plan may run."""
-        return None if isinstance(self.pulsar_cluster, msgspec.UnsetType) else self.pulsar_cluster
-
-    @property
     def named_cluster(self) -> NamedCluster:
         """The cluster by its name in Steward's connections, and by its identity."""
-        return NamedCluster(self.cluster, self.planned_for)
+        return NamedCluster(self.cluster, self.pulsar_cluster)
 
     @property
     def digest(self) -> str:

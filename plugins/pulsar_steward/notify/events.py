@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.apply.health import Level
+from pulsar_steward.apply.health import Level, recorded_level
 from pulsar_steward.ledger.halts import EVERY_CLUSTER, VARIABLE
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.ledger.waiting import UNASKED_AFTER, why_unasked
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import timedelta
 
-    from pulsar_steward.ledger.ended import BatchEnd, StepEnd
+    from pulsar_steward.ledger.batch_record import BatchRun
     from pulsar_steward.ledger.halts import HaltRow
     from pulsar_steward.ledger.waiting import UnaskedQuestion, WaitingQuestion
     from pulsar_steward.notify.variable import VariableHalt
@@ -141,21 +141,21 @@ def unasked_notices(questions: Iterable[UnaskedQuestion], now: datetime, paused:
         )
 
 
-def batch_notices(ends: Iterable[BatchEnd]) -> Iterator[Notice]:
+def batch_notices(ends: Iterable[BatchRun]) -> Iterator[Notice]:
     """Notices of batches that ended; a batch with unfinished steps is left out."""
-    for each in ends:
-        occasion = _occasion(each)
+    for end in ends:
+        each, occasion = end.record, _occasion(end)
         if occasion is None:
             continue
         severity, words = OF_OUTCOME[occasion]
         yield Notice(
-            key=notice_key(occasion, each.cluster, each.plan_id, each.batch_id, each.run),
+            key=notice_key(occasion, each.cluster, each.plan_id, each.batch_id, end.run),
             occasion=occasion,
             cluster=each.cluster,
             severity=severity,
-            at=max(step.at for step in each.steps),
+            at=max(step.at for step in end.outcomes),
             subject=f"[{each.cluster}] {words}: {_name(each.title)}",
-            text="\n".join(_batch_lines(each)),
+            text="\n".join(_batch_lines(end)),
             path=plan_path(each.plan_id, each.batch_id),
             plan_id=each.plan_id,
         )
@@ -257,38 +257,35 @@ def _finding_notice(cluster: str, occasion: Occasion, snapshot: CriticalFindings
     )
 
 
-def _occasion(end: BatchEnd) -> Occasion | None:
+def _occasion(end: BatchRun) -> Occasion | None:
     """The way in which a batch ended; None: it goes on, its proof is still to come, or nothing was approved."""
-    if not end.steps or (end.proved is None and len(end.steps) < end.approved):
+    if not end.outcomes or (end.proof is None and len(end.outcomes) < len(end.approved)):
         return None
-    seen = {step.outcome for step in end.steps}
-    harmed = any(step.level == Level.WORSE.value for step in end.steps)
+    seen = {step.outcome for step in end.outcomes}
+    harmed = any(recorded_level(step) is Level.WORSE for step in end.outcomes)
     worst_first = (
         (Outcome.UNKNOWN in seen, Occasion.UNKNOWN),
         (Outcome.FAILED in seen, Occasion.FAILED),
         (harmed, Occasion.STOPPED),
         (not seen.isdisjoint({Outcome.REFUSED, Outcome.DRIFTED}), Occasion.REFUSED),
-        (end.proved is False, Occasion.FAILED),
-        (end.proved is True, Occasion.DONE),
+        (end.proof is not None and not end.proof.proved, Occasion.FAILED),
+        (end.proof is not None, Occasion.DONE),
     )
     return next((occasion for holds, occasion in worst_first if holds), None)
 
 
-def _batch_lines(end: BatchEnd) -> Iterator[str]:
-    outcomes = Counter(step.outcome for step in end.steps)
+def _batch_lines(end: BatchRun) -> Iterator[str]:
+    outcomes = Counter(step.outcome for step in end.outcomes)
     sums = ", ".join(f"{outcomes[outcome]} {outcome}" for outcome in Outcome if outcomes[outcome])
-    yield f"Plan {_name(end.plan_id)}, batch {_name(end.batch_id)}: {counted(len(end.steps), 'step')}: {sums}."
-    wrong = [step for step in end.steps if step.outcome is not Outcome.DONE or step.level == Level.WORSE.value]
+    plan_id, batch_id = map(_name, end.record.key)
+    yield f"Plan {plan_id}, batch {batch_id}: {counted(len(end.outcomes), 'step')}: {sums}."
+    wrong = [step for step in end.outcomes if step.outcome is not Outcome.DONE or recorded_level(step) is Level.WORSE]
     for step in wrong[:MAX_STEPS]:
-        yield _step_line(step)
+        yield f"{_name(step.step_id)} {step.outcome}: {_reason(step.reason)}"
     if len(wrong) > MAX_STEPS:
         yield f"... and {counted(len(wrong) - MAX_STEPS, 'more step')}"
-    if end.proved is not None:
-        yield f"{'Proved' if end.proved else 'Not proved'}: {_reason(end.proof_reason)}"
-
-
-def _step_line(step: StepEnd) -> str:
-    return f"{_name(step.step_id)} {step.outcome}: {_reason(step.reason)}"
+    if end.proof is not None:
+        yield f"{'Proved' if end.proof.proved else 'Not proved'}: {_reason(end.proof.reason)}"
 
 
 def _name(words: str) -> str:

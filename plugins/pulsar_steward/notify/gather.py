@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from pulsar_steward.errors import SnapshotError
-from pulsar_steward.ledger.ended import ended_batches
+from pulsar_steward.ledger.batch_record import ended_batches, open_batches
 from pulsar_steward.ledger.halts import halts_since
 from pulsar_steward.ledger.messages import Queued, known_keys
 from pulsar_steward.ledger.store import one_moment
@@ -83,7 +83,8 @@ def notices_now(
     clusters = sorted(name for name, policy in policies.items() if policy.recipients)
     since = now - LOOKED_BACK
     with one_moment(engine) as connection:
-        questions, unasked = waiting_questions(connection, now), unasked_questions(connection)
+        batches = open_batches(connection, now)
+        questions, unasked = waiting_questions(batches, now), unasked_questions(batches, now)
         ends = ended_batches(connection, since)
         halts = halts_since(connection, since)
     lately = {name: each for name, each in (by_variable or {}).items() if each.halted or each.at >= since}

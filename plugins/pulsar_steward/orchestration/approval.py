@@ -191,7 +191,7 @@ def _leave(task: TaskContext, voice: int, now: datetime) -> None:
     former = task.ledger.questions.last_of_run(task.run, voice)
     if former is None:
         return
-    waiting = task.ledger.questions.waiting(now, (former.plan_id, former.batch_id))
+    waiting = task.ledger.batch(former.plan_id, former.batch_id).waiting(now)
     if any((each.run, each.voice) == (task.run, voice) for each in waiting):
         task.journal.answer(
             Answer(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from pulsar_steward.apply.execute import carry_out
-from pulsar_steward.apply.gate import answer_of
 from pulsar_steward.apply.verify import verify
 from pulsar_steward.apply.window_wait import opening_waited_for
 from pulsar_steward.decoding import convert
@@ -17,12 +16,13 @@ from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.orchestration import connections
 from pulsar_steward.orchestration.context import open_context_of_plan
 from pulsar_steward.outside_text import shown
-from pulsar_steward.report.outcome import BatchStory, story
+from pulsar_steward.report.outcome import story, troubles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
+    from pulsar_steward.ledger.batch_record import BatchRun
     from pulsar_steward.ledger.rows import Proof, StepOutcome
     from pulsar_steward.model.plan import Batch, Plan
 
@@ -86,23 +86,22 @@ def ended_unbegun(ref: BatchRef, run: str) -> str | None:
     """Reason why an approved batch's question ended while it waited; None: it is still open, or the run acted on it."""
     if not was_approved(ref, run):
         return None
-    engine = connections.ledger()
-    try:
-        ledger, name = LedgerReader(engine), (ref.plan_id, ref.batch_id)
-        acted = ledger.intents(*name) or any(outcome.run == run for outcome in ledger.outcomes(*name))
-        return None if acted else ledger.questions.over(*name)
-    finally:
-        engine.dispose()
+    recorded = _recorded(ref, run)
+    return recorded.record.over if recorded.ended_waiting else None
 
 
 def was_approved(ref: BatchRef, run: str) -> bool:
     """True if the ledger contains an approval of a batch by this run."""
+    answer = _recorded(ref, run).answer
+    return answer is not None and answer.decision is Decision.APPROVED
+
+
+def _recorded(ref: BatchRef, run: str) -> BatchRun:
     engine = connections.ledger()
     try:
-        answer = answer_of(LedgerReader(engine), ref.plan_id, ref.batch_id, run)
+        return LedgerReader(engine).batch(ref.plan_id, ref.batch_id).of_run(run)
     finally:
         engine.dispose()
-    return answer is not None and answer.decision is Decision.APPROVED
 
 
 def verify_batch(ref: BatchRef, run: str) -> Proof:
@@ -118,21 +117,5 @@ def tell(refs: Sequence[BatchRef], run: str) -> tuple[str, tuple[str, ...]]:
         refs: The run's batches, in the order in which they were expanded.
         run: The run without a map index, ``dag/run``.
     """
-    stories = [_story(ref, f"{run}/{index}") for index, ref in enumerate(refs)]
-    return story(stories), tuple(trouble for told in stories for trouble in told.troubles)
-
-
-def _story(ref: BatchRef, run: str) -> BatchStory:
-    with open_context_of_plan(ref.plan_id, run) as task:
-        plan = task.ledger.plan(ref.plan_id)
-        outcomes = task.ledger.outcomes(ref.plan_id, ref.batch_id)
-        proofs = [proof for proof in task.ledger.proofs(ref.plan_id) if proof.run == run]
-        return BatchStory(
-            plan=plan,
-            batch=plan.batch(ref.batch_id),
-            answer=answer_of(task.ledger, ref.plan_id, ref.batch_id, run),
-            outcomes=tuple(outcome for outcome in outcomes if outcome.run == run),
-            proof=proofs[-1] if proofs else None,
-            over=task.ledger.questions.over(ref.plan_id, ref.batch_id),
-            called=bool(task.ledger.intents(ref.plan_id, ref.batch_id)),
-        )
+    told = [_recorded(ref, f"{run}/{index}") for index, ref in enumerate(refs)]
+    return story(told), tuple(trouble for each in told for trouble in troubles(each))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from pulsar_steward.model.plan import Plan
-    from pulsar_steward.orchestration.standing import AskedBatch, RejectedBatch, SilencedGoal
+    from pulsar_steward.orchestration.asked import AskedBatch, RejectedBatch, SilencedGoal
 
 
 class AskedPart(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from pulsar_steward.changes import kind_of
+from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.model.content import goal_of, share_goal
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.numbering import numbered
@@ -20,7 +21,6 @@ from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.model.units import counted
 from pulsar_steward.orchestration.contents import Contents, silence_of
 from pulsar_steward.orchestration.publish import SnapshotView
-from pulsar_steward.orchestration.standing import QuestionState
 from pulsar_steward.policy.approval import ALWAYS_ALONE, DecideBy
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.model.plan import Batch, Plan
     from pulsar_steward.model.step import Step
-    from pulsar_steward.orchestration.standing import AskedBatch, RejectedBatch, SilencedGoal
+    from pulsar_steward.orchestration.asked import AskedBatch, RejectedBatch, SilencedGoal
     from pulsar_steward.policy.schema import Policy
 
 
@@ -79,7 +79,7 @@ def _claimed(
         if known and len(known) == len(asked) and all(free[n].asks_as(asked[free[n].content]) for n in known):
             groups.append(tuple(known))
             free = {place: part for place, part in free.items() if place not in set(known)}
-    in_use = [question.goal for question in standing if question.state is QuestionState.IN_USE]
+    in_use = [question.goal for question in standing if question.state is BatchState.CHANGING]
     covered = [contents.covered_by(question) for question in answerable if view is SnapshotView.PARTIAL]
     for place, part in list(free.items()):
         held = any(share_goal(goal_of(part.batch), goal) for goal in in_use)

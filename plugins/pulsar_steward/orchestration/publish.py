@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.changes.risk import risk_of
+from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
-from pulsar_steward.ledger.questions import EndReason
+from pulsar_steward.ledger.rows import EndReason
 from pulsar_steward.model.content import content_digest, goal_of, share_goal
 from pulsar_steward.model.units import counted
 from pulsar_steward.orchestration.contents import Contents, is_same_question, silence_of
-from pulsar_steward.orchestration.standing import QuestionState
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from pulsar_steward.model.plan import Batch, Plan
     from pulsar_steward.model.risk import Risk
-    from pulsar_steward.orchestration.standing import AskedBatch, RejectedBatch, SilencedGoal
+    from pulsar_steward.orchestration.asked import AskedBatch, RejectedBatch, SilencedGoal
 
 MAX_REASONS = 10
 """Batches with the same result that the reason of a decision names one by one."""
@@ -154,10 +154,10 @@ class _Sorted:
                 and _asks(each, batch, content)
                 and self._confirms(each, batch)
                 # After a no, an unasked question is not asked for the first time.
-                and (each.state is not QuestionState.UNASKED or (no is None and silence is None))
+                and (each.state is not BatchState.NOT_ASKED or (no is None and silence is None))
             ]
             if own is not None:
-                if own.state in {QuestionState.OVER, QuestionState.UNASKED} and no is None and silence is None:
+                if (own.state.is_over or own.state is BatchState.NOT_ASKED) and no is None and silence is None:
                     self.unasked_here.append(own)
             elif stands:
                 self.confirmed.append(stands[0])
@@ -183,7 +183,7 @@ class _Sorted:
         if self.asked:
             yield self.plan.plan_id
         yield from (each.plan_id for each in self.unasked_here)
-        yield from (each.plan_id for each in self.confirmed if each.state is QuestionState.UNASKED)
+        yield from (each.plan_id for each in self.confirmed if each.state is BatchState.NOT_ASKED)
 
     def no_to(self, question: AskedBatch) -> str | None:
         """Words of the rejection or silence of the question's batch in the new plan; None: there is none."""
@@ -205,19 +205,19 @@ class _Sorted:
     def _holds(self, question: AskedBatch) -> bool:
         """True if a question keeps others with the same goal from being asked."""
         stands_elsewhere = question.under is not None and question.is_answerable
-        return question.state is QuestionState.IN_USE or (stands_elsewhere and question.question_id not in self.riskier)
+        return question.state is BatchState.CHANGING or (stands_elsewhere and question.question_id not in self.riskier)
 
     def kept(self, question: AskedBatch) -> bool:
         """True if a question stays open unchanged."""
-        if question.state is QuestionState.IN_USE or question in self.confirmed or question in self.here:
+        if question.state is BatchState.CHANGING or question in self.confirmed or question in self.here:
             return True
         if question.under is not None and question.question_id not in self.riskier:
             replaced = any(share_goal(goal_of(batch), question.goal) for batch, _ in self.asked)
-            if question.is_open or not replaced:
+            if question.state.is_open or not replaced:
                 return True
         silent = any(share_goal(goal_of(batch), question.goal) for batch, _ in self.silent)
         rejected = self.has_all_of(question, [batch for batch, *_ in self.rejected])
-        return (rejected or silent) and question.state is QuestionState.OVER
+        return (rejected or silent) and question.state.is_over
 
     def has_all_of(self, question: AskedBatch, batches: Iterable[Batch]) -> bool:
         """True if these batches of the plan contain all parts of a question, unchanged."""
@@ -248,10 +248,10 @@ def _ends(sorted_out: _Sorted, view: SnapshotView) -> Iterator[Ending]:
         if successor in free:
             free.remove(successor)
         place = f"batch {successor.batch_id} of plan {plan_id}" if successor else ""
-        if question.is_open and not question.answerable:
+        if question.state.is_open and not question.answerable:
             words = "an approval would be refused, as it was asked under a stricter policy"
             reason, words = EndReason.POLICY_LOOSENED, f"{words}; {place or 'the next observation'} asks anew"
-        elif successor is not None and question.state is QuestionState.OVER and successor.batch_id in sorted_out.worse:
+        elif successor is not None and question.state.is_over and successor.batch_id in sorted_out.worse:
             words = f"it got worse since it was snoozed: {sorted_out.worse[successor.batch_id]}; {place} asks anew"
             reason = EndReason.WORSE
         elif question.question_id in sorted_out.riskier:
@@ -263,7 +263,7 @@ def _ends(sorted_out: _Sorted, view: SnapshotView) -> Iterator[Ending]:
         elif successor is not None:
             words = f"the cluster was seen otherwise since, and {place} takes its place; answer that one"
             reason = EndReason.CHANGED
-        elif question.state is QuestionState.UNASKED and (no := sorted_out.no_to(question)):
+        elif question.state is BatchState.NOT_ASKED and (no := sorted_out.no_to(question)):
             reason, words = EndReason.NO_LONGER_PROPOSED, f"nobody was asked, and nobody is to be: {no}"
         elif view is SnapshotView.COMPLETE:
             reason, words = EndReason.NO_LONGER_PROPOSED, f"a later observation no longer proposes it (plan {plan_id})"
@@ -284,7 +284,7 @@ def _reasons(sorted_out: _Sorted, ended: Collection[Ending]) -> Iterator[str]:
         asked = len(sorted_out.asked) + len(sorted_out.unasked_here)
         yield f"{counted(asked, 'batch', 'batches')} to be answered"
     for question in sorted_out.confirmed:
-        unasked = question.state is QuestionState.UNASKED
+        unasked = question.state is BatchState.NOT_ASKED
         stands = "was asked of nobody, so that it is published again" if unasked else "still stands"
         yield f"batch {question.batch_id} of plan {question.plan_id} asks the same and {stands}"
     yield from _first_of(f"{batch.title}: {no.words}" for batch, _, no in sorted_out.rejected)
@@ -302,7 +302,7 @@ def _reasons(sorted_out: _Sorted, ended: Collection[Ending]) -> Iterator[str]:
 
 
 def _why_held(question: AskedBatch) -> str:
-    if question.state is QuestionState.IN_USE:
+    if question.state is BatchState.CHANGING:
         return "an approval for the same goal is being carried out"
     asks = f"batch {question.batch_id} of plan {question.plan_id}"
     return f"{asks} asks about the same goal under the name {question.under}, and still stands"

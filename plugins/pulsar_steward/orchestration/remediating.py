@@ -10,7 +10,7 @@ import msgspec
 from pulsar_steward.apply.rehearse import rehearse
 from pulsar_steward.decoding import convert
 from pulsar_steward.errors import ConfigurationError, NotInLedger, OutdatedPlan, PolicyError, Refused
-from pulsar_steward.ledger.rows import NOES, Decision
+from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.orchestration.batches import BatchRef
 from pulsar_steward.orchestration.context import TaskContext, open_context, open_context_of_plan
@@ -19,7 +19,6 @@ from pulsar_steward.outside_text import shown
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
-    from datetime import datetime
 
     from pulsar_steward.errors import StewardError
     from pulsar_steward.model.plan import Batch, Plan
@@ -164,33 +163,20 @@ def _refs(wanted: RemediateParams, run: str) -> list[BatchRef]:
 
 
 def _why_not(task: TaskContext, plan: Plan, batch: Batch, run: str) -> str | None:
-    """Reason why a run does not ask about a batch: ended, silent, or asked by another run; None: it asks."""
-    name = (plan.plan_id, batch.batch_id)
-    if over := task.ledger.questions.over(*name):
-        return over
-    if task.ledger.intents(*name):
+    """Reason why a run does not ask about a batch; None: it asks."""
+    record, now = task.ledger.batch(plan.plan_id, batch.batch_id), task.clock()
+    if record.over:
+        return record.over
+    if record.called:
         return "it was carried out, or tried"
-    now, mine = task.clock(), f"{run}/"
-    if other := task.ledger.questions.asked_by_another(name, mine, now):
+    if other := record.asked_by_another(f"{run}/", now):
         return f"run {other} asks about it"
-    return _answered(task, name, mine, now)
-
-
-def _answered(task: TaskContext, name: tuple[str, str], mine: str, now: datetime) -> str | None:
-    """Reason in earlier answers why a batch is not asked about: silent, or approved in another run; None: no reason."""
     for silence in task.ledger.questions.silences(NamedCluster(task.cluster), now):
-        if (silence.plan_id, silence.batch_id) == name and silence.decision is not Decision.REJECTED:
+        if (silence.plan_id, silence.batch_id) == record.key and silence.decision is not Decision.REJECTED:
             back = f"`steward questions ask-again {silence.answer_id}` takes that back"
             return f"nobody is to be asked ({silence.words}); {back}"
-    answers = task.ledger.answers(*name)
-    last_no = max((answer.answer_id for answer in answers if answer.decision in NOES), default=0)
-    for answer in answers:
-        if answer.answer_id < last_no:
-            continue  # a no ends all earlier approvals
-        valid = answer.decision is Decision.APPROVED and answer.expires_at is not None and now < answer.expires_at
-        if valid and not answer.run.startswith(mine):
-            return f"it was approved in run {answer.run}"
-    return None
+    approval = record.approval(now, besides=run)
+    return None if approval is None else f"it was approved in run {approval.run}"
 
 
 def _plan(task: TaskContext, wanted: RemediateParams) -> Plan:

@@ -12,7 +12,6 @@ from pulsar_steward.apply.applied import applied_batches, choose_applied
 from pulsar_steward.apply.rehearse import rehearse
 from pulsar_steward.apply.rollback import rollback_plan
 from pulsar_steward.errors import Refused
-from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.orchestration.batches import BatchRef
 from pulsar_steward.orchestration.context import open_context
 from pulsar_steward.outside_text import shown
@@ -83,7 +82,7 @@ def _prepared(wanted: RollbackParams, run: str) -> Iterator[tuple[ReadContext, P
         for each in applied_batches(task.ledger, wanted.cluster):
             log.info("carried out: %s", each.words)
         applied = choose_applied(task.ledger, wanted.cluster, wanted.plan_id, wanted.batch_id, noted=task.noted)
-        lease = task.ledger.lease(NamedCluster(applied.cluster, applied.planned_for))
+        lease = task.ledger.lease(applied.named_cluster)
         if lease is not None and lease.expires_at > task.clock():
             raise Refused(f"{lease.holder} is changing cluster {lease.cluster}: take back once it is done")
         plan = rollback_plan(task.ledger, task.reader, task.policy, applied, task.clock())

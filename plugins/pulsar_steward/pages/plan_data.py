@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 
 import msgspec
 
+from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.ledger.rows import Decision, Outcome
 from pulsar_steward.ledger.waiting import WaitingQuestion
 from pulsar_steward.model.finding import Finding
@@ -16,24 +16,6 @@ from pulsar_steward.model.step import GuardResult, Touched
 from pulsar_steward.model.worth import Worth
 from pulsar_steward.pages.forecast import Remaining
 from pulsar_steward.pages.placement import PredictedPlacement
-
-
-class BatchState(StrEnum):
-    """State of a batch in a word."""
-
-    WAITING = "waiting"
-    APPROVED = "approved"
-    CHANGING = "changing"
-    DONE = "done"
-    STOPPED = "stopped"
-    REJECTED = "rejected"
-    SNOOZED = "snoozed"
-    NEVER = "never asked"
-    UNANSWERED = "no answer"
-    SUPERSEDED = "superseded"
-    ENDED = "question ended"
-    ASKED_ELSEWHERE = "asked elsewhere"
-    NOT_ASKED = "not asked"
 
 
 class AnswerView(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,7 +152,7 @@ class PlanView(msgspec.Struct, frozen=True, kw_only=True):
     recorded_at: datetime
     digest: str
     policy_digest: str
-    planned_for: str | None
+    planned_for: str
     superseded_by: str | None
     superseded_at: datetime | None
     batches: tuple[BatchView, ...]

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING
 
 import msgspec
-from pydantic import ValidationError
 
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.errors import LedgerTampered, NotInLedger, SnapshotError
 from pulsar_steward.guard.window_times import next_opening
+from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.ledger.plan_lines import PlanLine, plan_lines
-from pulsar_steward.ledger.questions import QuestionEnd
-from pulsar_steward.ledger.rows import Decision, Outcome, Proof, interrupted
+from pulsar_steward.ledger.rows import Outcome, interrupted
 from pulsar_steward.ledger.store import one_moment
-from pulsar_steward.ledger.waiting import WaitingQuestion, waiting_questions, why_unasked
+from pulsar_steward.ledger.waiting import waiting_questions, why_unasked
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.step import (
     ChangeSetting,
@@ -29,16 +28,18 @@ from pulsar_steward.model.step import (
 from pulsar_steward.model.worth import worth_of
 from pulsar_steward.pages.forecast import remaining
 from pulsar_steward.pages.placement import predicted_placement
-from pulsar_steward.pages.plan_data import AnswerView, BatchState, BatchView, BrokerShare, PlanView, StepView
+from pulsar_steward.pages.plan_data import AnswerView, BatchView, BrokerShare, PlanView, StepView
 from pulsar_steward.pages.sources import NotKnown
 from pulsar_steward.policy.guards import MaintenanceWindow
 from pulsar_steward.policy.pace import Pace
+from pulsar_steward.policy.recorded import RecordedPolicy
 from pulsar_steward.report.approval import averted
 from pulsar_steward.report.worth import worth_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
+    from pulsar_steward.ledger.batch_record import BatchRecord
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.ledger.rows import Intent, RecordedAnswer, StepOutcome
     from pulsar_steward.model.plan import Batch, Plan
@@ -64,38 +65,12 @@ def plan_view(sources: Sources, plan_id: str) -> PlanView:
         plan, row = ledger.plan(plan_id), ledger.plan_row(plan_id)
     except NotInLedger as error:
         raise NotKnown(str(error)) from error
-    with one_moment(sources.engine) as connection:
-        waiting = {
-            each.batch_id: each for each in waiting_questions(connection, sources.now()) if each.plan_id == plan_id
-        }
-    proofs = {proof.batch_id: proof for proof in ledger.proofs(plan_id)}
-    asked = ledger.asked_at(plan_id)
-    superseded = row.superseded_by is not None
-    ends, questions = ledger.questions.ends(plan_id), ledger.questions.asked_in(plan_id)
-    policy = _recorded_policy(ledger, plan)
-    pace, windows = Pace.of(policy), _windows(policy)
-    is_asked = questions is None or asked.keys() >= questions
+    records = ledger.batches(plan)
+    policy, now = _recorded_policy(ledger, plan), sources.now()
+    is_asked = all(each.requests for each in records.values() if each.question is not None)
     why = None if is_asked else why_unasked(sources.asking_is_paused())
-    batches = tuple(
-        _batch(
-            ledger,
-            plan,
-            batch,
-            _Known(
-                waiting=waiting.get(batch.batch_id),
-                asked=batch.batch_id in asked,
-                superseded=superseded,
-                end=ends.get(batch.batch_id),
-                elsewhere=questions is not None and batch.batch_id not in questions,
-                proof=proofs.get(batch.batch_id),
-                pace=pace,
-                windows=windows,
-                why_unasked=why,
-                now=sources.now(),
-            ),
-        )
-        for batch in plan.batches
-    )
+    known = _Known(pace=Pace.of(policy), windows=policy.windows, why_unasked=why, now=now)
+    batches = tuple(_batch(ledger, plan, batch, records[batch.batch_id], known) for batch in plan.batches)
     return PlanView(
         plan_id=plan_id,
         cluster=plan.cluster,
@@ -104,7 +79,7 @@ def plan_view(sources: Sources, plan_id: str) -> PlanView:
         recorded_at=row.created_at,
         digest=plan.digest,
         policy_digest=plan.policy_digest,
-        planned_for=str(plan.planned_for) if plan.planned_for else None,
+        planned_for=str(plan.pulsar_cluster),
         superseded_by=row.superseded_by,
         superseded_at=row.superseded_at,
         batches=batches,
@@ -113,20 +88,12 @@ def plan_view(sources: Sources, plan_id: str) -> PlanView:
     )
 
 
-def _recorded_policy(ledger: LedgerReader, plan: Plan) -> Mapping[str, Any]:
-    """The policy under which it was planned; empty if it was not recorded."""
+def _recorded_policy(ledger: LedgerReader, plan: Plan) -> RecordedPolicy:
+    """The policy under which it was planned; without values if it was not recorded."""
     try:
         return ledger.policy(plan.policy_digest)
     except (NotInLedger, LedgerTampered):  # only the forecast is missing then
-        return {}
-
-
-def _windows(policy: Mapping[str, Any]) -> tuple[MaintenanceWindow, ...]:
-    """Maintenance windows of a recorded policy; none if another version wrote them in another form."""
-    try:
-        return tuple(MaintenanceWindow.model_validate(each) for each in policy.get("guards", {}).get("windows", ()))
-    except ValidationError:
-        return ()
+        return RecordedPolicy()
 
 
 def _placement(sources: Sources, plan: Plan, batches: Sequence[BatchView]) -> PredictedPlacement | None:
@@ -148,31 +115,24 @@ def _placement(sources: Sources, plan: Plan, batches: Sequence[BatchView]) -> Pr
 
 
 class _Known(msgspec.Struct, frozen=True, kw_only=True):
-    """Data for the state of a batch, besides its own rows."""
+    """What holds of all batches of the plan."""
 
-    waiting: WaitingQuestion | None
-    asked: bool
-    superseded: bool
-    end: QuestionEnd | None
-    elsewhere: bool
-    proof: Proof | None
     pace: Pace
     windows: tuple[MaintenanceWindow, ...]
     why_unasked: str | None
     now: datetime
 
 
-def _batch(ledger: LedgerReader, plan: Plan, batch: Batch, known: _Known) -> BatchView:
-    answers = ledger.answers(plan.plan_id, batch.batch_id)
-    intents = ledger.intents(plan.plan_id, batch.batch_id)
-    outcomes = ledger.outcomes(plan.plan_id, batch.batch_id)
-    last = {outcome.step_id: outcome for outcome in outcomes}
-    approved = next((each.step_ids for each in reversed(answers) if each.decision is Decision.APPROVED), ())
+def _batch(ledger: LedgerReader, plan: Plan, batch: Batch, record: BatchRecord, known: _Known) -> BatchView:
+    intents, approval = ledger.intents(plan.plan_id, batch.batch_id), record.approved
+    approved = approval.step_ids if approval else ()
+    last = {outcome.step_id: outcome for outcome in record.outcomes}
+    waiting, proof = waiting_questions([record], known.now), record.proofs[-1] if record.proofs else None
     after = {place.broker: place.count for place in batch.after}
     steps = tuple(
-        _step(step, step.step_id in approved, last.get(step.step_id), intents, outcomes) for step in batch.steps
+        _step(step, step.step_id in approved, last.get(step.step_id), intents, record.outcomes) for step in batch.steps
     )
-    state = _state(known, answers, approved, last)
+    state = record.state(known.now)
     left = [step for step in batch.steps if step.step_id in approved and step.step_id not in last]
     risk = risk_of(plan, batch)
     return BatchView(
@@ -181,8 +141,8 @@ def _batch(ledger: LedgerReader, plan: Plan, batch: Batch, known: _Known) -> Bat
         title=batch.title,
         state=state,
         findings=batch.findings,
-        question=known.waiting,
-        answers=tuple(map(_answer, answers)),
+        question=waiting[-1] if waiting else None,
+        answers=tuple(map(_answer, record.answers)),
         steps=steps,
         unit=batch.unit,
         levels=tuple(
@@ -194,68 +154,25 @@ def _batch(ledger: LedgerReader, plan: Plan, batch: Batch, known: _Known) -> Bat
         approved=len(approved),
         ended=len(set(approved) & set(last)),
         remaining=remaining(left, intents, last, known.pace, known.now) if state is BatchState.CHANGING else None,
-        proved=known.proof.proved if known.proof else None,
-        proof=known.proof.reason if known.proof else "",
+        proved=proof.proved if proof else None,
+        proof=proof.reason if proof else "",
         can_go_back=not batch.is_rollback and any(s.outcome is Outcome.DONE and s.undoable for s in steps),
-        window_opens_at=_window_opens_at(batch, answers, known) if state is BatchState.APPROVED else None,
+        window_opens_at=_window_opens_at(batch, record, known) if state is BatchState.APPROVED else None,
         worth=worth_of(batch),
         worth_words=tuple(worth_in_words(batch)),
         least_seconds=known.pace.least([step.touched.clients for step in batch.steps]).total_seconds(),
         risk=risk.level,
         risk_reasons=risk.reasons,
-        over=known.end.words if known.end else None,
-        replaced_by=known.end.by_plan_id if known.end else None,
+        over=record.end.words if record.end else None,
+        replaced_by=record.end.by_plan_id if record.end else None,
         why_unasked=known.why_unasked if state is BatchState.NOT_ASKED else None,
     )
 
 
-def _window_opens_at(batch: Batch, answers: Sequence[RecordedAnswer], known: _Known) -> datetime | None:
+def _window_opens_at(batch: Batch, record: BatchRecord, known: _Known) -> datetime | None:
     """Opening of the window that an approved batch waits for, by the policy under which it was planned."""
     opens = None if batch.is_rollback else next_opening(known.windows, known.now)
-    waits = opens is not None and any(each.expires_at and each.expires_at > opens for each in answers)
-    return opens if waits else None
-
-
-def _state(
-    known: _Known, answers: Sequence[RecordedAnswer], approved: Sequence[str], last: Mapping[str, StepOutcome]
-) -> BatchState:
-    if known.waiting is not None:
-        return BatchState.WAITING
-    if set(approved) and set(approved) <= set(last):
-        done = all(last[step].outcome is Outcome.DONE for step in approved)
-        return BatchState.DONE if done else BatchState.STOPPED
-    if approved:
-        begun = any(step in last for step in approved)
-        valid = any(each.expires_at and each.expires_at > known.now for each in answers)
-        return BatchState.CHANGING if begun and valid else BatchState.APPROVED if valid else BatchState.STOPPED
-    if answers:
-        return _state_after(answers[-1].decision)
-    return _state_without_answer(known)
-
-
-def _state_after(decision: Decision) -> BatchState:
-    """State of a batch whose last answer has this decision, without an approval of steps."""
-    match decision:
-        case Decision.REJECTED:
-            return BatchState.REJECTED
-        case Decision.SNOOZED:
-            return BatchState.SNOOZED
-        case Decision.NEVER:
-            return BatchState.NEVER
-        case Decision.NO_ANSWER | Decision.MALFORMED | Decision.APPROVED:  # approved without any step
-            return BatchState.UNANSWERED
-        case _:
-            assert_never(decision)
-
-
-def _state_without_answer(known: _Known) -> BatchState:
-    if known.end is not None:
-        return BatchState.ENDED
-    if known.superseded:
-        return BatchState.SUPERSEDED
-    if known.elsewhere:
-        return BatchState.ASKED_ELSEWHERE
-    return BatchState.UNANSWERED if known.asked else BatchState.NOT_ASKED
+    return opens if opens is not None and record.approval(opens) is not None else None
 
 
 def _answer(answer: RecordedAnswer) -> AnswerView:

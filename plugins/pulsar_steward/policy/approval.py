@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Self
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from pulsar_steward.decoding import convert
 from pulsar_steward.model.people import different_people
 from pulsar_steward.model.plan import BROKER_DRAIN, KINDS, ROLLBACK, SUBSCRIPTION_DELETION, TC_COUNT
 from pulsar_steward.model.risk import Risk
 from pulsar_steward.model.section import Section
-from pulsar_steward.policy.approval_terms import FLOOR_VALID_MINUTES, Terms, terms_of
+from pulsar_steward.policy.approval_terms import FLOOR_VALID_MINUTES, ApprovalValues, Terms
 from pulsar_steward.policy.names import UserId  # noqa: TC001 - pydantic reads it
 
 if TYPE_CHECKING:
@@ -128,7 +129,12 @@ class ApprovalPolicy(Section):
 
     def terms(self, kinds: tuple[str, ...], risk: Risk) -> Terms:
         """Terms for the approval of a batch to which the rules of these kinds apply (`Batch.answered_as`)."""
-        return terms_of(self.model_dump(mode="json"), kinds, risk)
+        return self.values.terms(kinds, risk)
+
+    @property
+    def values(self) -> ApprovalValues:
+        """Its values as recorded policies give them."""
+        return convert(self.model_dump(mode="json"), ApprovalValues)
 
     def _below_the_floor(self) -> Iterator[str]:
         for level, most in FLOOR_VALID_MINUTES.items():

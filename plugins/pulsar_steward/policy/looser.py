@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.model.plan import KINDS, ROLLBACK
 from pulsar_steward.model.risk import Risk
-from pulsar_steward.policy.approval_terms import Terms, terms_of
+from pulsar_steward.policy.approval_terms import UNLIMITED, ApprovalValues, Terms
 from pulsar_steward.policy.names import naming
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from pulsar_steward.policy.recorded import RecordedPolicy
     from pulsar_steward.policy.schema import Policy
 
 
@@ -120,52 +121,50 @@ USERS = ("approval.assigned_users", "approval.assigned_users_by_kind")
 TERMS = ("approval.by_risk",)
 """Keys that set the requirements of an approval by risk; compared level by level."""
 
-UNLIMITED = 10**9
-"""Minutes that stand for no limit."""
-
 SECTIONS = ("approval", "apply", "guards", "health", "brokers", "subscriptions")
 """Sections whose keys all have to be in `LOOSER`, `NEUTRAL`, `USERS` or `TERMS`."""
 
 
-def loosened(policy: Policy, then: Mapping[str, Any]) -> tuple[str, ...]:
+def loosened(policy: Policy, then: RecordedPolicy) -> tuple[str, ...]:
     """Keys for which a policy is looser than an earlier one, each with both values, as text.
 
     Args:
         policy: The policy in force.
-        then: Values of the earlier policy by section, as `Policy.document` wrote them; a missing key limited nothing.
+        then: The earlier policy; a missing key limited nothing.
     """
     compared: dict[str, set[str]] = {}
-    for name in (*LOOSER, *USERS, *TERMS):
+    for name in LOOSER:
         section, _, key = name.partition(".")
         compared.setdefault(section, set()).add(key)
     now = {name: getattr(policy, name).model_dump(mode="json", include=keys) for name, keys in compared.items()}
     found = []
     for name, is_looser in LOOSER.items():
         section, _, key = name.partition(".")
-        if key in then.get(section, {}) and is_looser(now[section][key], then[section][key]):
-            found.append(f"{name} is {_written(now[section][key])}, and was {_written(then[section][key])}")
-    approval, was = now["approval"], then.get("approval", {})
+        was = then.sections.get(section, {})
+        if key in was and is_looser(now[section][key], was[key]):
+            found.append(f"{name} is {_written(now[section][key])}, and was {_written(was[key])}")
+    approval, former = policy.approval.values, then.approval
     alone, back = [(kind,) for kind in KINDS], [(ROLLBACK, kind) for kind in KINDS if kind != ROLLBACK]
-    users = [words for rules in alone for words in _looser_users(rules, approval, was)]
-    found += users or [words for rules in back for words in _looser_users(rules, approval, was)]
-    found += [words for level in Risk for words in _looser_by_risk(level, approval, was)]
+    users = [words for rules in alone for words in _looser_users(rules, approval, former)]
+    found += users or [words for rules in back for words in _looser_users(rules, approval, former)]
+    found += [words for level in Risk for words in _looser_by_risk(level, approval, former)]
     return tuple(filter(None, found))
 
 
-def _looser_users(kinds: tuple[str, ...], approval: Mapping[str, Any], was: Mapping[str, Any]) -> list[str]:
+def _looser_users(kinds: tuple[str, ...], approval: ApprovalValues, was: ApprovalValues) -> list[str]:
     """Words on users who may newly answer for batches under the rules of these kinds; empty: there are none."""
     found = []
     for level in Risk:
-        now, then = (_terms(values, kinds, level).users for values in (approval, was))
+        now, then = (values.terms(kinds, level).users for values in (approval, was))
         if then is not None and (now is None or not now <= then):
             may = f"{'everyone' if now is None else sorted(now)} may answer to {' of a '.join(kinds)}"
             found.append(f"{may}, and only {sorted(then)} might ({' or '.join(USERS)}, {TERMS[0]})")
     return list(dict.fromkeys(found))
 
 
-def _looser_by_risk(level: Risk, approval: Mapping[str, Any], was: Mapping[str, Any]) -> Iterator[str]:
+def _looser_by_risk(level: Risk, approval: ApprovalValues, was: ApprovalValues) -> Iterator[str]:
     """Requirements for all batches of a level that are lower than before."""
-    now, then = (_terms({"by_risk": values.get("by_risk", {})}, (), level) for values in (approval, was))
+    now, then = (ApprovalValues(by_risk=values.by_risk).terms((), level) for values in (approval, was))
     name = f"{TERMS[0]}: of {level} risk"
     if now.people < then.people:
         yield f"{name} {now.people} has to approve, and {then.people} had to"
@@ -173,10 +172,6 @@ def _looser_by_risk(level: Risk, approval: Mapping[str, Any], was: Mapping[str, 
         yield f"{name} an approval counts {_minutes(now)}, and did {_minutes(then)}"
     if now.requester_may_approve and not then.requester_may_approve:
         yield f"{name} who started the run may approve, and might not"
-
-
-def _terms(approval: Mapping[str, Any], kinds: tuple[str, ...], level: Risk) -> Terms:
-    return terms_of({"valid_minutes": UNLIMITED, **approval}, kinds, level)
 
 
 def _minutes(terms: Terms) -> str:

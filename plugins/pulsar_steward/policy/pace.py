@@ -10,7 +10,9 @@ import msgspec
 from pulsar_steward.policy.schema import ApplyPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+
+    from pulsar_steward.policy.recorded import RecordedPolicy
 
 MINUTE = timedelta(minutes=1)
 
@@ -22,9 +24,9 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
     clients: int = ApplyPolicy().reconnecting_clients_per_minute
 
     @classmethod
-    def of(cls, policy: Mapping[str, Mapping[str, int]]) -> Pace:
-        """The pace of a recorded policy, which may be of another version; missing keys get their default."""
-        usual, named = ApplyPolicy(), policy.get("apply", {})
+    def of(cls, policy: RecordedPolicy) -> Pace:
+        """The pace of a recorded policy; missing keys get their default."""
+        usual, named = ApplyPolicy(), policy.sections.get("apply", {})
         changes = named.get("bundle_moves_per_minute", usual.bundle_moves_per_minute)
         clients = named.get("reconnecting_clients_per_minute", usual.reconnecting_clients_per_minute)
         return cls(changes=max(changes, 1), clients=max(clients, 1))

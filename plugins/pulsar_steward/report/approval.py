@@ -299,8 +299,7 @@ def _terms(plan: Plan, batch: Batch, policy: Policy) -> Iterator[str]:
         "Only the steps that stay ticked are carried out, in this order, within"
         f" {counted(terms.valid_minutes, 'minute')} of your answer{opening}."
     )
-    if plan.planned_for is not None:
-        yield f"Only in Pulsar cluster {plan.planned_for}, and under no looser policy than the present one."
+    yield f"Only in Pulsar cluster {plan.pulsar_cluster}, and under no looser policy than the present one."
     yield "If the cluster has moved on by then, nothing is forced: the batch stops, and says why."
     if is_about_several(batch):
         yield "Where a guard objects in one namespace before the first change, nothing is changed in any of them."

@@ -4,53 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from pulsar_steward.ledger.rows import Decision, Outcome, Proof, RecordedAnswer, StepOutcome
-from pulsar_steward.model.plan import Batch, Plan
+from pulsar_steward.ledger.rows import Decision, Outcome
+from pulsar_steward.model.plan import ROLLBACK
 from pulsar_steward.model.units import time_in_words
 from pulsar_steward.outside_text import shown
 from pulsar_steward.report.markdown import table, text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+    from pulsar_steward.ledger.batch_record import BatchRun
+    from pulsar_steward.ledger.rows import Proof
 
 
-class BatchStory(msgspec.Struct, frozen=True, kw_only=True):
-    """Records of one batch in one run.
-
-    Attributes:
-        over: Reason why its question has ended; None: it is still open.
-        called: True if a call of it was intended, whatever its outcome.
-    """
-
-    plan: Plan
-    batch: Batch
-    answer: RecordedAnswer | None
-    outcomes: tuple[StepOutcome, ...]
-    proof: Proof | None
-    over: str | None = None
-    called: bool = False
-
-    @property
-    def ended_waiting(self) -> bool:
-        """True if its question ended before any step was tried, answered or not."""
-        approved = self.answer is not None and self.answer.decision is Decision.APPROVED
-        return bool(self.over) and not self.outcomes and not self.called and (self.answer is None or approved)
-
-    @property
-    def troubles(self) -> tuple[str, ...]:
-        """Problems that an operator has to look at; a rejection or an ended question is none."""
-        return tuple(map(shown, _troubles(self)))
-
-
-def story(stories: list[BatchStory]) -> str:
+def story(batches: Iterable[BatchRun]) -> str:
     """Report of a run."""
-    return "\n\n".join(_one(each) for each in stories) or "There was nothing to do."
+    return "\n\n".join(map(_one, batches)) or "There was nothing to do."
 
 
-def _troubles(told: BatchStory) -> Iterator[str]:
-    where = f"{told.plan.cluster} {told.batch.batch_id}"
+def troubles(told: BatchRun) -> tuple[str, ...]:
+    """Problems of a batch that an operator has to look at; a rejection or an ended question is none."""
+    return tuple(map(shown, _troubles(told)))
+
+
+def _troubles(told: BatchRun) -> Iterator[str]:
+    where = f"{told.record.cluster} {told.record.batch_id}"
     if told.ended_waiting:
         return
     if told.answer is None:
@@ -65,7 +43,7 @@ def _troubles(told: BatchStory) -> Iterator[str]:
         yield f"{where}: not proved: {told.proof.reason if told.proof else 'it was not verified'}"
 
 
-def _undone(told: BatchStory, where: str) -> Iterator[str]:
+def _undone(told: BatchRun, where: str) -> Iterator[str]:
     """Steps whose outcome differs from the approval, also if the approval was withdrawn meanwhile."""
     answer = told.answer
     approved = answer.step_ids if answer and answer.decision is Decision.APPROVED else ()
@@ -76,8 +54,8 @@ def _undone(told: BatchStory, where: str) -> Iterator[str]:
             yield f"{where}: {outcome.step_id} {outcome.outcome}: {outcome.reason}"
 
 
-def _one(told: BatchStory) -> str:
-    parts = [f"## {text(told.plan.cluster)}: {text(told.batch.title)}", text(_decision(told))]
+def _one(told: BatchRun) -> str:
+    parts = [f"## {text(told.record.cluster)}: {text(told.record.title)}", text(_decision(told))]
     if told.outcomes:
         rows = [(row.step_id, row.outcome, row.reason) for row in told.outcomes]
         parts.append(table(("step", "outcome", "what the brokers show"), rows))
@@ -88,7 +66,7 @@ def _one(told: BatchStory) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _onwards(told: BatchStory) -> Iterator[str]:
+def _onwards(told: BatchRun) -> Iterator[str]:
     """Ways forward and back for a batch that stopped early or changed something."""
     outcomes = {row.outcome for row in told.outcomes}
     done = [row.step_id for row in told.outcomes if row.outcome is Outcome.DONE]
@@ -99,24 +77,24 @@ def _onwards(told: BatchStory) -> Iterator[str]:
         )
     if Outcome.UNKNOWN in outcomes:
         yield "**Look first**: a call may still take effect, or have taken it. The steps above say what to read."
-    if done and not told.batch.is_rollback:
+    if done and told.record.kind != ROLLBACK:
         yield (
-            f"**To go back**: run `pulsar_rollback` with `plan_id` {text(told.plan.plan_id)} and `batch_id`"
-            f" {text(told.batch.batch_id)}; it undoes {text(', '.join(done))}, as far as each can be undone, after an"
+            f"**To go back**: run `pulsar_rollback` with `plan_id` {text(told.record.plan_id)} and `batch_id`"
+            f" {text(told.record.batch_id)}; it undoes {text(', '.join(done))}, as far as each can be undone, after an"
             " approval."
         )
 
 
-def _decision(told: BatchStory) -> str:
+def _decision(told: BatchRun) -> str:
     answer = told.answer
-    if answer is None and told.over:
-        return f"Nobody has to answer any more: {told.over}. Nothing was changed."
+    if answer is None and told.record.over:
+        return f"Nobody has to answer any more: {told.record.over}. Nothing was changed."
     if answer is None:
         return "No answer was recorded: nothing was changed."
     who = f" by {answer.answered_by}" if answer.answered_by else ""
     comment = f' "{answer.comment}"' if answer.comment else ""
     at = time_in_words(answer.answered_at, seconds=True)
-    waited = f" It waited, and nothing was changed: {told.over}." if told.ended_waiting else ""
+    waited = f" It waited, and nothing was changed: {told.record.over}." if told.ended_waiting else ""
     return f"{answer.decision.capitalize()}{who} at {at}: {answer.reason}.{comment}{waited}"
 
 

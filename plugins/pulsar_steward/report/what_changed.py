@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.changes import kind_of
-from pulsar_steward.ledger.questions import EndReason, QuestionEnd
+from pulsar_steward.ledger.rows import EndReason, QuestionEnd
 from pulsar_steward.model.content import loses_more
 from pulsar_steward.model.step import Step
 from pulsar_steward.model.units import counted, time_in_words

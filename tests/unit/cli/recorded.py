@@ -9,7 +9,7 @@ from pulsar_steward.ledger.rows import Answer, Decision
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.plan import Plan, approval_digest
 from pulsar_steward.policy.schema import Policy
-from tests.builders import ASKED_DIGEST, IDENTITY, a_batch, a_move, a_plan, a_step, an_intended_call
+from tests.builders import ASKED_DIGEST, a_batch, a_move, a_plan, a_step, an_intended_call
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -41,7 +41,7 @@ def record_move(engine: Engine, bundle: str, at: datetime) -> None:
     """A plan with one approved move that was about to be made then."""
     writer = LedgerWriter(engine)
     step = a_step(a_move(bundle=bundle))
-    plan = a_plan(a_batch(step), pulsar_cluster=IDENTITY)
+    plan = a_plan(a_batch(step))
     writer.record_plan(plan, at)
     writer.record_request(plan, "b1", RUN, at, asked_digest=ASKED_DIGEST, policy=Policy())
     answer_id = writer.record_answer(approved(plan, at))

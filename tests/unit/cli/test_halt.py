@@ -15,7 +15,7 @@ from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.halts import halt_of
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.notify.variable import HaltsTold
-from tests.builders import CLUSTER, IDENTITY, NAMED, NOW, a_plan
+from tests.builders import CLUSTER, NAMED, NOW, a_plan
 from tests.ledgers import ledger_at
 from tests.unit.cli.recorded import record_move
 
@@ -63,7 +63,7 @@ def test_a_halted_cluster_is_not_changed_until_it_is_resumed(steward: Steward, e
 def test_other_names_of_a_halted_cluster_are_named(steward: Steward, engine: Engine) -> None:
     """Who halts a cluster reads which other names of it are halted as well."""
     for name in (CLUSTER, "west"):
-        LedgerWriter(engine).record_plan(a_plan(cluster=name, pulsar_cluster=IDENTITY), NOW)
+        LedgerWriter(engine).record_plan(a_plan(cluster=name), NOW)
     halted = steward("halt", "west", "--reason", "tests")
     assert "east is another name of the same Pulsar cluster: it is halted as well." in halted.out
     assert halt_of(engine, NAMED) is not None

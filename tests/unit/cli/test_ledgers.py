@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from pulsar_steward.cli import main
 from pulsar_steward.ledger.halts import Halt, say
-from tests.builders import IDENTITY, NOW, a_plan
+from tests.builders import NOW, a_plan
 from tests.ledgers import ledger_at
 from tests.unit.cli.recorded import record_move
 from tests.unit.report_checkup.snapshots import skewed, written
@@ -107,7 +107,7 @@ def test_the_ledger_is_named_or_the_one_in_stewards_home(
     arguments, sign = SIGNS[command]
     if "SNAPSHOT" in arguments:
         arguments = arguments.replace("SNAPSHOT", written(tmp_path / "snapshot", **skewed()))
-    words = arguments.replace("PLAN", a_plan(pulsar_cluster=IDENTITY).plan_id).split()
+    words = arguments.replace("PLAN", a_plan().plan_id).split()
 
     ended = steward(*command.split(), *words, *(["--ledger", url] if way == "option" else []))
 

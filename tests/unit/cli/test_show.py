@@ -9,8 +9,7 @@ import msgspec
 import pytest
 
 from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
-from pulsar_steward.ledger.questions import EndReason
-from pulsar_steward.ledger.rows import Outcome, Proof, StepOutcome
+from pulsar_steward.ledger.rows import EndReason, Outcome, Proof, StepOutcome
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.policy.schema import Policy
 from tests.builders import ASKED_DIGEST, NOW, a_batch, a_plan, a_step, an_intended_call

@@ -14,8 +14,7 @@ from pulsar_steward.ledger.halts import Halt, say
 from pulsar_steward.ledger.messages import Queued
 from pulsar_steward.ledger.outbox import Outbox
 from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
-from pulsar_steward.ledger.questions import EndReason
-from pulsar_steward.ledger.rows import Answer, Decision, Outcome, Proof, StepOutcome
+from pulsar_steward.ledger.rows import Answer, Decision, EndReason, Outcome, Proof, StepOutcome
 from pulsar_steward.ledger.silences import SilenceEnd, take_back
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.cluster import NamedCluster

@@ -11,8 +11,7 @@ import pytest
 from pulsar_steward.ledger.counts import ClusterCounts, ledger_counts
 from pulsar_steward.ledger.halts import EVERY_CLUSTER, Halt, say
 from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
-from pulsar_steward.ledger.questions import EndReason
-from pulsar_steward.ledger.rows import Answer, Decision, Outcome, StepOutcome
+from pulsar_steward.ledger.rows import Answer, Decision, EndReason, Outcome, StepOutcome
 from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.model.plan import approval_digest
 from pulsar_steward.policy.schema import Policy

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.ledger.ended import ended_batches
+from pulsar_steward.ledger.batch_record import ended_batches
 from pulsar_steward.ledger.halts import halts_since
 from pulsar_steward.ledger.messages import (
     DeliveryState,
@@ -78,6 +78,7 @@ def test_a_batch_that_ended_lately(engine: Engine, write: LedgerWriter) -> None:
         assert ended_batches(connection, AT + timedelta(seconds=1)) == ()
         [halt] = halts_since(connection, AT)
         assert halts_since(connection, AT + timedelta(seconds=1)) == ()
-    assert (end.plan_id, end.batch_id, end.run, end.approved) == (PLAN.plan_id, "b1", RUN, 2)
-    assert [(step.step_id, step.outcome, step.level) for step in end.steps] == [("b1.s01", Outcome.DONE, None)]
-    assert (end.proved, end.proof_at, halt.halted) == (True, AT, False)
+    assert (end.record.key, end.run, len(end.approved)) == ((PLAN.plan_id, "b1"), RUN, 2)
+    assert [(step.step_id, step.outcome) for step in end.outcomes] == [("b1.s01", Outcome.DONE)]
+    assert end.proof is not None
+    assert (end.proof.proved, end.proof.at, halt.halted) == (True, AT, False)

@@ -13,8 +13,7 @@ from pulsar_steward.errors import LedgerError, Refused
 from pulsar_steward.ledger.events import EventKind
 from pulsar_steward.ledger.history import Filter, history
 from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
-from pulsar_steward.ledger.questions import EndReason
-from pulsar_steward.ledger.rows import Decision, Grant
+from pulsar_steward.ledger.rows import Decision, EndReason, Grant
 from pulsar_steward.ledger.verify import verify_ledger
 from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.policy.schema import Policy
@@ -48,23 +47,23 @@ def asked(write: LedgerWriter) -> LedgerWriter:
 
 def numbers(read: LedgerReader) -> list[int]:
     """The questions that stand."""
-    return [question.question_id for question in read.questions.standing(PLAN.named_cluster)]
+    standing = read.questions.standing(PLAN.named_cluster)
+    return [each.question.question_id for each in standing if each.question is not None]
 
 
 def test_a_question_comes_back_whole(asked: LedgerWriter, read: LedgerReader, engine: Engine) -> None:
     """A question is read with its plan, batch, content and time, and is asked once if its plan is recorded twice."""
     asked.record_plan(PLAN, LATER, questions=TWO)
     first, second = read.questions.standing(PLAN.named_cluster)
-    assert (first.plan_id, first.batch_id, first.content_digest, first.goal, first.at) == (
-        PLAN.plan_id,
-        "b1",
+    assert first.question is not None
+    assert (first.question.content_digest, first.question.goal, first.question.at) == (
         FIRST.content_digest,
         FIRST.goal,
         AT,
     )
+    assert first.key == (PLAN.plan_id, "b1")
     assert second.batch_id == "b2"
     assert read.questions.standing(NamedCluster("elsewhere")) == ()
-    assert read.questions.asked_in(PLAN.plan_id) == frozenset({"b1", "b2"})
     assert verify_ledger(engine).tampered == ()
 
 
@@ -75,10 +74,10 @@ def test_a_question_that_ended_permits_nothing(asked: LedgerWriter, read: Ledger
     with pytest.raises(Refused, match="the question ended at 2026-01-01 12:05 UTC: it changed"):
         read.require_standing(GRANT, AT)
     assert (numbers(read), read.questions.over(PLAN.plan_id, "b2")) == ([2], None)
-    end = read.questions.end(PLAN.plan_id, "b1")
+    end = read.batch(PLAN.plan_id, "b1").end
     assert end is not None
     assert (end.reason, end.by_plan_id, end.by_batch_id, end.at) == (EndReason.CHANGED, NEWER.plan_id, "b2", LATER)
-    assert read.questions.ends(PLAN.plan_id) == {"b1": end}
+    assert read.batch(PLAN.plan_id, "b2").end is None
     assert read.questions.replaced_by(NEWER.plan_id, "b2") == (end,)
     assert read.questions.replaced_by(NEWER.plan_id, "b1") == ()
 
@@ -88,7 +87,7 @@ def test_a_question_ends_once(asked: LedgerWriter, read: LedgerReader) -> None:
     asked.record_plan(NEWER, LATER, questions=QuestionChanges(ended=(CHANGED,)))
     gone = Ending(question_id=1, reason=EndReason.NO_LONGER_PROPOSED, words="it went")
     asked.record_plan(NEWER, LATER, questions=QuestionChanges(ended=(gone,), confirmed=(1,)))
-    end = read.questions.end(PLAN.plan_id, "b1")
+    end = read.batch(PLAN.plan_id, "b1").end
     assert end is not None
     assert end.words == "it changed"
     assert read.questions.seen_at(PLAN, "b1") == PLAN.taken_at
@@ -177,13 +176,13 @@ def test_nothing_is_kept_where_the_plan_cannot_be(asked: LedgerWriter, read: Led
 
 
 def test_a_rejection_counts_until_somebody_answers_otherwise(asked: LedgerWriter, read: LedgerReader) -> None:
-    """A rejection counts from the time of its answer until another answer approves the batch."""
-    assert read.questions.rejections(PLAN.named_cluster, AT - timedelta(hours=1)) == ()
+    """A rejection counts for as long as the policy of its request says, or until another answer approves the batch."""
+    assert read.questions.silences(PLAN.named_cluster, AT) == ()
     rejected = next(each for each in NOT_APPROVED if each.decision is Decision.REJECTED)
     asked.record_answer(rejected)
-    (rejection,) = read.questions.rejections(PLAN.named_cluster, AT - timedelta(hours=1))
+    (rejection,) = read.questions.silences(PLAN.named_cluster, AT)
     assert (rejection.plan_id, rejection.batch_id, rejection.at) == (PLAN.plan_id, "b1", AT)
-    assert read.questions.rejections(PLAN.named_cluster, AT) == ()
-    assert read.questions.rejections(NamedCluster("elsewhere"), AT - timedelta(hours=1)) == ()
+    assert read.questions.silences(PLAN.named_cluster, AT + timedelta(days=1)) == ()
+    assert read.questions.silences(NamedCluster("elsewhere"), AT) == ()
     asked.record_answer(APPROVED)
-    assert read.questions.rejections(PLAN.named_cluster, AT - timedelta(hours=1)) == ()
+    assert read.questions.silences(PLAN.named_cluster, AT) == ()

@@ -147,13 +147,16 @@ def test_a_plan_that_was_tampered_with_is_refused(
         read.plan(PLAN.plan_id)
 
 
-def test_requests_say_when_a_person_was_last_asked(write: LedgerWriter, read: LedgerReader) -> None:
-    """The time of the latest request is returned for each batch of a plan."""
+def test_a_batch_comes_with_all_of_its_requests(write: LedgerWriter, read: LedgerReader) -> None:
+    """A batch is returned with the requests of it alone, oldest first; each is closed by the next one of its run."""
     write.record_plan(PLAN, AT)
     for batch_id, at in (("b1", AT), ("b2", AT), ("b1", LATER)):
         write.record_request(PLAN, batch_id, RUN, at, asked_digest=ASKED_DIGEST, policy=Policy())
-    assert read.asked_at(PLAN.plan_id) == {"b1": LATER, "b2": AT}
-    assert read.asked_at("no-such-plan") == {}
+    found = read.batches(PLAN)
+    assert [(each.at, each.closed) for each in found["b1"].requests] == [(AT, True), (LATER, False)]
+    assert [(each.at, each.closed) for each in found["b2"].requests] == [(AT, True)]
+    with pytest.raises(NotInLedger, match="no batch 'b1' of plan 'no-such-plan'"):
+        read.batch("no-such-plan", "b1")
 
 
 @pytest.mark.parametrize("answer", [APPROVED, *NOT_APPROVED], ids=lambda answer: answer.decision)

@@ -17,6 +17,7 @@ from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.model.plan import ROLLBACK
 from pulsar_steward.policy.approval import ApprovalPolicy
 from pulsar_steward.policy.schema import Policy
+from tests.builders import ASKED_DIGEST
 from tests.unit.ledger.test_records import APPROVED, AT, LATER, NEWER, PLAN, RUN
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def a_no(decision: Decision = Decision.SNOOZED, **fields: Any) -> Answer:
 def asked(write: LedgerWriter) -> LedgerWriter:
     """A writer of a ledger with a question that somebody was asked."""
     write.record_plan(PLAN, AT, questions=ASKED)
-    write.record_request(PLAN, "b1", RUN, AT, policy=POLICY)
+    write.record_request(PLAN, "b1", RUN, AT, policy=POLICY, asked_digest=ASKED_DIGEST)
     return write
 
 
@@ -170,7 +171,7 @@ def test_a_no_is_taken_back(asked: LedgerWriter, engine: Engine, read: LedgerRea
     end = SilenceEnd(answer_id=number, at=LATER, said_by="bob at his desk", reason="the fair is over")
     assert held(engine) == [decision]
     assert take_back(engine, end)
-    assert (held(engine), read.questions.rejections(PLAN.named_cluster, AT - DAY)) == ([], ())
+    assert (held(engine), read.questions.silences(PLAN.named_cluster, AT)) == ([], ())
     assert not take_back(engine, end)
     assert verify_ledger(engine).tampered == ()
 

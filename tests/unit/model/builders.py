@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.plan import Batch, Placement, Plan
 from pulsar_steward.model.step import GuardResult, SplitBundle, Step, Touched, UnloadBundle
@@ -71,6 +72,7 @@ def plan(snapshot_id: str = "local-20260101T000000Z", cluster: str = "local") ->
         cluster=cluster,
         snapshot_id=snapshot_id,
         taken_at=datetime(2026, 3, 1, 12, tzinfo=UTC),
+        pulsar_cluster=ClusterIdentity(name=cluster, metadata_id="0123456789abcdef"),
         policy_digest="0" * 64,
         batches=(moves, halving),
         notes=("nothing was left out",),

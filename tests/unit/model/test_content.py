@@ -93,7 +93,6 @@ def test_what_would_be_done_is_content(other: Batch) -> None:
     "fields",
     [
         {"cluster": "west"},
-        {"pulsar_cluster": msgspec.UNSET},
         {"pulsar_cluster": ClusterIdentity(name="local", metadata_id="f" * 16)},
     ],
 )

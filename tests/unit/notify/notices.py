@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pulsar_steward.ledger.ended import BatchEnd, StepEnd
 from pulsar_steward.ledger.halts import HaltRow
-from pulsar_steward.ledger.rows import Outcome
+from pulsar_steward.ledger.rows import Decision, Outcome, Proof, RecordedAnswer, StepOutcome
 from pulsar_steward.ledger.waiting import WaitingQuestion
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.notice import Notice, Occasion, notice_key
 from pulsar_steward.notify.events import CriticalFinding, CriticalFindings
 from pulsar_steward.policy.notify import NotifyPolicy
-from tests.builders import CLUSTER, NOW
+from tests.builders import CLUSTER, NOW, a_batch_run, a_plan, an_outcome
+
+if TYPE_CHECKING:
+    from pulsar_steward.ledger.batch_record import BatchRun
 
 RUN = "pulsar_remediate/manual__1/0"
+TITLE = "move 3 bundles of transaction coordinators"
+PLAN = a_plan()
 AIRFLOW = "https://airflow.example.org"
 NASTY = 'a/<b>&"x"\n\u202e[evil](http://evil.example)'
 """A name that nobody may take for markup, a line of its own or a link."""
@@ -30,7 +34,7 @@ def a_question(**fields: Any) -> WaitingQuestion:
         "plan_id": "plan-1",
         "batch_id": "b1",
         "kind": "tc_balance",
-        "title": "move 3 bundles of transaction coordinators",
+        "title": TITLE,
         "steps": 3,
         "run": RUN,
         "voice": 1,
@@ -40,29 +44,39 @@ def a_question(**fields: Any) -> WaitingQuestion:
     return WaitingQuestion(**{**usual, **fields})
 
 
-def a_step(outcome: Outcome = Outcome.DONE, number: int = 1, **fields: Any) -> StepEnd:
+def a_step(outcome: Outcome = Outcome.DONE, number: int = 1, **fields: Any) -> StepOutcome:
     """The end of a step."""
-    said: dict[str, Any] = {"outcome": outcome, "reason": "as the brokers show", "level": None}
-    usual: dict[str, Any] = {"step_id": f"b1.s{number:02d}", "at": NOW, **said}
-    return StepEnd(**{**usual, **fields})
+    usual: dict[str, Any] = {"reason": "as the brokers show", "run": RUN}
+    return an_outcome(PLAN, f"b1.s{number:02d}", outcome, **{**usual, **fields})
 
 
-def an_end(*steps: StepEnd, **fields: Any) -> BatchEnd:
+def an_end(
+    *steps: StepOutcome,
+    proved: bool | None = True,
+    proof_reason: str = "the brokers show it",
+    approved: int | None = None,
+    **fields: Any,
+) -> BatchRun:
     """The end of a batch, all of whose steps were approved."""
-    usual: dict[str, Any] = {
-        "cluster": CLUSTER,
-        "plan_id": "plan-1",
-        "batch_id": "b1",
-        "kind": "tc_balance",
-        "title": "move 3 bundles of transaction coordinators",
-        "run": RUN,
-        "approved": len(steps),
-        "steps": steps,
-        "proved": True,
-        "proof_reason": "the brokers show it",
-        "proof_at": NOW,
-    }
-    return BatchEnd(**{**usual, **fields})
+    names = tuple(f"b1.s{number:02d}" for number in range(1, (len(steps) if approved is None else approved) + 1))
+    answer = RecordedAnswer(
+        answer_id=1,
+        plan_id="plan-1",
+        batch_id="b1",
+        run=RUN,
+        decision=Decision.APPROVED,
+        answered_by="operator",
+        answered_at=NOW,
+        reason="made up",
+        step_ids=names,
+    )
+    proof = Proof(plan_id="plan-1", batch_id="b1", run=RUN, at=NOW, proved=bool(proved), reason=proof_reason, shown={})
+    named: dict[str, Any] = {"plan_id": "plan-1", "kind": "tc_balance", "title": TITLE, **fields}
+    run = a_batch_run(PLAN, RUN)
+    record = msgspec.structs.replace(
+        run.record, answers=(answer,), outcomes=steps, proofs=() if proved is None else (proof,), **named
+    )
+    return record.of_run(RUN)
 
 
 def a_halt(**fields: Any) -> HaltRow:

@@ -30,12 +30,12 @@ from tests.unit.notify.notices import NASTY, a_halt, a_question, a_snapshot, a_s
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pulsar_steward.ledger.ended import BatchEnd
+    from pulsar_steward.ledger.batch_record import BatchRun
     from pulsar_steward.model.notice import Notice
     from tests.golden import Golden
 
 HOUR = timedelta(hours=1)
-WORSE: dict[str, Any] = {"level": "worse", "reason": "12 of 40 consumers did not come back"}
+WORSE: dict[str, Any] = {"proof": {"health": {"level": "worse"}}, "reason": "12 of 40 consumers did not come back"}
 
 OF_NOBODY: dict[str, Any] = {
     "cluster": CLUSTER,
@@ -104,7 +104,7 @@ def test_how_a_batch_ends(golden: Golden) -> None:
     refused, failed = a_step(Outcome.REFUSED, 2, reason="halted"), a_step(Outcome.FAILED, 2, reason="409 busy")
     ends = [
         an_end(a_step(), a_step(number=2)),
-        an_end(a_step(Outcome.DRIFTED), refused, proved=None, proof_reason="", proof_at=None),
+        an_end(a_step(Outcome.DRIFTED), refused, proved=None),
         an_end(a_step(**WORSE), refused, proved=False, proof_reason="b1.s01 did harm"),
         an_end(a_step(), failed, proved=False, proof_reason="b1.s02 failed"),
         an_end(a_step(), proved=False, proof_reason="b1.s01 was done, but now broker-00 owns it"),
@@ -123,7 +123,7 @@ def test_how_a_batch_ends(golden: Golden) -> None:
     ],
     ids=["not proved yet", "steps are missing", "nothing approved"],
 )
-def test_a_batch_that_goes_on_is_not_told(end: BatchEnd) -> None:
+def test_a_batch_that_goes_on_is_not_told(end: BatchRun) -> None:
     """A batch that is not finished, or of which no step was approved, gives no notice."""
     assert occasions(batch_notices([end])) == []
 

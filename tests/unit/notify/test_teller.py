@@ -22,7 +22,7 @@ from pulsar_steward.notify.retries import CLAIM_VALID, GIVEN_UP_AFTER
 from pulsar_steward.notify.variable import VariableHalt
 from pulsar_steward.orchestration.notifying import Round, Teller
 from pulsar_steward.snapshots.latest import SnapshotShelf
-from tests.builders import CLUSTER, NOW, a_batch, a_plan, a_policy, a_step
+from tests.builders import ASKED_DIGEST, CLUSTER, NOW, a_batch, a_plan, a_policy, a_step
 from tests.unit.notify.notices import AIRFLOW, RUN, a_notify_policy
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, written
 
@@ -116,7 +116,7 @@ def ask(engine: Engine, number: int = 0, at: datetime = NOW) -> None:
     write = LedgerWriter(engine)
     policy = a_policy(approval={"response_timeout_minutes": 60})
     write.record_plan(PLAN, at, policy=policy)
-    write.record_request(PLAN, "b1", f"{RUN}{number}", at, policy=policy)
+    write.record_request(PLAN, "b1", f"{RUN}{number}", at, policy=policy, asked_digest=ASKED_DIGEST)
 
 
 def test_an_event_is_told_once(office: Office) -> None:

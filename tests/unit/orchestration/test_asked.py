@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from pulsar_steward.ledger.questions import EndReason
+from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.ledger.read import LedgerReader
-from pulsar_steward.ledger.rows import Answer, Decision
+from pulsar_steward.ledger.rows import Answer, Decision, EndReason, Outcome
 from pulsar_steward.ledger.silences import SilenceEnd, take_back
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.cluster import NamedCluster
@@ -18,13 +18,11 @@ from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.plan import ROLLBACK, approval_digest
 from pulsar_steward.orchestration.asked import QuestionBook
 from pulsar_steward.orchestration.publish import SnapshotView, decide
-from pulsar_steward.orchestration.standing import QuestionState
 from pulsar_steward.policy.approval import ApprovalPolicy
 from pulsar_steward.policy.schema import ApplyPolicy, Policy
 from tests.builders import (
     ASKED_DIGEST,
     CLUSTER,
-    IDENTITY,
     NAMED,
     NOW,
     a_batch,
@@ -50,18 +48,15 @@ if TYPE_CHECKING:
 APPROVAL = ApprovalPolicy(response_timeout_minutes=60, ask_again_minutes=120)
 POLICY = Policy(approval=APPROVAL)
 LOOSER = Policy(approval=APPROVAL, apply=ApplyPolicy(most_clients_per_step=1_000_000))
-NEW = a_plan(snapshot_id="new", pulsar_cluster=IDENTITY, policy_digest=POLICY.digest)
-SAME = a_plan(snapshot_id="later", pulsar_cluster=IDENTITY, policy_digest=POLICY.digest)
-OTHER = a_plan(
-    a_batch(a_step(a_move(target=broker(2)))), snapshot_id="other", pulsar_cluster=IDENTITY, policy_digest=POLICY.digest
-)
+NEW = a_plan(snapshot_id="new", policy_digest=POLICY.digest)
+SAME = a_plan(snapshot_id="later", policy_digest=POLICY.digest)
+OTHER = a_plan(a_batch(a_step(a_move(target=broker(2)))), snapshot_id="other", policy_digest=POLICY.digest)
 CRITICAL = a_plan(
     a_batch(findings=(a_finding(Severity.CRITICAL),)),
     snapshot_id="critical",
-    pulsar_cluster=IDENTITY,
     policy_digest=POLICY.digest,
 )
-EMPTY = a_plan(snapshot_id="empty", pulsar_cluster=IDENTITY, policy_digest=POLICY.digest)
+EMPTY = a_plan(snapshot_id="empty", policy_digest=POLICY.digest)
 EMPTY = msgspec.structs.replace(EMPTY, batches=())
 RUN = "dag/run/0"
 
@@ -89,7 +84,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     engine.dispose()
 
 
-def state(engine: Engine, minutes: int) -> QuestionState | None:
+def state(engine: Engine, minutes: int) -> BatchState | None:
     """State of the only question so many minutes from now; None: it was carried out."""
     standing = QuestionBook(
         LedgerReader(engine), NamedCluster(CLUSTER), POLICY, NOW + timedelta(minutes=minutes)
@@ -127,24 +122,33 @@ def answer(engine: Engine, decision: Decision, plan: Plan = NEW, **fields: Any) 
 
 def test_a_question_waits_until_its_time_is_up(engine: Engine) -> None:
     """A question waits for the response time from its last request; before the first one nobody was asked."""
-    assert [state(engine, minutes) for minutes in (0, 60, 400)] == [QuestionState.UNASKED] * 3
+    assert [state(engine, minutes) for minutes in (0, 60, 400)] == [BatchState.NOT_ASKED] * 3
     request(engine, 0)
     request(engine, 50)
     assert [state(engine, minutes) for minutes in (60, 109, 110)] == [
-        QuestionState.WAITING,
-        QuestionState.WAITING,
-        QuestionState.OVER,
+        BatchState.WAITING,
+        BatchState.WAITING,
+        BatchState.UNANSWERED,
     ]
 
 
-@pytest.mark.parametrize("decision", [Decision.REJECTED, Decision.NO_ANSWER, Decision.MALFORMED])
-def test_an_answered_question_is_over_until_it_is_asked_again(engine: Engine, decision: Decision) -> None:
+@pytest.mark.parametrize(
+    ("decision", "after"),
+    [
+        (Decision.REJECTED, BatchState.REJECTED),
+        (Decision.NO_ANSWER, BatchState.UNANSWERED),
+        (Decision.MALFORMED, BatchState.UNANSWERED),
+    ],
+)
+def test_an_answered_question_is_over_until_it_is_asked_again(
+    engine: Engine, decision: Decision, after: BatchState
+) -> None:
     """A question answered without an approval is over until a new request, and only a rejection is remembered."""
     answer(engine, decision)
     rejected = QuestionBook(LedgerReader(engine), NamedCluster(CLUSTER), POLICY, NOW + timedelta(minutes=6)).rejected()
-    assert (state(engine, 6), len(rejected)) == (QuestionState.OVER, int(decision is Decision.REJECTED))
+    assert (state(engine, 6), len(rejected)) == (after, int(decision is Decision.REJECTED))
     request(engine, 10)
-    assert state(engine, 11) is QuestionState.WAITING
+    assert state(engine, 11) is BatchState.WAITING
 
 
 def test_an_approval_waits_is_used_and_is_over(engine: Engine) -> None:
@@ -153,20 +157,20 @@ def test_an_approval_waits_is_used_and_is_over(engine: Engine) -> None:
     given = answer(engine, Decision.APPROVED)
     writes = LedgerWriter(engine)
     assert [state(engine, minutes) for minutes in (6, 34, 35)] == [
-        QuestionState.WAITING,
-        QuestionState.WAITING,
-        QuestionState.OVER,
+        BatchState.APPROVED,
+        BatchState.APPROVED,
+        BatchState.STOPPED,
     ]
     assert writes.use_answer(1, RUN, NOW)
     assert [state(engine, minutes) for minutes in (6, 34, 35)] == [
-        QuestionState.IN_USE,
-        QuestionState.IN_USE,
-        QuestionState.OVER,
+        BatchState.CHANGING,
+        BatchState.CHANGING,
+        BatchState.STOPPED,
     ]
     lease = writes.take_lease(NAMED, RUN, 600, NOW)
     intended = an_intended_call(NEW, NEW.batches[0].steps[0], given, 1)
     intent_id = writes.record_intent(intended, lease, NOW)
-    assert [state(engine, minutes) for minutes in (6, 34, 35)] == [QuestionState.IN_USE, QuestionState.IN_USE, None]
+    assert [state(engine, minutes) for minutes in (6, 34, 35)] == [BatchState.CHANGING, BatchState.CHANGING, None]
     writes.record_outcome(an_outcome(NEW, run=RUN, intent_id=intent_id))
     assert state(engine, 6) is None
 
@@ -174,8 +178,8 @@ def test_an_approval_waits_is_used_and_is_over(engine: Engine) -> None:
 def test_an_approval_that_was_refused_before_any_call_is_over(engine: Engine) -> None:
     """A question whose approval was refused before any call is over, and the same may be asked again."""
     answer(engine, Decision.APPROVED)
-    LedgerWriter(engine).record_outcome(an_outcome(NEW, run=RUN))
-    assert state(engine, 6) is QuestionState.OVER
+    LedgerWriter(engine).record_outcome(an_outcome(NEW, outcome=Outcome.REFUSED, run=RUN))
+    assert state(engine, 6) is BatchState.STOPPED
     assert published(engine, SAME, 6).ask
 
 
@@ -188,7 +192,7 @@ def test_the_same_is_asked_once_and_stays_as_fresh_as_it_was_seen(engine: Engine
     assert ledger.questions.seen_at(NEW, "b1") == later.taken_at
     assert [row.plan_id for row in ledger.plans(CLUSTER)] == [NEW.plan_id]
     assert published(engine, SAME, 61).ask
-    end = ledger.questions.end(NEW.plan_id, "b1")
+    end = ledger.batch(NEW.plan_id, "b1").end
     assert end is not None
     assert (end.reason.value, end.by_plan_id) == ("asked_anew", SAME.plan_id)
 
@@ -197,7 +201,7 @@ def test_a_question_is_asked_anew_where_its_answer_would_be_refused(engine: Engi
     """A question asked under a stricter policy ends, and its batch is asked anew once, under the looser one."""
     looser = msgspec.structs.replace(SAME, policy_digest=LOOSER.digest)
     assert published(engine, looser, 1, LOOSER).ask
-    end = LedgerReader(engine).questions.end(NEW.plan_id, "b1")
+    end = LedgerReader(engine).batch(NEW.plan_id, "b1").end
     assert end is not None
     assert (end.reason, end.by_plan_id) == (EndReason.POLICY_LOOSENED, looser.plan_id)
     assert "asked under a stricter policy" in end.words
@@ -214,17 +218,29 @@ def test_a_question_that_was_asked_under_a_stricter_policy_is_asked_anew(engine:
 
 def test_a_rejection_outlives_a_healthy_moment(engine: Engine) -> None:
     """A moment in which nothing is proposed does not make a rejected proposal a new question."""
+    request(engine, 0)
     answer(engine, Decision.REJECTED)
     assert published(engine, EMPTY, 6).questions.ended
     assert not published(engine, SAME, 7).ask
     assert published(engine, SAME, 126).ask
 
 
+def test_a_rejection_is_respected_for_as_long_as_its_question_promised(engine: Engine) -> None:
+    """A rejection rests for the time of the policy under which was asked, whatever a later policy says."""
+    request(engine, 0)
+    answer(engine, Decision.REJECTED)
+    sooner = Policy(approval=APPROVAL.model_copy(update={"ask_again_minutes": 1}))
+    assert not published(engine, SAME, 120, sooner).ask
+    assert published(engine, SAME, 126, sooner).ask
+
+
 def test_a_rollback_is_no_proposal(engine: Engine) -> None:
     """A rollback has no question, and a later plan does not supersede it."""
     back = a_plan(a_batch(kind=ROLLBACK), snapshot_id="back")
     LedgerWriter(engine).record_plan(back, NOW)
-    LedgerWriter(engine).record_request(back, "b1", "pulsar_rollback/manual/0", NOW, policy=Policy())
+    LedgerWriter(engine).record_request(
+        back, "b1", "pulsar_rollback/manual/0", NOW, policy=Policy(), asked_digest=ASKED_DIGEST
+    )
     answer(engine, Decision.REJECTED, back)
     publication = published(engine, EMPTY, 6)
     assert [each.question_id for each in publication.questions.ended] == [1]

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from pulsar_steward.changes.risk import risk_of
+from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.model.content import content_digest, goal_of, goals_in
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.loss import Loss
@@ -19,10 +20,10 @@ from pulsar_steward.model.parts import namespaces_of, parts_of
 from pulsar_steward.model.plan import ROLLBACK
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.orchestration.asked import AskedBatch, RejectedBatch, SilencedGoal
 from pulsar_steward.orchestration.grouping import grouped
 from pulsar_steward.orchestration.publish import SnapshotView, decide
-from pulsar_steward.orchestration.standing import AskedBatch, QuestionState, RejectedBatch, SilencedGoal
-from tests.builders import IDENTITY, NOW, a_batch, a_finding, a_move, a_plan, a_policy, a_split, a_step
+from tests.builders import NOW, a_batch, a_finding, a_move, a_plan, a_policy, a_split, a_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,7 +59,7 @@ def expiry(namespace: str, seconds: int = 60, **fields: Any) -> Batch:
 
 def planned(*batches: Batch, snapshot: str = "new") -> Plan:
     """A plan as planners make it."""
-    plan = a_plan(snapshot_id=snapshot, pulsar_cluster=IDENTITY)
+    plan = a_plan(snapshot_id=snapshot)
     return msgspec.structs.replace(plan, batches=numbered(batches), taken_at=NOW)
 
 
@@ -97,19 +98,19 @@ class Book:
                     content=new.content_digest,
                     goal=new.goal,
                     batch=batch,
-                    state=QuestionState.WAITING,
+                    state=BatchState.WAITING,
                     risk=risk_of(self.plan, batch).level,
                 )
             )
         return publication
 
-    def becomes(self, state: QuestionState) -> None:
+    def becomes(self, state: BatchState) -> None:
         """All questions are in this state."""
         self.standing = [msgspec.structs.replace(each, state=state) for each in self.standing]
 
     def reject(self, minutes: int = 5) -> None:
         """A person rejects all questions."""
-        self.becomes(QuestionState.OVER)
+        self.becomes(BatchState.UNANSWERED)
         for each in self.standing:
             assert each.batch is not None
             self.rejected += [
@@ -124,7 +125,7 @@ class Book:
 
     def snooze(self) -> None:
         """A person snoozes all questions for a week, or until they get worse."""
-        self.becomes(QuestionState.OVER)
+        self.becomes(BatchState.UNANSWERED)
         self.silenced += [
             SilencedGoal(
                 plan_id=each.plan_id,
@@ -342,7 +343,7 @@ def test_a_group_that_timed_out_is_asked_anew_with_what_joined() -> None:
     """A group that timed out is asked again together with the namespace that joined it."""
     book = Book(sized("kind"))
     book.publish(AX, AY)
-    book.becomes(QuestionState.OVER)
+    book.becomes(BatchState.UNANSWERED)
     (end,) = book.publish(AX, AY, AZ, snapshot="later").questions.ended
     assert (end.reason.value, end.by_batch_id) == ("asked_anew", "b1")
     assert book.asked == [("a/x", "a/y", "a/z")]
@@ -352,7 +353,7 @@ def test_nothing_is_asked_for_what_a_group_in_use_is_about() -> None:
     """While a group is in use, only other namespaces than its own are asked about."""
     book = Book(sized("kind"))
     book.publish(AX, AY)
-    book.becomes(QuestionState.IN_USE)
+    book.becomes(BatchState.CHANGING)
     book.publish(quota("a/x", 2), AY, AZ)
     assert book.asked == [("a/x", "a/y"), ("a/z",)]
 
@@ -399,14 +400,14 @@ def proposals(values: Iterable[int | None]) -> list[Batch]:
 
 
 @pytest.mark.parametrize("policy", [sized("tenant"), sized("kind"), sized("kind", most_steps=2)])
-@pytest.mark.parametrize("fate", [QuestionState.WAITING, QuestionState.IN_USE, QuestionState.OVER, "rejected"], ids=str)
+@pytest.mark.parametrize("fate", [BatchState.WAITING, BatchState.CHANGING, BatchState.UNANSWERED, "rejected"], ids=str)
 @pytest.mark.parametrize("view", SnapshotView)
-def test_whatever_stood_and_whatever_is_seen(policy: Policy, fate: QuestionState | str, view: SnapshotView) -> None:
+def test_whatever_stood_and_whatever_is_seen(policy: Policy, fate: BatchState | str, view: SnapshotView) -> None:
     """Each proposal is in exactly one question unless it is silent, and the same plan once more changes no question."""
     for old, new in product(product((None, 1), repeat=3), product((None, 1, 2), repeat=3)):
         book, case = Book(policy), (old, new)
         book.publish(*proposals(old), snapshot="old")
-        if isinstance(fate, QuestionState):
+        if isinstance(fate, BatchState):
             book.becomes(fate)
         else:
             book.reject()
@@ -414,7 +415,7 @@ def test_whatever_stood_and_whatever_is_seen(policy: Policy, fate: QuestionState
         publication = book.publish(*proposals(new), view=view)
         shown = [part.steps[0].change for batch in book.plan.batches for part in parts_of(batch)]
         assert sorted(map(str, shown)) == sorted(str(each.steps[0].change) for each in proposals(new)), case
-        stand = [each for each in book.standing if each.state is QuestionState.WAITING and each.batch is not None]
+        stand = [each for each in book.standing if each.state is BatchState.WAITING and each.batch is not None]
         places = [str(step.change) for each in stand if each.batch for step in each.batch.steps]
         assert len(places) == len(set(places)), case
         for batch in proposals(new):
@@ -423,12 +424,12 @@ def test_whatever_stood_and_whatever_is_seen(policy: Policy, fate: QuestionState
             same = any(
                 batch.steps[0].change == step.change for each in before if each.batch for step in each.batch.steps
             )
-            silent = (fate is QuestionState.IN_USE and was_asked) or (fate == "rejected" and same)
+            silent = (fate is BatchState.CHANGING and was_asked) or (fate == "rejected" and same)
             assert is_asked is not silent, (case, batch.title)
         if view is SnapshotView.COMPLETE:
             proposed = {str(batch.steps[0].change) for batch in proposals(new)}
             assert proposed.issuperset(places), case
-        if fate is QuestionState.IN_USE:
+        if fate is BatchState.CHANGING:
             assert publication.questions.ended == (), case
         questions, again = list(book.standing), book.publish(*proposals(new), view=view, snapshot="again")
         assert (again.questions.asked, again.questions.ended, book.standing) == ((), (), questions), case

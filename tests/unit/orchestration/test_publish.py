@@ -10,16 +10,17 @@ import msgspec
 import pytest
 
 from pulsar_steward.changes.risk import risk_of
-from pulsar_steward.ledger.questions import EndReason
+from pulsar_steward.ledger.batch_record import BatchState
+from pulsar_steward.ledger.rows import EndReason
 from pulsar_steward.model.content import content_digest, goal_of, loses_more
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.numbering import numbered
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, Touched
+from pulsar_steward.orchestration.asked import AskedBatch, RejectedBatch
 from pulsar_steward.orchestration.publish import Publication, SnapshotView, decide
-from pulsar_steward.orchestration.standing import AskedBatch, QuestionState, RejectedBatch
 from pulsar_steward.policy.approval import ApprovalPolicy
-from tests.builders import IDENTITY, NOW, a_batch, a_move, a_plan, a_step, broker
+from tests.builders import NOW, a_batch, a_move, a_plan, a_step, broker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from pulsar_steward.model.plan import Batch, Plan
 
 POLICY = ApprovalPolicy(response_timeout_minutes=60, ask_again_minutes=120)
+STATES = (BatchState.NOT_ASKED, BatchState.WAITING, BatchState.CHANGING, BatchState.UNANSWERED)
+"""States that a decision tells apart: approved is as good as waiting, and all others are over."""
 
 
 def setting(namespace: str, seconds: int, **fields: Any) -> Batch:
@@ -43,12 +46,10 @@ MOVE, OTHER_MOVE = a_batch(), a_batch(a_step(a_move(target=broker(2))))
 
 def a_new_plan(*batches: Batch, snapshot: str = "new", **fields: Any) -> Plan:
     """A plan of these batches, numbered in order."""
-    return msgspec.structs.replace(
-        a_plan(snapshot_id=snapshot, pulsar_cluster=IDENTITY, **fields), batches=numbered(batches), taken_at=NOW
-    )
+    return msgspec.structs.replace(a_plan(snapshot_id=snapshot, **fields), batches=numbered(batches), taken_at=NOW)
 
 
-def asked(number: int, about: Batch, state: QuestionState = QuestionState.WAITING, **fields: Any) -> AskedBatch:
+def asked(number: int, about: Batch, state: BatchState = BatchState.WAITING, **fields: Any) -> AskedBatch:
     """A question about a batch, asked in a plan of its own."""
     plan = a_new_plan(about, snapshot=f"earlier-{number}")
     usual = AskedBatch(
@@ -140,19 +141,19 @@ MOVE_WAITS = asked(1, MOVE)
             id="its plan cannot be read",
         ),
         pytest.param(
-            [SHOP], [asked(1, SHOP, QuestionState.OVER)], (["b1"], [], [(1, "asked_anew", "b1")]), id="timed out"
+            [SHOP], [asked(1, SHOP, BatchState.UNANSWERED)], (["b1"], [], [(1, "asked_anew", "b1")]), id="timed out"
         ),
-        pytest.param([SHOP], [asked(1, SHOP, QuestionState.IN_USE)], ([], [], []), id="the same is being carried out"),
+        pytest.param([SHOP], [asked(1, SHOP, BatchState.CHANGING)], ([], [], []), id="the same is being carried out"),
         pytest.param(
-            [SHOP_LATER], [asked(1, SHOP, QuestionState.IN_USE)], ([], [], []), id="the goal is being worked at"
+            [SHOP_LATER], [asked(1, SHOP, BatchState.CHANGING)], ([], [], []), id="the goal is being worked at"
         ),
-        pytest.param([BANK], [asked(1, SHOP, QuestionState.IN_USE)], (["b1"], [], []), id="another goal is worked at"),
+        pytest.param([BANK], [asked(1, SHOP, BatchState.CHANGING)], (["b1"], [], []), id="another goal is worked at"),
         pytest.param(
-            [], [asked(1, SHOP, QuestionState.IN_USE)], ([], [], []), id="nothing is left while it is carried out"
+            [], [asked(1, SHOP, BatchState.CHANGING)], ([], [], []), id="nothing is left while it is carried out"
         ),
         pytest.param(
             [MOVE, BANK],
-            [asked(1, MOVE), asked(2, OTHER_MOVE, QuestionState.IN_USE)],
+            [asked(1, MOVE), asked(2, OTHER_MOVE, BatchState.CHANGING)],
             (["b2"], [1], []),
             id="another part of a goal that is worked at",
         ),
@@ -168,19 +169,19 @@ MOVE_WAITS = asked(1, MOVE)
         pytest.param([MOVE], [asked(1, MOVE_DISTURBS)], ([], [1], []), id="the same with a lower risk"),
         pytest.param(
             [MOVE_DISTURBS],
-            [asked(1, MOVE, QuestionState.IN_USE)],
+            [asked(1, MOVE, BatchState.CHANGING)],
             ([], [], []),
             id="its risk rises as it is carried out",
         ),
         pytest.param(
             [MOVE_DISTURBS],
-            [asked(1, MOVE, QuestionState.UNASKED)],
+            [asked(1, MOVE, BatchState.NOT_ASKED)],
             (["b1"], [], [(1, "changed", "b1")]),
             id="its risk rises before anybody is asked",
         ),
         pytest.param(
             [SHOP_LATER],
-            [asked(1, SHOP, QuestionState.UNASKED)],
+            [asked(1, SHOP, BatchState.NOT_ASKED)],
             (["b1"], [], [(1, "changed", "b1")]),
             id="another value before anybody is asked",
         ),
@@ -199,18 +200,18 @@ def test_each_batch_is_asked_once(
 @pytest.mark.parametrize("view", SnapshotView)
 def test_what_nobody_was_asked_is_published_again_where_it_stands(view: SnapshotView) -> None:
     """Every observation that confirms it publishes its own plan, beside what is new; nothing else is recorded."""
-    unasked = asked(1, SHOP, QuestionState.UNASKED)
+    unasked = asked(1, SHOP, BatchState.NOT_ASKED)
     publication = decided([SHOP], [unasked], view=view)
     assert (publication.publish, publication.record) == ((unasked.plan_id,), False)
     assert in_short(publication) == ([], [1], [])
     assert "asks the same and was asked of nobody" in publication.reason
-    plan, more = a_new_plan(SHOP, BANK, MOVE), (unasked, asked(2, MOVE, QuestionState.UNASKED))
+    plan, more = a_new_plan(SHOP, BANK, MOVE), (unasked, asked(2, MOVE, BatchState.NOT_ASKED))
     assert decide(plan, view, more, ()).publish == (plan.plan_id, *(each.plan_id for each in more))
 
 
 def test_what_nobody_was_asked_ends_where_somebody_said_no_meanwhile() -> None:
     """A rejection of the same elsewhere holds for it: it is not asked for the first time, and ends."""
-    publication = decided([SHOP], [asked(1, SHOP, QuestionState.UNASKED)], [rejected(SHOP, 5)])
+    publication = decided([SHOP], [asked(1, SHOP, BatchState.NOT_ASKED)], [rejected(SHOP, 5)])
     assert (publication.publish, in_short(publication)) == ((), ([], [], [(1, "no_longer_proposed", None)]))
     (end,) = publication.questions.ended
     assert end.words.startswith("nobody was asked, and nobody is to be: the same was rejected at")
@@ -224,7 +225,7 @@ def test_a_higher_risk_names_both_levels() -> None:
 
 def test_what_no_task_waits_for_names_the_run() -> None:
     """The end of a question whose task is gone says which run does not wait for its answer any more."""
-    (end,) = decided([SHOP], [asked(1, SHOP, QuestionState.OVER, gone="dag/run/0")]).questions.ended
+    (end,) = decided([SHOP], [asked(1, SHOP, BatchState.UNANSWERED, gone="dag/run/0")]).questions.ended
     assert end.words.startswith("run dag/run/0 does not wait for an answer any more, and recorded none; batch b1 of")
 
 
@@ -238,7 +239,7 @@ def test_what_no_task_waits_for_names_the_run() -> None:
 @pytest.mark.parametrize("stands", [True, False])
 def test_what_was_rejected_rests(batch: Batch, asks: bool, stands: bool) -> None:
     """A batch that was rejected in an earlier plan is not asked again, and one with another content is."""
-    standing = [asked(1, SHOP, QuestionState.OVER)] if stands else []
+    standing = [asked(1, SHOP, BatchState.UNANSWERED)] if stands else []
     publication = decided([batch], standing, [rejected(SHOP, 1)])
     assert publication.ask is asks
     assert bool(publication.questions.ended) is (stands and asks)
@@ -256,7 +257,7 @@ def test_the_same_plan_once_more_asks_what_nobody_was_asked() -> None:
     here = [
         asked(n, batch, plan_id=plan.plan_id, batch_id=f"b{n}", state=state)
         for n, (batch, state) in enumerate(
-            [(SHOP, QuestionState.UNASKED), (BANK, QuestionState.WAITING), (MOVE, QuestionState.IN_USE)], start=1
+            [(SHOP, BatchState.NOT_ASKED), (BANK, BatchState.WAITING), (MOVE, BatchState.CHANGING)], start=1
         )
     ]
     publication = decide(plan, SnapshotView.COMPLETE, here, ())
@@ -284,7 +285,7 @@ def test_a_partial_snapshot_proves_nothing_absent(
 def test_whatever_stood_and_whatever_is_seen() -> None:
     """In every combination no waiting question is asked twice, none in use is ended, and no outdated one is left."""
     batches = (None, SHOP, SHOP_LATER, SHOP_LOSES, BANK)
-    states = tuple(QuestionState)
+    states = STATES
     for old, state, answerable, new, also, no, view in product(
         batches, states, (True, False), batches, (None, MOVE), (None, SHOP, SHOP_LOSES), SnapshotView
     ):
@@ -301,17 +302,17 @@ def test_whatever_stood_and_whatever_is_seen() -> None:
                 and not loses_more(new, old or new)
             )
             assert not (confirmed and ended), case
-            if state is QuestionState.IN_USE:
+            if state is BatchState.CHANGING:
                 same_goal = new is not None and goal_of(new) == question.goal
                 assert (ended, "b1" in asks and same_goal) == ([], False), case
-            elif state in {QuestionState.WAITING, QuestionState.UNASKED} and answerable and is_same:
-                refused = state is QuestionState.UNASKED and new is not None and rests_by(no, new)
+            elif state in {BatchState.WAITING, BatchState.NOT_ASKED} and answerable and is_same:
+                refused = state is BatchState.NOT_ASKED and new is not None and rests_by(no, new)
                 assert "b1" not in asks, case
                 assert confirmed == ([] if refused else [1]), case
-                assert publication.publish.count(question.plan_id) == (state is QuestionState.UNASKED and not refused)
+                assert publication.publish.count(question.plan_id) == (state is BatchState.NOT_ASKED and not refused)
             else:
                 assert confirmed == [], case
-                rests = is_same and no is not None and state is QuestionState.OVER and "b1" not in asks
+                rests = is_same and no is not None and state is BatchState.UNANSWERED and "b1" not in asks
                 partly = view is SnapshotView.PARTIAL and (not proposed or not any(by for *_, by in ended))
                 assert rests or ended or partly, case
                 assert not (rests and ended), case
@@ -319,5 +320,5 @@ def test_whatever_stood_and_whatever_is_seen() -> None:
             assert publication == Publication(record=False, reason="a partial snapshot changes nothing"), case
         for _, reason, by in ended:
             assert by is None or by in asks, case
-            said_no = state is QuestionState.UNASKED and no is not None
+            said_no = state is BatchState.NOT_ASKED and no is not None
             assert view is SnapshotView.COMPLETE or by or reason == EndReason.POLICY_LOOSENED or said_no, case

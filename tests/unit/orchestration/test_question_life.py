@@ -39,7 +39,7 @@ from pulsar_steward.orchestration.question_form import (
 from pulsar_steward.orchestration.question_trigger import END, QuestionTrigger, is_end
 from tests.apply.worksite import RUN, a_question
 from tests.asking import a_context, a_task, answer_of, asked
-from tests.builders import ASKED_DIGEST, a_batch, a_plan, a_step
+from tests.builders import ASKED_DIGEST, a_batch, a_plan, a_step, waiting_in
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection
@@ -240,7 +240,7 @@ def test_a_task_waits_in_our_trigger(site: Worksite) -> None:
     assert isinstance(deferred.value.trigger, QuestionTrigger)
     assert (deferred.value.trigger.plan_id, deferred.value.trigger.batch_id) == (plan.plan_id, "b1")
     assert deferred.value.method_name == "execute_complete"
-    (waiting,) = site.ledger.questions.waiting(site.clock())
+    (waiting,) = waiting_in(site.engine, site.clock())
     assert waiting.ends_at == deferred.value.trigger.timeout_datetime
 
 
@@ -281,7 +281,7 @@ def test_what_ended_is_not_asked(site: Worksite) -> None:
     site.end(plan)
     with pytest.raises(AirflowSkipException, match="nobody is asked: the question ended"):
         a_task(plan).execute(a_context())
-    assert site.ledger.asked_at(plan.plan_id) == {}
+    assert site.ledger.batch(plan.plan_id, "b1").requests == ()
 
 
 @pytest.mark.usefixtures("airflow_rows")
@@ -291,7 +291,7 @@ def test_what_another_run_asks_is_not_asked_here(site: Worksite) -> None:
     site.ask(plan, "pulsar_remediate/other/0")
     with pytest.raises(AirflowSkipException, match="nobody is asked here: run pulsar_remediate/other/0 asks about it"):
         a_task(plan).execute(a_context())
-    assert [each.run for each in site.ledger.questions.waiting(site.clock())] == ["pulsar_remediate/other/0"]
+    assert [each.run for each in waiting_in(site.engine, site.clock())] == ["pulsar_remediate/other/0"]
 
 
 def test_a_question_that_ended_is_no_answer(site: Worksite) -> None:
@@ -302,7 +302,7 @@ def test_a_question_that_ended_is_no_answer(site: Worksite) -> None:
     with pytest.raises(AirflowSkipException, match="it was seen otherwise"):
         a_task(plan).execute_complete(a_context(), {END: "whatever the trigger says"})
     assert site.ledger.answers(plan.plan_id, "b1") == ()
-    assert site.ledger.questions.waiting(site.clock()) == []
+    assert waiting_in(site.engine, site.clock()) == []
 
 
 def test_an_end_that_the_ledger_does_not_know_is_no_approval(site: Worksite) -> None:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.model.content import goal_of
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.orchestration.asked import AskedBatch, SilencedGoal
 from pulsar_steward.orchestration.publish import Publication, SnapshotView, decide
-from pulsar_steward.orchestration.standing import AskedBatch, QuestionState, SilencedGoal
 from tests.builders import NOW, a_finding
 from tests.unit.orchestration.test_publish import (
     BANK,
@@ -21,6 +22,7 @@ from tests.unit.orchestration.test_publish import (
     SHOP,
     SHOP_LATER,
     SHOP_LOSES,
+    STATES,
     a_new_plan,
     asked,
     in_short,
@@ -90,7 +92,7 @@ def test_one_that_holds_is_enough() -> None:
 
 def test_the_question_that_was_snoozed_is_left_until_it_is_asked_again() -> None:
     """A snoozed question stands until its goal is asked again as worse or is no longer proposed."""
-    question = asked(1, SHOP, QuestionState.OVER)
+    question = asked(1, SHOP, BatchState.UNANSWERED)
     assert in_short(decided([SHOP_LATER], silenced(SHOP), standing=(question,))) == ([], [], [])
     publication = decided([WORSE], silenced(SHOP), standing=(question,))
     assert in_short(publication) == (["b1"], [], [(1, "worse", "b1")])
@@ -108,7 +110,7 @@ def test_a_question_that_waits_goes_on() -> None:
 def test_the_same_plan_once_more_does_not_ask_what_was_snoozed() -> None:
     """A retried task that records the same plan again does not ask about a batch that was snoozed meanwhile."""
     plan = a_new_plan(SHOP)
-    question = asked(1, SHOP, QuestionState.OVER, plan_id=plan.plan_id)
+    question = asked(1, SHOP, BatchState.UNANSWERED, plan_id=plan.plan_id)
     assert decide(plan, SnapshotView.COMPLETE, (question,), ()).ask
     assert not decide(plan, SnapshotView.COMPLETE, (question,), (), (silenced(SHOP),)).ask
 
@@ -131,7 +133,7 @@ def test_whatever_was_said_and_whatever_is_seen() -> None:
     """
     batches = (None, SHOP, SHOP_LATER, WORSE, BANK)
     noes = (None, silenced(SHOP), silenced(SHOP, until_worse=False), silenced(SHOP, days=None))
-    for old, state, new, first, second, view in product(batches, QuestionState, batches, noes, noes, SnapshotView):
+    for old, state, new, first, second, view in product(batches, STATES, batches, noes, noes, SnapshotView):
         standing = () if old is None else (asked(1, old, state),)
         silences = [each for each in (first, second) if each is not None]
         publication = decided([] if new is None else [new], *silences, standing=standing, view=view)
@@ -141,10 +143,10 @@ def test_whatever_was_said_and_whatever_is_seen() -> None:
         in_force = [each for each in silences if not (each.until_worse and new is WORSE)]
         without = decided([] if new is None else [new], standing=standing, view=view)
         if of_shop and in_force:
-            assert (asks, confirmed) == ([], [] if state is QuestionState.UNASKED else in_short(without)[1]), case
-            over = old is not None and state is QuestionState.OVER and goal_of(old) == goal_of(SHOP)
+            assert (asks, confirmed) == ([], [] if state is BatchState.NOT_ASKED else in_short(without)[1]), case
+            over = old is not None and state is BatchState.UNANSWERED and goal_of(old) == goal_of(SHOP)
             stands = (
-                old is None or state is QuestionState.IN_USE or over or bool(confirmed) or view is SnapshotView.PARTIAL
+                old is None or state is BatchState.CHANGING or over or bool(confirmed) or view is SnapshotView.PARTIAL
             )
             assert ended == ([] if stands else [(1, "no_longer_proposed", None)]), case
         else:

@@ -11,6 +11,7 @@ from pulsar_steward.ledger.rows import Intent, Outcome, StepOutcome
 from pulsar_steward.model.step import Touched
 from pulsar_steward.pages.forecast import remaining
 from pulsar_steward.policy.pace import Pace
+from pulsar_steward.policy.recorded import RecordedPolicy
 from tests.builders import NOW, a_move, a_step
 from tests.unit.pages.test_pages import words
 
@@ -96,8 +97,8 @@ def test_an_earlier_approval_does_not_count() -> None:
 
 def test_the_pace_is_that_of_the_recorded_policy() -> None:
     """The pace comes from the recorded policy, with defaults for what that does not name."""
-    assert Pace.of({"apply": {"bundle_moves_per_minute": 2}}) == Pace(changes=2)
-    assert Pace.of({}) == Pace()
+    assert Pace.of(RecordedPolicy(sections={"apply": {"bundle_moves_per_minute": 2}})) == Pace(changes=2)
+    assert Pace.of(RecordedPolicy()) == Pace()
 
 
 def test_the_plan_page_says_it(client: Client, plans: dict[str, Plan]) -> None:

@@ -11,8 +11,7 @@ import pytest
 from markupsafe import escape
 
 from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
-from pulsar_steward.ledger.questions import EndReason
-from pulsar_steward.ledger.rows import Decision
+from pulsar_steward.ledger.rows import Decision, EndReason
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.loss import Loss

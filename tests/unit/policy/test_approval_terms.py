@@ -12,6 +12,7 @@ from pulsar_steward.model.risk import Risk
 from pulsar_steward.policy.approval import ApprovalPolicy
 from pulsar_steward.policy.load import parse_policy
 from pulsar_steward.policy.looser import loosened
+from pulsar_steward.policy.recorded import RecordedPolicy
 from pulsar_steward.policy.schema import Policy
 
 if TYPE_CHECKING:
@@ -129,16 +130,16 @@ def test_less_by_risk_is_looser(key: str) -> None:
         {"approval": {"by_risk": {"medium": {name: value for name, value in STRICT.items() if name != key}}}},
         name="now",
     )
-    assert any("approval.by_risk" in words for words in loosened(less, then.model_dump(mode="json")))
-    assert loosened(then, less.model_dump(mode="json")) == ()
-    assert loosened(then, then.model_dump(mode="json")) == ()
+    assert any("approval.by_risk" in words for words in loosened(less, RecordedPolicy.of(then)))
+    assert loosened(then, RecordedPolicy.of(less)) == ()
+    assert loosened(then, RecordedPolicy.of(then)) == ()
 
 
 def test_moving_a_demand_to_a_lower_level_is_no_loosening() -> None:
     """Moving a demand to a lower risk level is no loosening, as higher levels keep it; the reverse is a loosening."""
     low, high = (parse_policy({"approval": {"by_risk": {level: STRICT}}}, name=level) for level in ("low", "high"))
-    assert loosened(low, high.model_dump(mode="json")) == ()
-    assert loosened(high, low.model_dump(mode="json"))
+    assert loosened(low, RecordedPolicy.of(high)) == ()
+    assert loosened(high, RecordedPolicy.of(low))
 
 
 def test_every_kind_has_terms_for_every_risk() -> None:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from pulsar_steward.changes import kind_of
-from pulsar_steward.ledger.questions import EndReason, QuestionEnd
+from pulsar_steward.ledger.rows import EndReason, QuestionEnd
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, GuardResult

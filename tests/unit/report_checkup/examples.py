@@ -11,7 +11,7 @@ from rich.console import Console
 from pulsar_steward.checks.check import CheckWords
 from pulsar_steward.cli.output import print_lines
 from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
-from pulsar_steward.model.plan import Batch, Plan
+from pulsar_steward.model.plan import Batch
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.checks import check_reports
 from pulsar_steward.report.checkup.compose import counts_of, outcome_of
@@ -19,7 +19,7 @@ from pulsar_steward.report.checkup.document import FORMAT, VERSION, About, Check
 from pulsar_steward.report.checkup.measures import Measures
 from pulsar_steward.report.checkup.planning import planning_of
 from pulsar_steward.report.checkup.terminal import lines
-from tests.builders import a_step
+from tests.builders import a_plan, a_step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,7 +136,7 @@ def _checkup(
     unread: tuple[Unread, ...] = (),
     notes: tuple[str, ...] = (),
 ) -> Checkup:
-    plan = Plan(cluster="east", snapshot_id="east-1", taken_at=NOW, policy_digest="d", batches=batches, notes=notes)
+    plan = a_plan(snapshot_id="east-1", taken_at=NOW, policy_digest="d", batches=batches, notes=notes)
     checks = check_reports(findings, verdicts, CATALOG)
     counts = counts_of(checks)
     return Checkup(

@@ -10,7 +10,6 @@ import pytest
 from pulsar_steward.checks.check import CheckWords
 from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
-from pulsar_steward.model.plan import Plan
 from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import Policy
@@ -104,7 +103,7 @@ def reasons(*verdicts: Verdict, findings: tuple[Finding, ...] = (), policy: Poli
     """Why nothing, where no planner says anything of its own, for one check that it could remedy."""
     info = CheckWords(check_id="tc-skew", title="t", advice=("a",), source="s", remedied_by="tc_balance")
     checks = check_reports(findings, verdicts, {"tc-skew": info})
-    plan = Plan(cluster="east", snapshot_id="s", taken_at=NOW, policy_digest="d")
+    plan = a_plan(snapshot_id="s", taken_at=NOW, policy_digest="d", batches=())
     return " ".join(planning_of(plan, checks, policy or Policy()).reasons)
 
 
@@ -177,6 +176,6 @@ def test_a_plan_says_why_it_is_no_more(checkup_with: Make, golden: Golden) -> No
 
 def test_not_even_a_check_is_a_reason() -> None:
     """The reasons say so if the check-up has no checks at all."""
-    plan = Plan(cluster="east", snapshot_id="s", taken_at=NOW, policy_digest="d")
+    plan = a_plan(snapshot_id="s", taken_at=NOW, policy_digest="d", batches=())
 
     assert planning_of(plan, (), Policy()).reasons == (NOTHING_LOOKED_AT,)

@@ -10,6 +10,7 @@ from pulsar_steward.cli.airflow_process import airflow_is_set_up, ask_airflow
 from pulsar_steward.cli.doctor.line import fine, problem
 from pulsar_steward.cli.ledgers import opened_ledger
 from pulsar_steward.errors import ConfigurationError, LedgerError
+from pulsar_steward.ledger.batch_record import open_batches
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.ledger.waiting import ASKING_DAG, UNASKED_AFTER, unasked_questions, why_unasked
 from pulsar_steward.model.units import counted, time_in_words
@@ -61,12 +62,12 @@ def _dags(states: States) -> Line:
 
 
 def _unasked(ledger: str | None, paused: bool | None) -> Iterator[Line]:
+    now = datetime.now(UTC)
     try:
         with opened_ledger(ledger, only_read=True) as engine, one_moment(engine) as connection:
-            found = unasked_questions(connection)
+            found = unasked_questions(open_batches(connection, now), now)
     except (LedgerError, ConfigurationError, OSError):
         return
-    now = datetime.now(UTC)
     old = [each for each in found if paused or now >= each.since + UNASKED_AFTER]
     for cluster, number in sorted(Counter(each.cluster for each in old).items()):
         first = next(each for each in old if each.cluster == cluster)

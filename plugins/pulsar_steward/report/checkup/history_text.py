@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.ledger.questions import QuestionEnd
-from pulsar_steward.ledger.rows import Intent, PlanRow, Proof, RecordedAnswer, StepOutcome, interrupted
+from pulsar_steward.ledger.batch_record import BatchRecord
+from pulsar_steward.ledger.rows import Intent, PlanRow, RecordedAnswer, interrupted
 from pulsar_steward.model.units import counted, time_in_words
 from pulsar_steward.report.checkup.text import bullets, heading, wrapped
 
@@ -21,27 +21,17 @@ if TYPE_CHECKING:
 
 
 class Story(msgspec.Struct, frozen=True, kw_only=True):
-    """All records of one batch in the ledger, oldest first.
+    """A batch in the ledger, with its intended calls.
 
     Attributes:
-        end: End of its question; None: it has none.
         taken_at: Time of the plan's snapshot.
         seen_at: Time of the newest snapshot with the same proposal.
     """
 
-    asked_at: datetime | None
-    answers: tuple[RecordedAnswer, ...]
-    outcomes: tuple[StepOutcome, ...]
-    proofs: tuple[Proof, ...]
-    intents: tuple[Intent, ...] = ()
-    end: QuestionEnd | None = None
-    taken_at: datetime | None = None
-    seen_at: datetime | None = None
-
-    @property
-    def under_way(self) -> tuple[Intent, ...]:
-        """Intended calls without a recorded outcome so far."""
-        return interrupted(self.intents, self.outcomes)
+    record: BatchRecord
+    intents: tuple[Intent, ...]
+    taken_at: datetime
+    seen_at: datetime
 
 
 def header_lines(plan: Plan, row: PlanRow, width: int) -> Iterator[Text]:
@@ -64,26 +54,27 @@ def story_lines(story: Story, width: int) -> Iterator[Text]:
 
 
 def _said(story: Story) -> Iterator[str]:
-    if story.asked_at is not None:
-        yield f"asked {_at(story.asked_at)}"
-    if story.seen_at is not None and story.seen_at != story.taken_at:
+    record, under_way = story.record, interrupted(story.intents, story.record.outcomes)
+    if record.requests:
+        yield f"asked {_at(record.requests[-1].at)}"
+    if story.seen_at != story.taken_at:
         yield f"proposed the same again, at last by the snapshot of {_at(story.seen_at)}"
-    if story.end is not None:
-        yield f"the question ended {_at(story.end.at)}: {story.end.words}"
-    if not story.answers:
-        asked = story.asked_at is not None or story.end is not None
+    if record.end is not None:
+        yield f"the question ended {_at(record.end.at)}: {record.end.words}"
+    if not record.answers:
+        asked = record.requests or record.end is not None
         yield f"{'no answer is recorded' if asked else 'nobody was asked yet'}: nothing was changed"
-    for answer in story.answers:
+    for answer in record.answers:
         yield _answer(answer)
         yield from _silence(answer)
-    for outcome in story.outcomes:
+    for outcome in record.outcomes:
         yield f"{outcome.step_id} {outcome.outcome} {_at(outcome.at)}: {outcome.reason}"
-    for intent in story.under_way:
+    for intent in under_way:
         yield f"{intent.step_id} under way since {_at(intent.at)}, or cut short then"
-    if story.under_way:
-        ended, approved = len(story.outcomes), counted(len(story.answers[-1].step_ids), "approved step")
+    if under_way:
+        ended, approved = len(record.outcomes), counted(len(record.answers[-1].step_ids), "approved step")
         yield f"{ended} of {approved} {'has' if ended == 1 else 'have'} come to an end"
-    for proof in story.proofs:
+    for proof in record.proofs:
         yield f"{'proved' if proof.proved else 'not proved'} {_at(proof.at)}: {proof.reason}"
 
 

@@ -77,11 +77,10 @@ def upgrade() -> None:
         Column("confirmation_id", Integer, primary_key=True, autoincrement=True),
         Column("question_id", Integer, ForeignKey("questions.question_id"), nullable=False, index=True),
         _plan_column(),
-        Column("batch_id", String(50), nullable=False),
         Column("by_plan_id", String(200), nullable=False),
         Column("taken_at", DateTime(timezone=True), nullable=False),
         Column("at", DateTime(timezone=True), nullable=False),
-        Column("batch_ids", Text),
+        Column("batch_ids", Text, nullable=False),
     )
     op.create_table(
         "requests",
@@ -96,7 +95,7 @@ def upgrade() -> None:
         Column("requested_by", String(200)),
         Column("origin", String(20), nullable=False),
         Column("policy_digest", String(64), nullable=False),
-        Column("asked_digest", String(64)),
+        Column("asked_digest", String(64), nullable=False),
     )
     op.create_table(
         "answers",
