@@ -17,9 +17,6 @@ from dataclasses import dataclass
 from pulsar_steward.model.bundles import HEARTBEAT
 from pulsar_steward.model.holders import PATTERNS, HolderKind
 
-STARTED = "process_start_time_seconds"
-"""Series of a process's start time, seconds since the epoch."""
-
 
 @dataclass(frozen=True)
 class SqlView:
