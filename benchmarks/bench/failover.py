@@ -21,7 +21,7 @@ from lab.errors import AdminCallError
 from lab.faults.real.ground import COMMON_SETTINGS, ground
 from lab.faults.real.operator import shown_topics
 from lab.waiting import wait_until
-from pulsar_steward.checks.delayed.failover import FailoverTimePolicy, LostLoad, RemainingBrokers, estimated
+from pulsar_steward.checks.delayed.failover_time import FailoverTimePolicy, LostLoad, RemainingBrokers, estimated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

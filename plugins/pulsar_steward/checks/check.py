@@ -1,19 +1,20 @@
-"""The definition of a check: its texts, its queries of a snapshot, and its judgement of the rows."""
+"""The definition of a check: its texts, its queries of a snapshot, its judgement of the rows, and what was not read."""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from urllib.parse import urlsplit
 
+from pulsar_steward.decoding import convert
+from pulsar_steward.model.finding import Figures, Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import named
 
 if TYPE_CHECKING:
     from datetime import datetime
-
-    from pulsar_steward.model.finding import Finding
 
 LIMITS = TypeVar("LIMITS", bound=Section)
 
@@ -286,3 +287,122 @@ class Check(CheckWords):
     def sections(self) -> tuple[str, ...]:
         """All sections that its judgement of a namespace depends on."""
         return (self.section, *self.reads)
+
+
+def ranked(row: Row) -> Severity:
+    """Severity by the column `rank`: 0 information, 1 warning, 2 critical."""
+    return tuple(Severity)[row["rank"]]
+
+
+def critical_or_warning(row: Row) -> Severity:
+    """Severity by the column `critical`."""
+    return Severity.CRITICAL if row["critical"] else Severity.WARNING
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowCheck(Check):
+    """A check whose query `found` returns one row for each finding, the worst first.
+
+    Attributes:
+        severity: Severity of every finding, or a function from a row to its severity.
+        subject: Column with the subject, or a function from a row to it; null: the cluster.
+        evidence: Function from a row to the evidence.
+        figures: Columns that are figures, the type that takes them from a row, or a function from a row to the figures
+            by name. Fractions are cut off, and null is left out.
+        also_cut: Further queries whose rows beyond their limit would be findings.
+        missing: Reason why the absence of rows proves nothing; None if it does.
+        quiet: Sentence about what was checked, or a function that gives it, if there are no rows.
+    """
+
+    severity: Severity | Callable[[Row], Severity]
+    subject: str | Callable[[Row], str | None]
+    evidence: Callable[[Row], str]
+    figures: tuple[str, ...] | type[Figures] | Callable[[Row], Mapping[str, float | None]]
+    also_cut: tuple[str, ...] = ()
+    missing: Callable[[Answers, CheckContext[Any]], str | None]
+    quiet: str | Callable[[Answers, CheckContext[Any]], str]
+    judge: Callable[[Answers, CheckContext[Any]], Judgement] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Judges by the rows."""
+        object.__setattr__(self, "judge", self._judged)
+
+    def _judged(self, answers: Answers, context: CheckContext[Any]) -> Judgement:
+        found = answers["found"]
+        if found.rows:
+            findings = tuple(self._finding(row, context.about.cluster) for row in found.rows)
+            return Judgement(findings=findings, more=found.more + sum(answers[name].more for name in self.also_cut))
+        quiet = self.quiet if isinstance(self.quiet, str) else self.quiet(answers, context)
+        return Judgement(quiet=quiet, cannot_tell=self.missing(answers, context))
+
+    def _finding(self, row: Row, cluster: str) -> Finding:
+        return Finding(
+            check_id=self.check_id,
+            severity=self.severity if isinstance(self.severity, Severity) else self.severity(row),
+            subject=(row[self.subject] if isinstance(self.subject, str) else self.subject(row)) or cluster,
+            evidence=self.evidence(row),
+            figures={name: int(value) for name, value in self._figures(row).items() if value is not None},
+        )
+
+    def _figures(self, row: Row) -> Mapping[str, float | None]:
+        if isinstance(self.figures, tuple):
+            return {name: row[name] for name in self.figures}
+        if isinstance(self.figures, type):
+            return convert(row, self.figures).by_name
+        return self.figures(row)
+
+
+def unread_servers(context: CheckContext[Any], kinds: Collection[str], read: Collection[str]) -> str | None:
+    """Reason why the absence of findings proves nothing, if `collect.metrics_urls` names servers without metrics.
+
+    Args:
+        context: Context of the calling check.
+        kinds: The kinds of servers that it judges, as `collect.metrics_urls` names them.
+        read: Servers of these kinds that are in the snapshot.
+    """
+    urls = (each.partition("=") for each in context.policy.collect.metrics_urls)
+    servers = dict.fromkeys(urlsplit(url).netloc for kind, _, url in urls if kind in kinds)
+    missing = [each for each in servers if each not in read]
+    return f"The snapshot lacks metrics of {named(missing)}, named in collect.metrics_urls." if missing else None
+
+
+def silent_in(answer: str) -> Question:
+    """Query for the brokers that were read, but are no `source` in a result of the shards.
+
+    Args:
+        answer: The name of the shards' query.
+    """
+    heard = f"select source as broker from {answer}"
+    return Question(f"select broker from brokers anti join ({heard}) using (broker) where read")
+
+
+def brokers_of(answer: CheckAnswer) -> list[str]:
+    """Names of the brokers, in order."""
+    return [row["broker"] for row in answer.rows]
+
+
+BROKERS_READ = Question("select count(*) as brokers from brokers where read")
+"""Query for `nothing_read`: the number of brokers that were read."""
+
+
+def nothing_read(answer: CheckAnswer) -> str | None:
+    """Reason why the absence of findings proves nothing, if no broker was read; else None."""
+    return None if answer.one["brokers"] else "No broker was read."
+
+
+def not_telling(setting: str) -> Question:
+    """Query for `setting_unread`: the brokers with topics that did not report a setting.
+
+    Args:
+        setting: Its name in ``broker.conf``.
+    """
+    return Question(f"""
+        select broker from brokers anti join setting('{setting}') using (broker)
+        where read and coalesce(topics, 1) > 0
+    """)
+
+
+def setting_unread(answer: CheckAnswer, setting: str) -> str | None:
+    """Reason why the absence of findings proves nothing, if brokers with topics did not report a setting; else None."""
+    names = named(brokers_of(answer))
+    return f"The setting {setting} is not in the snapshot for {names}." if answer.rows else None

@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pulsar_steward.checks.check import LookBack
-from pulsar_steward.model.units import counted, time_in_words
+from pulsar_steward.model.units import counted, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -37,6 +37,13 @@ MIN_EARLIER = 2
 def window_minutes(limits: Any) -> int:
     """Window of a check with a limit of this name."""
     return int(limits.window_minutes)
+
+
+def since_words(row: Row) -> str:
+    """Begin of the time that a row's growth (`growth`) is of, after the word since."""
+    if row["since"] is None:
+        return "its start"
+    return f"the snapshot {seconds_in_words(row['seconds'], rounded=True)} before"
 
 
 def wider(minutes: int) -> int:

@@ -18,9 +18,6 @@ from pulsar_steward.model.bundles import HEARTBEAT
 from pulsar_steward.model.holders import PATTERNS, HolderKind
 from pulsar_steward.model.topics import OF_USERS
 
-STARTED = "process_start_time_seconds"
-"""Series of a process's start time, seconds since the epoch."""
-
 
 @dataclass(frozen=True)
 class SqlView:

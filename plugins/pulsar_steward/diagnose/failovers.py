@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.delayed.failover import estimated
-from pulsar_steward.checks.delayed.failover_time import CHECK, estimates_by_broker
+from pulsar_steward.checks.delayed.failover_time import CHECK, estimated, estimates_by_broker
 from pulsar_steward.diagnose.asking import NoAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pulsar_steward.checks.check import Answers
-    from pulsar_steward.checks.delayed.failover import Estimate, FailoverTimePolicy
+    from pulsar_steward.checks.delayed.failover_time import Estimate, FailoverTimePolicy
     from pulsar_steward.diagnose.questions import Asker
 
 

@@ -16,7 +16,6 @@ from pulsar_steward.checks.backlog.growth import reference
 from pulsar_steward.checks.check import CheckContext, Question
 from pulsar_steward.checks.clients.connection_churn import SUCCEEDED
 from pulsar_steward.checks.earlier import looking_back, within
-from pulsar_steward.checks.views import STARTED
 from pulsar_steward.diagnose.questions import Asker
 from pulsar_steward.model.measures import (
     BROKER_CONNECTION_RATE,
@@ -30,6 +29,7 @@ from pulsar_steward.model.measures import (
     CLUSTER_TOPICS,
     TOPIC_BACKLOG,
 )
+from pulsar_steward.model.series import STARTED
 from pulsar_steward.model.tables import TRENDS
 from pulsar_steward.snapshots.arrow import schema_of
 

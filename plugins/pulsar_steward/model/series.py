@@ -1,5 +1,8 @@
 """Names of Prometheus metrics, most of them of topics, that several parts of Steward use."""
 
+STARTED = "process_start_time_seconds"
+"""Series of a process's start time, seconds since the epoch."""
+
 BOOKIE_STATUS = "bookie_SERVER_STATUS"
 """State of a bookie, by its own metrics: 1 takes writes, 0 is read-only, -1 is not registered, so gets no writes."""
 

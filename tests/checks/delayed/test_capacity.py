@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.checks.delayed import cluster_placement, failover_time, partition_ceiling
-from pulsar_steward.checks.delayed.failover import FailoverTimePolicy, LostLoad, RemainingBrokers, estimated
+from pulsar_steward.checks.delayed.failover_time import FailoverTimePolicy, LostLoad, RemainingBrokers, estimated
 from pulsar_steward.checks.delayed.waiting import BUCKET_TRACKER
 from pulsar_steward.model.finding import Severity
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.checks.placement import bundle_flapping
-from pulsar_steward.checks.views import STARTED
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.series import STARTED
 from tests.builders import NOW, a_policy
 
 if TYPE_CHECKING:

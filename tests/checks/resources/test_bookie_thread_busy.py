@@ -9,7 +9,7 @@ import pytest
 
 from pulsar_steward.checks.resources import bookie_thread_busy as check
 from pulsar_steward.checks.resources.bookie_thread_busy import BOOKIE_QUEUE
-from pulsar_steward.checks.resources.views import WRITES
+from pulsar_steward.checks.resources.slowness import WRITES
 from pulsar_steward.model.finding import Severity
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.checks.resources import gc_pressure
-from pulsar_steward.checks.views import STARTED
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.series import STARTED
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Judgement

@@ -10,8 +10,8 @@ import pytest
 
 from pulsar_steward.checks.resources import io_threads_stuck as check
 from pulsar_steward.checks.resources import io_threads_stuck as series
-from pulsar_steward.checks.views import STARTED
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.series import STARTED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.checks.resources import ledger_switch_slow as check
-from pulsar_steward.checks.resources.views import SWITCHES
+from pulsar_steward.checks.resources.slowness import SWITCHES
 from pulsar_steward.model.finding import Severity
 
 if TYPE_CHECKING:

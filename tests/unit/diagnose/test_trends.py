@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.checks.clients.connection_churn import ACTIVE, SUCCEEDED
-from pulsar_steward.checks.views import STARTED
 from pulsar_steward.diagnose.asking import NoAnswer, about_of, ask
 from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.diagnose.trends import FASTEST, NAME, trends, trends_asker
 from pulsar_steward.model import measures
+from pulsar_steward.model.series import STARTED
 from pulsar_steward.model.tables import TRENDS
 from pulsar_steward.parallel import on_this_thread
 from pulsar_steward.snapshots.read import open_snapshot

@@ -9,7 +9,7 @@ from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
+from pulsar_steward.checks.backlog.defaults import DEFAULTS, unknown_defaults
 from pulsar_steward.checks.backlog.growth import (
     FLOOR_BYTES,
     SUMS,
@@ -21,8 +21,15 @@ from pulsar_steward.checks.backlog.growth import (
     reference,
     sums_of,
 )
-from pulsar_steward.checks.backlog.precision import PRECISION, told_once
-from pulsar_steward.checks.backlog.quota_words import CULPRITS, consequence, delayed_words, in_brackets, slowest_words
+from pulsar_steward.checks.backlog.quota_words import (
+    CULPRITS,
+    PRECISION,
+    consequence,
+    delayed_words,
+    in_brackets,
+    slowest_words,
+    told_once,
+)
 from pulsar_steward.checks.check import Check, Judgement, Question, Scope
 from pulsar_steward.checks.earlier import looking_back, too_few, within
 from pulsar_steward.model.finding import Finding, QuotaFigures, Severity
@@ -153,7 +160,7 @@ class LimitedPart:
             return _too_many("grew", MAX_SUSPECTS)
         if answers["possible"].more:
             return _too_many("may have grown", MAX_POSSIBLE)
-        return Defaults.of(answers["defaults"]).unknown("limit_bytes")
+        return unknown_defaults(answers, "limit_bytes")
 
 
 def _too_many(grew: str, looked_up: int) -> str:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
-from pulsar_steward.checks.backlog.precision import PRECISION, told_once
+from pulsar_steward.checks.backlog.defaults import DEFAULTS, unknown_defaults
 from pulsar_steward.checks.backlog.quota_words import (
     CULPRITS,
+    PRECISION,
     age_quota,
     capitalised,
     consequence,
@@ -18,6 +18,7 @@ from pulsar_steward.checks.backlog.quota_words import (
     in_brackets,
     size_quota,
     slowest_words,
+    told_once,
 )
 from pulsar_steward.checks.backlog.quotas import ages_not_read, unknown_ages
 from pulsar_steward.checks.check import Check, Judgement, Question, Scope
@@ -50,10 +51,9 @@ def judge(answers: Answers, _context: CheckContext[BacklogNearQuotaPolicy]) -> J
     if found.rows:
         findings = told_once(tuple(map(_finding, found.rows)), answers["precision"])
         return Judgement(findings=findings, more=found.more)
-    defaults = Defaults.of(answers["defaults"])
     return Judgement(
         quiet="No topic's backlog is close to its quota.",
-        cannot_tell=defaults.unknown("limit_bytes", "limit_seconds") or unknown_ages(answers["ages_unread"]),
+        cannot_tell=unknown_defaults(answers, "limit_bytes", "limit_seconds") or unknown_ages(answers["ages_unread"]),
     )
 
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
-from pulsar_steward.checks.check import Check, Judgement, Question, Scope
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.checks.backlog.defaults import DEFAULTS, unknown_defaults
+from pulsar_steward.checks.check import Question, RowCheck, Scope
+from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import GIB, bytes_in_words, counted
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import Row
 
 
 class BacklogQuotaMissingPolicy(Section):
@@ -38,43 +38,22 @@ with totals as (
     select namespace, sum(topics)::bigint as topics, sum(backlog_bytes)::bigint as backlog_bytes,
         max(largest) as largest
     from unbounded group by namespace)
-select namespace, topics, backlog_bytes, largest.topic as topic, largest.bytes as most_bytes,
+select namespace, topics, backlog_bytes, largest.topic as topic, largest.bytes as most_backlog_bytes,
     largest.bytes >= warning_backlog_bytes as warning
 from totals join limits using (namespace) where warning or backlog_bytes >= info_backlog_bytes
 """
 
 
-def judge(answers: Answers, _context: CheckContext[BacklogQuotaMissingPolicy]) -> Judgement:
-    """Reports any backlog; a large one of a single topic is a warning."""
-    found = answers["found"]
-    if found.rows:
-        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
-    return Judgement(
-        quiet="No topic has a backlog without a quota.",
-        cannot_tell=Defaults.of(answers["defaults"]).unknown("limit_bytes", "limit_seconds"),
+def _evidence(row: Row) -> str:
+    return (
+        "Neither the namespace nor the brokers' default sets a backlog quota, and"
+        f" {counted(row['topics'], 'topic')} without one {'holds' if row['topics'] == 1 else 'hold'}"
+        f" {bytes_in_words(row['backlog_bytes'], rounded=True)} of backlog, {row['topic']} the most"
+        f" ({bytes_in_words(row['most_backlog_bytes'], rounded=True)})."
     )
 
 
-def _finding(row: Row) -> Finding:
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=Severity.WARNING if row["warning"] else Severity.INFO,
-        subject=row["namespace"],
-        evidence=(
-            "Neither the namespace nor the brokers' default sets a backlog quota, and"
-            f" {counted(row['topics'], 'topic')} without one {'holds' if row['topics'] == 1 else 'hold'}"
-            f" {bytes_in_words(row['backlog_bytes'], rounded=True)} of backlog, {row['topic']} the most"
-            f" ({bytes_in_words(row['most_bytes'], rounded=True)})."
-        ),
-        figures={
-            "backlog_bytes": row["backlog_bytes"],
-            "most_backlog_bytes": row["most_bytes"],
-            "topics": row["topics"],
-        },
-    )
-
-
-CHECK = Check(
+CHECK = RowCheck(
     check_id="backlog-quota-missing",
     order=30,
     title="No backlog quota bounds the topics of a namespace",
@@ -90,8 +69,13 @@ CHECK = Check(
     policy=BacklogQuotaMissingPolicy,
     shards={"unbounded": Question(UNBOUNDED)},
     cluster={
-        "found": Question(FOUND, worst_first="warning desc, most_bytes desc, namespace"),
+        "found": Question(FOUND, worst_first="warning desc, most_backlog_bytes desc, namespace"),
         "defaults": DEFAULTS,
     },
-    judge=judge,
+    severity=lambda row: Severity.WARNING if row["warning"] else Severity.INFO,
+    subject="namespace",
+    evidence=_evidence,
+    figures=("backlog_bytes", "most_backlog_bytes", "topics"),
+    missing=lambda answers, _context: unknown_defaults(answers, "limit_bytes", "limit_seconds"),
+    quiet="No topic has a backlog without a quota.",
 )

@@ -19,7 +19,7 @@ from pulsar_steward.model.broker_defaults import (
 from pulsar_steward.model.units import GIB
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import CheckAnswer
+    from pulsar_steward.checks.check import Answers, CheckAnswer
 
 DEFAULTS = Question("select * from broker_defaults cross join defaults_that_differ")
 """Query for `cluster`; its row is decoded by `Defaults.of`."""
@@ -51,6 +51,11 @@ class Defaults(BrokerDefaults, frozen=True, kw_only=True):
             f"Brokers differ in what they do where a namespace sets nothing ({', '.join(differing)}): what most of them"
             " do was looked at, and a topic is under what its own broker does."
         )
+
+
+def unknown_defaults(answers: Answers, *names: str) -> str | None:
+    """Reason why namespaces that use these defaults cannot be judged, by the query `defaults`; None: all are known."""
+    return Defaults.of(answers["defaults"]).unknown(*names)
 
 
 def _value(key: str) -> str:

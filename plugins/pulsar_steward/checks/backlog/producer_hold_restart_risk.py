@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
+from pulsar_steward.checks.backlog.defaults import DEFAULTS, unknown_defaults
 from pulsar_steward.checks.backlog.quota_words import (
     CULPRITS,
     age_quota,
@@ -26,13 +26,12 @@ from pulsar_steward.checks.backlog.quotas import (
     unknown_ages,
     unknown_policies,
 )
-from pulsar_steward.checks.check import Check, Judgement, Question, Scope
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.checks.check import Question, RowCheck, Scope, critical_or_warning
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import Row
 
 
 class ProducerHoldRestartRiskPolicy(Section):
@@ -56,33 +55,11 @@ from fullest join limits using (namespace) where percent >= warning_percent
 """
 
 
-def judge(answers: Answers, _context: CheckContext[ProducerHoldRestartRiskPolicy]) -> Judgement:
-    """Judges by the fuller of the quotas that block producers."""
-    found = answers["found"]
-    if found.rows:
-        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
-    defaults = Defaults.of(answers["defaults"])
-    return Judgement(
-        quiet="No topic is near a quota that shuts producers out.",
-        cannot_tell=(
-            defaults.unknown("limit_bytes", "limit_seconds", "policy")
-            or unknown_policies(answers["policies_unread"])
-            or unknown_ages(answers["ages_unread"])
-        ),
-    )
-
-
-def _finding(row: Row) -> Finding:
+def _evidence(row: Row) -> str:
     by_size = (row["held_bytes_percent"] or 0) >= (row["held_seconds_percent"] or 0)
     policy = row["bytes_policy"] if by_size else row["seconds_policy"]
     quota = size_quota(row) if by_size else age_quota(row)
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=Severity.CRITICAL if row["critical"] else Severity.WARNING,
-        subject=row["topic"],
-        evidence=f"{capitalised(quota)} ({policy}); {_outlook(row)}.{slowest_words(row)}",
-        figures=figures(row),
-    )
+    return f"{capitalised(quota)} ({policy}); {_outlook(row)}.{slowest_words(row)}"
 
 
 def _outlook(row: Row) -> str:
@@ -96,7 +73,8 @@ def _outlook(row: Row) -> str:
     return f"its {whose} cannot connect again after an unload or restart until the backlog is down"
 
 
-CHECK = Check(
+# Judges by the fuller of the quotas that block producers.
+CHECK = RowCheck(
     check_id="producer-hold-restart-risk",
     order=60,
     title="A restart or an unload would leave a topic's producers unable to connect",
@@ -117,5 +95,14 @@ CHECK = Check(
         "ages_unread": ages_not_read(f"({holds_producers('seconds_policy')} or seconds_policy is null)"),
     },
     cluster={"defaults": DEFAULTS},
-    judge=judge,
+    severity=critical_or_warning,
+    subject="topic",
+    evidence=_evidence,
+    figures=figures,
+    missing=lambda answers, _context: (
+        unknown_defaults(answers, "limit_bytes", "limit_seconds", "policy")
+        or unknown_policies(answers["policies_unread"])
+        or unknown_ages(answers["ages_unread"])
+    ),
+    quiet="No topic is near a quota that shuts producers out.",
 )

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
+from pulsar_steward.checks.backlog.defaults import DEFAULTS, unknown_defaults
 from pulsar_steward.checks.backlog.quota_words import set_by
-from pulsar_steward.checks.check import Check, Judgement, Question, Scope
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.checks.check import Question, RowCheck, Scope
+from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import MIB, MINUTE, bytes_in_words, seconds_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import Row
 
 
 class QuotaOverRetentionPolicy(Section):
@@ -30,34 +30,13 @@ select q.*, warning_percent from quotas_beside_retention q join limits using (na
 where percent >= warning_percent
 """
 
-FIGURES = ("limit_bytes", "limit_seconds", "retention_megabytes", "retention_minutes", "size_percent", "time_percent")
 
-
-def judge(answers: Answers, _context: CheckContext[QuotaOverRetentionPolicy]) -> Judgement:
-    """Every such quota is a warning."""
-    found = answers["found"]
-    if found.rows:
-        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
-    return Judgement(
-        quiet="Every quota is below the retention.",
-        cannot_tell=Defaults.of(answers["defaults"]).unknown(
-            "limit_bytes", "limit_seconds", "retention_minutes", "retention_megabytes"
-        ),
-    )
-
-
-def _finding(row: Row) -> Finding:
+def _evidence(row: Row) -> str:
     parts = ((_by_size, "size_percent"), (_by_time, "time_percent"))
     words = [part(row) for part, percent in parts if (row[percent] or 0) >= row["warning_percent"]]
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=Severity.WARNING,
-        subject=row["subject"],
-        evidence=(
-            f"{', and '.join(words)}: a quota has to be below the retention, and the broker may"
-            " refuse the next change of either (412)."
-        ),
-        figures={name: row[name] for name in FIGURES if row[name] is not None},
+    return (
+        f"{', and '.join(words)}: a quota has to be below the retention, and the broker may"
+        " refuse the next change of either (412)."
     )
 
 
@@ -77,7 +56,7 @@ def _by_time(row: Row) -> str:
     )
 
 
-CHECK = Check(
+CHECK = RowCheck(
     check_id="quota-over-retention",
     order=40,
     title="A backlog quota is not below the retention",
@@ -91,5 +70,19 @@ CHECK = Check(
     remedied_by="backlog_quota",
     policy=QuotaOverRetentionPolicy,
     cluster={"found": Question(FOUND, worst_first="percent desc, subject"), "defaults": DEFAULTS},
-    judge=judge,
+    severity=Severity.WARNING,
+    subject="subject",
+    evidence=_evidence,
+    figures=(
+        "limit_bytes",
+        "limit_seconds",
+        "retention_megabytes",
+        "retention_minutes",
+        "size_percent",
+        "time_percent",
+    ),
+    missing=lambda answers, _context: unknown_defaults(
+        answers, "limit_bytes", "limit_seconds", "retention_minutes", "retention_megabytes"
+    ),
+    quiet="Every quota is below the retention.",
 )

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
+from pulsar_steward.checks.backlog.defaults import DEFAULTS, unknown_defaults
 from pulsar_steward.checks.backlog.quota_words import age_quota, capitalised, figures, size_quota
 from pulsar_steward.checks.backlog.quotas import holds_producers, policies_not_read, unknown_policies
-from pulsar_steward.checks.check import Check, Judgement, Question, Scope
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.checks.check import Question, RowCheck, Scope
+from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import KIB, MIB, bytes_in_words, counted
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext, Row
+    from pulsar_steward.checks.check import CheckAnswer, Row
 
 MAX_OVER = 10_000
 """Number of topics over their quota that are examined, the fullest first."""
@@ -92,23 +92,6 @@ where ({holds_producers("seconds_policy")} or seconds_policy is null) and coales
 """
 
 
-def judge(answers: Answers, _context: CheckContext[QuotaStuckPolicy]) -> Judgement:
-    """Critical if there is no other explanation, and no figure that contradicts."""
-    found = answers["found"]
-    if found.rows:
-        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
-    defaults = Defaults.of(answers["defaults"])
-    return Judgement(
-        quiet="No quota shuts producers out without a backlog.",
-        cannot_tell=(
-            defaults.unknown("limit_bytes", "limit_seconds", "policy")
-            or unknown_policies(answers["policies_unread"])
-            or _not_drilled(answers["shut_out"])
-            or _too_many(answers["over_quota"])
-        ),
-    )
-
-
 def _not_drilled(answer: CheckAnswer) -> str | None:
     """Topics that might be stuck by age: they have an age quota and no producers, and their age was not read."""
     count = sum(row["topics"] for row in answer.rows)
@@ -130,23 +113,12 @@ def _too_many(answer: CheckAnswer) -> str | None:
     )
 
 
-def _finding(row: Row) -> Finding:
+def _evidence(row: Row) -> str:
     quota = size_quota(row) if row["by_size"] else age_quota(row)
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=Severity.CRITICAL if row["trouble"] else Severity.WARNING,
-        subject=row["topic"],
-        evidence=(
-            f"{capitalised(quota)}, but the largest backlog of a subscription is"
-            f" {counted(row['entries'], 'entry', 'entries')}, which {_explained(row)}; {_likely(row)}."
-            f" {_producers(row['producers'])} Indirect: see stats-internal."
-        ),
-        figures=figures(row)
-        | {
-            "ack_holes": row["ack_holes"],
-            "backlog_entries": row["entries"],
-            "plausible_bytes_per_entry": row["plausible_bytes"],
-        },
+    return (
+        f"{capitalised(quota)}, but the largest backlog of a subscription is"
+        f" {counted(row['entries'], 'entry', 'entries')}, which {_explained(row)}; {_likely(row)}."
+        f" {_producers(row['producers'])} Indirect: see stats-internal."
     )
 
 
@@ -183,7 +155,8 @@ def _producers(count: int) -> str:
     return f"{counted(count, 'producer')} {'is' if count == 1 else 'are'} still connected."
 
 
-CHECK = Check(
+# Critical if there is no other explanation, and no figure that contradicts.
+CHECK = RowCheck(
     check_id="quota-stuck",
     order=110,
     title="A quota shuts producers out though no backlog explains it",
@@ -205,5 +178,22 @@ CHECK = Check(
         "found": Question(FOUND, worst_first="trouble desc, producers, backlog_bytes desc, topic"),
         "defaults": DEFAULTS,
     },
-    judge=judge,
+    severity=lambda row: Severity.CRITICAL if row["trouble"] else Severity.WARNING,
+    subject="topic",
+    evidence=_evidence,
+    figures=lambda row: (
+        figures(row)
+        | {
+            "ack_holes": row["ack_holes"],
+            "backlog_entries": row["entries"],
+            "plausible_bytes_per_entry": row["plausible_bytes"],
+        }
+    ),
+    missing=lambda answers, _context: (
+        unknown_defaults(answers, "limit_bytes", "limit_seconds", "policy")
+        or unknown_policies(answers["policies_unread"])
+        or _not_drilled(answers["shut_out"])
+        or _too_many(answers["over_quota"])
+    ),
+    quiet="No quota shuts producers out without a backlog.",
 )

@@ -1,4 +1,4 @@
-"""The quotas in force for each loaded topic, and their usage.
+"""The quotas and the retention in force for each loaded topic, and the usage of quotas.
 
 A topic's own quota takes precedence over its namespace's. Its limits are known for drilled topics, and for all topics
 of brokers that export topic metrics. Its policy is known for drilled topics only; other topics get the namespace's.
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.checks.check import Question
 from pulsar_steward.checks.views import SqlView
 from pulsar_steward.model.series import AGE, AGE_LIMIT, SIZE_LIMIT
-from pulsar_steward.model.units import counted
+from pulsar_steward.model.units import MIB, MINUTE, counted
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import CheckAnswer
@@ -137,6 +137,38 @@ from topics_under_policies semi join under using (topic) where limit_seconds > 0
 If the age was read but not reported, the broker does not know it either, and so does not enforce the quota.
 """
 
+UNBOUNDED = "retention_minutes < 0 and retention_megabytes < 0"
+BOUNDED = "retention_minutes <> 0 and retention_megabytes <> 0 and (retention_minutes > 0 or retention_megabytes > 0)"
+"""SQL: true for a bounded retention. Zero in both keeps nothing; brokers refuse it in one alone."""
+
+RETAINED_TOPICS = """
+select t.topic, t.namespace, t.storage_bytes, t.backlog_bytes, t.throughput_in_bytes,
+    coalesce(d.retention_minutes, p.retention_minutes) as retention_minutes,
+    coalesce(d.retention_megabytes, p.retention_megabytes) as retention_megabytes
+from user_topics t join namespace_policies p using (namespace) left join drilled_topics d using (topic)
+"""
+"""Ordinary loaded topics of namespaces whose policies are known, with the retention in force, if known."""
+
+QUOTAS_BESIDE_RETENTION = f"""
+with shares as (
+    select holder, namespace, limit_bytes, limit_seconds, retention_minutes, retention_megabytes, bytes_by, seconds_by,
+        retention_by,
+        -- Of the largest number as a limit, the share may not fit.
+        case when limit_bytes >= 0 and retention_megabytes > 0 then least(9e18,
+            floor(limit_bytes * 100::double / (retention_megabytes::double * {MIB})))::bigint end as size_percent,
+        case when limit_seconds > 0 and retention_minutes > 0 then least(9e18,
+            floor(limit_seconds * 100::double / (retention_minutes::double * {MINUTE})))::bigint end as time_percent
+    from limits_in_force semi join namespace_policies using (namespace)
+    where holder = namespace or 'topic' in (bytes_by, seconds_by, retention_by))
+select holder as subject, *, greatest(size_percent, time_percent) as percent from shares
+"""
+"""One row per namespace, and one per drilled topic that sets quota or retention itself.
+
+`subject`, `namespace`; `limit_bytes`, `limit_seconds`, `retention_minutes`, `retention_megabytes`. `bytes_by`,
+`seconds_by` and `retention_by` are where each is set: topic, namespace or default. `size_percent` and `time_percent`
+are the quota in percent of the retention, null if one of them has no limit; `percent` is the larger one.
+"""
+
 VIEWS = (
     SqlView("quotas_told", QUOTAS_TOLD, kept=True),
     SqlView("age_tellers", AGE_TELLERS, kept=True),
@@ -144,6 +176,8 @@ VIEWS = (
     SqlView("quotas_in_force", QUOTAS_IN_FORCE),
     SqlView("pressed", PRESSED, kept=True),
     SqlView("ages_not_read", AGES_NOT_READ, kept=True),
+    SqlView("retained_topics", RETAINED_TOPICS),
+    SqlView("quotas_beside_retention", QUOTAS_BESIDE_RETENTION),
 )
 """Views that need those of `pulsar_steward.checks.backlog.policies`."""
 

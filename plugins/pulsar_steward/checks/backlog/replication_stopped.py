@@ -3,29 +3,212 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.backlog.replicators import (
-    BEFORE,
-    KEYS,
-    MAX_ROWS,
-    MOST_FIRST,
-    REMOTES,
-    WAITING,
-    ReplicationStoppedPolicy,
-    Replicator,
-    oldest,
-)
-from pulsar_steward.checks.check import Check, Judgement, LookBack, Question, Scope
-from pulsar_steward.checks.earlier import EarlierRows, each_since, wider
-from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
+from pydantic import Field
+
+from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, LookBack, Question, Scope, nothing_read
+from pulsar_steward.checks.earlier import APART_SECONDS, MIN_EARLIER, EarlierRows, each_since, wider
+from pulsar_steward.checks.views import SqlView
 from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.holders import replicator_to
+from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext
+    from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext, Row
+
+
+class ReplicationStoppedPolicy(Section):
+    """Thresholds for replication to another cluster that stands still or falls behind."""
+
+    warning_minutes: int = Field(
+        10, ge=1, description="over which snapshots show a topic disconnected, or sending nothing; shorter: information"
+    )
+    critical_minutes: int = Field(60, ge=1, description="the same, when no restart of the other cluster explains it")
+    minimum_entries: int = Field(
+        100,
+        ge=1,
+        description="that wait while the topic is connected and nothing is sent: an open transaction holds back a few;"
+        " disconnected, one that waits is enough",
+    )
+    minimum_entries_behind: int = Field(
+        100_000, ge=1, description="that wait where something is sent, but less than is published"
+    )
+    behind_minutes: int = Field(
+        60, ge=1, description="over which these have to have grown from snapshot to snapshot, to twice as many"
+    )
+
+
+MAX_ROWS = 1000
+"""Maximum number of topics whose earlier snapshots are read, the largest replication backlogs first."""
+
+MAX_BATCH = 1000
+"""Messages in an entry if no consumer shows the number: the default maximum of a client's batch."""
+
+KEYS = ("topic", "remote")
+
+_SHAPE = (
+    '[{"cluster": "VARCHAR", "connected": "BOOLEAN", "backlog_entries": "BIGINT", "message_rate_out": "DOUBLE",'
+    ' "expired_rate": "DOUBLE"}]'
+)
+
+_TOLD = """
+select topic, message_rate_in, {more} told.cluster as remote, told.connected,
+    coalesce(told.backlog_entries, 0) as backlog_entries, coalesce(told.message_rate_out, 0) as message_rate_out,
+    coalesce(told.expired_rate, 0) as expired_rate
+from (
+    select *, unnest(json_transform(case when json_valid(replication_json) then replication_json end, '{shape}'))
+        as told
+    from {topics} where replication_json is not null)
+"""
+
+VIEWS = (SqlView("replicators", _TOLD.format(more="namespace, broker,", shape=_SHAPE, topics="user_topics")),)
+"""One row for each user topic and remote cluster, as the owner reports it."""
+
+BACKLOGS = (
+    SqlView("replicators", _TOLD.format(more="namespace,", shape=_SHAPE, topics="topics")),
+    SqlView(
+        "backlogs",
+        f"""
+        select topic, namespace, subscription as holder, backlog_entries as entries
+        from subscriptions where backlog_entries > 0
+        union all select topic, namespace, '{replicator_to("")}' || remote, backlog_entries
+        from replicators where backlog_entries > 0""",
+    ),
+)
+"""Views of a snapshot: `backlogs` has a row for each topic and cursor with entries left to consume, its `holder`."""
+
+# An entry may be a batch of messages. Its size is known only from recent deliveries to consumers of the topic.
+WAITING = """
+with sizes as (
+    select topic, max(messages_per_entry) as messages_per_entry from subscriptions
+    where messages_per_entry > 0 group by topic)
+select topic, namespace, broker, remote, connected, backlog_entries, message_rate_out, expired_rate, message_rate_in,
+    messages_per_entry
+from replicators join limits using (namespace) left join sizes using (topic)
+where (connected = false and backlog_entries > 0) or (message_rate_out <= 0 and backlog_entries >= minimum_entries)
+    or backlog_entries >= minimum_entries_behind
+"""
+"""Topics with a replication backlog for a remote cluster that may not receive it."""
+
+MOST_FIRST = "connected = false desc, backlog_entries desc, topic, remote"
+
+REMOTES = """
+select namespace, remote, count(*) as topics from replicators group by namespace, remote
+"""
+"""Number of topics that a namespace replicates to each cluster."""
+
+BEFORE = f"""
+select told.* from ({_TOLD.format(more="", shape=_SHAPE, topics="raw_topics")}) told
+    semi join waiting using (topic, remote)
+"""
+"""The same topics in an earlier snapshot."""
+
+
+@dataclass(frozen=True)
+class Replicator:
+    """Replication of a topic to a remote cluster, with a backlog.
+
+    Attributes:
+        row: Its row of this snapshot.
+        limits: The limits in force for it.
+        before: Rows of earlier snapshots.
+    """
+
+    row: Row
+    limits: ReplicationStoppedPolicy
+    before: EarlierRows
+
+    @cached_property
+    def stood(self) -> list[Row]:
+        """Consecutive earlier snapshots in which replication stood still too, the newest first."""
+        if not _stands(self.row) or self._sent_lately:
+            return []
+        return self.before.in_a_row(self.row, _stood_still)
+
+    @cached_property
+    def grew(self) -> list[Row]:
+        """Consecutive earlier snapshots with a smaller backlog at each step back, the newest first."""
+        return self.before.in_a_row(
+            self.row,
+            lambda newer, older: bool(0 < older["backlog_entries"] < newer["backlog_entries"]),
+            apart_seconds=APART_SECONDS,
+        )
+
+    @property
+    def disconnected(self) -> bool:
+        """True if the owner has no producer in the remote cluster."""
+        return self.row["connected"] is False
+
+    @property
+    def stands_still(self) -> bool:
+        """True if replication was disconnected, or sent nothing, for longer than a restart or a pause explains."""
+        rows = self.stood
+        enough = 1 if self.disconnected else MIN_EARLIER
+        return len(rows) >= enough and self.before.lasted_seconds(rows) >= 60 * self.limits.warning_minutes
+
+    @property
+    def falls_behind(self) -> bool:
+        """True if the backlog is large, has grown at every step for long, and has at least doubled."""
+        rows = self.grew
+        return (
+            self.row["backlog_entries"] >= self.limits.minimum_entries_behind
+            and len(rows) > MIN_EARLIER
+            and self.before.lasted_seconds(rows) >= 60 * self.limits.behind_minutes
+            and self.row["backlog_entries"] >= 2 * rows[-1]["backlog_entries"]
+        )
+
+    @cached_property
+    def severity(self) -> Severity | None:
+        """Severity; None: nothing to report, or not yet."""
+        if self.stands_still:
+            long = self.before.lasted_seconds(self.stood) >= 60 * self.limits.critical_minutes
+            return Severity.CRITICAL if long else Severity.WARNING
+        if self.falls_behind:
+            return Severity.WARNING
+        return Severity.INFO if self.disconnected else None
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """Earlier snapshots that justify the severity, the newest first."""
+        return self.stood if self.stands_still or self.disconnected else self.grew
+
+    @property
+    def _sent_lately(self) -> bool:
+        """True if something was sent: the backlog grew by less than was published since the last snapshot.
+
+        The last snapshot of another minute counts. Without this, replication would seem to stand still in two cases. A
+        job may publish only when snapshots are taken. A topic may get only messages from the other cluster: these are
+        not sent back, and count for no rate.
+        """
+        _, older = next(self.before.told(self.row, apart_seconds=APART_SECONDS), (None, None))
+        rate = self.row["message_rate_in"] or 0
+        if self.disconnected or older is None or rate <= 0 or self.row["expired_rate"] > 0:
+            return False
+        added = self.row["backlog_entries"] - older["backlog_entries"]
+        published = rate * self.before.seconds_since(older["taken_at"]) / (self.row["messages_per_entry"] or MAX_BATCH)
+        return bool(2 * added < published)
+
+
+def _stands(row: Row) -> bool:
+    return row["backlog_entries"] > 0 and (row["connected"] is False or row["message_rate_out"] <= 0)
+
+
+def _stood_still(newer: Row, older: Row) -> bool:
+    """True if an earlier snapshot shows it standing still, and only expiry has reduced the backlog since."""
+    expired = any(each["expired_rate"] > 0 for each in (newer, older))
+    return _stands(older) and (expired or older["backlog_entries"] <= newer["backlog_entries"])
+
+
+def oldest(replicators: Sequence[Replicator]) -> Sequence[Row]:
+    """Earlier snapshots of the replicator that has been in this state for longest."""
+    return max((each.rows for each in replicators), key=len, default=())
+
 
 Remote = tuple[str, str]
 """A namespace and one of the clusters that it is replicated to."""

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
+from pulsar_steward.checks.backlog.defaults import DEFAULTS, unknown_defaults
 from pulsar_steward.checks.backlog.quota_words import set_by
-from pulsar_steward.checks.backlog.retention import BOUNDED
-from pulsar_steward.checks.check import Check, Judgement, Question, Scope
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.checks.backlog.quotas import BOUNDED
+from pulsar_steward.checks.check import Question, RowCheck, Scope
+from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import GIB, MIB, MINUTE, bytes_in_words, counted, seconds_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import Row
 
 
 class RetentionTooLongPolicy(Section):
@@ -80,47 +80,17 @@ shares as (
 select * from shares where consumed_bytes >= warning_consumed_bytes and percent >= warning_percent
 """
 
-FIGURES = (
-    "consumed_bytes",
-    "needed_bytes",
-    "needed_seconds",
-    "percent",
-    "retention_megabytes",
-    "retention_minutes",
-    "storage_bytes",
-    "topics",
-)
 
-
-def judge(answers: Answers, _context: CheckContext[RetentionTooLongPolicy]) -> Judgement:
-    """A warning; information if old ledgers are offloaded, as the retention is then probably intended."""
-    found = answers["found"]
-    if found.rows:
-        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
-    return Judgement(
-        quiet="No namespace stores much more of what is consumed than its quota or an outage need.",
-        cannot_tell=Defaults.of(answers["defaults"]).unknown(
-            "limit_bytes", "limit_seconds", "retention_minutes", "retention_megabytes"
-        ),
-    )
-
-
-def _finding(row: Row) -> Finding:
+def _evidence(row: Row) -> str:
     who = set_by("namespace" if row["retention_own"] else "default")
     offload = "; old ledgers are offloaded" if row["offloaded"] else ""
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=Severity.INFO if row["offloaded"] else Severity.WARNING,
-        subject=row["namespace"],
-        evidence=(
-            f"Over the cluster, {counted(row['topics'], 'loaded topic')} {'stores' if row['topics'] == 1 else 'store'}"
-            f" {bytes_in_words(row['consumed_bytes'], rounded=True)} that every subscription has consumed, of"
-            f" {bytes_in_words(row['storage_bytes'], rounded=True)} in all and before copies, {row['topic']} the most:"
-            f" retention is {_kept(row)} ({who}), {counted(row['percent'] / 100, 'time')} what quota and outage need"
-            f" ({seconds_in_words(row['needed_seconds'], rounded=True)},"
-            f" {bytes_in_words(row['needed_bytes'], rounded=True)} a topic){offload}."
-        ),
-        figures={name: row[name] for name in FIGURES},
+    return (
+        f"Over the cluster, {counted(row['topics'], 'loaded topic')} {'stores' if row['topics'] == 1 else 'store'}"
+        f" {bytes_in_words(row['consumed_bytes'], rounded=True)} that every subscription has consumed, of"
+        f" {bytes_in_words(row['storage_bytes'], rounded=True)} in all and before copies, {row['topic']} the most:"
+        f" retention is {_kept(row)} ({who}), {counted(row['percent'] / 100, 'time')} what quota and outage need"
+        f" ({seconds_in_words(row['needed_seconds'], rounded=True)},"
+        f" {bytes_in_words(row['needed_bytes'], rounded=True)} a topic){offload}."
     )
 
 
@@ -133,7 +103,8 @@ def _kept(row: Row) -> str:
     return " and ".join(limits)
 
 
-CHECK = Check(
+# A warning; information if old ledgers are offloaded, as the retention is then probably intended.
+CHECK = RowCheck(
     check_id="retention-too-long",
     order=90,
     title="Consumed messages are stored for far longer than anything needs",
@@ -151,5 +122,21 @@ CHECK = Check(
         "found": Question(FOUND, worst_first="offloaded, consumed_bytes desc, namespace"),
         "defaults": DEFAULTS,
     },
-    judge=judge,
+    severity=lambda row: Severity.INFO if row["offloaded"] else Severity.WARNING,
+    subject="namespace",
+    evidence=_evidence,
+    figures=(
+        "consumed_bytes",
+        "needed_bytes",
+        "needed_seconds",
+        "percent",
+        "retention_megabytes",
+        "retention_minutes",
+        "storage_bytes",
+        "topics",
+    ),
+    missing=lambda answers, _context: unknown_defaults(
+        answers, "limit_bytes", "limit_seconds", "retention_minutes", "retention_megabytes"
+    ),
+    quiet="No namespace stores much more of what is consumed than its quota or an outage need.",
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
+from pulsar_steward.checks.backlog.defaults import DEFAULTS, unknown_defaults
 from pulsar_steward.checks.check import Check, Judgement, Question, Scope
 from pulsar_steward.decoding import convert
 from pulsar_steward.model.finding import Figures, Finding, Severity
@@ -75,9 +75,7 @@ def judge(answers: Answers, context: CheckContext[RetentionTooShortPolicy]) -> J
     """Reports topics whose backlog exceeds the retention first, then the quotas that nearly reach it."""
     outgrown, tight = answers["outgrown"], _without_room(answers["tight"], context)
     findings = [_backlog_finding(row) for row in outgrown.rows] + [_quota_finding(row) for row in tight]
-    missing = Defaults.of(answers["defaults"]).unknown(
-        "limit_bytes", "limit_seconds", "retention_minutes", "retention_megabytes"
-    )
+    missing = unknown_defaults(answers, "limit_bytes", "limit_seconds", "retention_minutes", "retention_megabytes")
     return Judgement(
         findings=tuple(findings),
         more=outgrown.more,

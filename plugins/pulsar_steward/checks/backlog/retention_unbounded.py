@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
+from pulsar_steward.checks.backlog.defaults import DEFAULTS, unknown_defaults
 from pulsar_steward.checks.backlog.quota_words import set_by
-from pulsar_steward.checks.backlog.retention import UNBOUNDED
-from pulsar_steward.checks.check import Check, Judgement, Question, Scope
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.checks.backlog.quotas import UNBOUNDED
+from pulsar_steward.checks.check import Question, RowCheck, Scope
+from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import GIB, bytes_in_words, counted
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import Row
 
 
 class RetentionUnboundedPolicy(Section):
@@ -41,47 +41,27 @@ with together as (
 kept as (
     select p.namespace, {UNBOUNDED} as unbounded, retention_own, offloaded, warning_storage_bytes, topic,
         coalesce(topics, 0) as topics, coalesce(storage_bytes, 0) as storage_bytes,
-        coalesce(most_bytes, 0) as most_bytes
+        coalesce(most_bytes, 0) as most_storage_bytes
     from namespace_policies p join limits using (namespace) left join together using (namespace))
 select *, not offloaded and storage_bytes >= warning_storage_bytes as trouble from kept where unbounded or topics > 0
 """
 
 
-def judge(answers: Answers, _context: CheckContext[RetentionUnboundedPolicy]) -> Judgement:
-    """A warning if much is stored without limit and nothing is offloaded."""
-    found = answers["found"]
-    if found.rows:
-        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
-    return Judgement(
-        quiet="No namespace retains messages for ever.",
-        cannot_tell=Defaults.of(answers["defaults"]).unknown("retention_minutes", "retention_megabytes"),
-    )
-
-
-def _finding(row: Row) -> Finding:
+def _evidence(row: Row) -> str:
     who = set_by("namespace" if row["retention_own"] else "default") if row["unbounded"] else "set on topics"
     stored = (
         f"{counted(row['topics'], 'loaded topic')} {'stores' if row['topics'] == 1 else 'store'}"
         f" {bytes_in_words(row['storage_bytes'], rounded=True)} under it, {row['topic']} the most"
-        f" ({bytes_in_words(row['most_bytes'], rounded=True)})"
+        f" ({bytes_in_words(row['most_storage_bytes'], rounded=True)})"
         if row["topics"]
         else "no topic under it is loaded"
     )
     offload = "; old ledgers are offloaded" if row["offloaded"] else ""
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=Severity.WARNING if row["trouble"] else Severity.INFO,
-        subject=row["namespace"],
-        evidence=f"Retention has no limit in time nor in size ({who}): {stored}{offload}.",
-        figures={
-            "most_storage_bytes": row["most_bytes"],
-            "storage_bytes": row["storage_bytes"],
-            "topics": row["topics"],
-        },
-    )
+    return f"Retention has no limit in time nor in size ({who}): {stored}{offload}."
 
 
-CHECK = Check(
+# A warning if much is stored without limit and nothing is offloaded.
+CHECK = RowCheck(
     check_id="retention-unbounded",
     order=70,
     title="Messages are retained for ever",
@@ -100,5 +80,10 @@ CHECK = Check(
         "found": Question(FOUND, worst_first="trouble desc, storage_bytes desc, namespace"),
         "defaults": DEFAULTS,
     },
-    judge=judge,
+    severity=lambda row: Severity.WARNING if row["trouble"] else Severity.INFO,
+    subject="namespace",
+    evidence=_evidence,
+    figures=("most_storage_bytes", "storage_bytes", "topics"),
+    missing=lambda answers, _context: unknown_defaults(answers, "retention_minutes", "retention_megabytes"),
+    quiet="No namespace retains messages for ever.",
 )

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.backlog.defaults import DEFAULTS, PRECISE, ROLLOVER, Defaults
+from pulsar_steward.checks.backlog.defaults import DEFAULTS, PRECISE, ROLLOVER, unknown_defaults
 from pulsar_steward.checks.backlog.quota_words import set_by
 from pulsar_steward.checks.backlog.quotas import holds_producers
-from pulsar_steward.checks.check import Check, Judgement, Question, Scope
-from pulsar_steward.model.finding import Figures, Finding, Severity
+from pulsar_steward.checks.check import Question, RowCheck, Scope
+from pulsar_steward.model.finding import Figures, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted, seconds_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import Row
 
 
 class TtlBeforeQuotaPolicy(Section):
@@ -37,7 +37,8 @@ class TtlFigures(Figures, frozen=True, kw_only=True):
 # The TTL ends before the quota's time, or only before its latest time on quiet topics, whose ledgers are closed late.
 FOUND = f"""
 with compared as (
-    select p.namespace, ttl_seconds, ttl_own, limit_seconds, seconds_own, seconds_policy, delay_seconds,
+    select p.namespace, ttl_seconds, ttl_own, limit_seconds, seconds_own, seconds_policy,
+        delay_seconds as age_quota_delay_seconds,
         {holds_producers("seconds_policy")} as held,
         ttl_seconds::hugeint * 100 <= limit_seconds::hugeint * warning_percent as always,
         ttl_seconds::hugeint * 100 <= (limit_seconds::hugeint + coalesce(delay_seconds, 0)) * warning_percent as late
@@ -52,20 +53,6 @@ where ttl_seconds > 0 and limit_seconds > 0 and delay_seconds is null
 """
 
 
-def judge(answers: Answers, _context: CheckContext[TtlBeforeQuotaPolicy]) -> Judgement:
-    """A warning if the quota would stop producers but never acts before the TTL; all else is information."""
-    found = answers["found"]
-    if found.rows:
-        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
-    return Judgement(
-        quiet="No namespace has a TTL before its age quota acts.",
-        cannot_tell=(
-            Defaults.of(answers["defaults"]).unknown("limit_seconds", "ttl_seconds")
-            or _unknown_delay(answers["delay_unknown"].one["namespaces"])
-        ),
-    )
-
-
 def _unknown_delay(namespaces: int) -> str | None:
     if not namespaces:
         return None
@@ -76,26 +63,16 @@ def _unknown_delay(namespaces: int) -> str | None:
     )
 
 
-def _finding(row: Row) -> Finding:
+def _evidence(row: Row) -> str:
     meant = (
         f"{row['seconds_policy']} never stops producers, and what nobody consumed in time is lost instead"
         if row["held"]
         else "the TTL drops messages for every subscription, and the quota's eviction has nothing left to do"
     )
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=Severity.WARNING if row["held"] and row["always"] else Severity.INFO,
-        subject=row["namespace"],
-        evidence=(
-            f"Messages expire after {seconds_in_words(row['ttl_seconds'], rounded=True)} ({_by(own=row['ttl_own'])}),"
-            f" the age quota acts at {seconds_in_words(row['limit_seconds'], rounded=True)}"
-            f" ({_by(own=row['seconds_own'])}){_when(row)} {meant}."
-        ),
-        figures=TtlFigures(
-            age_quota_delay_seconds=row["delay_seconds"],
-            limit_seconds=row["limit_seconds"],
-            ttl_seconds=row["ttl_seconds"],
-        ).by_name,
+    return (
+        f"Messages expire after {seconds_in_words(row['ttl_seconds'], rounded=True)} ({_by(own=row['ttl_own'])}),"
+        f" the age quota acts at {seconds_in_words(row['limit_seconds'], rounded=True)}"
+        f" ({_by(own=row['seconds_own'])}){_when(row)} {meant}."
     )
 
 
@@ -103,9 +80,10 @@ def _when(row: Row) -> str:
     """Topics that are affected, unless all are."""
     if row["always"]:
         return ":"
+    later = seconds_in_words(row["age_quota_delay_seconds"], rounded=True)
     return (
-        f", counted from when the ledger of the oldest message was closed, up to"
-        f" {seconds_in_words(row['delay_seconds'], rounded=True)} later ({ROLLOVER}): where little is produced,"
+        f", counted from when the ledger of the oldest message was closed, up to {later} later ({ROLLOVER}): where"
+        " little is produced,"
     )
 
 
@@ -113,7 +91,8 @@ def _by(*, own: bool) -> str:
     return set_by("namespace" if own else "default")
 
 
-CHECK = Check(
+# A warning if the quota would stop producers but never acts before the TTL; all else is information.
+CHECK = RowCheck(
     check_id="ttl-before-quota",
     order=100,
     title="Messages expire before their age quota can act",
@@ -131,5 +110,13 @@ CHECK = Check(
         "delay_unknown": Question(DELAY_UNKNOWN),
         "defaults": DEFAULTS,
     },
-    judge=judge,
+    severity=lambda row: Severity.WARNING if row["held"] and row["always"] else Severity.INFO,
+    subject="namespace",
+    evidence=_evidence,
+    figures=TtlFigures,
+    missing=lambda answers, _context: (
+        unknown_defaults(answers, "limit_seconds", "ttl_seconds")
+        or _unknown_delay(answers["delay_unknown"].one["namespaces"])
+    ),
+    quiet="No namespace has a TTL before its age quota acts.",
 )

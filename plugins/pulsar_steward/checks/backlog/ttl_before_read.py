@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
-from pulsar_steward.checks.check import Check, Judgement, Question, Scope
+from pulsar_steward.checks.backlog.defaults import DEFAULTS, unknown_defaults
+from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Question, Scope, nothing_read
 from pulsar_steward.checks.earlier import APART_SECONDS, WINDOW_MINUTES, EarlierRows, looking_back, window_minutes
-from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import DAY, HOUR, bytes_in_words, counted, number_in_words, seconds_in_words
@@ -230,7 +229,7 @@ def judge(answers: Answers, context: CheckContext[TtlBeforeReadPolicy]) -> Judge
         ),
         cannot_tell=(
             nothing_read(answers["read"])
-            or Defaults.of(answers["defaults"]).unknown("ttl_seconds")
+            or unknown_defaults(answers, "ttl_seconds")
             or _missing(answers, sum(each is None for each in losses))
         ),
     )

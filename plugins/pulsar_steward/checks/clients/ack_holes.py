@@ -8,10 +8,19 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, LookBack, Question, Scope
+from pulsar_steward.checks.check import (
+    BROKERS_READ,
+    Check,
+    Judgement,
+    LookBack,
+    Question,
+    Scope,
+    not_telling,
+    nothing_read,
+    setting_unread,
+)
 from pulsar_steward.checks.clients.consumers import SLOWEST, slowest_words, subject_of
 from pulsar_steward.checks.earlier import EarlierRows, each_since, wider
-from pulsar_steward.checks.unread import BROKERS_READ, not_telling, nothing_read, setting_unread
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted

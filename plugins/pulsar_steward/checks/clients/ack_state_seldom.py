@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.checks.check import Question, RowCheck
+from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted, seconds_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import Row
 
 
 class AckStateSeldomPolicy(Section):
@@ -49,41 +49,29 @@ judged as (
         (select coalesce(sum(messages_per_second), 0) from rates anti join own using (namespace))
     from setting('{DEFAULT}'))
 select namespace, writes_per_second, round(messages_per_second)::bigint as messages_per_second,
-    1 / writes_per_second as seconds, messages_per_second::double / writes_per_second as messages
+    1 / writes_per_second as seconds, messages_per_second::double / writes_per_second as messages,
+    round_even(messages, 0) >= $warning_messages as warning
 from judged where writes_per_second > 0 and 1 / writes_per_second >= $information_seconds
 """
 READ = f"select count(*) as brokers from setting('{DEFAULT}') where try_cast(value as double) is not null"
 
 
-def judge(answers: Answers, context: CheckContext[AckStateSeldomPolicy]) -> Judgement:
-    """A finding for each namespace with such a rate, and one for the brokers' default."""
-    found, read = answers["found"], answers["read"].one["brokers"]
-    if found.rows:
-        return Judgement(findings=tuple(_finding(row, context) for row in found.rows), more=found.more)
-    if not read:
-        return Judgement(cannot_tell=f"{DEFAULT} was not read of any broker.")
-    least = counted(context.limits.information_seconds, "second")
-    return Judgement(quiet=f"What is acknowledged is written before {least} are over, whatever a broker then does.")
-
-
-def _finding(row: Row, context: CheckContext[AckStateSeldomPolicy]) -> Finding:
-    of_all, messages = row["namespace"] is None, round(row["messages"])
+def _evidence(row: Row) -> str:
     every = seconds_in_words(row["seconds"], rounded=True)
-    who = f"where a namespace sets nothing else ({DEFAULT})" if of_all else "by the namespace's own policy"
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=Severity.WARNING if messages >= context.limits.warning_messages else Severity.INFO,
-        subject=context.about.cluster if of_all else row["namespace"],
-        evidence=(
-            f"What a subscription has acknowledged is written once in {every} {who}."
-            f" Consumers get {counted(row['messages_per_second'], 'message')} a second there: where their brokers die,"
-            f" up to {counted(messages, 'message')} come again."
-        ),
-        figures={"messages": messages, "seconds": round(row["seconds"])},
+    who = (
+        f"where a namespace sets nothing else ({DEFAULT})"
+        if row["namespace"] is None
+        else "by the namespace's own policy"
+    )
+    return (
+        f"What a subscription has acknowledged is written once in {every} {who}."
+        f" Consumers get {counted(row['messages_per_second'], 'message')} a second there: where their brokers die,"
+        f" up to {counted(round(row['messages']), 'message')} come again."
     )
 
 
-CHECK = Check(
+# A finding for each namespace with such a rate, and one for the brokers' default.
+CHECK = RowCheck(
     check_id="ack-state-seldom",
     order=45,
     title="What is acknowledged is written seldom",
@@ -100,5 +88,15 @@ CHECK = Check(
         "found": Question(FOUND, worst_first="messages desc, seconds desc, namespace"),
         "read": Question(READ),
     },
-    judge=judge,
+    severity=lambda row: Severity.WARNING if row["warning"] else Severity.INFO,
+    subject="namespace",
+    evidence=_evidence,
+    figures=lambda row: {"messages": round(row["messages"]), "seconds": round(row["seconds"])},
+    missing=lambda answers, _context: (
+        None if answers["read"].one["brokers"] else f"{DEFAULT} was not read of any broker."
+    ),
+    quiet=lambda _answers, context: (
+        f"What is acknowledged is written before {counted(context.limits.information_seconds, 'second')} are over,"
+        " whatever a broker then does."
+    ),
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.views import STARTED
 from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.series import STARTED
 from pulsar_steward.model.units import counted, seconds_in_words
 
 if TYPE_CHECKING:

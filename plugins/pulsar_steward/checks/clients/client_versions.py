@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question, Scope
-from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
+from pulsar_steward.checks.check import BROKERS_READ, MAX_FINDINGS, Check, Judgement, Question, Scope, nothing_read
 from pulsar_steward.model.client_versions import NONE, UNKNOWN, trouble_of
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Question, nothing_read
 from pulsar_steward.checks.clients import churn_brokers
 from pulsar_steward.checks.clients.churn_brokers import ACTIVE, COUNTED, FAILED, SERIES, SUCCEEDED, YOUNG_SECONDS
 from pulsar_steward.checks.earlier import EarlierRows, each_since, looking_back, window_minutes
-from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted, named

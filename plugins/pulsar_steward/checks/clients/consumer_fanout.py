@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Scope
+from pulsar_steward.checks.check import BROKERS_READ, RowCheck, Scope, critical_or_warning, nothing_read
 from pulsar_steward.checks.clients.fanout import crowded, most_of_one, most_seen, moving
-from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
-from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import Row
 
 
 class ConsumerFanoutPolicy(Section):
@@ -39,30 +37,11 @@ select worst.*, largest from worst left join largest using (topic)
 """
 
 
-def judge(answers: Answers, context: CheckContext[ConsumerFanoutPolicy]) -> Judgement:
-    """Severity depends on the number of consumers."""
-    found = answers["found"]
-    if found.rows:
-        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
-    return Judgement(
-        quiet=most_of_one(answers["seen"], context, "consumers"), cannot_tell=nothing_read(answers["read"])
-    )
-
-
-def _finding(row: Row) -> Finding:
+def _evidence(row: Row) -> str:
     largest = row["largest"]
-    figures = {"consumers": row["consumers"], "producers": row["producers"] or 0}
-    if largest is not None:
-        figures["largest_subscription_consumers"] = largest["consumers"] or 0
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=Severity.CRITICAL if row["critical"] else Severity.WARNING,
-        subject=row["topic"],
-        evidence=(
-            f"{row['topic']} on {row['broker']} has {counted(row['consumers'], 'consumer')} in"
-            f" {counted(row['subscriptions'] or 0, 'subscription')}{_most(largest)}. {moving(row)}"
-        ),
-        figures=figures,
+    return (
+        f"{row['topic']} on {row['broker']} has {counted(row['consumers'], 'consumer')} in"
+        f" {counted(row['subscriptions'] or 0, 'subscription')}{_most(largest)}. {moving(row)}"
     )
 
 
@@ -76,7 +55,7 @@ def _most(largest: Row | None) -> str:
     )
 
 
-CHECK = Check(
+CHECK = RowCheck(
     check_id="consumer-fanout",
     order=50,
     title="Thousands of consumers on one partition",
@@ -91,5 +70,14 @@ CHECK = Check(
     policy=ConsumerFanoutPolicy,
     shards={"found": crowded("consumers", detail=LARGEST), "seen": most_seen("consumers")},
     cluster={"read": BROKERS_READ},
-    judge=judge,
+    severity=critical_or_warning,
+    subject="topic",
+    evidence=_evidence,
+    figures=lambda row: {
+        "consumers": row["consumers"],
+        "producers": row["producers"] or 0,
+        "largest_subscription_consumers": row["largest"] and (row["largest"]["consumers"] or 0),
+    },
+    missing=lambda answers, _context: nothing_read(answers["read"]),
+    quiet=lambda answers, context: most_of_one(answers["seen"], context, "consumers"),
 )

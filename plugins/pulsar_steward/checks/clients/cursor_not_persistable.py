@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question, Scope
+from pulsar_steward.checks.check import BROKERS_READ, Question, RowCheck, Scope, nothing_read, ranked
 from pulsar_steward.checks.clients.ack_holes import LONG_ARRAY, MAX_RANGES
 from pulsar_steward.checks.clients.consumers import subject_of
-from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
-from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import KIB, MIB, bytes_in_words, counted
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext, Row
+    from pulsar_steward.checks.check import CheckAnswer, Row
 
 
 class CursorNotPersistablePolicy(Section):
@@ -96,21 +94,6 @@ where measured_bytes is null
 """
 
 
-def judge(answers: Answers, context: CheckContext[CursorNotPersistablePolicy]) -> Judgement:
-    """A measured size decides; an estimate, which is a maximum, counts one severity less."""
-    found = answers["found"]
-    if found.rows:
-        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
-    return Judgement(
-        quiet=context.in_each_part(
-            lambda limits: (
-                f"No cursor's ack state has {limits.warning_percent} % of the largest entry that BookKeeper takes."
-            )
-        ),
-        cannot_tell=nothing_read(answers["read"]) or _unknown(answers["unknown"]),
-    )
-
-
 def _unknown(answer: CheckAnswer) -> str | None:
     """Cursors that may be too large, with neither size nor persisted form known."""
     count = sum(row["cursors"] for row in answer.rows)
@@ -123,23 +106,12 @@ def _unknown(answer: CheckAnswer) -> str | None:
     )
 
 
-def _finding(row: Row) -> Finding:
-    figures = {name: row[name] for name in ("ack_holes", "frame_bytes") if row[name] is not None}
-    if row["entries"] is not None:
-        figures["entries_since_first_gap"] = row["entries"]
-    if row["measured_bytes"] is not None:
-        figures["ack_state_bytes"] = row["measured_bytes"]
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=tuple(Severity)[row["rank"]],
-        subject=subject_of(row),
-        evidence=(
-            f"The cursor of subscription {row['subscription']} of {row['topic']} spans"
-            f" {counted(row['entries'] or 0, 'entry', 'entries')} with {counted(row['ack_holes'] or 0, 'ack hole')}:"
-            f" {_state(row)} of the {bytes_in_words(row['frame_bytes'], rounded=True)} that one entry of a cursor"
-            f" ledger holds{_batches(row)}; what does not fit is delivered again after a restart or move."
-        ),
-        figures=figures,
+def _evidence(row: Row) -> str:
+    return (
+        f"The cursor of subscription {row['subscription']} of {row['topic']} spans"
+        f" {counted(row['entries'] or 0, 'entry', 'entries')} with {counted(row['ack_holes'] or 0, 'ack hole')}:"
+        f" {_state(row)} of the {bytes_in_words(row['frame_bytes'], rounded=True)} that one entry of a cursor"
+        f" ledger holds{_batches(row)}; what does not fit is delivered again after a restart or move."
     )
 
 
@@ -161,7 +133,8 @@ def _state(row: Row) -> str:
     return f"{estimate}; what was persisted last has {bytes_in_words(row['measured_bytes'], rounded=True)})"
 
 
-CHECK = Check(
+# A measured size decides; an estimate, which is a maximum, counts one severity less.
+CHECK = RowCheck(
     check_id="cursor-not-persistable",
     order=40,
     title="The ack state of a cursor comes near what one BookKeeper entry can hold",
@@ -180,5 +153,19 @@ CHECK = Check(
         "unknown": Question(UNKNOWN),
     },
     cluster={"read": BROKERS_READ},
-    judge=judge,
+    severity=ranked,
+    subject=subject_of,
+    evidence=_evidence,
+    figures=lambda row: {
+        "ack_holes": row["ack_holes"],
+        "frame_bytes": row["frame_bytes"],
+        "entries_since_first_gap": row["entries"],
+        "ack_state_bytes": row["measured_bytes"],
+    },
+    missing=lambda answers, _context: nothing_read(answers["read"]) or _unknown(answers["unknown"]),
+    quiet=lambda _answers, context: context.in_each_part(
+        lambda limits: (
+            f"No cursor's ack state has {limits.warning_percent} % of the largest entry that BookKeeper takes."
+        )
+    ),
 )

@@ -21,7 +21,7 @@ def crowded(clients: str, detail: str | None = None) -> Question:
     return Question(
         f"""
         select topic, broker, producers, consumers, subscriptions, producers_connected_recently,
-            {clients} >= critical_{clients} as critical
+            {clients} >= critical_{clients} as critical, $collect__recent_minutes as recent_minutes
         from user_topics join limits using (namespace) where {clients} >= warning_{clients}
         """,
         worst_first=f"critical desc, {clients} desc, topic",

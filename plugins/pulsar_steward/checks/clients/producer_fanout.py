@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Scope
+from pulsar_steward.checks.check import BROKERS_READ, RowCheck, Scope, critical_or_warning, nothing_read
 from pulsar_steward.checks.clients.fanout import crowded, most_of_one, most_seen, moving
-from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
-from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import Row
 
 
 class ProducerFanoutPolicy(Section):
@@ -27,33 +24,13 @@ class ProducerFanoutPolicy(Section):
     critical_producers: int = Field(10_000, ge=1, description="the same; no figure is known, so as for consumers")
 
 
-def judge(answers: Answers, context: CheckContext[ProducerFanoutPolicy]) -> Judgement:
-    """Severity depends on the number of producers."""
-    found = answers["found"]
-    if found.rows:
-        finding = partial(_finding, recent_minutes=context.policy.collect.recent_minutes)
-        return Judgement(findings=tuple(map(finding, found.rows)), more=found.more)
-    return Judgement(
-        quiet=most_of_one(answers["seen"], context, "producers"), cannot_tell=nothing_read(answers["read"])
-    )
-
-
-def _finding(row: Row, recent_minutes: int) -> Finding:
-    figures = {"consumers": row["consumers"] or 0, "producers": row["producers"]}
+def _evidence(row: Row) -> str:
     recent = row["producers_connected_recently"]
-    if recent is not None:
-        figures["producers_connected_recently"] = recent
-    came = "" if recent is None else f", {recent:,} of which connected in the last {recent_minutes} min"
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=Severity.CRITICAL if row["critical"] else Severity.WARNING,
-        subject=row["topic"],
-        evidence=f"{row['topic']} on {row['broker']} has {counted(row['producers'], 'producer')}{came}. {moving(row)}",
-        figures=figures,
-    )
+    came = "" if recent is None else f", {recent:,} of which connected in the last {row['recent_minutes']} min"
+    return f"{row['topic']} on {row['broker']} has {counted(row['producers'], 'producer')}{came}. {moving(row)}"
 
 
-CHECK = Check(
+CHECK = RowCheck(
     check_id="producer-fanout",
     order=60,
     title="Thousands of producers on one partition",
@@ -68,5 +45,14 @@ CHECK = Check(
     policy=ProducerFanoutPolicy,
     shards={"found": crowded("producers"), "seen": most_seen("producers")},
     cluster={"read": BROKERS_READ},
-    judge=judge,
+    severity=critical_or_warning,
+    subject="topic",
+    evidence=_evidence,
+    figures=lambda row: {
+        "consumers": row["consumers"] or 0,
+        "producers": row["producers"],
+        "producers_connected_recently": row["producers_connected_recently"],
+    },
+    missing=lambda answers, _context: nothing_read(answers["read"]),
+    quiet=lambda answers, context: most_of_one(answers["seen"], context, "producers"),
 )

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question, Scope
+from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Question, Scope, nothing_read
 from pulsar_steward.checks.clients.consumers import subject_of
 from pulsar_steward.checks.earlier import EarlierRows, looking_back, window_minutes
-from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
 from pulsar_steward.decoding import decode
 from pulsar_steward.model.finding import Figures, Finding, Severity
 from pulsar_steward.model.section import Section

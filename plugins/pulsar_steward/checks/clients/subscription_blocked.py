@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question, Scope
+from pulsar_steward.checks.check import BROKERS_READ, Question, RowCheck, Scope, nothing_read, ranked
 from pulsar_steward.checks.clients.consumers import SLOWEST, slowest_words, subject_of
-from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
-from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted, named, seconds_in_words
 
@@ -90,39 +88,21 @@ select namespace as name from own where per_consumer = 0 and per_subscription = 
 """Brokers and namespaces in which blocking is switched off."""
 
 
-def judge(answers: Answers, context: CheckContext[SubscriptionBlockedPolicy]) -> Judgement:
-    """Critical if blocked as a whole without acknowledgements; information for a few blocked consumers."""
-    found = answers["found"]
-    if found.rows:
-        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
+def _quiet(answers: Answers, context: CheckContext[SubscriptionBlockedPolicy]) -> str:
     quiet = "No subscription and no consumer is blocked for too many unacknowledged messages."
     if names := [row["name"] for row in answers["unlimited"].rows]:
         quiet += f" Nothing ever is in {named(names)}, as the limits are 0 there; "
         quiet += context.in_each_part(
             lambda limits: f"no subscription holds {limits.unlimited_unacked_messages:,} without a limit."
         )
-    return Judgement(quiet=quiet, cannot_tell=nothing_read(answers["read"]))
+    return quiet
 
 
-def _finding(row: Row) -> Finding:
-    figures = {
-        "backlog_entries": row["backlog"],
-        "consumers": row["consumers"],
-        "consumers_blocked": row["consumers_blocked"],
-        "unacked_messages": row["unacked"],
-    }
-    if row["since_seconds"] is not None:
-        figures["since_seconds"] = row["since_seconds"]
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=tuple(Severity)[row["rank"]],
-        subject=subject_of(row),
-        evidence=(
-            f"Subscription {row['subscription']} of {row['topic']} holds"
-            f" {counted(row['unacked'], 'unacknowledged message')}, {_who(row)}, {_freeing(row)}, and {_backlog(row)};"
-            f" {slowest_words(row)}."
-        ),
-        figures=figures,
+def _evidence(row: Row) -> str:
+    return (
+        f"Subscription {row['subscription']} of {row['topic']} holds"
+        f" {counted(row['unacked'], 'unacknowledged message')}, {_who(row)}, {_freeing(row)}, and {_backlog(row)};"
+        f" {slowest_words(row)}."
     )
 
 
@@ -161,7 +141,8 @@ def _freeing(row: Row) -> str:
     return f"{row['ack_rate']:,.1f} messages/s are acknowledged"
 
 
-CHECK = Check(
+# Critical if blocked as a whole without acknowledgements; information for a few blocked consumers.
+CHECK = RowCheck(
     check_id="subscription-blocked",
     order=10,
     title="Consumers get nothing more until they acknowledge what they have",
@@ -177,5 +158,16 @@ CHECK = Check(
     policy=SubscriptionBlockedPolicy,
     shards={"found": Question(FOUND, worst_first="rank desc, unacked desc, topic, subscription", detail=SLOWEST)},
     cluster={"read": BROKERS_READ, "unlimited": Question(UNLIMITED)},
-    judge=judge,
+    severity=ranked,
+    subject=subject_of,
+    evidence=_evidence,
+    figures=lambda row: {
+        "backlog_entries": row["backlog"],
+        "consumers": row["consumers"],
+        "consumers_blocked": row["consumers_blocked"],
+        "unacked_messages": row["unacked"],
+        "since_seconds": row["since_seconds"],
+    },
+    missing=lambda answers, _context: nothing_read(answers["read"]),
+    quiet=_quiet,
 )

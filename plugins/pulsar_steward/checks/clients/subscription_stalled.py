@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.check import Check, Judgement, LookBack, Question, Scope
+from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, LookBack, Question, Scope, nothing_read
 from pulsar_steward.checks.clients.consumers import SLOWEST, consumers_words, slowest_words, subject_of
 from pulsar_steward.checks.clients.standstill import (
     AGAIN,
@@ -23,7 +23,6 @@ from pulsar_steward.checks.clients.standstill import (
     SubscriptionStalledPolicy,
 )
 from pulsar_steward.checks.earlier import EarlierRows, each_since, wider
-from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.units import counted, seconds_in_words
 

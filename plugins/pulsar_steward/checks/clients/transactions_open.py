@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Question, nothing_read
 from pulsar_steward.checks.earlier import APART_SECONDS, WINDOW, WINDOW_MINUTES, by_time, looking_back, within
-from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
-from pulsar_steward.checks.views import STARTED
 from pulsar_steward.model.bundles import tc_topic
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.series import STARTED
 from pulsar_steward.model.units import counted, named, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:

@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question, Scope
-from pulsar_steward.checks.delayed.waiting import BUCKET_TRACKER, GAP_CLUSTER, GAP_SHARDS, TRACKER, gap
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.checks.check import Question, RowCheck, Scope, critical_or_warning
+from pulsar_steward.checks.delayed.waiting import (
+    GAP_CLUSTER,
+    GAP_SHARDS,
+    SETTINGS,
+    WITHOUT_BUCKETS,
+    gap,
+    without_buckets,
+)
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.series import DELAYED_BUCKETS
 from pulsar_steward.model.units import counted
@@ -61,27 +67,18 @@ select (select max(buckets) from delayed_buckets) as most,
     (select count(*) from delayed_waiting anti join delayed_buckets using (topic, subscription, broker)) as uncounted
 """
 
-SETTINGS = f"""
-select (select count(*) from setting('{TRACKER}')) as told,
-    (select count(*) from setting('{TRACKER}') where value = '{BUCKET_TRACKER}') as in_buckets,
-    (select count(*) from brokers anti join setting('{TRACKER}') using (broker) where read) as untold,
-    ({ALLOWED}) as allowed
-"""
+
+def _missing(answers: Answers, _context: CheckContext[DelayedBucketCountPolicy]) -> str | None:
+    if without_buckets(answers):
+        return None
+    return gap(answers) or _uncounted(sum(row["uncounted"] for row in answers["counted"].rows))
 
 
-def judge(answers: Answers, context: CheckContext[DelayedBucketCountPolicy]) -> Judgement:  # noqa: ARG001 - the questions know the limits
-    """A warning near the brokers' limit; far beyond it, or without a limit, the number itself counts."""
-    crowded, settings = answers["crowded"], answers["settings"].one
-    if crowded.rows:
-        return Judgement(findings=tuple(map(_finding, crowded.rows)), more=crowded.more)
-    if settings["told"] and not settings["untold"] and not settings["in_buckets"]:
-        return Judgement(quiet="No broker uses the bucket tracker.")
-    rows = answers["counted"].rows
-    unknown = gap(answers) or _uncounted(sum(row["uncounted"] for row in rows))
-    if unknown:
-        return Judgement(cannot_tell=unknown)
-    most = max(row["most"] or 0 for row in rows)
-    return Judgement(quiet=f"No subscription has more than {counted(most, 'bucket')}; {_limit(settings['allowed'])}.")
+def _quiet(answers: Answers, _context: CheckContext[DelayedBucketCountPolicy]) -> str:
+    if without_buckets(answers):
+        return WITHOUT_BUCKETS
+    most, allowed = max(row["most"] or 0 for row in answers["counted"].rows), answers["allowed"].one["allowed"]
+    return f"No subscription has more than {counted(most, 'bucket')}; {_limit(allowed)}."
 
 
 def _uncounted(blind: int) -> str | None:
@@ -97,7 +94,7 @@ def _limit(allowed: int | None) -> str:
     return f"{MAX_BUCKETS} sets no limit" if allowed is None else f"{MAX_BUCKETS} is {allowed:,}"
 
 
-def _finding(row: Row) -> Finding:
+def _evidence(row: Row) -> str:
     allowed = row["allowed"]
     more = row["subscriptions"] - 1
     others = counted(more, "more subscription of the topic is", "more subscriptions of the topic are")
@@ -108,20 +105,14 @@ def _finding(row: Row) -> Finding:
         effect = "merging does not keep up"
     else:
         effect = "beyond it buckets are merged, which reads and writes them again"
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=Severity.CRITICAL if row["critical"] else Severity.WARNING,
-        subject=row["topic"],
-        evidence=(
-            f"Subscription {row['subscription']} has {counted(row['buckets'], 'sealed bucket')} of delayed"
-            f" messages{others}; {_limit(allowed)}: {effect}."
-        ),
-        figures={"buckets": row["buckets"], "subscriptions": row["subscriptions"]}
-        | ({} if allowed is None else {"limit_buckets": allowed}),
+    return (
+        f"Subscription {row['subscription']} has {counted(row['buckets'], 'sealed bucket')} of delayed"
+        f" messages{others}; {_limit(allowed)}: {effect}."
     )
 
 
-CHECK = Check(
+# A warning near the brokers' limit; far beyond it, or without a limit, the number itself counts.
+CHECK = RowCheck(
     check_id="delayed-bucket-count",
     order=50,
     title="A subscription has nearly as many buckets of delayed messages as it may, or far too many",
@@ -135,10 +126,19 @@ CHECK = Check(
     scope=Scope.NAMESPACE,
     policy=DelayedBucketCountPolicy,
     shards={
-        "crowded": Question(CROWDED, worst_first="critical desc, buckets desc, topic, broker"),
+        "found": Question(CROWDED, worst_first="critical desc, buckets desc, topic, broker"),
         "counted": Question(COUNTED),
         **GAP_SHARDS,
     },
-    cluster={"settings": Question(SETTINGS), **GAP_CLUSTER},
-    judge=judge,
+    cluster={"settings": SETTINGS, "allowed": Question(ALLOWED), **GAP_CLUSTER},
+    severity=critical_or_warning,
+    subject="topic",
+    evidence=_evidence,
+    figures=lambda row: {
+        "buckets": row["buckets"],
+        "subscriptions": row["subscriptions"],
+        "limit_buckets": row["allowed"],
+    },
+    missing=_missing,
+    quiet=_quiet,
 )

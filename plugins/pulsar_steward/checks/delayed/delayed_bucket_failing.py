@@ -6,15 +6,21 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, LookBack, Question, Scope
-from pulsar_steward.checks.delayed.waiting import BUCKET_TRACKER, GAP_CLUSTER, GAP_SHARDS, TRACKER, gap
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.checks.check import LookBack, Question, RowCheck, Scope, critical_or_warning
+from pulsar_steward.checks.delayed.waiting import (
+    GAP_CLUSTER,
+    GAP_SHARDS,
+    SETTINGS,
+    WITHOUT_BUCKETS,
+    gap,
+    without_buckets,
+)
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.series import DELAYED_BUCKET_OPERATIONS
 from pulsar_steward.model.units import counted, seconds_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import Row
 
 
 class DelayedBucketFailingPolicy(Section):
@@ -63,7 +69,8 @@ with every as (
     union all by name select * from failed_before),
 summed as (
     select namespace, kind, sum(failed)::bigint as failed, sum(ended)::bigint as ended, max(worst) as worst,
-        min(taken_at) as since, any_value(critical_unsealed_percent) as unsealed_percent
+        min(taken_at) as since, any_value(critical_unsealed_percent) as unsealed_percent,
+        any_value(window_minutes) as window_minutes
     from every join limits using (namespace)
     where taken_at >= to_timestamp($now) - to_minutes(window_minutes::integer)
     group by namespace, kind
@@ -74,14 +81,10 @@ waiting as (
 select namespace, sum(failed)::bigint as failed, max(worst) as worst, min(since) as since,
     bool_or(kind = 'create' and failed * 100 >= unsealed_percent * ended) as critical,
     list({'kind': kind, 'failed': failed, 'ended': ended} order by kind) as kinds,
-    coalesce(any_value(messages), 0) as messages, coalesce(any_value(most), 0) as most
+    coalesce(any_value(messages), 0) as messages, coalesce(any_value(most), 0) as most,
+    any_value(window_minutes) as window_minutes,
+    $failover_time__delayed_messages_read_per_second as read_per_second
 from summed left join waiting using (namespace) group by namespace
-"""
-
-SETTINGS = f"""
-select (select count(*) from setting('{TRACKER}')) as told,
-    (select count(*) from setting('{TRACKER}') where value = '{BUCKET_TRACKER}') as in_buckets,
-    (select count(*) from brokers anti join setting('{TRACKER}') using (broker) where read) as untold
 """
 
 EFFECTS = {
@@ -92,44 +95,24 @@ EFFECTS = {
 }
 
 
-def judge(answers: Answers, context: CheckContext[DelayedBucketFailingPolicy]) -> Judgement:
-    """A finding for each namespace; critical if hardly any bucket is sealed."""
-    found, settings = answers["found"], answers["settings"].one
-    if found.rows:
-        return Judgement(findings=tuple(_finding(row, context) for row in found.rows), more=found.more)
-    if settings["told"] and not settings["untold"] and not settings["in_buckets"]:
-        return Judgement(quiet="No broker uses the bucket tracker.")
-    return Judgement(
-        quiet="No operation on buckets of delayed messages is known to fail again and again.", cannot_tell=gap(answers)
-    )
-
-
-def _finding(row: Row, context: CheckContext[DelayedBucketFailingPolicy]) -> Finding:
+def _evidence(row: Row) -> str:
     worst, kinds = row["worst"], {each["kind"]: each for each in row["kinds"]}
     words = [
         f"{each['failed']:,} of {each['ended']:,} {EFFECTS.get(kind, f'operations of the kind {kind} failed')}"
         for kind, each in kinds.items()
     ]
-    again = _read_again(row, context) if "create" in kinds else ""
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=Severity.CRITICAL if row["critical"] else Severity.WARNING,
-        subject=row["namespace"],
-        evidence=(
-            f"In the last {counted(context.limits_of(row['namespace']).window_minutes, 'minute')}, as far as snapshots"
-            f" tell: {'; '.join(words)}. Most with subscription {worst['subscription']} of {worst['topic']} on"
-            f" {worst['broker']}.{again}"
-        ),
-        figures={f"failed_{kind}": each["failed"] for kind, each in kinds.items()}
-        | {"failed": row["failed"], "unsealed_messages": row["messages"]},
+    again = _read_again(row) if "create" in kinds else ""
+    return (
+        f"In the last {counted(row['window_minutes'], 'minute')}, as far as snapshots tell: {'; '.join(words)}. Most"
+        f" with subscription {worst['subscription']} of {worst['topic']} on {worst['broker']}.{again}"
     )
 
 
-def _read_again(row: Row, context: CheckContext[DelayedBucketFailingPolicy]) -> str:
+def _read_again(row: Row) -> str:
     """Sentence about the delayed messages in no bucket, and the time to read them again."""
     if not row["messages"]:
         return ""
-    rate = context.policy.failover_time.delayed_messages_read_per_second
+    rate = row["read_per_second"]
     return (
         f" {counted(row['messages'], 'delayed message is', 'delayed messages are')} in no bucket: whoever gets their"
         f" topics reads them again, the largest subscription's in about"
@@ -138,7 +121,8 @@ def _read_again(row: Row, context: CheckContext[DelayedBucketFailingPolicy]) -> 
     )
 
 
-CHECK = Check(
+# A finding for each namespace; critical if hardly any bucket is sealed.
+CHECK = RowCheck(
     check_id="delayed-bucket-failing",
     order=55,
     title="Buckets of delayed messages cannot be sealed, loaded, merged or deleted",
@@ -157,8 +141,21 @@ CHECK = Check(
     earlier={"failed_before": LookBack(minutes=lambda limits: limits.window_minutes, sql=FAILED)},
     cluster={
         "found": Question(FOUND, worst_first="critical desc, failed desc, namespace"),
-        "settings": Question(SETTINGS),
+        "settings": SETTINGS,
         **GAP_CLUSTER,
     },
-    judge=judge,
+    severity=critical_or_warning,
+    subject="namespace",
+    evidence=_evidence,
+    figures=lambda row: {
+        **{f"failed_{each['kind']}": each["failed"] for each in row["kinds"]},
+        "failed": row["failed"],
+        "unsealed_messages": row["messages"],
+    },
+    missing=lambda answers, _context: None if without_buckets(answers) else gap(answers),
+    quiet=lambda answers, _context: (
+        WITHOUT_BUCKETS
+        if without_buckets(answers)
+        else "No operation on buckets of delayed messages is known to fail again and again."
+    ),
 )

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, LookBack, Question, Scope
+from pulsar_steward.checks.check import LookBack, Question, RowCheck, Scope, ranked
 from pulsar_steward.checks.delayed.waiting import GAP_CLUSTER, GAP_SHARDS, gap, tally
-from pulsar_steward.decoding import convert
 from pulsar_steward.model.broker_defaults import TTL_SECONDS
-from pulsar_steward.model.finding import Figures, Finding, Severity
+from pulsar_steward.model.finding import Figures, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.series import DELAYED_SERIES
 from pulsar_steward.model.units import counted, seconds_in_words, time_in_words
@@ -44,8 +43,6 @@ class DelayFigures(Figures, frozen=True, kw_only=True):
     subscriptions: int
     ttl_seconds: int
 
-
-_RANKED = (Severity.INFO, Severity.WARNING, Severity.CRITICAL)
 
 NEARLY_ALL = "nearly all entries of its backlog are delayed messages"
 DELETED_EARLY = "messages are deleted before they are due"
@@ -138,20 +135,11 @@ anti join (from delayed_bounds where ttl_seconds is not null) using (namespace)
 """
 
 
-def judge(answers: Answers, context: CheckContext[DelayedPastTtlPolicy]) -> Judgement:  # noqa: ARG001 - the questions know the limits
-    """Judges a namespace by the worst of its subscriptions."""
-    found = answers["found"]
-    if found.rows:
-        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
-    unknown = gap(answers) or _unknown_ttl(answers["blind"].one)
-    if unknown:
-        return Judgement(cannot_tell=unknown)
+def _quiet(answers: Answers, _context: CheckContext[DelayedPastTtlPolicy]) -> str:
     subscriptions, messages = tally(answers)
-    return Judgement(
-        quiet=(
-            f"No time to live endangers the {counted(messages, 'delayed message')} of"
-            f" {counted(subscriptions, 'subscription')}."
-        )
+    return (
+        f"No time to live endangers the {counted(messages, 'delayed message')} of"
+        f" {counted(subscriptions, 'subscription')}."
     )
 
 
@@ -165,20 +153,13 @@ def _unknown_ttl(blind: Row) -> str | None:
     )
 
 
-def _finding(row: Row) -> Finding:
-    expired = row["expired"]
-    why = _why(row["worst"], row["longest_delay_seconds"]) if expired is None else _expired(row)
+def _evidence(row: Row) -> str:
+    why = _why(row["worst"], row["longest_delay_seconds"]) if row["expired"] is None else _expired(row)
     live = "lives" if row["delayed_messages"] == 1 else "live"
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=_RANKED[row["rank"]],
-        subject=row["namespace"],
-        evidence=(
-            f"{counted(row['delayed_messages'], 'delayed message')} of {counted(row['subscriptions'], 'subscription')}"
-            f" {live} under a time"
-            f" to live of {seconds_in_words(row['ttl_seconds'], rounded=True)} that counts from publishing; {why}."
-        ),
-        figures=convert(row, DelayFigures).by_name,
+    return (
+        f"{counted(row['delayed_messages'], 'delayed message')} of {counted(row['subscriptions'], 'subscription')}"
+        f" {live} under a time"
+        f" to live of {seconds_in_words(row['ttl_seconds'], rounded=True)} that counts from publishing; {why}."
     )
 
 
@@ -189,7 +170,7 @@ def _expired(row: Row) -> str:
     words = (
         f"at {time_in_words(row['expired_at'], date=False)} {where} expired {expired['expired_rate']:,.1f} entries/s"
     )
-    if row["rank"] == _RANKED.index(Severity.CRITICAL):
+    if row["rank"] == Severity.CRITICAL.rank:
         return f"{words}, and {NEARLY_ALL}: {DELETED_EARLY}"
     return f"{words}; {NOT_ONLY_DELAYED}"
 
@@ -210,7 +191,8 @@ def _why(worst: Row, longest_delay_seconds: int) -> str:
             return f"nothing bounds the delay that a producer may ask for, as in {where}"
 
 
-CHECK = Check(
+# Judges a namespace by the worst of its subscriptions.
+CHECK = RowCheck(
     check_id="delayed-past-ttl",
     order=10,
     title="A time to live may delete delayed messages before they are due",
@@ -242,5 +224,10 @@ CHECK = Check(
         "blind": Question(BLIND),
         **GAP_CLUSTER,
     },
-    judge=judge,
+    severity=ranked,
+    subject="namespace",
+    evidence=_evidence,
+    figures=DelayFigures,
+    missing=lambda answers, _context: gap(answers) or _unknown_ttl(answers["blind"].one),
+    quiet=_quiet,
 )

@@ -2,19 +2,219 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
 from pulsar_steward.checks.check import Check, Judgement, Question
-from pulsar_steward.checks.delayed.failover import FailoverTimePolicy, LostLoad, RemainingBrokers, estimated, sentence
 from pulsar_steward.checks.delayed.hosts import NOTHING_LOADED, all_on_one_host, brokers_by_host, host_of
 from pulsar_steward.checks.delayed.waiting import BUCKET_TRACKER, BY_BROKER, GAP_CLUSTER, GAP_SHARDS, TRACKER, gap
 from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import counted, seconds_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pulsar_steward.checks.check import Answers, CheckContext, Row
-    from pulsar_steward.checks.delayed.failover import Estimate
+
+
+class FailoverTimePolicy(Section):
+    """Thresholds for the time that clients feel the loss of a broker, and the rates assumed in the estimate."""
+
+    warning_seconds: int = Field(
+        150,
+        ge=1,
+        description="beyond the session (30 s), a minute of loading topics, and clients' longest back-off (60 s)",
+    )
+    critical_seconds: int = Field(600, ge=1, description="beyond what clients retry over and people sit out")
+    session_timeout_seconds: int = Field(
+        30, ge=1, description="where `metadataStoreSessionTimeoutMillis` was not read; its default, measured"
+    )
+    bundles_assigned_per_second: int = Field(
+        25, ge=1, description="by the leader, one by one: 40 ms each, the slowest unload measured"
+    )
+    topics_loaded_per_second_per_broker: int = Field(
+        100, ge=1, description="with clients that connect: 2,000 in 7 s on three brokers of two cores in all"
+    )
+    topics_loaded_per_second_in_all: int = Field(
+        1_000,
+        ge=1,
+        description="by any number of brokers: one metadata store serves them, about 8 operations a topic"
+        " (apache/pulsar#300); assumed: measure it on yours",
+    )
+    milliseconds_per_topic_load: int = Field(
+        500,
+        ge=1,
+        description="of one topic while many are loaded: as many at a time as `maxConcurrentTopicLoadRequest` says;"
+        " assumed",
+    )
+    topic_load_timeout_seconds: int = Field(
+        60, ge=1, description="where `topicLoadTimeoutSeconds` was not read; its default"
+    )
+    client_backoff_seconds: int = Field(
+        60,
+        ge=0,
+        description="the longest wait of clients between two attempts, which they double at each; the default of"
+        " Pulsar's own",
+    )
+    delayed_messages_read_per_second: int = Field(
+        50_000, ge=1, description="of a delayed backlog, by one broker or reader; assumed: measure it on yours"
+    )
+    moves_count_for_days: int = Field(
+        90, ge=1, description="Steward's own moves, of which a question says how long they took, until they are so old"
+    )
+
+
+@dataclass(frozen=True)
+class LostLoad:
+    """Load that the other brokers have to take over.
+
+    Attributes:
+        lost: A broker, ``host:webport``, or a host with all of its brokers.
+        bundles: Number of bundles that it owns.
+        topics: Number of topics that are loaded on it.
+        delayed: Number of delayed messages that are read again, over all its subscriptions.
+        most_delayed: The largest number for one subscription, which one reader reads.
+        brokers: Number of brokers that are lost.
+    """
+
+    lost: str
+    bundles: int
+    topics: int
+    delayed: int
+    most_delayed: int
+    brokers: int = 1
+
+    @property
+    def words(self) -> str:
+        """Name of the lost broker or host, for a sentence."""
+        return self.lost if self.brokers == 1 else f"host {self.lost} with its {counted(self.brokers, 'broker')}"
+
+
+@dataclass(frozen=True)
+class RemainingBrokers:
+    """Brokers that take over.
+
+    Attributes:
+        others: Number of remaining brokers; if 0, the broker itself takes over after its restart.
+        loads_at_once: Maximum number of topics that each broker loads at a time; None: not known.
+        load_timeout_seconds: Time after which the load of a topic fails, including the wait for its turn.
+    """
+
+    others: int
+    loads_at_once: int | None = None
+    load_timeout_seconds: int = 60
+
+    @property
+    def brokers(self) -> int:
+        """Number of brokers that take over, at least one."""
+        return max(self.others, 1)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Estimated seconds until everything is served again, by part.
+
+    Attributes:
+        load: The load that is lost.
+        takers: The brokers that take it over.
+        session: Until the metadata session of the lost broker ends.
+        assigning: Until all bundles have a new owner.
+        loading: Until all topics are loaded.
+        backing_off: Until clients try again after failed attempts.
+        reading: Until the delayed backlog is read.
+    """
+
+    load: LostLoad
+    takers: RemainingBrokers
+    session: float
+    assigning: float
+    loading: float
+    backing_off: float
+    reading: float
+
+    @property
+    def seconds(self) -> int:
+        """Sum of all parts, one after the other, rounded up."""
+        return -int(-(self.session + self.assigning + self.loading + self.backing_off + self.reading) // 1)
+
+    @property
+    def times_out(self) -> bool:
+        """True if topics wait longer for their turn than `load_timeout_seconds`."""
+        return self.loading > self.takers.load_timeout_seconds
+
+
+def rate_of_one(takers: RemainingBrokers, policy: FailoverTimePolicy) -> int:
+    """Topics that one broker loads per second."""
+    rate = policy.topics_loaded_per_second_per_broker
+    if takers.loads_at_once is None:
+        return rate
+    return min(rate, max(takers.loads_at_once * 1000 // policy.milliseconds_per_topic_load, 1))
+
+
+def estimated(load: LostLoad, takers: RemainingBrokers, session_seconds: float, policy: FailoverTimePolicy) -> Estimate:
+    """Estimates the duration of the failover, the sum of five parts.
+
+    First, the metadata session ends. Second, the leader assigns the bundles one by one. Third, the other brokers load
+    the topics, each its part, as fast as the metadata store allows. Fourth, clients back off. They double their wait at
+    each attempt, so a wait may be as long as the first three parts together, up to the maximum backoff. Fifth, the
+    other brokers read the delayed backlog; one subscription has one reader.
+
+    Args:
+        load: The load that is lost.
+        takers: The brokers that take over.
+        session_seconds: Time until the broker's metadata session ends; 0: the broker ends orderly.
+        policy: The rates.
+    """
+    rate = policy.delayed_messages_read_per_second
+    in_all = min(rate_of_one(takers, policy) * takers.brokers, policy.topics_loaded_per_second_in_all)
+    loading = load.topics / in_all
+    assigning = load.bundles / policy.bundles_assigned_per_second
+    return Estimate(
+        load=load,
+        takers=takers,
+        session=session_seconds,
+        assigning=assigning,
+        loading=loading,
+        backing_off=min(session_seconds + assigning + loading, policy.client_backoff_seconds),
+        reading=max(load.delayed / (rate * takers.brokers), load.most_delayed / rate),
+    )
+
+
+def sentence(estimate: Estimate, policy: FailoverTimePolicy) -> str:
+    """The estimate with all its parts, as a sentence."""
+    load, takers = estimate.load, estimate.takers
+    rate = policy.delayed_messages_read_per_second
+    if load.most_delayed * takers.brokers > load.delayed:
+        reading = f"{counted(load.most_delayed, 'delayed message')} of one subscription / {rate:,} per s"
+    else:
+        reading = f"{counted(load.delayed, 'delayed message')} / ({rate:,} per s x {takers.brokers})"
+    words = (
+        f"Losing {load.words} would stop its last topic for about {seconds_in_words(estimate.seconds, rounded=True)},"
+        f" an estimate: {estimate.session:,.0f} s session"
+        f" + {counted(load.bundles, 'bundle')} / {policy.bundles_assigned_per_second:,} per s"
+        f" + {counted(load.topics, 'topic')} / {_loading(takers, policy)}"
+        f" + {estimate.backing_off:,.0f} s until clients try again + {reading}."
+    )
+    if estimate.times_out:
+        words += (
+            f" Topics wait up to {estimate.loading:,.0f} s for their turn, though a load fails after"
+            f" {takers.load_timeout_seconds:,} s (topicLoadTimeoutSeconds): clients then see errors and try again."
+        )
+    return words
+
+
+def _loading(takers: RemainingBrokers, policy: FailoverTimePolicy) -> str:
+    """Text about the rate at which topics are loaded."""
+    rate, in_all = rate_of_one(takers, policy), policy.topics_loaded_per_second_in_all
+    if rate * takers.brokers > in_all:
+        return f"{in_all:,} per s of all {counted(takers.brokers, 'broker')} together"
+    if rate < policy.topics_loaded_per_second_per_broker:
+        held_back = f", as maxConcurrentTopicLoadRequest is {takers.loads_at_once:,}"
+        return f"({rate:,} per s x {counted(takers.brokers, 'broker')}{held_back})"
+    return f"({rate:,} per s x {counted(takers.brokers, 'broker')})"
 
 
 # The bucket tracker does not read the delayed backlog again.

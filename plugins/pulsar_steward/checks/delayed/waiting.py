@@ -49,6 +49,22 @@ BY_BROKER = Question("""
 """Delayed messages by the owner of the topics: `broker`, `messages`, `most` (the most of one subscription)."""
 
 
+SETTINGS = Question(f"""
+select (select count(*) from setting('{TRACKER}')) as told,
+    (select count(*) from setting('{TRACKER}') where value = '{BUCKET_TRACKER}') as in_buckets,
+    (select count(*) from brokers anti join setting('{TRACKER}') using (broker) where read) as untold
+""")
+"""Query for `without_buckets`."""
+
+WITHOUT_BUCKETS = "No broker uses the bucket tracker."
+
+
+def without_buckets(answers: Answers) -> bool:
+    """True if every broker that was read uses another tracker; from the query `settings`."""
+    settings = answers["settings"].one
+    return bool(settings["told"] and not settings["untold"] and not settings["in_buckets"])
+
+
 def gap(answers: Answers) -> str | None:
     """Reason why the absence of delayed messages proves nothing, in a sentence; None if it does."""
     unmeasured = [row["broker"] for row in answers["unmeasured"].rows]

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.checks.check import MAX_FINDINGS, Question, RowCheck, ranked
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import MEGABYTE, MIB, counted, throughput_in_words
 
@@ -83,7 +82,8 @@ While a bundle moves, two brokers may report its topics.
 
 FOUND = f"""
 with suspects as ({SUSPECTS}), topmost as ({_HOTTEST_OF} from hottest group by namespace, bundle)
-select suspects.*, topic, topic_percent from suspects left join topmost using (namespace, bundle)
+select suspects.*, topic, topic_percent, $dominating_topic_percent as dominating_percent
+from suspects left join topmost using (namespace, bundle)
 """
 
 SEEN = """
@@ -93,23 +93,8 @@ from bundle_loads
 """
 
 
-def judge(answers: Answers, context: CheckContext[HotBundlePolicy]) -> Judgement:
-    """Information over the broker's threshold, a warning far over the mean; a busy owner adds one severity."""
-    found = answers["found"]
-    if found.rows:
-        dominating = context.limits.dominating_topic_percent
-        return Judgement(findings=tuple(_finding(row, dominating) for row in found.rows), more=found.more)
+def _quiet(answers: Answers, _context: CheckContext[HotBundlePolicy]) -> str:
     seen = answers["seen"].one
-    return Judgement(quiet=_quiet(seen), cannot_tell=_missing(seen))
-
-
-def _missing(seen: Row) -> str | None:
-    if seen["without_most"]:
-        return "No bundle is far hotter than the others; but what their brokers would split is not in the snapshot."
-    return None
-
-
-def _quiet(seen: Row) -> str:
     if not seen["owned"]:
         return "No bundle has an owner."
     throughput, clients = throughput_in_words(seen["bytes"] or 0), seen["clients"] or 0
@@ -119,17 +104,10 @@ def _quiet(seen: Row) -> str:
     )
 
 
-def _finding(row: Row, dominating_percent: int) -> Finding:
-    figures = {"bytes_per_second": int(row["bytes"] or 0), "clients": row["clients"] or 0, "topics": row["topics"] or 0}
-    if row["topic"] is not None and row["topic_percent"] is not None:
-        figures["hottest_topic_percent"] = int(row["topic_percent"])
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=(Severity.INFO, Severity.WARNING, Severity.CRITICAL)[row["rank"]],
-        subject=f"{row['namespace']}/{row['bundle']}",
-        evidence=f"{_load_words(row)}{_reason_words(row)}. {_split_words(row, dominating_percent)}",
-        figures=figures,
-    )
+def _missing(answers: Answers, _context: CheckContext[HotBundlePolicy]) -> str | None:
+    if answers["seen"].one["without_most"]:
+        return "No bundle is far hotter than the others; but what their brokers would split is not in the snapshot."
+    return None
 
 
 def _load_words(row: Row) -> str:
@@ -153,16 +131,16 @@ def _reason_words(row: Row) -> str:
     return f": {', '.join(reasons)}"
 
 
-def _split_words(row: Row, dominating_percent: int) -> str:
+def _split_words(row: Row) -> str:
     if row["topic_percent"] is None:
         return "Which of its topics is the hottest is not known."
     share = f"{row['topic']} has {row['topic_percent']:.0f} % of its {'clients' if row['by_clients'] else 'throughput'}"
-    if row["topics"] == 1 or row["topic_percent"] >= dominating_percent:
+    if row["topics"] == 1 or row["topic_percent"] >= row["dominating_percent"]:
         return f"{share}: a split cannot help, more partitions can."
     return f"Its hottest topic {share}: a split can help."
 
 
-CHECK = Check(
+CHECK = RowCheck(
     check_id="hot-bundle",
     order=40,
     title="One bundle is far hotter than the others, or over what its broker would split",
@@ -176,5 +154,15 @@ CHECK = Check(
     policy=HotBundlePolicy,
     shards={"hottest": Question(HOTTEST)},
     cluster={"found": Question(FOUND, worst_first=WORST_FIRST), "seen": Question(SEEN)},
-    judge=judge,
+    severity=ranked,
+    subject=lambda row: f"{row['namespace']}/{row['bundle']}",
+    evidence=lambda row: f"{_load_words(row)}{_reason_words(row)}. {_split_words(row)}",
+    figures=lambda row: {
+        "bytes_per_second": row["bytes"] or 0,
+        "clients": row["clients"] or 0,
+        "topics": row["topics"] or 0,
+        "hottest_topic_percent": None if row["topic"] is None else row["topic_percent"],
+    },
+    missing=_missing,
+    quiet=_quiet,
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Question
-from pulsar_steward.checks.placement.elected import HOW_MANY
+from pulsar_steward.checks.placement.tc_skew import NOT_BY_BUNDLE
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.finding import Figures, Finding, Severity
 from pulsar_steward.model.section import Section
@@ -15,6 +15,12 @@ from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext
+
+HOW_MANY = (
+    f"{NOT_BY_BUNDLE} Where Pulsar 5 elects their leaders (transactionCoordinatorScalableTopicsEnabled), there are as"
+    " many as transactionCoordinatorScalableTopicsParallelism says, which has to be the same on every broker and cannot"
+    " be changed later: choose as many as there are to be brokers, or more, before the cluster is first started."
+)
 
 
 class TcCountPolicy(Section):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Question
-from pulsar_steward.checks.placement.elected import WHERE_THEY_ARE
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
@@ -18,6 +17,20 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from pulsar_steward.checks.check import Answers, CheckContext
+
+NOT_BY_BUNDLE = "This version of Pulsar does not place coordinators by bundles alone."
+"""Begin of the advice for Pulsar 5.
+
+From Pulsar 5 on, brokers elect the leaders of coordinators for scalable topics in the metadata store (PIP-473,
+apache/pulsar#25929). Each broker is a candidate for each coordinator, and no leader gives one up while it runs. Read in
+Pulsar's source: no such release could be tried (docs/pulsar-behaviour.md).
+"""
+
+WHERE_THEY_ARE = (
+    f"{NOT_BY_BUNDLE} Where Pulsar 5 elects their leaders (transactionCoordinatorScalableTopicsEnabled), the metadata"
+    " store tells who leads which, at /txn/tc/leader/NUMBER, and unloading bundles moves none: a broker that leads too"
+    " many gives them to the others when it is restarted."
+)
 
 
 class TcSkewPolicy(Section):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pulsar_steward.checks.resources import views
+from pulsar_steward.checks.resources import slowness
 
 TITLE = "Resources of brokers and bookies"
 """Title of this group of checks."""
 
-VIEWS = views.VIEWS
+VIEWS = slowness.VIEWS
 """Views that the queries of these checks use besides `pulsar_steward.checks.views`; later ones may use earlier ones."""

@@ -12,21 +12,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question
-from pulsar_steward.checks.earlier import LOOKS, WINDOW, WINDOW_MINUTES, looking_back
-from pulsar_steward.checks.resources.writes import (
-    LONGEST_FIRST,
-    MAX_TOPICS,
-    OF_BROKERS,
-    SLOW,
-    SLOW_BEFORE,
-    STUCK,
-    WAITING,
-    WAITING_BEFORE,
-    WRITTEN_TO,
-)
-from pulsar_steward.checks.unread import brokers_of, silent_in
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.checks.check import Question, RowCheck, brokers_of, ranked, silent_in
+from pulsar_steward.checks.earlier import LOOKS, WINDOW, WINDOW_MINUTES, looking_back, of_previous
+from pulsar_steward.checks.resources.slowness import WRITES, of_event, slow_before, slow_of
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted, named
 
@@ -61,6 +49,53 @@ from pooled
 
 BUSY = f"with queues as ({QUEUES}) select * from queues where queued >= $warning_queued_tasks"
 SHOWN = f"with queues as ({QUEUES}) select count(*) as threads, max(queued) as most from queues"
+
+
+OF_BROKERS = of_event(WRITES)
+SLOW_BEFORE = slow_before("writes", WRITES)
+SLOW = slow_of("writes", "slow_before")
+"""Brokers with slow writes."""
+
+# As many as are produced in the time limit, in seconds: a busy topic always has some pending. Rates count messages, and
+# an entry has one or more of them, so the real time is at least as long. An unknown rate is ignored.
+_WAITING = """
+raw_topics.pending_add_entries > 0
+    and raw_topics.pending_add_entries >= raw_topics.message_rate_in * $minimum_waiting_seconds
+"""
+
+MAX_TOPICS = 10_000
+"""Topics that are looked up in the snapshot before, the ones with most pending entries."""
+
+WAITING = f"select topic, broker, pending_add_entries from raw_topics where {_WAITING}"
+LONGEST_FIRST = "pending_add_entries desc, topic, broker"
+
+WAITING_BEFORE = f"select topic from raw_topics semi join waiting using (topic) where {_WAITING}"
+
+WRITTEN_TO = f"""
+select broker, count_if(producers > 0 or message_rate_in > 0 or coalesce({_WAITING}, false))::bigint as topics,
+    count_if(coalesce({_WAITING}, false))::bigint as waiting
+from raw_topics where broker is not null group by broker
+"""
+
+STUCK = f"""
+with still as (
+    select broker, count(*) as stuck, sum(pending_add_entries)::bigint as entries,
+        first(topic order by {LONGEST_FIRST}) as topic
+    from waiting semi join {of_previous("waiting_before")} using (topic) group by broker),
+of_brokers as (
+    select broker, sum(topics)::bigint as topics, sum(waiting)::bigint as waiting from written_to group by broker),
+judged as (
+    select broker as source, topics, waiting, coalesce(stuck, 0) as stuck, entries, topic,
+        waiting >= $minimum_waiting_topics and waiting * 100 >= $waiting_percent * topics as many
+    from of_brokers left join still using (broker))
+select *, case when stuck >= $minimum_waiting_topics and stuck * 100 >= $waiting_percent * topics then 2
+    when stuck > 0 then 1 else 0 end as rank
+from judged where stuck > 0 or many
+"""
+"""Brokers with pending writes: `waiting` topics have them now, `stuck` ones in the snapshot before too.
+
+`rank`: 2 critical, 1 warning, 0 information, as one moment may be a single hiccup.
+"""
 
 
 STALLED_WRITES = "over_second_per_minute"
@@ -126,15 +161,7 @@ rank desc, stuck desc nulls last, waiting desc nulls last, lost_percent + slow_p
 """
 
 
-def judge(answers: Answers, _: CheckContext[BookieThreadBusyPolicy]) -> Judgement:
-    """Judges by the queues of threads if exported, by the latency of writes, and by writes that do not end."""
-    found = answers["found"]
-    if found.rows:
-        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more + answers["busy"].more)
-    return Judgement(quiet=_quiet(answers), cannot_tell=_missing(answers))
-
-
-def _missing(answers: Answers) -> str | None:
+def _missing(answers: Answers, _context: CheckContext[BookieThreadBusyPolicy]) -> str | None:
     if silent := brokers_of(answers["silent"]):
         return f"The snapshot has no latencies of writes to bookies of {named(silent)}."
     if _threads(answers) or any(row["rate"] > 0 for row in answers["writes"].rows):
@@ -147,7 +174,7 @@ def _threads(answers: Answers) -> int:
     return sum(row["threads"] for row in answers["shown"].rows)
 
 
-def _quiet(answers: Answers) -> str:
+def _quiet(answers: Answers, _context: CheckContext[BookieThreadBusyPolicy]) -> str:
     writes = answers["writes"].rows
     slow, rate = max((row["slow_percent"] for row in writes), default=0.0), math.fsum(row["rate"] for row in writes)
     words = f"Of {rate:,.0f} writes to bookies a second, at most {slow:.1f} % on any broker took over 200 ms"
@@ -156,17 +183,6 @@ def _quiet(answers: Answers) -> str:
         return f"{words}; the queues of single threads are not in the snapshot."
     most = max(row["most"] for row in answers["shown"].rows if row["threads"])
     return f"{words}; of {counted(threads, 'thread')}, the busiest has {counted(most, 'task')} waiting."
-
-
-def _finding(row: Row) -> Finding:
-    words, figures = {"queue": _of_queue, "slow": _of_slow_writes, "stuck": _of_stuck_writes}[row["kind"]](row)
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=tuple(Severity)[row["rank"]],
-        subject=row["source"],
-        evidence=words,
-        figures=figures,
-    )
 
 
 def _of_queue(row: Row) -> tuple[str, dict[str, int]]:
@@ -211,7 +227,12 @@ def _of_stuck_writes(row: Row) -> tuple[str, dict[str, int]]:
     return f"{words}; {still}, most of them of {row['topic']}): these writes are stuck.", figures
 
 
-CHECK = Check(
+_OF_KIND = {"queue": _of_queue, "slow": _of_slow_writes, "stuck": _of_stuck_writes}
+"""Evidence and figures of a row, by its kind."""
+
+
+# Judges by the queues of threads if exported, by the latency of writes, and by writes that do not end.
+CHECK = RowCheck(
     check_id="bookie-thread-busy",
     order=50,
     title="A thread of BookKeeper, or a bookie as a whole, cannot keep up",
@@ -243,5 +264,11 @@ CHECK = Check(
         "found": Question(FOUND, worst_first=WORST_FIRST),
         "silent": silent_in("writes"),
     },
-    judge=judge,
+    severity=ranked,
+    subject="source",
+    evidence=lambda row: _OF_KIND[row["kind"]](row)[0],
+    figures=lambda row: _OF_KIND[row["kind"]](row)[1],
+    also_cut=("busy",),
+    missing=_missing,
+    quiet=_quiet,
 )

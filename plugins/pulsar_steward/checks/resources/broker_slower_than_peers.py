@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.check import Check, Judgement, Question, brokers_of, silent_in
 from pulsar_steward.checks.earlier import LOOKS, WINDOW, WINDOW_MINUTES, looking_back, of_previous, of_sources
 from pulsar_steward.checks.resources.publish_causes import RESTS_ON, CausesOfSlowness
-from pulsar_steward.checks.resources.publishing import PROCESSES, READ_ONLY
-from pulsar_steward.checks.resources.views import OVERFLOW, PUBLISHES, WRITES
-from pulsar_steward.checks.unread import brokers_of, silent_in
+from pulsar_steward.checks.resources.slowness import OVERFLOW, PROCESSES, PUBLISHES, READ_ONLY, WRITES
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted, named

@@ -10,15 +10,23 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question
-from pulsar_steward.checks.earlier import LOOKS, WINDOW, WINDOW_MINUTES, growth, in_time, looking_back, of_previous
-from pulsar_steward.checks.views import STARTED
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.checks.check import Question, RowCheck, ranked
+from pulsar_steward.checks.earlier import (
+    LOOKS,
+    WINDOW,
+    WINDOW_MINUTES,
+    growth,
+    in_time,
+    looking_back,
+    of_previous,
+    since_words,
+)
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import counted, named, seconds_in_words
+from pulsar_steward.model.series import STARTED
+from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import Answers, Row
 
 SECONDS = "process_cpu_seconds_total"
 
@@ -102,14 +110,6 @@ select source, kind, processors from busy where percent is null and load_percent
 """Processes whose share is not known; the number of their busy processors may be."""
 
 
-def judge(answers: Answers, context: CheckContext[CpuBusyPolicy]) -> Judgement:
-    """Judges by the share of processors, if their number is known."""
-    found = answers["found"]
-    if found.rows:
-        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
-    return Judgement(quiet=_quiet(answers["busy"].rows), cannot_tell=_missing(answers, context.limits))
-
-
 def _missing(answers: Answers, limits: CpuBusyPolicy) -> str | None:
     if not answers["busy"].rows:
         return "Nothing tells how busy any process is."
@@ -135,34 +135,13 @@ def _share(row: Row) -> float | None:
     return None if share is None else float(share)
 
 
-def _finding(row: Row) -> Finding:
-    figures = {
-        "load_percent": row["load_percent"],
-        "load_percent_before": row["load_percent_before"],
-        "percent": row["percent"],
-        "processors": row["there"] or None,
-        "processors_busy_thousandths": None if row["processors"] is None else row["processors"] * 1000,
-        "seconds": row["seconds"],
-    }
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=tuple(Severity)[row["rank"]],
-        subject=row["source"],
-        evidence=" ".join(_sentences(row)),
-        figures={name: int(value) for name, value in figures.items() if value is not None},
-    )
-
-
-def _sentences(row: Row) -> list[str]:
+def _evidence(row: Row) -> str:
     sentences = []
     if row["load_percent"] is not None and not row["there"]:
         earlier = row["load_percent_before"]
         before = "" if earlier is None else f", and {earlier:.0f} % in the snapshot before"
         sentences.append(f"Broker {row['source']} reports {row['load_percent']:.0f} % of its processors busy{before}.")
     if row["processors"] is not None:
-        since = "its start"
-        if row["since"] is not None:
-            since = f"the snapshot {seconds_in_words(row['seconds'], rounded=True)} before"
         if row["there"]:
             share = f" of {row['there']:,}, {row['percent']:.0f} %"
         elif row["load_percent"] is None:
@@ -170,11 +149,11 @@ def _sentences(row: Row) -> list[str]:
         else:
             share = ""
         who = f"{row['source']} ({row['kind']})"
-        sentences.append(f"Since {since}, {who} kept {row['processors']:.1f} processors busy itself{share}.")
-    return sentences
+        sentences.append(f"Since {since_words(row)}, {who} kept {row['processors']:.1f} processors busy itself{share}.")
+    return " ".join(sentences)
 
 
-CHECK = Check(
+CHECK = RowCheck(
     check_id="cpu-busy",
     order=15,
     title="A process has no processor time left",
@@ -197,5 +176,17 @@ CHECK = Check(
         "found": Question(FOUND, worst_first=WORST_FIRST),
         "unknown": Question(UNKNOWN),
     },
-    judge=judge,
+    severity=ranked,
+    subject="source",
+    evidence=_evidence,
+    figures=lambda row: {
+        "load_percent": row["load_percent"],
+        "load_percent_before": row["load_percent_before"],
+        "percent": row["percent"],
+        "processors": row["there"] or None,
+        "processors_busy_thousandths": None if row["processors"] is None else row["processors"] * 1000,
+        "seconds": row["seconds"],
+    },
+    missing=lambda answers, context: _missing(answers, context.limits),
+    quiet=lambda answers, _context: _quiet(answers["busy"].rows),
 )

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.checks.check import Question, RowCheck, critical_or_warning
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import MIB, named
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext, Row
+    from pulsar_steward.checks.check import CheckAnswer, Row
 
 
 class DirectMemoryPressurePolicy(Section):
@@ -48,14 +47,6 @@ The percentage is null if neither has it; the bytes are null if only the load re
 FOUND = "select *, percent >= $critical_percent as critical from memory where percent >= $warning_percent"
 
 
-def judge(answers: Answers, _: CheckContext[DirectMemoryPressurePolicy]) -> Judgement:
-    """Judges only the usage near the limit: the pool keeps all that it ever allocated."""
-    found, memory = answers["found"], answers["memory"]
-    if found.rows:
-        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
-    return Judgement(quiet=_quiet(memory), cannot_tell=_missing(memory))
-
-
 def _missing(memory: CheckAnswer) -> str | None:
     silent = [row["source"] for row in memory.rows if row["percent"] is None]
     if silent:
@@ -70,22 +61,14 @@ def _quiet(memory: CheckAnswer) -> str:
     return f"Of {len(memory.rows):,} process(es), the fullest uses {most:.0f} % of its direct memory."
 
 
-def _finding(row: Row) -> Finding:
+def _evidence(row: Row) -> str:
     known = row["used_bytes"] is not None
     bytes_words = f" ({row['used_bytes'] / MIB:,.0f} of {row['limit_bytes'] / MIB:,.0f} MiB)" if known else ""
-    figures = {"percent": int(row["percent"])}
-    if known:
-        figures |= {"limit_bytes": int(row["limit_bytes"]), "used_bytes": int(row["used_bytes"])}
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=Severity.CRITICAL if row["critical"] else Severity.WARNING,
-        subject=row["source"],
-        evidence=f"{row['source']} ({row['kind']}) has taken {row['percent']:.0f} % of its direct memory{bytes_words}.",
-        figures=figures,
-    )
+    return f"{row['source']} ({row['kind']}) has taken {row['percent']:.0f} % of its direct memory{bytes_words}."
 
 
-CHECK = Check(
+# Judges only the usage near the limit: the pool keeps all that it ever allocated.
+CHECK = RowCheck(
     check_id="direct-memory-pressure",
     order=20,
     title="Direct memory is nearly used up",
@@ -99,5 +82,10 @@ CHECK = Check(
     policy=DirectMemoryPressurePolicy,
     shards={"measured": Question(MEASURED)},
     cluster={"memory": Question(MEMORY), "found": Question(FOUND, worst_first="percent desc, source, kind")},
-    judge=judge,
+    severity=critical_or_warning,
+    subject="source",
+    evidence=_evidence,
+    figures=("percent", "limit_bytes", "used_bytes"),
+    missing=lambda answers, _context: _missing(answers["memory"]),
+    quiet=lambda answers, _context: _quiet(answers["memory"]),
 )

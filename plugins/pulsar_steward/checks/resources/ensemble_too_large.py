@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.checks.check import Question, RowCheck
+from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted
 
@@ -40,29 +40,25 @@ judged as (
 select * from judged where too_large or close
 """
 BOOKIES = f"""
-select bookies, (select count(*) from setting('{DEFAULT}') where try_cast(value as bigint) is not null) as told
+select coalesce(bookies, 0) as bookies,
+    (select count(*) from setting('{DEFAULT}') where try_cast(value as bigint) is not null) as told
 from snapshot
 """
 
 
-def judge(answers: Answers, context: CheckContext[EnsembleTooLargePolicy]) -> Judgement:
-    """A finding for each namespace with such an ensemble, and one for the brokers' default."""
-    bookies, told = answers["bookies"].one["bookies"], answers["bookies"].one["told"]
-    if not bookies:
-        return Judgement(cannot_tell="The brokers did not tell which bookies there are.")
-    found = answers["found"]
-    if found.rows:
-        cluster = context.about.cluster
-        return Judgement(findings=tuple(_finding(row, cluster) for row in found.rows), more=found.more)
-    if not told:
-        return Judgement(cannot_tell=f"{DEFAULT} was not read of any broker.")
-    return Judgement(quiet=f"No ensemble takes more bookies than it should: the cluster has {bookies:,}.")
+def _missing(answers: Answers, _context: CheckContext[EnsembleTooLargePolicy]) -> str | None:
+    if not answers["bookies"].one["bookies"]:
+        return "The brokers did not tell which bookies there are."
+    return None if answers["bookies"].one["told"] else f"{DEFAULT} was not read of any broker."
 
 
-def _finding(row: Row, cluster: str) -> Finding:
+def _evidence(row: Row) -> str:
     ensemble, bookies = row["ensemble"], row["bookies"]
-    of_all = row["namespace"] is None
-    who = f"where a namespace sets nothing else ({DEFAULT})" if of_all else "by the namespace's own policy"
+    who = (
+        f"where a namespace sets nothing else ({DEFAULT})"
+        if row["namespace"] is None
+        else "by the namespace's own policy"
+    )
     words = f"Each ledger is spread over {counted(ensemble, 'bookie')} {who}, and the cluster has {bookies:,}: "
     if row["too_large"]:
         words += (
@@ -71,16 +67,11 @@ def _finding(row: Row, cluster: str) -> Finding:
     else:
         may = bookies - ensemble
         words += f"{'while one is' if not may else f'while {may + 1:,} are'} away, no new ledger can be made."
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=Severity.CRITICAL if row["too_large"] else Severity.INFO,
-        subject=cluster if of_all else row["namespace"],
-        evidence=words,
-        figures={"bookies": bookies, "ensemble": ensemble},
-    )
+    return words
 
 
-CHECK = Check(
+# A finding for each namespace with such an ensemble, and one for the brokers' default.
+CHECK = RowCheck(
     check_id="ensemble-too-large",
     order=45,
     title="Ledgers are spread over as many bookies as there are, or more",
@@ -96,5 +87,12 @@ CHECK = Check(
         "found": Question(FOUND, worst_first="too_large desc, ensemble desc, namespace"),
         "bookies": Question(BOOKIES),
     },
-    judge=judge,
+    severity=lambda row: Severity.CRITICAL if row["too_large"] else Severity.INFO,
+    subject="namespace",
+    evidence=_evidence,
+    figures=("bookies", "ensemble"),
+    missing=_missing,
+    quiet=lambda answers, _context: (
+        f"No ensemble takes more bookies than it should: the cluster has {answers['bookies'].one['bookies']:,}."
+    ),
 )

@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.check import Question, RowCheck, brokers_of, critical_or_warning, silent_in
 from pulsar_steward.checks.earlier import WINDOW, growth, in_time, looking_back
-from pulsar_steward.checks.unread import brokers_of, silent_in
-from pulsar_steward.checks.views import STARTED
-from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.series import STARTED
 from pulsar_steward.model.units import counted, named, seconds_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext, Row
+    from pulsar_steward.checks.check import Answers, CheckAnswer, Row
 
 
 SECONDS = "jvm_gc_collection_seconds_sum"
@@ -138,14 +136,6 @@ from judged where age_seconds >= $minimum_age_seconds group by source_kind
 YOUNG = "select source from judged where not coalesce(age_seconds >= $minimum_age_seconds, false)"
 
 
-def judge(answers: Answers, context: CheckContext[GcPressurePolicy]) -> Judgement:
-    """Judges by the share of time, and by the frequency and duration of full collections."""
-    found = answers["found"]
-    if found.rows:
-        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
-    return Judgement(quiet=_quiet(answers["kinds"]), cannot_tell=_missing(answers, context.limits))
-
-
 def _missing(answers: Answers, limits: GcPressurePolicy) -> str | None:
     if silent := brokers_of(answers["silent"]):
         return f"The snapshot has no garbage collection metrics of {named(silent)}."
@@ -163,26 +153,12 @@ def _quiet(kinds: CheckAnswer) -> str:
     return f"Since {since}, garbage collection took {', '.join(parts)}." if parts else "Nothing was judged."
 
 
-def _finding(row: Row) -> Finding:
+def _evidence(row: Row) -> str:
     since = "its start" if row["since"] is None else "the snapshot before"
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=Severity.CRITICAL if row["critical"] else Severity.WARNING,
-        subject=row["source"],
-        evidence=(
-            f"{row['source']} ({row['source_kind']}) stood still for garbage collection {row['share_percent']:.1f} %"
-            f" of the {counted(row['seconds'] / 60, 'minute')} since {since} ({row['paused_seconds']:,.1f} s)"
-            f"{_full_words(row)}."
-        ),
-        figures={
-            "age_seconds": int(row["age_seconds"]),
-            LATELY: int(row["lately"]),
-            "full_collections": int(row["fulls"]),
-            "full_pause_milliseconds": int(row["full_pause_ms"]),
-            "paused_milliseconds": int(row["paused_seconds"] * 1000),
-            "seconds": int(row["seconds"]),
-            "share_percent": int(row["share_percent"]),
-        },
+    return (
+        f"{row['source']} ({row['source_kind']}) stood still for garbage collection {row['share_percent']:.1f} %"
+        f" of the {counted(row['seconds'] / 60, 'minute')} since {since} ({row['paused_seconds']:,.1f} s)"
+        f"{_full_words(row)}."
     )
 
 
@@ -198,7 +174,8 @@ def _full_words(row: Row) -> str:
     )
 
 
-CHECK = Check(
+# Judges by the share of time, and by the frequency and duration of full collections.
+CHECK = RowCheck(
     check_id="gc-pressure",
     order=10,
     title="Garbage collection takes too much of a process's time",
@@ -219,5 +196,18 @@ CHECK = Check(
         "silent": silent_in("costs"),
         "young": Question(YOUNG),
     },
-    judge=judge,
+    severity=critical_or_warning,
+    subject="source",
+    evidence=_evidence,
+    figures=lambda row: {
+        "age_seconds": row["age_seconds"],
+        LATELY: row["lately"],
+        "full_collections": row["fulls"],
+        "full_pause_milliseconds": row["full_pause_ms"],
+        "paused_milliseconds": int(row["paused_seconds"] * 1000),
+        "seconds": row["seconds"],
+        "share_percent": row["share_percent"],
+    },
+    missing=lambda answers, context: _missing(answers, context.limits),
+    quiet=lambda answers, _context: _quiet(answers["kinds"]),
 )

@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.check import Question, RowCheck, brokers_of, critical_or_warning, silent_in
 from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, in_time, looking_back
-from pulsar_steward.checks.unread import brokers_of, silent_in
-from pulsar_steward.checks.views import STARTED
-from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.series import STARTED
 from pulsar_steward.model.units import MIB, counted, named, seconds_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import Answers, Row
 
 USED = "'jvm_memory_bytes_used', 'jvm_memory_used_bytes'"
 LIMIT = "'jvm_memory_bytes_max', 'jvm_memory_max_bytes'"
@@ -103,14 +101,6 @@ where used_percent >= $warning_percent and percent < $warning_percent
 """Full heaps of processes that do not report their pools, or were not seen often enough."""
 
 
-def judge(answers: Answers, context: CheckContext[HeapPressurePolicy]) -> Judgement:
-    """Judges the use of each heap after collections; low use now clears a process, high use alone proves nothing."""
-    found = answers["found"]
-    if found.rows:
-        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
-    return Judgement(quiet=_quiet(answers), cannot_tell=_missing(answers, context.limits))
-
-
 def _missing(answers: Answers, limits: HeapPressurePolicy) -> str | None:
     if silent := brokers_of(answers["silent"]):
         return f"The snapshot has no figures of the heap of {named(silent)}."
@@ -133,25 +123,7 @@ def _quiet(answers: Answers) -> str:
     return f"After collections, {heaps} at most {most:.0f} % in use."
 
 
-def _finding(row: Row) -> Finding:
-    figures = {
-        "left_bytes": row["left_bytes"] if row["left_percent"] is not None else None,
-        "limit_bytes": row["limit_bytes"],
-        "lowest_percent": row["lowest_percent"],
-        "percent": row["percent"],
-        "snapshots": row["snapshots"],
-        "used_bytes": row["used_bytes"],
-    }
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=Severity.CRITICAL if row["critical"] else Severity.WARNING,
-        subject=row["source"],
-        evidence=" ".join(_sentences(row)),
-        figures={name: int(value) for name, value in figures.items() if value is not None},
-    )
-
-
-def _sentences(row: Row) -> list[str]:
+def _evidence(row: Row) -> str:
     who = f"{row['source']} ({row['source_kind']})"
     now = f"{row['used_bytes'] / MIB:,.0f} of {row['limit_bytes'] / MIB:,.0f} MiB are in use now"
     sentences = []
@@ -166,10 +138,11 @@ def _sentences(row: Row) -> list[str]:
             f"In {counted(row['snapshots'], 'snapshot')} over {seconds_in_words(row['over_seconds'], rounded=True)},"
             f" {who} never used less than {row['lowest_percent']:.0f} % of its heap."
         )
-    return [*sentences, f"Of its heap, {now}."]
+    return " ".join([*sentences, f"Of its heap, {now}."])
 
 
-CHECK = Check(
+# Judges the use of each heap after collections; low use now clears a process, high use alone proves nothing.
+CHECK = RowCheck(
     check_id="heap-pressure",
     order=12,
     title="A heap stays full",
@@ -189,5 +162,17 @@ CHECK = Check(
         "undecided": Question(UNDECIDED),
         "silent": silent_in("heaps"),
     },
-    judge=judge,
+    severity=critical_or_warning,
+    subject="source",
+    evidence=_evidence,
+    figures=lambda row: {
+        "left_bytes": row["left_bytes"] if row["left_percent"] is not None else None,
+        "limit_bytes": row["limit_bytes"],
+        "lowest_percent": row["lowest_percent"],
+        "percent": row["percent"],
+        "snapshots": row["snapshots"],
+        "used_bytes": row["used_bytes"],
+    },
+    missing=lambda answers, context: _missing(answers, context.limits),
+    quiet=lambda answers, _context: _quiet(answers),
 )

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.check import BROKERS_READ, Question, RowCheck, brokers_of, nothing_read, ranked
 from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, looking_back
-from pulsar_steward.checks.unread import BROKERS_READ, brokers_of, nothing_read
-from pulsar_steward.checks.views import STARTED
-from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.series import STARTED
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
@@ -125,7 +123,8 @@ counted as (
     select *, (many_blocked or always_blocked)::int + (many_pending or always_pending)::int + many_files::int
         + many_reconnected::int as signs
     from marked)
-select * from counted where signs > 0 or deadlocked > 0
+select *, case when deadlocked > 0 then 2 when signs >= $warning_signs then 1 else 0 end as rank
+from counted where signs > 0 or deadlocked > 0
 """
 """Brokers with any sign. A deadlock is not a sign, but the problem itself."""
 
@@ -136,37 +135,11 @@ where read and (deadlocked is null or blocked is null or pending is null or file
 """
 
 
-def judge(answers: Answers, context: CheckContext[IoThreadsStuckPolicy]) -> Judgement:
-    """A deadlock is critical; several signs at one broker are a warning, a single sign is information."""
-    found = answers["found"]
-    if found.rows:
-        signs = context.limits.warning_signs
-        return Judgement(findings=tuple(_finding(row, signs) for row in found.rows), more=found.more)
-    return Judgement(
-        quiet="No broker shows a deadlock, many blocked threads, waiting lookups, used up sockets or mass reconnects.",
-        cannot_tell=_missing(answers),
-    )
-
-
-def _missing(answers: Answers) -> str | None:
+def _missing(answers: Answers, _context: CheckContext[IoThreadsStuckPolicy]) -> str | None:
     if silent := brokers_of(answers["silent"]):
         named_ones = named(silent)
         return f"Metrics of threads, waiting lookups, open files or the start are not in the snapshot for {named_ones}."
     return nothing_read(answers["read"])
-
-
-def _finding(row: Row, warning_signs: int) -> Finding:
-    figures = {"deadlocked_threads": int(row["deadlocked"] or 0), "signs": row["signs"]}
-    for sign, (column, name) in _FIGURES.items():
-        if row[sign]:
-            figures[name] = int(row[column])
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=_severity(row, warning_signs),
-        subject=row["source"],
-        evidence=_sentence(row),
-        figures=figures,
-    )
 
 
 _FIGURES = {
@@ -177,12 +150,6 @@ _FIGURES = {
     "many_files": ("open_files", "open_files"),
     "many_reconnected": ("reconnected_percent", "reconnected_percent"),
 }
-
-
-def _severity(row: Row, warning_signs: int) -> Severity:
-    if row["deadlocked"]:
-        return Severity.CRITICAL
-    return Severity.WARNING if row["signs"] >= warning_signs else Severity.INFO
 
 
 def _sentence(row: Row) -> str:
@@ -225,7 +192,8 @@ def _words(row: Row, sign: str) -> str:
             return f"{share} connected anew within minutes"
 
 
-CHECK = Check(
+# A deadlock is critical; several signs at one broker are a warning, a single sign is information.
+CHECK = RowCheck(
     check_id="io-threads-stuck",
     order=60,
     title="A broker's threads may be stuck (indirect signs, except deadlocks)",
@@ -245,5 +213,14 @@ CHECK = Check(
         "silent": Question(SILENT),
         "read": BROKERS_READ,
     },
-    judge=judge,
+    severity=ranked,
+    subject="source",
+    evidence=_sentence,
+    figures=lambda row: {
+        "deadlocked_threads": row["deadlocked"] or 0,
+        "signs": row["signs"],
+        **{name: row[column] for sign, (column, name) in _FIGURES.items() if row[sign]},
+    },
+    missing=_missing,
+    quiet="No broker shows a deadlock, many blocked threads, waiting lookups, used up sockets or mass reconnects.",
 )

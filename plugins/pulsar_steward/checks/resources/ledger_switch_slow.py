@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.check import Question, RowCheck, brokers_of, ranked, silent_in
 from pulsar_steward.checks.earlier import (
     LOOKS,
     WINDOW,
@@ -16,14 +16,12 @@ from pulsar_steward.checks.earlier import (
     of_previous,
     of_sources,
 )
-from pulsar_steward.checks.resources.views import SWITCHES, latencies_of
-from pulsar_steward.checks.unread import brokers_of, silent_in
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.checks.resources.slowness import SWITCHES, latencies_of
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext, Row
+    from pulsar_steward.checks.check import Answers, CheckAnswer, Row
 
 
 class LedgerSwitchSlowPolicy(Section):
@@ -75,14 +73,6 @@ select * from ranked where rank is not null
 """Brokers with slow switches; `rank`: 2 critical, 1 warning, 0 information (any switch over a second)."""
 
 
-def judge(answers: Answers, _: CheckContext[LedgerSwitchSlowPolicy]) -> Judgement:
-    """Judges by the share of a broker's switches that are slow, and by the share of time lost in the slowest."""
-    found = answers["found"]
-    if found.rows:
-        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
-    return Judgement(quiet=_quiet(answers["switches"]), cannot_tell=_missing(answers))
-
-
 def _quiet(switches: CheckAnswer) -> str:
     if not switches.rows:
         return "Nothing was judged."
@@ -101,23 +91,12 @@ def _missing(answers: Answers) -> str | None:
     return "No ledger was switched in the last minute, so nothing is known of how long it takes."
 
 
-def _finding(row: Row) -> Finding:
+def _evidence(row: Row) -> str:
     a_minute = {name: row[f"{name}rate"] * 60 for name in ("", "slow_", "stalled_", "namespace_")}
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=(Severity.INFO, Severity.WARNING, Severity.CRITICAL)[row["rank"]],
-        subject=row["source"],
-        evidence=(
-            f"Of about {a_minute['']:,.0f} ledger switches a minute on broker {row['source']}, {a_minute['slow_']:,.0f}"
-            f" took over 200 ms ({row['slow_percent']:.0f} %) and {a_minute['stalled_']:,.0f} over a second"
-            f"{_lost(row)}; most of the slow ones in {row['namespace']} ({a_minute['namespace_']:,.0f})."
-        ),
-        figures={
-            "lost_percent": int(row["lost_percent"]),
-            "over_200_milliseconds_per_minute": round(a_minute["slow_"]),
-            "over_second_per_minute": round(a_minute["stalled_"]),
-            "switches_per_minute": round(a_minute[""]),
-        },
+    return (
+        f"Of about {a_minute['']:,.0f} ledger switches a minute on broker {row['source']}, {a_minute['slow_']:,.0f}"
+        f" took over 200 ms ({row['slow_percent']:.0f} %) and {a_minute['stalled_']:,.0f} over a second"
+        f"{_lost(row)}; most of the slow ones in {row['namespace']} ({a_minute['namespace_']:,.0f})."
     )
 
 
@@ -128,7 +107,8 @@ def _lost(row: Row) -> str:
     return f", {row['lost_percent']:.0f} % of the time that topics waited at least{again}"
 
 
-CHECK = Check(
+# Judges by the share of a broker's switches that are slow, and by the share of time lost in the slowest.
+CHECK = RowCheck(
     check_id="ledger-switch-slow",
     order=40,
     title="Switching to a new ledger is slow: producers wait meanwhile",
@@ -145,5 +125,15 @@ CHECK = Check(
         "found": Question(FOUND, worst_first="rank desc, stalled_rate desc, slow_rate desc, source"),
         "silent": silent_in("switches"),
     },
-    judge=judge,
+    severity=ranked,
+    subject="source",
+    evidence=_evidence,
+    figures=lambda row: {
+        "lost_percent": row["lost_percent"],
+        "over_200_milliseconds_per_minute": round(row["slow_rate"] * 60),
+        "over_second_per_minute": round(row["stalled_rate"] * 60),
+        "switches_per_minute": round(row["rate"] * 60),
+    },
+    missing=lambda answers, _context: _missing(answers),
+    quiet=lambda answers, _context: _quiet(answers["switches"]),
 )

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.check import Check, Judgement, Question, unread_servers
 from pulsar_steward.checks.earlier import looking_back
-from pulsar_steward.checks.unread import unread_servers
-from pulsar_steward.checks.views import STARTED
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.series import STARTED
 from pulsar_steward.model.units import counted, time_in_words
 
 if TYPE_CHECKING:

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.check import Question, RowCheck, brokers_of, silent_in
 from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, growth, in_time, looking_back
-from pulsar_steward.checks.unread import brokers_of, silent_in
-from pulsar_steward.checks.views import STARTED
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.series import STARTED
 from pulsar_steward.model.units import counted, named, number_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import Answers, Row
 
 LINES = "log4j2_appender_total"
 """Log lines by level, counted by the Prometheus appender of Pulsar's ``conf/log4j2.yaml``.
@@ -79,14 +78,6 @@ FOUND = "select * from judged where age_seconds >= $minimum_age_seconds and last
 YOUNG = "select source from judged where not coalesce(age_seconds >= $minimum_age_seconds, false)"
 
 
-def judge(answers: Answers, _context: CheckContext[LoggingDebugPolicy]) -> Judgement:
-    """A warning for each such process."""
-    found = answers["found"]
-    if found.rows:
-        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
-    return Judgement(quiet="No process logs at DEBUG, or hardly at all.", cannot_tell=_missing(answers))
-
-
 def _missing(answers: Answers) -> str | None:
     if silent := brokers_of(answers["silent"]):
         return f"The log lines of {named(silent)} are not counted: their log configuration has no Prometheus appender."
@@ -102,27 +93,16 @@ def _missing(answers: Answers) -> str | None:
     return None
 
 
-def _finding(row: Row) -> Finding:
+def _evidence(row: Row) -> str:
     since = "its start" if row["since"] is None else "the snapshot before"
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=Severity.WARNING,
-        subject=row["source"],
-        evidence=(
-            f"{row['source']} ({row['source_kind']}) logged {counted(row['debug_lines'], 'line')} at DEBUG or TRACE, of"
-            f" {row['lines']:,.0f} in all, in the {counted(row['seconds'] / 60, 'minute')} since {since}:"
-            f" {number_in_words(row['per_second'])} a second."
-        ),
-        figures={
-            "debug_lines": int(row["debug_lines"]),
-            "lines": int(row["lines"]),
-            "seconds": int(row["seconds"]),
-            "debug_lines_per_second": int(row["per_second"]),
-        },
+    return (
+        f"{row['source']} ({row['source_kind']}) logged {counted(row['debug_lines'], 'line')} at DEBUG or TRACE, of"
+        f" {row['lines']:,.0f} in all, in the {counted(row['seconds'] / 60, 'minute')} since {since}:"
+        f" {number_in_words(row['per_second'])} a second."
     )
 
 
-CHECK = Check(
+CHECK = RowCheck(
     check_id="logging-debug",
     order=70,
     title="A process logs at DEBUG, which slows everything that it does",
@@ -144,5 +124,15 @@ CHECK = Check(
         "silent": silent_in("counts"),
         "young": Question(YOUNG),
     },
-    judge=judge,
+    severity=Severity.WARNING,
+    subject="source",
+    evidence=_evidence,
+    figures=lambda row: {
+        "debug_lines": row["debug_lines"],
+        "lines": row["lines"],
+        "seconds": row["seconds"],
+        "debug_lines_per_second": row["per_second"],
+    },
+    missing=lambda answers, _context: _missing(answers),
+    quiet="No process logs at DEBUG, or hardly at all.",
 )

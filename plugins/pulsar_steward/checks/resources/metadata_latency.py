@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question
-from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, growth, in_time, looking_back
-from pulsar_steward.checks.unread import brokers_of, silent_in
-from pulsar_steward.checks.views import STARTED
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.checks.check import Question, RowCheck, brokers_of, ranked, silent_in
+from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, growth, in_time, looking_back, since_words
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.series import STARTED
 from pulsar_steward.model.units import named, seconds_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import Answers, Row
 
 
 class MetadataLatencyPolicy(Section):
@@ -182,14 +180,6 @@ from spans where operations >= $minimum_operations
 TOO_FEW = "select source from timed group by source having max(operations) < $minimum_operations"
 
 
-def judge(answers: Answers, context: CheckContext[MetadataLatencyPolicy]) -> Judgement:
-    """Judges by the mean of each kind of operation, the time lost in operations over a second, and failed reads."""
-    found = answers["found"]
-    if found.rows:
-        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
-    return Judgement(quiet=_quiet(answers["judged"].one, context.limits), cannot_tell=_missing(answers, context.limits))
-
-
 def _missing(answers: Answers, limits: MetadataLatencyPolicy) -> str | None:
     if silent := brokers_of(answers["silent"]):
         return f"The snapshot has no metadata latencies of {named(silent)}."
@@ -209,35 +199,9 @@ def _quiet(row: Row, limits: MetadataLatencyPolicy) -> str:
     return f"Metadata operations of {row['sources']:,} process(es) take {row['most']:.0f} ms on average at most."
 
 
-def _finding(row: Row) -> Finding:
-    figures = {
-        "failed_operations": int(row["grown_failed"]),
-        "operations": int(row["grown_operations"]),
-    }
-    optional = {
-        "mean_milliseconds": row["mean_ms"],
-        "seconds": row["seconds"],
-        "slow_operations": row["grown_over_1000"],
-        "over_5_seconds_operations": row["grown_over_5000"],
-        "waiting_milliseconds": row["wait_ms"],
-    }
-    figures |= {name: int(value) for name, value in optional.items() if value is not None}
-    if row["grown_over_1000"] is not None:
-        figures["lost_seconds"] = int(row["lost_seconds"])
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=tuple(Severity)[row["rank"]],
-        subject=row["source"],
-        evidence=_sentence(row),
-        figures=figures,
-    )
-
-
 def _sentence(row: Row) -> str:
-    since = "its start"
-    if row["since"] is not None:
-        since = f"the snapshot {seconds_in_words(row['seconds'], rounded=True)} before"
-    seen = f"as the {row['source_kind']} {row['source']} saw {row['grown_operations']:,.0f} of them since {since}"
+    since, saw = since_words(row), f"{row['grown_operations']:,.0f}"
+    seen = f"as the {row['source_kind']} {row['source']} saw {saw} of them since {since}"
     took = "failed" if row["mean_ms"] is None else f"took {row['mean_ms']:,.0f} ms on average"
     parts = [f"Operations `{row['operation']}` on the {row['store']} {took}, {seen}"]
     if row["grown_over_1000"] is not None:
@@ -255,7 +219,8 @@ def _sentence(row: Row) -> str:
     return "; ".join(parts) + "."
 
 
-CHECK = Check(
+# Judges by the mean of each kind of operation, the time lost in operations over a second, and failed reads.
+CHECK = RowCheck(
     check_id="metadata-latency",
     order=30,
     title="The metadata store answers slowly, stalls, or fails",
@@ -280,5 +245,19 @@ CHECK = Check(
         "silent": silent_in("heard"),
         "too_few": Question(TOO_FEW),
     },
-    judge=judge,
+    severity=ranked,
+    subject="source",
+    evidence=_sentence,
+    figures=lambda row: {
+        "failed_operations": row["grown_failed"],
+        "operations": row["grown_operations"],
+        "mean_milliseconds": row["mean_ms"],
+        "seconds": row["seconds"],
+        "slow_operations": row["grown_over_1000"],
+        "over_5_seconds_operations": row["grown_over_5000"],
+        "waiting_milliseconds": row["wait_ms"],
+        "lost_seconds": None if row["grown_over_1000"] is None else row["lost_seconds"],
+    },
+    missing=lambda answers, context: _missing(answers, context.limits),
+    quiet=lambda answers, context: _quiet(answers["judged"].one, context.limits),
 )

@@ -11,24 +11,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question
-from pulsar_steward.checks.earlier import LOOKS, WINDOW, WINDOW_MINUTES, looking_back
+from pulsar_steward.checks.check import Check, Judgement, Question, brokers_of, silent_in
+from pulsar_steward.checks.earlier import LOOKS, PERIOD, WINDOW, WINDOW_MINUTES, looking_back, of_previous
 from pulsar_steward.checks.resources.publish_causes import BOOKIES, RESTS_ON, CausesOfSlowness
-from pulsar_steward.checks.resources.publishing import (
-    MAX_TOPICS,
-    OF_BROKERS,
-    PROCESSES,
-    READ_ONLY,
-    SLOW,
-    SLOW_BEFORE,
-    SLOW_TOPICS,
-    SLOW_TOPICS_BEFORE,
-    SLOWEST_FIRST,
-    TOPICS,
-)
-from pulsar_steward.checks.unread import brokers_of, silent_in
+from pulsar_steward.checks.resources.slowness import PROCESSES, PUBLISHES, READ_ONLY, of_event, slow_before, slow_of
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.series import WRITES_OVER_A_SECOND, WRITES_UNDER_A_SECOND
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
@@ -75,6 +64,57 @@ class PublishSlowPolicy(Section):
         le=100,
         description="entries of one topic over a second, of its messages, where two snapshots in a row show it",
     )
+
+
+OF_BROKERS = of_event(PUBLISHES)
+SLOW_BEFORE = slow_before("publishes", PUBLISHES)
+SLOW = slow_of("publishes", "slow_before")
+"""Brokers on which publishing is slow."""
+
+MAX_TOPICS = 1000
+"""Maximum number of topics that are looked at, the slowest first."""
+
+SLOWEST_FIRST = "stalled desc, slow desc, topic, source"
+
+
+def _slow_entries(samples: str) -> str:
+    """SQL for topics with entries over 200 ms (`slow`) and over a second (`stalled`) in the last statistics period."""
+    return f"""
+    select source, topic, sum(value order by value) as slow,
+        coalesce(sum(value order by value) filter (series = '{WRITES_OVER_A_SECOND}'), 0) as stalled
+    from {samples}
+    where series in ('{WRITES_UNDER_A_SECOND}', '{WRITES_OVER_A_SECOND}') and topic is not null and isfinite(value)
+        and value > 0
+    group by source, topic
+    """
+
+
+SLOW_TOPICS = f"""
+select told.*, namespace, bundle, coalesce(message_rate_in, 0) as rate
+from ({_slow_entries("metrics")}) told join user_topics using (topic) where broker = source
+"""
+
+SLOW_TOPICS_BEFORE = f"""
+with told as (select * from metrics semi join (select topic from slow_topics where stalled > 0) using (topic))
+select topic, stalled, coalesce(message_rate_in, 0) as rate
+from ({_slow_entries("told")}) join raw_topics using (topic) where broker = source
+"""
+
+_PERIOD = f"coalesce((select max(try_cast(trim(value) as double)) from setting('{PERIOD}')), 60)"
+
+# A share of messages. An entry has one or more messages, so the share of entries is at least as high.
+_MANY = f"""
+stalled * 60 >= $minimum_stalled_writes_per_minute * {_PERIOD}
+    and stalled * 100 >= $warning_topic_stalled_percent * rate * {_PERIOD}
+"""
+
+TOPICS = f"""
+with still as (select distinct topic from {of_previous("slow_topics_before")} where {_MANY})
+select slow_topics.*, stalled * 60 / {_PERIOD} as stalled_per_minute, rate * 60 as messages_per_minute
+from slow_topics semi join still using (topic) anti join (select source from slow where rank > 0) using (source)
+where {_MANY}
+"""
+"""Topics with slow publishing in two snapshots in a row, on brokers that are not slow as a whole."""
 
 
 def judge(answers: Answers, context: CheckContext[PublishSlowPolicy]) -> Judgement:

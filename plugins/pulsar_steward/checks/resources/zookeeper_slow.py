@@ -10,16 +10,23 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question
-from pulsar_steward.checks.earlier import LOOKS, WINDOW, WINDOW_MINUTES, growth, in_time, looking_back, of_previous
-from pulsar_steward.checks.unread import unread_servers
-from pulsar_steward.checks.views import STARTED
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.checks.check import Question, RowCheck, ranked, unread_servers
+from pulsar_steward.checks.earlier import (
+    LOOKS,
+    WINDOW,
+    WINDOW_MINUTES,
+    growth,
+    in_time,
+    looking_back,
+    of_previous,
+    since_words,
+)
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import counted, named, seconds_in_words
+from pulsar_steward.model.series import STARTED
+from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import Answers, Row
 
 READS, READING = "readlatency_count", "readlatency_sum"
 UPDATES, UPDATING = "updatelatency_count", "updatelatency_sum"
@@ -127,18 +134,6 @@ from spans
 TOO_FEW = "select source from spans where request_ms is null and fsync_ms is null"
 
 
-def judge(answers: Answers, context: CheckContext[ZookeeperSlowPolicy]) -> Judgement:
-    """Judges each server by its means of reads, writes and forced writes, and by repeatedly waiting requests."""
-    found = answers["found"]
-    if found.rows:
-        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
-    read = {row["source"] for row in answers["figures"].rows}
-    return Judgement(
-        quiet=_quiet(answers["judged"].one),
-        cannot_tell=unread_servers(context, ("zookeeper",), read) or _missing(answers, context.limits),
-    )
-
-
 def _missing(answers: Answers, limits: ZookeeperSlowPolicy) -> str | None:
     if not answers["figures"].rows:
         return "The snapshot has no metrics of ZooKeeper itself: name its servers in `collect.metrics_urls`."
@@ -160,32 +155,7 @@ def _quiet(row: Row) -> str:
     return f"Since {since}, {counted(row['servers'], 'ZooKeeper server')}{took}."
 
 
-def _finding(row: Row) -> Finding:
-    named_figures = {
-        "fsync_milliseconds": row["fsync_ms"],
-        "fsyncs": row["grown_fsyncs"],
-        "nodes": row["nodes"],
-        "outstanding_requests": row["outstanding"],
-        "outstanding_requests_before": row["outstanding_before"],
-        "read_milliseconds": row["read_ms"],
-        "reads": row["grown_reads"],
-        "seconds": row["seconds"],
-        "update_milliseconds": row["update_ms"],
-        "updates": row["grown_updates"],
-    }
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=tuple(Severity)[row["rank"]],
-        subject=row["source"],
-        evidence=_sentence(row),
-        figures={name: int(value) for name, value in named_figures.items() if value is not None},
-    )
-
-
 def _sentence(row: Row) -> str:
-    since = "its start"
-    if row["since"] is not None:
-        since = f"the snapshot {seconds_in_words(row['seconds'], rounded=True)} before"
     parts = [
         f"{row[mean]:,.0f} ms on average to {what} ({counted(row[count], *nouns)})"
         for mean, count, what, nouns in (
@@ -195,7 +165,9 @@ def _sentence(row: Row) -> str:
         )
         if row[mean] is not None
     ]
-    sentences = [f"Since {since}, ZooKeeper server {row['source']} took {', '.join(parts)}."] if parts else []
+    sentences = (
+        [f"Since {since_words(row)}, ZooKeeper server {row['source']} took {', '.join(parts)}."] if parts else []
+    )
     if row["outstanding"] is not None:
         waiting = counted(row["outstanding"], "request waits", "requests wait")
         earlier = row["outstanding_before"]
@@ -206,7 +178,8 @@ def _sentence(row: Row) -> str:
     return " ".join(sentences)
 
 
-CHECK = Check(
+# Judges each server by its means of reads, writes and forced writes, and by repeatedly waiting requests.
+CHECK = RowCheck(
     check_id="zookeeper-slow",
     order=32,
     title="A ZooKeeper server answers slowly, by its own metrics",
@@ -226,5 +199,24 @@ CHECK = Check(
         "judged": Question(JUDGED),
         "too_few": Question(TOO_FEW),
     },
-    judge=judge,
+    severity=ranked,
+    subject="source",
+    evidence=_sentence,
+    figures=lambda row: {
+        "fsync_milliseconds": row["fsync_ms"],
+        "fsyncs": row["grown_fsyncs"],
+        "nodes": row["nodes"],
+        "outstanding_requests": row["outstanding"],
+        "outstanding_requests_before": row["outstanding_before"],
+        "read_milliseconds": row["read_ms"],
+        "reads": row["grown_reads"],
+        "seconds": row["seconds"],
+        "update_milliseconds": row["update_ms"],
+        "updates": row["grown_updates"],
+    },
+    missing=lambda answers, context: (
+        unread_servers(context, ("zookeeper",), {row["source"] for row in answers["figures"].rows})
+        or _missing(answers, context.limits)
+    ),
+    quiet=lambda answers, _context: _quiet(answers["judged"].one),
 )

@@ -10,8 +10,8 @@ import msgspec
 
 from pulsar_steward.admin.own_settings import NamespaceDocument, defaults_in, own_settings_in
 from pulsar_steward.checks.backlog.growth import Rise
-from pulsar_steward.checks.backlog.precision import FILTERS, NO_FILTERS
 from pulsar_steward.checks.backlog.quota_check_disabled import INTERVAL
+from pulsar_steward.checks.backlog.quota_words import FILTERS, NO_FILTERS
 from pulsar_steward.checks.backlog.retention_too_short import CHECK as RETENTION_TOO_SHORT
 from pulsar_steward.checks.backlog.retention_too_short import RetentionFigures
 from pulsar_steward.checks.backlog.ttl_before_quota import CHECK as TTL_BEFORE_QUOTA

@@ -1,11 +1,13 @@
-"""Views of processes' metrics and of ledger latencies.
+"""Views of processes' metrics and of ledger latencies, and the queries that judge which latencies are slow.
 
 All samples of a process are in one shard. Sums are still ordered first, as sums of floating point depend on the order.
 """
 
 from __future__ import annotations
 
+from pulsar_steward.checks.earlier import of_previous, of_sources
 from pulsar_steward.checks.views import SqlView
+from pulsar_steward.model.series import BOOKIE_STATUS
 
 SWITCHES = "pulsar_ml_LedgerSwitchLatencyBuckets"
 WRITES = "pulsar_ml_LedgerAddEntryLatencyBuckets"
@@ -66,6 +68,66 @@ def latencies_of(samples: str) -> str:
     from of_brokers
     """
 
+
+def of_event(event: str) -> str:
+    """SQL for the latencies of an event, such as `WRITES`, by broker."""
+    return f"select * from ledger_latencies where event = '{event}'"
+
+
+def slow_before(now: str, event: str) -> str:
+    """SQL for earlier latencies of the brokers with a slow event now; if all are fast, next to nothing is read.
+
+    Args:
+        now: The result of `of_event`.
+        event: The event.
+    """
+    return f"""
+    select source, rate, slow_percent, stalled_rate, lost_percent
+    from ({latencies_of(of_sources(f"{now} where slow_rate > 0"))}) where event = '{event}' and slow_rate > 0
+    """
+
+
+_MANY = "rate >= $minimum_writes_per_second and slow_percent >= $warning_slow_percent"
+_STALLED = """
+round(stalled_rate * 60) >= $minimum_stalled_writes_per_minute and lost_percent >= $warning_lost_percent
+"""
+
+
+def slow_of(now: str, before: str) -> str:
+    """SQL for the brokers with a slow event, by the thresholds of the calling check.
+
+    `rank`: 2 critical, 1 warning, 0 information, as one minute may be a single hiccup.
+
+    Args:
+        now: The result of `of_event`.
+        before: The result of `slow_before`.
+    """
+    return f"""
+    with before as (
+        select source, {_MANY} as many_before, {_STALLED} as stalled_before, lost_percent as lost_percent_before
+        from {of_previous(before)}),
+    judged as (
+        select {now}.*, {_MANY} as many, {_STALLED} as stalled, coalesce(many_before, false) as many_again,
+            coalesce(stalled_before, false) as stalled_again, lost_percent_before
+        from {now} left join before using (source))
+    select *, many_again or stalled_again as again, case
+        when many and slow_percent >= $critical_slow_percent
+            and (many_again or stalled and rate >= $single_look_writes_per_second) then 2
+        when stalled and stalled_again and least(lost_percent, lost_percent_before) >= $critical_lost_percent then 2
+        when many and rate >= $single_look_writes_per_second
+            and (stalled or slow_percent >= $critical_slow_percent) then 1
+        when many and many_again then 1
+        when stalled and stalled_again then 1
+        else 0 end as rank
+    from judged where many or stalled
+    """
+
+
+READ_ONLY = f"select distinct source from process_samples where series = '{BOOKIE_STATUS}' and value <= 0"
+"""Bookies that take no writes, by their own metrics (docs/pulsar-behaviour.md)."""
+
+PROCESSES = "select distinct source, source_kind from process_samples where source_kind <> 'broker'"
+"""Bookies and ZooKeeper servers that report their metrics."""
 
 VIEWS = (
     # Finite samples, without those of topics and namespaces, which are nearly all.
