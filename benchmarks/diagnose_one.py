@@ -22,8 +22,8 @@ from pulsar_steward.diagnose.asking import SnapshotSources
 from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.diagnose.runner import run_checks
 from pulsar_steward.model.tables import FINDINGS, SMALL
-from pulsar_steward.parallel import OnThreads, on_this_thread
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.runtime.parallel import OnThreads, on_this_thread
 from pulsar_steward.snapshots.files import LocalFiles
 from pulsar_steward.snapshots.folder import SnapshotFolder
 from steward_spark.observing import diagnose_snapshot

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.checks.registry import CHECKS
 from pulsar_steward.cli.snapshot import MAX_CONCURRENT_BROKERS, SHARDS
 from pulsar_steward.collect.collecting import CollectParameters, collect
 from pulsar_steward.collect.reading import TaskDivision, WrittenByTasks
 from pulsar_steward.diagnose.diagnosing import diagnose
-from pulsar_steward.parallel import OnThreads
+from pulsar_steward.pulsar.settings import AdminSettings
+from pulsar_steward.runtime.parallel import OnThreads
 from pulsar_steward.snapshots.files import LocalFiles
 from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
 

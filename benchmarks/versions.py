@@ -31,7 +31,6 @@ from lab.cluster import running_lab
 from lab.errors import AdminCallError, LabError
 from lab.faults.real.operator import operator_of
 from lab.model import CLUSTER, VERSIONS
-from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.apply.applied import what_was_done
 from pulsar_steward.apply.context import LedgerContext
 from pulsar_steward.apply.execute import carry_out
@@ -54,6 +53,7 @@ from pulsar_steward.model.units import DAY, GIB
 from pulsar_steward.orchestration.approval_response import ApprovalQuestion, interpret
 from pulsar_steward.orchestration.question_form import APPROVE, COMMENT, LOSS, QUESTION, STEPS
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.pulsar.settings import AdminSettings
 from pulsar_steward.report.checkup.document import Checkup
 
 if TYPE_CHECKING:

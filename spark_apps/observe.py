@@ -15,7 +15,7 @@ import sys
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from pulsar_steward.admin.settings import AdminSettings
+from pulsar_steward.pulsar.settings import AdminSettings
 from steward_spark.command import add_policy, policy_of, run
 from steward_spark.session import spark_session
 

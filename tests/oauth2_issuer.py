@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
-from pulsar_steward.admin import oauth2
-from tests.unit.admin.scripted import ScriptedBroker, answer
+from pulsar_steward.pulsar import oauth2
+from tests.unit.pulsar.scripted import ScriptedBroker, answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.unit.admin.scripted import Handler, Reply
+    from tests.unit.pulsar.scripted import Handler, Reply
 
 DISCOVERY = "/.well-known/openid-configuration"
 TOKEN_PATH = "/oauth/token"

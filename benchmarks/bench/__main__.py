@@ -38,7 +38,7 @@ from benchmarks.diagnose import TIMES, measure
 from benchmarks.processes import ROOT, told_by
 from benchmarks.telling import sayer, versions
 from lab.prerequisites import missing
-from pulsar_steward.admin.statistics import PATH
+from pulsar_steward.pulsar.statistics import PATH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

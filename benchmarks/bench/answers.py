@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import requests
 
-from pulsar_steward.admin.statistics import PATH
+from pulsar_steward.pulsar.statistics import PATH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 
 from benchmarks.bench.figures import Figures, Meter, told
 from benchmarks.observing import collected_here
-from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.collect.collecting import Collecting, CollectParameters
 from pulsar_steward.model.tables import TOPICS
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.pulsar.settings import AdminSettings
 from pulsar_steward.snapshots.files import LocalFiles
 from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
 from steward_spark.observing import ObservationParameters, collect_snapshot

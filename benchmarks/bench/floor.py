@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.bench.figures import Meter, told
-from pulsar_steward.admin.statistics import PATH, TopicStatistics
+from pulsar_steward.pulsar.statistics import PATH, TopicStatistics
 
 _DOCUMENT = msgspec.json.Decoder(dict[str, dict[str, dict[str, dict[str, TopicStatistics]]]])
 

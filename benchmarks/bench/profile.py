@@ -8,11 +8,11 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.collect.broker import BrokerTask, ReadScope, read_brokers
 from pulsar_steward.collect.reading import TableFiles
 from pulsar_steward.model.tables import SHARDED
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.pulsar.settings import AdminSettings
 
 MOST = 12
 WAITING = "acquire"

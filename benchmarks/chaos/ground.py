@@ -15,16 +15,16 @@ from lab.placement import SYSTEM_NAMESPACE
 from lab.process import condition
 from lab.request_log import RequestLogs
 from lab.waiting import wait_until
-from pulsar_steward.admin.owner import OwnerReader, cursors_in
-from pulsar_steward.admin.reader import Reader
-from pulsar_steward.admin.settings import AdminSettings
-from pulsar_steward.admin.statistics import bundles_in
 from pulsar_steward.model.bundles import BundleRange, halves_by_topic_count, position_of, tc_topic
 from pulsar_steward.model.cluster import ClusterIdentity, identity_of
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName
 from pulsar_steward.model.step import ChangeSetting, DeleteSubscription, RaiseCoordinators, SplitBundle, UnloadBundle
 from pulsar_steward.model.units import GIB
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.pulsar.owner import OwnerReader, cursors_in
+from pulsar_steward.pulsar.reader import Reader
+from pulsar_steward.pulsar.settings import AdminSettings
+from pulsar_steward.pulsar.statistics import bundles_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from sqlalchemy import event, exc
 
-from pulsar_steward.admin import exchange
-from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.apply.context import ApplyContext, LedgerContext
 from pulsar_steward.apply.execute import carry_out
 from pulsar_steward.apply.halting import StopSwitch
@@ -27,6 +25,8 @@ from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.pulsar import exchange
+from pulsar_steward.pulsar.settings import AdminSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

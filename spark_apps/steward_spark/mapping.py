@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 class SparkMap:
-    """Maps a function by Spark's tasks, one per item; see `pulsar_steward.parallel.MapOver`.
+    """Maps a function by Spark's tasks, one per item; see `pulsar_steward.runtime.parallel.MapOver`.
 
     The function travels inside the job, as Spark's configuration and plans may be logged. Spark would write a function
     larger than 1 MiB to disk, and it may contain the token: data of unbounded size goes into items, which hold no

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from pulsar_steward.admin.settings import AdminSettings
     from pulsar_steward.collect.reading import BrokerReading
-    from pulsar_steward.parallel import MapOver
     from pulsar_steward.policy.schema import Policy
+    from pulsar_steward.pulsar.settings import AdminSettings
+    from pulsar_steward.runtime.parallel import MapOver
 
 log = logging.getLogger(__name__)
 

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from pulsar_steward.admin.settings import AdminSettings
     from pulsar_steward.collect.broker import BrokerTask, ReadScope
     from pulsar_steward.collect.reading import Tables, TaskDivision
     from pulsar_steward.model.tables import Table
+    from pulsar_steward.pulsar.settings import AdminSettings
     from pulsar_steward.snapshots.folder import SnapshotFolder
 
 

@@ -12,8 +12,6 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pulsar_steward.admin.settings import AdminSettings
-from pulsar_steward.admin.writer import Writer
 from pulsar_steward.apply.context import LedgerContext
 from pulsar_steward.apply.execute import carry_out
 from pulsar_steward.apply.halting import StopSwitch
@@ -21,6 +19,8 @@ from pulsar_steward.apply.journal import Journal
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.pulsar.settings import AdminSettings
+from pulsar_steward.pulsar.writer import Writer
 from tests.apply.worksite import RUN, Clock
 from tests.builders import CLUSTER
 from tests.ledgers import ledger_at
@@ -28,8 +28,8 @@ from tests.ledgers import ledger_at
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pulsar_steward.admin.calls import Call
     from pulsar_steward.ledger.rows import StepOutcome
+    from pulsar_steward.pulsar.calls import Call
 
 
 class DyingWriter(Writer):

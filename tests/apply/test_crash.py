@@ -20,8 +20,8 @@ from tests.builders import a_plan
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pulsar_steward.admin.calls import Call
     from pulsar_steward.model.plan import Plan
+    from pulsar_steward.pulsar.calls import Call
     from tests.apply.worksite import Worksite
 
 ROOT = Path(__file__).parents[2]

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lab.simulator import NamespaceSpec, SubscriptionSpec, TopicSpec, running_simulator
-from pulsar_steward.admin.metrics import Sample
 from pulsar_steward.apply.live_topics import _figures_in_metrics
 from pulsar_steward.model.series import SIZE_LIMIT
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Setting, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.pulsar.metrics import Sample
 from tests.apply.worksite import SKEWED, Worksite, quick_policy, said
 from tests.ledgers import ledger_at
 

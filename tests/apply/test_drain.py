@@ -16,9 +16,9 @@ from pulsar_steward.errors import Refused
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of, tc_topic
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.step import UnloadBundle
-from pulsar_steward.parallel import OnThreads
 from pulsar_steward.planners.from_snapshot import moves_before, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
+from pulsar_steward.runtime.parallel import OnThreads
 from pulsar_steward.snapshots.files import LocalFiles
 from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
 from pulsar_steward.snapshots.read import open_snapshot
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-    from pulsar_steward.admin.calls import Call
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.model.plan import Plan
+    from pulsar_steward.pulsar.calls import Call
 
 SUBSCRIPTION = SubscriptionSpec("s", consumers=1)
 SPEC = ClusterSpec(

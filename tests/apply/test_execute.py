@@ -16,7 +16,7 @@ from tests.ledgers import ledger_at
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pulsar_steward.admin.calls import Call
+    from pulsar_steward.pulsar.calls import Call
 
 
 def test_a_move_is_done_when_the_target_owns_the_bundle(site: Worksite) -> None:

@@ -19,7 +19,7 @@ from tests.builders import CLUSTER, NAMED
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pulsar_steward.admin.calls import Call
+    from pulsar_steward.pulsar.calls import Call
     from tests.apply.worksite import Worksite
 
 HONOURED_SECONDS = 1.0

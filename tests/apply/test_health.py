@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lab.simulator import Answer, Fault
-from pulsar_steward.admin.metrics import Sample
 from pulsar_steward.apply.halting import StopSwitch
 from pulsar_steward.apply.health import LATENCY, QUANTILE, Level, TopicVitals, Vitals, _publish_milliseconds, judged
 from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.apply.pace import slowed
 from pulsar_steward.apply.verify import verify
 from pulsar_steward.policy.health import HealthPolicy
+from pulsar_steward.pulsar.metrics import Sample
 from tests.apply.worksite import quick_policy, said
 
 if TYPE_CHECKING:
-    from pulsar_steward.admin.calls import Call
-    from pulsar_steward.admin.owner import TopicDetail
+    from pulsar_steward.pulsar.calls import Call
+    from pulsar_steward.pulsar.owner import TopicDetail
     from tests.apply.worksite import Worksite
     from tests.golden import Golden
 

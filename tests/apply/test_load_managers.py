@@ -10,11 +10,11 @@ import httpx
 import pytest
 
 from lab.simulator import Answer, ClusterSpec, Fault, LoadSpec, NamespaceSpec, TopicSpec, running_simulator
-from pulsar_steward.admin import calls
-from pulsar_steward.admin.writer import Writer
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.setting import Retention, SettingName
 from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.pulsar import calls
+from pulsar_steward.pulsar.writer import Writer
 from tests.apply.worksite import SKEWED, Worksite, permitted, said
 from tests.ledgers import ledger_at
 

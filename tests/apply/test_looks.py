@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lab.simulator import RequestRecord
-    from pulsar_steward.admin.calls import Call
     from pulsar_steward.model.event import Event
     from pulsar_steward.model.step import Change, Step
+    from pulsar_steward.pulsar.calls import Call
 
 BUNDLES = 8
 OF_THE_WHOLE = ("/admin/v2/brokers", "/configuration/runtime", "/ownedNamespaces", "/namespaceIsolationPolicies")

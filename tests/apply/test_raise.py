@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lab.simulator import Answer, Drop, Fault
-from pulsar_steward.admin import calls
-from pulsar_steward.admin.writer import Writer
 from pulsar_steward.apply.applied import what_was_done
 from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.apply.rehearse import rehearse
@@ -18,13 +16,15 @@ from pulsar_steward.errors import Refused
 from pulsar_steward.ledger.moves import raised_lately
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.step import RaiseCoordinators
+from pulsar_steward.pulsar import calls
+from pulsar_steward.pulsar.writer import Writer
 from tests.apply.worksite import COORDINATORS, permitted, quick_policy, said
 from tests.builders import NAMED
 
 if TYPE_CHECKING:
-    from pulsar_steward.admin.calls import Call
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.model.step import Change
+    from pulsar_steward.pulsar.calls import Call
     from tests.apply.worksite import Worksite
     from tests.golden import Golden
 

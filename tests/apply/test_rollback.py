@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from lab.simulator import Answer, Fault
-from pulsar_steward.admin import calls
 from pulsar_steward.apply.applied import applied_batches, choose_applied, what_was_done
 from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.apply.rehearse import rehearse
@@ -20,14 +19,15 @@ from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.model.plan import ROLLBACK
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, Touched
+from pulsar_steward.pulsar import calls
 from tests.apply.worksite import RUN, permitted, quick_policy, said
 from tests.builders import CLUSTER, a_step
 
 if TYPE_CHECKING:
-    from pulsar_steward.admin.calls import Call
     from pulsar_steward.ledger.rows import StepOutcome
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.model.step import Change, Step
+    from pulsar_steward.pulsar.calls import Call
     from tests.apply.worksite import Worksite
     from tests.golden import Golden
 

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pulsar_steward.admin.calls import Call
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.model.step import Step
+    from pulsar_steward.pulsar.calls import Call
     from tests.apply.worksite import Worksite
 
 NAMESPACE, TOPIC = "shop/events", "persistent://shop/events/orders"

@@ -19,8 +19,8 @@ from tests.builders import CLUSTER
 
 if TYPE_CHECKING:
     from lab.simulator.faults import Effect
-    from pulsar_steward.admin.calls import Call
     from pulsar_steward.model.plan import Plan
+    from pulsar_steward.pulsar.calls import Call
     from tests.apply.worksite import Worksite
 
 UNLOAD = "/unload"

@@ -9,7 +9,7 @@ import pytest
 
 from pulsar_steward.apply.window_wait import opening_waited_for
 from pulsar_steward.errors import Refused
-from pulsar_steward.guard.window_times import good_until
+from pulsar_steward.guards.window_times import good_until
 from pulsar_steward.ledger.rows import Decision
 from tests.apply.worksite import quick_policy, said
 

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lab.simulator import RequestRecord
-    from pulsar_steward.admin.calls import Call
     from pulsar_steward.ledger.rows import Intent
     from pulsar_steward.model.event import Event
     from pulsar_steward.model.step import Change
+    from pulsar_steward.pulsar.calls import Call
     from tests.apply.machine import Proposal
     from tests.apply.worksite import Worksite
 

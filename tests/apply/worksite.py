@@ -11,8 +11,6 @@ import msgspec
 from sqlalchemy import select
 
 from lab.simulator import ClusterSpec, NamespaceSpec, Simulator, SubscriptionSpec, TopicSpec, running_simulator
-from pulsar_steward.admin.settings import AdminSettings
-from pulsar_steward.admin.writer import Writer
 from pulsar_steward.apply.context import ApplyContext, LedgerContext
 from pulsar_steward.apply.execute import carry_out
 from pulsar_steward.apply.halting import StopSwitch, never
@@ -28,6 +26,8 @@ from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, halves_by_to
 from pulsar_steward.model.content import content_digest, goal_of
 from pulsar_steward.model.plan import approval_digest
 from pulsar_steward.model.step import SplitBundle, Step, UnloadBundle
+from pulsar_steward.pulsar.settings import AdminSettings
+from pulsar_steward.pulsar.writer import Writer
 from tests.builders import ASKED_DIGEST, CLUSTER, a_batch, a_plan, a_policy, a_step
 from tests.ledgers import ledger_at
 
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
     from sqlalchemy import Engine
 
-    from pulsar_steward.admin.calls import Call
     from pulsar_steward.ledger.rows import StepOutcome
     from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.model.step import Change
     from pulsar_steward.policy.schema import Policy
+    from pulsar_steward.pulsar.calls import Call
 
 RUN = "pulsar_remediate/manual/0"
 

@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "plugins" / "pulsar_steward"
 RECIPES = {
-    "plugins/pulsar_steward/guard/idle_bundle.py",
+    "plugins/pulsar_steward/guards/idle_bundle.py",
     "plugins/pulsar_steward/planners/settings/shorter_delays.py",
     "plugins/pulsar_steward/changes/load.py",
 }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pulsar_steward.checks.registry import CHECKS
-from pulsar_steward.guard.evaluate import GUARDS
+from pulsar_steward.guards.evaluate import GUARDS
 from pulsar_steward.logs.patterns import LOG_CHECKS
 from pulsar_steward.logs.patterns import PAGE as PAGE_OF_LOGS
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Literal
 import grimp
 import pytest
 
-from pulsar_steward.admin.reader import Reader
-from pulsar_steward.admin.settings import AdminSettings
+from pulsar_steward.pulsar.reader import Reader
+from pulsar_steward.pulsar.settings import AdminSettings
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -70,14 +70,14 @@ def test_planners_read_snapshots_by_queries_alone() -> None:
     [
         (("errors", "model", "policy"), {"sqlalchemy", "requests", "pyarrow", "duckdb", "airflow", "pyspark"}),
         (
-            ("planners", "guard", "facts", "changes", "snapshots"),
-            {"requests", "airflow", "pyspark", "pulsar_steward.admin.writer"},
+            ("planners", "guards", "facts", "changes", "snapshots"),
+            {"requests", "airflow", "pyspark", "pulsar_steward.pulsar.writer"},
         ),
-        (("collect",), {"airflow", "pyspark", "sqlalchemy", "pulsar_steward.admin.writer"}),
-        (("checks", "diagnose"), {"airflow", "pyspark", "sqlalchemy", "requests", "pulsar_steward.admin.writer"}),
+        (("collect",), {"airflow", "pyspark", "sqlalchemy", "pulsar_steward.pulsar.writer"}),
+        (("checks", "diagnose"), {"airflow", "pyspark", "sqlalchemy", "requests", "pulsar_steward.pulsar.writer"}),
         (("apply", "report"), {"airflow", "pyspark"}),
         (("ledger",), {"airflow", "pyspark", "requests"}),
-        (("pages",), {"airflow", "pyspark", "pulsar_steward.admin.writer", "pulsar_steward.ledger.write"}),
+        (("pages",), {"airflow", "pyspark", "pulsar_steward.pulsar.writer", "pulsar_steward.ledger.write"}),
     ],
     ids=lambda value: "+".join(sorted(value)) if isinstance(value, tuple) else None,
 )
@@ -98,7 +98,7 @@ def test_no_files_import_each_other() -> None:
 def test_spark_jobs_never_load_what_could_change_a_cluster() -> None:
     """The modules of Spark jobs load no writer, no `apply`, no ledger and no planners."""
     loaded = loaded_after(["steward_spark.observing", "steward_spark.shared_storage"])
-    shut = ("pulsar_steward.admin.writer", "pulsar_steward.apply", "pulsar_steward.ledger", "pulsar_steward.planners")
+    shut = ("pulsar_steward.pulsar.writer", "pulsar_steward.apply", "pulsar_steward.ledger", "pulsar_steward.planners")
     assert missing_of(shut) == []
     assert [name for name in loaded if name.startswith(shut)] == []
 

@@ -14,19 +14,19 @@ from tests.apply.worksite import a_worksite
 from tests.asking import airflow_rows_in
 from tests.attacks.wire_replay import recording, replaying
 from tests.builders import CLUSTER
-from tests.unit.admin.scripted import scripted_brokers
+from tests.unit.pulsar.scripted import scripted_brokers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from lab.simulator import Simulator
-    from pulsar_steward.admin.exchange import Response
     from pulsar_steward.errors import AdminError
+    from pulsar_steward.pulsar.exchange import Response
     from tests.apply.worksite import Worksite
     from tests.asking import AirflowRows
     from tests.attacks.wire_replay import Recorded
-    from tests.unit.admin.scripted import ScriptedBroker
+    from tests.unit.pulsar.scripted import ScriptedBroker
 
 
 @pytest.fixture

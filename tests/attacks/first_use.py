@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 import msgspec
 
-from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.apply.whole_look import WholeLook
 from pulsar_steward.checks.registry import BY_ID
@@ -29,8 +28,9 @@ from pulsar_steward.decoding import convert, decode
 from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.model.setting import SettingName
 from pulsar_steward.model.step import ChangeSetting, DeleteSubscription
-from pulsar_steward.parallel import OnThreads
 from pulsar_steward.policy.schema import CollectPolicy, Policy
+from pulsar_steward.pulsar.settings import AdminSettings
+from pulsar_steward.runtime.parallel import OnThreads
 from pulsar_steward.snapshots.files import LocalFiles
 from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
 from tests.builders import CURSOR

@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from lab.simulator import running_simulator
-from pulsar_steward.admin.reader import Reader
 from pulsar_steward.apply.applied import what_was_done
 from pulsar_steward.apply.execute import carry_out
 from pulsar_steward.apply.live_reader import LiveReader
@@ -19,6 +18,7 @@ from pulsar_steward.model.cluster import ClusterIdentity, identity_of
 from pulsar_steward.model.plan import Plan
 from pulsar_steward.orchestration import batches
 from pulsar_steward.orchestration.batches import BatchRef
+from pulsar_steward.pulsar.reader import Reader
 from tests.apply.worksite import RUN, SKEWED, said
 from tests.builders import CLUSTER, IDENTITY, a_plan
 

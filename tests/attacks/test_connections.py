@@ -26,8 +26,8 @@ from pulsar_steward.orchestration.context import open_context
 from pulsar_steward.orchestration.housekeeping import compare_ledger
 from pulsar_steward.orchestration.remediating import RemediateParams
 from pulsar_steward.orchestration.rolling_back import RollbackParams
-from pulsar_steward.parallel import OnThreads
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.runtime.parallel import OnThreads
 from pulsar_steward.snapshots.files import LocalFiles
 from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
 from tests.apply.worksite import RUN, SKEWED, Worksite, said

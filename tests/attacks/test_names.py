@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.admin import paths
-from pulsar_steward.admin.reader import Reader
 from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.errors import InvalidName
 from pulsar_steward.model.bundles import FULL_RANGE, BundleRange
 from pulsar_steward.model.in_flight import InFlight
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.pulsar import paths
+from pulsar_steward.pulsar.reader import Reader
 from tests.apply.worksite import said
 from tests.builders import a_step
 
 if TYPE_CHECKING:
-    from pulsar_steward.admin.statistics import TopicStatistics
+    from pulsar_steward.pulsar.statistics import TopicStatistics
     from tests.apply.worksite import Worksite
 
 WHOLE = str(BundleRange(0, FULL_RANGE))

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lab.simulator import Answer, Fault
-from pulsar_steward.admin.calls import Call
-from pulsar_steward.admin.settings import AdminSettings
-from pulsar_steward.admin.writer import Writer
 from pulsar_steward.apply.clearance import can_leave_until
 from pulsar_steward.errors import Halted, Refused, Unreachable
 from pulsar_steward.ledger.halts import Halt, say
 from pulsar_steward.ledger.rows import Decision
+from pulsar_steward.pulsar.calls import Call
+from pulsar_steward.pulsar.settings import AdminSettings
+from pulsar_steward.pulsar.writer import Writer
 from tests.apply.worksite import RUN, quick_policy, said
 from tests.builders import CLUSTER, NAMED
 from tests.http_serving import serving

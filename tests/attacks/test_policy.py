@@ -218,7 +218,7 @@ def test_every_policy_key_that_guards_read_is_compared() -> None:
     """Each key of any section that the guards, or the facts that they ask for, read is listed with a comparison."""
     read = {
         f"{section}.{key}"
-        for folder in ("guard", "apply", "facts")
+        for folder in ("guards", "apply", "facts")
         for file in (PACKAGE / folder).glob("*.py")
         for section, key in re.findall(r"policy\.([a-z_]+)\.([a-z_]+)", file.read_text(encoding="utf-8"))
         if section in Policy.model_fields and key in type(getattr(Policy(), section)).model_fields

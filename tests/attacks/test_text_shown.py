@@ -148,7 +148,7 @@ def test_json_keeps_letters_of_any_script() -> None:
     assert SCRIPTS in an_event(SCRIPTS).encoded().decode()
 
 
-@pytest.mark.parametrize("name", ["pulsar_steward.admin.transport", "pulsar_steward.apply.perform", "steward_spark.x"])
+@pytest.mark.parametrize("name", ["pulsar_steward.pulsar.transport", "pulsar_steward.apply.perform", "steward_spark.x"])
 @pytest.mark.parametrize("as_argument", [True, False], ids=["argument", "message"])
 def test_no_reason_forges_a_line_of_the_log(name: str, *, as_argument: bool) -> None:
     """A hostile reason stays on one line of the log, with each of Steward's loggers."""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from pulsar_steward.admin.exchange import Response
 from pulsar_steward.errors import AdminError, TimedOut, Unreachable
+from pulsar_steward.pulsar.exchange import Response
 from tests.attacks.wire_replay import BASE, TOPICS, Read, Recorded, brokers, namespaces, overview, suspects
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pulsar_steward.admin.exchange import Exchange, Response
-from pulsar_steward.admin.own_settings import defaults_in
-from pulsar_steward.admin.reader import Reader
 from pulsar_steward.errors import AdminError, BrokenAnswer
 from pulsar_steward.policy.schema import AdminPolicy
+from pulsar_steward.pulsar.exchange import Exchange, Response
+from pulsar_steward.pulsar.own_settings import defaults_in
+from pulsar_steward.pulsar.reader import Reader
 from tests.attacks.wire_replay import BASE, LOWER, UPPER, Recorded, brokers, overview
 
 OUT_OF_RANGE = ["9223372036854775808", "-9223372036854775809", "1e400", "NaN", '"NaN"', "1.5e9", "[]"]

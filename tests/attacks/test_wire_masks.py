@@ -18,22 +18,22 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from lab.simulator import Answer, Fault, running_simulator
-from pulsar_steward.admin import mask
-from pulsar_steward.admin.mask import BLOCK_BYTES, FULL, MASK, Mask, looks_random
-from pulsar_steward.admin.reader import Reader
-from pulsar_steward.admin.transport import Transport
 from pulsar_steward.errors import AdminError, BrokenAnswer, StatusError
+from pulsar_steward.pulsar import mask
+from pulsar_steward.pulsar.mask import BLOCK_BYTES, FULL, MASK, Mask, looks_random
+from pulsar_steward.pulsar.reader import Reader
+from pulsar_steward.pulsar.transport import Transport
 from tests.apply.worksite import SKEWED, Worksite, said
 from tests.attacks.wire_parts import TOKEN, settings
 from tests.ledgers import ledger_at
-from tests.unit.admin.scripted import ScriptedBroker, answer, raw, redirect
+from tests.unit.pulsar.scripted import ScriptedBroker, answer, raw, redirect
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from pulsar_steward.model.event import Event
-    from tests.unit.admin.scripted import Reply
+    from tests.unit.pulsar.scripted import Reply
 
 PATH = "/admin/v2/tenants"
 HEAD, CLAIMS, SIGNATURE = TOKEN.split(".")

@@ -14,23 +14,23 @@ import pytest
 from pydantic import SecretStr
 
 from lab.simulator import ClusterSpec, running_simulator
-from pulsar_steward.admin import calls
-from pulsar_steward.admin.addresses import address_map
-from pulsar_steward.admin.logins import Basic, ClientCredentials
-from pulsar_steward.admin.metrics import endpoint
-from pulsar_steward.admin.reader import Reader
-from pulsar_steward.admin.settings import AdminSettings
-from pulsar_steward.admin.writer import Writer
 from pulsar_steward.cli.jobs import _hidden
 from pulsar_steward.cli.main import run
 from pulsar_steward.errors import AdminError, ConfigurationError, NeverSent, RedirectRefused, Refused, Unreachable
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.policy.schema import AdminPolicy
+from pulsar_steward.pulsar import calls
+from pulsar_steward.pulsar.addresses import address_map
+from pulsar_steward.pulsar.logins import Basic, ClientCredentials
+from pulsar_steward.pulsar.metrics import endpoint
+from pulsar_steward.pulsar.reader import Reader
+from pulsar_steward.pulsar.settings import AdminSettings
+from pulsar_steward.pulsar.writer import Writer
 from tests.apply.worksite import permitted
 from tests.attacks.wire_parts import TOKEN, Authority, over_tls, settings
 from tests.forward_proxy import forward_proxy
 from tests.oauth2_issuer import DISCOVERY, TOKEN_PATH, Issuer
-from tests.unit.admin.scripted import MEMBERS, ScriptedBroker, answer, raw, redirect
+from tests.unit.pulsar.scripted import MEMBERS, ScriptedBroker, answer, raw, redirect
 from tests.written import holders
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.apply.worksite import Worksite
-    from tests.unit.admin.scripted import Handler, Reply
+    from tests.unit.pulsar.scripted import Handler, Reply
 
 TENANTS = "/admin/v2/tenants"
 SECRET = "cl13nt-S3cret-0f-Steward-xYz"

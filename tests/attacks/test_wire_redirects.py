@@ -7,20 +7,20 @@ from urllib.parse import urlencode
 
 import pytest
 
-from pulsar_steward.admin import calls
-from pulsar_steward.admin.reader import Reader
-from pulsar_steward.admin.writer import Writer
 from pulsar_steward.errors import RedirectRefused
 from pulsar_steward.model.setting import SettingName
+from pulsar_steward.pulsar import calls
+from pulsar_steward.pulsar.reader import Reader
+from pulsar_steward.pulsar.writer import Writer
 from tests.apply.worksite import permitted
 from tests.attacks.wire_parts import certificate, over_tls, settings
-from tests.unit.admin.scripted import MEMBERS, ScriptedBroker, answer, redirect
+from tests.unit.pulsar.scripted import MEMBERS, ScriptedBroker, answer, redirect
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pulsar_steward.admin.calls import Call
+    from pulsar_steward.pulsar.calls import Call
 
 RETENTION = calls.set_to("persistent://shop/live/orders", SettingName.RETENTION, None)
 QUOTA = calls.set_to("shop/live", SettingName.SIZE_QUOTA, None)

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import SecretStr
 
-from pulsar_steward.admin.reader import Reader
-from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.apply.journal import Journal
 from pulsar_steward.cli.main import run
 from pulsar_steward.errors import ConfigurationError, RedirectRefused
@@ -21,8 +19,10 @@ from pulsar_steward.model.event import Event
 from pulsar_steward.orchestration import connections
 from pulsar_steward.orchestration.events import publisher
 from pulsar_steward.policy.schema import AdminPolicy, EventsPolicy, Policy
+from pulsar_steward.pulsar.reader import Reader
+from pulsar_steward.pulsar.settings import AdminSettings
 from tests.attacks.wire_parts import TOKEN, certificate, server_context, settings
-from tests.unit.admin.scripted import MEMBERS, ScriptedBroker, answer, redirect
+from tests.unit.pulsar.scripted import MEMBERS, ScriptedBroker, answer, redirect
 
 if TYPE_CHECKING:
     import ssl

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.admin.metrics import Exposition
-from pulsar_steward.admin.reader import Reader
-from pulsar_steward.admin.transport import Transport
 from pulsar_steward.errors import AdminError, BrokenAnswer, TimedOut, Unreachable
+from pulsar_steward.pulsar.metrics import Exposition
+from pulsar_steward.pulsar.reader import Reader
+from pulsar_steward.pulsar.transport import Transport
 from tests.attacks.wire_parts import certificate, over_tls, settings
-from tests.unit.admin.scripted import MEMBERS, Handler, ScriptedBroker, answer, dripping, redirect, silence
+from tests.unit.pulsar.scripted import MEMBERS, Handler, ScriptedBroker, answer, dripping, redirect, silence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from tests.unit.admin.scripted import Reply
+    from tests.unit.pulsar.scripted import Reply
 
 pytestmark = pytest.mark.timeout(60)  # what is attacked here would wait without an end
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pulsar_steward.errors import PolicyError
-from pulsar_steward.guard.evaluate import evaluate
-from pulsar_steward.guard.window_times import closing
+from pulsar_steward.guards.evaluate import evaluate
+from pulsar_steward.guards.window_times import closing
 from pulsar_steward.policy.guards import MaintenanceWindow
 from pulsar_steward.policy.load import load_policy
 from pulsar_steward.policy.looser import loosened
 from pulsar_steward.policy.recorded import RecordedPolicy
 from tests.builders import a_look, a_move, a_policy, a_step
-from tests.unit.guard.test_subscriptions import a_step_of, seen
+from tests.unit.guards.test_subscriptions import a_step_of, seen
 
 if TYPE_CHECKING:
     from pathlib import Path

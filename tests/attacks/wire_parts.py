@@ -14,13 +14,13 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from pydantic import SecretStr
 
 from lab.tokens import signed
-from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.policy.schema import AdminPolicy
+from pulsar_steward.pulsar.settings import AdminSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.unit.admin.scripted import ScriptedBroker
+    from tests.unit.pulsar.scripted import ScriptedBroker
 
 TOKEN = signed(b"a secret that only these tests know", "a-superuser-with-a-long-name@example.org")
 """A JSON Web Token as Pulsar's own tool makes them."""

@@ -13,10 +13,6 @@ import pyarrow as pa
 import pytest
 
 from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec, running_simulator
-from pulsar_steward.admin.exchange import Exchange, Response
-from pulsar_steward.admin.own_settings import NamespaceDocument, own_settings_in
-from pulsar_steward.admin.reader import Reader
-from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.collect.arrow import (
     BROKER_TABLES,
     DRILL_TABLES,
@@ -36,6 +32,10 @@ from pulsar_steward.errors import AdminError
 from pulsar_steward.model.bundles import ranges_of
 from pulsar_steward.model.tables import BROKERS
 from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy
+from pulsar_steward.pulsar.exchange import Exchange, Response
+from pulsar_steward.pulsar.own_settings import NamespaceDocument, own_settings_in
+from pulsar_steward.pulsar.reader import Reader
+from pulsar_steward.pulsar.settings import AdminSettings
 from pulsar_steward.snapshots.arrow import schema_of
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from benchmarks.observing import settings_of
 from lab.cluster import Lab
 from lab.model import VERSIONS
 from lab.simulator import running_simulator
-from pulsar_steward.admin.reader import Reader
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.pulsar.reader import Reader
 from tests.contract.api import Api, BreakableTarget
 from tests.contract.differences import DIFFERENCES, mark_differences, version_of
 

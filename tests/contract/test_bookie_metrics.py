@@ -17,12 +17,12 @@ from lab.cluster import running_lab
 from lab.simulator import AuditorSpec, BookieSpec, running_servers
 from lab.testing import need_lab
 from lab.waiting import wait_until
-from pulsar_steward.admin.metrics import Exposition, Sample
 from pulsar_steward.checks.resources import cpu_busy, heap_pressure
 from pulsar_steward.checks.resources import ledgers_under_replicated as copies
 from pulsar_steward.checks.resources.bookie_disk import DIRECTORY, WRITABLE
 from pulsar_steward.collect.series import ENDINGS, SERIES
 from pulsar_steward.model.series import BOOKIE_STATUS
+from pulsar_steward.pulsar.metrics import Exposition, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,12 +13,12 @@ from benchmarks.observing import settings_of
 from lab.model import VERSIONS
 from lab.simulator import ClusterSpec, running_simulator
 from lab.waiting import wait_until
-from pulsar_steward.admin.metrics import Exposition
-from pulsar_steward.admin.reader import Reader
 from pulsar_steward.facts.load_manager import load_manager_of, usage_of
 from pulsar_steward.model.bundles import HEARTBEAT
 from pulsar_steward.model.load_manager import EXTENSIBLE, HISTORY, SERIES
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.pulsar.metrics import Exposition
+from pulsar_steward.pulsar.reader import Reader
 from tests.contract.api import Api, BreakableTarget
 from tests.contract.conftest import LAB_SETTINGS, SIMULATOR
 

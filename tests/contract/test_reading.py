@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pulsar_steward.admin.reader import Reader
 from pulsar_steward.errors import ServerError
+from pulsar_steward.pulsar.reader import Reader
 from tests.contract.api import Api
 
 NAMESPACES = "/admin/v2/namespaces"

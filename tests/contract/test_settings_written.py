@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from pulsar_steward.admin.calls import set_to
-from pulsar_steward.admin.reader import Reader
 from pulsar_steward.model.setting import DelayedDelivery, SettingName
+from pulsar_steward.pulsar.calls import set_to
+from pulsar_steward.pulsar.reader import Reader
 from tests.contract.api import Api
 
 MB = 1024 * 1024

@@ -13,10 +13,10 @@ from lab.cluster import Lab
 from lab.faults.real.ground import connected
 from lab.simulator import Simulator
 from lab.waiting import wait_until
-from pulsar_steward.admin import calls
 from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.errors import InvalidName
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.pulsar import calls
 from tests.builders import a_deletion
 
 if TYPE_CHECKING:

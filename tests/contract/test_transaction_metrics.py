@@ -11,8 +11,8 @@ import pytest
 from lab.faults.real.ground import COMMON_SETTINGS, ground
 from lab.simulator import ClusterSpec, CoordinatorSpec, running_simulator
 from lab.waiting import wait_until
-from pulsar_steward.admin.metrics import Exposition
 from pulsar_steward.checks.clients.transactions_open import OPEN, OPENED, TIMED_OUT
+from pulsar_steward.pulsar.metrics import Exposition
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

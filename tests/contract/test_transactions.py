@@ -7,9 +7,9 @@ import httpx
 import pytest
 
 from lab.waiting import wait_until
-from pulsar_steward.admin.calls import raise_coordinators
-from pulsar_steward.admin.reader import Reader
 from pulsar_steward.model.bundles import TC_TOPIC
+from pulsar_steward.pulsar.calls import raise_coordinators
+from pulsar_steward.pulsar.reader import Reader
 from tests.contract.api import AGREED_WITHIN_S, SYSTEM, Api
 
 PATH = "/admin/v3/transactions/transactionCoordinator/replicas"

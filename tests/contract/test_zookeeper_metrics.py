@@ -12,8 +12,8 @@ from lab.cluster import running_lab
 from lab.ports import LOOPBACK, Ports
 from lab.simulator import ZooKeeperSpec, running_servers
 from lab.testing import need_lab
-from pulsar_steward.admin.metrics import Exposition
 from pulsar_steward.collect.series import LATER_NAMES, SERIES
+from pulsar_steward.pulsar.metrics import Exposition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -12,7 +12,7 @@ import yaml
 from jsonschema import Draft7Validator
 from packaging.version import Version
 
-from pulsar_steward.installed_airflow import NEWEST_TRIED, OLDEST_TRIED
+from pulsar_steward.runtime.installed_airflow import NEWEST_TRIED, OLDEST_TRIED
 from tests.deploy.test_compose import DOCKERFILE, OURS
 
 if TYPE_CHECKING:

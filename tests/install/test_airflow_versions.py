@@ -16,7 +16,7 @@ from lab.airflow.settings import connection_to
 from lab.simulator import ClusterSpec, running_simulator
 from lab.testing import need_java
 from lab.waiting import wait_until
-from pulsar_steward.installed_airflow import OLDEST_TRIED, TRIED
+from pulsar_steward.runtime.installed_airflow import OLDEST_TRIED, TRIED
 from tests.install.built import ROOT, build_wheel, clean_environment
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def with_airflow(folder: Path, version: str, day: str, *more: str) -> Environmen
 
 @pytest.mark.timeout(2 * 3600)  # installs Airflow
 @pytest.mark.extended(
-    "tests/dags/test_dags.py", "tests/unit/test_installed_airflow.py", "tests/unit/cli/test_airflow_setup.py"
+    "tests/dags/test_dags.py", "tests/unit/runtime/test_installed_airflow.py", "tests/unit/cli/test_airflow_setup.py"
 )
 @pytest.mark.parametrize("version", TRIED_WITH, ids=lambda version: version.airflow)
 def test_from_an_installation_to_an_approved_change(
@@ -146,7 +146,7 @@ def test_from_an_installation_to_an_approved_change(
 
 
 @pytest.mark.timeout(3600)  # as above
-@pytest.mark.extended("tests/unit/test_installed_airflow.py")
+@pytest.mark.extended("tests/unit/runtime/test_installed_airflow.py")
 @pytest.mark.parametrize(("version", "day", "reason"), REFUSED)
 def test_an_airflow_that_lacks_something_is_refused(
     tmp_path: Path, wheel: Path, version: str, day: str, reason: str

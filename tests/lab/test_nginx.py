@@ -7,7 +7,7 @@ import httpx
 from lab.nginx import running_nginx
 from lab.testing import need_nginx
 from lab.waiting import wait_until
-from tests.unit.admin.scripted import answer, redirect, scripted_brokers
+from tests.unit.pulsar.scripted import answer, redirect, scripted_brokers
 
 
 def test_each_port_leads_to_its_brokers() -> None:

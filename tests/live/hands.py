@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 
     from lab.cluster import Lab
     from lab.faults.real.ground import Ground
-    from pulsar_steward.admin.settings import AdminSettings
     from pulsar_steward.apply.journal import Listener
     from pulsar_steward.ledger.rows import Proof, StepOutcome
     from pulsar_steward.model.plan import Batch
     from pulsar_steward.model.step import Change
     from pulsar_steward.policy.schema import Policy
+    from pulsar_steward.pulsar.settings import AdminSettings
 
 PUT_WITHIN_S = 60.0
 MUCH = InFlight(again=10**9, volatile_topics=10**3, lost=10**9)

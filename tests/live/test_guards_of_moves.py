@@ -160,7 +160,7 @@ POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.extended(
-    "tests/apply/test_past.py::test_outside_its_windows_a_cluster_is_left_alone", "tests/unit/guard/test_guards.py"
+    "tests/apply/test_past.py::test_outside_its_windows_a_cluster_is_left_alone", "tests/unit/guards/test_guards.py"
 )
 @pytest.mark.parametrize(("guard", "policy"), POLICIES.values(), ids=POLICIES)
 def test_what_the_operator_said_counts(

@@ -14,10 +14,10 @@ from pydantic import SecretStr
 from lab.faults.real.ground import COMMON_SETTINGS
 from lab.nginx import running_nginx
 from lab.testing import need_nginx
-from pulsar_steward.admin.addresses import address_map
-from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.errors import Refused
 from pulsar_steward.ledger.rows import Outcome
+from pulsar_steward.pulsar.addresses import address_map
+from pulsar_steward.pulsar.settings import AdminSettings
 from tests.command import steward
 from tests.live.hands import Hands
 from tests.live.moves import loaded_bundle, owner_of
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.live,
     pytest.mark.extended(
-        "tests/unit/admin/test_reaching.py",
+        "tests/unit/pulsar/test_reaching.py",
         "tests/attacks/test_wire_reach.py",
         "tests/unit/cli/test_reach_options.py",
         "tests/unit/cli/test_doctor.py",

@@ -12,20 +12,20 @@ import pytest
 
 from lab.tokens import AUDIENCE
 from lab.waiting import wait_until
-from pulsar_steward.admin.logins import oauth2_in
-from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.model.event import Event
 from pulsar_steward.orchestration.events import publisher
 from pulsar_steward.policy.place import SECRETS_FOLDERS
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.pulsar.logins import oauth2_in
+from pulsar_steward.pulsar.settings import AdminSettings
 from tests.builders import NOW
 from tests.command import steward
 from tests.live.hands import Hands
 from tests.live.moves import loaded_bundle, owner_of
 from tests.live.reached import Checkup, assert_told_by_nothing, by_access_tokens, said_by
 from tests.oauth2_issuer import Issuer
-from tests.unit.admin.scripted import scripted_brokers
+from tests.unit.pulsar.scripted import scripted_brokers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.live,
     pytest.mark.extended(
-        "tests/unit/admin/test_logins.py",
+        "tests/unit/pulsar/test_logins.py",
         "tests/unit/orchestration/test_access.py",
         "tests/attacks/test_wire_reach.py",
     ),

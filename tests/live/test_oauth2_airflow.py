@@ -16,7 +16,7 @@ from tests.live.care import Care
 from tests.live.reached import assert_told_by_nothing, by_access_tokens
 from tests.live.test_oauth2 import SECRET, credentials, published
 from tests.oauth2_issuer import Issuer
-from tests.unit.admin.scripted import scripted_brokers
+from tests.unit.pulsar.scripted import scripted_brokers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

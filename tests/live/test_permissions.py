@@ -10,8 +10,8 @@ import pytest
 from lab.faults.real.ground import COMMON_SETTINGS
 from lab.model import CLUSTER
 from lab.tokens import SUPERUSER
-from pulsar_steward.admin import calls
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
+from pulsar_steward.pulsar import calls
 from tests.contract.api import Api
 from tests.live.reached import Checkup, said_by
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from lab.cluster import Lab
     from lab.pool import LabPool
-    from pulsar_steward.admin.calls import Call
     from pulsar_steward.model.setting import Setting
+    from pulsar_steward.pulsar.calls import Call
 
 pytestmark = [
     pytest.mark.live,

@@ -15,11 +15,11 @@ from lab.faults.real.ground import COMMON_SETTINGS
 from lab.faults.real.operator import AGE, HOLD, SIZE
 from lab.faults.real.traffic import publish, receive
 from lab.waiting import wait_until
-from pulsar_steward.admin.owner import OwnerReader
 from pulsar_steward.facts.backlogs import backlog_of, evicted
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.pulsar.owner import OwnerReader
 from tests.builders import a_step
 from tests.live.hands import Hands
 from tests.live.plots import plot, unloaded

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pydantic import SecretStr
 
-from pulsar_steward.admin.settings import AdminSettings
+from pulsar_steward.pulsar.settings import AdminSettings
 from tests.forward_proxy import forward_proxy
 from tests.live.hands import Hands
 from tests.live.moves import loaded_bundle, owner_of
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.live,
-    pytest.mark.extended("tests/unit/admin/test_reaching.py", "tests/attacks/test_wire_reach.py"),
+    pytest.mark.extended("tests/unit/pulsar/test_reaching.py", "tests/attacks/test_wire_reach.py"),
 ]
 
 

@@ -25,11 +25,11 @@ from lab.simulator import ClusterSpec, running_simulator
 from lab.simulator.spec import NamespaceSpec, SubscriptionSpec, TopicSpec
 from lab.spark_cluster import SparkCluster, connection_to_spark, running_spark, spark_home
 from lab.testing import need_java
-from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.model.tables import COLLECTED, FINDINGS, VERDICTS
 from pulsar_steward.orchestration import shipping
 from pulsar_steward.orchestration.spark import QUICK_JAVA
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.pulsar.settings import AdminSettings
 from pulsar_steward.snapshots.folder import SUCCESS, SnapshotFolder
 from pulsar_steward.snapshots.housekeeping import tidy
 from pulsar_steward.snapshots.read import open_snapshot

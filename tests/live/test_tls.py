@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.live,
-    pytest.mark.extended("tests/unit/admin/test_reaching.py", "tests/attacks/test_wire_reach.py"),
+    pytest.mark.extended("tests/unit/pulsar/test_reaching.py", "tests/attacks/test_wire_reach.py"),
 ]
 
 

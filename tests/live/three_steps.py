@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from benchmarks.chaos.judging import call_for
 from benchmarks.observing import settings_of
 from lab.request_log import essence
-from pulsar_steward.admin.reader import Reader
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.ledger.verify import verify_ledger
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.step import ChangeSetting, UnloadBundle
 from pulsar_steward.orchestration.home import now
+from pulsar_steward.pulsar.reader import Reader
 from tests.builders import a_batch, a_plan, a_policy, a_step
 from tests.live.moves import loaded_bundle, owner_of
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
-from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.pulsar.settings import AdminSettings
 from pulsar_steward.snapshots.folder import SnapshotFolder
 from steward_spark.hadoop_files import files_at
 from steward_spark.observing import ObservationParameters, observe

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lab.simulator import running_simulator as running
-from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.collect.collecting import CollectParameters, collect
 from pulsar_steward.collect.reading import TaskDivision, WrittenByTasks
 from pulsar_steward.diagnose.diagnosing import diagnose
@@ -25,8 +24,9 @@ from pulsar_steward.model.tables import (
     VERDICTS,
     Table,
 )
-from pulsar_steward.parallel import OnThreads
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.pulsar.settings import AdminSettings
+from pulsar_steward.runtime.parallel import OnThreads
 from pulsar_steward.snapshots.files import LocalFiles
 from pulsar_steward.snapshots.folder import STAGING, SnapshotFolder, snapshot_uri
 from tests.spark.conftest import TAKEN_AT, Observed, a_cluster

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lab.simulator import running_simulator as running
-from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.checks.registry import CHECKS
 from pulsar_steward.diagnose import diagnosing
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.pulsar.settings import AdminSettings
 from steward_spark.observing import ObservationParameters, observe
 from tests.spark.conftest import TAKEN_AT, Observed, a_cluster
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pulsar_steward.diagnose.shards import ShardTask
-from pulsar_steward.parallel import OnThreads, on_this_thread
+from pulsar_steward.runtime.parallel import OnThreads, on_this_thread
 from steward_spark.mapping import SparkMap, SparkMapOverFiles
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from pulsar_steward.parallel import MapOver
+    from pulsar_steward.runtime.parallel import MapOver
 
 pytestmark = pytest.mark.spark
 

@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pulsar_steward.admin.writer import Writer
 from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.errors import AdminError, ConfigurationError, Refused
 from pulsar_steward.ledger.rows import Outcome, StepOutcome
 from pulsar_steward.model.cluster import admin_connection, change_connection
 from pulsar_steward.model.step import Change
+from pulsar_steward.pulsar.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime
 
-    from pulsar_steward.admin.settings import AdminSettings
     from pulsar_steward.apply.halting import StopSwitch
     from pulsar_steward.apply.journal import Journal
     from pulsar_steward.ledger.chain import Head
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.ledger.write import LedgerWriter
     from pulsar_steward.policy.schema import Policy
+    from pulsar_steward.pulsar.settings import AdminSettings
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ import msgspec
 from pulsar_steward.apply.other_names import looser_than_others
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.errors import NotInLedger, Refused
-from pulsar_steward.guard.window_times import good_until, windows_for
+from pulsar_steward.guards.window_times import good_until, windows_for
 from pulsar_steward.ledger.batch_record import last_words
 from pulsar_steward.ledger.moves import looked_back
 from pulsar_steward.ledger.rows import ApprovedPart, Decision, Grant, Origin, RecordedAnswer

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from tenacity import Retrying, retry_if_result, stop_after_delay, stop_when_event_set, wait_fixed
 
-from pulsar_steward.admin import paths
 from pulsar_steward.apply.halting import last_result
 from pulsar_steward.decoding import convert
 from pulsar_steward.errors import AdminError, Halted, NotFound
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of, tc_topic
 from pulsar_steward.model.topics import is_own_topic
 from pulsar_steward.model.units import counted
+from pulsar_steward.pulsar import paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -30,11 +30,11 @@ from pulsar_steward.model.units import counted
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-    from pulsar_steward.admin.owner import TopicDetail
     from pulsar_steward.apply.topic_looks import ShownTopic, TopicLooks
     from pulsar_steward.facts.backlogs import BacklogAges, Taken
     from pulsar_steward.model.holders import Holder
     from pulsar_steward.model.setting import Retention
+    from pulsar_steward.pulsar.owner import TopicDetail
 
 
 class LiveBacklogs:

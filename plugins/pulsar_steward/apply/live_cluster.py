@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pulsar_steward.admin.statistics import loaded_topics
 from pulsar_steward.apply import live_topics
 from pulsar_steward.apply.kept import once
 from pulsar_steward.apply.live_backlogs import LiveBacklogs
@@ -32,6 +31,7 @@ from pulsar_steward.ledger.moves import circling_lately, moved_lately, raised_la
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, TimeToLive
 from pulsar_steward.model.step import NOTHING_KEPT, BundleChange, ChangeSetting, present_owner
+from pulsar_steward.pulsar.statistics import loaded_topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -7,15 +7,6 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from pulsar_steward.admin import paths
-from pulsar_steward.admin.closing import Closing
-from pulsar_steward.admin.isolation import isolation_policies
-from pulsar_steward.admin.members import BEHIND_FRONT_DOOR
-from pulsar_steward.admin.metrics import Exposition, endpoint
-from pulsar_steward.admin.own_settings import defaults_in
-from pulsar_steward.admin.owner import InternalDetail, OwnerReader, cursors_in
-from pulsar_steward.admin.reader import Reader
-from pulsar_steward.admin.statistics import clients_by_bundle, topics_in
 from pulsar_steward.apply.kept import KeptFacts
 from pulsar_steward.errors import AdminError, BrokenAnswer, NotFound, Refused
 from pulsar_steward.facts.load_manager import MANAGER_UNKNOWN, load_manager_of, usage_of
@@ -32,22 +23,31 @@ from pulsar_steward.model.load_manager import SERIES, is_extensible
 from pulsar_steward.model.series import LOADED_TOPICS, PRODUCERS
 from pulsar_steward.model.subscription import SubscriptionState, holding
 from pulsar_steward.model.topics import is_own_topic
+from pulsar_steward.pulsar import paths
+from pulsar_steward.pulsar.closing import Closing
+from pulsar_steward.pulsar.isolation import isolation_policies
+from pulsar_steward.pulsar.members import BEHIND_FRONT_DOOR
+from pulsar_steward.pulsar.metrics import Exposition, endpoint
+from pulsar_steward.pulsar.own_settings import defaults_in
+from pulsar_steward.pulsar.owner import InternalDetail, OwnerReader, cursors_in
+from pulsar_steward.pulsar.reader import Reader
+from pulsar_steward.pulsar.statistics import clients_by_bundle, topics_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from pulsar_steward.admin.body import Body
-    from pulsar_steward.admin.isolation import IsolationPolicy
-    from pulsar_steward.admin.metrics import Sample
-    from pulsar_steward.admin.owner import TopicDetail
-    from pulsar_steward.admin.settings import AdminSettings
-    from pulsar_steward.admin.statistics import TopicStatistics
-    from pulsar_steward.admin.stored import StoredTopic
     from pulsar_steward.facts.load_manager import BrokerUsage, LoadManager
     from pulsar_steward.facts.unknown import Unknown
     from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.model.setting import Setting, SettingName
     from pulsar_steward.model.step import ChangeSetting, DeleteSubscription
+    from pulsar_steward.pulsar.body import Body
+    from pulsar_steward.pulsar.isolation import IsolationPolicy
+    from pulsar_steward.pulsar.metrics import Sample
+    from pulsar_steward.pulsar.owner import TopicDetail
+    from pulsar_steward.pulsar.settings import AdminSettings
+    from pulsar_steward.pulsar.statistics import TopicStatistics
+    from pulsar_steward.pulsar.stored import StoredTopic
 
 STATISTICS_SECONDS = 60
 """Time after which a broker renews its statistics, if it does not report another one."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.admin.statistics import each_topic, loaded_topics
 from pulsar_steward.errors import AdminError
 from pulsar_steward.facts.risks import (
     COUNTED_TYPES,
@@ -22,15 +21,16 @@ from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.series import AGE, AGE_LIMIT, DELAYED_INDEX, DELAYED_SERIES, SIZE_LIMIT
 from pulsar_steward.model.topics import is_system_topic, partitioned_topic
 from pulsar_steward.model.units import counted
+from pulsar_steward.pulsar.statistics import each_topic, loaded_topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pulsar_steward.admin.metrics import Sample
-    from pulsar_steward.admin.statistics import SubscriptionStatistics, TopicStatistics
     from pulsar_steward.apply.live_reader import LiveReader
     from pulsar_steward.model.step import BundleChange, DeleteSubscription
     from pulsar_steward.policy.schema import Policy
+    from pulsar_steward.pulsar.metrics import Sample
+    from pulsar_steward.pulsar.statistics import SubscriptionStatistics, TopicStatistics
 
 RESTING = {SIZE_LIMIT: -1.0, AGE_LIMIT: -1.0, AGE: -1.0, DELAYED_INDEX: 0.0}
 

@@ -8,7 +8,7 @@ from pulsar_steward.apply.context import Result
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.kind import Before, Drifted
 from pulsar_steward.errors import AdminError, ConfigurationError, InvalidName, Refused
-from pulsar_steward.guard.evaluate import objection_to
+from pulsar_steward.guards.evaluate import objection_to
 from pulsar_steward.ledger.rows import Outcome
 
 if TYPE_CHECKING:

@@ -15,22 +15,22 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from pulsar_steward.admin.statistics import each_topic, is_of_topic, loaded_topics
 from pulsar_steward.apply.kept import once
 from pulsar_steward.apply.live_topics import keeping_unknown
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.model.bundles import BundleRange, position_of
 from pulsar_steward.model.topics import is_system_topic
 from pulsar_steward.model.units import counted
+from pulsar_steward.pulsar.statistics import each_topic, is_of_topic, loaded_topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pulsar_steward.admin.owner import InternalDetail, TopicDetail
-    from pulsar_steward.admin.statistics import TopicStatistics
-    from pulsar_steward.admin.stored import StoredTopic
     from pulsar_steward.apply.live_reader import LiveReader
     from pulsar_steward.model.step import ChangeSetting
+    from pulsar_steward.pulsar.owner import InternalDetail, TopicDetail
+    from pulsar_steward.pulsar.statistics import TopicStatistics
+    from pulsar_steward.pulsar.stored import StoredTopic
 
 YOUNG = timedelta(minutes=2)
 """Age up to which a loaded topic may be missing from statistics, as these are up to 1 min old."""

@@ -12,7 +12,6 @@ import re
 import time
 from typing import TYPE_CHECKING, TypeVar
 
-from pulsar_steward.admin.isolation import allowed_brokers
 from pulsar_steward.apply.kept import KeptFacts
 from pulsar_steward.errors import AdminError
 from pulsar_steward.facts.load_manager import USAGES_UNKNOWN, AntiAffinityGroup
@@ -21,6 +20,7 @@ from pulsar_steward.facts.unknown import CLOCKS_UNKNOWN, Unknown
 from pulsar_steward.model.bundles import HEARTBEAT
 from pulsar_steward.model.series import BOOKIE_STATUS
 from pulsar_steward.model.units import counted
+from pulsar_steward.pulsar.isolation import allowed_brokers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.apply.gate import ask_for_permit
 from pulsar_steward.errors import Refused
-from pulsar_steward.guard.window_times import next_opening, windows_for
+from pulsar_steward.guards.window_times import next_opening, windows_for
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.admin import calls
 from pulsar_steward.changes.kind import Aspect, Before, ChangeKind, Drifted, Observation
 from pulsar_steward.errors import Refused
 from pulsar_steward.model.pulsar_versions import Operation
 from pulsar_steward.model.step import RaiseCoordinators
 from pulsar_steward.model.units import counted
+from pulsar_steward.pulsar import calls
 
 if TYPE_CHECKING:
-    from pulsar_steward.admin.calls import Call
     from pulsar_steward.changes.kind import ApprovalWarning, ClusterReader, Inverse, Subject
     from pulsar_steward.model.loss import Loss
+    from pulsar_steward.pulsar.calls import Call
 
 
 class BeforeRaise(Before, frozen=True):

@@ -15,14 +15,14 @@ from pulsar_steward.model.step import Change, Touched
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from pulsar_steward.admin.calls import Call
-    from pulsar_steward.admin.statistics import TopicStatistics
     from pulsar_steward.errors import AdminError
     from pulsar_steward.model.loss import Loss
     from pulsar_steward.model.pulsar_versions import Operation
     from pulsar_steward.model.setting import Setting
     from pulsar_steward.model.step import ChangeSetting, DeleteSubscription
     from pulsar_steward.model.subscription import SubscriptionState
+    from pulsar_steward.pulsar.calls import Call
+    from pulsar_steward.pulsar.statistics import TopicStatistics
 
 Subject = tuple[str, str]
 """Subject of a change, without its value or target: a namespace's bundle, a setting of a namespace or topic, or a

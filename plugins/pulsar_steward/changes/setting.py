@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.admin import calls
 from pulsar_steward.changes.kind import ApprovalWarning, Aspect, Before, ChangeKind, Drifted, Inverse, Observation
 from pulsar_steward.errors import Refused
 from pulsar_steward.model.loss import Loss, entries_in_words, size_in_words
@@ -14,10 +13,11 @@ from pulsar_steward.model.pulsar_versions import OF_NAMESPACES, OF_TOPICS, Opera
 from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, Setting, SettingName, in_words
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.model.units import counted, milliseconds_in_words
+from pulsar_steward.pulsar import calls
 
 if TYPE_CHECKING:
-    from pulsar_steward.admin.calls import Call
     from pulsar_steward.changes.kind import ClusterReader, Subject
+    from pulsar_steward.pulsar.calls import Call
 
 
 class BeforeSetting(Before, frozen=True):

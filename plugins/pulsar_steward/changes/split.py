@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.admin import calls
 from pulsar_steward.changes.kind import Aspect, Before, ChangeKind, DisturbedBundle, Drifted, Observation
 from pulsar_steward.errors import Refused
 from pulsar_steward.model.bundles import (
@@ -16,11 +15,12 @@ from pulsar_steward.model.bundles import (
 )
 from pulsar_steward.model.pulsar_versions import Operation
 from pulsar_steward.model.step import SplitBundle
+from pulsar_steward.pulsar import calls
 
 if TYPE_CHECKING:
-    from pulsar_steward.admin.calls import Call
     from pulsar_steward.changes.kind import ApprovalWarning, ClusterReader, Inverse, Subject
     from pulsar_steward.model.loss import Loss
+    from pulsar_steward.pulsar.calls import Call
 
 
 class BeforeSplit(Before, frozen=True):

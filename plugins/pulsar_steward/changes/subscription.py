@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.admin import calls
 from pulsar_steward.changes.kind import ApprovalWarning, Aspect, Before, ChangeKind, Drifted, Observation
 from pulsar_steward.errors import Refused
 from pulsar_steward.model.loss import size_in_words
@@ -14,11 +13,12 @@ from pulsar_steward.model.pulsar_versions import Operation
 from pulsar_steward.model.step import DeleteSubscription
 from pulsar_steward.model.subscription import Cursor
 from pulsar_steward.model.units import counted
+from pulsar_steward.pulsar import calls
 
 if TYPE_CHECKING:
-    from pulsar_steward.admin.calls import Call
     from pulsar_steward.changes.kind import ClusterReader, Inverse, Subject
     from pulsar_steward.model.loss import Loss
+    from pulsar_steward.pulsar.calls import Call
 
 
 class BeforeDeletion(Before, frozen=True):

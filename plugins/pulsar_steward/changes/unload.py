@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.admin import calls
 from pulsar_steward.changes.kind import Aspect, Before, ChangeKind, DisturbedBundle, Inverse, Observation
 from pulsar_steward.errors import AdminError, Refused
 from pulsar_steward.model.bundles import TC_NAMESPACE, bundle_in_words, coordinators_in
 from pulsar_steward.model.pulsar_versions import Operation
 from pulsar_steward.model.step import Touched, UnloadBundle
+from pulsar_steward.pulsar import calls
 
 if TYPE_CHECKING:
-    from pulsar_steward.admin.calls import Call
     from pulsar_steward.changes.kind import ApprovalWarning, ClusterReader, Subject
     from pulsar_steward.model.loss import Loss
+    from pulsar_steward.pulsar.calls import Call
 
 
 class BeforeUnload(Before, frozen=True):

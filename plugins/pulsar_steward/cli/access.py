@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from pulsar_steward.admin.logins import basic_in, oauth2_in, token_in
-from pulsar_steward.admin.settings import TOKEN_VARIABLE
 from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.pulsar.logins import basic_in, oauth2_in, token_in
+from pulsar_steward.pulsar.settings import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
-    from pulsar_steward.admin.logins import Login
+    from pulsar_steward.pulsar.logins import Login
 
 
 def options_given(options: msgspec.Struct) -> frozenset[str]:

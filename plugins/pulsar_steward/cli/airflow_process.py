@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from pulsar_steward.decoding import decode
-from pulsar_steward.installed_airflow import installed_airflow
+from pulsar_steward.runtime.installed_airflow import installed_airflow
 
 AIRFLOW_SECONDS = 120
 

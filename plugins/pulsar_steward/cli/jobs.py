@@ -11,9 +11,9 @@ from collections import deque
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from pulsar_steward.admin.settings import secrets_in
 from pulsar_steward.cli.errors import JobFailed, job_failure
 from pulsar_steward.model.job_log import AS_RECORDS, job_record
+from pulsar_steward.pulsar.settings import secrets_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -17,9 +17,6 @@ from typing import TYPE_CHECKING
 import msgspec
 from pydantic import SecretStr
 
-from pulsar_steward.admin.addresses import address_map
-from pulsar_steward.admin.reader import Reader
-from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.cli.access import ClusterAccess
 from pulsar_steward.cli.jobs import run_job
 from pulsar_steward.cli.paths import JOB, need_java, spark_apps
@@ -28,11 +25,14 @@ from pulsar_steward.collect.pending import PendingBrokers
 from pulsar_steward.collect.reading import TaskDivision, WrittenByTasks
 from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.errors import ConfigurationError
-from pulsar_steward.installed_spark import require_own_files
 from pulsar_steward.model.cluster import require_cluster_name
 from pulsar_steward.model.units import counted
-from pulsar_steward.parallel import OnThreads
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.pulsar.addresses import address_map
+from pulsar_steward.pulsar.reader import Reader
+from pulsar_steward.pulsar.settings import AdminSettings
+from pulsar_steward.runtime.installed_spark import require_own_files
+from pulsar_steward.runtime.parallel import OnThreads
 from pulsar_steward.snapshots.files import LocalFiles
 from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
 

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pulsar_steward.admin.reader import Reader
-from pulsar_steward.admin.statistics import bundles_in
 from pulsar_steward.collect.broker_responses import asked
 from pulsar_steward.collect.configuration import kept
 from pulsar_steward.collect.held import HeldRows
@@ -25,17 +23,19 @@ from pulsar_steward.collect.topics import TopicRows
 from pulsar_steward.errors import AdminError
 from pulsar_steward.model.tables import BROKERS, BUNDLES, CONFIGURATION
 from pulsar_steward.policy.schema import CollectPolicy
+from pulsar_steward.pulsar.reader import Reader
+from pulsar_steward.pulsar.statistics import bundles_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from pulsar_steward.admin.body import Body
-    from pulsar_steward.admin.settings import AdminSettings
     from pulsar_steward.collect.arrow import TableBatch
     from pulsar_steward.collect.broker_responses import Answers
     from pulsar_steward.collect.interleave import Task
     from pulsar_steward.collect.ownership import Owned
     from pulsar_steward.collect.positions import Positions
+    from pulsar_steward.pulsar.body import Body
+    from pulsar_steward.pulsar.settings import AdminSettings
 
 Sums = dict[tuple[str, str], BundleSum]
 """Sum of each bundle, by namespace and range."""

@@ -6,7 +6,6 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pulsar_steward.admin.reader import Reader
 from pulsar_steward.collect.metrics import Metrics, read_metrics
 from pulsar_steward.collect.ownership import owned_by_namespace
 from pulsar_steward.collect.positions import tc_positions
@@ -14,15 +13,16 @@ from pulsar_steward.collect.rows import UNFIT
 from pulsar_steward.errors import AdminError, StatusError
 from pulsar_steward.model.load_manager import is_extensible
 from pulsar_steward.model.pulsar_versions import VERSION
+from pulsar_steward.pulsar.reader import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pulsar_steward.admin.body import Body
-    from pulsar_steward.admin.settings import AdminSettings
     from pulsar_steward.collect.ownership import Owned
     from pulsar_steward.collect.positions import Positions
     from pulsar_steward.policy.schema import CollectPolicy
+    from pulsar_steward.pulsar.body import Body
+    from pulsar_steward.pulsar.settings import AdminSettings
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from pulsar_steward.model.topics import is_own_topic
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pulsar_steward.admin.statistics import ConsumerStatistics, PublisherStatistics, TopicStatistics
     from pulsar_steward.collect.recent import Recent
+    from pulsar_steward.pulsar.statistics import ConsumerStatistics, PublisherStatistics, TopicStatistics
 
 
 class ClientFigures:

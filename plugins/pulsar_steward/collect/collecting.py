@@ -13,8 +13,6 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pulsar_steward.admin.members import BEHIND_FRONT_DOOR
-from pulsar_steward.admin.reader import Reader
 from pulsar_steward.collect.arrow import DRILL_TABLES, NAMESPACE_TABLES, OWN_POLICIES, SUSPECTS, UNREAD
 from pulsar_steward.collect.broker import BrokerTask, ReadScope
 from pulsar_steward.collect.bundles import all_bundles, with_positions
@@ -42,16 +40,18 @@ from pulsar_steward.model.tables import (
 )
 from pulsar_steward.model.units import counted
 from pulsar_steward.policy.schema import CollectPolicy
+from pulsar_steward.pulsar.members import BEHIND_FRONT_DOOR
+from pulsar_steward.pulsar.reader import Reader
 from pulsar_steward.snapshots.arrow import rows_of, schema_of
 from pulsar_steward.snapshots.folder import stamp_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pulsar_steward.admin.settings import AdminSettings
     from pulsar_steward.collect.reading import BrokerReading, Tables
     from pulsar_steward.model.tables import Table
-    from pulsar_steward.parallel import MapOver
+    from pulsar_steward.pulsar.settings import AdminSettings
+    from pulsar_steward.runtime.parallel import MapOver
     from pulsar_steward.snapshots.folder import SnapshotFolder
 
 log = logging.getLogger(__name__)

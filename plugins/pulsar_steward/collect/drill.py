@@ -14,23 +14,23 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pulsar_steward.admin.own_settings import own_settings_in
-from pulsar_steward.admin.owner import OwnerReader, cursors_in
-from pulsar_steward.admin.reader import Reader
 from pulsar_steward.collect.arrow import OWN_POLICIES
 from pulsar_steward.collect.positions import GIVING_UP
 from pulsar_steward.collect.rows import UNFIT, Rows
 from pulsar_steward.errors import AdminError
 from pulsar_steward.model.tables import DRILLED
+from pulsar_steward.pulsar.own_settings import own_settings_in
+from pulsar_steward.pulsar.owner import OwnerReader, cursors_in
+from pulsar_steward.pulsar.reader import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pulsar_steward.admin.owner import InternalDetail, TopicDetail
-    from pulsar_steward.admin.settings import AdminSettings
-    from pulsar_steward.admin.stored import StoredTopic
     from pulsar_steward.collect.arrow import TableBatch
     from pulsar_steward.policy.schema import CollectPolicy
+    from pulsar_steward.pulsar.owner import InternalDetail, TopicDetail
+    from pulsar_steward.pulsar.settings import AdminSettings
+    from pulsar_steward.pulsar.stored import StoredTopic
 
 
 class TimeIsUp(Exception):

@@ -9,18 +9,18 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from pulsar_steward.admin.metrics import Exposition, Sample, endpoint
 from pulsar_steward.collect.rows import UNFIT, Rows
 from pulsar_steward.collect.series import ENDINGS, SERIES, Kind
 from pulsar_steward.errors import AdminError
 from pulsar_steward.model.tables import METRICS
 from pulsar_steward.model.units import MIB
+from pulsar_steward.pulsar.metrics import Exposition, Sample, endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
-    from pulsar_steward.admin.settings import AdminSettings
     from pulsar_steward.collect.arrow import TableBatch
+    from pulsar_steward.pulsar.settings import AdminSettings
 
 log = logging.getLogger(__name__)
 

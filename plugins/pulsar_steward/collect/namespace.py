@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.admin.isolation import IsolationPolicy, allowed_brokers
-from pulsar_steward.admin.own_settings import NamespaceDocument
-from pulsar_steward.admin.reader import Bundles, Reader
 from pulsar_steward.collect.arrow import UNREAD
 from pulsar_steward.collect.rows import UNFIT, Rows
 from pulsar_steward.decoding import decode
 from pulsar_steward.errors import AdminError, BrokenAnswer, NotFound
 from pulsar_steward.model.tables import NAMESPACES
+from pulsar_steward.pulsar.isolation import IsolationPolicy, allowed_brokers
+from pulsar_steward.pulsar.own_settings import NamespaceDocument
+from pulsar_steward.pulsar.reader import Bundles, Reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pulsar_steward.admin.settings import AdminSettings
     from pulsar_steward.collect.arrow import TableBatch
+    from pulsar_steward.pulsar.settings import AdminSettings
 
 
 class PlacementInput(msgspec.Struct, frozen=True):

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from pulsar_steward.admin.isolation import IsolationPolicy, isolation_policies
-from pulsar_steward.admin.paths import BROKERS
 from pulsar_steward.collect.rows import UNFIT
 from pulsar_steward.errors import AdminError, BrokenAnswer, ConfigurationError, NotFound
 from pulsar_steward.model.bundles import TC_TOPIC
 from pulsar_steward.model.cluster import ClusterIdentity, identity_of
 from pulsar_steward.model.pulsar_versions import VERSION
+from pulsar_steward.pulsar.isolation import IsolationPolicy, isolation_policies
+from pulsar_steward.pulsar.paths import BROKERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pulsar_steward.admin.reader import Reader
+    from pulsar_steward.pulsar.reader import Reader
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from pulsar_steward.model.bundles import BundleRange, position_of, range_holding
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pulsar_steward.admin.statistics import BundleStatistics, TopicStatistics
+    from pulsar_steward.pulsar.statistics import BundleStatistics, TopicStatistics
 
 Owned = dict[str, dict[str, BundleRange]]
 """Bundles that one broker owns: namespace → range as text → range."""

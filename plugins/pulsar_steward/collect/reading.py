@@ -16,23 +16,23 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pulsar_steward.admin.closing import Closing
 from pulsar_steward.collect.arrow import SUSPECTS, WRITTEN
 from pulsar_steward.collect.broker import BrokerTask, ReadScope, read_brokers
 from pulsar_steward.collect.rows import Rows
 from pulsar_steward.collect.suspects import SuspectCollector
 from pulsar_steward.errors import SnapshotError
 from pulsar_steward.model.tables import BROKERS, BUNDLES, CLIENT_VERSIONS, CONFIGURATION, METRICS, SHARDED, Kind
+from pulsar_steward.pulsar.closing import Closing
 from pulsar_steward.snapshots.arrow import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pulsar_steward.admin.settings import AdminSettings
     from pulsar_steward.collect.arrow import TableBatch
     from pulsar_steward.collect.pending import PendingBrokers
     from pulsar_steward.model.tables import Table
-    from pulsar_steward.parallel import MapOver
+    from pulsar_steward.pulsar.settings import AdminSettings
+    from pulsar_steward.runtime.parallel import MapOver
     from pulsar_steward.snapshots.folder import SnapshotFolder
 
 

@@ -18,7 +18,7 @@ UNFIT = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError
 """Errors raised for a document with an unexpected shape.
 
 The document then counts as unread, as if there were no response. Decoding turns nearly all of them into `BrokenAnswer`
-earlier (`pulsar_steward.admin.figures`).
+earlier (`pulsar_steward.pulsar.figures`).
 """
 
 BATCH_ROWS = 10_000

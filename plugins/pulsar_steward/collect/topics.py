@@ -19,14 +19,14 @@ from pulsar_steward.model.topics import is_own_topic
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pulsar_steward.admin.statistics import (
+    from pulsar_steward.collect.arrow import TableBatch
+    from pulsar_steward.collect.recent import Recent
+    from pulsar_steward.pulsar.statistics import (
         ConsumerStatistics,
         ReplicatorStatistics,
         SubscriptionStatistics,
         TopicStatistics,
     )
-    from pulsar_steward.collect.arrow import TableBatch
-    from pulsar_steward.collect.recent import Recent
 
 
 MAX_HOSTS = 1000

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pulsar_steward.diagnose.questions import Asker, Key, Questions
     from pulsar_steward.diagnose.shards import AnswerTable
     from pulsar_steward.model.tables import Table
-    from pulsar_steward.parallel import MapOver
+    from pulsar_steward.runtime.parallel import MapOver
     from pulsar_steward.snapshots.database import Sources
 
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from pulsar_steward.diagnose.questions import Asker
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.model.tables import Table
-    from pulsar_steward.parallel import MapOver
     from pulsar_steward.policy.schema import Policy
+    from pulsar_steward.runtime.parallel import MapOver
     from pulsar_steward.snapshots.folder import SnapshotFolder
 
 log = logging.getLogger(__name__)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.check import CheckContext, LookBack
     from pulsar_steward.checks.views import SqlView
     from pulsar_steward.diagnose.questions import Asker, Key, PreparedQuestion
-    from pulsar_steward.parallel import MapOver
+    from pulsar_steward.runtime.parallel import MapOver
     from pulsar_steward.snapshots.database import Sources
 
 

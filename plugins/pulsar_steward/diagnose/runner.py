@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from pulsar_steward.checks.check import AboutSnapshot, Answers, Check
     from pulsar_steward.checks.views import SqlView
-    from pulsar_steward.parallel import MapOver
     from pulsar_steward.policy.schema import Policy
+    from pulsar_steward.runtime.parallel import MapOver
 
 __all__ = ["CheckResult", "SnapshotSources", "askers_of", "judged", "run_checks", "with_those_they_rest_on"]
 

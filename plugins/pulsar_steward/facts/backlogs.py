@@ -24,9 +24,9 @@ from pulsar_steward.model.units import MIB, MINUTE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pulsar_steward.admin.owner import InternalDetail
-    from pulsar_steward.admin.stored import StoredLedger
     from pulsar_steward.model.setting import Setting
+    from pulsar_steward.pulsar.owner import InternalDetail
+    from pulsar_steward.pulsar.stored import StoredLedger
 
 
 class Backlog(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pulsar_steward.admin.faults import Unusable
-from pulsar_steward.admin.mask import looks_random, mask_of
+from pulsar_steward.pulsar.faults import Unusable
+from pulsar_steward.pulsar.mask import looks_random, mask_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -8,9 +8,9 @@ from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
-from pulsar_steward.admin.addresses import is_loopback
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.policy.notify import RecipientKind
+from pulsar_steward.pulsar.addresses import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import SecretStr
 
-from pulsar_steward.admin.addresses import address_map
-from pulsar_steward.admin.logins import Basic, Plugin, client_credentials, oauth2_in, token_in
-from pulsar_steward.admin.settings import map_in
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.policy.place import SECRETS_FOLDERS, in_secrets_folders, secrets_folders
+from pulsar_steward.pulsar.addresses import address_map
+from pulsar_steward.pulsar.logins import Basic, Plugin, client_credentials, oauth2_in, token_in
+from pulsar_steward.pulsar.settings import map_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from airflow.sdk import Connection
 
-    from pulsar_steward.admin.addresses import AddressMap
-    from pulsar_steward.admin.logins import Login
+    from pulsar_steward.pulsar.addresses import AddressMap
+    from pulsar_steward.pulsar.logins import Login
 
 ALLOWED = "allow_unencrypted_token"
 

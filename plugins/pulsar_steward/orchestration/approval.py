@@ -155,7 +155,7 @@ class ApproveBatch(HITLOperator):
         The answer is to the last request of this task, even if `choose` passes on another batch by now. After the
         question's end, an answer is still recorded but permits nothing, and a missing answer is not recorded.
         """
-        from pulsar_steward.guard.window_times import windows_for  # noqa: PLC0415 - keeps the parsing of DAG files light
+        from pulsar_steward.guards.window_times import windows_for  # noqa: PLC0415 - keeps the parsing of DAG files light
         from pulsar_steward.orchestration.approval_response import interpret  # noqa: PLC0415 - as above
         from pulsar_steward.orchestration.context import open_context_of_request  # noqa: PLC0415 - as above
         from pulsar_steward.outside_text import shown  # noqa: PLC0415 - as above

@@ -12,7 +12,7 @@ from pulsar_steward.apply.gate import CLOCKS_DIFFER
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.decoding import convert
-from pulsar_steward.guard.window_times import good_until
+from pulsar_steward.guards.window_times import good_until
 from pulsar_steward.ledger.rows import Answer, Decision, Origin, RecordedAnswer
 from pulsar_steward.model.parts import is_about_several
 from pulsar_steward.model.people import same_person

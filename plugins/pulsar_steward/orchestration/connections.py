@@ -9,9 +9,6 @@ from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from airflow.sdk import Connection
 from sqlalchemy.engine import URL
 
-from pulsar_steward.admin.addresses import travels_unencrypted
-from pulsar_steward.admin.logins import Plugin
-from pulsar_steward.admin.settings import REMEDY, AdminSettings
 from pulsar_steward.errors import ConfigurationError, PolicyError
 from pulsar_steward.ledger.store import open_ledger, read_url
 from pulsar_steward.model.cluster import admin_connection, change_connection
@@ -19,6 +16,9 @@ from pulsar_steward.orchestration.access import Access, access_of, address_map_i
 from pulsar_steward.orchestration.home import home
 from pulsar_steward.policy.files import policy_file
 from pulsar_steward.policy.load import load_policy
+from pulsar_steward.pulsar.addresses import travels_unencrypted
+from pulsar_steward.pulsar.logins import Plugin
+from pulsar_steward.pulsar.settings import REMEDY, AdminSettings
 
 if TYPE_CHECKING:
     from pydantic import SecretStr

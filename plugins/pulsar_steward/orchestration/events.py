@@ -6,10 +6,10 @@ import logging
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pulsar_steward.admin.credentials import Tokens
-from pulsar_steward.admin.logins import Basic, ClientCredentials
-from pulsar_steward.admin.oauth2 import credential_of
 from pulsar_steward.orchestration import connections
+from pulsar_steward.pulsar.credentials import Tokens
+from pulsar_steward.pulsar.logins import Basic, ClientCredentials
+from pulsar_steward.pulsar.oauth2 import credential_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from pulsar_steward.model.cluster import change_connection
 from pulsar_steward.orchestration.connections import connection_named
 
 if TYPE_CHECKING:
-    from pulsar_steward.admin.settings import AdminSettings
+    from pulsar_steward.pulsar.settings import AdminSettings
 
 SPARK = "spark_default"
 CHANGE_VARIABLES = f"AIRFLOW_CONN_{change_connection('').upper()}"

@@ -10,7 +10,7 @@ import msgspec
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.errors import LedgerTampered, NotInLedger, SnapshotError
-from pulsar_steward.guard.window_times import next_opening
+from pulsar_steward.guards.window_times import next_opening
 from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.ledger.plan_lines import PlanLine, plan_lines
 from pulsar_steward.ledger.rows import Outcome, interrupted

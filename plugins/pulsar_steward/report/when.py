@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.delayed.failover_time import LostLoad, RemainingBrokers, estimated
-from pulsar_steward.guard.window_times import closing, good_until, next_opening, windows_for
+from pulsar_steward.guards.window_times import closing, good_until, next_opening, windows_for
 from pulsar_steward.model.step import UnloadBundle
 from pulsar_steward.model.units import counted, seconds_in_words, time_in_words
 from pulsar_steward.policy.pace import Pace

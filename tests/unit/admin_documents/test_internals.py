@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from pulsar_steward.admin.owner import InternalDetail
 from pulsar_steward.facts.backlogs import unshown_holders
 from pulsar_steward.model.holders import Holder
+from pulsar_steward.pulsar.owner import InternalDetail
 
 POSITIONS = {
     "nothing": "55:-1",

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pulsar_steward.admin.isolation import allowed_brokers, isolation_policies
 from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.pulsar.isolation import allowed_brokers, isolation_policies
 
 A, B, C = "10.0.0.1:8080", "10.0.0.2:8080", "10.0.0.3:8080"
 

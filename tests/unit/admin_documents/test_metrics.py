@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from pulsar_steward.admin.metrics import Exposition, Sample
+from pulsar_steward.pulsar.metrics import Exposition, Sample
 
 TEXT = rb"""# TYPE jvm_threads_current gauge
 jvm_threads_current{cluster="local"} 73.0

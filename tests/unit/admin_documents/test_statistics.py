@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from pulsar_steward.admin.statistics import bundles_in, clients_by_bundle
 from pulsar_steward.errors import BrokenAnswer
+from pulsar_steward.pulsar.statistics import bundles_in, clients_by_bundle
 
 FULL = {
     "publishers": [{"producerId": 3, "metadata": {}}],

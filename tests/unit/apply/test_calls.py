@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pulsar_steward.admin import calls
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.split import BeforeSplit
 from pulsar_steward.errors import InvalidName
+from pulsar_steward.pulsar import calls
 from tests.builders import BUNDLE, a_move, a_split, broker
 
 if TYPE_CHECKING:
-    from pulsar_steward.admin.calls import Call
+    from pulsar_steward.pulsar.calls import Call
 
 
 @pytest.mark.parametrize(

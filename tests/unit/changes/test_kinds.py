@@ -14,7 +14,7 @@ from pulsar_steward.changes.setting import BeforeSetting
 from pulsar_steward.changes.split import BeforeSplit
 from pulsar_steward.changes.subscription import BeforeDeletion
 from pulsar_steward.changes.unload import BeforeUnload
-from pulsar_steward.guard.evaluate import GUARDS
+from pulsar_steward.guards.evaluate import GUARDS
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
 from pulsar_steward.model.step import Change, ChangeSetting, RaiseCoordinators
 from tests.builders import BUNDLE, CURSOR, a_deletion, a_move, a_split, broker

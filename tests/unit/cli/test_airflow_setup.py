@@ -12,8 +12,8 @@ from pulsar_steward.cli.airflow_setup import VARIABLE
 from pulsar_steward.cli.dag_files import FOLDER, IGNORED, NOTE, Done, install_files, shipped_files
 from pulsar_steward.cli.paths import project_files
 from pulsar_steward.errors import ConfigurationError
-from pulsar_steward.installed_airflow import InstalledAirflow
 from pulsar_steward.orchestration.wiring import spark_app
+from pulsar_steward.runtime.installed_airflow import InstalledAirflow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -155,7 +155,7 @@ def test_an_airflow_without_approvals_is_refused(
 ) -> None:
     """An Airflow without approvals is refused with the versions that have them, and no file is written."""
     monkeypatch.setattr(
-        "pulsar_steward.installed_airflow.installed_airflow", lambda: InstalledAirflow("3.0.6", "1.21.0")
+        "pulsar_steward.runtime.installed_airflow.installed_airflow", lambda: InstalledAirflow("3.0.6", "1.21.0")
     )
     ended = steward("airflow", command, *([tmp_path] if command == "install" else []))
     assert (ended.code, ended.out) == (2, "")

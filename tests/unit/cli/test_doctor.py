@@ -12,23 +12,23 @@ import pytest
 
 from lab.simulator import Answer, ClusterSpec, Fault, LoadSpec, running_simulator
 from pulsar_steward.cli.doctor.spark import package_lines, spark_lines
-from pulsar_steward.installed_airflow import InstalledAirflow
-from pulsar_steward.installed_spark import InstalledSpark
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.cluster import ClusterIdentity
+from pulsar_steward.runtime.installed_airflow import InstalledAirflow
+from pulsar_steward.runtime.installed_spark import InstalledSpark
 from tests.attacks.wire_parts import Authority, over_tls
 from tests.builders import NOW, a_plan
 from tests.forward_proxy import forward_proxy, saying
 from tests.ledgers import ledger_at
-from tests.unit.admin.scripted import answer, scripted_brokers
 from tests.unit.cli.recorded import record_move
+from tests.unit.pulsar.scripted import answer, scripted_brokers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from tests.unit.admin.scripted import ScriptedBroker
     from tests.unit.cli.conftest import Ended
+    from tests.unit.pulsar.scripted import ScriptedBroker
 
     Steward = Callable[..., Ended]
 

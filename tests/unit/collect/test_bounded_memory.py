@@ -14,12 +14,12 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from pulsar_steward.admin.settings import AdminSettings
-from pulsar_steward.admin.statistics import PATH
 from pulsar_steward.collect.broker import BrokerTask, ReadScope, read_brokers
 from pulsar_steward.collect.reading import TableFiles
 from pulsar_steward.model.tables import SHARDED
 from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy
+from pulsar_steward.pulsar.settings import AdminSettings
+from pulsar_steward.pulsar.statistics import PATH
 from tests.http_serving import serving
 
 if TYPE_CHECKING:

@@ -17,8 +17,6 @@ from pydantic import SecretStr
 
 from lab.simulator import Answer, ClusterSpec, Fault, NamespaceSpec, Simulator, SubscriptionSpec, TopicSpec
 from lab.simulator import running_simulator as running
-from pulsar_steward.admin.metrics import Sample
-from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.collect import collecting
 from pulsar_steward.collect.collecting import CollectParameters, collect
 from pulsar_steward.collect.metrics import Metrics
@@ -29,9 +27,11 @@ from pulsar_steward.errors import ConfigurationError, NobodyAnswered, NotAllowed
 from pulsar_steward.model.bundles import BundleRange, position_of
 from pulsar_steward.model.finding import Outlook, Severity
 from pulsar_steward.model.tables import CLIENTS, CONFIGURATION, DRILLED, METRICS, SUBSCRIPTIONS, TOPICS
-from pulsar_steward.parallel import OnThreads
 from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy, Policy
+from pulsar_steward.pulsar.metrics import Sample
+from pulsar_steward.pulsar.settings import AdminSettings
+from pulsar_steward.runtime.parallel import OnThreads
 from pulsar_steward.snapshots.files import LocalFiles
 from pulsar_steward.snapshots.folder import STAGING, SnapshotFolder, snapshot_uri
 from pulsar_steward.snapshots.read import open_snapshot
@@ -39,7 +39,7 @@ from pulsar_steward.snapshots.read import open_snapshot
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pulsar_steward.admin.reader import Reader
+    from pulsar_steward.pulsar.reader import Reader
     from pulsar_steward.snapshots.read import Snapshot
 
 TOKEN = "made.up-token_of-a.superuser"

@@ -10,12 +10,12 @@ import pytest
 
 from lab.simulator import Answer, ClusterSpec, Fault, NamespaceSpec, Simulator, SubscriptionSpec, TopicSpec
 from lab.simulator import running_simulator as running
-from pulsar_steward.admin.owner import TopicDetail
-from pulsar_steward.admin.reader import Reader
-from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.collect.drill import DetailRequest, DrillTask, drill, rows_of
 from pulsar_steward.model.subscription import Cursor
 from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy
+from pulsar_steward.pulsar.owner import TopicDetail
+from pulsar_steward.pulsar.reader import Reader
+from pulsar_steward.pulsar.settings import AdminSettings
 from tests.builders import CURSOR
 
 if TYPE_CHECKING:

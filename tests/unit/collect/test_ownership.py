@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pulsar_steward.admin.statistics import BundleStatistics, TopicStatistics
 from pulsar_steward.collect.ownership import as_owned_now, owned_by_namespace
 from pulsar_steward.model.bundles import position_of
+from pulsar_steward.pulsar.statistics import BundleStatistics, TopicStatistics
 
 WHOLE, LOWER, UPPER = "0x00000000_0xffffffff", "0x00000000_0x80000000", "0x80000000_0xffffffff"
 TOPICS = {

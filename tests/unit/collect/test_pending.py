@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lab.simulator import ClusterSpec, running_simulator
-from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.collect import pending as module
 from pulsar_steward.collect.broker import BrokerTask, ReadScope, read_brokers
 from pulsar_steward.collect.pending import PendingBrokers
 from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy
+from pulsar_steward.pulsar.settings import AdminSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,9 +21,6 @@ from lab.simulator import (
     TopicSpec,
 )
 from lab.simulator import running_simulator as running
-from pulsar_steward.admin.isolation import isolation_policies
-from pulsar_steward.admin.reader import Reader
-from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.collect.broker import BrokerTask, ReadScope, read_brokers
 from pulsar_steward.collect.configuration import KEPT
 from pulsar_steward.collect.namespace import PlacementInput, read_namespaces
@@ -31,6 +28,9 @@ from pulsar_steward.collect.overview import look_over
 from pulsar_steward.collect.series import SERIES
 from pulsar_steward.model.bundles import HEARTBEAT
 from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy
+from pulsar_steward.pulsar.isolation import isolation_policies
+from pulsar_steward.pulsar.reader import Reader
+from pulsar_steward.pulsar.settings import AdminSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

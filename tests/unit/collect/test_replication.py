@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 from lab.simulator import ReplicatorSpec
 from lab.simulator.stats import replicator
-from pulsar_steward.admin.statistics import bundles_in
 from pulsar_steward.collect.recent import Recent
 from pulsar_steward.collect.topics import TopicRows
+from pulsar_steward.pulsar.statistics import bundles_in
 
 ALL = "0x00000000_0xffffffff"
 

@@ -13,8 +13,8 @@ from pulsar_steward.checks.views import SqlView
 from pulsar_steward.diagnose.asking import NoAnswer, about_of, ask
 from pulsar_steward.diagnose.questions import Asker
 from pulsar_steward.diagnose.shards import views_needed
-from pulsar_steward.parallel import OnThreads, on_this_thread
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.runtime.parallel import OnThreads, on_this_thread
 from tests.builders import NOW
 from tests.unit.diagnose.conftest import ABOUT, Rows, sources_of
 

@@ -9,8 +9,8 @@ import pytest
 from pulsar_steward.checks.delayed.failover_time import CHECK
 from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.model.tables import FAILOVERS, FINDINGS
-from pulsar_steward.parallel import on_this_thread
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.runtime.parallel import on_this_thread
 from tests.builders import broker
 from tests.unit.diagnose.conftest import ABOUT, FolderOf
 from tests.unit.diagnose.test_diagnosing import FINE

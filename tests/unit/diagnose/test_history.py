@@ -12,8 +12,8 @@ from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.diagnose.history import Diagnosis, FindingAge, with_history
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.tables import FINDINGS
-from pulsar_steward.parallel import on_this_thread
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.runtime.parallel import on_this_thread
 from tests.builders import NOW
 from tests.unit.diagnose.conftest import ABOUT, FolderOf, Rows
 

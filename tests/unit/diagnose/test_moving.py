@@ -11,8 +11,8 @@ import pytest
 from pulsar_steward.checks.check import CheckContext, LookBack, Question
 from pulsar_steward.diagnose.asking import NoAnswer, about_of, ask
 from pulsar_steward.diagnose.questions import Asker
-from pulsar_steward.parallel import on_this_thread
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.runtime.parallel import on_this_thread
 from tests.builders import NOW
 from tests.unit.diagnose.conftest import ABOUT, Rows, sources_of
 

@@ -8,8 +8,8 @@ from pulsar_steward.checks.check import Check, Judgement, Question
 from pulsar_steward.checks.placement.tc_skew import TcSkewPolicy
 from pulsar_steward.diagnose.runner import SnapshotSources, run_checks
 from pulsar_steward.model.tables import SNAPSHOT
-from pulsar_steward.parallel import on_this_thread
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.runtime.parallel import on_this_thread
 from tests.builders import NOW
 from tests.checks.conftest import arrow_of
 

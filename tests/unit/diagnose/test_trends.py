@@ -14,7 +14,7 @@ from pulsar_steward.diagnose.trends import FASTEST, NAME, trends, trends_asker
 from pulsar_steward.model import measures
 from pulsar_steward.model.series import STARTED
 from pulsar_steward.model.tables import TRENDS
-from pulsar_steward.parallel import on_this_thread
+from pulsar_steward.runtime.parallel import on_this_thread
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import CLUSTER, NOW, a_policy
 from tests.unit.diagnose.conftest import FolderOf, Rows, arrow_of, sources_of

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_steward.admin.stored import StoredLedger
 from pulsar_steward.facts.backlogs import Backlog, OwnLoss, backlog_of, beyond, deleted, evicted, expired
 from pulsar_steward.model.holders import Holder
 from pulsar_steward.model.loss import Loss, TopicLoss
 from pulsar_steward.model.setting import Retention
+from pulsar_steward.pulsar.stored import StoredLedger
 
 TOPIC = "persistent://shop/orders/t"
 MIB, MINUTE = 1 << 20, 60_000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_steward.admin.own_settings import defaults_in
 from pulsar_steward.model.broker_defaults import KEYS, BrokerDefaults, broker_defaults
 from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, QuotaPolicy, Retention, SettingName, TimeToLive
+from pulsar_steward.pulsar.own_settings import defaults_in
 
 TOLD = {
     "backlogQuotaDefaultLimitGB": "2.5",

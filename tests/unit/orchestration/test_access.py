@@ -11,18 +11,18 @@ import pulsar
 import pytest
 from pydantic import SecretStr
 
-from pulsar_steward.admin.logins import Basic, ClientCredentials, Plugin
 from pulsar_steward.errors import ConfigurationError, NoAccessToken
 from pulsar_steward.orchestration import connections, events
 from pulsar_steward.orchestration.connections import ChangeAccess
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.pulsar.logins import Basic, ClientCredentials, Plugin
 from tests.oauth2_issuer import Issuer
-from tests.unit.admin.scripted import scripted_brokers
+from tests.unit.pulsar.scripted import scripted_brokers
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pulsar_steward.admin.settings import AdminSettings
+    from pulsar_steward.pulsar.settings import AdminSettings
 
 SECRET = "hidden-secret"
 

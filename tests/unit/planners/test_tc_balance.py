@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pulsar_steward.guard.evaluate import guards_of
+from pulsar_steward.guards.evaluate import guards_of
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.numbering import numbered
 from pulsar_steward.model.step import SplitBundle, UnloadBundle

@@ -8,9 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
-from pulsar_steward.admin import paths
-from pulsar_steward.admin.members import BEHIND_FRONT_DOOR
-from pulsar_steward.admin.reader import Reader
 from pulsar_steward.cli.doctor.line import LineState, fine, of_error, problem, unknown
 from pulsar_steward.cli.doctor.rights import change_lines, expiry_lines, rights, role_of
 from pulsar_steward.errors import AdminError, BrokenAnswer, ConfigurationError
@@ -21,13 +18,16 @@ from pulsar_steward.model.cluster import NamedCluster, identity_of
 from pulsar_steward.model.load_manager import EXTENSIBLE
 from pulsar_steward.model.pulsar_versions import Operation, objection_to
 from pulsar_steward.model.units import counted
-from pulsar_steward.parallel import OnThreads
+from pulsar_steward.pulsar import paths
+from pulsar_steward.pulsar.members import BEHIND_FRONT_DOOR
+from pulsar_steward.pulsar.reader import Reader
+from pulsar_steward.runtime.parallel import OnThreads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from pulsar_steward.admin.settings import AdminSettings
     from pulsar_steward.cli.doctor.line import Line
+    from pulsar_steward.pulsar.settings import AdminSettings
 
 T = TypeVar("T")
 

@@ -13,20 +13,20 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from pulsar_steward.admin.logins import Basic, ClientCredentials
-from pulsar_steward.admin.reader import Reader
 from pulsar_steward.cli.doctor.line import fine, of_error, problem
 from pulsar_steward.cli.errors import REMEDIES
 from pulsar_steward.errors import AdminError, ConfigurationError, NotAllowed
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.cluster import identity_of
 from pulsar_steward.model.units import time_in_words
+from pulsar_steward.pulsar.logins import Basic, ClientCredentials
+from pulsar_steward.pulsar.reader import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from pulsar_steward.admin.settings import AdminSettings
     from pulsar_steward.cli.doctor.line import Line
+    from pulsar_steward.pulsar.settings import AdminSettings
 
 CHANGING = "rights to change"
 NAMED_AT_MOST = 3

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pulsar_steward.cli.doctor.line import fine, problem
-from pulsar_steward.installed_airflow import installed_airflow
-from pulsar_steward.installed_spark import installed_spark
+from pulsar_steward.runtime.installed_airflow import installed_airflow
+from pulsar_steward.runtime.installed_spark import installed_spark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

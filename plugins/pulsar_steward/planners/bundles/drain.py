@@ -9,8 +9,8 @@ import msgspec
 
 from pulsar_steward.checks.placement.broker_draining import CHECK as BROKER_DRAINING
 from pulsar_steward.facts.unknown import Unknown
-from pulsar_steward.guard.evaluate import GUARDS
-from pulsar_steward.guard.kinds import TargetGuard
+from pulsar_steward.guards.evaluate import GUARDS
+from pulsar_steward.guards.kinds import TargetGuard
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.plan import BROKER_DRAIN, Batch
 from pulsar_steward.model.step import Step, Touched, UnloadBundle

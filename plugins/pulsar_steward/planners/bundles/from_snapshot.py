@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.admin.own_settings import NamespaceDocument
 from pulsar_steward.facts.risks import COUNTED_TYPES, NON_PERSISTENT, SETTINGS, TRACKER, TopicFigures, surroundings_of
 from pulsar_steward.model.bundles import CALM_LOAD_MANAGER
 from pulsar_steward.model.series import AGE, AGE_LIMIT, DELAYED_INDEX, SIZE_LIMIT
@@ -17,6 +16,7 @@ from pulsar_steward.planners.bundles.facts import BundleFacts, RiskFigures
 from pulsar_steward.planners.bundles.loads_from_snapshot import drain_facts, load_facts
 from pulsar_steward.planners.bundles.split import troubles
 from pulsar_steward.planners.settings.from_snapshot import own_policies
+from pulsar_steward.pulsar.own_settings import NamespaceDocument
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

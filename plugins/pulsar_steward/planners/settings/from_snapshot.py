@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.admin.own_settings import NamespaceDocument, defaults_in, own_settings_in
 from pulsar_steward.checks.backlog.growth import Rise
 from pulsar_steward.checks.backlog.quota_check_disabled import INTERVAL
 from pulsar_steward.checks.backlog.quota_words import FILTERS, NO_FILTERS
@@ -36,6 +35,7 @@ from pulsar_steward.planners.settings.facts import (
 )
 from pulsar_steward.planners.settings.nearly_full import PLANNER as NEARLY_FULL
 from pulsar_steward.planners.settings.targets import ANSWERED, is_of_topic, may_need_more, namespace_of
+from pulsar_steward.pulsar.own_settings import NamespaceDocument, defaults_in, own_settings_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -9,18 +9,18 @@ import httpx
 
 from lab.simulator import ClusterSpec, NamespaceSpec, Simulator, TopicSpec
 from lab.simulator import running_simulator as running
-from pulsar_steward.admin import calls
-from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.changes import kind_of
 from pulsar_steward.collect.collecting import CollectParameters, collect
 from pulsar_steward.collect.reading import TaskDivision, WrittenByTasks
 from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.model.bundles import BundleRange, position_of
 from pulsar_steward.model.step import SplitBundle, UnloadBundle
-from pulsar_steward.parallel import OnThreads
 from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import AdminPolicy
+from pulsar_steward.pulsar import calls
+from pulsar_steward.pulsar.settings import AdminSettings
+from pulsar_steward.runtime.parallel import OnThreads
 from pulsar_steward.snapshots.files import LocalFiles
 from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
 from pulsar_steward.snapshots.read import open_snapshot
@@ -29,9 +29,9 @@ from tests.builders import a_policy
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pulsar_steward.admin.calls import Call
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.model.step import Change
+    from pulsar_steward.pulsar.calls import Call
 
 POLICY = a_policy(bundle_topic_skew={"warning_topics_per_bundle": 120}, bundle_balance_remedy={"least_snapshots": 2})
 SPEC = ClusterSpec(

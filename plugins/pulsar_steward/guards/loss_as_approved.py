@@ -1,0 +1,56 @@
+"""Guard: brokers delete no more data at once than was approved.
+
+A backlog may grow between the answer and the call, and nobody approved the loss of the added part.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_steward.changes.kind import Aspect
+from pulsar_steward.facts.unknown import Unknown
+from pulsar_steward.guards.kinds import Guard, Objection
+from pulsar_steward.model.loss import NOTHING_LOST, Loss
+from pulsar_steward.model.step import ChangeSetting, DeleteSubscription
+
+if TYPE_CHECKING:
+    from pulsar_steward.facts.protocol import ClusterFacts
+    from pulsar_steward.model.step import GuardedChange, GuardResult
+    from pulsar_steward.policy.schema import Policy
+
+
+class LossAsApproved(Guard):
+    """Compares the present loss by a setting or a deletion with the loss in its step, in entries and bytes."""
+
+    name = "loss_as_approved"
+    objection = Objection.REFUSED
+    aspect = Aspect.DATA
+
+    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+        """Vetoes a step that deletes more than was approved, even by a single entry or byte."""
+        change = step.change
+        match change:
+            case ChangeSetting():
+                if not change.may_delete:
+                    return self.result("it deletes nothing", passed=True)
+                taken = facts.taken(change)
+                now = taken if isinstance(taken, Unknown) else taken.loss
+            case DeleteSubscription():
+                now = _held(change, facts)
+            case _:
+                raise TypeError(f"{self.name} looks at settings and subscriptions, not at {change}")
+        if isinstance(now, Unknown):
+            return self.result(now.reason, passed=False)
+        agreed = step.loss if isinstance(step.loss, Loss) and step.loss.is_known else NOTHING_LOST
+        lost = f"{now.words} would be lost at once"
+        if now.exceeds(agreed):
+            return self.result(f"{lost}, more than the {agreed.words} that were planned", passed=False)
+        return self.result(f"{lost}, no more than the {agreed.words} of the plan", passed=True)
+
+
+def _held(change: DeleteSubscription, facts: ClusterFacts) -> Loss | Unknown:
+    """Messages that a subscription has not read; none if it is gone."""
+    state = facts.subscription(change)
+    if isinstance(state, Unknown):
+        return state
+    return NOTHING_LOST if state is None else Loss(messages=state.entries, bytes=state.topic_bytes)

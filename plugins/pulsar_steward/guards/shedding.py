@@ -1,0 +1,64 @@
+"""Guard: the brokers' own shedding would not move the bundle away again.
+
+Two balancers that disagree move the same bundle back and forth, and its clients reconnect each time
+(apache/pulsar#21722, #20822, #16059).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_steward.facts.load_manager import BundleMove, after_move, may_exchange, why_shed
+from pulsar_steward.facts.unknown import Unknown
+from pulsar_steward.guards.kinds import Objection, TargetGuard
+from pulsar_steward.model.load_manager import EXTENSIBLE
+
+if TYPE_CHECKING:
+    from pulsar_steward.facts.load_manager import LoadManager
+    from pulsar_steward.facts.protocol import ClusterFacts
+    from pulsar_steward.model.step import GuardResult, UnloadBundle
+    from pulsar_steward.policy.schema import Policy
+
+
+class Shedding(TargetGuard):
+    """Compares the brokers' usages after the move with the thresholds of the load manager's own strategy."""
+
+    name = "shedding"
+    objection = Objection.REFUSED
+    not_asked_of_rollbacks = "brokers may move the bundle again later, but it must not stay where it does harm"
+
+    def check_target(self, change: UnloadBundle, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+        """Vetoes a move that shedding would undo, or might undo because a fact is unknown."""
+        manager = facts.load_manager()
+        if isinstance(manager, Unknown):
+            return self.result(manager.reason, passed=False)
+        if not manager.sheds:
+            return self.result("the brokers' own shedding is off", passed=True)
+        if not manager.sheds_from(change.namespace):
+            # The modular manager spares no namespace: it also moved one of Pulsar's own, with a busy topic in it.
+            spares = manager.name == EXTENSIBLE
+            why = f"leaves {change.namespace} alone" if spares else "goes by traffic, and coordinators have none"
+            return self.result(f"the brokers' own shedding ({manager.strategy_name}) {why}", passed=True)
+        return self._of_usages(change, manager, facts)
+
+    def _of_usages(self, change: UnloadBundle, manager: LoadManager, facts: ClusterFacts) -> GuardResult:
+        """Judges by the brokers' usages after the move."""
+        usages, flow = facts.usages(), facts.throughput(change)
+        if isinstance(usages, Unknown):
+            return self.result(usages.reason, passed=False)
+        if isinstance(flow, Unknown):
+            return self.result(flow.reason, passed=False)
+        move = BundleMove(source=change.source, target=change.target, bytes=flow)
+        usages = after_move(usages, move)
+        undone = why_shed(manager, usages, change.target)
+        if isinstance(undone, Unknown):
+            return self.result(undone.reason, passed=False)
+        if undone:
+            return self.result(f"the brokers' own shedding would undo it: {undone}", passed=False)
+        # An exchange is no objection: the bundle in return is larger, and the load stays at least as even.
+        fuller = may_exchange(manager, usages, move)
+        unless = f", unless it gives it to {fuller} for a larger one" if fuller else ""
+        return self.result(
+            f"the brokers' own shedding ({manager.strategy_name}) would leave it on {change.target}{unless}",
+            passed=True,
+        )

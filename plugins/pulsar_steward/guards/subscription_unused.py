@@ -1,0 +1,95 @@
+"""Guard: a subscription is the planned one, nobody uses it, and its backlog was not consumed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from pulsar_steward.facts.unknown import Unknown
+from pulsar_steward.guards.kinds import Objection, SubscriptionGuard
+from pulsar_steward.model.loss import Loss
+from pulsar_steward.model.units import counted, time_in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pulsar_steward.facts.protocol import ClusterFacts
+    from pulsar_steward.model.step import DeleteSubscription, GuardedChange, GuardResult
+    from pulsar_steward.model.subscription import Cursor, SubscriptionState
+    from pulsar_steward.policy.schema import Policy
+
+
+class SubscriptionUnused(SubscriptionGuard):
+    """Compares its cursor, and looks for consumers (also on the other partitions) and for consumed messages."""
+
+    name = "subscription_unused"
+    objection = Objection.DRIFTED
+
+    def check_deletion(
+        self, step: GuardedChange, change: DeleteSubscription, facts: ClusterFacts, policy: Policy
+    ) -> GuardResult:
+        """Vetoes one that is gone, made anew, reset, consumed, unknown, in use, or on a topic with too few others."""
+        named, state = f"subscription {change.subscription} of {change.topic}", facts.subscription(change)
+        if isinstance(state, Unknown):
+            return self.result(state.reason, passed=False)
+        if state is None:
+            return self.result(f"there is no {named} any more: somebody deleted it, or its topic", passed=False)
+        # An abandoned subscription has not moved for at least this time.
+        since = facts.seen_at - timedelta(days=policy.subscriptions.minimum_days)
+        against = next(_signs_of_use(named, change.cursor, state, since, _held_at_the_snapshot(step)), None)
+        if against is None:
+            against = _alone(change, state) or _used_beside(named, facts.consumers_beside(change))
+        if against is not None:
+            return self.result(against, passed=False)
+        held = counted(state.entries, "entry", "entries")
+        return self.result(f"nobody is connected to {named}, which holds {held}", passed=True)
+
+
+def _signs_of_use(
+    named: str, planned: Cursor, state: SubscriptionState, since: datetime, held: int | None
+) -> Iterator[str]:
+    """Signs that somebody uses it, that it is another subscription with its name, or that this is unknown.
+
+    Args:
+        named: The subscription.
+        planned: Its cursor at the snapshot.
+        state: Its state.
+        since: Start of the period in which it must not have moved.
+        held: Entries in its backlog at the snapshot; None: not known.
+    """
+    if state.consumers:
+        yield f"{counted(state.consumers, 'consumer is', 'consumers are')} connected to {named}"
+    if state.moved_milliseconds > since.timestamp() * 1000:
+        moved = datetime.fromtimestamp(state.moved_milliseconds / 1000, UTC)
+        yield f"{named} was consumed, skipped or expired at {time_in_words(moved)}"
+    if difference := planned.difference(state.cursor):
+        yield f"{named} {difference}"
+    if held is None:
+        yield f"what {named} held at the snapshot is not in the plan"
+    elif state.entries < held:
+        now = counted(state.entries, "entry", "entries")
+        yield f"{named} holds {now}, fewer than the {held:,} of the snapshot"
+
+
+def _alone(change: DeleteSubscription, state: SubscriptionState) -> str | None:
+    """Reason to keep it, if the topic has fewer other subscriptions than its approver saw; None: it has enough."""
+    if state.others >= change.stay:
+        return None
+    others = counted(state.others, "other subscription", "other subscriptions")
+    return f"{change.topic} has {others} by now, fewer than the {change.stay:,} that the plan says stay"
+
+
+def _used_beside(named: str, consumers: int | Unknown) -> str | None:
+    """Reason to keep it, if other partitions have consumers of its name; None: they have none."""
+    if isinstance(consumers, Unknown):
+        return consumers.reason
+    if not consumers:
+        return None
+    are = counted(consumers, "consumer of this name is", "consumers of this name are")
+    return f"{are} connected to other partitions than that of {named}"
+
+
+def _held_at_the_snapshot(step: GuardedChange) -> int | None:
+    """Entries in the backlog that its approver saw; None: the step has no figure."""
+    told = step.loss.topics if isinstance(step.loss, Loss) else ()
+    return told[0].messages if told else None

@@ -1,0 +1,110 @@
+"""The calls that change a cluster, as data: a dry run prints the same calls that the writer sends."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+from urllib.parse import urlencode
+
+import msgspec
+
+from pulsar_steward.errors import InvalidName
+from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, Retention, Setting, SettingName, TimeToLive
+from pulsar_steward.pulsar import paths
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """One request of the admin API, without host and credentials."""
+
+    method: Literal["GET", "PUT", "POST", "DELETE"]
+    path: str
+    query: dict[str, str] = {}
+    body: dict[str, Any] | int | None = None
+
+    def __str__(self) -> str:
+        query = f"?{urlencode(self.query, safe=':')}" if self.query else ""
+        body = f" {msgspec.json.encode(self.body).decode()}" if self.body is not None else ""
+        return f"{self.method} {self.path}{query}{body}"
+
+
+DECODED_TWICE = frozenset("%+")
+"""Characters that change in a subscription's name, as brokers decode the name twice (4.0.7)."""
+
+
+def unload(namespace: str, bundle: str, destination: str) -> Call:
+    """Unloads a bundle from its owner; the next lookup loads it on the destination (``host:webport``)."""
+    path = paths.namespace(namespace, paths.segment(bundle), "unload")
+    return Call(method="PUT", path=path, query={"destinationBroker": destination})
+
+
+def split(namespace: str, bundle: str, algorithm: str) -> Call:
+    """Splits a bundle in two; its owner keeps both halves."""
+    path = paths.namespace(namespace, paths.segment(bundle), "split")
+    return Call(method="PUT", path=path, query={"unload": "false", "splitAlgorithmName": algorithm})
+
+
+def look_up(topic: str) -> Call:
+    """Looks up a topic, so that a broker loads its bundle: the destination of a preceding unload, if any."""
+    return Call(method="GET", path=paths.lookup(topic))
+
+
+def delete_subscription(topic: str, subscription: str) -> Call:
+    """Deletes a subscription of a topic or partition; without `force`, so brokers refuse it if a consumer is connected.
+
+    Raises:
+        InvalidName: If its name or the topic's cannot be a part of a path, or brokers would read another name.
+    """
+    if misread := sorted(set(subscription) & DECODED_TWICE):
+        raise InvalidName(
+            f"brokers decode the name of subscription {subscription!r} twice, and would read {' and '.join(misread)} in"
+            " it as something else: delete it by hand"
+        )
+    return Call(method="DELETE", path=f"{paths.topic(topic)}/subscription/{paths.segment(subscription)}")
+
+
+def set_to(holder: str, name: SettingName, value: Setting | None) -> Call:
+    """Sets a setting of a namespace (``tenant/ns``) or topic (full name); the value None removes it there.
+
+    Every field is sent. Seen on 4.0.7: a missing field of a topic's quota is stored as 0, and delayed delivery without
+    `active` is off.
+    """
+    path = f"{_path_of(holder)}/{_LAST[name]}"
+    query = {"backlogQuotaType": name.quota_type} if _LAST[name] == _QUOTA else {}
+    match value:
+        case None:
+            return Call(method="DELETE", path=path, query=query)
+        case BacklogQuota():
+            quota = {"limitSize": value.limit_bytes, "limitTime": value.limit_seconds, "policy": value.policy}
+            return Call(method="POST", path=path, query=query, body=quota)
+        case Retention():
+            kept = {"retentionTimeInMinutes": value.minutes, "retentionSizeInMB": value.megabytes}
+            return Call(method="POST", path=path, body=kept)
+        case TimeToLive() if "://" in holder:
+            return Call(method="POST", path=path, query={"messageTTL": str(value.seconds)})
+        case TimeToLive():
+            return Call(method="POST", path=path, body=value.seconds)
+        case DelayedDelivery():
+            delayed = {
+                "active": value.active,
+                "tickTime": value.tick_milliseconds,
+                "maxDeliveryDelayInMillis": value.longest_milliseconds,
+            }
+            return Call(method="POST", path=path, body=delayed)
+
+
+def raise_coordinators(number: int) -> Call:
+    """Raises the number of transaction coordinators; brokers refuse a number that is not higher (406)."""
+    return Call(method="POST", path=paths.COORDINATORS, body=number)
+
+
+_QUOTA = "backlogQuota"
+_LAST = {
+    SettingName.SIZE_QUOTA: _QUOTA,
+    SettingName.AGE_QUOTA: _QUOTA,
+    SettingName.RETENTION: "retention",
+    SettingName.TTL: "messageTTL",
+    SettingName.DELAYED_DELIVERY: "delayedDelivery",
+}
+
+
+def _path_of(holder: str) -> str:
+    return paths.topic(holder) if "://" in holder else paths.namespace(holder)

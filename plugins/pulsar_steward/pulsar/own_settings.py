@@ -1,0 +1,139 @@
+"""A namespace's or topic's own settings, decoded from the admin API's documents into the model's values.
+
+Seen on 4.0.7, an unset setting has one of these forms: absent in the namespace document, ``{}`` or ``null`` for a quota
+map, an empty body for a single policy. Brokers before 2.8 called a quota's `limitSize` `limit`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.decoding import decode
+from pulsar_steward.model.broker_defaults import broker_defaults
+from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, QuotaPolicy, Retention, SettingName, TimeToLive
+from pulsar_steward.pulsar.figures import Long
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pulsar_steward.model.broker_defaults import BrokerDefaults
+    from pulsar_steward.model.setting import Setting
+
+QUOTAS = (SettingName.SIZE_QUOTA, SettingName.AGE_QUOTA)
+
+
+class QuotaDocument(msgspec.Struct, frozen=True, rename="camel"):
+    """One backlog quota in a broker's document."""
+
+    policy: QuotaPolicy
+    limit_size: Long | None = None
+    limit_time: Long | None = None
+    limit: Long | None = None
+
+    @property
+    def value(self) -> BacklogQuota:
+        """The quota as a model value; a limit that is absent means no limit."""
+        size = self.limit if self.limit_size is None else self.limit_size
+        time = self.limit_time
+        return BacklogQuota(
+            limit_bytes=-1 if size is None else size, limit_seconds=-1 if time is None else time, policy=self.policy
+        )
+
+
+class RetentionDocument(msgspec.Struct, frozen=True):
+    """A retention in a broker's document."""
+
+    minutes: Long = msgspec.field(name="retentionTimeInMinutes")
+    megabytes: Long = msgspec.field(name="retentionSizeInMB")
+
+    @property
+    def value(self) -> Retention:
+        """The retention as a model value."""
+        return Retention(minutes=self.minutes, megabytes=self.megabytes)
+
+
+class DelayedDeliveryDocument(msgspec.Struct, frozen=True):
+    """Delayed delivery in a broker's document; before 3.3 without a maximum delay."""
+
+    active: bool
+    tick: Long = msgspec.field(name="tickTime")
+    longest: Long = msgspec.field(name="maxDeliveryDelayInMillis", default=0)
+
+    @property
+    def value(self) -> DelayedDelivery:
+        """The policy as a model value."""
+        return DelayedDelivery(active=self.active, tick_milliseconds=self.tick, longest_milliseconds=self.longest)
+
+
+class NamespaceDocument(msgspec.Struct, frozen=True):
+    """Namespace policies, limited to those that Steward may change, and the clusters that share them."""
+
+    backlog_quota_map: dict[str, QuotaDocument] | None = None
+    retention_policies: RetentionDocument | None = None
+    message_ttl_in_seconds: Long | None = None
+    delayed_delivery_policies: DelayedDeliveryDocument | None = None
+    replication_clusters: list[str] | None = None
+    allowed_clusters: list[str] | None = None
+
+    @property
+    def clusters(self) -> frozenset[str]:
+        """Clusters that serve the namespace, or may."""
+        return frozenset([*(self.replication_clusters or ()), *(self.allowed_clusters or ())])
+
+    @property
+    def settings(self) -> dict[SettingName, Setting]:
+        """Settings of the namespace by name, without unset ones."""
+        found = quotas_in(self.backlog_quota_map or {})
+        if self.retention_policies is not None:
+            found[SettingName.RETENTION] = self.retention_policies.value
+        if self.message_ttl_in_seconds is not None:
+            found[SettingName.TTL] = TimeToLive(seconds=self.message_ttl_in_seconds)
+        if self.delayed_delivery_policies is not None:
+            found[SettingName.DELAYED_DELIVERY] = self.delayed_delivery_policies.value
+        return found
+
+
+def quotas_in(documents: Mapping[str, QuotaDocument]) -> dict[SettingName, Setting]:
+    """Converts quotas, keyed by the admin API's name of their kind, to settings."""
+    return {name: documents[name.quota_type].value for name in QUOTAS if name.quota_type in documents}
+
+
+def own_settings_in(quotas: str, retention: str) -> dict[SettingName, Setting]:
+    """Settings of a topic itself, from the documents of its quotas and its retention; ``{}`` means none.
+
+    Raises:
+        msgspec.DecodeError: If a document is of another shape.
+    """
+    found = quotas_in(decode(quotas, dict[str, QuotaDocument]))
+    if retention != "{}":
+        found[SettingName.RETENTION] = decode(retention, RetentionDocument).value
+    return found
+
+
+def defaults_in(configuration: Mapping[str, str]) -> dict[SettingName, Setting]:
+    """A broker's defaults from its configuration, by setting; a default that means "nothing" is absent."""
+    return dict(_defaults(broker_defaults(configuration)))
+
+
+def _defaults(told: BrokerDefaults) -> Iterator[tuple[SettingName, Setting]]:
+    size, age, ttl = told.limit_bytes or 0, told.limit_seconds or 0, told.ttl_seconds or 0
+    if told.policy in set(QuotaPolicy) and size > 0:
+        yield SettingName.SIZE_QUOTA, BacklogQuota(limit_bytes=size, policy=QuotaPolicy(told.policy))
+    if told.policy in set(QuotaPolicy) and age > 0:
+        yield SettingName.AGE_QUOTA, BacklogQuota(limit_seconds=age, policy=QuotaPolicy(told.policy))
+    minutes, megabytes = (max(each or 0, -1) for each in (told.retention_minutes, told.retention_megabytes))
+    if minutes or megabytes:
+        yield SettingName.RETENTION, Retention(minutes=minutes, megabytes=megabytes)
+    if ttl > 0:
+        yield SettingName.TTL, TimeToLive(seconds=ttl)
+    if told.delays_messages is not None and told.delay_tick_milliseconds:
+        yield (
+            SettingName.DELAYED_DELIVERY,
+            DelayedDelivery(
+                active=told.delays_messages,
+                tick_milliseconds=told.delay_tick_milliseconds,
+                longest_milliseconds=max(told.longest_delay_milliseconds or 0, 0),
+            ),
+        )

@@ -1,0 +1,236 @@
+"""Read access to a cluster that changes nothing: no call here loads a bundle or creates a topic or a policy.
+
+This was measured on a real cluster for every call (docs/reading.md). Lookups, topic ``stats`` and
+``/admin/v3/transactions/coordinators`` are not used here: they make a broker load a bundle that had no owner.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from email.utils import parsedate_to_datetime
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import msgspec
+
+from pulsar_steward.errors import AdminError, ConfigurationError, InvalidName, NotFound, Precondition
+from pulsar_steward.model.cluster import identity_of
+from pulsar_steward.pulsar import paths, statistics
+from pulsar_steward.pulsar.closing import Closing
+from pulsar_steward.pulsar.figures import Boundary, Broker, Count, Position
+from pulsar_steward.pulsar.own_settings import NamespaceDocument
+from pulsar_steward.pulsar.stored import StoredTopic
+from pulsar_steward.pulsar.transport import Transport
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from pulsar_steward.model.setting import Setting, SettingName
+    from pulsar_steward.pulsar.body import Body
+    from pulsar_steward.pulsar.settings import AdminSettings
+
+
+class Bundles(msgspec.Struct, frozen=True):
+    """Bundles of a namespace: their boundaries, at least two."""
+
+    boundaries: Annotated[list[Boundary], msgspec.Meta(min_length=2)]
+
+    def __post_init__(self) -> None:
+        ends = (self.boundaries[0], self.boundaries[-1])
+        if ends != ("0x00000000", "0xffffffff") or not all(lower < upper for lower, upper in pairwise(self.boundaries)):
+            raise ValueError("the boundaries do not rise from 0x00000000 to 0xffffffff")
+
+
+class _TopicPositions(msgspec.Struct, rename="camel"):
+    topic_hash_positions: dict[str, Position]
+
+
+class _Partitioned(msgspec.Struct):
+    partitions: Count
+
+
+class _Bookie(msgspec.Struct, frozen=True, rename="camel"):
+    bookie_id: str
+
+
+class _Bookies(msgspec.Struct, frozen=True):
+    bookies: list[_Bookie]
+
+
+class Reader(Closing):
+    """Reads one cluster; has no method that writes, and a transport that refuses to.
+
+    Every method raises `pulsar_steward.errors.AdminError` if the cluster cannot be read.
+    """
+
+    def __init__(self, settings: AdminSettings, *, broker: str | None = None) -> None:
+        self._settings = settings
+        methods: frozenset[Literal["GET"]] = frozenset({"GET"})
+        self._transport = Transport.of(settings, methods, broker) if broker else Transport(settings, methods)
+        self._list_of_brokers = paths.BROKERS
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._transport.close()
+
+    def at(self, broker: str) -> Reader:
+        """Reader of one broker only (``host:webport``), for its reports about itself."""
+        return Reader(self._settings, broker=broker)
+
+    def url_of(self, broker: str) -> str:
+        """URL of a broker by its id (``host:webport``), if the cluster's secret may be sent there.
+
+        Raises:
+            ConfigurationError: If a token or password would be sent there unencrypted.
+        """
+        url = self._transport.base_of(broker)
+        self._settings.token_for(url)
+        return url
+
+    def brokers(self) -> tuple[str, ...]:
+        """Ids (``host:webport``) of the brokers that the cluster lists, sorted.
+
+        A broker that was killed stays listed until its metadata session ends (30 s by default).
+        """
+        try:
+            return tuple(sorted(self._transport.read(self._list_of_brokers, list[Broker])))
+        except NotFound:
+            if self._list_of_brokers != paths.BROKERS or not self._names_cluster():
+                raise
+            return self.brokers()
+
+    def _names_cluster(self) -> bool:
+        """Adds the cluster's name to the path of the list of brokers (before Pulsar 2.11); False: no name is known."""
+        with suppress(AdminError, ConfigurationError, InvalidName):
+            name = identity_of(self.runtime_configuration()).name
+            self._list_of_brokers = f"{paths.BROKERS}/{paths.segment(name)}"
+        return self._list_of_brokers != paths.BROKERS
+
+    def leader(self) -> str | None:
+        """Id of the broker that leads the load manager, or None while there is none."""
+        try:
+            document = self._transport.read(f"{paths.BROKERS}/leaderBroker", dict[str, Any])
+        except NotFound:
+            return None
+        broker = document.get("brokerId")
+        if broker:
+            return str(broker)
+        return str(document.get("serviceUrl", "")).partition("://")[2] or None
+
+    def version(self) -> str:
+        """Pulsar version of the responding broker."""
+        return _version_in(self._transport.get(f"{paths.BROKERS}/version").body)
+
+    def runtime_configuration(self) -> dict[str, str]:
+        """Runtime configuration of the responding broker; every value is a string."""
+        return self._transport.read(f"{paths.BROKERS}/configuration/runtime", dict[str, str])
+
+    def bookies(self) -> tuple[str, ...]:
+        """Ids of all bookies that the cluster ever had and did not remove, sorted, including those that are down."""
+        document = self._transport.read(paths.BOOKIES, _Bookies)
+        return tuple(sorted(each.bookie_id for each in document.bookies))
+
+    def clock_skew_milliseconds(self) -> int | None:
+        """Milliseconds that the responding broker's clock is ahead of this machine's, to 1 s; None: unknown."""
+        return self.version_and_clock()[1]
+
+    def version_and_clock(self) -> tuple[str, int | None]:
+        """Version of the responding broker and `clock_skew_milliseconds`, from one response."""
+        asked_at = time.time()
+        response = self._transport.get_here(f"{paths.BROKERS}/version")
+        middle = (asked_at + time.time()) / 2
+        version = _version_in(response.body)
+        try:
+            shown = parsedate_to_datetime(response.date or "").timestamp()
+        except (ValueError, OverflowError):
+            return version, None
+        # The header has whole seconds: 0.5 s are lost on average.
+        return version, round((shown + 0.5 - middle) * 1000)
+
+    def metrics(self) -> Generator[bytes]:
+        """Prometheus text of the responding broker, in pieces; close the generator if it is not read to the end."""
+        return self._transport.pieces("/metrics/")
+
+    def tenants(self) -> tuple[str, ...]:
+        """Names of all tenants, sorted."""
+        return tuple(sorted(self._transport.read(paths.TENANTS, list[str])))
+
+    def namespaces(self, tenant: str) -> tuple[str, ...]:
+        """Names (``tenant/namespace``) of a tenant's namespaces, sorted."""
+        return tuple(sorted(self._transport.read(paths.tenant_namespaces(tenant), list[str])))
+
+    def namespace_policies(self, namespace: str) -> bytes:
+        """All policies of a namespace, as one JSON document; ``bundles.boundaries`` contains its bundles."""
+        return bytes(self._transport.get(paths.namespace(namespace)).body)
+
+    def own_settings(self, namespace: str) -> dict[SettingName, Setting]:
+        """Settings of a namespace that Steward may change, by name, without unset ones."""
+        return self._transport.read(paths.namespace(namespace), NamespaceDocument).settings
+
+    def clusters_of(self, namespace: str) -> frozenset[str]:
+        """Names of the clusters that serve a namespace, or may, by its policies."""
+        return self._transport.read(paths.namespace(namespace), NamespaceDocument).clusters
+
+    def anti_affinity_group(self, namespace: str) -> str | None:
+        """Name of a namespace's anti-affinity group; None: it has no group."""
+        answer = self._transport.get(paths.namespace(namespace, "antiAffinity"))
+        return bytes(answer.body).decode(errors="replace") or None
+
+    def boundaries(self, namespace: str) -> tuple[str, ...]:
+        """Boundaries of a namespace's bundles, hexadecimal, in ascending order."""
+        return tuple(self._transport.read(paths.namespace(namespace, "bundles"), Bundles).boundaries)
+
+    def owned_bundles(self, pulsar_cluster: str, broker: str) -> tuple[str, ...]:
+        """Bundles (``tenant/ns/range``) that a broker owns, sorted."""
+        path = f"{paths.BROKERS}/{paths.segment(pulsar_cluster)}/{paths.segment(broker)}/ownedNamespaces"
+        return tuple(sorted(self._transport.read(path, dict[str, Any])))
+
+    def topic_positions(self, namespace: str, bundle: str) -> dict[str, int] | None:
+        """Hash positions of the topics in a bundle by full name; None: the bundle has no owner.
+
+        They include the partitions of transaction coordinators, which are in no list of topics.
+        """
+        path = paths.namespace(namespace, paths.segment(bundle), "topicHashPositions")
+        try:
+            return self._transport.read(path, _TopicPositions).topic_hash_positions
+        except Precondition as error:
+            if "ownership" in error.reason:
+                return None
+            raise
+
+    def partitions(self, topic: str) -> int:
+        """Number of a topic's partitions; 0 if it is not partitioned or does not exist."""
+        try:
+            return self._transport.read(f"{paths.topic(topic)}/partitions", _Partitioned).partitions
+        except NotFound:
+            return 0
+
+    def topics(self, namespace: str) -> tuple[str, ...]:
+        """Full names of a namespace's persistent topics, loaded or not, sorted; partitions for a partitioned topic."""
+        return tuple(sorted(self._transport.read(paths.topics(namespace), list[str])))
+
+    def stored_topic(self, topic: str) -> StoredTopic:
+        """Ledgers and cursors of a topic, or of one partition, from the metadata store."""
+        return self._transport.read(f"{paths.topic(topic)}/internal-info", StoredTopic)
+
+    def topic_statistics(self) -> Body:
+        """Topics loaded on the responding broker: namespace → bundle → domain → topic, JSON, up to 1 min old."""
+        return self._transport.get(statistics.PATH).body
+
+    def load_report(self) -> dict[str, Any]:
+        """Resources and throughput of the responding broker."""
+        return self._transport.read("/admin/v2/broker-stats/load-report", dict[str, Any])
+
+    def isolation_policies(self, pulsar_cluster: str) -> dict[str, Any]:
+        """Namespace isolation policies by name; empty if there are none."""
+        path = f"{paths.CLUSTERS}/{paths.segment(pulsar_cluster)}/namespaceIsolationPolicies"
+        try:
+            answer = self._transport.get(path)
+        except NotFound:
+            return {}
+        return answer.decoded(dict[str, Any]) if answer.body else {}
+
+
+def _version_in(body: Body) -> str:
+    return bytes(body).decode(errors="replace").strip().strip('"')

@@ -1,0 +1,297 @@
+"""Calls to a cluster: choice of the broker, redirects and safe retries; Pulsar's paths are not known here.
+
+Redirects are followed here and not by `requests`, which drops the token for another host or port, as every broker is.
+The token is sent only to brokers of this cluster, and a redirected call has to be the same call
+(`pulsar_steward.pulsar.redirects`). Addresses of listed brokers: docs/decisions/0015.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from urllib.parse import urlencode, urljoin, urlsplit
+
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+from pulsar_steward.errors import (
+    AdminError,
+    BrokenAnswer,
+    ConfigurationError,
+    IssuerUnavailable,
+    NeverSent,
+    RedirectRefused,
+    ServerError,
+    StewardError,
+    TimedOut,
+    TooManyRequests,
+    Unreachable,
+    error_for_status,
+)
+from pulsar_steward.pulsar.answer import BrokerAnswer
+from pulsar_steward.pulsar.closing import Closing
+from pulsar_steward.pulsar.exchange import Exchange, Response
+from pulsar_steward.pulsar.members import Members, place_of
+from pulsar_steward.pulsar.oauth2 import credential_of
+from pulsar_steward.pulsar.redirects import difference, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping
+    from urllib.parse import SplitResult
+
+    from pulsar_steward.pulsar.members import Place
+    from pulsar_steward.pulsar.settings import AdminSettings
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Method = Literal["GET", "PUT", "POST", "DELETE"]
+
+_SEE_OTHER = 303
+_REDIRECTS = frozenset({301, 302, _SEE_OTHER, 307, 308})
+_PASSING = (Unreachable, TimedOut, BrokenAnswer, ServerError, TooManyRequests, IssuerUnavailable)
+
+_IN_DOUBT = (Unreachable, TimedOut, BrokenAnswer, RedirectRefused, ServerError)
+"""Errors after which a change may have happened."""
+
+
+class Transport(Closing):
+    """Sends requests to one cluster. Not for use by several threads at once.
+
+    Args:
+        settings: The cluster's address, token and limits.
+        methods: HTTP methods that this transport may send; only GET for a reader.
+        base: A single broker to call, ``http://host:port``; None: any of the settings' URLs, in turn.
+    """
+
+    def __init__(self, settings: AdminSettings, methods: frozenset[Method], base: str | None = None) -> None:
+        self._settings = settings
+        self._methods = methods
+        self._bases = [base] if base else list(settings.bases)
+        self._members = Members(settings, self._bases, self._from_a_base, self._from_any_apart)
+        self._exchange = Exchange(settings, credential_of(settings))
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._exchange.close()
+
+    @classmethod
+    def of(cls, settings: AdminSettings, methods: frozenset[Method], broker: str) -> Transport:
+        """Transport for one broker only (``host:webport``).
+
+        Raises:
+            BehindFrontDoor: No single broker can be reached.
+        """
+        with cls(settings, methods) as anybody:
+            return anybody.at(broker)
+
+    def at(self, broker: str) -> Transport:
+        """Returns the same transport for one broker only (``host:webport``).
+
+        Raises:
+            BehindFrontDoor: No single broker can be reached.
+        """
+        return Transport(self._settings, self._methods, base=self.base_of(broker))
+
+    def base_of(self, broker: str) -> str:
+        """URL of a broker by its id (``host:webport``).
+
+        Raises:
+            BehindFrontDoor: No single broker can be reached.
+        """
+        return self._members.base_of(broker)
+
+    def _from_any_apart(self, path: str) -> BrokerAnswer:
+        """Response of any broker, through separate connections: several threads may call this at once."""
+        with Transport(self._settings, frozenset({"GET"})) as anybody:
+            return anybody._from_a_base(path)
+
+    def get(self, path: str, query: Mapping[str, str] | None = None) -> BrokerAnswer:
+        """Sends a GET request; a temporary failure is retried at the next base URL, after growing pauses.
+
+        Raises:
+            AdminError: The last failure, if every try failed.
+        """
+        return self._tried(lambda: self._from_any_base("GET", path, query, None))
+
+    def read(self, path: str, expected: type[T], query: Mapping[str, str] | None = None) -> T:
+        """Sends a GET request as `get` does and decodes its JSON as this type; an unreadable response is retried too.
+
+        Raises:
+            AdminError: The last failure, when every try failed.
+        """
+        return self._tried(lambda: self._from_any_base("GET", path, query, None).decoded(expected))
+
+    def _tried(self, ask: Callable[[], T]) -> T:
+        retrying = Retrying(
+            stop=stop_after_attempt(self._settings.limits.read_attempts),
+            wait=wait_random_exponential(multiplier=0.2, max=5),
+            retry=retry_if_exception_type(_PASSING),
+            before_sleep=self._turn_to_next,
+            reraise=True,
+        )
+        return retrying(ask)
+
+    def get_here(self, path: str, query: Mapping[str, str] | None = None) -> BrokerAnswer:
+        """Sends a GET request to the first base URL once, without redirects, for data that only that broker has.
+
+        Raises:
+            RedirectRefused: The broker redirects.
+            AdminError: Any other failure.
+        """
+        url = self._bases[0] + path
+        return self._checked("GET", url, self._not_redirected(url, self._exchange.whole("GET", url, query)))
+
+    def pieces(self, path: str) -> Generator[bytes]:
+        """As `get_here`, in pieces, for large bodies; close the iterator if it is not read to the end."""
+        url = self._bases[0] + path
+        received = self._exchange.pieces(url)
+        with closing(received):
+            for each in received:
+                if isinstance(each, Response):
+                    self._checked("GET", url, self._not_redirected(url, each))
+                else:
+                    yield each
+
+    def send(
+        self,
+        method: Method,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        may_leave: Callable[[], None] | None = None,
+    ) -> BrokerAnswer:
+        """Sends a call that may change the cluster, once: a second call could repeat the change.
+
+        Args:
+            method: The HTTP method.
+            path: The path, quoted.
+            query: The query.
+            body: Sent as JSON.
+            may_leave: Called right before each request is sent; its error stops that request.
+
+        Raises:
+            AdminError: The failure. After `TimedOut`, `BrokenAnswer`, `ServerError` or an `Unreachable`, the change may
+                have happened nevertheless: read the cluster before anything else.
+        """
+        return self._from_any_base(method, path, query, body, may_leave)
+
+    def _from_any_base(
+        self,
+        method: Method,
+        path: str,
+        query: Mapping[str, str] | None,
+        body: Any,
+        may_leave: Callable[[], None] | None = None,
+    ) -> BrokerAnswer:
+        if method not in self._methods:
+            raise PermissionError(f"this client may not send {method}: it only looks")
+        for _ in self._bases[1:]:
+            try:
+                return self._follow(method, self._bases[0] + path, query, body, may_leave)
+            except NeverSent as error:
+                log.info("%s; asking another broker", error)
+                self._bases.append(self._bases.pop(0))
+        return self._follow(method, self._bases[0] + path, query, body, may_leave)
+
+    def _turn_to_next(self, state: RetryCallState) -> None:
+        log.info("trying again: %s", state.outcome and state.outcome.exception())
+        self._bases.append(self._bases.pop(0))
+
+    def _follow(
+        self, method: Method, url: str, query: Mapping[str, str] | None, body: Any, may_leave: Callable[[], None] | None
+    ) -> BrokerAnswer:
+        url = f"{url}?{urlencode(query)}" if query else url
+        asked, until = urlsplit(url), self._exchange.deadline()
+        seen: set[str] = set()
+        for _ in range(self._settings.limits.redirects + 1):
+            try:
+                response = self._exchange.whole(method, url, None, body, until, may_leave)
+            except StewardError as error:
+                if not seen or (isinstance(error, AdminError) and not isinstance(error, NeverSent)):
+                    raise
+                broker, reason = urlsplit(url).netloc, f"redirected here, and not sent: {error}"
+                # The redirecting broker may have stored the change, so this is no longer "never sent".
+                raise Unreachable(method, asked.path, broker, reason) from error
+            if response.status not in _REDIRECTS:
+                return self._checked(method, url, response)
+            seen.add(url)
+            try:
+                url = self._target(method, asked, url, response)
+            except AdminError as error:
+                if method == "GET" or (isinstance(error, _IN_DOUBT) and not isinstance(error, NeverSent)):
+                    raise
+                # As above: the change may be stored, so it has not surely failed, and no other broker may get it.
+                reason = f"redirected, and where to cannot be checked: {error}"
+                raise Unreachable(method, asked.path, urlsplit(url).netloc, reason) from error
+            if url in seen:
+                break
+        raise RedirectRefused(method, asked.path, urlsplit(url).netloc, "redirected in circles, or too often")
+
+    def _target(self, method: Method, asked: SplitResult, url: str, response: Response) -> str:
+        """Target of a redirect, if it is the same call and the token may be sent there."""
+        here = urlsplit(url)
+        try:
+            there = urlsplit(urljoin(url, response.location or ""))
+            place = place_of(there)
+        except ValueError as error:
+            raise RedirectRefused(method, here.path, here.netloc, "redirected to what is no address") from error
+        reached = self._members.reached(there, place)
+        if reached is not None:
+            there, place = reached, place_of(reached)
+        if objection := self._objection(method, asked, there, place, response.status, known=reached is not None):
+            raise RedirectRefused(method, here.path, here.netloc, objection)
+        return there._replace(path=asked.path, fragment="").geturl()
+
+    def _objection(
+        self, method: Method, asked: SplitResult, there: SplitResult, place: Place, status: int, *, known: bool
+    ) -> str | None:
+        """Reason why a redirect is not followed, as a phrase; None: it is followed.
+
+        Args:
+            method: Method of the call.
+            asked: Address of the original request.
+            there: Address in the redirect, converted to a reachable one.
+            place: Its host and port.
+            status: Status of the redirect.
+            known: True if, by the settings or the cluster itself, `there` is a broker's address.
+        """
+        if not known and there.scheme not in self._settings.schemes and not self._members.is_base(there, place):
+            return f"redirected from {urlsplit(self._bases[0]).scheme} to {shown(there.scheme)}"
+        if status == _SEE_OTHER and method != "GET":
+            return "redirected by 303, which asks for another address to be read, and not for this to be done there"
+        if other := difference(asked, there):
+            return other
+        if "@" in there.netloc or not (known or self._members.includes(place)):
+            host = shown(there.netloc.rpartition("@")[2])
+            return f"redirected to {host}, which is no web address of a broker of this cluster"
+        try:
+            self._settings.token_for(there.geturl())
+        except ConfigurationError as error:
+            return f"redirected: {error}"
+        return None
+
+    def _checked(self, method: Method, url: str, response: Response) -> BrokerAnswer:
+        parts = urlsplit(url)
+        if 200 <= response.status < 300:  # noqa: PLR2004 - HTTP's own boundaries
+            return BrokerAnswer(method, parts.path, parts.netloc, response.body, response.date)
+        error = error_for_status(response.status)
+        raise error(method, parts.path, parts.netloc, response.reason, response.status)
+
+    @staticmethod
+    def _not_redirected(url: str, response: Response) -> Response:
+        if response.status in _REDIRECTS:
+            parts = urlsplit(url)
+            raise RedirectRefused("GET", parts.path, parts.netloc, "the broker sends its callers elsewhere")
+        return response
+
+    def _from_a_base(self, path: str) -> BrokerAnswer:
+        """Response of the first base URL that responds; redirects are not followed, as their check uses this call."""
+        failure: AdminError | None = None
+        for base in self._bases:
+            url = base + path
+            try:
+                return self._checked("GET", url, self._not_redirected(url, self._exchange.whole("GET", url)))
+            except AdminError as error:
+                failure = failure or error
+        raise failure or Unreachable("GET", path, "", "no base to ask")

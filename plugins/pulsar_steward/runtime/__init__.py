@@ -1,0 +1,1 @@
+"""Where Steward runs: the installed Airflow and Spark, and threads."""

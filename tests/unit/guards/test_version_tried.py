@@ -1,0 +1,127 @@
+"""A step's call has to have been tried on every version that brokers run; at planning and before the call alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.errors import PolicyError
+from pulsar_steward.facts.protocol import versions_in
+from pulsar_steward.facts.unknown import Unknown
+from pulsar_steward.guards.evaluate import objection_to
+from pulsar_steward.guards.kinds import Objection
+from pulsar_steward.guards.version_tried import VersionTried
+from pulsar_steward.model.setting import SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.planners.tc.balance import PLANNER
+from pulsar_steward.policy.load import load_policy
+from tests.builders import (
+    PULSAR,
+    a_finding,
+    a_look,
+    a_move,
+    a_policy,
+    a_split,
+    a_step,
+    broker,
+    hashed_tc_bundles,
+    planning_facts_with,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pulsar_steward.model.step import Change
+
+EXPIRE = ChangeSetting(namespace="shop/orders", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
+VOUCHED = a_policy(guards={"versions_tried_here": ["4.3"]})
+NOT_KNOWN = Unknown("which version of Pulsar broker-00:8080 runs is not known")
+
+
+@pytest.mark.parametrize(
+    ("change", "look", "reason"),
+    [
+        (a_move(), a_look(), "move transaction coordinators to a broker: tried on Pulsar 4.0.7"),
+        (a_move(namespace="shop/orders"), a_look(), "move a bundle to a broker: tried on Pulsar 4.0.7"),
+        (a_split(), a_look(versions=("4.0.7", "4.2.5")), "tried on Pulsar 4.0.7 and Pulsar 4.2.4, of the same line as"),
+        (EXPIRE, a_look(versions=("2.10.4",)), "time to live of a namespace: tried on Pulsar 2.10.4"),
+        (
+            a_move(),
+            a_look(VOUCHED, versions=("4.3.2",)),
+            "tried on Pulsar 4.3.2, as the policy says (policy key guards",
+        ),
+    ],
+)
+def test_what_was_tried_passes(change: Change, look: Any, reason: str) -> None:
+    """A change that was tried on the versions in use passes, with a reason that says which version was tried."""
+    result = VersionTried().check(a_step(change), *look)
+    assert result.passed
+    assert reason in result.reason
+
+
+@pytest.mark.parametrize(
+    ("change", "look", "reason"),
+    [
+        (a_move(), a_look(versions=("2.10.4",)), "Pulsar 2.10.4 has no `destinationBroker`"),
+        (a_move(), a_look(versions=("2.10.4", "3.0.7")), "Pulsar 2.10.4 has no `destinationBroker`"),
+        (a_split(), a_look(versions=("2.10.4",)), "Pulsar 2.10.4 has no `topicHashPositions`"),
+        (a_move(), a_look(versions=("4.2.4", "4.3.0")), "Pulsar 4.3.0 was never tried: it is newer than 4.2.4"),
+        (EXPIRE, a_look(versions=("3.1.0", "9.0.0")), "Pulsar 3.1.0 was never tried"),
+        (EXPIRE, a_look(versions=("3.1.0", "9.0.0")), "Pulsar 9.0.0 was never tried: it is newer"),
+        (EXPIRE, a_look(VOUCHED, versions=("4.3.0", "4.4.0")), "Pulsar 4.4.0 was never tried"),
+        (EXPIRE, a_look(versions=NOT_KNOWN), NOT_KNOWN.reason),
+    ],
+)
+def test_the_least_able_broker_counts(change: Change, look: Any, reason: str) -> None:
+    """A step is refused if one broker's version lacks the call, was never tried or is unknown."""
+    found = objection_to(a_step(change), *look)
+    assert found is not None
+    assert found[0] is Objection.REFUSED
+    assert "version_tried: " in found[1]
+    assert reason in found[1]
+
+
+@pytest.mark.parametrize(
+    ("told", "versions"),
+    [
+        ({"b": "4.2.4", "a": "4.0.7", "c": "4.2.4"}, ("4.0.7", "4.2.4")),
+        ({"b": "4.2.4", "a": None}, Unknown("which version of Pulsar a runs is not known")),
+        ({"b": "4.2.4", "a": ""}, Unknown("which version of Pulsar a runs is not known")),
+        ({"b": "<html>\n", "a": "4.0.7"}, Unknown("which version of Pulsar b runs is not known")),
+        ({}, Unknown("which version of Pulsar brokers run is not known")),
+    ],
+)
+def test_a_broker_that_does_not_tell(told: dict[str, str | None], versions: object) -> None:
+    """The versions of a cluster are unknown as soon as one broker does not report a valid version."""
+    assert versions_in(told) == versions
+
+
+@pytest.mark.parametrize(
+    ("versions", "reason"),
+    [
+        (("2.10.4", "2.10.4", "2.10.4"), "has no `destinationBroker`"),
+        ((PULSAR, PULSAR, "2.10.4"), "has no `destinationBroker`"),
+        ((PULSAR, PULSAR, "4.4.0"), "was never tried: it is newer than 4.2.4, the newest that was ("),
+        ((PULSAR, PULSAR, None), f"which version of Pulsar {broker(2)} runs is not known"),
+    ],
+)
+def test_a_step_is_refused_before_it_is_proposed(versions: tuple[str | None, ...], reason: str) -> None:
+    """A step that a broker's version does not permit is not proposed, and a note says why."""
+    told = versions_in({broker(number): version for number, version in enumerate(versions)})
+    planning = planning_facts_with(3, hashed_tc_bundles([broker(0)] * 16, 16), findings=(a_finding(),), versions=told)
+    proposal = PLANNER.proposal(planning)
+    assert not proposal.batches
+    assert any("version_tried" in note and reason in note for note in proposal.notes), proposal.notes
+
+
+@pytest.mark.parametrize(("text", "named"), [('"4.3"', True), ('"4.0.7-acme"', True), ("4.3", False), ('"4 3"', False)])
+def test_versions_in_a_policy(tmp_path: Path, text: str, named: bool) -> None:
+    """Versions in a policy have to be texts without spaces, and a number is refused."""
+    file = tmp_path / "policy.yaml"
+    file.write_text(f"guards: {{versions_tried_here: [{text}]}}\n", encoding="utf-8")
+    if named:
+        assert load_policy(file).guards.versions_tried_here == (text.strip('"'),)
+    else:
+        with pytest.raises(PolicyError, match="versions_tried_here"):
+            load_policy(file)

@@ -1,0 +1,65 @@
+"""Scripted brokers, an address that refuses, and settings towards them."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+from pydantic import SecretStr
+
+from pulsar_steward.policy.schema import AdminPolicy
+from pulsar_steward.pulsar.settings import AdminSettings
+from pulsar_steward.pulsar.transport import Transport
+from tests.unit.pulsar.scripted import ScriptedBroker, scripted_brokers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+TOKEN = "a-made-up-token"
+
+
+@pytest.fixture
+def make_broker() -> Iterator[Callable[[], ScriptedBroker]]:
+    """Starts scripted brokers and ends them after the test."""
+    with scripted_brokers() as make:
+        yield make
+
+
+@pytest.fixture
+def broker(make_broker: Callable[[], ScriptedBroker]) -> ScriptedBroker:
+    """One scripted broker."""
+    return make_broker()
+
+
+@pytest.fixture
+def refusing() -> Iterator[str]:
+    """``host:port`` where connections are refused: bound, so nobody else gets it, but not listening."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{held.getsockname()[1]}"
+
+
+@pytest.fixture
+def settings() -> Callable[..., AdminSettings]:
+    """Makes settings with a token that may go to made-up hosts; the keywords are the policy's, also with fractions."""
+
+    def make(*urls: str, **limits: float) -> AdminSettings:
+        policy = AdminPolicy.model_copy(AdminPolicy(), update=limits)
+        return AdminSettings(urls, SecretStr(TOKEN), policy, allow_unencrypted_token=True)
+
+    return make
+
+
+@pytest.fixture
+def transport(settings: Callable[..., AdminSettings]) -> Iterator[Callable[..., Transport]]:
+    """Makes transports that may send anything and are closed after the test."""
+    with ExitStack() as transports:
+
+        def make(*urls: str, **limits: float) -> Transport:
+            methods = frozenset({"GET", "PUT", "POST", "DELETE"})
+            made = Transport(settings(*urls, **limits), methods)  # type: ignore[arg-type]  # a literal's type is lost
+            return transports.enter_context(made)
+
+        yield make

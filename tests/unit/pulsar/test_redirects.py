@@ -1,0 +1,214 @@
+"""Redirects: the token follows to every broker of the cluster, and to nobody else, and what is called stays the same.
+
+What a redirect may not change: tests/attacks/test_wire_redirects.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pulsar_steward.errors import NeverSent, RedirectRefused, ServerError, Unreachable
+from tests.unit.pulsar.conftest import TOKEN
+from tests.unit.pulsar.scripted import MEMBERS, answer, redirect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pulsar_steward.pulsar.transport import Transport
+    from tests.unit.pulsar.scripted import ScriptedBroker
+
+PATH = "/admin/v2/namespaces/t/n/0x00000000_0x80000000/unload"
+BEARER = f"Bearer {TOKEN}"
+
+
+@pytest.fixture
+def pair(make_broker: Callable[[], ScriptedBroker]) -> tuple[ScriptedBroker, ScriptedBroker]:
+    """Two members of one cluster: the first redirects to the second."""
+    first, second = make_broker(), make_broker()
+    first.on(MEMBERS, answer([first.id, second.id]))
+    first.on(PATH, redirect(f"{second.url}{PATH}"))
+    second.on(PATH, answer(status=204))
+    return first, second
+
+
+@pytest.mark.parametrize(
+    ("method", "status"),
+    [
+        *((method, status) for method in ("GET", "PUT", "POST", "DELETE") for status in (301, 302, 307, 308)),
+        ("GET", 303),
+    ],
+)
+def test_a_redirect_to_a_member_keeps_method_and_token(
+    method: str, status: int, pair: tuple[ScriptedBroker, ScriptedBroker], transport: Callable[..., Transport]
+) -> None:
+    """A redirect to another member is followed with the same method and with the token."""
+    first, second = pair
+    first.on(PATH, redirect(f"{second.url}{PATH}", status))
+    given = transport(first.url).send(method, PATH)  # type: ignore[arg-type]  # a parameter's literal type is lost
+    assert given.broker == second.id
+    assert [(asked.method, asked.authorization) for asked in second.asked] == [(method, BEARER)]
+
+
+def test_the_query_of_a_redirect_takes_the_place_of_the_first(
+    pair: tuple[ScriptedBroker, ScriptedBroker], transport: Callable[..., Transport]
+) -> None:
+    """The query of a redirect replaces that of the call, so the destination of an unload is there once."""
+    first, second = pair
+    first.on(PATH, redirect(f"{second.url}{PATH}?destinationBroker=b%3A1&authoritative=true"))
+    transport(first.url).send("PUT", PATH, {"destinationBroker": "b:1"})
+    assert first.asked_for(PATH)[0].target == f"{PATH}?destinationBroker=b%3A1"
+    assert second.asked[0].target == f"{PATH}?destinationBroker=b%3A1&authoritative=true"
+
+
+def test_two_redirects_are_followed(
+    make_broker: Callable[[], ScriptedBroker], transport: Callable[..., Transport]
+) -> None:
+    """Two redirects of an unload are followed, to the leader and to the owner, and the members are listed once."""
+    first, leader, owner = make_broker(), make_broker(), make_broker()
+    first.on(MEMBERS, answer([first.id, leader.id, owner.id]))
+    first.on(PATH, redirect(f"{leader.url}{PATH}"))
+    leader.on(PATH, redirect(f"{owner.url}{PATH}"))
+    owner.on(PATH, answer(status=204))
+    assert transport(first.url).send("PUT", PATH).broker == owner.id
+    assert len(first.asked_for(MEMBERS)) == 1
+
+
+def test_a_redirect_within_a_broker_is_relative(broker: ScriptedBroker, transport: Callable[..., Transport]) -> None:
+    """A redirect without a host is followed at the same broker, and the members are not listed."""
+    broker.on(PATH, redirect(f"{PATH}?authoritative=true"), answer(b"[]"))
+    assert transport(broker.url).get(PATH).body == b"[]"
+    assert [asked.target for asked in broker.asked] == [PATH, f"{PATH}?authoritative=true"]
+
+
+def test_a_redirect_to_a_stranger_is_refused(
+    make_broker: Callable[[], ScriptedBroker], transport: Callable[..., Transport]
+) -> None:
+    """A redirect to a host that the cluster does not list is refused, and no connection to it is made."""
+    first, stranger = make_broker(), make_broker()
+    first.on(PATH, redirect(f"{stranger.url}{PATH}"))
+    with pytest.raises(RedirectRefused, match=f"redirected to {stranger.id}, which is no web address of a broker"):
+        transport(first.url).send("PUT", PATH)
+    assert stranger.asked == []
+    assert stranger.connections == []
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "https://{member}{path}",
+        "ftp://{member}{path}",
+        "file://{path}",
+        "javascript:1",
+        "http://user:hidden@{member}{path}",
+        "http://{member}@elsewhere{path}",
+        "//elsewhere{path}",
+        "http://[elsewhere",
+        "http://",
+        "",
+    ],
+)
+def test_a_redirect_to_what_is_no_member_is_refused(
+    target: str, pair: tuple[ScriptedBroker, ScriptedBroker], transport: Callable[..., Transport]
+) -> None:
+    """A redirect with another scheme, a user or no host is refused, and its password is not quoted."""
+    first, second = pair
+    first.on(PATH, redirect(target.format(member=second.id, path=PATH)))
+    with pytest.raises(RedirectRefused) as caught:
+        transport(first.url).send("PUT", PATH)
+    assert second.connections == []
+    assert "hidden" not in str(caught.value)
+    assert len(first.asked_for(PATH)) == 1
+
+
+def test_a_redirect_in_a_circle_ends(
+    pair: tuple[ScriptedBroker, ScriptedBroker], transport: Callable[..., Transport]
+) -> None:
+    """Two brokers that redirect to each other are asked once each, and the call ends with an error."""
+    first, second = pair
+    second.on(PATH, redirect(f"{first.url}{PATH}"))
+    with pytest.raises(RedirectRefused, match="in circles"):
+        transport(first.url).send("PUT", PATH)
+    assert (len(first.asked_for(PATH)), len(second.asked)) == (1, 1)
+
+
+@pytest.mark.parametrize("allowed", [1, 4])
+def test_redirects_are_bounded(
+    allowed: int, pair: tuple[ScriptedBroker, ScriptedBroker], transport: Callable[..., Transport]
+) -> None:
+    """A chain of redirects that never repeats ends with an error at the policy's limit."""
+    first, second = pair
+    sets = [f"{PATH}?authoritative={value}" for value in ("false", "true")]
+    first.on(PATH, redirect(f"{second.url}{PATH}"), *(redirect(f"{second.url}{each}") for each in sets))
+    second.on(PATH, *(redirect(f"{first.url}{each}") for each in sets), answer(status=204))
+    with pytest.raises(RedirectRefused, match="too often"):
+        transport(first.url, redirects=allowed).send("PUT", PATH)
+    assert len([asked for asked in first.asked + second.asked if asked.path == PATH]) == allowed + 1
+
+
+def test_a_list_of_members_that_is_redirected_is_not_believed(
+    make_broker: Callable[[], ScriptedBroker], transport: Callable[..., Transport]
+) -> None:
+    """A redirect of the list of members is not followed, so that a stranger cannot name the members."""
+    first, stranger = make_broker(), make_broker()
+    first.on(PATH, redirect(f"{stranger.url}{PATH}"))
+    first.on(MEMBERS, redirect(f"{stranger.url}{MEMBERS}"))
+    with pytest.raises(RedirectRefused):
+        transport(first.url).send("PUT", PATH)
+    assert stranger.connections == []
+
+
+def test_without_a_list_of_members_no_redirect_is_followed(
+    pair: tuple[ScriptedBroker, ScriptedBroker], transport: Callable[..., Transport]
+) -> None:
+    """A redirect is not followed if the members cannot be listed; the error has the reason."""
+    first, second = pair
+    first.on(MEMBERS, answer({"reason": "metadata store is down"}, status=500))
+    with pytest.raises(ServerError, match="metadata store is down"):
+        transport(first.url).send("PUT", PATH)
+    assert second.connections == []
+
+
+@pytest.mark.parametrize("trouble", ["refused", "gone"])
+def test_a_change_that_was_redirected_is_in_doubt_where_members_cannot_be_learned(
+    trouble: str, pair: tuple[ScriptedBroker, ScriptedBroker], transport: Callable[..., Transport], refusing: str
+) -> None:
+    """A redirected change may have been sent if the members cannot be listed, and no other broker gets it."""
+    first, second = pair
+    used = transport(first.url)
+    if trouble == "refused":
+        first.on(MEMBERS, answer({"reason": "not you"}, status=401))
+    else:
+
+        def gone(_: str) -> None:
+            raise NeverSent("GET", MEMBERS, refusing, "no connection")
+
+        used._members._ask = gone  # type: ignore[assignment]  # a broker that goes between two calls
+    with pytest.raises(Unreachable, match="where to cannot be checked") as caught:
+        used.send("PUT", PATH)
+    assert not isinstance(caught.value, NeverSent)
+    assert second.connections == []
+    assert len(first.asked_for(PATH)) == 1
+
+
+def test_a_configured_base_is_a_member(
+    pair: tuple[ScriptedBroker, ScriptedBroker], transport: Callable[..., Transport]
+) -> None:
+    """A redirect to an address of the settings is followed without asking for the list of members."""
+    first, second = pair
+    assert transport(first.url, second.url).send("PUT", PATH).broker == second.id
+    assert first.asked_for(MEMBERS) == []
+
+
+def test_a_broker_that_joined_later_is_a_member(
+    make_broker: Callable[[], ScriptedBroker], transport: Callable[..., Transport]
+) -> None:
+    """The list of members is read again when a redirect names a broker that it does not hold."""
+    first, second, late = make_broker(), make_broker(), make_broker()
+    first.on(MEMBERS, answer([first.id, second.id]), answer([first.id, second.id, late.id]))
+    first.on(PATH, redirect(f"{second.url}{PATH}"), redirect(f"{late.url}{PATH}"))
+    for member in (second, late):
+        member.on(PATH, answer(status=204))
+    used = transport(first.url)
+    assert [used.send("PUT", PATH).broker for _ in range(2)] == [second.id, late.id]
