@@ -18,9 +18,9 @@ import msgspec
 from benchmarks.bench.figures import Figures, Meter
 from benchmarks.large_snapshot import Cluster, write
 from pulsar_steward.checks.registry import CHECKS, VIEWS
-from pulsar_steward.diagnose.asking import SnapshotSources
 from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.diagnose.runner import run_checks
+from pulsar_steward.diagnose.running import SnapshotSources
 from pulsar_steward.model.tables import FINDINGS, SMALL
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.runtime.parallel import OnThreads, on_this_thread

@@ -26,7 +26,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Question:
+class Query:
     """A query of a check, in DuckDB's SQL.
 
     Tables are those of the snapshot (`pulsar_steward.model.tables`) and the views of `pulsar_steward.checks.views`.
@@ -73,7 +73,7 @@ class LookBack:
 
 
 @dataclass(frozen=True)
-class CheckAnswer:
+class QueryRows:
     """Result of one query.
 
     Attributes:
@@ -100,7 +100,7 @@ class CheckAnswer:
         return row
 
 
-Answers = Mapping[str, CheckAnswer]
+Queried = Mapping[str, QueryRows]
 """Results by the query's name."""
 
 
@@ -163,7 +163,7 @@ class CheckContext(Generic[LIMITS]):
     policy: Any
     limits: LIMITS
     parts: tuple[tuple[LIMITS, tuple[str, ...]], ...] = ()
-    results: Mapping[str, JudgedAnswers] = field(default_factory=dict)
+    results: Mapping[str, JudgedRows] = field(default_factory=dict)
 
     def limits_of(self, namespace: str) -> LIMITS:
         """Section that is in force for a namespace."""
@@ -209,16 +209,16 @@ class Judgement:
 
 
 @dataclass(frozen=True)
-class JudgedAnswers:
+class JudgedRows:
     """Result of a check, for checks that depend on it.
 
     Attributes:
         judgement: Its judgement.
-        answers: The query results that it judged; empty if a query failed.
+        queried: The query results that it judged; empty if a query failed.
     """
 
     judgement: Judgement
-    answers: Answers
+    queried: Queried
 
 
 class Scope(enum.Enum):
@@ -270,10 +270,10 @@ class Check(CheckWords):
     """
 
     policy: type[Section]
-    judge: Callable[[Answers, CheckContext[Any]], Judgement]
-    shards: Mapping[str, Question] = field(default_factory=dict)
+    judge: Callable[[Queried, CheckContext[Any]], Judgement]
+    shards: Mapping[str, Query] = field(default_factory=dict)
     earlier: Mapping[str, LookBack] = field(default_factory=dict)
-    cluster: Mapping[str, Question] = field(default_factory=dict)
+    cluster: Mapping[str, Query] = field(default_factory=dict)
     scope: Scope = Scope.CLUSTER
     reads: tuple[str, ...] = ()
     rests_on: tuple[Check, ...] = ()
@@ -319,21 +319,21 @@ class RowCheck(Check):
     evidence: Callable[[Row], str]
     figures: tuple[str, ...] | type[Figures] | Callable[[Row], Mapping[str, float | None]]
     also_cut: tuple[str, ...] = ()
-    missing: Callable[[Answers, CheckContext[Any]], str | None]
-    quiet: str | Callable[[Answers, CheckContext[Any]], str]
-    judge: Callable[[Answers, CheckContext[Any]], Judgement] = field(init=False, repr=False, compare=False)
+    missing: Callable[[Queried, CheckContext[Any]], str | None]
+    quiet: str | Callable[[Queried, CheckContext[Any]], str]
+    judge: Callable[[Queried, CheckContext[Any]], Judgement] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Judges by the rows."""
         object.__setattr__(self, "judge", self._judged)
 
-    def _judged(self, answers: Answers, context: CheckContext[Any]) -> Judgement:
-        found = answers["found"]
+    def _judged(self, queried: Queried, context: CheckContext[Any]) -> Judgement:
+        found = queried["found"]
         if found.rows:
             findings = tuple(self._finding(row, context.about.cluster) for row in found.rows)
-            return Judgement(findings=findings, more=found.more + sum(answers[name].more for name in self.also_cut))
-        quiet = self.quiet if isinstance(self.quiet, str) else self.quiet(answers, context)
-        return Judgement(quiet=quiet, cannot_tell=self.missing(answers, context))
+            return Judgement(findings=findings, more=found.more + sum(queried[name].more for name in self.also_cut))
+        quiet = self.quiet if isinstance(self.quiet, str) else self.quiet(queried, context)
+        return Judgement(quiet=quiet, cannot_tell=self.missing(queried, context))
 
     def _finding(self, row: Row, cluster: str) -> Finding:
         return Finding(
@@ -366,43 +366,43 @@ def unread_servers(context: CheckContext[Any], kinds: Collection[str], read: Col
     return f"The snapshot lacks metrics of {named(missing)}, named in collect.metrics_urls." if missing else None
 
 
-def silent_in(answer: str) -> Question:
+def silent_in(selected: str) -> Query:
     """Query for the brokers that were read, but are no `source` in a result of the shards.
 
     Args:
-        answer: The name of the shards' query.
+        selected: The name of the shards' query.
     """
-    heard = f"select source as broker from {answer}"
-    return Question(f"select broker from brokers anti join ({heard}) using (broker) where read")
+    heard = f"select source as broker from {selected}"
+    return Query(f"select broker from brokers anti join ({heard}) using (broker) where read")
 
 
-def brokers_of(answer: CheckAnswer) -> list[str]:
+def brokers_of(selected: QueryRows) -> list[str]:
     """Names of the brokers, in order."""
-    return [row["broker"] for row in answer.rows]
+    return [row["broker"] for row in selected.rows]
 
 
-BROKERS_READ = Question("select count(*) as brokers from brokers where read")
+BROKERS_READ = Query("select count(*) as brokers from brokers where read")
 """Query for `nothing_read`: the number of brokers that were read."""
 
 
-def nothing_read(answer: CheckAnswer) -> str | None:
+def nothing_read(selected: QueryRows) -> str | None:
     """Reason why the absence of findings proves nothing, if no broker was read; else None."""
-    return None if answer.one["brokers"] else "No broker was read."
+    return None if selected.one["brokers"] else "No broker was read."
 
 
-def not_telling(setting: str) -> Question:
+def not_telling(setting: str) -> Query:
     """Query for `setting_unread`: the brokers with topics that did not report a setting.
 
     Args:
         setting: Its name in ``broker.conf``.
     """
-    return Question(f"""
+    return Query(f"""
         select broker from brokers anti join setting('{setting}') using (broker)
         where read and coalesce(topics, 1) > 0
     """)
 
 
-def setting_unread(answer: CheckAnswer, setting: str) -> str | None:
+def setting_unread(selected: QueryRows, setting: str) -> str | None:
     """Reason why the absence of findings proves nothing, if brokers with topics did not report a setting; else None."""
-    names = named(brokers_of(answer))
-    return f"The setting {setting} is not in the snapshot for {names}." if answer.rows else None
+    names = named(brokers_of(selected))
+    return f"The setting {setting} is not in the snapshot for {names}." if selected.rows else None

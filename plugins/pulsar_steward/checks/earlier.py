@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from pulsar_steward.checks.check import AboutSnapshot, CheckAnswer, CheckContext, Earlier, Row
+    from pulsar_steward.checks.check import AboutSnapshot, CheckContext, Earlier, QueryRows, Row
 
 WINDOW_MINUTES = 120
 WINDOW = "how old an earlier snapshot may be to be compared with"
@@ -66,14 +66,14 @@ _PREVIOUS = f"""
 """
 
 
-def of_previous(answer: str) -> str:
+def of_previous(selected: str) -> str:
     """SQL for the rows of a look-back in the previous snapshot: the newest of `LOOKS` of another minute."""
-    return f"(from {answer} semi join ({_PREVIOUS}) using (taken_at))"
+    return f"(from {selected} semi join ({_PREVIOUS}) using (taken_at))"
 
 
-def of_sources(answer: str) -> str:
+def of_sources(selected: str) -> str:
     """SQL for samples of an earlier shard, of the sources in a result of this snapshot."""
-    return f"(select * from metrics semi join (select source from {answer}) using (source))"
+    return f"(select * from metrics semi join (select source from {selected}) using (source))"
 
 
 def in_time(now: str, before: str) -> str:
@@ -164,11 +164,11 @@ class EarlierRows:
 
     @classmethod
     def of(
-        cls, answer: CheckAnswer, context: CheckContext[Any], minutes: Callable[[Any], int], *columns: str
+        cls, selected: QueryRows, context: CheckContext[Any], minutes: Callable[[Any], int], *columns: str
     ) -> EarlierRows:
         """Groups the rows of a `LookBack` with these minutes."""
         rows: dict[Key, dict[datetime, Row]] = defaultdict(dict)
-        for row in answer.rows:
+        for row in selected.rows:
             rows[tuple(row[name] for name in columns)][row["taken_at"]] = row
         return cls(context.about.taken_at, within(context.about, context.longest(minutes)), columns, rows)
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.checks.registry import CHECKS, VIEWS
-from pulsar_steward.diagnose.asking import NoAnswer, SnapshotSources, about_of, ask, reads
 from pulsar_steward.diagnose.failovers import failovers
 from pulsar_steward.diagnose.history import earlier_diagnoses, with_history
-from pulsar_steward.diagnose.runner import askers_of, judged, with_those_they_rest_on
-from pulsar_steward.diagnose.trends import NAME, trends, trends_asker
+from pulsar_steward.diagnose.runner import judged, query_sets_of, with_those_they_rest_on
+from pulsar_steward.diagnose.running import QueryFailed, SnapshotSources, about_of, ask, reads
+from pulsar_steward.diagnose.trends import NAME, trends, trends_queries
 from pulsar_steward.model.finding import Outlook, Verdict
 from pulsar_steward.model.tables import FAILOVERS, FINDINGS, METRICS, SMALL, SMALL_BEFORE, SNAPSHOT, TRENDS, VERDICTS
 from pulsar_steward.model.units import named
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pulsar_steward.checks.check import AboutSnapshot, Check, Judgement
-    from pulsar_steward.diagnose.questions import Asker
+    from pulsar_steward.diagnose.queries import QuerySet
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.model.tables import Table
     from pulsar_steward.policy.schema import Policy
@@ -61,22 +61,22 @@ def diagnose(
     """
     folder.require_finished()
     earlier = folder.earlier(LOOK_BACK)
-    earlier_questions = [each for check in with_those_they_rest_on(checks) for each in check.earlier.values()]
-    looked_back = _small_tables_in([each.sql for each in earlier_questions])
+    earlier_queries = [each for check in with_those_they_rest_on(checks) for each in check.earlier.values()]
+    looked_back = _small_tables_in([each.sql for each in earlier_queries])
     before = [SnapshotSources({t.name: each.source(t) for t in looked_back}, each.shards()) for each in earlier]
     snapshot = SnapshotSources({table.name: folder.source(table) for table in SMALL}, folder.shards(), before)
     about = about_of(snapshot)
     snapshot = _worth_their_tasks(snapshot, about.topics)
-    askers = askers_of(checks, about, policy)
-    of_trends = trends_asker(about, policy)
-    answers = ask(snapshot, [*askers, of_trends], VIEWS, map_over, threads)
-    results = judged(checks, askers, answers)
+    query_sets = query_sets_of(checks, about, policy)
+    of_trends = trends_queries(about, policy)
+    queried = ask(snapshot, [*query_sets, of_trends], VIEWS, map_over, threads)
+    results = judged(checks, query_sets, queried)
     verdicts = [_told(verdict_of(each.check, each.judgement, about)) for each in results]
     found = [finding for each in results for finding in each.judgement.findings]
     findings = with_history(found, about.taken_at, earlier_diagnoses(earlier))
     folder.begin_diagnosis()
-    folder.write(TRENDS, _trends(of_trends, answers, earlier))
-    folder.write(FAILOVERS, rows_of(FAILOVERS, failovers(askers, answers)))
+    folder.write(TRENDS, _trends(of_trends, queried, earlier))
+    folder.write(FAILOVERS, rows_of(FAILOVERS, failovers(query_sets, queried)))
     folder.write(FINDINGS, rows_of(FINDINGS, [_row(finding) for finding in findings]))
     folder.write(VERDICTS, rows_of(VERDICTS, [msgspec.to_builtins(verdict) for verdict in verdicts]))
 
@@ -119,9 +119,9 @@ def _at_most(most: int, shards: Sequence[Mapping[str, Sequence[str]]]) -> list[d
     return made
 
 
-def _small_tables_in(questions: Sequence[str]) -> list[Table]:
+def _small_tables_in(queries: Sequence[str]) -> list[Table]:
     """Small tables, including earlier findings, that queries on earlier snapshots name, and `SNAPSHOT`."""
-    words = {word for question in questions for word in re.findall(r"\w+", question)}
+    words = {word for query in queries for word in re.findall(r"\w+", query)}
     return [table for table in SMALL_BEFORE if table is SNAPSHOT or table.name in words]
 
 
@@ -130,12 +130,12 @@ def _told(verdict: Verdict) -> Verdict:
     return verdict
 
 
-def _trends(asker: Asker, answers: Mapping[str, object], earlier: Sequence[SnapshotFolder]) -> pa.Table:
-    own = answers[NAME]
-    if isinstance(own, NoAnswer):
+def _trends(query_set: QuerySet, queried: Mapping[str, object], earlier: Sequence[SnapshotFolder]) -> pa.Table:
+    own = queried[NAME]
+    if isinstance(own, QueryFailed):
         raise own
     before = earlier[0].read(TRENDS) if earlier else None
-    return trends(own, asker.context, before)  # type: ignore[arg-type]  # no error is left
+    return trends(own, query_set.context, before)  # type: ignore[arg-type]  # no error is left
 
 
 def _row(finding: Finding) -> dict[str, object]:

@@ -5,28 +5,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.delayed.failover_time import CHECK, estimated, estimates_by_broker
-from pulsar_steward.diagnose.asking import NoAnswer
+from pulsar_steward.diagnose.running import QueryFailed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pulsar_steward.checks.check import Answers
+    from pulsar_steward.checks.check import Queried
     from pulsar_steward.checks.delayed.failover_time import Estimate, FailoverTimePolicy
-    from pulsar_steward.diagnose.questions import Asker
+    from pulsar_steward.diagnose.queries import QuerySet
 
 
-def failovers(askers: Sequence[Asker], answers: Mapping[str, Answers | NoAnswer]) -> list[dict[str, object]]:
+def failovers(query_sets: Sequence[QuerySet], queried: Mapping[str, Queried | QueryFailed]) -> list[dict[str, object]]:
     """Rows of the table `failovers`, by broker; none if the check did not run, or its queries failed.
 
     Args:
-        askers: The askers that ran.
-        answers: Results of queries by asker.
+        query_sets: The askers that ran.
+        queried: Results of queries by asker.
     """
-    asker = next((each for each in askers if each.name == CHECK.check_id), None)
-    own = answers.get(CHECK.check_id)
-    if asker is None or own is None or isinstance(own, NoAnswer):
+    query_set = next((each for each in query_sets if each.name == CHECK.check_id), None)
+    own = queried.get(CHECK.check_id)
+    if query_set is None or own is None or isinstance(own, QueryFailed):
         return []
-    policy = asker.context.limits
+    policy = query_set.context.limits
     rows = [_row(each, policy) for each in estimates_by_broker(own, policy)]
     return sorted(rows, key=lambda row: str(row["broker"]))
 

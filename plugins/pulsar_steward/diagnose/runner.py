@@ -6,20 +6,20 @@ import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pulsar_steward.checks.check import CheckContext, JudgedAnswers, Judgement, Scope
-from pulsar_steward.diagnose.asking import NoAnswer, SnapshotSources, about_of, ask
-from pulsar_steward.diagnose.questions import Asker
+from pulsar_steward.checks.check import CheckContext, JudgedRows, Judgement, Scope
+from pulsar_steward.diagnose.queries import QuerySet
+from pulsar_steward.diagnose.running import QueryFailed, SnapshotSources, about_of, ask
 from pulsar_steward.policy.division import divided
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pulsar_steward.checks.check import AboutSnapshot, Answers, Check
+    from pulsar_steward.checks.check import AboutSnapshot, Check, Queried
     from pulsar_steward.checks.views import SqlView
     from pulsar_steward.policy.schema import Policy
     from pulsar_steward.runtime.parallel import MapOver
 
-__all__ = ["CheckResult", "SnapshotSources", "askers_of", "judged", "run_checks", "with_those_they_rest_on"]
+__all__ = ["CheckResult", "SnapshotSources", "judged", "query_sets_of", "run_checks", "with_those_they_rest_on"]
 
 log = logging.getLogger(__name__)
 
@@ -54,13 +54,13 @@ def run_checks(
         map_over: Runs the queries on shards.
     """
     about = about_of(snapshot)
-    askers = askers_of(checks, about, policy)
-    return judged(checks, askers, ask(snapshot, askers, views, map_over))
+    query_sets = query_sets_of(checks, about, policy)
+    return judged(checks, query_sets, ask(snapshot, query_sets, views, map_over))
 
 
-def askers_of(checks: Sequence[Check], about: AboutSnapshot, policy: Policy) -> list[Asker]:
+def query_sets_of(checks: Sequence[Check], about: AboutSnapshot, policy: Policy) -> list[QuerySet]:
     """Queries of checks and of the checks that they depend on, each check once, with the limits in force for it."""
-    return [_asker_of(check, about, policy) for check in with_those_they_rest_on(checks)]
+    return [_query_set_of(check, about, policy) for check in with_those_they_rest_on(checks)]
 
 
 def with_those_they_rest_on(checks: Sequence[Check]) -> list[Check]:
@@ -70,7 +70,7 @@ def with_those_they_rest_on(checks: Sequence[Check]) -> list[Check]:
     return list({check.check_id: check for check in (*needed, *checks)}.values())
 
 
-def _asker_of(check: Check, about: AboutSnapshot, policy: Policy) -> Asker:
+def _query_set_of(check: Check, about: AboutSnapshot, policy: Policy) -> QuerySet:
     """Queries of a check, with the limits in force for it."""
     own = policy.for_cluster(about.cluster) if policy.clusters else policy
     parts: tuple[tuple[Any, tuple[str, ...]], ...] = ()
@@ -79,36 +79,36 @@ def _asker_of(check: Check, about: AboutSnapshot, policy: Policy) -> Asker:
         numbered = enumerate(division.policies) if len(division.policies) > 1 else ()
         parts = tuple((getattr(each, check.section), tuple(division.names(number))) for number, each in numbered)
     context = CheckContext(about=about, policy=own, limits=getattr(own, check.section), parts=parts)
-    return Asker(check.check_id, check, context)
+    return QuerySet(check.check_id, check, context)
 
 
 def judged(
-    checks: Sequence[Check], askers: Sequence[Asker], answers: Mapping[str, Answers | NoAnswer]
+    checks: Sequence[Check], query_sets: Sequence[QuerySet], queried: Mapping[str, Queried | QueryFailed]
 ) -> list[CheckResult]:
     """Judgements of checks on the rows of their queries; "cannot tell" for a check that fails.
 
     Args:
         checks: The checks.
-        askers: Their askers, from `askers_of`.
-        answers: Results by check, at least for these checks.
+        query_sets: Their askers, from `query_sets_of`.
+        queried: Results by check, at least for these checks.
     """
-    contexts = {asker.name: asker.context for asker in askers}
-    results: dict[str, JudgedAnswers] = {}
+    contexts = {query_set.name: query_set.context for query_set in query_sets}
+    results: dict[str, JudgedRows] = {}
     for check in with_those_they_rest_on(checks):
         context = replace(
             contexts[check.check_id], results={each.check_id: results[each.check_id] for each in check.rests_on}
         )
-        given = answers[check.check_id]
+        given = queried[check.check_id]
         judgement = _judgement_of(check, given, context)
-        results[check.check_id] = JudgedAnswers(judgement, {} if isinstance(given, NoAnswer) else given)
+        results[check.check_id] = JudgedRows(judgement, {} if isinstance(given, QueryFailed) else given)
     return [CheckResult(check, results[check.check_id].judgement) for check in checks]
 
 
-def _judgement_of(check: Check, answers: Answers | NoAnswer, context: CheckContext[Any]) -> Judgement:
-    if isinstance(answers, NoAnswer):
-        return _broken(str(answers))
+def _judgement_of(check: Check, queried: Queried | QueryFailed, context: CheckContext[Any]) -> Judgement:
+    if isinstance(queried, QueryFailed):
+        return _broken(str(queried))
     try:
-        return check.judge(answers, context)
+        return check.judge(queried, context)
     except Exception as error:
         log.exception("%s is broken on this snapshot", check.check_id)
         first_line = str(error).partition("\n")[0]

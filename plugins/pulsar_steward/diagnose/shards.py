@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from pulsar_steward.checks.views import LARGE_TABLES, SHARED, TABLE_MACROS
 from pulsar_steward.diagnose.moving import IN_PLACE, MOVING
-from pulsar_steward.diagnose.questions import FOUND, statement_of, text_of, words_of
+from pulsar_steward.diagnose.queries import FOUND, statement_of, text_of, words_of
 from pulsar_steward.model.tables import SHARDED, SMALL_BEFORE
 from pulsar_steward.snapshots.database import add_table, add_views, connect
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pulsar_steward.checks.views import SqlView
-    from pulsar_steward.diagnose.questions import Key, PreparedQuestion
+    from pulsar_steward.diagnose.queries import Key, PreparedQuery
     from pulsar_steward.snapshots.database import Sources
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class AnswerTable:
+class ShardRows:
     """Result of a query: its rows, limited in number, and their full count; or the failure."""
 
     rows: pa.Table | None
@@ -43,7 +43,7 @@ class ShardTask:
     Attributes:
         small: The small tables.
         shard: The shard's own tables.
-        questions: The queries.
+        queries: The queries.
         views: Views that queries may select from.
         threads: Threads of its database.
         given: For queries on an earlier snapshot: the results from this snapshot's shards, by asker.
@@ -52,7 +52,7 @@ class ShardTask:
 
     small: Sources
     shard: Sources
-    questions: tuple[PreparedQuestion, ...]
+    queries: tuple[PreparedQuery, ...]
     views: tuple[SqlView, ...]
     threads: int
     given: Mapping[str, Mapping[str, pa.Table]] = field(default_factory=dict)
@@ -73,19 +73,19 @@ class ShardTask:
         return replace(self, shard=tables)
 
 
-def answers_of_shard(task: ShardTask) -> dict[Key, AnswerTable]:
+def run_on_shard(task: ShardTask) -> dict[Key, ShardRows]:
     """Results of every query on one shard."""
     with connect(task.threads) as connection:
-        prepare(connection, task, [text_of(asked) for asked in task.questions])
-        answers = {}
-        for asked in task.questions:
+        prepare(connection, task, [text_of(asked) for asked in task.queries])
+        queried = {}
+        for asked in task.queries:
             given = task.given.get(asked.key[0], {})
             for name, rows in given.items():
                 connection.from_arrow(rows).create_view(name, replace=True)
-            answers[asked.key] = answer_to(connection, asked)
+            queried[asked.key] = selected_by(connection, asked)
             for name in given:
                 connection.execute(f"drop view {name}")
-        return answers
+        return queried
 
 
 def prepare(connection: duckdb.DuckDBPyConnection, task: ShardTask, texts: Sequence[str]) -> None:
@@ -130,30 +130,26 @@ def words_needed(views: Sequence[SqlView], texts: Sequence[str]) -> frozenset[st
     return frozenset(words)
 
 
-def answer_to(connection: duckdb.DuckDBPyConnection, asked: PreparedQuestion) -> AnswerTable:
+def selected_by(connection: duckdb.DuckDBPyConnection, asked: PreparedQuery) -> ShardRows:
     """Result of one query, or its failure."""
     try:
         rows = connection.sql(statement_of(asked), params=dict(asked.parameters)).to_arrow_table()
     except duckdb.Error as error:
-        log.exception("%s: its question `%s` is broken on this snapshot", *asked.key)
-        return AnswerTable(None, failure=f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
+        log.exception("%s: its query `%s` is broken on this snapshot", *asked.key)
+        return ShardRows(None, failure=f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
     if asked.worst_first is None:
-        return AnswerTable(rows, rows.num_rows)
+        return ShardRows(rows, rows.num_rows)
     count = rows[FOUND][0].as_py() if rows.num_rows else 0
-    return AnswerTable(rows.drop_columns([FOUND]), count)
+    return ShardRows(rows.drop_columns([FOUND]), count)
 
 
-def all_together(
-    asked: Iterable[PreparedQuestion], parts: Mapping[Key, Sequence[AnswerTable]]
-) -> dict[Key, AnswerTable]:
+def all_together(asked: Iterable[PreparedQuery], parts: Mapping[Key, Sequence[ShardRows]]) -> dict[Key, ShardRows]:
     """Combines the results of several shards for each query; queries without results are left out."""
     with connect(1) as connection:
         return {each.key: _together(connection, each, parts[each.key]) for each in asked if parts[each.key]}
 
 
-def _together(
-    connection: duckdb.DuckDBPyConnection, asked: PreparedQuestion, parts: Sequence[AnswerTable]
-) -> AnswerTable:
+def _together(connection: duckdb.DuckDBPyConnection, asked: PreparedQuery, parts: Sequence[ShardRows]) -> ShardRows:
     """Combines the results of several shards for one query, ordered and limited again."""
     for part in parts:
         if part.rows is None:
@@ -165,4 +161,4 @@ def _together(
         order = "all" if asked.worst_first is None else f"{asked.worst_first} limit {asked.most}"
         connection.from_arrow(rows).create_view("answers", replace=True)
         rows = connection.sql(f"select * from answers order by {order}").to_arrow_table()
-    return AnswerTable(rows, sum(part.count for part in parts))
+    return ShardRows(rows, sum(part.count for part in parts))

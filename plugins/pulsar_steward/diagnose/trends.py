@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from pulsar_steward.checks.backlog.growth import reference
-from pulsar_steward.checks.check import CheckContext, Question
+from pulsar_steward.checks.check import CheckContext, Query
 from pulsar_steward.checks.clients.connection_churn import SUCCEEDED
 from pulsar_steward.checks.earlier import looking_back, within
-from pulsar_steward.diagnose.questions import Asker
+from pulsar_steward.diagnose.queries import QuerySet
 from pulsar_steward.model.measures import (
     BROKER_CONNECTION_RATE,
     BROKER_CONNECTIONS,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from pulsar_steward.checks.check import AboutSnapshot, Answers, LookBack, Row
+    from pulsar_steward.checks.check import AboutSnapshot, LookBack, Queried, Row
     from pulsar_steward.policy.schema import Policy
 
 NAME = "trends"
@@ -59,25 +59,25 @@ class _Point(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _TrendQuestions:
+class _TrendQueries:
     """Queries for the figures of `trends`."""
 
-    shards: Mapping[str, Question] = field(
+    shards: Mapping[str, Query] = field(
         default_factory=lambda: {
-            "of_topics": Question("""
+            "of_topics": Query("""
                 select coalesce(sum(backlog_bytes), 0)::bigint as backlog, count(*) as topics,
                     coalesce(sum(producers), 0)::bigint as producers, coalesce(sum(consumers), 0)::bigint as consumers,
                     (select count(*) from raw_subscriptions) as subscriptions
                 from raw_topics
             """),
-            "of_processes": Question(f"""
+            "of_processes": Query(f"""
                 select source as broker, max(value) filter (series = '{SUCCEEDED}') as created,
                     $now - max(value) filter (series = '{STARTED}') as uptime_seconds
                 from raw_metrics
                 where source_kind = 'broker' and series in ('{SUCCEEDED}', '{STARTED}') and isfinite(value)
                 group by source
             """),
-            "largest": Question(
+            "largest": Query(
                 "select topic, backlog_bytes from raw_topics where backlog_bytes > 0",
                 worst_first="backlog_bytes desc, topic",
                 most=LARGEST,
@@ -91,34 +91,34 @@ class _TrendQuestions:
             )
         }
     )
-    cluster: Mapping[str, Question] = field(
+    cluster: Mapping[str, Query] = field(
         default_factory=lambda: {
-            "brokers": Question("select broker, read, topics from brokers"),
-            "held": Question("select broker, count(*) as held from transaction_coordinators group by broker"),
+            "brokers": Query("select broker, read, topics from brokers"),
+            "held": Query("select broker, count(*) as held from transaction_coordinators group by broker"),
         }
     )
 
 
-def trends_asker(about: AboutSnapshot, policy: Policy) -> Asker:
+def trends_queries(about: AboutSnapshot, policy: Policy) -> QuerySet:
     """Queries for trends, with the limits for growing backlogs."""
     own = policy.for_cluster(about.cluster)
-    return Asker(NAME, _TrendQuestions(), CheckContext(about=about, policy=own, limits=own.backlog_growing))
+    return QuerySet(NAME, _TrendQueries(), CheckContext(about=about, policy=own, limits=own.backlog_growing))
 
 
-def trends(answers: Answers, context: CheckContext[Any], recorded: pa.Table | None) -> pa.Table:
+def trends(queried: Queried, context: CheckContext[Any], recorded: pa.Table | None) -> pa.Table:
     """The table `trends` of a snapshot; its size does not grow with the topics.
 
     Args:
-        answers: Results of the queries of `trends_asker`.
+        queried: Results of the queries of `trends_queries`.
         context: The context of these queries.
         recorded: The table `trends` of the snapshot before; None: there is none.
     """
     past = _recorded(recorded, context.about.taken_at, context.policy.trends.most_snapshots - 1)
-    own = [*_of_cluster(answers, context.about), *_of_brokers(answers, context.about)]
-    growing = _of_growing_topics(answers, context)
+    own = [*_of_cluster(queried, context.about), *_of_brokers(queried, context.about)]
+    growing = _of_growing_topics(queried, context)
     if growing is None:
         rows = [*own, *(() if recorded is None else (each for each in past if each.measure != TOPIC_BACKLOG))]
-        rows += _connection_rates(answers, own, past)
+        rows += _connection_rates(queried, own, past)
         return _table(rows)
     # A topic that still grows keeps its recorded points; only the first point of its growth is computed again.
     subjects, known = {each.subject for each in growing}, {(each.subject, each.taken_at) for each in growing}
@@ -127,7 +127,7 @@ def trends(answers: Answers, context: CheckContext[Any], recorded: pa.Table | No
         for each in past
         if each.measure != TOPIC_BACKLOG or (each.subject in subjects and (each.subject, each.taken_at) not in known)
     ]
-    return _table([*own, *_connection_rates(answers, own, past), *carried, *growing])
+    return _table([*own, *_connection_rates(queried, own, past), *carried, *growing])
 
 
 def _recorded(recorded: pa.Table | None, now: datetime, most: int) -> list[_Point]:
@@ -138,11 +138,11 @@ def _recorded(recorded: pa.Table | None, now: datetime, most: int) -> list[_Poin
     return [row for row in past if row.taken_at in latest]
 
 
-def _of_cluster(answers: Answers, about: AboutSnapshot) -> Iterator[_Point]:
+def _of_cluster(queried: Queried, about: AboutSnapshot) -> Iterator[_Point]:
     """Sums over all brokers, only if all were read: a gap in a plot is correct, a dip would be false."""
-    if not all(row["read"] for row in answers["brokers"].rows):
+    if not all(row["read"] for row in queried["brokers"].rows):
         return
-    parts = answers["of_topics"].rows
+    parts = queried["of_topics"].rows
     measures = {
         CLUSTER_BACKLOG: "backlog",
         CLUSTER_TOPICS: "topics",
@@ -154,10 +154,10 @@ def _of_cluster(answers: Answers, about: AboutSnapshot) -> Iterator[_Point]:
         yield _Point(measure, about.cluster, about.taken_at, float(sum(part[column] for part in parts)))
 
 
-def _of_brokers(answers: Answers, about: AboutSnapshot) -> Iterator[_Point]:
-    held = {row["broker"]: row["held"] for row in answers["held"].rows}
-    created = {row["broker"]: row["created"] for row in answers["of_processes"].rows}
-    for row in answers["brokers"].rows:
+def _of_brokers(queried: Queried, about: AboutSnapshot) -> Iterator[_Point]:
+    held = {row["broker"]: row["held"] for row in queried["held"].rows}
+    created = {row["broker"]: row["created"] for row in queried["of_processes"].rows}
+    for row in queried["brokers"].rows:
         if not row["read"]:
             continue
         values = {
@@ -170,14 +170,14 @@ def _of_brokers(answers: Answers, about: AboutSnapshot) -> Iterator[_Point]:
                 yield _Point(measure, row["broker"], about.taken_at, float(value))
 
 
-def _connection_rates(answers: Answers, own: Sequence[_Point], past: Sequence[_Point]) -> Iterator[_Point]:
+def _connection_rates(queried: Queried, own: Sequence[_Point], past: Sequence[_Point]) -> Iterator[_Point]:
     """Connections accepted per second since the snapshot before, for brokers that did not restart in between."""
     last = {
         each.subject: each
         for each in sorted(past, key=lambda each: each.taken_at)
         if each.measure == BROKER_CONNECTIONS
     }
-    uptime = {row["broker"]: row["uptime_seconds"] for row in answers["of_processes"].rows}
+    uptime = {row["broker"]: row["uptime_seconds"] for row in queried["of_processes"].rows}
     for now in own:
         before, ran = last.get(now.subject), uptime.get(now.subject)
         if now.measure != BROKER_CONNECTIONS or before is None or ran is None:
@@ -187,14 +187,14 @@ def _connection_rates(answers: Answers, own: Sequence[_Point], past: Sequence[_P
             yield _Point(BROKER_CONNECTION_RATE, now.subject, now.taken_at, (now.value - before.value) / seconds)
 
 
-def _of_growing_topics(answers: Answers, context: CheckContext[Any]) -> list[_Point] | None:
+def _of_growing_topics(queried: Queried, context: CheckContext[Any]) -> list[_Point] | None:
     """Backlogs of the fastest growing topics, now and at the reference snapshot; None: there is no such snapshot."""
     about = context.about
     before = reference(about, within(about, context.limits.window_minutes), context.limits)
     if before is None:
         return None
-    then = {row["topic"]: row["backlog_bytes"] for row in answers["before"].rows if row["taken_at"] == before.taken_at}
-    grown = [row for row in answers["largest"].rows if _grew(row, then)]
+    then = {row["topic"]: row["backlog_bytes"] for row in queried["before"].rows if row["taken_at"] == before.taken_at}
+    grown = [row for row in queried["largest"].rows if _grew(row, then)]
     fastest = sorted(grown, key=lambda row: (then[row["topic"]] - row["backlog_bytes"], row["topic"]))[:FASTEST]
     return [
         point

@@ -205,13 +205,13 @@ def test_a_namespace_may_have_its_own_thresholds(judge_rows: JudgeRows) -> None:
 
 def test_more_than_are_looked_up_leave_it_open(judge_rows: JudgeRows, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the limit the check cannot tell or gives minimum numbers, and each namespace has bundles looked up."""
-    question = bundle_without_owner.CHECK.shards["without_owner"]
-    assert question.most == bundle_without_owner.MAX_BUNDLES
+    query = bundle_without_owner.CHECK.shards["without_owner"]
+    assert query.most == bundle_without_owner.MAX_BUNDLES
     monkeypatch.setattr(bundle_without_owner, "MAX_BUNDLES", 2)
     monkeypatch.setitem(
         bundle_without_owner.CHECK.shards,
         "without_owner",
-        replace(question, most=2),
+        replace(query, most=2),
     )
     bundles = dict.fromkeys("xyz", NOBODYS)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pulsar_steward.checks.check import CheckAnswer, JudgedAnswers, Judgement
+from pulsar_steward.checks.check import JudgedRows, Judgement, QueryRows
 from pulsar_steward.checks.clients import ack_holes
 from pulsar_steward.checks.placement import hot_bundle
 from pulsar_steward.checks.resources import (
@@ -66,8 +66,8 @@ def causes(
         )
         told = tuple((rows or {}).get(check.check_id, ()))
         unknown = None if findings else "Nothing is known."
-        results[check.check_id] = JudgedAnswers(
-            Judgement(findings=findings, cannot_tell=unknown), {"found": CheckAnswer(told, len(told))}
+        results[check.check_id] = JudgedRows(
+            Judgement(findings=findings, cannot_tell=unknown), {"found": QueryRows(told, len(told))}
         )
     return CausesOfSlowness(results, ("a:1", "b:1"), KINDS, read_only)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 import pytest
 
-from pulsar_steward.diagnose.asking import SnapshotSources
+from pulsar_steward.diagnose.running import SnapshotSources
 from pulsar_steward.model.tables import COLLECTED, SHARDED, SMALL
 from pulsar_steward.snapshots.arrow import schema_of
 from pulsar_steward.snapshots.files import LocalFiles

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.checks.placement.tc_skew import TcSkewPolicy
 from pulsar_steward.diagnose.diagnosing import diagnose, verdict_of
 from pulsar_steward.errors import SnapshotError
@@ -20,7 +20,7 @@ from pulsar_steward.snapshots.folder import SnapshotFolder
 from tests.unit.diagnose.conftest import ABOUT, FolderOf
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext
+    from pulsar_steward.checks.check import CheckContext, Queried
 
 
 class Named(Check):
@@ -29,7 +29,7 @@ class Named(Check):
     section = "tc_skew"  # that of a made-up name is in no policy
 
 
-def a_check(name: str, judgement: Judgement, **questions: dict[str, Question]) -> Check:
+def a_check(name: str, judgement: Judgement, **queries: dict[str, Query]) -> Check:
     """A made-up check that says so."""
     return Named(
         check_id=name,
@@ -38,14 +38,14 @@ def a_check(name: str, judgement: Judgement, **questions: dict[str, Question]) -
         source="here",
         policy=TcSkewPolicy,
         judge=lambda _answers, _context: judgement,
-        **questions,  # type: ignore[arg-type]  # by the names of its fields
+        **queries,  # type: ignore[arg-type]  # by the names of its fields
     )
 
 
 DEFECT = "The check itself failed, which is a defect: "
 
 
-def broken(_answers: Answers, _context: CheckContext[Any]) -> NoReturn:
+def broken(_answers: Queried, _context: CheckContext[Any]) -> NoReturn:
     """A judge with a defect."""
     raise ZeroDivisionError("division by zero\nand more")
 
@@ -61,10 +61,10 @@ def verdicts_of(folder: SnapshotFolder) -> dict[str, tuple[str, str]]:
 def test_a_broken_check_cannot_tell_and_stops_no_other(folder_of: FolderOf) -> None:
     """A check with a broken judge or question has an unknown outlook, and other checks are still judged."""
     judge = Named(check_id="judge", title="made up", advice=(), source="here", policy=TcSkewPolicy, judge=broken)
-    question = a_check("question", Judgement(), shards={"x": Question("select nothing from nowhere")})
+    query = a_check("question", Judgement(), shards={"x": Query("select nothing from nowhere")})
     folder = folder_of({"snapshot": [ABOUT]})
 
-    diagnose(folder, Policy(), on_this_thread, [judge, question, FINE])
+    diagnose(folder, Policy(), on_this_thread, [judge, query, FINE])
 
     verdicts = verdicts_of(folder)
     assert list(verdicts) == ["judge", "question", "fine"]

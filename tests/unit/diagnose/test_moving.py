@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.check import CheckContext, LookBack, Question
-from pulsar_steward.diagnose.asking import NoAnswer, about_of, ask
-from pulsar_steward.diagnose.questions import Asker
+from pulsar_steward.checks.check import CheckContext, LookBack, Query
+from pulsar_steward.diagnose.queries import QuerySet
+from pulsar_steward.diagnose.running import QueryFailed, about_of, ask
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.runtime.parallel import on_this_thread
 from tests.builders import NOW
@@ -25,21 +25,21 @@ NAMESPACE = "acme/orders"
 TOPIC, OTHER = f"persistent://{NAMESPACE}/moves", f"persistent://{NAMESPACE}/stays"
 SERIES = "pulsar_subscription_delayed"
 
-COUNTED = Question("""
+COUNTED = Query("""
     select 'topics' as what, topic, broker as told_by, producers as figure from topics
     union all select 'subscriptions', topic, broker, backlog_entries from subscriptions
     union all select 'clients', topic, consumer, unacked_messages from clients
     union all select 'metrics', topic, source, value::bigint from metrics where value > 0
 """)
-TELLERS = Question("select distinct source from metrics where series = 'pulsar_subscription_delayed'")
+TELLERS = Query("select distinct source from metrics where series = 'pulsar_subscription_delayed'")
 
 
 class Asked:
     """Asks for all rows."""
 
-    shards: Mapping[str, Question] = {"counted": COUNTED, "tellers": TELLERS}
+    shards: Mapping[str, Query] = {"counted": COUNTED, "tellers": TELLERS}
     earlier: Mapping[str, LookBack] = {"before": LookBack(lambda _: 60, COUNTED.sql)}
-    cluster: Mapping[str, Question] = {}
+    cluster: Mapping[str, Query] = {}
 
 
 def told_by(broker: str, bundle: str = LOW, topic: str = TOPIC, producers: int = 0) -> Rows:
@@ -79,10 +79,10 @@ def rows_of(shards: Sequence[Rows], bundles: list[dict[str, Any]]) -> tuple[list
     snapshot = replace(sources_of(small, shards), earlier=[earlier])
     policy = Policy()
     context = CheckContext(about=about_of(snapshot), policy=policy, limits=policy.backlog_growing)
-    answers = ask(snapshot, [Asker("it", Asked(), context)], (), on_this_thread)["it"]
-    assert not isinstance(answers, NoAnswer), answers
-    tellers = sorted({row["source"] for row in answers["tellers"].rows})
-    counted, before = (sorted(tuple(row.values())[:4] for row in answers[name].rows) for name in ("counted", "before"))
+    queried = ask(snapshot, [QuerySet("it", Asked(), context)], (), on_this_thread)["it"]
+    assert not isinstance(queried, QueryFailed), queried
+    tellers = sorted({row["source"] for row in queried["tellers"].rows})
+    counted, before = (sorted(tuple(row.values())[:4] for row in queried[name].rows) for name in ("counted", "before"))
     assert before == counted
     return counted, tellers
 
@@ -168,5 +168,5 @@ def test_no_shard_is_asked_twice_where_nothing_moved() -> None:
         policy = Policy()
         context = CheckContext(about=about_of(snapshot), policy=policy, limits=policy.backlog_growing)
         asked.clear()
-        ask(snapshot, [Asker("it", Asked(), context)], (), map_over)
+        ask(snapshot, [QuerySet("it", Asked(), context)], (), map_over)
         assert asked == expected

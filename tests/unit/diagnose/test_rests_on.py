@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.checks.placement.tc_skew import TcSkewPolicy
 from pulsar_steward.diagnose.runner import SnapshotSources, run_checks
 from pulsar_steward.model.tables import SNAPSHOT
@@ -16,10 +16,10 @@ from tests.checks.conftest import arrow_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pulsar_steward.checks.check import Answers, CheckContext
+    from pulsar_steward.checks.check import CheckContext, Queried
 
 ABOUT: dict[str, Any] = {"cluster": "east", "taken_at": NOW, "unread_brokers": [], "unread_namespaces": []}
-FORTY_TWO = Question("select 42 as answer")
+FORTY_TWO = Query("select 42 as answer")
 
 
 class Named(Check):
@@ -28,7 +28,7 @@ class Named(Check):
     section = "tc_skew"  # that of a made-up name is in no policy
 
 
-def a_check(name: str, judge: Any, question: Question = FORTY_TWO, rests_on: tuple[Check, ...] = ()) -> Check:
+def a_check(name: str, judge: Any, query: Query = FORTY_TWO, rests_on: tuple[Check, ...] = ()) -> Check:
     """A made-up check of one question."""
     return Named(
         check_id=name,
@@ -36,7 +36,7 @@ def a_check(name: str, judge: Any, question: Question = FORTY_TWO, rests_on: tup
         advice=(),
         source="here",
         policy=TcSkewPolicy,
-        cluster={"asked": question},
+        cluster={"asked": query},
         judge=judge,
         rests_on=rests_on,
     )
@@ -49,21 +49,21 @@ def judged(*checks: Check) -> dict[str, str]:
     return {each.check.check_id: each.judgement.cannot_tell or each.judgement.quiet for each in results}
 
 
-def says_its_answer(answers: Answers, _: CheckContext[Any]) -> Judgement:
+def says_its_answer(queried: Queried, _: CheckContext[Any]) -> Judgement:
     """Tells what it was answered."""
-    return Judgement(quiet=f"It is {answers['asked'].one['answer']}.")
+    return Judgement(quiet=f"It is {queried['asked'].one['answer']}.")
 
 
-def repeats_the_others(_: Answers, context: CheckContext[Any]) -> Judgement:
+def repeats_the_others(_: Queried, context: CheckContext[Any]) -> Judgement:
     """Tells what those said that it rests on, and the names of the answers that they had."""
     said = [
-        f"{name}: {each.judgement.cannot_tell or each.judgement.quiet} {sorted(each.answers)}"
+        f"{name}: {each.judgement.cannot_tell or each.judgement.quiet} {sorted(each.queried)}"
         for name, each in context.results.items()
     ]
     return Judgement(quiet="; ".join(said))
 
 
-def broken(_answers: Answers, _context: CheckContext[Any]) -> NoReturn:
+def broken(_answers: Queried, _context: CheckContext[Any]) -> NoReturn:
     """A judge with a defect."""
     raise ZeroDivisionError("division by zero")
 
@@ -86,14 +86,14 @@ def test_what_it_rests_on_is_asked_though_nobody_asked_for_it() -> None:
 
 def test_one_that_was_asked_for_is_not_replaced() -> None:
     """A check rests on the requested check of the same id instead of the one that it was made with."""
-    another = a_check("first", says_its_answer, Question("select 7 as answer"))
+    another = a_check("first", says_its_answer, Query("select 7 as answer"))
     assert judged(another, SECOND)["second"] == "first: It is 7. ['asked']"
 
 
 def test_one_that_breaks_cannot_tell_and_has_its_answers() -> None:
     """A check is judged although those that it rests on fail. It sees their errors and the answers that they had."""
     defect = "The check itself failed, which is a defect: "
-    no_judge, no_question = a_check("judge", broken), a_check("question", says_its_answer, Question("select nothing"))
+    no_judge, no_question = a_check("judge", broken), a_check("question", says_its_answer, Query("select nothing"))
     told: Sequence[str] = judged(a_check("last", repeats_the_others, rests_on=(no_judge, no_question)))["last"].split(
         "; "
     )

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.checks.clients.connection_churn import ACTIVE, SUCCEEDED
-from pulsar_steward.diagnose.asking import NoAnswer, about_of, ask
 from pulsar_steward.diagnose.diagnosing import diagnose
-from pulsar_steward.diagnose.trends import FASTEST, NAME, trends, trends_asker
+from pulsar_steward.diagnose.running import QueryFailed, about_of, ask
+from pulsar_steward.diagnose.trends import FASTEST, NAME, trends, trends_queries
 from pulsar_steward.model import measures
 from pulsar_steward.model.series import STARTED
 from pulsar_steward.model.tables import TRENDS
@@ -65,12 +65,12 @@ def told(snapshots: Sequence[Rows], **policy: int) -> Told:
     """Values by measure and subject, and by how many steps ago; the last snapshot is the one looked at."""
     *earlier, now = snapshots
     sources = sources_of(now, earlier=earlier[::-1])
-    asker = trends_asker(about_of(sources), a_policy(trends=policy))
-    answers = ask(sources, [asker], (), on_this_thread)[NAME]
-    assert not isinstance(answers, NoAnswer), answers
+    query_set = trends_queries(about_of(sources), a_policy(trends=policy))
+    queried = ask(sources, [query_set], (), on_this_thread)[NAME]
+    assert not isinstance(queried, QueryFailed), queried
     before = next((each["trends"] for each in earlier[::-1] if "trends" in each), None)
     found: Told = {}
-    rows = trends(answers, asker.context, None if before is None else arrow_of(TRENDS, before)).to_pylist()
+    rows = trends(queried, query_set.context, None if before is None else arrow_of(TRENDS, before)).to_pylist()
     for row in rows:
         found.setdefault((row["measure"], row["subject"]), {})[steps_ago(row["taken_at"])] = row["value"]
     assert len(rows) == sum(map(len, found.values()))

@@ -30,7 +30,7 @@ from pulsar_steward.checks.backlog.quota_words import (
     slowest_words,
     told_once,
 )
-from pulsar_steward.checks.check import Check, Judgement, Question, Scope
+from pulsar_steward.checks.check import Check, Judgement, Query, Scope
 from pulsar_steward.checks.earlier import looking_back, too_few, within
 from pulsar_steward.model.finding import Finding, QuotaFigures, Severity
 from pulsar_steward.model.units import DAY, HOUR, MIB, bytes_in_words, counted, seconds_in_words, time_in_words
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pulsar_steward.checks.backlog.growth import BacklogSum
-    from pulsar_steward.checks.check import AboutSnapshot, Answers, CheckContext, Earlier, Row
+    from pulsar_steward.checks.check import AboutSnapshot, CheckContext, Earlier, Queried, Row
 
 
 MAX_POSSIBLE = 10_000
@@ -146,7 +146,7 @@ class LimitedPart:
             " quota."
         )
 
-    def missing(self, answers: Answers) -> str | None:
+    def missing(self, queried: Queried) -> str | None:
         """Reason why the absence of findings proves nothing; None if it does."""
         if self.before is None:
             limits = self.limits
@@ -158,9 +158,9 @@ class LimitedPart:
             )
         if len(self.suspects) > MAX_SUSPECTS:
             return _too_many("grew", MAX_SUSPECTS)
-        if answers["possible"].more:
+        if queried["possible"].more:
             return _too_many("may have grown", MAX_POSSIBLE)
-        return unknown_defaults(answers, "limit_bytes")
+        return unknown_defaults(queried, "limit_bytes")
 
 
 def _too_many(grew: str, looked_up: int) -> str:
@@ -264,15 +264,15 @@ def _ahead(growth: Growth, seconds: float) -> str:
     return f"{at}in {seconds_in_words(seconds, rounded=True)}"
 
 
-def judge(answers: Answers, context: CheckContext[BacklogGrowingPolicy]) -> Judgement:
+def judge(queried: Queried, context: CheckContext[BacklogGrowingPolicy]) -> Judgement:
     """Judges by the time until the size quota is reached; without a quota, by the rate."""
     named_parts = context.parts or ((context.limits, ()),)
-    parts = {part.limits: part for part in _parts(answers, context, [limits for limits, _ in named_parts])}
+    parts = {part.limits: part for part in _parts(queried, context, [limits for limits, _ in named_parts])}
     growing = [each for part in parts.values() for each in (*part.growing, *part.together)]
     if growing:
         growing.sort(key=lambda each: (not each.critical, *worst_first(each.row, each.rate)))
-        return Judgement(findings=told_once(tuple(map(_finding, growing)), answers["precision"]))
-    missing = {limits: why for limits, part in parts.items() if (why := part.missing(answers))}
+        return Judgement(findings=told_once(tuple(map(_finding, growing)), queried["precision"]))
+    missing = {limits: why for limits, part in parts.items() if (why := part.missing(queried))}
     open_parts = tuple(each for each in named_parts if each[0] in missing)
     return Judgement(
         quiet=context.in_each_part(lambda limits: parts[limits].quiet),
@@ -281,20 +281,20 @@ def judge(answers: Answers, context: CheckContext[BacklogGrowingPolicy]) -> Judg
 
 
 def _parts(
-    answers: Answers, context: CheckContext[BacklogGrowingPolicy], of: Sequence[BacklogGrowingPolicy]
+    queried: Queried, context: CheckContext[BacklogGrowingPolicy], of: Sequence[BacklogGrowingPolicy]
 ) -> list[LimitedPart]:
     histories: dict[str, dict[datetime, int]] = defaultdict(dict)
-    for row in answers["backlogs"].rows:
+    for row in queried["backlogs"].rows:
         histories[row["topic"]][row["taken_at"]] = row["backlog_bytes"]
     rows: dict[str, list[Row]] = defaultdict(list)
-    for row in answers["possible"].rows:
+    for row in queried["possible"].rows:
         rows[row["namespace"]].append(row)
         histories[row["topic"]][context.about.taken_at] = row["backlog_bytes"]
     by_limits: dict[BacklogGrowingPolicy, list[Row]] = defaultdict(list)
     for namespace, theirs in rows.items():
         by_limits[context.limits_of(namespace)] += theirs
     sums: dict[BacklogGrowingPolicy, list[BacklogSum]] = defaultdict(list)
-    for each in sums_of(answers):
+    for each in sums_of(queried):
         sums[context.limits_of(each.namespace)].append(each)
     return [LimitedPart(limits, context.about, by_limits[limits], histories, sums[limits]) for limits in of]
 
@@ -325,13 +325,13 @@ CHECK = Check(
     remedied_by="backlog_quota",
     policy=BacklogGrowingPolicy,
     shards={
-        "possible": Question(
+        "possible": Query(
             POSSIBLE,
             worst_first="times_too_fast desc, backlog_bytes desc, topic",
             most=MAX_POSSIBLE,
             detail=CULPRITS,
         ),
-        "sums": Question(SUMS),
+        "sums": Query(SUMS),
     },
     earlier={"backlogs": looking_back(BACKLOGS), "sums_before": looking_back(SUMS_BEFORE)},
     cluster={"defaults": DEFAULTS, "precision": PRECISION},

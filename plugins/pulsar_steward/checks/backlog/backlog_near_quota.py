@@ -21,12 +21,12 @@ from pulsar_steward.checks.backlog.quota_words import (
     told_once,
 )
 from pulsar_steward.checks.backlog.quotas import ages_not_read, unknown_ages
-from pulsar_steward.checks.check import Check, Judgement, Question, Scope
+from pulsar_steward.checks.check import Check, Judgement, Query, Scope
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 class BacklogNearQuotaPolicy(Section):
@@ -45,15 +45,15 @@ from fullest join limits using (namespace) where percent >= warning_percent
 """
 
 
-def judge(answers: Answers, _context: CheckContext[BacklogNearQuotaPolicy]) -> Judgement:
+def judge(queried: Queried, _context: CheckContext[BacklogNearQuotaPolicy]) -> Judgement:
     """Judges by the fuller of the two quotas, whatever the policy."""
-    found = answers["found"]
+    found = queried["found"]
     if found.rows:
-        findings = told_once(tuple(map(_finding, found.rows)), answers["precision"])
+        findings = told_once(tuple(map(_finding, found.rows)), queried["precision"])
         return Judgement(findings=findings, more=found.more)
     return Judgement(
         quiet="No topic's backlog is close to its quota.",
-        cannot_tell=unknown_defaults(answers, "limit_bytes", "limit_seconds") or unknown_ages(answers["ages_unread"]),
+        cannot_tell=unknown_defaults(queried, "limit_bytes", "limit_seconds") or unknown_ages(queried["ages_unread"]),
     )
 
 
@@ -88,7 +88,7 @@ CHECK = Check(
     remedied_by="backlog_quota",
     policy=BacklogNearQuotaPolicy,
     shards={
-        "found": Question(FOUND, worst_first="critical desc, percent desc, backlog_bytes desc, topic", detail=CULPRITS),
+        "found": Query(FOUND, worst_first="critical desc, percent desc, backlog_bytes desc, topic", detail=CULPRITS),
         "ages_unread": ages_not_read(),
     },
     cluster={"defaults": DEFAULTS, "precision": PRECISION},

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.backlog.defaults import DEFAULTS, unknown_defaults
-from pulsar_steward.checks.check import Question, RowCheck, Scope
+from pulsar_steward.checks.check import Query, RowCheck, Scope
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import GIB, bytes_in_words, counted
@@ -67,15 +67,15 @@ CHECK = RowCheck(
     scope=Scope.NAMESPACE,
     remedied_by="backlog_quota",
     policy=BacklogQuotaMissingPolicy,
-    shards={"unbounded": Question(UNBOUNDED)},
+    shards={"unbounded": Query(UNBOUNDED)},
     cluster={
-        "found": Question(FOUND, worst_first="warning desc, most_backlog_bytes desc, namespace"),
+        "found": Query(FOUND, worst_first="warning desc, most_backlog_bytes desc, namespace"),
         "defaults": DEFAULTS,
     },
     severity=lambda row: Severity.WARNING if row["warning"] else Severity.INFO,
     subject="namespace",
     evidence=_evidence,
     figures=("backlog_bytes", "most_backlog_bytes", "topics"),
-    missing=lambda answers, _context: unknown_defaults(answers, "limit_bytes", "limit_seconds"),
+    missing=lambda queried, _context: unknown_defaults(queried, "limit_bytes", "limit_seconds"),
     quiet="No topic has a backlog without a quota.",
 )

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext
+    from pulsar_steward.checks.check import CheckContext, Queried
 
 
 class ClockSkewPolicy(Section):
@@ -30,9 +30,9 @@ CLOCKS = "select broker, clock_skew_milliseconds as ahead from brokers where rea
 """Milliseconds by which each broker's clock is ahead of the collector's; null: not known."""
 
 
-def judge(answers: Answers, context: CheckContext[ClockSkewPolicy]) -> Judgement:
+def judge(queried: Queried, context: CheckContext[ClockSkewPolicy]) -> Judgement:
     """Judges by the difference of the earliest and the latest clock: the collector's own does not matter."""
-    seen = answers["clocks"].rows
+    seen = queried["clocks"].rows
     known = sorted((row["ahead"], row["broker"]) for row in seen if row["ahead"] is not None)
     if not known:
         return Judgement(cannot_tell="No broker's clock was read.")
@@ -77,6 +77,6 @@ CHECK = Check(
     ),
     source="docs/checks/clock-skew.md",
     policy=ClockSkewPolicy,
-    cluster={"clocks": Question(CLOCKS)},
+    cluster={"clocks": Query(CLOCKS)},
     judge=judge,
 )

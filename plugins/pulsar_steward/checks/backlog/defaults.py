@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.check import Question
+from pulsar_steward.checks.check import Query
 from pulsar_steward.checks.views import SqlView
 from pulsar_steward.model.broker_defaults import (
     QUOTA_BYTES,
@@ -19,9 +19,9 @@ from pulsar_steward.model.broker_defaults import (
 from pulsar_steward.model.units import GIB
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckAnswer
+    from pulsar_steward.checks.check import Queried, QueryRows
 
-DEFAULTS = Question("select * from broker_defaults cross join defaults_that_differ")
+DEFAULTS = Query("select * from broker_defaults cross join defaults_that_differ")
 """Query for `cluster`; its row is decoded by `Defaults.of`."""
 
 
@@ -35,9 +35,9 @@ class Defaults(BrokerDefaults, frozen=True, kw_only=True):
     differing: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, answer: CheckAnswer) -> Defaults:
+    def of(cls, selected: QueryRows) -> Defaults:
         """Decodes the row of `DEFAULTS`."""
-        return cls(**{**answer.one, "differing": tuple(answer.one["differing"])})
+        return cls(**{**selected.one, "differing": tuple(selected.one["differing"])})
 
     def unknown(self, *names: str) -> str | None:
         """Reason why namespaces that use these defaults cannot be judged; None: all of them are known."""
@@ -53,9 +53,9 @@ class Defaults(BrokerDefaults, frozen=True, kw_only=True):
         )
 
 
-def unknown_defaults(answers: Answers, *names: str) -> str | None:
+def unknown_defaults(queried: Queried, *names: str) -> str | None:
     """Reason why namespaces that use these defaults cannot be judged, by the query `defaults`; None: all are known."""
-    return Defaults.of(answers["defaults"]).unknown(*names)
+    return Defaults.of(queried["defaults"]).unknown(*names)
 
 
 def _value(key: str) -> str:

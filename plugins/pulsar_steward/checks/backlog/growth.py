@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from pulsar_steward.checks.check import AboutSnapshot, Answers, Earlier, Row
+    from pulsar_steward.checks.check import AboutSnapshot, Earlier, Queried, Row
 
 
 class BacklogGrowingPolicy(Section):
@@ -104,12 +104,12 @@ select name, sum(bytes)::bigint as bytes from named semi join wanted using (name
 """
 
 
-def sums_of(answers: Answers) -> list[BacklogSum]:
+def sums_of(queried: Queried) -> list[BacklogSum]:
     """Sums with more than one member; partitioned topics first, then by name."""
     found: dict[str, BacklogSum] = {}
-    for row in answers["sums"].rows:
+    for row in queried["sums"].rows:
         found.setdefault(row["name"], BacklogSum(row["name"], row["namespace"])).add(row)
-    for row in answers["sums_before"].rows:
+    for row in queried["sums_before"].rows:
         before = found[row["name"]].before
         before[row["taken_at"]] = before.get(row["taken_at"], 0) + row["bytes"]
     several = [each for each in found.values() if each.topics > 1]

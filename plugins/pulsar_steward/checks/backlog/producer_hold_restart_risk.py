@@ -26,7 +26,7 @@ from pulsar_steward.checks.backlog.quotas import (
     unknown_ages,
     unknown_policies,
 )
-from pulsar_steward.checks.check import Question, RowCheck, Scope, critical_or_warning
+from pulsar_steward.checks.check import Query, RowCheck, Scope, critical_or_warning
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted
 
@@ -89,7 +89,7 @@ CHECK = RowCheck(
     remedied_by="backlog_quota",
     policy=ProducerHoldRestartRiskPolicy,
     shards={
-        "found": Question(FOUND, worst_first="critical desc, percent desc, producers desc, topic", detail=CULPRITS),
+        "found": Query(FOUND, worst_first="critical desc, percent desc, producers desc, topic", detail=CULPRITS),
         "policies_unread": policies_not_read("warning_percent"),
         # The policy of a topic's own age quota is not known here either.
         "ages_unread": ages_not_read(f"({holds_producers('seconds_policy')} or seconds_policy is null)"),
@@ -99,10 +99,10 @@ CHECK = RowCheck(
     subject="topic",
     evidence=_evidence,
     figures=figures,
-    missing=lambda answers, _context: (
-        unknown_defaults(answers, "limit_bytes", "limit_seconds", "policy")
-        or unknown_policies(answers["policies_unread"])
-        or unknown_ages(answers["ages_unread"])
+    missing=lambda queried, _context: (
+        unknown_defaults(queried, "limit_bytes", "limit_seconds", "policy")
+        or unknown_policies(queried["policies_unread"])
+        or unknown_ages(queried["ages_unread"])
     ),
     quiet="No topic is near a quota that shuts producers out.",
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted, named, seconds_in_words
@@ -14,7 +14,7 @@ from pulsar_steward.model.units import counted, named, seconds_in_words
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 class QuotaCheckDisabledPolicy(Section):
@@ -45,9 +45,9 @@ select count(distinct namespace) as namespaces from limits_in_force where limit_
 """
 
 
-def judge(answers: Answers, context: CheckContext[QuotaCheckDisabledPolicy]) -> Judgement:
+def judge(queried: Queried, context: CheckContext[QuotaCheckDisabledPolicy]) -> Judgement:
     """A warning if a quota is set but not enforced."""
-    brokers, most = answers["told"].rows, context.limits.warning_interval_minutes
+    brokers, most = queried["told"].rows, context.limits.warning_interval_minutes
     disabled = [row for row in brokers if row["enabled"] is False]
     seldom = [row for row in brokers if row["enabled"] and (row["seconds"] or 0) >= most * 60]
     silent = {
@@ -64,7 +64,7 @@ def judge(answers: Answers, context: CheckContext[QuotaCheckDisabledPolicy]) -> 
             ),
             cannot_tell=f"{'; '.join(not_told)}." if not_told else None,
         )
-    namespaces = answers["under_quota"].one["namespaces"]
+    namespaces = queried["under_quota"].one["namespaces"]
     words = [*_off(disabled, len(brokers)), *_seldom(seldom, len(brokers))]
     finding = Finding(
         check_id=CHECK.check_id,
@@ -121,6 +121,6 @@ CHECK = Check(
     ),
     source="docs/checks/quota-check-disabled.md",
     policy=QuotaCheckDisabledPolicy,
-    cluster={"told": Question(TOLD), "under_quota": Question(UNDER_QUOTA)},
+    cluster={"told": Query(TOLD), "under_quota": Query(UNDER_QUOTA)},
     judge=judge,
 )

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from pulsar_steward.checks.backlog.defaults import DEFAULTS, unknown_defaults
 from pulsar_steward.checks.backlog.quota_words import set_by
-from pulsar_steward.checks.check import Question, RowCheck, Scope
+from pulsar_steward.checks.check import Query, RowCheck, Scope
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import MIB, MINUTE, bytes_in_words, seconds_in_words
@@ -69,7 +69,7 @@ CHECK = RowCheck(
     scope=Scope.NAMESPACE,
     remedied_by="backlog_quota",
     policy=QuotaOverRetentionPolicy,
-    cluster={"found": Question(FOUND, worst_first="percent desc, subject"), "defaults": DEFAULTS},
+    cluster={"found": Query(FOUND, worst_first="percent desc, subject"), "defaults": DEFAULTS},
     severity=Severity.WARNING,
     subject="subject",
     evidence=_evidence,
@@ -81,8 +81,8 @@ CHECK = RowCheck(
         "size_percent",
         "time_percent",
     ),
-    missing=lambda answers, _context: unknown_defaults(
-        answers, "limit_bytes", "limit_seconds", "retention_minutes", "retention_megabytes"
+    missing=lambda queried, _context: unknown_defaults(
+        queried, "limit_bytes", "limit_seconds", "retention_minutes", "retention_megabytes"
     ),
     quiet="Every quota is below the retention.",
 )

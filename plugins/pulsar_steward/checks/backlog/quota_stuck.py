@@ -13,13 +13,13 @@ from pydantic import Field
 from pulsar_steward.checks.backlog.defaults import DEFAULTS, unknown_defaults
 from pulsar_steward.checks.backlog.quota_words import age_quota, capitalised, figures, size_quota
 from pulsar_steward.checks.backlog.quotas import holds_producers, policies_not_read, unknown_policies
-from pulsar_steward.checks.check import Question, RowCheck, Scope
+from pulsar_steward.checks.check import Query, RowCheck, Scope
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import KIB, MIB, bytes_in_words, counted
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import CheckAnswer, Row
+    from pulsar_steward.checks.check import QueryRows, Row
 
 MAX_OVER = 10_000
 """Number of topics over their quota that are examined, the fullest first."""
@@ -92,9 +92,9 @@ where ({holds_producers("seconds_policy")} or seconds_policy is null) and coales
 """
 
 
-def _not_drilled(answer: CheckAnswer) -> str | None:
+def _not_drilled(selected: QueryRows) -> str | None:
     """Topics that might be stuck by age: they have an age quota and no producers, and their age was not read."""
-    count = sum(row["topics"] for row in answer.rows)
+    count = sum(row["topics"] for row in selected.rows)
     if not count:
         return None
     one = count == 1
@@ -104,11 +104,11 @@ def _not_drilled(answer: CheckAnswer) -> str | None:
     )
 
 
-def _too_many(answer: CheckAnswer) -> str | None:
-    if not answer.more:
+def _too_many(selected: QueryRows) -> str | None:
+    if not selected.more:
         return None
     return (
-        f"Of {counted(answer.count, 'topic')} over a quota that shuts producers out the fullest {MAX_OVER:,} were"
+        f"Of {counted(selected.count, 'topic')} over a quota that shuts producers out the fullest {MAX_OVER:,} were"
         " looked at."
     )
 
@@ -170,12 +170,12 @@ CHECK = RowCheck(
     scope=Scope.NAMESPACE,
     policy=QuotaStuckPolicy,
     shards={
-        "over_quota": Question(OVER, worst_first="percent desc, topic", most=MAX_OVER, detail=SUBSCRIBED),
+        "over_quota": Query(OVER, worst_first="percent desc, topic", most=MAX_OVER, detail=SUBSCRIBED),
         "policies_unread": policies_not_read("100"),
-        "shut_out": Question(SHUT_OUT),
+        "shut_out": Query(SHUT_OUT),
     },
     cluster={
-        "found": Question(FOUND, worst_first="trouble desc, producers, backlog_bytes desc, topic"),
+        "found": Query(FOUND, worst_first="trouble desc, producers, backlog_bytes desc, topic"),
         "defaults": DEFAULTS,
     },
     severity=lambda row: Severity.CRITICAL if row["trouble"] else Severity.WARNING,
@@ -189,11 +189,11 @@ CHECK = RowCheck(
             "plausible_bytes_per_entry": row["plausible_bytes"],
         }
     ),
-    missing=lambda answers, _context: (
-        unknown_defaults(answers, "limit_bytes", "limit_seconds", "policy")
-        or unknown_policies(answers["policies_unread"])
-        or _not_drilled(answers["shut_out"])
-        or _too_many(answers["over_quota"])
+    missing=lambda queried, _context: (
+        unknown_defaults(queried, "limit_bytes", "limit_seconds", "policy")
+        or unknown_policies(queried["policies_unread"])
+        or _not_drilled(queried["shut_out"])
+        or _too_many(queried["over_quota"])
     ),
     quiet="No quota shuts producers out without a backlog.",
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.checks.backlog.quota_check_disabled import INTERVAL
-from pulsar_steward.checks.check import Question
+from pulsar_steward.checks.check import Query
 from pulsar_steward.decoding import convert
 from pulsar_steward.model.finding import QuotaFigures
 from pulsar_steward.model.units import bytes_in_words, counted, named, seconds_in_words
@@ -18,7 +18,7 @@ from pulsar_steward.model.units import bytes_in_words, counted, named, seconds_i
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pulsar_steward.checks.check import CheckAnswer, Row
+    from pulsar_steward.checks.check import QueryRows, Row
     from pulsar_steward.model.finding import Finding
 
 
@@ -138,7 +138,7 @@ FILTERS, PRECISE = "entryFilterNames", "exposePreciseBacklogInPrometheus"
 NO_FILTERS = ("", "[]")
 DEFAULT_SECONDS = 60
 
-PRECISION = Question(f"""
+PRECISION = Query(f"""
 select
     (select coalesce(list(distinct trim(value) order by trim(value)), []) from setting('{FILTERS}')
         where trim(value) not in {NO_FILTERS}) as filters,
@@ -148,17 +148,17 @@ select
 """Query for `told_once`."""
 
 
-def told_once(findings: Sequence[Finding], answer: CheckAnswer) -> tuple[Finding, ...]:
+def told_once(findings: Sequence[Finding], selected: QueryRows) -> tuple[Finding, ...]:
     """Appends the caveats to the evidence of the first finding, which is also the check's verdict."""
-    caveats = _caveats(answer)
+    caveats = _caveats(selected)
     if not findings or not caveats:
         return tuple(findings)
     first, *others = findings
     return msgspec.structs.replace(first, evidence=" ".join([first.evidence, *caveats])), *others
 
 
-def _caveats(answer: CheckAnswer) -> list[str]:
-    row = answer.one
+def _caveats(selected: QueryRows) -> list[str]:
+    row = selected.one
     said = []
     if row["filters"]:
         said.append(f"What entry filters keep from consumers counts as backlog ({FILTERS}: {named(row['filters'])}).")

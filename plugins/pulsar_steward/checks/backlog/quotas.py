@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.check import Question
+from pulsar_steward.checks.check import Query
 from pulsar_steward.checks.views import SqlView
 from pulsar_steward.model.series import AGE, AGE_LIMIT, SIZE_LIMIT
 from pulsar_steward.model.units import MIB, MINUTE, counted
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import CheckAnswer
+    from pulsar_steward.checks.check import QueryRows
 
 
 def holds_producers(policy: str) -> str:
@@ -182,20 +182,20 @@ VIEWS = (
 """Views that need those of `pulsar_steward.checks.backlog.policies`."""
 
 
-def ages_not_read(of: str = "true") -> Question:
+def ages_not_read(of: str = "true") -> Query:
     """Query for `unknown_ages`: number of topics with a backlog and an age quota whose age was not read.
 
     Args:
         of: SQL condition: the topics that matter.
     """
-    return Question(f"""
+    return Query(f"""
         select count(*) as topics, min(topic) as topic from ages_not_read where backlog_bytes > 0 and {of}
     """)
 
 
-def unknown_ages(answer: CheckAnswer) -> str | None:
+def unknown_ages(selected: QueryRows) -> str | None:
     """Reason why the absence of findings about age quotas proves nothing; None if every relevant age was read."""
-    topics, first = _counted(answer)
+    topics, first = _counted(selected)
     if not topics:
         return None
     return (
@@ -204,22 +204,22 @@ def unknown_ages(answer: CheckAnswer) -> str | None:
     )
 
 
-def policies_not_read(percent: str) -> Question:
+def policies_not_read(percent: str) -> Query:
     """Query for `unknown_policies`: number of topics near a quota with an unknown policy.
 
     Args:
         percent: SQL: the share of a quota from which its policy matters.
     """
-    return Question(f"""
+    return Query(f"""
         select count(*) as topics, min(topic) as topic from pressed join limits using (namespace)
         where (bytes_policy is null and bytes_percent >= {percent})
             or (seconds_policy is null and seconds_percent >= {percent})
     """)
 
 
-def unknown_policies(answer: CheckAnswer) -> str | None:
+def unknown_policies(selected: QueryRows) -> str | None:
     """Reason why the absence of findings about a quota's effect proves nothing; None if all policies are known."""
-    topics, first = _counted(answer)
+    topics, first = _counted(selected)
     if not topics:
         return None
     return (
@@ -228,7 +228,7 @@ def unknown_policies(answer: CheckAnswer) -> str | None:
     )
 
 
-def _counted(answer: CheckAnswer) -> tuple[int, str]:
+def _counted(selected: QueryRows) -> tuple[int, str]:
     """Number of topics in all shards together, and the first topic by name."""
-    rows = [row for row in answer.rows if row["topics"]]
+    rows = [row for row in selected.rows if row["topics"]]
     return sum(row["topics"] for row in rows), min((row["topic"] for row in rows), default="")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, LookBack, Question, Scope, nothing_read
+from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, LookBack, Query, Scope, nothing_read
 from pulsar_steward.checks.earlier import APART_SECONDS, MIN_EARLIER, EarlierRows, each_since, wider
 from pulsar_steward.checks.views import SqlView
 from pulsar_steward.model.finding import Finding, Severity
@@ -20,7 +20,7 @@ from pulsar_steward.model.units import counted
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, QueryRows, Row
 
 
 class ReplicationStoppedPolicy(Section):
@@ -218,23 +218,23 @@ def _looked_back_minutes(limits: ReplicationStoppedPolicy) -> int:
     return wider(max(limits.critical_minutes, limits.behind_minutes))
 
 
-def judge(answers: Answers, context: CheckContext[ReplicationStoppedPolicy]) -> Judgement:
+def judge(queried: Queried, context: CheckContext[ReplicationStoppedPolicy]) -> Judgement:
     """One finding for each namespace and remote cluster, as their topics stop together; the worst first."""
     topics: dict[Remote, int] = defaultdict(int)
-    for row in answers["remotes"].rows:
+    for row in queried["remotes"].rows:
         topics[row["namespace"], row["remote"]] += row["topics"]
-    troubled = _troubled(answers["waiting"], answers["before"], context)
+    troubled = _troubled(queried["waiting"], queried["before"], context)
     found = [_finding(remote, theirs, topics[remote]) for remote, theirs in troubled.items()]
     if found:
         found.sort(key=lambda each: (-each.severity.rank, -each.figures["entries"], each.subject))
         return Judgement(findings=tuple(found))
     return Judgement(
-        quiet=_quiet(topics), cannot_tell=nothing_read(answers["read"]) or _too_many(answers["waiting"].more)
+        quiet=_quiet(topics), cannot_tell=nothing_read(queried["read"]) or _too_many(queried["waiting"].more)
     )
 
 
 def _troubled(
-    waiting: CheckAnswer, earlier: CheckAnswer, context: CheckContext[ReplicationStoppedPolicy]
+    waiting: QueryRows, earlier: QueryRows, context: CheckContext[ReplicationStoppedPolicy]
 ) -> Mapping[Remote, Sequence[Replicator]]:
     before = EarlierRows.of(earlier, context, _looked_back_minutes, *KEYS)
     found: dict[Remote, list[Replicator]] = defaultdict(list)
@@ -318,8 +318,8 @@ CHECK = Check(
     scope=Scope.NAMESPACE,
     policy=ReplicationStoppedPolicy,
     shards={
-        "waiting": Question(WAITING, worst_first=MOST_FIRST, most=MAX_ROWS),
-        "remotes": Question(REMOTES),
+        "waiting": Query(WAITING, worst_first=MOST_FIRST, most=MAX_ROWS),
+        "remotes": Query(REMOTES),
     },
     earlier={"before": LookBack(minutes=_looked_back_minutes, sql=BEFORE)},
     cluster={"read": BROKERS_READ},

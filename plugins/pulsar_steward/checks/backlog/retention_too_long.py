@@ -9,7 +9,7 @@ from pydantic import Field
 from pulsar_steward.checks.backlog.defaults import DEFAULTS, unknown_defaults
 from pulsar_steward.checks.backlog.quota_words import set_by
 from pulsar_steward.checks.backlog.quotas import BOUNDED
-from pulsar_steward.checks.check import Question, RowCheck, Scope
+from pulsar_steward.checks.check import Query, RowCheck, Scope
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import GIB, MIB, MINUTE, bytes_in_words, counted, seconds_in_words
@@ -117,9 +117,9 @@ CHECK = RowCheck(
     scope=Scope.NAMESPACE,
     remedied_by="retention",
     policy=RetentionTooLongPolicy,
-    shards={"stored": Question(STORED)},
+    shards={"stored": Query(STORED)},
     cluster={
-        "found": Question(FOUND, worst_first="offloaded, consumed_bytes desc, namespace"),
+        "found": Query(FOUND, worst_first="offloaded, consumed_bytes desc, namespace"),
         "defaults": DEFAULTS,
     },
     severity=lambda row: Severity.INFO if row["offloaded"] else Severity.WARNING,
@@ -135,8 +135,8 @@ CHECK = RowCheck(
         "storage_bytes",
         "topics",
     ),
-    missing=lambda answers, _context: unknown_defaults(
-        answers, "limit_bytes", "limit_seconds", "retention_minutes", "retention_megabytes"
+    missing=lambda queried, _context: unknown_defaults(
+        queried, "limit_bytes", "limit_seconds", "retention_minutes", "retention_megabytes"
     ),
     quiet="No namespace stores much more of what is consumed than its quota or an outage need.",
 )

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.backlog.defaults import DEFAULTS, unknown_defaults
-from pulsar_steward.checks.check import Check, Judgement, Question, Scope
+from pulsar_steward.checks.check import Check, Judgement, Query, Scope
 from pulsar_steward.decoding import convert
 from pulsar_steward.model.finding import Figures, Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import GIB, MIB, MINUTE, bytes_in_words, counted, seconds_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, QueryRows, Row
 
 
 class RetentionTooShortPolicy(Section):
@@ -71,20 +71,20 @@ where retention_minutes > 0 and backlog_bytes > 0 and not drilled and told_secon
 TIGHT = "select q.* from quotas_beside_retention q join limits using (namespace) where percent >= info_percent"
 
 
-def judge(answers: Answers, context: CheckContext[RetentionTooShortPolicy]) -> Judgement:
+def judge(queried: Queried, context: CheckContext[RetentionTooShortPolicy]) -> Judgement:
     """Reports topics whose backlog exceeds the retention first, then the quotas that nearly reach it."""
-    outgrown, tight = answers["outgrown"], _without_room(answers["tight"], context)
+    outgrown, tight = queried["outgrown"], _without_room(queried["tight"], context)
     findings = [_backlog_finding(row) for row in outgrown.rows] + [_quota_finding(row) for row in tight]
-    missing = unknown_defaults(answers, "limit_bytes", "limit_seconds", "retention_minutes", "retention_megabytes")
+    missing = unknown_defaults(queried, "limit_bytes", "limit_seconds", "retention_minutes", "retention_megabytes")
     return Judgement(
         findings=tuple(findings),
         more=outgrown.more,
         quiet="No retention is too short for its quota or for the backlog seen.",
-        cannot_tell=missing or (None if findings else _unknown_ages(answers["blind"])),
+        cannot_tell=missing or (None if findings else _unknown_ages(queried["blind"])),
     )
 
 
-def _without_room(quotas: CheckAnswer, context: CheckContext[RetentionTooShortPolicy]) -> list[Row]:
+def _without_room(quotas: QueryRows, context: CheckContext[RetentionTooShortPolicy]) -> list[Row]:
     """Quotas below the threshold of `quota-over-retention`, the tightest first."""
     over = {
         name: context.policy.for_namespace(name).quota_over_retention.warning_percent
@@ -100,7 +100,7 @@ def _without_room(quotas: CheckAnswer, context: CheckContext[RetentionTooShortPo
     return sorted(tight, key=lambda row: (-row["percent"], row["subject"]))
 
 
-def _unknown_ages(blind: CheckAnswer) -> str | None:
+def _unknown_ages(blind: QueryRows) -> str | None:
     topics = sum(row["topics"] for row in blind.rows)
     if not topics:
         return None
@@ -153,7 +153,7 @@ CHECK = Check(
     scope=Scope.NAMESPACE,
     reads=("quota_over_retention",),
     policy=RetentionTooShortPolicy,
-    shards={"outgrown": Question(OUTGROWN, worst_first="percent desc, topic"), "blind": Question(BLIND)},
-    cluster={"tight": Question(TIGHT), "defaults": DEFAULTS},
+    shards={"outgrown": Query(OUTGROWN, worst_first="percent desc, topic"), "blind": Query(BLIND)},
+    cluster={"tight": Query(TIGHT), "defaults": DEFAULTS},
     judge=judge,
 )

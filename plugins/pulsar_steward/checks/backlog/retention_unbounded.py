@@ -9,7 +9,7 @@ from pydantic import Field
 from pulsar_steward.checks.backlog.defaults import DEFAULTS, unknown_defaults
 from pulsar_steward.checks.backlog.quota_words import set_by
 from pulsar_steward.checks.backlog.quotas import UNBOUNDED
-from pulsar_steward.checks.check import Question, RowCheck, Scope
+from pulsar_steward.checks.check import Query, RowCheck, Scope
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import GIB, bytes_in_words, counted
@@ -75,15 +75,15 @@ CHECK = RowCheck(
     scope=Scope.NAMESPACE,
     remedied_by="retention",
     policy=RetentionUnboundedPolicy,
-    shards={"stored": Question(STORED)},
+    shards={"stored": Query(STORED)},
     cluster={
-        "found": Question(FOUND, worst_first="trouble desc, storage_bytes desc, namespace"),
+        "found": Query(FOUND, worst_first="trouble desc, storage_bytes desc, namespace"),
         "defaults": DEFAULTS,
     },
     severity=lambda row: Severity.WARNING if row["trouble"] else Severity.INFO,
     subject="namespace",
     evidence=_evidence,
     figures=("most_storage_bytes", "storage_bytes", "topics"),
-    missing=lambda answers, _context: unknown_defaults(answers, "retention_minutes", "retention_megabytes"),
+    missing=lambda queried, _context: unknown_defaults(queried, "retention_minutes", "retention_megabytes"),
     quiet="No namespace retains messages for ever.",
 )

@@ -9,7 +9,7 @@ from pydantic import Field
 from pulsar_steward.checks.backlog.defaults import DEFAULTS, PRECISE, ROLLOVER, unknown_defaults
 from pulsar_steward.checks.backlog.quota_words import set_by
 from pulsar_steward.checks.backlog.quotas import holds_producers
-from pulsar_steward.checks.check import Question, RowCheck, Scope
+from pulsar_steward.checks.check import Query, RowCheck, Scope
 from pulsar_steward.model.finding import Figures, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted, seconds_in_words
@@ -106,17 +106,17 @@ CHECK = RowCheck(
     remedied_by="retention",
     policy=TtlBeforeQuotaPolicy,
     cluster={
-        "found": Question(FOUND, worst_first="held and always desc, held desc, always desc, namespace"),
-        "delay_unknown": Question(DELAY_UNKNOWN),
+        "found": Query(FOUND, worst_first="held and always desc, held desc, always desc, namespace"),
+        "delay_unknown": Query(DELAY_UNKNOWN),
         "defaults": DEFAULTS,
     },
     severity=lambda row: Severity.WARNING if row["held"] and row["always"] else Severity.INFO,
     subject="namespace",
     evidence=_evidence,
     figures=TtlFigures,
-    missing=lambda answers, _context: (
-        unknown_defaults(answers, "limit_seconds", "ttl_seconds")
-        or _unknown_delay(answers["delay_unknown"].one["namespaces"])
+    missing=lambda queried, _context: (
+        unknown_defaults(queried, "limit_seconds", "ttl_seconds")
+        or _unknown_delay(queried["delay_unknown"].one["namespaces"])
     ),
     quiet="No namespace has a TTL before its age quota acts.",
 )

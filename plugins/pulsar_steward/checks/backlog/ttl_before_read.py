@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.backlog.defaults import DEFAULTS, unknown_defaults
-from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Question, Scope, nothing_read
+from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, Scope, nothing_read
 from pulsar_steward.checks.earlier import APART_SECONDS, WINDOW_MINUTES, EarlierRows, looking_back, window_minutes
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
@@ -26,7 +26,7 @@ from pulsar_steward.model.units import DAY, HOUR, bytes_in_words, counted, numbe
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 class TtlBeforeReadPolicy(Section):
@@ -213,13 +213,13 @@ def _growth(row: Row, older: Row, before: EarlierRows) -> float:
     return float((now - then) / max(1, before.seconds_since(older["taken_at"])))
 
 
-def judge(answers: Answers, context: CheckContext[TtlBeforeReadPolicy]) -> Judgement:
+def judge(queried: Queried, context: CheckContext[TtlBeforeReadPolicy]) -> Judgement:
     """Critical if a TTL deletes unread messages of a slow consumer now; a warning if it soon will."""
-    before = EarlierRows.of(answers["before"], context, window_minutes, "topic", "subscription")
-    losses = [UnreadLoss.of(row, context.limits_of(row["namespace"]), before) for row in answers["slow"].rows]
+    before = EarlierRows.of(queried["before"], context, window_minutes, "topic", "subscription")
+    losses = [UnreadLoss.of(row, context.limits_of(row["namespace"]), before) for row in queried["slow"].rows]
     found = sorted((each for each in losses if each is not None and each.matters), key=lambda each: each.order)
     if found:
-        return Judgement(findings=tuple(map(_finding, found)), more=answers["slow"].more)
+        return Judgement(findings=tuple(map(_finding, found)), more=queried["slow"].more)
     return Judgement(
         quiet=context.in_each_part(
             lambda limits: (
@@ -228,16 +228,16 @@ def judge(answers: Answers, context: CheckContext[TtlBeforeReadPolicy]) -> Judge
             )
         ),
         cannot_tell=(
-            nothing_read(answers["read"])
-            or unknown_defaults(answers, "ttl_seconds")
-            or _missing(answers, sum(each is None for each in losses))
+            nothing_read(queried["read"])
+            or unknown_defaults(queried, "ttl_seconds")
+            or _missing(queried, sum(each is None for each in losses))
         ),
     )
 
 
-def _missing(answers: Answers, unknown: int) -> str | None:
+def _missing(queried: Queried, unknown: int) -> str | None:
     """Reason why backlogs that come near their TTL prove nothing yet."""
-    if answers["slow"].more:
+    if queried["slow"].more:
         return f"More than {counted(MAX_ROWS, 'topic')} come near their TTL; those that were looked up lose nothing."
     if not unknown:
         return None
@@ -314,7 +314,7 @@ CHECK = Check(
     source="docs/knowledge.md B: TTL deletes what a slow subscription has not read",
     scope=Scope.NAMESPACE,
     policy=TtlBeforeReadPolicy,
-    shards={"slow": Question(SLOW, worst_first=WORST_FIRST, most=MAX_ROWS)},
+    shards={"slow": Query(SLOW, worst_first=WORST_FIRST, most=MAX_ROWS)},
     earlier={"before": looking_back(BEFORE)},
     cluster={"read": BROKERS_READ, "defaults": DEFAULTS},
     judge=judge,

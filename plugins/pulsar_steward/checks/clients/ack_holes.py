@@ -13,7 +13,7 @@ from pulsar_steward.checks.check import (
     Check,
     Judgement,
     LookBack,
-    Question,
+    Query,
     Scope,
     not_telling,
     nothing_read,
@@ -28,7 +28,7 @@ from pulsar_steward.model.units import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 class AckHolesPolicy(Section):
@@ -158,25 +158,25 @@ def _looked_back_minutes(limits: AckHolesPolicy) -> int:
     return wider(limits.warning_held_minutes)
 
 
-def judge(answers: Answers, context: CheckContext[AckHolesPolicy]) -> Judgement:
+def judge(queried: Queried, context: CheckContext[AckHolesPolicy]) -> Judgement:
     """A warning near the number that a broker persists, critical above it; also cursors held by a single message."""
-    findings = [_finding(row) for row in answers["found"].rows]
+    findings = [_finding(row) for row in queried["found"].rows]
     subjects = {finding.subject for finding in findings}
-    findings += [finding for finding in _held(answers, context) if finding.subject not in subjects]
+    findings += [finding for finding in _held(queried, context) if finding.subject not in subjects]
     if findings:
         findings.sort(key=lambda finding: -finding.severity.rank)
-        return Judgement(findings=tuple(findings), more=answers["found"].more + answers["held"].more)
+        return Judgement(findings=tuple(findings), more=queried["found"].more + queried["held"].more)
     return Judgement(
         quiet=context.in_each_part(
             lambda limits: f"No subscription has {limits.warning_percent} % of the ack holes that its broker persists."
         ),
-        cannot_tell=nothing_read(answers["read"]) or setting_unread(answers["silent"], MAX_RANGES),
+        cannot_tell=nothing_read(queried["read"]) or setting_unread(queried["silent"], MAX_RANGES),
     )
 
 
-def _held(answers: Answers, context: CheckContext[AckHolesPolicy]) -> Iterator[Finding]:
-    before = EarlierRows.of(answers["held_before"], context, _looked_back_minutes, "topic", "subscription")
-    for row in answers["held"].rows:
+def _held(queried: Queried, context: CheckContext[AckHolesPolicy]) -> Iterator[Finding]:
+    before = EarlierRows.of(queried["held_before"], context, _looked_back_minutes, "topic", "subscription")
+    for row in queried["held"].rows:
         if finding := HeldEntries(row, context.limits_of(row["namespace"]), before).finding(CHECK.check_id):
             yield finding
 
@@ -220,12 +220,12 @@ CHECK = Check(
     scope=Scope.NAMESPACE,
     policy=AckHolesPolicy,
     shards={
-        "found": Question(
+        "found": Query(
             FOUND,
             worst_first="beyond desc, ack_holes / greatest(most, 1) desc, topic, subscription",
             detail=SLOWEST,
         ),
-        "held": Question(
+        "held": Query(
             HELD,
             worst_first=MOST_FIRST,
             most=MAX_SUBSCRIPTIONS,

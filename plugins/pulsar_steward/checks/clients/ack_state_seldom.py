@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Question, RowCheck
+from pulsar_steward.checks.check import Query, RowCheck
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted, seconds_in_words
@@ -83,17 +83,17 @@ CHECK = RowCheck(
     ),
     source="docs/knowledge.md C: ack state written too often or too seldom; apache/pulsar#393, #180",
     policy=AckStateSeldomPolicy,
-    shards={"delivered": Question(DELIVERED)},
+    shards={"delivered": Query(DELIVERED)},
     cluster={
-        "found": Question(FOUND, worst_first="messages desc, seconds desc, namespace"),
-        "read": Question(READ),
+        "found": Query(FOUND, worst_first="messages desc, seconds desc, namespace"),
+        "read": Query(READ),
     },
     severity=lambda row: Severity.WARNING if row["warning"] else Severity.INFO,
     subject="namespace",
     evidence=_evidence,
     figures=lambda row: {"messages": round(row["messages"]), "seconds": round(row["seconds"])},
-    missing=lambda answers, _context: (
-        None if answers["read"].one["brokers"] else f"{DEFAULT} was not read of any broker."
+    missing=lambda queried, _context: (
+        None if queried["read"].one["brokers"] else f"{DEFAULT} was not read of any broker."
     ),
     quiet=lambda _answers, context: (
         f"What is acknowledged is written before {counted(context.limits.information_seconds, 'second')} are over,"

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import BROKERS_READ, MAX_FINDINGS, Check, Judgement, Question, Scope, nothing_read
+from pulsar_steward.checks.check import BROKERS_READ, MAX_FINDINGS, Check, Judgement, Query, Scope, nothing_read
 from pulsar_steward.model.client_versions import NONE, UNKNOWN, trouble_of
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 class ClientVersionsPolicy(Section):
@@ -43,20 +43,20 @@ group by client_version
 """
 
 
-def judge(answers: Answers, context: CheckContext[ClientVersionsPolicy]) -> Judgement:
+def judge(queried: Queried, context: CheckContext[ClientVersionsPolicy]) -> Judgement:
     """A known bug is a warning if enough clients of a namespace have it; all else is information."""
-    found = [_finding(row, context) for row in answers["suspicious"].rows]
+    found = [_finding(row, context) for row in queried["suspicious"].rows]
     found.sort(key=lambda each: (-each.severity.rank, -each.figures["clients"], each.subject, each.evidence))
     return Judgement(
         findings=tuple(found),
-        more=answers["suspicious"].more if found else 0,
-        quiet=_quiet(answers),
-        cannot_tell=None if found else nothing_read(answers["read"]),
+        more=queried["suspicious"].more if found else 0,
+        quiet=_quiet(queried),
+        cannot_tell=None if found else nothing_read(queried["read"]),
     )
 
 
-def _quiet(answers: Answers) -> str:
-    versions = [f"{row['client_version']} ({row['clients']:,})" for row in answers["seen"].rows]
+def _quiet(queried: Queried) -> str:
+    versions = [f"{row['client_version']} ({row['clients']:,})" for row in queried["seen"].rows]
     return f"Nothing is known against the clients' versions: {named(versions)}." if versions else "There is no client."
 
 
@@ -108,10 +108,10 @@ CHECK = Check(
     cluster={
         "read": BROKERS_READ,
         # The most numerous suspicious versions; `judge` decides the severity.
-        "suspicious": Question(
+        "suspicious": Query(
             SUSPICIOUS, worst_first="producers + consumers desc, namespace, client_version", most=10 * MAX_FINDINGS
         ),
-        "seen": Question(SEEN, worst_first="clients desc, client_version"),
+        "seen": Query(SEEN, worst_first="clients desc, client_version"),
     },
     judge=judge,
 )

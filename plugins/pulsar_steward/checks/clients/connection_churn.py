@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Question, nothing_read
+from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, nothing_read
 from pulsar_steward.checks.clients import churn_brokers
 from pulsar_steward.checks.clients.churn_brokers import ACTIVE, COUNTED, FAILED, SERIES, SUCCEEDED, YOUNG_SECONDS
 from pulsar_steward.checks.earlier import EarlierRows, each_since, looking_back, window_minutes
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, QueryRows, Row
 
 
 MAX_TOPICS = 1000
@@ -288,11 +288,11 @@ class ConnectionChurnPolicy(Section):
     window_minutes: int = Field(60, ge=1, description="earlier snapshots that are looked at")
 
 
-def judge(answers: Answers, context: CheckContext[ConnectionChurnPolicy]) -> Judgement:
+def judge(queried: Queried, context: CheckContext[ConnectionChurnPolicy]) -> Judgement:
     """Findings about brokers, topics and namespaces in one list, the worst severity first."""
-    found = [*_of_brokers(answers), *_of_topics(answers, context), *_of_namespaces(answers, context)]
+    found = [*_of_brokers(queried), *_of_topics(queried, context), *_of_namespaces(queried, context)]
     found.sort(key=lambda finding: -finding.severity.rank)
-    beyond = sum(answers[name].more for name in ("bursts", "short_lived", "new_clients", "crowds"))
+    beyond = sum(queried[name].more for name in ("bursts", "short_lived", "new_clients", "crowds"))
     return Judgement(
         findings=tuple(found),
         more=beyond if found else 0,
@@ -300,38 +300,38 @@ def judge(answers: Answers, context: CheckContext[ConnectionChurnPolicy]) -> Jud
             "Clients stay: on no larger topic and in no larger namespace do most of them come and go, and no broker's"
             " connections are short."
         ),
-        cannot_tell=None if found else nothing_read(answers["read"]) or _missing(answers["silent"]),
+        cannot_tell=None if found else nothing_read(queried["read"]) or _missing(queried["silent"]),
     )
 
 
-def _missing(silent: CheckAnswer) -> str | None:
+def _missing(silent: QueryRows) -> str | None:
     if not silent.rows:
         return None
     names = named([row["broker"] for row in silent.rows])
     return f"On no larger topic are most clients new; but {', '.join(SERIES)} are not in the snapshot for {names}."
 
 
-def _before(answer: CheckAnswer, context: CheckContext[ConnectionChurnPolicy], column: str) -> EarlierRows:
-    return EarlierRows.of(answer, context, window_minutes, column)
+def _before(selected: QueryRows, context: CheckContext[ConnectionChurnPolicy], column: str) -> EarlierRows:
+    return EarlierRows.of(selected, context, window_minutes, column)
 
 
-def _of_brokers(answers: Answers) -> Iterator[Finding]:
-    for row in answers["bursts"].rows:
+def _of_brokers(queried: Queried) -> Iterator[Finding]:
+    for row in queried["bursts"].rows:
         yield churn_brokers.burst_of(row, CHECK.check_id)
-    for row in answers["short_lived"].rows:
+    for row in queried["short_lived"].rows:
         yield churn_brokers.average_of(row, CHECK.check_id)
 
 
-def _of_topics(answers: Answers, context: CheckContext[ConnectionChurnPolicy]) -> Iterator[Finding]:
-    before = _before(answers["topics_before"], context, "topic")
-    for row in answers["new_clients"].rows:
+def _of_topics(queried: Queried, context: CheckContext[ConnectionChurnPolicy]) -> Iterator[Finding]:
+    before = _before(queried["topics_before"], context, "topic")
+    for row in queried["new_clients"].rows:
         if finding := NewClientsOfTopic(row, context.policy.collect.recent_minutes, before).finding(CHECK.check_id):
             yield finding
 
 
-def _of_namespaces(answers: Answers, context: CheckContext[ConnectionChurnPolicy]) -> Iterator[Finding]:
-    before = _before(answers["crowds_before"], context, "namespace")
-    for row in answers["crowds"].rows:
+def _of_namespaces(queried: Queried, context: CheckContext[ConnectionChurnPolicy]) -> Iterator[Finding]:
+    before = _before(queried["crowds_before"], context, "namespace")
+    for row in queried["crowds"].rows:
         crowd = NewClientsOfNamespace(row, context.policy.collect.recent_minutes, before)
         if finding := crowd.finding(CHECK.check_id, context.limits.minimum_clients):
             yield finding
@@ -350,14 +350,14 @@ CHECK = Check(
     source="docs/knowledge.md C; docs/checks/connection-churn.md",
     policy=ConnectionChurnPolicy,
     shards={
-        "counted": Question(churn_brokers.COUNTED),
-        "new_clients": Question(
+        "counted": Query(churn_brokers.COUNTED),
+        "new_clients": Query(
             NEW_CLIENTS,
             worst_first=MOST_FIRST,
             most=MAX_TOPICS,
             detail=BUSIEST,
         ),
-        "in_small": Question(SMALL_TOPICS),
+        "in_small": Query(SMALL_TOPICS),
     },
     earlier={
         "counted_before": looking_back(churn_brokers.COUNTED),
@@ -366,15 +366,13 @@ CHECK = Check(
     },
     cluster={
         "read": BROKERS_READ,
-        "connections": Question(churn_brokers.CONNECTIONS),
-        "lately": Question(churn_brokers.LATELY),
-        "bursts": Question(churn_brokers.BURSTS, worst_first="turnovers desc, broker"),
-        "short_lived": Question(
-            churn_brokers.SHORT_LIVED, worst_first="storming desc, turnovers_per_hour desc, broker"
-        ),
-        "silent": Question(churn_brokers.SILENT),
-        "crowds": Question(CROWDS, worst_first="recent desc, namespace"),
-        "crowds_before": Question(CROWDS_BEFORE),
+        "connections": Query(churn_brokers.CONNECTIONS),
+        "lately": Query(churn_brokers.LATELY),
+        "bursts": Query(churn_brokers.BURSTS, worst_first="turnovers desc, broker"),
+        "short_lived": Query(churn_brokers.SHORT_LIVED, worst_first="storming desc, turnovers_per_hour desc, broker"),
+        "silent": Query(churn_brokers.SILENT),
+        "crowds": Query(CROWDS, worst_first="recent desc, namespace"),
+        "crowds_before": Query(CROWDS_BEFORE),
     },
     judge=judge,
 )

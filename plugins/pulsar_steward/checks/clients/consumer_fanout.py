@@ -78,6 +78,6 @@ CHECK = RowCheck(
         "producers": row["producers"] or 0,
         "largest_subscription_consumers": row["largest"] and (row["largest"]["consumers"] or 0),
     },
-    missing=lambda answers, _context: nothing_read(answers["read"]),
-    quiet=lambda answers, context: most_of_one(answers["seen"], context, "consumers"),
+    missing=lambda queried, _context: nothing_read(queried["read"]),
+    quiet=lambda queried, context: most_of_one(queried["seen"], context, "consumers"),
 )

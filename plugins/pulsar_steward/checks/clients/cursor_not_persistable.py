@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import BROKERS_READ, Question, RowCheck, Scope, nothing_read, ranked
+from pulsar_steward.checks.check import BROKERS_READ, Query, RowCheck, Scope, nothing_read, ranked
 from pulsar_steward.checks.clients.ack_holes import LONG_ARRAY, MAX_RANGES
 from pulsar_steward.checks.clients.consumers import subject_of
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import KIB, MIB, bytes_in_words, counted
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import CheckAnswer, Row
+    from pulsar_steward.checks.check import QueryRows, Row
 
 
 class CursorNotPersistablePolicy(Section):
@@ -94,9 +94,9 @@ where measured_bytes is null
 """
 
 
-def _unknown(answer: CheckAnswer) -> str | None:
+def _unknown(selected: QueryRows) -> str | None:
     """Cursors that may be too large, with neither size nor persisted form known."""
-    count = sum(row["cursors"] for row in answer.rows)
+    count = sum(row["cursors"] for row in selected.rows)
     if not count:
         return None
     return (
@@ -149,8 +149,8 @@ CHECK = RowCheck(
     scope=Scope.NAMESPACE,
     policy=CursorNotPersistablePolicy,
     shards={
-        "found": Question(FOUND, worst_first="rank desc, largest_bytes desc, topic, subscription"),
-        "unknown": Question(UNKNOWN),
+        "found": Query(FOUND, worst_first="rank desc, largest_bytes desc, topic, subscription"),
+        "unknown": Query(UNKNOWN),
     },
     cluster={"read": BROKERS_READ},
     severity=ranked,
@@ -162,7 +162,7 @@ CHECK = RowCheck(
         "entries_since_first_gap": row["entries"],
         "ack_state_bytes": row["measured_bytes"],
     },
-    missing=lambda answers, _context: nothing_read(answers["read"]) or _unknown(answers["unknown"]),
+    missing=lambda queried, _context: nothing_read(queried["read"]) or _unknown(queried["unknown"]),
     quiet=lambda _answers, context: context.in_each_part(
         lambda limits: (
             f"No cursor's ack state has {limits.warning_percent} % of the largest entry that BookKeeper takes."

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pulsar_steward.checks.check import Question
+from pulsar_steward.checks.check import Query
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import CheckAnswer, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, QueryRows, Row
 
 
-def crowded(clients: str, detail: str | None = None) -> Question:
+def crowded(clients: str, detail: str | None = None) -> Query:
     """Query for the topics with most `producers` or `consumers`; `critical` is true if the number is critical.
 
     Args:
         clients: Kind of clients.
-        detail: See `Question`.
+        detail: See `Query`.
     """
-    return Question(
+    return Query(
         f"""
         select topic, broker, producers, consumers, subscriptions, producers_connected_recently,
             {clients} >= critical_{clients} as critical, $collect__recent_minutes as recent_minutes
@@ -29,9 +29,9 @@ def crowded(clients: str, detail: str | None = None) -> Question:
     )
 
 
-def most_seen(clients: str) -> Question:
+def most_seen(clients: str) -> Query:
     """Query for the highest number of clients on one topic, for each threshold that is in force anywhere."""
-    return Question(
+    return Query(
         f"""
         select warning_{clients} as threshold, max({clients}) as most
         from user_topics join limits using (namespace) group by warning_{clients}
@@ -39,10 +39,10 @@ def most_seen(clients: str) -> Question:
     )
 
 
-def most_of_one(answer: CheckAnswer, context: CheckContext[Any], clients: str) -> str:
+def most_of_one(selected: QueryRows, context: CheckContext[Any], clients: str) -> str:
     """Sentence for the case that no topic is crowded: the highest number of clients on one topic."""
     most: dict[int, int] = {}
-    for row in answer.rows:
+    for row in selected.rows:
         most[row["threshold"]] = max(most.get(row["threshold"], 0), row["most"] or 0)
     return context.in_each_part(
         lambda limits: f"No partition has more than {most.get(getattr(limits, f'warning_{clients}'), 0):,} {clients}."

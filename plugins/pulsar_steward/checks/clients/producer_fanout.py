@@ -53,6 +53,6 @@ CHECK = RowCheck(
         "producers": row["producers"],
         "producers_connected_recently": row["producers_connected_recently"],
     },
-    missing=lambda answers, _context: nothing_read(answers["read"]),
-    quiet=lambda answers, context: most_of_one(answers["seen"], context, "producers"),
+    missing=lambda queried, _context: nothing_read(queried["read"]),
+    quiet=lambda queried, context: most_of_one(queried["seen"], context, "producers"),
 )

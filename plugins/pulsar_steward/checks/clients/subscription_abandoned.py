@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Question, Scope, nothing_read
+from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, Scope, nothing_read
 from pulsar_steward.checks.clients.consumers import subject_of
 from pulsar_steward.checks.earlier import EarlierRows, looking_back, window_minutes
 from pulsar_steward.decoding import decode
@@ -23,7 +23,7 @@ from pulsar_steward.model.units import bytes_in_words, counted, seconds_in_words
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 class SubscriptionAbandonedPolicy(Section):
@@ -167,11 +167,11 @@ def _without_consumer(newer: Row, older: Row) -> bool:
     return older["consumers"] == 0 and not fell and older["expired_rate"] <= 0 and not another
 
 
-def judge(answers: Answers, context: CheckContext[SubscriptionAbandonedPolicy]) -> Judgement:
+def judge(queried: Queried, context: CheckContext[SubscriptionAbandonedPolicy]) -> Judgement:
     """A warning after days without consumers, the longest absence first."""
-    found = sorted(_absences(answers, context), key=lambda each: (-each.severity.rank, each.since, each.subject))
+    found = sorted(_absences(queried, context), key=lambda each: (-each.severity.rank, each.since, each.subject))
     if found:
-        return Judgement(findings=tuple(map(_finding, found)), more=answers["alone"].more)
+        return Judgement(findings=tuple(map(_finding, found)), more=queried["alone"].more)
     return Judgement(
         quiet=context.in_each_part(
             lambda limits: (
@@ -179,22 +179,22 @@ def judge(answers: Answers, context: CheckContext[SubscriptionAbandonedPolicy]) 
                 f" {counted(limits.information_minutes, 'minute')} without a consumer."
             )
         ),
-        cannot_tell=nothing_read(answers["read"]) or _missing(answers, context),
+        cannot_tell=nothing_read(queried["read"]) or _missing(queried, context),
     )
 
 
-def _absences(answers: Answers, context: CheckContext[SubscriptionAbandonedPolicy]) -> Iterator[Absence]:
-    before = EarlierRows.of(answers["before"], context, window_minutes, "topic", "subscription")
-    found_before = {(row["taken_at"], row["subject"]): row for row in answers["found_before"].rows}
-    for row in answers["alone"].rows:
+def _absences(queried: Queried, context: CheckContext[SubscriptionAbandonedPolicy]) -> Iterator[Absence]:
+    before = EarlierRows.of(queried["before"], context, window_minutes, "topic", "subscription")
+    found_before = {(row["taken_at"], row["subject"]): row for row in queried["found_before"].rows}
+    for row in queried["alone"].rows:
         limits = context.limits_of(row["namespace"])
         if absence := Absence.of(row, subject_of(row), limits, before, found_before):
             yield absence
 
 
-def _missing(answers: Answers, context: CheckContext[SubscriptionAbandonedPolicy]) -> str | None:
+def _missing(queried: Queried, context: CheckContext[SubscriptionAbandonedPolicy]) -> str | None:
     """Reason why subscriptions without consumers prove nothing yet."""
-    alone = answers["alone"]
+    alone = queried["alone"]
     if alone.more:
         return f"More than {counted(MAX_ROWS, 'subscription')} have no consumer; those that were looked up do not grow."
     if not alone.rows or context.about.earlier:
@@ -238,7 +238,7 @@ CHECK = Check(
     scope=Scope.NAMESPACE,
     remedied_by="subscription_deletion",
     policy=SubscriptionAbandonedPolicy,
-    shards={"alone": Question(WITHOUT_CONSUMERS, worst_first=MOST_FIRST, most=MAX_ROWS)},
+    shards={"alone": Query(WITHOUT_CONSUMERS, worst_first=MOST_FIRST, most=MAX_ROWS)},
     earlier={"before": looking_back(BEFORE), "found_before": looking_back(FOUND_BEFORE, small=True)},
     cluster={"read": BROKERS_READ},
     judge=judge,

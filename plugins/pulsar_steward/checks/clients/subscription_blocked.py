@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import BROKERS_READ, Question, RowCheck, Scope, nothing_read, ranked
+from pulsar_steward.checks.check import BROKERS_READ, Query, RowCheck, Scope, nothing_read, ranked
 from pulsar_steward.checks.clients.consumers import SLOWEST, slowest_words, subject_of
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted, named, seconds_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 class SubscriptionBlockedPolicy(Section):
@@ -88,9 +88,9 @@ select namespace as name from own where per_consumer = 0 and per_subscription = 
 """Brokers and namespaces in which blocking is switched off."""
 
 
-def _quiet(answers: Answers, context: CheckContext[SubscriptionBlockedPolicy]) -> str:
+def _quiet(queried: Queried, context: CheckContext[SubscriptionBlockedPolicy]) -> str:
     quiet = "No subscription and no consumer is blocked for too many unacknowledged messages."
-    if names := [row["name"] for row in answers["unlimited"].rows]:
+    if names := [row["name"] for row in queried["unlimited"].rows]:
         quiet += f" Nothing ever is in {named(names)}, as the limits are 0 there; "
         quiet += context.in_each_part(
             lambda limits: f"no subscription holds {limits.unlimited_unacked_messages:,} without a limit."
@@ -156,8 +156,8 @@ CHECK = RowCheck(
     source="docs/knowledge.md C; docs/checks/subscription-blocked.md; apache/pulsar#14337",
     scope=Scope.NAMESPACE,
     policy=SubscriptionBlockedPolicy,
-    shards={"found": Question(FOUND, worst_first="rank desc, unacked desc, topic, subscription", detail=SLOWEST)},
-    cluster={"read": BROKERS_READ, "unlimited": Question(UNLIMITED)},
+    shards={"found": Query(FOUND, worst_first="rank desc, unacked desc, topic, subscription", detail=SLOWEST)},
+    cluster={"read": BROKERS_READ, "unlimited": Query(UNLIMITED)},
     severity=ranked,
     subject=subject_of,
     evidence=_evidence,
@@ -168,6 +168,6 @@ CHECK = RowCheck(
         "unacked_messages": row["unacked"],
         "since_seconds": row["since_seconds"],
     },
-    missing=lambda answers, _context: nothing_read(answers["read"]),
+    missing=lambda queried, _context: nothing_read(queried["read"]),
     quiet=_quiet,
 )

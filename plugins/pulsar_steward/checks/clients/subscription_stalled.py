@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, LookBack, Question, Scope, nothing_read
+from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, LookBack, Query, Scope, nothing_read
 from pulsar_steward.checks.clients.consumers import SLOWEST, consumers_words, slowest_words, subject_of
 from pulsar_steward.checks.clients.standstill import (
     AGAIN,
@@ -29,7 +29,7 @@ from pulsar_steward.model.units import counted, seconds_in_words
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, QueryRows, Row
 
 
 MAX_CONSUMERS = 1000
@@ -250,39 +250,39 @@ def _looked_back_minutes(limits: SubscriptionStalledPolicy) -> int:
     return wider(limits.critical_minutes)
 
 
-def judge(answers: Answers, context: CheckContext[SubscriptionStalledPolicy]) -> Judgement:
+def judge(queried: Queried, context: CheckContext[SubscriptionStalledPolicy]) -> Judgement:
     """Judges by the duration of the standstill, from the topic's own statistics or from earlier snapshots."""
-    found = list(_standing_still(answers, context))
+    found = list(_standing_still(queried, context))
     subjects = {finding.subject for finding, _ in found}
-    found += [each for each in _stuck(answers, context) if each[0].subject not in subjects]
+    found += [each for each in _stuck(queried, context) if each[0].subject not in subjects]
     found.sort(key=lambda each: (-each[0].severity.rank, -each[1], each[0].subject))
     if found:
-        return Judgement(findings=tuple(finding for finding, _ in found), more=answers["standing"].more)
+        return Judgement(findings=tuple(finding for finding, _ in found), more=queried["standing"].more)
     return Judgement(
         quiet=context.in_each_part(
             lambda limits: (
                 f"No subscription with consumers and {limits.minimum_due_messages:,} or more due messages stands still."
             )
         ),
-        cannot_tell=nothing_read(answers["read"]) or _too_many(answers["possible"]),
+        cannot_tell=nothing_read(queried["read"]) or _too_many(queried["possible"]),
     )
 
 
 def _standing_still(
-    answers: Answers, context: CheckContext[SubscriptionStalledPolicy]
+    queried: Queried, context: CheckContext[SubscriptionStalledPolicy]
 ) -> Iterator[tuple[Finding, int]]:
     """Yields findings, each with its number of messages."""
-    before = EarlierRows.of(answers["before"], context, _looked_back_minutes, "topic", "subscription")
+    before = EarlierRows.of(queried["before"], context, _looked_back_minutes, "topic", "subscription")
     recent_minutes = context.policy.collect.recent_minutes
-    for row in (*answers["standing"].rows, *answers["possible"].rows):
+    for row in (*queried["standing"].rows, *queried["possible"].rows):
         each = Standstill(row, context.limits_of(row["namespace"]), recent_minutes, before)
         if each.severity is not None:
             yield _finding(row, each.severity, _standstill_words(each), _standstill_figures(each)), row["messages"]
 
 
-def _stuck(answers: Answers, context: CheckContext[SubscriptionStalledPolicy]) -> Iterator[tuple[Finding, int]]:
-    before = EarlierRows.of(answers["stuck_before"], context, _looked_back_minutes, *STUCK_COLUMNS)
-    for each in by_subscription(answers["stuck"].rows, context.limits_of, before):
+def _stuck(queried: Queried, context: CheckContext[SubscriptionStalledPolicy]) -> Iterator[tuple[Finding, int]]:
+    before = EarlierRows.of(queried["stuck_before"], context, _looked_back_minutes, *STUCK_COLUMNS)
+    for each in by_subscription(queried["stuck"].rows, context.limits_of, before):
         if each.severity is not None:
             yield _finding(each.rows[0], each.severity, each.evidence, each.figures), each.held
 
@@ -293,7 +293,7 @@ def _finding(row: Row, severity: Severity, evidence: str, figures: dict[str, int
     )
 
 
-def _too_many(possible: CheckAnswer) -> str | None:
+def _too_many(possible: QueryRows) -> str | None:
     if not possible.more:
         return None
     return (
@@ -318,19 +318,19 @@ CHECK = Check(
     scope=Scope.NAMESPACE,
     policy=SubscriptionStalledPolicy,
     shards={
-        "standing": Question(
+        "standing": Query(
             STANDING,
             worst_first=LONGEST_FIRST,
             most=MAX_ROWS,
             detail=SLOWEST,
         ),
-        "possible": Question(
+        "possible": Query(
             POSSIBLE,
             worst_first=LONGEST_FIRST,
             most=MAX_ROWS,
             detail=SLOWEST,
         ),
-        "stuck": Question(STUCK, worst_first=MOST_FIRST, most=MAX_CONSUMERS),
+        "stuck": Query(STUCK, worst_first=MOST_FIRST, most=MAX_CONSUMERS),
     },
     earlier={
         "before": LookBack(minutes=_looked_back_minutes, sql=BEFORE),

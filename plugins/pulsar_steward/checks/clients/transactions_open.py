@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Question, nothing_read
+from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, nothing_read
 from pulsar_steward.checks.earlier import APART_SECONDS, WINDOW, WINDOW_MINUTES, by_time, looking_back, within
 from pulsar_steward.model.bundles import tc_topic
 from pulsar_steward.model.finding import Finding, Severity
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 OPEN = "pulsar_txn_active_count"
 OPENED = ("pulsar_txn_created_total", "pulsar_txn_created_count")
@@ -78,17 +78,17 @@ from ended
 SILENT = "select broker from brokers where read and metrics_read is distinct from true"
 
 
-def judge(answers: Answers, context: CheckContext[TransactionsOpenPolicy]) -> Judgement:
+def judge(queried: Queried, context: CheckContext[TransactionsOpenPolicy]) -> Judgement:
     """At most one finding about all transactions, and one for each coordinator that does not respond."""
     if not context.about.coordinators:
         return Judgement(quiet="Transactions are off: there are no coordinators.")
-    found = [*_of_all(answers, context), *_unanswered(answers, context)]
+    found = [*_of_all(queried, context), *_unanswered(queried, context)]
     if found:
         return Judgement(findings=tuple(found))
-    told, since = answers["told"].rows, answers["in_all"].one["since"]
+    told, since = queried["told"].rows, queried["in_all"].one["since"]
     open_now = sum(row["open"] or 0 for row in told)
     least = counted(context.limits.warning_minutes, "minute")
-    cannot_tell = nothing_read(answers["read"]) or _silent(answers)
+    cannot_tell = nothing_read(queried["read"]) or _silent(queried)
     if not told:
         return Judgement(quiet="No client uses transactions.", cannot_tell=cannot_tell)
     words = f"{counted(open_now, 'transaction is', 'transactions are')} open"
@@ -97,15 +97,15 @@ def judge(answers: Answers, context: CheckContext[TransactionsOpenPolicy]) -> Ju
     return Judgement(quiet=f"{words}, none known to be for {least}.", cannot_tell=cannot_tell)
 
 
-def _silent(answers: Answers) -> str | None:
+def _silent(queried: Queried) -> str | None:
     """Reason why the absence of findings proves nothing, if the metrics of a broker were not read to their end."""
-    brokers = [row["broker"] for row in answers["silent"].rows]
+    brokers = [row["broker"] for row in queried["silent"].rows]
     return f"The metrics of {named(brokers)} were not read, or not to their end." if brokers else None
 
 
-def _of_all(answers: Answers, context: CheckContext[TransactionsOpenPolicy]) -> Iterator[Finding]:
+def _of_all(queried: Queried, context: CheckContext[TransactionsOpenPolicy]) -> Iterator[Finding]:
     """A finding if transactions stay open, or too many time out."""
-    lasting, ended = answers["lasting"].rows, answers["in_all"].one
+    lasting, ended = queried["lasting"].rows, queried["in_all"].one
     too_many = ended["timed_out"] >= context.limits.minimum_timed_out_transactions and (
         100 * ended["timed_out"] >= context.limits.warning_timed_out_percent * ended["opened"]
     )
@@ -124,7 +124,7 @@ def _of_all(answers: Answers, context: CheckContext[TransactionsOpenPolicy]) -> 
         evidence=" ".join(words),
         figures={
             "coordinators": len(lasting),
-            "open": sum(row["open"] or 0 for row in answers["told"].rows),
+            "open": sum(row["open"] or 0 for row in queried["told"].rows),
             "opened": ended["opened"],
             "staying_open": sum(row["lasting"] for row in lasting),
             "staying_seconds": max((row["seconds"] for row in lasting), default=0),
@@ -147,15 +147,15 @@ def _staying(lasting: tuple[Row, ...]) -> str:
     )
 
 
-def _unanswered(answers: Answers, context: CheckContext[TransactionsOpenPolicy]) -> Iterator[Finding]:
+def _unanswered(queried: Queried, context: CheckContext[TransactionsOpenPolicy]) -> Iterator[Finding]:
     """A finding for each coordinator that no broker reports, now and in the snapshot before, though others work."""
     about, previous = context.about, _previous(context)
-    told = {row["coordinator"] for row in answers["told"].rows}
+    told = {row["coordinator"] for row in queried["told"].rows}
     if previous is None:
         return
-    before = by_time(answers["told_before"].rows).get(previous, [])
-    whole = not about.unread and not about.metrics_cut_off and not answers["silent"].rows
-    if not whole or not told or not before or not answers["in_all"].one["opened"]:
+    before = by_time(queried["told_before"].rows).get(previous, [])
+    whole = not about.unread and not about.metrics_cut_off and not queried["silent"].rows
+    if not whole or not told or not before or not queried["in_all"].one["opened"]:
         return
     seen = told | {row["coordinator"] for row in before}
     for number in range(about.coordinators):
@@ -199,15 +199,15 @@ CHECK = Check(
     ),
     source="docs/knowledge.md A; docs/checks/transactions-open.md",
     policy=TransactionsOpenPolicy,
-    shards={"told": Question(TOLD)},
+    shards={"told": Query(TOLD)},
     earlier={"told_before": looking_back(TOLD)},
     cluster={
         "read": BROKERS_READ,
-        "since": Question(SINCE),
-        "lasting": Question(LASTING, worst_first="lasting desc, coordinator"),
-        "ended": Question(ENDED),
-        "in_all": Question(IN_ALL),
-        "silent": Question(SILENT),
+        "since": Query(SINCE),
+        "lasting": Query(LASTING, worst_first="lasting desc, coordinator"),
+        "ended": Query(ENDED),
+        "in_all": Query(IN_ALL),
+        "silent": Query(SILENT),
     },
     judge=judge,
 )

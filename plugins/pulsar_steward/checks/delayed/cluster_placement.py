@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.checks.delayed.hosts import NOTHING_LOADED, all_on_one_host, brokers_by_host, host_of
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
@@ -16,7 +16,7 @@ from pulsar_steward.model.units import counted, named
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 class ClusterPlacementPolicy(Section):
@@ -142,15 +142,15 @@ where topics >= $minimum_topics_per_namespace and bundles < room and not is_hear
 """
 
 
-def judge(answers: Answers, context: CheckContext[ClusterPlacementPolicy]) -> Judgement:
+def judge(queried: Queried, context: CheckContext[ClusterPlacementPolicy]) -> Judgement:
     """Checks that the remaining brokers could carry all topics and the CPU load, and that placement is allowed."""
     limits, ceiling = context.limits, context.policy.partition_ceiling.critical_topics_per_broker
-    whole, isolated = _groups(answers, context.about.cluster)
+    whole, isolated = _groups(queried, context.about.cluster)
     if not whole.brokers:
         return Judgement(cannot_tell="No broker was read.")
     hosts = len(whole.hosts)
     of_groups = [each for group in (whole, *isolated) if (each := _of_group(group, hosts, ceiling, limits)) is not None]
-    outside, cramped = answers["outside"], answers["cramped"]
+    outside, cramped = queried["outside"], queried["cramped"]
     found = [*of_groups, *map(_outside, outside.rows), *map(_cramped, cramped.rows)]
     found.sort(key=lambda finding: -finding.severity.rank)
     quiet = _headroom(whole, ceiling)
@@ -172,9 +172,9 @@ def _unknown(whole: BrokerGroup, quiet: str) -> str | None:
     return f"{quiet} But brokers did not tell their CPU: {named(silent)}." if silent else None
 
 
-def _groups(answers: Answers, cluster: str) -> tuple[BrokerGroup, list[BrokerGroup]]:
+def _groups(queried: Queried, cluster: str) -> tuple[BrokerGroup, list[BrokerGroup]]:
     """The whole cluster, and each set of brokers that isolation policies allow for some namespaces."""
-    rows = answers["known"].rows
+    rows = queried["known"].rows
     known = {row["broker"]: ReadBroker(row["broker"], row["topics"], row["cpu_percent"]) for row in rows if row["read"]}
 
     def group(subject: str, names: Sequence[str], namespaces: int, *, isolated: bool) -> BrokerGroup:
@@ -183,7 +183,7 @@ def _groups(answers: Answers, cluster: str) -> tuple[BrokerGroup, list[BrokerGro
 
     isolated = [
         group(row["first"], row["brokers"], row["namespaces"], isolated=True)
-        for row in sorted(answers["isolated"].rows, key=lambda row: str(row["first"]))
+        for row in sorted(queried["isolated"].rows, key=lambda row: str(row["first"]))
     ]
     return group(cluster, sorted(row["broker"] for row in rows), 0, isolated=False), isolated
 
@@ -301,10 +301,10 @@ CHECK = Check(
     source="docs/checks/cluster-placement.md; docs/knowledge.md E",
     policy=ClusterPlacementPolicy,
     cluster={
-        "known": Question("select broker, read, coalesce(topics, 0) as topics, cpu_percent from brokers"),
-        "isolated": Question(ISOLATED),
-        "outside": Question(OUTSIDE, worst_first="outside desc, namespace"),
-        "cramped": Question(CRAMPED, worst_first="topics desc, namespace"),
+        "known": Query("select broker, read, coalesce(topics, 0) as topics, cpu_percent from brokers"),
+        "isolated": Query(ISOLATED),
+        "outside": Query(OUTSIDE, worst_first="outside desc, namespace"),
+        "cramped": Query(CRAMPED, worst_first="topics desc, namespace"),
     },
     judge=judge,
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Question, RowCheck, Scope, critical_or_warning
+from pulsar_steward.checks.check import Query, RowCheck, Scope, critical_or_warning
 from pulsar_steward.checks.delayed.waiting import (
     GAP_CLUSTER,
     GAP_SHARDS,
@@ -20,7 +20,7 @@ from pulsar_steward.model.series import DELAYED_BUCKETS
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 class DelayedBucketCountPolicy(Section):
@@ -68,16 +68,16 @@ select (select max(buckets) from delayed_buckets) as most,
 """
 
 
-def _missing(answers: Answers, _context: CheckContext[DelayedBucketCountPolicy]) -> str | None:
-    if without_buckets(answers):
+def _missing(queried: Queried, _context: CheckContext[DelayedBucketCountPolicy]) -> str | None:
+    if without_buckets(queried):
         return None
-    return gap(answers) or _uncounted(sum(row["uncounted"] for row in answers["counted"].rows))
+    return gap(queried) or _uncounted(sum(row["uncounted"] for row in queried["counted"].rows))
 
 
-def _quiet(answers: Answers, _context: CheckContext[DelayedBucketCountPolicy]) -> str:
-    if without_buckets(answers):
+def _quiet(queried: Queried, _context: CheckContext[DelayedBucketCountPolicy]) -> str:
+    if without_buckets(queried):
         return WITHOUT_BUCKETS
-    most, allowed = max(row["most"] or 0 for row in answers["counted"].rows), answers["allowed"].one["allowed"]
+    most, allowed = max(row["most"] or 0 for row in queried["counted"].rows), queried["allowed"].one["allowed"]
     return f"No subscription has more than {counted(most, 'bucket')}; {_limit(allowed)}."
 
 
@@ -126,11 +126,11 @@ CHECK = RowCheck(
     scope=Scope.NAMESPACE,
     policy=DelayedBucketCountPolicy,
     shards={
-        "found": Question(CROWDED, worst_first="critical desc, buckets desc, topic, broker"),
-        "counted": Question(COUNTED),
+        "found": Query(CROWDED, worst_first="critical desc, buckets desc, topic, broker"),
+        "counted": Query(COUNTED),
         **GAP_SHARDS,
     },
-    cluster={"settings": SETTINGS, "allowed": Question(ALLOWED), **GAP_CLUSTER},
+    cluster={"settings": SETTINGS, "allowed": Query(ALLOWED), **GAP_CLUSTER},
     severity=critical_or_warning,
     subject="topic",
     evidence=_evidence,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import LookBack, Question, RowCheck, Scope, critical_or_warning
+from pulsar_steward.checks.check import LookBack, Query, RowCheck, Scope, critical_or_warning
 from pulsar_steward.checks.delayed.waiting import (
     GAP_CLUSTER,
     GAP_SHARDS,
@@ -137,10 +137,10 @@ CHECK = RowCheck(
     source="docs/checks/delayed-bucket-failing.md; docs/knowledge.md D",
     scope=Scope.NAMESPACE,
     policy=DelayedBucketFailingPolicy,
-    shards={"failed": Question(FAILED), "unsealed": Question(UNSEALED), **GAP_SHARDS},
+    shards={"failed": Query(FAILED), "unsealed": Query(UNSEALED), **GAP_SHARDS},
     earlier={"failed_before": LookBack(minutes=lambda limits: limits.window_minutes, sql=FAILED)},
     cluster={
-        "found": Question(FOUND, worst_first="critical desc, failed desc, namespace"),
+        "found": Query(FOUND, worst_first="critical desc, failed desc, namespace"),
         "settings": SETTINGS,
         **GAP_CLUSTER,
     },
@@ -152,10 +152,10 @@ CHECK = RowCheck(
         "failed": row["failed"],
         "unsealed_messages": row["messages"],
     },
-    missing=lambda answers, _context: None if without_buckets(answers) else gap(answers),
-    quiet=lambda answers, _context: (
+    missing=lambda queried, _context: None if without_buckets(queried) else gap(queried),
+    quiet=lambda queried, _context: (
         WITHOUT_BUCKETS
-        if without_buckets(answers)
+        if without_buckets(queried)
         else "No operation on buckets of delayed messages is known to fail again and again."
     ),
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question, Scope
+from pulsar_steward.checks.check import Check, Judgement, Query, Scope
 from pulsar_steward.checks.delayed.views import BASE, PARTITIONS_KEPT
 from pulsar_steward.checks.delayed.waiting import GAP_CLUSTER, GAP_SHARDS, TALLY, gap, tally
 from pulsar_steward.model.finding import Finding, Severity
@@ -14,7 +14,7 @@ from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import MIB, bytes_in_words, counted, seconds_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 class DelayedHoldsLedgersPolicy(Section):
@@ -115,17 +115,17 @@ select count(*) as count from delayed_waiting anti join known using (topic, brok
 """
 
 
-def judge(answers: Answers, context: CheckContext[DelayedHoldsLedgersPolicy]) -> Judgement:  # noqa: ARG001 - the questions know the limits
+def judge(queried: Queried, context: CheckContext[DelayedHoldsLedgersPolicy]) -> Judgement:  # noqa: ARG001 - the queries know the limits
     """Judges by the number of uselessly held bytes, not by their share of the storage."""
-    holding, together = answers["holding"], answers["together"]
+    holding, together = queried["holding"], queried["together"]
     found = [*map(_finding, holding.rows), *map(_of_partitions, together.rows)]
     if found:
         found.sort(key=lambda each: (-each.severity.rank, -each.figures["held_bytes"], each.subject))
         return Judgement(findings=tuple(found), more=holding.more + together.more)
-    unknown = gap(answers) or _unknown_spans(sum(row["count"] for row in answers["unknown"].rows))
+    unknown = gap(queried) or _unknown_spans(sum(row["count"] for row in queried["unknown"].rows))
     if unknown:
         return Judgement(cannot_tell=unknown)
-    subscriptions, messages = tally(answers)
+    subscriptions, messages = tally(queried)
     return Judgement(
         quiet=(
             f"The {counted(messages, 'delayed message')} of {counted(subscriptions, 'subscription')}"
@@ -205,12 +205,12 @@ CHECK = Check(
     scope=Scope.NAMESPACE,
     policy=DelayedHoldsLedgersPolicy,
     shards={
-        "holding": Question(HOLDING, worst_first="critical desc, held_bytes desc, topic", detail=DETAIL),
-        "in_parts": Question(IN_PARTS, worst_first="held_bytes desc, base, most.topic", most=PARTITIONS_KEPT),
-        "unknown": Question(UNKNOWN),
+        "holding": Query(HOLDING, worst_first="critical desc, held_bytes desc, topic", detail=DETAIL),
+        "in_parts": Query(IN_PARTS, worst_first="held_bytes desc, base, most.topic", most=PARTITIONS_KEPT),
+        "unknown": Query(UNKNOWN),
         "tally": TALLY,
         **GAP_SHARDS,
     },
-    cluster={"together": Question(TOGETHER, worst_first="critical desc, held_bytes desc, base"), **GAP_CLUSTER},
+    cluster={"together": Query(TOGETHER, worst_first="critical desc, held_bytes desc, base"), **GAP_CLUSTER},
     judge=judge,
 )

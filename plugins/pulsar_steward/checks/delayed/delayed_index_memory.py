@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.checks.delayed.waiting import BUCKET_TRACKER, BY_BROKER, GAP_CLUSTER, GAP_SHARDS, TRACKER, gap
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
@@ -15,7 +15,7 @@ from pulsar_steward.model.series import DELAYED_INDEX
 from pulsar_steward.model.units import bytes_in_words, counted, named
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext
+    from pulsar_steward.checks.check import CheckContext, Queried
 
 
 class DelayedIndexMemoryPolicy(Section):
@@ -88,16 +88,16 @@ class Index:
         return self.tracker != BUCKET_TRACKER
 
 
-def judge(answers: Answers, context: CheckContext[DelayedIndexMemoryPolicy]) -> Judgement:
+def judge(queried: Queried, context: CheckContext[DelayedIndexMemoryPolicy]) -> Judgement:
     """Judges by the share of the memory, and by the number of messages to read again."""
     limits = context.limits
-    indexes = [Index(**row) for row in answers["indexes"].rows]
+    indexes = [Index(**row) for row in queried["indexes"].rows]
     judged = [(index, severity) for index in indexes if (severity := _severity(index, limits))]
     judged.sort(key=lambda pair: (-pair[1].rank, -pair[0].bytes_at(limits.index_bytes_per_message), pair[0].broker))
     if judged:
         return Judgement(findings=tuple(_finding(index, severity, limits) for index, severity in judged))
     unlimited = [index.broker for index in indexes if index.limit_bytes is None]
-    unknown = gap(answers) or (f"Brokers that do not tell their memory: {named(unlimited)}." if unlimited else None)
+    unknown = gap(queried) or (f"Brokers that do not tell their memory: {named(unlimited)}." if unlimited else None)
     if unknown:
         return Judgement(cannot_tell=unknown)
     total = sum(index.bytes_at(limits.index_bytes_per_message) for index in indexes)
@@ -160,7 +160,7 @@ CHECK = Check(
     ),
     source="docs/checks/delayed-index-memory.md; docs/knowledge.md D",
     policy=DelayedIndexMemoryPolicy,
-    shards={"delayed": BY_BROKER, "told": Question(TOLD), "memory": Question(MEMORY), **GAP_SHARDS},
-    cluster={"indexes": Question(INDEXES), **GAP_CLUSTER},
+    shards={"delayed": BY_BROKER, "told": Query(TOLD), "memory": Query(MEMORY), **GAP_SHARDS},
+    cluster={"indexes": Query(INDEXES), **GAP_CLUSTER},
     judge=judge,
 )

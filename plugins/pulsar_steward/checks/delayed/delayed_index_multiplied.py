@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question, Scope
+from pulsar_steward.checks.check import Check, Judgement, Query, Scope
 from pulsar_steward.checks.delayed.views import BASE, PARTITIONS_KEPT
 from pulsar_steward.checks.delayed.waiting import GAP_CLUSTER, GAP_SHARDS, TALLY, gap, tally
 from pulsar_steward.model.finding import Finding, Severity
@@ -14,7 +14,7 @@ from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import bytes_in_words, counted
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 class DelayedIndexMultipliedPolicy(Section):
@@ -84,19 +84,19 @@ select worst.*, subscription from worst join fullest using (topic, broker)
 """
 
 
-def judge(answers: Answers, context: CheckContext[DelayedIndexMultipliedPolicy]) -> Judgement:
+def judge(queried: Queried, context: CheckContext[DelayedIndexMultipliedPolicy]) -> Judgement:
     """Judges each topic by its indexed entries beyond those of the fullest subscription."""
-    multiplied, together = answers["multiplied"], answers["together"]
+    multiplied, together = queried["multiplied"], queried["together"]
     per_entry = context.policy.delayed_index_memory.index_bytes_per_message
     found = [_finding(row, per_entry) for row in multiplied.rows]
     found += [_of_partitions(row, per_entry) for row in together.rows]
     if found:
         found.sort(key=lambda each: (-each.severity.rank, -each.figures["extra_index_entries"], each.subject))
         return Judgement(findings=tuple(found), more=multiplied.more + together.more)
-    unknown = gap(answers)
+    unknown = gap(queried)
     if unknown:
         return Judgement(cannot_tell=unknown)
-    subscriptions, messages = tally(answers)
+    subscriptions, messages = tally(queried)
     return Judgement(
         quiet=(
             f"No topic repeats many of the {counted(messages, 'index entry', 'index entries')} of"
@@ -159,11 +159,11 @@ CHECK = Check(
     scope=Scope.NAMESPACE,
     policy=DelayedIndexMultipliedPolicy,
     shards={
-        "multiplied": Question(MULTIPLIED, worst_first="critical desc, extra desc, topic, broker", detail=FULLEST),
-        "in_parts": Question(IN_PARTS, worst_first="extra desc, base, first", most=PARTITIONS_KEPT),
+        "multiplied": Query(MULTIPLIED, worst_first="critical desc, extra desc, topic, broker", detail=FULLEST),
+        "in_parts": Query(IN_PARTS, worst_first="extra desc, base, first", most=PARTITIONS_KEPT),
         "tally": TALLY,
         **GAP_SHARDS,
     },
-    cluster={"together": Question(TOGETHER, worst_first="critical desc, extra desc, base"), **GAP_CLUSTER},
+    cluster={"together": Query(TOGETHER, worst_first="critical desc, extra desc, base"), **GAP_CLUSTER},
     judge=judge,
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import LookBack, Question, RowCheck, Scope, ranked
+from pulsar_steward.checks.check import LookBack, Query, RowCheck, Scope, ranked
 from pulsar_steward.checks.delayed.waiting import GAP_CLUSTER, GAP_SHARDS, gap, tally
 from pulsar_steward.model.broker_defaults import TTL_SECONDS
 from pulsar_steward.model.finding import Figures, Severity
@@ -15,7 +15,7 @@ from pulsar_steward.model.series import DELAYED_SERIES
 from pulsar_steward.model.units import counted, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 class DelayedPastTtlPolicy(Section):
@@ -135,8 +135,8 @@ anti join (from delayed_bounds where ttl_seconds is not null) using (namespace)
 """
 
 
-def _quiet(answers: Answers, _context: CheckContext[DelayedPastTtlPolicy]) -> str:
-    subscriptions, messages = tally(answers)
+def _quiet(queried: Queried, _context: CheckContext[DelayedPastTtlPolicy]) -> str:
+    subscriptions, messages = tally(queried)
     return (
         f"No time to live endangers the {counted(messages, 'delayed message')} of"
         f" {counted(subscriptions, 'subscription')}."
@@ -208,8 +208,8 @@ CHECK = RowCheck(
     remedied_by="retention",
     policy=DelayedPastTtlPolicy,
     shards={
-        "endangered": Question(ENDANGERED),
-        "tally": Question("""
+        "endangered": Query(ENDANGERED),
+        "tally": Query("""
             select namespace, count(*) as subscriptions, sum(delayed_messages)::bigint as messages
             from delayed_waiting group by namespace
         """),
@@ -220,14 +220,14 @@ CHECK = RowCheck(
         "ttl_before": LookBack(minutes=lambda limits: limits.expired_within_minutes, sql=TTL_BEFORE, small=True),
     },
     cluster={
-        "found": Question(FOUND, worst_first="rank desc, delayed_messages desc, namespace"),
-        "blind": Question(BLIND),
+        "found": Query(FOUND, worst_first="rank desc, delayed_messages desc, namespace"),
+        "blind": Query(BLIND),
         **GAP_CLUSTER,
     },
     severity=ranked,
     subject="namespace",
     evidence=_evidence,
     figures=DelayFigures,
-    missing=lambda answers, _context: gap(answers) or _unknown_ttl(answers["blind"].one),
+    missing=lambda queried, _context: gap(queried) or _unknown_ttl(queried["blind"].one),
     quiet=_quiet,
 )

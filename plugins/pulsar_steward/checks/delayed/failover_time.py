@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.checks.delayed.hosts import NOTHING_LOADED, all_on_one_host, brokers_by_host, host_of
 from pulsar_steward.checks.delayed.waiting import BUCKET_TRACKER, BY_BROKER, GAP_CLUSTER, GAP_SHARDS, TRACKER, gap
 from pulsar_steward.model.finding import Finding, Severity
@@ -17,7 +17,7 @@ from pulsar_steward.model.units import counted, seconds_in_words
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 class FailoverTimePolicy(Section):
@@ -242,19 +242,19 @@ where read and topics is not null
 """
 
 
-def judge(answers: Answers, context: CheckContext[FailoverTimePolicy]) -> Judgement:
+def judge(queried: Queried, context: CheckContext[FailoverTimePolicy]) -> Judgement:
     """Judges by the total time, not by its parts."""
-    limits, rows = context.limits, answers["loads"].rows
+    limits, rows = context.limits, queried["loads"].rows
     if not rows:
         return Judgement(cannot_tell="No broker told what it has loaded.")
-    estimates = estimates_by_broker(answers, limits)
+    estimates = estimates_by_broker(queried, limits)
     over = [*(each for each in estimates if _severity(each, limits)), *_of_hosts(rows, estimates, limits)]
     if over:
         over.sort(key=lambda estimate: (-estimate.seconds, estimate.load.lost))
         return Judgement(findings=tuple(_finding(estimate, limits) for estimate in over))
     longest = sentence(min(estimates, key=lambda estimate: (-estimate.seconds, estimate.load.lost)), limits)
     # If all delayed messages are in buckets, nothing is read again, and the figures are not needed.
-    unknown = None if all(row["in_buckets"] for row in rows) else gap(answers)
+    unknown = None if all(row["in_buckets"] for row in rows) else gap(queried)
     if unknown:
         return Judgement(cannot_tell=f"Without delayed messages, {longest} But: {unknown}")
     if not any(row["topics"] for row in rows):
@@ -262,9 +262,9 @@ def judge(answers: Answers, context: CheckContext[FailoverTimePolicy]) -> Judgem
     return Judgement(quiet=longest + all_on_one_host([row["broker"] for row in rows]))
 
 
-def estimates_by_broker(answers: Answers, policy: FailoverTimePolicy) -> list[Estimate]:
+def estimates_by_broker(queried: Queried, policy: FailoverTimePolicy) -> list[Estimate]:
     """Estimates for the loss of each single broker that reported its load."""
-    rows = answers["loads"].rows
+    rows = queried["loads"].rows
     return [_estimate([row], rows, policy) for row in rows]
 
 
@@ -347,6 +347,6 @@ CHECK = Check(
     source="docs/checks/failover-time.md; docs/knowledge.md D and E",
     policy=FailoverTimePolicy,
     shards={"delayed": BY_BROKER, **GAP_SHARDS},
-    cluster={"loads": Question(LOADS), **GAP_CLUSTER},
+    cluster={"loads": Query(LOADS), **GAP_CLUSTER},
     judge=judge,
 )

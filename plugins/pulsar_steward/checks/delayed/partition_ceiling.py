@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.checks.delayed.hosts import NOTHING_LOADED
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import bytes_in_words, counted
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 class PartitionCeilingPolicy(Section):
@@ -120,20 +120,20 @@ class Metadata:
         return words
 
 
-def judge(answers: Answers, context: CheckContext[PartitionCeilingPolicy]) -> Judgement:
+def judge(queried: Queried, context: CheckContext[PartitionCeilingPolicy]) -> Judgement:
     """Judges each broker by itself, and the cluster by the contents of its metadata store."""
     limits = context.limits
-    loaded = sorted(answers["loaded"].rows, key=lambda row: (-row["topics"], row["broker"]))
+    loaded = sorted(queried["loaded"].rows, key=lambda row: (-row["topics"], row["broker"]))
     if not loaded:
         return Judgement(cannot_tell="No broker told how many topics it has loaded.")
-    subscribed = answers["subscribed"].rows
+    subscribed = queried["subscribed"].rows
     subscriptions = [row["subscriptions"] for row in subscribed if row["subscriptions"] is not None]
-    nodes = [row["nodes"] for row in answers["counted"].rows if row["nodes"] is not None]
+    nodes = [row["nodes"] for row in queried["counted"].rows if row["nodes"] is not None]
     metadata = Metadata(
         topics=sum(row["topics"] for row in loaded),
         not_persistent=sum(row["not_persistent"] for row in subscribed),
         subscriptions=sum(subscriptions) if subscriptions else None,
-        buckets=sum(row["buckets"] or 0 for row in answers["buckets"].rows),
+        buckets=sum(row["buckets"] or 0 for row in queried["buckets"].rows),
         counted_nodes=max(nodes, default=None),
     )
     of_brokers = (finding for row in loaded if (finding := _broker(row, limits)) is not None)
@@ -221,10 +221,10 @@ CHECK = Check(
     source="docs/checks/partition-ceiling.md; docs/knowledge.md E",
     policy=PartitionCeilingPolicy,
     shards={
-        "subscribed": Question(SUBSCRIBED),
-        "buckets": Question(BUCKETS),
-        "counted": Question(COUNTED),
+        "subscribed": Query(SUBSCRIBED),
+        "buckets": Query(BUCKETS),
+        "counted": Query(COUNTED),
     },
-    cluster={"loaded": Question(LOADED)},
+    cluster={"loaded": Query(LOADED)},
     judge=judge,
 )

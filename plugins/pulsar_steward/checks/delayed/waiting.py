@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.check import Question
+from pulsar_steward.checks.check import Query
 from pulsar_steward.model.series import DELAYED_SERIES
 from pulsar_steward.model.units import named
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers
+    from pulsar_steward.checks.check import Queried
 
 
 TRACKER = "delayedDeliveryTrackerFactoryClassName"
@@ -24,32 +24,32 @@ default, is assumed to be in memory.
 
 
 GAP_SHARDS = {
-    "tellers": Question("select source, source_kind, delayed from delayed_tellers"),
-    "subscribed": Question("select broker from delayed_subscribed"),
+    "tellers": Query("select source, source_kind, delayed from delayed_tellers"),
+    "subscribed": Query("select broker from delayed_subscribed"),
 }
 GAP_CLUSTER = {
-    "unmeasured": Question("""
+    "unmeasured": Query("""
         select broker from brokers
         anti join (select source as broker from tellers where source_kind = 'broker') using (broker) where read
     """),
-    "silent": Question("""
+    "silent": Query("""
         select distinct broker from subscribed
         anti join (select source as broker from tellers where source_kind = 'broker' and delayed) using (broker)
     """),
 }
 """Queries for `gap`."""
 
-TALLY = Question("select count(*) as subscriptions, sum(delayed_messages)::bigint as messages from delayed_waiting")
+TALLY = Query("select count(*) as subscriptions, sum(delayed_messages)::bigint as messages from delayed_waiting")
 """Query for `tally`."""
 
-BY_BROKER = Question("""
+BY_BROKER = Query("""
     select broker, sum(delayed_messages)::bigint as messages, max(delayed_messages) as most
     from delayed_waiting group by broker
 """)
 """Delayed messages by the owner of the topics: `broker`, `messages`, `most` (the most of one subscription)."""
 
 
-SETTINGS = Question(f"""
+SETTINGS = Query(f"""
 select (select count(*) from setting('{TRACKER}')) as told,
     (select count(*) from setting('{TRACKER}') where value = '{BUCKET_TRACKER}') as in_buckets,
     (select count(*) from brokers anti join setting('{TRACKER}') using (broker) where read) as untold
@@ -59,18 +59,18 @@ select (select count(*) from setting('{TRACKER}')) as told,
 WITHOUT_BUCKETS = "No broker uses the bucket tracker."
 
 
-def without_buckets(answers: Answers) -> bool:
+def without_buckets(queried: Queried) -> bool:
     """True if every broker that was read uses another tracker; from the query `settings`."""
-    settings = answers["settings"].one
+    settings = queried["settings"].one
     return bool(settings["told"] and not settings["untold"] and not settings["in_buckets"])
 
 
-def gap(answers: Answers) -> str | None:
+def gap(queried: Queried) -> str | None:
     """Reason why the absence of delayed messages proves nothing, in a sentence; None if it does."""
-    unmeasured = [row["broker"] for row in answers["unmeasured"].rows]
+    unmeasured = [row["broker"] for row in queried["unmeasured"].rows]
     if unmeasured:
         return f"Brokers whose Prometheus series were not read say nothing of delayed messages: {named(unmeasured)}."
-    silent = [row["broker"] for row in answers["silent"].rows]
+    silent = [row["broker"] for row in queried["silent"].rows]
     if silent:
         return (
             f"Brokers do not tell {DELAYED_SERIES}, though they have subscriptions"
@@ -79,7 +79,7 @@ def gap(answers: Answers) -> str | None:
     return None
 
 
-def tally(answers: Answers) -> tuple[int, int]:
+def tally(queried: Queried) -> tuple[int, int]:
     """Number of subscriptions with delayed messages, and number of these messages; from the query `tally`."""
-    rows = answers["tally"].rows
+    rows = queried["tally"].rows
     return sum(row["subscriptions"] for row in rows), sum(row["messages"] or 0 for row in rows)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.checks.earlier import looking_back
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
@@ -15,7 +15,7 @@ from pulsar_steward.model.units import counted, named
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 class BrokerDrainingPolicy(Section):
@@ -43,13 +43,13 @@ from brokers left join held using (broker) left join holders using (broker)
 LISTED = "select broker from brokers"
 
 
-def judge(answers: Answers, context: CheckContext[BrokerDrainingPolicy]) -> Judgement:
+def judge(queried: Queried, context: CheckContext[BrokerDrainingPolicy]) -> Judgement:
     """A warning for a draining broker that owns something, or for an unknown name; information for an empty broker."""
     draining = context.policy.brokers.draining
     if not draining:
         return Judgement(quiet="No broker is marked as draining (policy key brokers.draining).")
-    listed = {row["broker"]: row for row in answers["held"].rows}
-    before = {row["broker"] for row in answers["listed_before"].rows}
+    listed = {row["broker"]: row for row in queried["held"].rows}
+    before = {row["broker"] for row in queried["listed_before"].rows}
     found = [_finding(name, listed, before) for name in sorted(set(draining))]
     findings = sorted((each for each in found if each), key=lambda finding: (-finding.severity.rank, finding.subject))
     unread = [name for name in sorted(set(draining)) if name in listed and not listed[name]["read"]]
@@ -125,6 +125,6 @@ CHECK = Check(
     remedied_by="broker_drain",
     policy=BrokerDrainingPolicy,
     earlier={"listed_before": looking_back(LISTED, small=True)},
-    cluster={"held": Question(HELD)},
+    cluster={"held": Query(HELD)},
     judge=judge,
 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import MEGABYTE, counted
@@ -20,7 +20,7 @@ from pulsar_steward.model.units import MEGABYTE, counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 class BrokerLoadSkewPolicy(Section):
@@ -81,10 +81,10 @@ class _Excess:
         return f"{self.value:,.0f} {UNITS[self.name]}, the median of the others is {self.others_median:,.0f}"
 
 
-def judge(answers: Answers, context: CheckContext[BrokerLoadSkewPolicy]) -> Judgement:
+def judge(queried: Queried, context: CheckContext[BrokerLoadSkewPolicy]) -> Judgement:
     """A full broker is a warning, critical if its CPU is at the limit; a nearly empty one is a warning."""
     limits, draining = context.limits, context.policy.brokers.draining
-    listed = [row for row in answers["loads"].rows if row["broker"] not in draining]
+    listed = [row for row in queried["loads"].rows if row["broker"] not in draining]
     loads = [_load(row) for row in listed if row["read"]]
     if len(loads) < 2:  # noqa: PLR2004 - one broker has nobody to be compared with
         words = (
@@ -186,6 +186,6 @@ CHECK = Check(
     source="docs/knowledge.md C: partitions uneven over brokers; apache/pulsar#12230",
     remedied_by="bundle_balance",
     policy=BrokerLoadSkewPolicy,
-    cluster={"loads": Question(LOADS)},
+    cluster={"loads": Query(LOADS)},
     judge=judge,
 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.checks.earlier import by_time, looking_back, too_few, within
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext, Earlier, Row
+    from pulsar_steward.checks.check import CheckContext, Earlier, Queried, QueryRows, Row
 
 
 STARTS = f"""
@@ -227,11 +227,11 @@ def needed_snapshots(limits: BundleFlappingPolicy) -> int:
     return max(MIN_SNAPSHOTS, -(-(limits.warning_moves + 3) // 2))
 
 
-def judge(answers: Answers, context: CheckContext[BundleFlappingPolicy]) -> Judgement:
+def judge(queried: Queried, context: CheckContext[BundleFlappingPolicy]) -> Judgement:
     """Judges by the weight of a bundle's moves, and by a broker's starts; too few snapshots give no verdict."""
     limits, about = context.limits, context.about
     earlier = within(about, limits.window_minutes)[::-1]
-    found = _found(answers, [*(each.taken_at for each in earlier), about.taken_at], limits)
+    found = _found(queried, [*(each.taken_at for each in earlier), about.taken_at], limits)
     if found:
         return Judgement(findings=tuple(found))
     needed = needed_snapshots(limits)
@@ -240,16 +240,16 @@ def judge(answers: Answers, context: CheckContext[BundleFlappingPolicy]) -> Judg
     return _quiet(earlier)
 
 
-def _found(answers: Answers, times: Sequence[datetime], limits: BundleFlappingPolicy) -> list[Finding]:
+def _found(queried: Queried, times: Sequence[datetime], limits: BundleFlappingPolicy) -> list[Finding]:
     """Findings, critical ones first; with equal severity, restarting brokers before moved bundles."""
-    owners = {**by_time(answers["owners_before"].rows), times[-1]: answers["owners"].rows}
-    starts = {**by_time(answers["starts_before"].rows), times[-1]: answers["starts"].rows}
+    owners = {**by_time(queried["owners_before"].rows), times[-1]: queried["owners"].rows}
+    starts = {**by_time(queried["starts_before"].rows), times[-1]: queried["starts"].rows}
     moved = list(journeys(times, owners, away(times, owners, starts)))
     restarting = [each for each in restarts(times, starts, moved) if len(each.seen) >= limits.warning_broker_restarts]
     restarting.sort(key=lambda each: (-len(each.seen), each.broker))
     flapping = [each for each in moved if each.weight >= limits.warning_moves]
     flapping.sort(key=lambda each: (-each.weight, each.namespace, each.bundle))
-    shedding = _shedding_words(answers["settings"])
+    shedding = _shedding_words(queried["settings"])
     found = [_of_broker(each, limits) for each in restarting]
     found += [_finding(each, limits, shedding) for each in flapping]
     return sorted(found, key=lambda finding: -finding.severity.rank)
@@ -263,7 +263,7 @@ def _quiet(earlier: Sequence[Earlier]) -> Judgement:
     return Judgement(quiet=f"No bundle moved to and fro in the {seen}.", cannot_tell=incomplete if partial else None)
 
 
-def _shedding_words(settings: CheckAnswer) -> str:
+def _shedding_words(settings: QueryRows) -> str:
     """Text about load shedding as a possible cause; indirect, as brokers do not report the bundles that they shed."""
     values: dict[str, list[str]] = {SHEDDING: [], STRATEGY: []}
     for row in settings.rows:
@@ -327,11 +327,11 @@ CHECK = Check(
     ),
     source="docs/checks/bundle-flapping.md; apache/pulsar#21722, apache/pulsar#20822, apache/pulsar#16059",
     policy=BundleFlappingPolicy,
-    shards={"starts": Question(STARTS)},
+    shards={"starts": Query(STARTS)},
     earlier={
         "owners_before": looking_back(OWNERS, small=True),
         "starts_before": looking_back(STARTS),
     },
-    cluster={"owners": Question(OWNERS), "settings": Question(SETTINGS)},
+    cluster={"owners": Query(OWNERS), "settings": Query(SETTINGS)},
     judge=judge,
 )

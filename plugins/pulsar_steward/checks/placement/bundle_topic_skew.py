@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question, Scope
+from pulsar_steward.checks.check import Check, Judgement, Query, Scope
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 class BundleTopicSkewPolicy(Section):
@@ -54,9 +54,9 @@ where topics >= coalesce(minimum_topics, $minimum_topics)
 """
 
 
-def judge(answers: Answers, _: CheckContext[BundleTopicSkewPolicy]) -> Judgement:
+def judge(queried: Queried, _: CheckContext[BundleTopicSkewPolicy]) -> Judgement:
     """A warning for each such namespace; the ones with the fullest bundles are listed, in order of their names."""
-    found = answers["found"]
+    found = queried["found"]
     return Judgement(
         findings=tuple(_finding(row) for row in sorted(found.rows, key=lambda row: str(row["namespace"]))),
         more=found.more,
@@ -99,6 +99,6 @@ CHECK = Check(
     scope=Scope.NAMESPACE,
     remedied_by="bundle_split",
     policy=BundleTopicSkewPolicy,
-    cluster={"found": Question(FOUND, worst_first="most desc, namespace")},
+    cluster={"found": Query(FOUND, worst_first="most desc, namespace")},
     judge=judge,
 )

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from pydantic import Field
 
-from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Question, Scope, nothing_read
+from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, Scope, nothing_read
 from pulsar_steward.checks.earlier import EarlierRows, looking_back, window_minutes
 from pulsar_steward.decoding import decode
 from pulsar_steward.model.finding import Figures, Finding, Severity
@@ -28,7 +28,7 @@ from pulsar_steward.model.units import counted, named, time_in_words
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pulsar_steward.checks.check import Answers, CheckAnswer, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, QueryRows, Row
 
 
 class BundleWithoutOwnerPolicy(Section):
@@ -143,33 +143,33 @@ class LostBundles:
         return bool(self.row["nowhere"])
 
 
-def judge(answers: Answers, context: CheckContext[BundleWithoutOwnerPolicy]) -> Judgement:
+def judge(queried: Queried, context: CheckContext[BundleWithoutOwnerPolicy]) -> Judgement:
     """A warning for a namespace, critical if isolation policies leave it no broker; the most clients first."""
     found = [
         each
-        for each in _lost_bundles(answers, context)
+        for each in _lost_bundles(queried, context)
         if each.figures.clients >= context.limits_of(each.namespace).warning_clients
     ]
     found.sort(key=lambda each: (not each.nowhere, -each.figures.clients, each.namespace))
     if found:
-        listed = frozenset(row["broker"] for row in answers["listed"].rows)
-        least = "At least " if answers["without_owner"].more else ""
+        listed = frozenset(row["broker"] for row in queried["listed"].rows)
+        least = "At least " if queried["without_owner"].more else ""
         return Judgement(findings=tuple(_finding(each, listed, least) for each in found))
     return Judgement(
         quiet="No bundle is without an owner that had clients when it last had one.",
-        cannot_tell=nothing_read(answers["read"]) or _missing(answers, context),
+        cannot_tell=nothing_read(queried["read"]) or _missing(queried, context),
     )
 
 
-def _lost_bundles(answers: Answers, context: CheckContext[BundleWithoutOwnerPolicy]) -> Iterator[LostBundles]:
+def _lost_bundles(queried: Queried, context: CheckContext[BundleWithoutOwnerPolicy]) -> Iterator[LostBundles]:
     """Yields each namespace with lost bundles."""
-    before = EarlierRows.of(answers["owners_before"], context, window_minutes, "namespace", "bundle")
-    clients = _clients(answers["clients_before"])
+    before = EarlierRows.of(queried["owners_before"], context, window_minutes, "namespace", "bundle")
+    clients = _clients(queried["clients_before"])
     theirs: dict[str, list[Row]] = defaultdict(list)
-    for row in answers["without_owner"].rows:
+    for row in queried["without_owner"].rows:
         theirs[row["namespace"]].append(row)
     known = {
-        row["subject"]: row["figures_json"] for row in sorted(answers["found_before"].rows, key=itemgetter("taken_at"))
+        row["subject"]: row["figures_json"] for row in sorted(queried["found_before"].rows, key=itemgetter("taken_at"))
     }
     for namespace, rows in theirs.items():
         limits = context.limits_of(namespace)
@@ -190,10 +190,10 @@ def _lost_bundles(answers: Answers, context: CheckContext[BundleWithoutOwnerPoli
             yield LostBundles(row, now, None)
 
 
-def _clients(answer: CheckAnswer) -> Mapping[tuple[str, str, datetime], tuple[int, int]]:
+def _clients(selected: QueryRows) -> Mapping[tuple[str, str, datetime], tuple[int, int]]:
     """Topics and clients of a bundle at the time of a snapshot; shards may each have some of its topics."""
     found: dict[tuple[str, str, datetime], tuple[int, int]] = {}
-    for row in answer.rows:
+    for row in selected.rows:
         key = row["namespace"], row["bundle"], row["taken_at"]
         topics, clients = found.get(key, (0, 0))
         found[key] = topics + row["topics"], clients + row["clients"]
@@ -224,9 +224,9 @@ def _lost(
     return None
 
 
-def _missing(answers: Answers, context: CheckContext[BundleWithoutOwnerPolicy]) -> str | None:
+def _missing(queried: Queried, context: CheckContext[BundleWithoutOwnerPolicy]) -> str | None:
     """Reason why bundles without an owner prove nothing yet."""
-    without = answers["without_owner"]
+    without = queried["without_owner"]
     have = counted(without.count, "bundle has", "bundles have")
     if without.rows and not context.about.earlier:
         return f"{have} no owner, and no earlier snapshot shows whether clients used them."
@@ -300,12 +300,12 @@ CHECK = Check(
     source="docs/knowledge.md F; docs/checks/bundle-without-owner.md",
     scope=Scope.NAMESPACE,
     policy=BundleWithoutOwnerPolicy,
-    shards={"without_owner": Question(WITHOUT_OWNER, worst_first=IN_TURN, most=MAX_BUNDLES, small=True)},
+    shards={"without_owner": Query(WITHOUT_OWNER, worst_first=IN_TURN, most=MAX_BUNDLES, small=True)},
     earlier={
         "owners_before": looking_back(OWNERS_BEFORE, small=True),
         "clients_before": looking_back(CLIENTS_BEFORE),
         "found_before": looking_back(FOUND_BEFORE, small=True),
     },
-    cluster={"read": BROKERS_READ, "listed": Question("select broker from brokers")},
+    cluster={"read": BROKERS_READ, "listed": Query("select broker from brokers")},
     judge=judge,
 )

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import MAX_FINDINGS, Question, RowCheck, ranked
+from pulsar_steward.checks.check import MAX_FINDINGS, Query, RowCheck, ranked
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import MEGABYTE, MIB, counted, throughput_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 class HotBundlePolicy(Section):
@@ -93,8 +93,8 @@ from bundle_loads
 """
 
 
-def _quiet(answers: Answers, _context: CheckContext[HotBundlePolicy]) -> str:
-    seen = answers["seen"].one
+def _quiet(queried: Queried, _context: CheckContext[HotBundlePolicy]) -> str:
+    seen = queried["seen"].one
     if not seen["owned"]:
         return "No bundle has an owner."
     throughput, clients = throughput_in_words(seen["bytes"] or 0), seen["clients"] or 0
@@ -104,8 +104,8 @@ def _quiet(answers: Answers, _context: CheckContext[HotBundlePolicy]) -> str:
     )
 
 
-def _missing(answers: Answers, _context: CheckContext[HotBundlePolicy]) -> str | None:
-    if answers["seen"].one["without_most"]:
+def _missing(queried: Queried, _context: CheckContext[HotBundlePolicy]) -> str | None:
+    if queried["seen"].one["without_most"]:
         return "No bundle is far hotter than the others; but what their brokers would split is not in the snapshot."
     return None
 
@@ -152,8 +152,8 @@ CHECK = RowCheck(
     source="docs/knowledge.md C: partitions uneven over brokers",
     remedied_by="bundle_split",
     policy=HotBundlePolicy,
-    shards={"hottest": Question(HOTTEST)},
-    cluster={"found": Question(FOUND, worst_first=WORST_FIRST), "seen": Question(SEEN)},
+    shards={"hottest": Query(HOTTEST)},
+    cluster={"found": Query(FOUND, worst_first=WORST_FIRST), "seen": Query(SEEN)},
     severity=ranked,
     subject=lambda row: f"{row['namespace']}/{row['bundle']}",
     evidence=lambda row: f"{_load_words(row)}{_reason_words(row)}. {_split_words(row)}",

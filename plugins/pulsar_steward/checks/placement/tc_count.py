@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.checks.placement.tc_skew import NOT_BY_BUNDLE
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.finding import Figures, Finding, Severity
@@ -14,7 +14,7 @@ from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext
+    from pulsar_steward.checks.check import CheckContext, Queried
 
 HOW_MANY = (
     f"{NOT_BY_BUNDLE} Where Pulsar 5 elects their leaders (transactionCoordinatorScalableTopicsEnabled), there are as"
@@ -61,7 +61,7 @@ from brokers
 """Each broker, read or not; `set_apart`: isolation policies exclude it from the coordinators' namespace."""
 
 
-def judge(answers: Answers, context: CheckContext[TcCountPolicy]) -> Judgement:
+def judge(queried: Queried, context: CheckContext[TcCountPolicy]) -> Judgement:
     """At most one finding, about the cluster."""
     about, limits = context.about, context.limits
     if not about.tcs_by_bundle:
@@ -69,7 +69,7 @@ def judge(answers: Answers, context: CheckContext[TcCountPolicy]) -> Judgement:
     if not about.coordinators:
         return Judgement(quiet="Transactions are off: there are no coordinators.")
     draining = context.policy.brokers.draining
-    brokers = sum(not row["set_apart"] and row["broker"] not in draining for row in answers["listed"].rows)
+    brokers = sum(not row["set_apart"] and row["broker"] not in draining for row in queried["listed"].rows)
     if not brokers:
         return Judgement(cannot_tell="No broker that may hold coordinators is listed.")
     severity, why = _trouble(about.coordinators, brokers, limits)
@@ -126,6 +126,6 @@ CHECK = Check(
     remedied_by="tc_count",
     source="docs/knowledge.md A: the number of TCs has to suit the number of brokers; apache/pulsar#15296",
     policy=TcCountPolicy,
-    cluster={"listed": Question(LISTED)},
+    cluster={"listed": Query(LISTED)},
     judge=judge,
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
@@ -16,7 +16,7 @@ from pulsar_steward.model.units import counted
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from pulsar_steward.checks.check import Answers, CheckContext
+    from pulsar_steward.checks.check import CheckContext, Queried
 
 NOT_BY_BUNDLE = "This version of Pulsar does not place coordinators by bundles alone."
 """Begin of the advice for Pulsar 5.
@@ -108,14 +108,14 @@ class _Spread:
         return self.most * 100 // self.total
 
 
-def judge(answers: Answers, context: CheckContext[TcSkewPolicy]) -> Judgement:
+def judge(queried: Queried, context: CheckContext[TcSkewPolicy]) -> Judgement:
     """Critical if one broker has nearly all coordinators; a warning if the spread is uneven."""
     about = context.about
     if not about.tcs_by_bundle:
         return Judgement(cannot_tell=WHERE_THEY_ARE)
     if not about.coordinators:
         return Judgement(quiet="Transactions are off: there are no coordinators.")
-    spread = _spread(answers, about.coordinators, context.policy.brokers.draining)
+    spread = _spread(queried, about.coordinators, context.policy.brokers.draining)
     if not spread.held:
         return Judgement(cannot_tell="No broker that may hold coordinators was read.")
     severity = _severity(spread, context.limits)
@@ -125,14 +125,14 @@ def judge(answers: Answers, context: CheckContext[TcSkewPolicy]) -> Judgement:
     return Judgement(findings=(_finding(about.cluster, severity, spread),))
 
 
-def _spread(answers: Answers, total: int, draining: Collection[str]) -> _Spread:
+def _spread(queried: Queried, total: int, draining: Collection[str]) -> _Spread:
     """Spread without intentionally empty brokers: draining ones, and ones that isolation policies exclude."""
-    rows = answers["holders"].rows
+    rows = queried["holders"].rows
     listed = [row for row in rows if row["held"] or not (row["set_apart"] or row["broker"] in draining)]
     held = [(row["broker"], row["held"]) for row in listed if row["read"]]
     held.sort(key=lambda each: (-each[1], each[0]))
     settled = frozenset(row["broker"] for row in listed if row["settled"])
-    return _Spread(total, answers["nowhere"].one["coordinators"], len(listed), tuple(held), settled)
+    return _Spread(total, queried["nowhere"].one["coordinators"], len(listed), tuple(held), settled)
 
 
 def _severity(spread: _Spread, limits: TcSkewPolicy) -> Severity | None:
@@ -186,6 +186,6 @@ CHECK = Check(
     source="docs/knowledge.md A; apache/pulsar#22953",
     remedied_by="tc_balance",
     policy=TcSkewPolicy,
-    cluster={"holders": Question(HOLDERS), "nowhere": Question(NOWHERE)},
+    cluster={"holders": Query(HOLDERS), "nowhere": Query(NOWHERE)},
     judge=judge,
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question, unread_servers
+from pulsar_steward.checks.check import Check, Judgement, Query, unread_servers
 from pulsar_steward.checks.earlier import apart, looking_back
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
@@ -18,7 +18,7 @@ from pulsar_steward.model.units import DAY, HOUR, counted, seconds_in_words
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 WRITABLE = "bookie_ledger_writable_dirs"
 DIRECTORY = "^bookie_ledger_dir_(.+)_usage$"
@@ -111,10 +111,10 @@ def _per_hour(row: Row, before: Sequence[Row], context: CheckContext[BookieDiskP
     return max(0.0, min(rates)) * HOUR
 
 
-def judge(answers: Answers, context: CheckContext[BookieDiskPolicy]) -> Judgement:
+def judge(queried: Queried, context: CheckContext[BookieDiskPolicy]) -> Judgement:
     """A finding for each bookie that is read-only, or whose disk is full or soon will be."""
-    disks = _disks(answers, context)
-    states = sorted(answers["states"].rows, key=lambda row: str(row["source"]))
+    disks = _disks(queried, context)
+    states = sorted(queried["states"].rows, key=lambda row: str(row["source"]))
     told = [row["status"] for row in states if row["status"] is not None]
     none_writable = bool(told) and max(told) <= 0
     found = [
@@ -145,13 +145,13 @@ def _missing(states: Sequence[Row], disks: Mapping[str, object]) -> str | None:
     return f"The disks of {', '.join(silent)} are not in the metrics." if silent else None
 
 
-def _disks(answers: Answers, context: CheckContext[BookieDiskPolicy]) -> Mapping[str, list[Disk]]:
+def _disks(queried: Queried, context: CheckContext[BookieDiskPolicy]) -> Mapping[str, list[Disk]]:
     """Disks by bookie, the worst first."""
     before: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in answers["disks_before"].rows:
+    for row in queried["disks_before"].rows:
         before[row["source"], row["directory"]].append(row)
     found: dict[str, list[Disk]] = defaultdict(list)
-    for row in answers["disks"].rows:
+    for row in queried["disks"].rows:
         found[row["source"]].append(Disk.of(row, before[row["source"], row["directory"]], context))
     for disks in found.values():
         disks.sort(key=lambda disk: (-disk.rank, -disk.row["percent"], disk.row["directory"]))
@@ -219,7 +219,7 @@ CHECK = Check(
     ),
     source="docs/knowledge.md C; docs/checks/bookie-disk.md",
     policy=BookieDiskPolicy,
-    shards={"disks": Question(DISKS), "states": Question(STATES)},
+    shards={"disks": Query(DISKS), "states": Query(STATES)},
     earlier={"disks_before": looking_back(DISKS_BEFORE)},
     judge=judge,
 )

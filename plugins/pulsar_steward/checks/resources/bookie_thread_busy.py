@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Question, RowCheck, brokers_of, ranked, silent_in
+from pulsar_steward.checks.check import Query, RowCheck, brokers_of, ranked, silent_in
 from pulsar_steward.checks.earlier import LOOKS, WINDOW, WINDOW_MINUTES, looking_back, of_previous
 from pulsar_steward.checks.resources.slowness import WRITES, of_event, slow_before, slow_of
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 BOOKIE_QUEUE = "bookkeeper_server_thread_executor_queue"
@@ -161,27 +161,27 @@ rank desc, stuck desc nulls last, waiting desc nulls last, lost_percent + slow_p
 """
 
 
-def _missing(answers: Answers, _context: CheckContext[BookieThreadBusyPolicy]) -> str | None:
-    if silent := brokers_of(answers["silent"]):
+def _missing(queried: Queried, _context: CheckContext[BookieThreadBusyPolicy]) -> str | None:
+    if silent := brokers_of(queried["silent"]):
         return f"The snapshot has no latencies of writes to bookies of {named(silent)}."
-    if _threads(answers) or any(row["rate"] > 0 for row in answers["writes"].rows):
+    if _threads(queried) or any(row["rate"] > 0 for row in queried["writes"].rows):
         return None
     return "Nothing was written to bookies in the last minute, and the queues of threads are not in the snapshot."
 
 
-def _threads(answers: Answers) -> int:
+def _threads(queried: Queried) -> int:
     """Number of threads with exported queues, added up over the shards."""
-    return sum(row["threads"] for row in answers["shown"].rows)
+    return sum(row["threads"] for row in queried["shown"].rows)
 
 
-def _quiet(answers: Answers, _context: CheckContext[BookieThreadBusyPolicy]) -> str:
-    writes = answers["writes"].rows
+def _quiet(queried: Queried, _context: CheckContext[BookieThreadBusyPolicy]) -> str:
+    writes = queried["writes"].rows
     slow, rate = max((row["slow_percent"] for row in writes), default=0.0), math.fsum(row["rate"] for row in writes)
     words = f"Of {rate:,.0f} writes to bookies a second, at most {slow:.1f} % on any broker took over 200 ms"
-    threads = _threads(answers)
+    threads = _threads(queried)
     if not threads:
         return f"{words}; the queues of single threads are not in the snapshot."
-    most = max(row["most"] for row in answers["shown"].rows if row["threads"])
+    most = max(row["most"] for row in queried["shown"].rows if row["threads"])
     return f"{words}; of {counted(threads, 'thread')}, the busiest has {counted(most, 'task')} waiting."
 
 
@@ -247,11 +247,11 @@ CHECK = RowCheck(
     source="docs/knowledge.md C: one busy bookkeeper-io thread; apache/pulsar#3347",
     policy=BookieThreadBusyPolicy,
     shards={
-        "busy": Question(BUSY, worst_first="queued desc, source, thread, source_kind"),
-        "shown": Question(SHOWN),
-        "writes": Question(OF_BROKERS),
-        "waiting": Question(WAITING, worst_first=LONGEST_FIRST, most=MAX_TOPICS),
-        "written_to": Question(WRITTEN_TO),
+        "busy": Query(BUSY, worst_first="queued desc, source, thread, source_kind"),
+        "shown": Query(SHOWN),
+        "writes": Query(OF_BROKERS),
+        "waiting": Query(WAITING, worst_first=LONGEST_FIRST, most=MAX_TOPICS),
+        "written_to": Query(WRITTEN_TO),
     },
     earlier={
         "looks": LOOKS,
@@ -259,9 +259,9 @@ CHECK = RowCheck(
         "waiting_before": looking_back(WAITING_BEFORE),
     },
     cluster={
-        "slow": Question(SLOW),
-        "stuck": Question(STUCK),
-        "found": Question(FOUND, worst_first=WORST_FIRST),
+        "slow": Query(SLOW),
+        "stuck": Query(STUCK),
+        "found": Query(FOUND, worst_first=WORST_FIRST),
         "silent": silent_in("writes"),
     },
     severity=ranked,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.checks.earlier import looking_back
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 class BrokerSettingsDifferPolicy(Section):
@@ -75,25 +75,25 @@ MAX_VALUES = 3
 """Maximum number of values that a sentence names besides the usual one."""
 
 
-def judge(answers: Answers, _context: CheckContext[BrokerSettingsDifferPolicy]) -> Judgement:
+def judge(queried: Queried, _context: CheckContext[BrokerSettingsDifferPolicy]) -> Judgement:
     """A finding for each such setting, the worst kind first; information for a change under way or between versions."""
     by_key: dict[str, list[Row]] = defaultdict(list)
-    for row in answers["values"].rows:
+    for row in queried["values"].rows:
         by_key[row["key"]].append(row)
-    equal = {row["key"]: row["taken_at"] for row in answers["changed"].rows}
+    equal = {row["key"]: row["taken_at"] for row in queried["changed"].rows}
     found = [_finding(key, rows, equal.get(key)) for key, rows in by_key.items()]
     found.sort(key=lambda finding: (-finding.severity.rank, SHARED.index(finding.subject)))
     if found:
         return Judgement(findings=tuple(found))
-    told = answers["told"].one["brokers"]
+    told = queried["told"].one["brokers"]
     return Judgement(
         quiet=f"{counted(told, 'broker tells', 'brokers tell')} the same of {counted(len(SHARED), 'setting')}.",
-        cannot_tell=_missing(answers, told),
+        cannot_tell=_missing(queried, told),
     )
 
 
-def _missing(answers: Answers, told: int) -> str | None:
-    if unread := [row["broker"] for row in answers["unread"].rows]:
+def _missing(queried: Queried, told: int) -> str | None:
+    if unread := [row["broker"] for row in queried["unread"].rows]:
         return f"The settings of {named(unread)} were not read."
     return None if told else "No settings were read of any broker."
 
@@ -158,10 +158,10 @@ CHECK = Check(
     policy=BrokerSettingsDifferPolicy,
     earlier={"equal_before": looking_back(EQUAL_BEFORE, small=True)},
     cluster={
-        "values": Question(VALUES),
-        "changed": Question(CHANGED),
-        "unread": Question(UNREAD),
-        "told": Question(TOLD),
+        "values": Query(VALUES),
+        "changed": Query(CHANGED),
+        "unread": Query(UNREAD),
+        "told": Query(TOLD),
     },
     judge=judge,
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question, brokers_of, silent_in
+from pulsar_steward.checks.check import Check, Judgement, Query, brokers_of, silent_in
 from pulsar_steward.checks.earlier import LOOKS, WINDOW, WINDOW_MINUTES, looking_back, of_previous, of_sources
 from pulsar_steward.checks.resources.publish_causes import RESTS_ON, CausesOfSlowness
 from pulsar_steward.checks.resources.slowness import OVERFLOW, PROCESSES, PUBLISHES, READ_ONLY, WRITES
@@ -18,7 +18,7 @@ from pulsar_steward.model.units import counted, named
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 _SERIES = ", ".join(f"'{name}{end}'" for name in (PUBLISHES, WRITES) for end in ("", OVERFLOW))
@@ -111,28 +111,28 @@ class Slower:
         return self.writes is not None and self.writes["at_least"] * 2 < self.row["at_least"]
 
 
-def judge(answers: Answers, context: CheckContext[BrokerSlowerThanPeersPolicy]) -> Judgement:
+def judge(queried: Queried, context: CheckContext[BrokerSlowerThanPeersPolicy]) -> Judgement:
     """Information if one snapshot shows it, as that may be a hiccup; a warning if two in a row do."""
-    publishes = _of_event(answers, PUBLISHES)
+    publishes = _of_event(queried, PUBLISHES)
     enough = [row for row in publishes.values() if row["rate"] >= context.limits.minimum_writes_per_second]
-    slower = _slower(enough, answers, context.limits)
+    slower = _slower(enough, queried, context.limits)
     if slower:
-        causes = CausesOfSlowness.among(context.results, publishes, answers)
+        causes = CausesOfSlowness.among(context.results, publishes, queried)
         slower.sort(key=lambda each: (not each.again, -each.row["at_least"], each.row["source"]))
         return Judgement(findings=tuple(_finding(each, causes) for each in slower))
     return Judgement(
         quiet=f"Of {counted(len(enough), 'broker')} that publish enough, none is much slower than the others.",
-        cannot_tell=_missing(answers, len(enough), context.limits),
+        cannot_tell=_missing(queried, len(enough), context.limits),
     )
 
 
-def _of_event(answers: Answers, event: str) -> Mapping[str, Row]:
-    return {row["source"]: row for row in answers["medians"].rows if row["event"] == event}
+def _of_event(queried: Queried, event: str) -> Mapping[str, Row]:
+    return {row["source"]: row for row in queried["medians"].rows if row["event"] == event}
 
 
-def _slower(enough: Sequence[Row], answers: Answers, limits: BrokerSlowerThanPeersPolicy) -> list[Slower]:
-    again = {row["source"] for row in answers["again"].rows}
-    writes = _of_event(answers, WRITES)
+def _slower(enough: Sequence[Row], queried: Queried, limits: BrokerSlowerThanPeersPolicy) -> list[Slower]:
+    again = {row["source"] for row in queried["again"].rows}
+    writes = _of_event(queried, WRITES)
     found = []
     for row in enough:
         peers = sorted(other["at_most"] for other in enough if other is not row)
@@ -145,8 +145,8 @@ def _slower(enough: Sequence[Row], answers: Answers, limits: BrokerSlowerThanPee
     return found
 
 
-def _missing(answers: Answers, enough: int, limits: BrokerSlowerThanPeersPolicy) -> str | None:
-    if silent := brokers_of(answers["silent"]):
+def _missing(queried: Queried, enough: int, limits: BrokerSlowerThanPeersPolicy) -> str | None:
+    if silent := brokers_of(queried["silent"]):
         return f"The snapshot has no latencies of publishing on {named(silent)}."
     if enough > MIN_PEERS:
         return None
@@ -205,14 +205,14 @@ CHECK = Check(
     source="docs/knowledge.md F: a broker that is slower than its peers",
     policy=BrokerSlowerThanPeersPolicy,
     shards={
-        "medians": Question(MEDIANS),
-        "told": Question(TOLD),
-        "processes": Question(PROCESSES),
-        "read_only": Question(READ_ONLY),
+        "medians": Query(MEDIANS),
+        "told": Query(TOLD),
+        "processes": Query(PROCESSES),
+        "read_only": Query(READ_ONLY),
     },
     earlier={"looks": LOOKS, "medians_before": looking_back(MEDIANS_BEFORE)},
     cluster={
-        "again": Question(AGAIN),
+        "again": Query(AGAIN),
         "silent": silent_in("told"),
     },
     judge=judge,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Question, RowCheck, ranked
+from pulsar_steward.checks.check import Query, RowCheck, ranked
 from pulsar_steward.checks.earlier import (
     LOOKS,
     WINDOW,
@@ -26,7 +26,7 @@ from pulsar_steward.model.series import STARTED
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, Row
+    from pulsar_steward.checks.check import Queried, Row
 
 SECONDS = "process_cpu_seconds_total"
 
@@ -110,10 +110,10 @@ select source, kind, processors from busy where percent is null and load_percent
 """Processes whose share is not known; the number of their busy processors may be."""
 
 
-def _missing(answers: Answers, limits: CpuBusyPolicy) -> str | None:
-    if not answers["busy"].rows:
+def _missing(queried: Queried, limits: CpuBusyPolicy) -> str | None:
+    if not queried["busy"].rows:
         return "Nothing tells how busy any process is."
-    unknown = sorted(answers["unknown"].rows, key=lambda row: str(row["source"]))
+    unknown = sorted(queried["unknown"].rows, key=lambda row: str(row["source"]))
     if untimed := [row["source"] for row in unknown if row["processors"] is None]:
         return f"Not told, or too young (below {limits.minimum_age_seconds} s) to say how busy: {named(untimed)}."
     if unknown:
@@ -165,16 +165,16 @@ CHECK = RowCheck(
     ),
     source="docs/knowledge.md C, step 1: resources",
     policy=CpuBusyPolicy,
-    shards={"used": Question(used_in("process_samples"))},
+    shards={"used": Query(used_in("process_samples"))},
     earlier={
         "looks": LOOKS,
         "used_before": looking_back(used_in("metrics")),
         "loads_before": looking_back("select broker, cpu_percent from brokers where read", small=True),
     },
     cluster={
-        "busy": Question(BUSY),
-        "found": Question(FOUND, worst_first=WORST_FIRST),
-        "unknown": Question(UNKNOWN),
+        "busy": Query(BUSY),
+        "found": Query(FOUND, worst_first=WORST_FIRST),
+        "unknown": Query(UNKNOWN),
     },
     severity=ranked,
     subject="source",
@@ -187,6 +187,6 @@ CHECK = RowCheck(
         "processors_busy_thousandths": None if row["processors"] is None else row["processors"] * 1000,
         "seconds": row["seconds"],
     },
-    missing=lambda answers, context: _missing(answers, context.limits),
-    quiet=lambda answers, _context: _quiet(answers["busy"].rows),
+    missing=lambda queried, context: _missing(queried, context.limits),
+    quiet=lambda queried, _context: _quiet(queried["busy"].rows),
 )

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Question, RowCheck, critical_or_warning
+from pulsar_steward.checks.check import Query, RowCheck, critical_or_warning
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import MIB, named
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import CheckAnswer, Row
+    from pulsar_steward.checks.check import QueryRows, Row
 
 
 class DirectMemoryPressurePolicy(Section):
@@ -47,14 +47,14 @@ The percentage is null if neither has it; the bytes are null if only the load re
 FOUND = "select *, percent >= $critical_percent as critical from memory where percent >= $warning_percent"
 
 
-def _missing(memory: CheckAnswer) -> str | None:
+def _missing(memory: QueryRows) -> str | None:
     silent = [row["source"] for row in memory.rows if row["percent"] is None]
     if silent:
         return f"Neither metrics nor load report tell the direct memory of {named(silent)}."
     return None if memory.rows else "No direct memory was read of any process."
 
 
-def _quiet(memory: CheckAnswer) -> str:
+def _quiet(memory: QueryRows) -> str:
     most = max((row["percent"] for row in memory.rows if row["percent"] is not None), default=None)
     if most is None:
         return "Nothing was judged."
@@ -80,12 +80,12 @@ CHECK = RowCheck(
     ),
     source="docs/knowledge.md C, step 1: resources; apache/pulsar#21168",
     policy=DirectMemoryPressurePolicy,
-    shards={"measured": Question(MEASURED)},
-    cluster={"memory": Question(MEMORY), "found": Question(FOUND, worst_first="percent desc, source, kind")},
+    shards={"measured": Query(MEASURED)},
+    cluster={"memory": Query(MEMORY), "found": Query(FOUND, worst_first="percent desc, source, kind")},
     severity=critical_or_warning,
     subject="source",
     evidence=_evidence,
     figures=("percent", "limit_bytes", "used_bytes"),
-    missing=lambda answers, _context: _missing(answers["memory"]),
-    quiet=lambda answers, _context: _quiet(answers["memory"]),
+    missing=lambda queried, _context: _missing(queried["memory"]),
+    quiet=lambda queried, _context: _quiet(queried["memory"]),
 )

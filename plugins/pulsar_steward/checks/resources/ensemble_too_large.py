@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Question, RowCheck
+from pulsar_steward.checks.check import Query, RowCheck
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 class EnsembleTooLargePolicy(Section):
@@ -46,10 +46,10 @@ from snapshot
 """
 
 
-def _missing(answers: Answers, _context: CheckContext[EnsembleTooLargePolicy]) -> str | None:
-    if not answers["bookies"].one["bookies"]:
+def _missing(queried: Queried, _context: CheckContext[EnsembleTooLargePolicy]) -> str | None:
+    if not queried["bookies"].one["bookies"]:
         return "The brokers did not tell which bookies there are."
-    return None if answers["bookies"].one["told"] else f"{DEFAULT} was not read of any broker."
+    return None if queried["bookies"].one["told"] else f"{DEFAULT} was not read of any broker."
 
 
 def _evidence(row: Row) -> str:
@@ -84,15 +84,15 @@ CHECK = RowCheck(
     source="docs/knowledge.md C: ensembles (E, Qw, Qa) that do not fit the bookies",
     policy=EnsembleTooLargePolicy,
     cluster={
-        "found": Question(FOUND, worst_first="too_large desc, ensemble desc, namespace"),
-        "bookies": Question(BOOKIES),
+        "found": Query(FOUND, worst_first="too_large desc, ensemble desc, namespace"),
+        "bookies": Query(BOOKIES),
     },
     severity=lambda row: Severity.CRITICAL if row["too_large"] else Severity.INFO,
     subject="namespace",
     evidence=_evidence,
     figures=("bookies", "ensemble"),
     missing=_missing,
-    quiet=lambda answers, _context: (
-        f"No ensemble takes more bookies than it should: the cluster has {answers['bookies'].one['bookies']:,}."
+    quiet=lambda queried, _context: (
+        f"No ensemble takes more bookies than it should: the cluster has {queried['bookies'].one['bookies']:,}."
     ),
 )

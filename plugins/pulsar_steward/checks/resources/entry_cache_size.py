@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import MIB, bytes_in_words, counted, named, throughput_in_words
@@ -14,7 +14,7 @@ from pulsar_steward.model.units import MIB, bytes_in_words, counted, named, thro
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 class EntryCacheSizePolicy(Section):
@@ -81,9 +81,9 @@ from brokers left join settings using (broker) left join told using (broker) whe
 """
 
 
-def judge(answers: Answers, context: CheckContext[EntryCacheSizePolicy]) -> Judgement:
+def judge(queried: Queried, context: CheckContext[EntryCacheSizePolicy]) -> Judgement:
     """Judges each broker by its promised share of direct memory, the time that its cache covers, and its threads."""
-    rows = answers["sizes"].rows
+    rows = queried["sizes"].rows
     found = [finding for row in rows for finding in _findings(row, context.limits)]
     found.sort(key=lambda finding: (-finding.severity.rank, finding.subject, finding.evidence))
     if found:
@@ -91,12 +91,12 @@ def judge(answers: Answers, context: CheckContext[EntryCacheSizePolicy]) -> Judg
     most = max((row["promised_percent"] for row in rows if row["promised_percent"] is not None), default=0.0)
     return Judgement(
         quiet=f"Of {counted(len(rows), 'broker')}, none promised more than {most:.0f} % of its direct memory.",
-        cannot_tell=_missing(answers),
+        cannot_tell=_missing(queried),
     )
 
 
-def _missing(answers: Answers) -> str | None:
-    rows = answers["sizes"].rows
+def _missing(queried: Queried) -> str | None:
+    rows = queried["sizes"].rows
     if silent := sorted(row["broker"] for row in rows if row["promised_percent"] is None):
         return f"{CACHE}, or the limit of direct memory ({LIMIT}), was not read of {named(silent)}."
     return None if rows else "No broker was read."
@@ -205,7 +205,7 @@ CHECK = Check(
     ),
     source="docs/knowledge.md C: entry caches, numbers of threads",
     policy=EntryCacheSizePolicy,
-    shards={"told": Question(TOLD)},
-    cluster={"sizes": Question(SIZES)},
+    shards={"told": Query(TOLD)},
+    cluster={"sizes": Query(SIZES)},
     judge=judge,
 )

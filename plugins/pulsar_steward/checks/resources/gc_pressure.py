@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Question, RowCheck, brokers_of, critical_or_warning, silent_in
+from pulsar_steward.checks.check import Query, RowCheck, brokers_of, critical_or_warning, silent_in
 from pulsar_steward.checks.earlier import WINDOW, growth, in_time, looking_back
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.series import STARTED
 from pulsar_steward.model.units import counted, named, seconds_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckAnswer, Row
+    from pulsar_steward.checks.check import Queried, QueryRows, Row
 
 
 SECONDS = "jvm_gc_collection_seconds_sum"
@@ -136,16 +136,16 @@ from judged where age_seconds >= $minimum_age_seconds group by source_kind
 YOUNG = "select source from judged where not coalesce(age_seconds >= $minimum_age_seconds, false)"
 
 
-def _missing(answers: Answers, limits: GcPressurePolicy) -> str | None:
-    if silent := brokers_of(answers["silent"]):
+def _missing(queried: Queried, limits: GcPressurePolicy) -> str | None:
+    if silent := brokers_of(queried["silent"]):
         return f"The snapshot has no garbage collection metrics of {named(silent)}."
-    if young := [row["source"] for row in answers["young"].rows]:
+    if young := [row["source"] for row in queried["young"].rows]:
         least = f"{limits.minimum_age_seconds} s"
         return f"Rates say nothing of a process younger than {least}, or of unknown age: {named(young)}."
-    return None if answers["costs"].rows else "The snapshot has no garbage collection metrics."
+    return None if queried["costs"].rows else "The snapshot has no garbage collection metrics."
 
 
-def _quiet(kinds: CheckAnswer) -> str:
+def _quiet(kinds: QueryRows) -> str:
     parts = [
         f"at most {row['most']:.1f} % of the time of {row['processes']:,} {row['source_kind']}(s)" for row in kinds.rows
     ]
@@ -187,14 +187,14 @@ CHECK = RowCheck(
     ),
     source="docs/knowledge.md C, step 1: resources and GC",
     policy=GcPressurePolicy,
-    shards={"costs": Question(collections_in("process_samples"))},
+    shards={"costs": Query(collections_in("process_samples"))},
     earlier={"costs_before": looking_back(collections_in("metrics"))},
     cluster={
-        "judged": Question(JUDGED),
-        "found": Question(FOUND, worst_first="critical desc, share_percent desc, source, source_kind"),
-        "kinds": Question(KINDS),
+        "judged": Query(JUDGED),
+        "found": Query(FOUND, worst_first="critical desc, share_percent desc, source, source_kind"),
+        "kinds": Query(KINDS),
         "silent": silent_in("costs"),
-        "young": Question(YOUNG),
+        "young": Query(YOUNG),
     },
     severity=critical_or_warning,
     subject="source",
@@ -208,6 +208,6 @@ CHECK = RowCheck(
         "seconds": row["seconds"],
         "share_percent": row["share_percent"],
     },
-    missing=lambda answers, context: _missing(answers, context.limits),
-    quiet=lambda answers, _context: _quiet(answers["kinds"]),
+    missing=lambda queried, context: _missing(queried, context.limits),
+    quiet=lambda queried, _context: _quiet(queried["kinds"]),
 )

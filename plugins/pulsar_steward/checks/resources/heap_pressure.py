@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Question, RowCheck, brokers_of, critical_or_warning, silent_in
+from pulsar_steward.checks.check import Query, RowCheck, brokers_of, critical_or_warning, silent_in
 from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, in_time, looking_back
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.series import STARTED
 from pulsar_steward.model.units import MIB, counted, named, seconds_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, Row
+    from pulsar_steward.checks.check import Queried, Row
 
 USED = "'jvm_memory_bytes_used', 'jvm_memory_used_bytes'"
 LIMIT = "'jvm_memory_bytes_max', 'jvm_memory_max_bytes'"
@@ -101,21 +101,21 @@ where used_percent >= $warning_percent and percent < $warning_percent
 """Full heaps of processes that do not report their pools, or were not seen often enough."""
 
 
-def _missing(answers: Answers, limits: HeapPressurePolicy) -> str | None:
-    if silent := brokers_of(answers["silent"]):
+def _missing(queried: Queried, limits: HeapPressurePolicy) -> str | None:
+    if silent := brokers_of(queried["silent"]):
         return f"The snapshot has no figures of the heap of {named(silent)}."
-    if untold := [row["source"] for row in answers["undecided"].rows if not row["tells_pools"]]:
+    if untold := [row["source"] for row in queried["undecided"].rows if not row["tells_pools"]]:
         return f"Full now, and without figures of what collections leave: {named(untold)}."
-    if undecided := [row["source"] for row in answers["undecided"].rows]:
+    if undecided := [row["source"] for row in queried["undecided"].rows]:
         return (
             f"Full now, and seen in fewer than {counted(limits.minimum_snapshots, 'snapshot')} over"
             f" {counted(limits.minimum_minutes, 'minute')}: {named(undecided)}."
         )
-    return None if answers["kept"].rows else "The snapshot has no figures of any heap."
+    return None if queried["kept"].rows else "The snapshot has no figures of any heap."
 
 
-def _quiet(answers: Answers) -> str:
-    rows = answers["kept"].rows
+def _quiet(queried: Queried) -> str:
+    rows = queried["kept"].rows
     if not rows:
         return "Nothing was judged."
     most = max(row["percent"] or row["used_percent"] for row in rows)
@@ -154,12 +154,12 @@ CHECK = RowCheck(
     ),
     source="docs/knowledge.md C, step 1: resources",
     policy=HeapPressurePolicy,
-    shards={"heaps": Question(heaps_in("process_samples"))},
+    shards={"heaps": Query(heaps_in("process_samples"))},
     earlier={"heaps_before": looking_back(heaps_in("metrics"))},
     cluster={
-        "kept": Question(KEPT),
-        "found": Question(FOUND, worst_first="critical desc, percent desc, source, source_kind"),
-        "undecided": Question(UNDECIDED),
+        "kept": Query(KEPT),
+        "found": Query(FOUND, worst_first="critical desc, percent desc, source, source_kind"),
+        "undecided": Query(UNDECIDED),
         "silent": silent_in("heaps"),
     },
     severity=critical_or_warning,
@@ -173,6 +173,6 @@ CHECK = RowCheck(
         "snapshots": row["snapshots"],
         "used_bytes": row["used_bytes"],
     },
-    missing=lambda answers, context: _missing(answers, context.limits),
-    quiet=lambda answers, _context: _quiet(answers),
+    missing=lambda queried, context: _missing(queried, context.limits),
+    quiet=lambda queried, _context: _quiet(queried),
 )

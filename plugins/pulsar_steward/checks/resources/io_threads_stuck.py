@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import BROKERS_READ, Question, RowCheck, brokers_of, nothing_read, ranked
+from pulsar_steward.checks.check import BROKERS_READ, Query, RowCheck, brokers_of, nothing_read, ranked
 from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, looking_back
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.series import STARTED
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 class IoThreadsStuckPolicy(Section):
@@ -135,11 +135,11 @@ where read and (deadlocked is null or blocked is null or pending is null or file
 """
 
 
-def _missing(answers: Answers, _context: CheckContext[IoThreadsStuckPolicy]) -> str | None:
-    if silent := brokers_of(answers["silent"]):
+def _missing(queried: Queried, _context: CheckContext[IoThreadsStuckPolicy]) -> str | None:
+    if silent := brokers_of(queried["silent"]):
         named_ones = named(silent)
         return f"Metrics of threads, waiting lookups, open files or the start are not in the snapshot for {named_ones}."
-    return nothing_read(answers["read"])
+    return nothing_read(queried["read"])
 
 
 _FIGURES = {
@@ -205,12 +205,12 @@ CHECK = RowCheck(
     ),
     source="docs/knowledge.md C: pulsar-io threads stuck",
     policy=IoThreadsStuckPolicy,
-    shards={"gauges": Question(GAUGES), "connected": Question(PRODUCERS)},
+    shards={"gauges": Query(GAUGES), "connected": Query(PRODUCERS)},
     earlier={"gauges_before": looking_back(GAUGES_BEFORE)},
     cluster={
-        "vitals": Question(VITALS),
-        "found": Question(FOUND, worst_first="coalesce(deadlocked, 0) desc, signs desc, source"),
-        "silent": Question(SILENT),
+        "vitals": Query(VITALS),
+        "found": Query(FOUND, worst_first="coalesce(deadlocked, 0) desc, signs desc, source"),
+        "silent": Query(SILENT),
         "read": BROKERS_READ,
     },
     severity=ranked,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Question, RowCheck, brokers_of, ranked, silent_in
+from pulsar_steward.checks.check import Query, RowCheck, brokers_of, ranked, silent_in
 from pulsar_steward.checks.earlier import (
     LOOKS,
     WINDOW,
@@ -21,7 +21,7 @@ from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckAnswer, Row
+    from pulsar_steward.checks.check import Queried, QueryRows, Row
 
 
 class LedgerSwitchSlowPolicy(Section):
@@ -73,7 +73,7 @@ select * from ranked where rank is not null
 """Brokers with slow switches; `rank`: 2 critical, 1 warning, 0 information (any switch over a second)."""
 
 
-def _quiet(switches: CheckAnswer) -> str:
+def _quiet(switches: QueryRows) -> str:
     if not switches.rows:
         return "Nothing was judged."
     rate, most = (math.fsum(row["rate"] for row in switches.rows), max(row["slow_percent"] for row in switches.rows))
@@ -83,10 +83,10 @@ def _quiet(switches: CheckAnswer) -> str:
     )
 
 
-def _missing(answers: Answers) -> str | None:
-    if silent := brokers_of(answers["silent"]):
+def _missing(queried: Queried) -> str | None:
+    if silent := brokers_of(queried["silent"]):
         return f"The snapshot has no ledger switch latencies of {named(silent)}."
-    if any(row["rate"] > 0 for row in answers["switches"].rows):
+    if any(row["rate"] > 0 for row in queried["switches"].rows):
         return None
     return "No ledger was switched in the last minute, so nothing is known of how long it takes."
 
@@ -119,10 +119,10 @@ CHECK = RowCheck(
     ),
     source="docs/knowledge.md C: slow ledger switch",
     policy=LedgerSwitchSlowPolicy,
-    shards={"switches": Question(OF_BROKERS)},
+    shards={"switches": Query(OF_BROKERS)},
     earlier={"looks": LOOKS, "stalled_before": looking_back(STALLED_BEFORE)},
     cluster={
-        "found": Question(FOUND, worst_first="rank desc, stalled_rate desc, slow_rate desc, source"),
+        "found": Query(FOUND, worst_first="rank desc, stalled_rate desc, slow_rate desc, source"),
         "silent": silent_in("switches"),
     },
     severity=ranked,
@@ -134,6 +134,6 @@ CHECK = RowCheck(
         "over_second_per_minute": round(row["stalled_rate"] * 60),
         "switches_per_minute": round(row["rate"] * 60),
     },
-    missing=lambda answers, _context: _missing(answers),
-    quiet=lambda answers, _context: _quiet(answers["switches"]),
+    missing=lambda queried, _context: _missing(queried),
+    quiet=lambda queried, _context: _quiet(queried["switches"]),
 )

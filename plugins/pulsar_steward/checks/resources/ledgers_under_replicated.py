@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question, unread_servers
+from pulsar_steward.checks.check import Check, Judgement, Query, unread_servers
 from pulsar_steward.checks.earlier import looking_back
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 FOUND = "replication_auditor_NUM_UNDER_REPLICATED_LEDGERS_sum"
 AUDITS = "replication_auditor_NUM_UNDER_REPLICATED_LEDGERS_count"
@@ -147,13 +147,13 @@ class Recovery:
     since: datetime | None = None
 
     @classmethod
-    def of(cls, answers: Answers, context: CheckContext[LedgersUnderReplicatedPolicy]) -> Recovery:
+    def of(cls, queried: Queried, context: CheckContext[LedgersUnderReplicatedPolicy]) -> Recovery:
         """Adds up the growth of each process's counters from snapshot to snapshot."""
         taken_at = context.about.taken_at
         told: dict[str, list[tuple[datetime, Row]]] = defaultdict(list)
-        for row in answers["figures_before"].rows:
+        for row in queried["figures_before"].rows:
             told[row["source"]].append((row["taken_at"], row))
-        for row in answers["figures"].rows:
+        for row in queried["figures"].rows:
             told[row["source"]].append((taken_at, row))
         looks = sorted({*(each.taken_at for each in context.about.earlier), taken_at})
         first_look = min((moment for rows in told.values() for moment, _ in rows), default=taken_at).timestamp()
@@ -208,21 +208,21 @@ def _growth(rows: Sequence[tuple[datetime, Row]], first_look: float) -> Iterator
         before = row
 
 
-def judge(answers: Answers, context: CheckContext[LedgersUnderReplicatedPolicy]) -> Judgement:
+def judge(queried: Queried, context: CheckContext[LedgersUnderReplicatedPolicy]) -> Judgement:
     """One finding for the cluster: ledgers that wait for copies, and the results of periodic checks."""
-    rows = answers["figures"].rows
+    rows = queried["figures"].rows
     gauges = {name: int(max((row[name] or 0 for row in rows), default=0)) for name in GAUGES}
-    recovery = Recovery.of(answers, context)
+    recovery = Recovery.of(queried, context)
     limits = context.limits
     critical = any(gauges[name] >= limits.critical_ledgers for name in CRITICAL)
     if critical or max(recovery.waiting, *gauges.values()) >= limits.warning_ledgers:
         return Judgement(findings=(_finding(rows, gauges, recovery, critical=critical),))
-    missing = unread_servers(context, KINDS, {row["source"] for row in answers["read"].rows}) or _missing(answers)
+    missing = unread_servers(context, KINDS, {row["source"] for row in queried["read"].rows}) or _missing(queried)
     return Judgement(quiet="Nothing was judged." if missing else _quiet(recovery), cannot_tell=missing)
 
 
-def _missing(answers: Answers) -> str | None:
-    rows = answers["figures"].rows
+def _missing(queried: Queried) -> str | None:
+    rows = queried["figures"].rows
     if not rows:
         return (
             "No process of auto recovery was read: collect.metrics_urls has to name the bookies that run it, or"
@@ -230,7 +230,7 @@ def _missing(answers: Answers) -> str | None:
         )
     if all(row["found"] is None for row in rows):
         return "None of the processes that were read is the auditor: collect.metrics_urls has to name all of them."
-    if not answers["figures_before"].rows:
+    if not queried["figures_before"].rows:
         return "Needs an earlier snapshot with the same metrics: what was found is compared with what was copied since."
     return None
 
@@ -290,7 +290,7 @@ CHECK = Check(
     ),
     source="docs/knowledge.md C, step 1: resources",
     policy=LedgersUnderReplicatedPolicy,
-    shards={"figures": Question(figures_in("process_samples")), "read": Question(READ)},
+    shards={"figures": Query(figures_in("process_samples")), "read": Query(READ)},
     earlier={"figures_before": looking_back(figures_in("metrics"))},
     judge=judge,
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Question, RowCheck, brokers_of, silent_in
+from pulsar_steward.checks.check import Query, RowCheck, brokers_of, silent_in
 from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, growth, in_time, looking_back
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section
@@ -18,7 +18,7 @@ from pulsar_steward.model.series import STARTED
 from pulsar_steward.model.units import counted, named, number_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, Row
+    from pulsar_steward.checks.check import Queried, Row
 
 LINES = "log4j2_appender_total"
 """Log lines by level, counted by the Prometheus appender of Pulsar's ``conf/log4j2.yaml``.
@@ -78,14 +78,14 @@ FOUND = "select * from judged where age_seconds >= $minimum_age_seconds and last
 YOUNG = "select source from judged where not coalesce(age_seconds >= $minimum_age_seconds, false)"
 
 
-def _missing(answers: Answers) -> str | None:
-    if silent := brokers_of(answers["silent"]):
+def _missing(queried: Queried) -> str | None:
+    if silent := brokers_of(queried["silent"]):
         return f"The log lines of {named(silent)} are not counted: their log configuration has no Prometheus appender."
-    if young := [row["source"] for row in answers["young"].rows]:
+    if young := [row["source"] for row in queried["young"].rows]:
         return f"Rates say nothing of a process that has just started, or of unknown age: {named(young)}."
-    if not answers["counts"].rows:
+    if not queried["counts"].rows:
         return "No process counts its log lines."
-    if not any(row["debug_lines"] for row in answers["counts"].rows):
+    if not any(row["debug_lines"] for row in queried["counts"].rows):
         return (
             "No process has counted a line at DEBUG since its start, and none does where conf/log4j2.yaml hands its"
             " Prometheus appender INFO and above only, as Pulsar's own does."
@@ -116,13 +116,13 @@ CHECK = RowCheck(
     ),
     source="docs/knowledge.md C: DEBUG logging",
     policy=LoggingDebugPolicy,
-    shards={"counts": Question(lines_in("process_samples"))},
+    shards={"counts": Query(lines_in("process_samples"))},
     earlier={"counts_before": looking_back(lines_in("metrics"))},
     cluster={
-        "judged": Question(JUDGED),
-        "found": Question(FOUND, worst_first="per_second desc, source, source_kind"),
+        "judged": Query(JUDGED),
+        "found": Query(FOUND, worst_first="per_second desc, source, source_kind"),
         "silent": silent_in("counts"),
-        "young": Question(YOUNG),
+        "young": Query(YOUNG),
     },
     severity=Severity.WARNING,
     subject="source",
@@ -133,6 +133,6 @@ CHECK = RowCheck(
         "seconds": row["seconds"],
         "debug_lines_per_second": row["per_second"],
     },
-    missing=lambda answers, _context: _missing(answers),
+    missing=lambda queried, _context: _missing(queried),
     quiet="No process logs at DEBUG, or hardly at all.",
 )

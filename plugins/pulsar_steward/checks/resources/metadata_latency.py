@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Question, RowCheck, brokers_of, ranked, silent_in
+from pulsar_steward.checks.check import Query, RowCheck, brokers_of, ranked, silent_in
 from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, growth, in_time, looking_back, since_words
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.series import STARTED
 from pulsar_steward.model.units import named, seconds_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, Row
+    from pulsar_steward.checks.check import Queried, Row
 
 
 class MetadataLatencyPolicy(Section):
@@ -180,12 +180,12 @@ from spans where operations >= $minimum_operations
 TOO_FEW = "select source from timed group by source having max(operations) < $minimum_operations"
 
 
-def _missing(answers: Answers, limits: MetadataLatencyPolicy) -> str | None:
-    if silent := brokers_of(answers["silent"]):
+def _missing(queried: Queried, limits: MetadataLatencyPolicy) -> str | None:
+    if silent := brokers_of(queried["silent"]):
         return f"The snapshot has no metadata latencies of {named(silent)}."
-    if few := [row["source"] for row in answers["too_few"].rows]:
+    if few := [row["source"] for row in queried["too_few"].rows]:
         return f"Too few metadata operations yet (below {limits.minimum_operations}) to judge {named(few)}."
-    return None if answers["timed"].rows else "The snapshot has no metadata latencies."
+    return None if queried["timed"].rows else "The snapshot has no metadata latencies."
 
 
 def _quiet(row: Row, limits: MetadataLatencyPolicy) -> str:
@@ -233,17 +233,17 @@ CHECK = RowCheck(
     source="docs/knowledge.md C; ZOOKEEPER-2044",
     policy=MetadataLatencyPolicy,
     shards={
-        "timed": Question(operations_in("process_samples")),
-        "waiting": Question(WAITING),
-        "heard": Question(HEARD),
+        "timed": Query(operations_in("process_samples")),
+        "waiting": Query(WAITING),
+        "heard": Query(HEARD),
     },
     earlier={"timed_before": looking_back(operations_in("metrics"))},
     cluster={
-        "spans": Question(SPANS),
-        "found": Question(FOUND, worst_first=WORST_FIRST),
-        "judged": Question(JUDGED),
+        "spans": Query(SPANS),
+        "found": Query(FOUND, worst_first=WORST_FIRST),
+        "judged": Query(JUDGED),
         "silent": silent_in("heard"),
-        "too_few": Question(TOO_FEW),
+        "too_few": Query(TOO_FEW),
     },
     severity=ranked,
     subject="source",
@@ -258,6 +258,6 @@ CHECK = RowCheck(
         "waiting_milliseconds": row["wait_ms"],
         "lost_seconds": None if row["grown_over_1000"] is None else row["lost_seconds"],
     },
-    missing=lambda answers, context: _missing(answers, context.limits),
-    quiet=lambda answers, context: _quiet(answers["judged"].one, context.limits),
+    missing=lambda queried, context: _missing(queried, context.limits),
+    quiet=lambda queried, context: _quiet(queried["judged"].one, context.limits),
 )

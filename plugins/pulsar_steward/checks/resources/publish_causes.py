@@ -36,7 +36,7 @@ from pulsar_steward.model.units import named
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pulsar_steward.checks.check import Answers, Check, JudgedAnswers
+    from pulsar_steward.checks.check import Check, JudgedRows, Queried
 
 BOOKIES = bookie_thread_busy.CHECK.check_id
 COLLECTIONS = gc_pressure.CHECK.check_id
@@ -156,7 +156,7 @@ class CausesOfSlowness:
 
     def __init__(
         self,
-        results: Mapping[str, JudgedAnswers],
+        results: Mapping[str, JudgedRows],
         publishing: Iterable[str],
         kinds: Mapping[str, str],
         read_only: Sequence[str],
@@ -172,12 +172,10 @@ class CausesOfSlowness:
                 self._sight(cause, results[cause.check.check_id], kinds)
 
     @classmethod
-    def among(
-        cls, results: Mapping[str, JudgedAnswers], publishing: Iterable[str], answers: Answers
-    ) -> CausesOfSlowness:
+    def among(cls, results: Mapping[str, JudgedRows], publishing: Iterable[str], queried: Queried) -> CausesOfSlowness:
         """Causes, from the results `processes` and `read_only` of the calling check."""
-        kinds = {row["source"]: row["source_kind"] for row in answers["processes"].rows}
-        return cls(results, publishing, kinds, [row["source"] for row in answers["read_only"].rows])
+        kinds = {row["source"]: row["source_kind"] for row in queried["processes"].rows}
+        return cls(results, publishing, kinds, [row["source"] for row in queried["read_only"].rows])
 
     def in_words(self, broker: str, *, writes_are_quick: bool = False) -> str:
         """Sentence with the likeliest cause of a broker's slowness, its evidence, and the names of other causes.
@@ -197,7 +195,7 @@ class CausesOfSlowness:
         likely = "Possible" if first.finding.severity is Severity.INFO else "Most likely"
         return f"{likely} cause: {first.words}: {first.finding.evidence}{also}"
 
-    def _sight(self, cause: Cause, result: JudgedAnswers, kinds: Mapping[str, str]) -> None:
+    def _sight(self, cause: Cause, result: JudgedRows, kinds: Mapping[str, str]) -> None:
         """Assigns each finding to a broker, if its subject is one or is on one; else to the subject's own process."""
         places = _places(result)
         worst_first = sorted(result.judgement.findings, key=lambda each: -each.severity.rank)
@@ -250,11 +248,11 @@ class CausesOfSlowness:
         return seeing <= suffering and bool(self._publishing - suffering)
 
 
-def _places(result: JudgedAnswers) -> dict[str, str]:
+def _places(result: JudgedRows) -> dict[str, str]:
     """Broker of each subject that is a subscription or a bundle, from the results that contain it."""
     places = {}
-    for answer in result.answers.values():
-        for row in answer.rows:
+    for selected in result.queried.values():
+        for row in selected.rows:
             if row.get("subscription") is not None and row.get("broker") is not None:
                 places[subject_of(row)] = row["broker"]
             elif row.get("bundle") is not None and row.get("owner") is not None:

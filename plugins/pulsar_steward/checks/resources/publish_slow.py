@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question, brokers_of, silent_in
+from pulsar_steward.checks.check import Check, Judgement, Query, brokers_of, silent_in
 from pulsar_steward.checks.earlier import LOOKS, PERIOD, WINDOW, WINDOW_MINUTES, looking_back, of_previous
 from pulsar_steward.checks.resources.publish_causes import BOOKIES, RESTS_ON, CausesOfSlowness
 from pulsar_steward.checks.resources.slowness import PROCESSES, PUBLISHES, READ_ONLY, of_event, slow_before, slow_of
@@ -23,7 +23,7 @@ from pulsar_steward.model.units import counted, named
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 MAX_SLOWEST = 3
 """Maximum number of topics named in one sentence."""
@@ -117,17 +117,17 @@ where {_MANY}
 """Topics with slow publishing in two snapshots in a row, on brokers that are not slow as a whole."""
 
 
-def judge(answers: Answers, context: CheckContext[PublishSlowPolicy]) -> Judgement:
+def judge(queried: Queried, context: CheckContext[PublishSlowPolicy]) -> Judgement:
     """Judges brokers by the share and the time of slow entries, and by hanging ones; then single topics."""
-    publishing = (row["source"] for row in answers["publishes"].rows if row["rate"] > 0)
-    causes = CausesOfSlowness.among(context.results, publishing, answers)
+    publishing = (row["source"] for row in queried["publishes"].rows if row["rate"] > 0)
+    causes = CausesOfSlowness.among(context.results, publishing, queried)
     writes = _Writes(context)
-    found = sorted(_brokers(answers, writes, causes), key=lambda each: -each.severity.rank)
-    topics = answers["single"]
-    found += list(_topics(answers, writes, causes, frozenset(each.subject for each in found)))
+    found = sorted(_brokers(queried, writes, causes), key=lambda each: -each.severity.rank)
+    topics = queried["single"]
+    found += list(_topics(queried, writes, causes, frozenset(each.subject for each in found)))
     if found:
         return Judgement(findings=tuple(found), more=topics.more)
-    return Judgement(quiet=_quiet(answers), cannot_tell=_missing(answers))
+    return Judgement(quiet=_quiet(queried), cannot_tell=_missing(queried))
 
 
 class _Writes:
@@ -138,8 +138,8 @@ class _Writes:
     """
 
     def __init__(self, context: CheckContext[PublishSlowPolicy]) -> None:
-        answers = context.results[BOOKIES].answers
-        told, stuck = answers.get("writes"), answers.get("stuck")
+        queried = context.results[BOOKIES].queried
+        told, stuck = queried.get("writes"), queried.get("stuck")
         self._latencies = {row["source"]: row for row in (told.rows if told else ())}
         self.hanging = {row["source"]: row for row in (stuck.rows if stuck else ()) if row["rank"]}
 
@@ -159,33 +159,33 @@ class _Writes:
         return all(writes[each] * 100 < LEAST_WRITES_PERCENT * rate for each, rate in entries.items() if rate)
 
 
-def _missing(answers: Answers) -> str | None:
-    if silent := brokers_of(answers["silent"]):
+def _missing(queried: Queried) -> str | None:
+    if silent := brokers_of(queried["silent"]):
         return f"The snapshot has no latencies of publishing on {named(silent)}."
-    if any(row["rate"] > 0 for row in answers["publishes"].rows):
+    if any(row["rate"] > 0 for row in queried["publishes"].rows):
         return None
     return "Nothing was published in the last minute, so nothing is known of how long it takes."
 
 
-def _quiet(answers: Answers) -> str:
-    rows = answers["publishes"].rows
+def _quiet(queried: Queried) -> str:
+    rows = queried["publishes"].rows
     slow, rate = max((row["slow_percent"] for row in rows), default=0.0), math.fsum(row["rate"] for row in rows)
     published = counted(rate, "entry", "entries")
     return f"Of {published} published a second, at most {slow:.1f} % on any broker took over 200 ms."
 
 
-def _brokers(answers: Answers, writes: _Writes, causes: CausesOfSlowness) -> Iterator[Finding]:
+def _brokers(queried: Queried, writes: _Writes, causes: CausesOfSlowness) -> Iterator[Finding]:
     """Brokers with slow entries, the slowest first, then brokers with hanging entries only."""
-    slow = {row["source"]: row for row in answers["slow"].rows}
+    slow = {row["source"]: row for row in queried["slow"].rows}
     slowest_first = sorted(slow.values(), key=lambda row: (-row["lost_percent"] - row["slow_percent"], row["source"]))
     for broker in dict.fromkeys((*(row["source"] for row in slowest_first), *sorted(writes.hanging))):
         row = slow.get(broker)
         entries = {each: row[each] for each in ("slow_rate", "stalled_rate")} if row else {}
         cause = causes.in_words(broker, writes_are_quick=writes.are_quick(broker, entries))
-        yield _of_broker(broker, row, writes.hanging.get(broker), answers, cause)
+        yield _of_broker(broker, row, writes.hanging.get(broker), queried, cause)
 
 
-def _of_broker(broker: str, slow: Row | None, hanging: Row | None, answers: Answers, cause: str) -> Finding:
+def _of_broker(broker: str, slow: Row | None, hanging: Row | None, queried: Queried, cause: str) -> Finding:
     sentences: list[str] = []
     figures: dict[str, int] = {}
     ranks: list[int] = []
@@ -197,7 +197,7 @@ def _of_broker(broker: str, slow: Row | None, hanging: Row | None, answers: Answ
         sentences.append(_hanging_words(hanging))
         figures["topics_stuck"] = hanging["stuck"]
         ranks.append(hanging["rank"])
-    if slowest := [row for row in answers["slow_topics"].rows if row["source"] == broker][:MAX_SLOWEST]:
+    if slowest := [row for row in queried["slow_topics"].rows if row["source"] == broker][:MAX_SLOWEST]:
         named_topics = (f"{row['topic']} ({counted(row['slow'], 'entry', 'entries')} over 200 ms)" for row in slowest)
         sentences.append(f"Slowest topics: {', '.join(named_topics)}.")
     return Finding(
@@ -236,9 +236,9 @@ def _hanging_words(row: Row) -> str:
     )
 
 
-def _topics(answers: Answers, writes: _Writes, causes: CausesOfSlowness, found: frozenset[str]) -> Iterator[Finding]:
+def _topics(queried: Queried, writes: _Writes, causes: CausesOfSlowness, found: frozenset[str]) -> Iterator[Finding]:
     """Slow topics; `found` are the brokers with a finding of their own, which are not quick."""
-    for row in answers["single"].rows:
+    for row in queried["single"].rows:
         broker = row["source"]
         stalled = {"stalled_rate": row["stalled_per_minute"] / 60}
         cause = causes.in_words(broker, writes_are_quick=writes.are_quick(broker, stalled))
@@ -275,10 +275,10 @@ CHECK = Check(
     source="docs/knowledge.md C: why producing timed out",
     policy=PublishSlowPolicy,
     shards={
-        "publishes": Question(OF_BROKERS),
-        "slow_topics": Question(SLOW_TOPICS, worst_first=SLOWEST_FIRST, most=MAX_TOPICS),
-        "processes": Question(PROCESSES),
-        "read_only": Question(READ_ONLY),
+        "publishes": Query(OF_BROKERS),
+        "slow_topics": Query(SLOW_TOPICS, worst_first=SLOWEST_FIRST, most=MAX_TOPICS),
+        "processes": Query(PROCESSES),
+        "read_only": Query(READ_ONLY),
     },
     earlier={
         "looks": LOOKS,
@@ -286,8 +286,8 @@ CHECK = Check(
         "slow_topics_before": looking_back(SLOW_TOPICS_BEFORE),
     },
     cluster={
-        "slow": Question(SLOW),
-        "single": Question(TOPICS, worst_first=SLOWEST_FIRST),
+        "slow": Query(SLOW),
+        "single": Query(TOPICS, worst_first=SLOWEST_FIRST),
         "silent": silent_in("publishes"),
     },
     judge=judge,

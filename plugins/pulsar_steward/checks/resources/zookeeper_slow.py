@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Question, RowCheck, ranked, unread_servers
+from pulsar_steward.checks.check import Query, RowCheck, ranked, unread_servers
 from pulsar_steward.checks.earlier import (
     LOOKS,
     WINDOW,
@@ -26,7 +26,7 @@ from pulsar_steward.model.series import STARTED
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, Row
+    from pulsar_steward.checks.check import Queried, Row
 
 READS, READING = "readlatency_count", "readlatency_sum"
 UPDATES, UPDATING = "updatelatency_count", "updatelatency_sum"
@@ -134,10 +134,10 @@ from spans
 TOO_FEW = "select source from spans where request_ms is null and fsync_ms is null"
 
 
-def _missing(answers: Answers, limits: ZookeeperSlowPolicy) -> str | None:
-    if not answers["figures"].rows:
+def _missing(queried: Queried, limits: ZookeeperSlowPolicy) -> str | None:
+    if not queried["figures"].rows:
         return "The snapshot has no metrics of ZooKeeper itself: name its servers in `collect.metrics_urls`."
-    if few := [row["source"] for row in answers["too_few"].rows]:
+    if few := [row["source"] for row in queried["too_few"].rows]:
         return f"Too few requests yet (below {limits.minimum_operations}) to judge {named(few)}."
     return None
 
@@ -191,13 +191,13 @@ CHECK = RowCheck(
     ),
     source="docs/knowledge.md C: ZooKeeper slow or stalled",
     policy=ZookeeperSlowPolicy,
-    shards={"figures": Question(figures_in("process_samples"))},
+    shards={"figures": Query(figures_in("process_samples"))},
     earlier={"looks": LOOKS, "figures_before": looking_back(figures_in("metrics"))},
     cluster={
-        "spans": Question(SPANS),
-        "found": Question(FOUND, worst_first=WORST_FIRST),
-        "judged": Question(JUDGED),
-        "too_few": Question(TOO_FEW),
+        "spans": Query(SPANS),
+        "found": Query(FOUND, worst_first=WORST_FIRST),
+        "judged": Query(JUDGED),
+        "too_few": Query(TOO_FEW),
     },
     severity=ranked,
     subject="source",
@@ -214,9 +214,9 @@ CHECK = RowCheck(
         "update_milliseconds": row["update_ms"],
         "updates": row["grown_updates"],
     },
-    missing=lambda answers, context: (
-        unread_servers(context, ("zookeeper",), {row["source"] for row in answers["figures"].rows})
-        or _missing(answers, context.limits)
+    missing=lambda queried, context: (
+        unread_servers(context, ("zookeeper",), {row["source"] for row in queried["figures"].rows})
+        or _missing(queried, context.limits)
     ),
-    quiet=lambda answers, _context: _quiet(answers["judged"].one),
+    quiet=lambda queried, _context: _quiet(queried["judged"].one),
 )

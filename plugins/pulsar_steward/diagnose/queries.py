@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pulsar_steward.checks.check import CheckContext, LookBack, Question
+    from pulsar_steward.checks.check import CheckContext, LookBack, Query
     from pulsar_steward.model.section import Section
 
 FOUND = "_found"
@@ -22,11 +22,11 @@ Key = tuple[str, str]
 """Names of the asker and of its query."""
 
 
-class Questions(Protocol):
+class Queries(Protocol):
     """Set of queries, such as those of a `pulsar_steward.checks.check.Check`."""
 
     @property
-    def shards(self) -> Mapping[str, Question]:
+    def shards(self) -> Mapping[str, Query]:
         """Queries on each shard."""
 
     @property
@@ -34,27 +34,27 @@ class Questions(Protocol):
         """Queries on each shard of earlier snapshots."""
 
     @property
-    def cluster(self) -> Mapping[str, Question]:
+    def cluster(self) -> Mapping[str, Query]:
         """Queries on the whole snapshot."""
 
 
 @dataclass(frozen=True)
-class Asker:
+class QuerySet:
     """A set of queries with a name and limits.
 
     Attributes:
         name: A check's id, or another unique name.
-        questions: The queries.
+        queries: The queries.
         context: The limits that the queries refer to.
     """
 
     name: str
-    questions: Questions
+    queries: Queries
     context: CheckContext[Any]
 
 
 @dataclass(frozen=True)
-class PreparedQuestion:
+class PreparedQuery:
     """A query with all data that is needed to run it."""
 
     key: Key
@@ -67,23 +67,23 @@ class PreparedQuestion:
     """Rows of `limits`: the values for a `namespace` or `tenant` (both null: everything else)."""
 
 
-def prepared(asker: Asker, name: str, question: Question | LookBack) -> PreparedQuestion:
+def prepared(query_set: QuerySet, name: str, query: Query | LookBack) -> PreparedQuery:
     """Makes a query ready to run."""
-    words = text_of(question)
-    return PreparedQuestion(
-        key=(asker.name, name),
-        sql=question.sql,
-        worst_first=getattr(question, "worst_first", None),
-        most=getattr(question, "most", 0),
-        detail=getattr(question, "detail", None),
-        parameters={each: _value(asker.context, each) for each in sorted(set(_PARAMETER.findall(words)))},
-        limits=tuple(_limits(asker.context)) if "limits" in words_of(words) else (),
+    words = text_of(query)
+    return PreparedQuery(
+        key=(query_set.name, name),
+        sql=query.sql,
+        worst_first=getattr(query, "worst_first", None),
+        most=getattr(query, "most", 0),
+        detail=getattr(query, "detail", None),
+        parameters={each: _value(query_set.context, each) for each in sorted(set(_PARAMETER.findall(words)))},
+        limits=tuple(_limits(query_set.context)) if "limits" in words_of(words) else (),
     )
 
 
-def text_of(question: Question | LookBack | PreparedQuestion) -> str:
+def text_of(query: Query | LookBack | PreparedQuery) -> str:
     """SQL of a query, with its detail."""
-    return f"{question.sql} {getattr(question, 'detail', None) or ''}"
+    return f"{query.sql} {getattr(query, 'detail', None) or ''}"
 
 
 def words_of(sql: str) -> list[str]:
@@ -113,7 +113,7 @@ def _fields(section: Section) -> dict[str, Any]:
     return {name: value for name, value in section.model_dump().items() if isinstance(value, bool | int | float | str)}
 
 
-def statement_of(asked: PreparedQuestion) -> str:
+def statement_of(asked: PreparedQuery) -> str:
     """Full SELECT statement of a query."""
     parts = [f"limits as ({_limits_select(asked.limits)})"] if asked.limits else []
     if asked.worst_first is None:

@@ -10,16 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pulsar_steward.checks.check import AboutSnapshot, CheckAnswer, Earlier
+from pulsar_steward.checks.check import AboutSnapshot, Earlier, QueryRows
 from pulsar_steward.diagnose.looking_back import looked_back
 from pulsar_steward.diagnose.moving import BUNDLES_GIVEN, MOVING, MOVING_BUNDLES, ROWS, settled_of
-from pulsar_steward.diagnose.questions import PreparedQuestion, prepared, text_of
+from pulsar_steward.diagnose.queries import PreparedQuery, prepared, text_of
 from pulsar_steward.diagnose.shards import (
     ShardTask,
     all_together,
-    answer_to,
-    answers_of_shard,
     prepare,
+    run_on_shard,
+    selected_by,
     views_needed,
     words_needed,
 )
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-    from pulsar_steward.checks.check import Answers
+    from pulsar_steward.checks.check import Queried
     from pulsar_steward.checks.views import SqlView
-    from pulsar_steward.diagnose.questions import Asker, Key, Questions
-    from pulsar_steward.diagnose.shards import AnswerTable
+    from pulsar_steward.diagnose.queries import Key, Queries, QuerySet
+    from pulsar_steward.diagnose.shards import ShardRows
     from pulsar_steward.model.tables import Table
     from pulsar_steward.runtime.parallel import MapOver
     from pulsar_steward.snapshots.database import Sources
 
 
-class NoAnswer(Exception):
+class QueryFailed(Exception):
     """A query that failed to run, which is a defect of its check."""
 
 
@@ -62,40 +62,38 @@ class SnapshotSources:
 
 def ask(
     snapshot: SnapshotSources,
-    askers: Sequence[Asker],
+    query_sets: Sequence[QuerySet],
     views: Sequence[SqlView],
     map_over: MapOver,
     threads: int = 1,
-) -> dict[str, Answers | NoAnswer]:
+) -> dict[str, Queried | QueryFailed]:
     """Runs all queries; returns the results by asker. A broken query yields an error for its asker only.
 
     Args:
         snapshot: Sources of its rows.
-        askers: The sets of queries.
+        query_sets: The sets of queries.
         views: Views for the queries, besides `pulsar_steward.checks.views`.
         map_over: Runs the queries on shards.
         threads: Threads of one shard's database.
     """
-    once, of_each = _of_shards(askers)
-    now, *before = _with_moves(snapshot, askers, map_over, threads)
-    tasks = [replace(each, questions=of_each, views=tuple(views)) for each in now]
-    tasks[0] = replace(tasks[0], questions=(*once, *of_each))
-    told = map_over(answers_of_shard, tasks)
+    once, of_each = _of_shards(query_sets)
+    now, *before = _with_moves(snapshot, query_sets, map_over, threads)
+    tasks = [replace(each, queries=of_each, views=tuple(views)) for each in now]
+    tasks[0] = replace(tasks[0], queries=(*once, *of_each))
+    told = map_over(run_on_shard, tasks)
     asked = (*once, *of_each)
-    answers = all_together(asked, {each.key: [part[each.key] for part in told if each.key in part] for each in asked})
-    answers |= looked_back(before, askers, tuple(views), answers, map_over)
+    queried = all_together(asked, {each.key: [part[each.key] for part in told if each.key in part] for each in asked})
+    queried |= looked_back(before, query_sets, tuple(views), queried, map_over)
     with connect(threads) as connection:
-        last = [text_of(question) for each in askers for question in each.questions.cluster.values()]
+        last = [text_of(query) for each in query_sets for query in each.queries.cluster.values()]
         prepare(connection, ShardTask(snapshot.small, {}, (), tuple(views), threads), last)
-        return {each.name: _concluded(connection, each, answers) for each in askers}
+        return {each.name: _concluded(connection, each, queried) for each in query_sets}
 
 
-def _of_shards(askers: Sequence[Asker]) -> tuple[tuple[PreparedQuestion, ...], tuple[PreparedQuestion, ...]]:
+def _of_shards(query_sets: Sequence[QuerySet]) -> tuple[tuple[PreparedQuery, ...], tuple[PreparedQuery, ...]]:
     """Queries on shards, ready to run: first queries on small tables only, then queries on each shard."""
     asked = [
-        (question.small, prepared(each, name, question))
-        for each in askers
-        for name, question in each.questions.shards.items()
+        (query.small, prepared(each, name, query)) for each in query_sets for name, query in each.queries.shards.items()
     ]
     return tuple(each for small, each in asked if small), tuple(each for small, each in asked if not small)
 
@@ -123,9 +121,9 @@ def about_of(snapshot: SnapshotSources) -> AboutSnapshot:
     )
 
 
-def reads(questions: Questions, table: str, views: Sequence[SqlView]) -> bool:
+def reads(queries: Queries, table: str, views: Sequence[SqlView]) -> bool:
     """True if any query on this snapshot reads a table, directly or through views."""
-    texts = [f"{each.sql} {each.detail or ''}" for each in (*questions.shards.values(), *questions.cluster.values())]
+    texts = [f"{each.sql} {each.detail or ''}" for each in (*queries.shards.values(), *queries.cluster.values())]
     return table in words_needed(views_needed(views, texts), texts)
 
 
@@ -139,15 +137,15 @@ def _small_rows(
 
 
 def _with_moves(
-    snapshot: SnapshotSources, askers: Sequence[Asker], map_over: MapOver, threads: int
+    snapshot: SnapshotSources, query_sets: Sequence[QuerySet], map_over: MapOver, threads: int
 ) -> list[list[ShardTask]]:
     """Tasks without queries: for each shard of the snapshot, and of earlier ones if any query reads them.
 
     If topics moved while brokers were read, the tasks get the rows that count. All such snapshots are read together.
     """
-    snapshots = [snapshot, *(snapshot.earlier if any(each.questions.earlier for each in askers) else ())]
+    snapshots = [snapshot, *(snapshot.earlier if any(each.queries.earlier for each in query_sets) else ())]
     tasks = [[ShardTask(each.small, shard, (), (), threads) for shard in each.shards or ({},)] for each in snapshots]
-    questions = tuple(PreparedQuestion((MOVING, table), sql, None, 0, None, {}, ()) for table, sql in ROWS.items())
+    queries = tuple(PreparedQuery((MOVING, table), sql, None, 0, None, {}, ()) for table, sql in ROWS.items())
     asking: list[tuple[int, ShardTask]] = []
     with connect(1) as connection:
         for number, each in enumerate(snapshots):
@@ -156,13 +154,11 @@ def _with_moves(
             connection.execute(f"drop view {BUNDLES.name}")
             if moving.num_rows:
                 given = {MOVING: {BUNDLES_GIVEN: moving}}
-                asking += [
-                    (number, replace(task, small={}, questions=questions, given=given)) for task in tasks[number]
-                ]
-    answers = map_over(answers_of_shard, [task for _, task in asking]) if asking else []
+                asking += [(number, replace(task, small={}, queries=queries, given=given)) for task in tasks[number]]
+    queried = map_over(run_on_shard, [task for _, task in asking]) if asking else []
     told: dict[int, list[dict[str, pa.Table]]] = {}
-    for (number, _), answer in zip(asking, answers, strict=True):
-        read = {table: each.rows for (_, table), each in answer.items() if each.rows is not None}
+    for (number, _), selected in zip(asking, queried, strict=True):
+        read = {table: each.rows for (_, table), each in selected.items() if each.rows is not None}
         told.setdefault(number, []).append(read)
     for number, parts in told.items():
         # An error here also occurs in the other queries, which report it.
@@ -173,33 +169,31 @@ def _with_moves(
 
 
 def _concluded(
-    connection: duckdb.DuckDBPyConnection, asker: Asker, answers: Mapping[Key, AnswerTable]
-) -> Answers | NoAnswer:
+    connection: duckdb.DuckDBPyConnection, query_set: QuerySet, queried: Mapping[Key, ShardRows]
+) -> Queried | QueryFailed:
     """Results for one asker, including its queries on the whole snapshot."""
-    own = {question: each for (whose, question), each in answers.items() if whose == asker.name}
+    own = {query: each for (whose, query), each in queried.items() if whose == query_set.name}
     created: list[str] = []
     try:
         for name, each in own.items():
             created += _given(connection, name, each)
-        for name, question in asker.questions.cluster.items():
-            own[name] = answer_to(connection, prepared(asker, name, question))
+        for name, query in query_set.queries.cluster.items():
+            own[name] = selected_by(connection, prepared(query_set, name, query))
             created += _given(connection, name, own[name])
     finally:
         for name in created:
             connection.execute(f"drop view {name}")
     failures = [each.failure for each in own.values() if each.failure is not None]
     if failures:
-        return NoAnswer(failures[0])
+        return QueryFailed(failures[0])
     return {
-        name: CheckAnswer(tuple(each.rows.to_pylist()), each.count)
-        for name, each in own.items()
-        if each.rows is not None
+        name: QueryRows(tuple(each.rows.to_pylist()), each.count) for name, each in own.items() if each.rows is not None
     }
 
 
-def _given(connection: duckdb.DuckDBPyConnection, name: str, answer: AnswerTable) -> list[str]:
+def _given(connection: duckdb.DuckDBPyConnection, name: str, selected: ShardRows) -> list[str]:
     """Creates a view of a query's rows for later queries; returns its name, if there are rows."""
-    if answer.rows is None:
+    if selected.rows is None:
         return []
-    connection.from_arrow(answer.rows).create_view(name)
+    connection.from_arrow(selected.rows).create_view(name)
     return [name]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.check import CheckContext, LookBack, Question
+from pulsar_steward.checks.check import CheckContext, LookBack, Query
 from pulsar_steward.checks.views import SqlView
-from pulsar_steward.diagnose.asking import NoAnswer, about_of, ask
-from pulsar_steward.diagnose.questions import Asker
+from pulsar_steward.diagnose.queries import QuerySet
+from pulsar_steward.diagnose.running import QueryFailed, about_of, ask
 from pulsar_steward.diagnose.shards import views_needed
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.runtime.parallel import OnThreads, on_this_thread
@@ -21,8 +21,8 @@ from tests.unit.diagnose.conftest import ABOUT, Rows, sources_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pulsar_steward.checks.check import Answers
-    from pulsar_steward.diagnose.asking import SnapshotSources
+    from pulsar_steward.checks.check import Queried
+    from pulsar_steward.diagnose.running import SnapshotSources
 
 ROWS: Rows = {
     "snapshot": [ABOUT],
@@ -41,12 +41,12 @@ SHARDS: list[Rows] = [{"topics": TOPICS[0::3]}, {"topics": TOPICS[1::3]}, {"topi
 class Asked:
     """Questions of one who asks."""
 
-    shards: Mapping[str, Question] = field(default_factory=dict)
+    shards: Mapping[str, Query] = field(default_factory=dict)
     earlier: Mapping[str, LookBack] = field(default_factory=dict)
-    cluster: Mapping[str, Question] = field(default_factory=dict)
+    cluster: Mapping[str, Query] = field(default_factory=dict)
 
 
-def asker(snapshot: SnapshotSources, asked: Asked, name: str = "it", **parts: Any) -> Asker:
+def query_set(snapshot: SnapshotSources, asked: Asked, name: str = "it", **parts: Any) -> QuerySet:
     """Somebody who knows the limits of growing backlogs; `parts`: ``warning_bytes_per_second`` by namespace."""
     policy = Policy()
     limits = policy.backlog_growing
@@ -57,7 +57,7 @@ def asker(snapshot: SnapshotSources, asked: Asked, name: str = "it", **parts: An
     context = CheckContext(
         about=about_of(snapshot), policy=policy, limits=limits, parts=((limits, ()), *own) if own else ()
     )
-    return Asker(name, asked, context)
+    return QuerySet(name, asked, context)
 
 
 def answered(
@@ -66,65 +66,65 @@ def answered(
     shards: Sequence[Rows] | None = None,
     earlier: Sequence[Rows] = (),
     **parts: Any,
-) -> Answers:
+) -> Queried:
     """Answers to one who asks; topics of every earlier snapshot are in two shards."""
     before = [sources_of(each, [{"topics": each["topics"][half::2]} for half in (0, 1)]) for each in earlier]
     snapshot = replace(sources_of(rows or ROWS, shards), earlier=before)
-    (answers,) = ask(snapshot, [asker(snapshot, asked, **parts)], (), on_this_thread).values()
-    assert not isinstance(answers, NoAnswer), answers
-    return answers
+    (queried,) = ask(snapshot, [query_set(snapshot, asked, **parts)], (), on_this_thread).values()
+    assert not isinstance(queried, QueryFailed), queried
+    return queried
 
 
-def column(answers: Answers, question: str, name: str) -> list[Any]:
+def column(queried: Queried, query: str, name: str) -> list[Any]:
     """One column of an answer."""
-    return [row[name] for row in answers[question].rows]
+    return [row[name] for row in queried[query].rows]
 
 
 @pytest.mark.parametrize("shards", [SHARDS, SHARDS[::-1], [{"topics": TOPICS}], [{}, *SHARDS, {}]])
 def test_the_worst_of_all_shards_are_kept_and_all_are_counted(shards: list[Rows]) -> None:
     """The worst rows of all shards are kept and all rows are counted, regardless of how the shards are cut."""
-    worst = Question(
+    worst = Query(
         "select topic, backlog_bytes from topics where backlog_bytes > 0",
         worst_first="backlog_bytes desc, topic",
         most=3,
         detail="select *, backlog_bytes * 2 as twice from worst",
     )
 
-    answer = answered(Asked(shards={"worst": worst}), shards=shards)["worst"]
+    selected = answered(Asked(shards={"worst": worst}), shards=shards)["worst"]
 
     names = ["acme/orders/t4", "bank/ledger/t4", "acme/orders/t3"]
-    assert [(row["topic"], row["twice"]) for row in answer.rows] == [
+    assert [(row["topic"], row["twice"]) for row in selected.rows] == [
         (f"persistent://{name}", 2 * int(name[-1])) for name in names
     ]
-    assert (answer.count, answer.more) == (8, 5)
+    assert (selected.count, selected.more) == (8, 5)
 
 
 def test_a_question_without_an_order_keeps_every_row() -> None:
     """A question without an order returns every row of all shards, sorted."""
-    every = Question("select backlog_bytes from topics")
-    answer = answered(Asked(shards={"every": every}), shards=SHARDS)["every"]
-    assert [row["backlog_bytes"] for row in answer.rows] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
-    assert (answer.count, answer.more) == (10, 0)
+    every = Query("select backlog_bytes from topics")
+    selected = answered(Asked(shards={"every": every}), shards=SHARDS)["every"]
+    assert [row["backlog_bytes"] for row in selected.rows] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+    assert (selected.count, selected.more) == (10, 0)
 
 
 def test_a_snapshot_without_shards_is_asked_all_the_same() -> None:
     """A question to a snapshot without shards is answered from tables without rows."""
     snapshot = sources_of(ROWS)
     empty = type(snapshot)(snapshot.small, ())
-    (answers,) = ask(
-        empty, [asker(empty, Asked(shards={"n": Question("select count(*) as n from topics")}))], (), on_this_thread
+    (queried,) = ask(
+        empty, [query_set(empty, Asked(shards={"n": Query("select count(*) as n from topics")}))], (), on_this_thread
     ).values()
-    assert not isinstance(answers, NoAnswer)
-    assert answers["n"].one == {"n": 0}
+    assert not isinstance(queried, QueryFailed)
+    assert queried["n"].one == {"n": 0}
 
 
 def test_what_is_asked_once_selects_from_what_shards_answered() -> None:
     """A question to the whole cluster can select from the answers of shards and of earlier questions."""
     asked = Asked(
-        shards={"sizes": Question("select sum(backlog_bytes)::bigint as bytes from topics")},
+        shards={"sizes": Query("select sum(backlog_bytes)::bigint as bytes from topics")},
         cluster={
-            "total": Question("select sum(bytes)::bigint as bytes from sizes"),
-            "twice": Question("select bytes * 2 as bytes from total", worst_first="bytes", detail="from worst"),
+            "total": Query("select sum(bytes)::bigint as bytes from sizes"),
+            "twice": Query("select bytes * 2 as bytes from total", worst_first="bytes", detail="from worst"),
         },
     )
     assert answered(asked, shards=SHARDS)["twice"].one == {"bytes": 40}
@@ -133,7 +133,7 @@ def test_what_is_asked_once_selects_from_what_shards_answered() -> None:
 def test_questions_name_fields_of_the_policy_and_the_time() -> None:
     """A question can use fields of its own policy section, fields of another section, and the time."""
     asked = Asked(
-        cluster={"it": Question("select $minimum_snapshots as own, $collect__recent_minutes as other, $now as now")}
+        cluster={"it": Query("select $minimum_snapshots as own, $collect__recent_minutes as other, $now as now")}
     )
     row = answered(asked)["it"].one
     policy = Policy()
@@ -144,7 +144,7 @@ def test_questions_name_fields_of_the_policy_and_the_time() -> None:
 
 def test_limits_are_those_of_the_namespace_or_else_of_the_tenant() -> None:
     """The limits of every known namespace are its own, else those of its tenant, else the general ones."""
-    each = Question("select namespace, warning_bytes_per_second as limit_ from limits")
+    each = Query("select namespace, warning_bytes_per_second as limit_ from limits")
     usual = Policy().backlog_growing.warning_bytes_per_second
 
     plain = answered(Asked(shards={"each": each}), shards=[{"topics": TOPICS}])
@@ -170,35 +170,35 @@ def test_only_what_is_named_is_made() -> None:
 def test_what_a_detail_of_a_question_asked_once_names_is_made_too() -> None:
     """A view that only the detail of a question names is created as well."""
     known = SqlView("known", "select namespace from namespaces")
-    question = Question("select 1 as a", worst_first="a", detail="select worst.*, namespace from worst, known")
+    query = Query("select 1 as a", worst_first="a", detail="select worst.*, namespace from worst, known")
     snapshot = sources_of(ROWS)
-    asked = asker(snapshot, Asked(cluster={"it": question}))
-    answers = ask(snapshot, [asked], (known,), on_this_thread)["it"]
-    assert not isinstance(answers, NoAnswer)
-    assert answers["it"].one == {"a": 1, "namespace": "acme/idle"}
+    asked = query_set(snapshot, Asked(cluster={"it": query}))
+    queried = ask(snapshot, [asked], (known,), on_this_thread)["it"]
+    assert not isinstance(queried, QueryFailed)
+    assert queried["it"].one == {"a": 1, "namespace": "acme/idle"}
 
 
 def test_one_with_a_broken_question_gets_the_error_and_others_their_answers() -> None:
     """A broken question is an error for the asker that has it, and other askers get their answers."""
-    fine, bad = Question("select 1 as a"), Question("select nonsense from topics")
-    late = Question("select a from bad")
+    fine, bad = Query("select 1 as a"), Query("select nonsense from topics")
+    late = Query("select a from bad")
     look = LookBack(lambda _: 60, "select nonsense from topics")
     snapshot = sources_of(ROWS, earlier=[earlier(5)])
-    askers = [
-        asker(snapshot, Asked(shards={"bad": bad, "good": fine}, cluster={"late": late}), "in a shard"),
-        asker(snapshot, Asked(cluster={"bad": bad, "late": late}), "in the whole"),
-        asker(snapshot, Asked(earlier={"bad": look}, cluster={"good": fine}), "before"),
-        asker(snapshot, Asked(shards={"good": fine}, cluster={"bad": fine}), "fine"),
+    query_sets = [
+        query_set(snapshot, Asked(shards={"bad": bad, "good": fine}, cluster={"late": late}), "in a shard"),
+        query_set(snapshot, Asked(cluster={"bad": bad, "late": late}), "in the whole"),
+        query_set(snapshot, Asked(earlier={"bad": look}, cluster={"good": fine}), "before"),
+        query_set(snapshot, Asked(shards={"good": fine}, cluster={"bad": fine}), "fine"),
     ]
 
-    answers = ask(snapshot, askers, (), on_this_thread)
+    queried = ask(snapshot, query_sets, (), on_this_thread)
 
-    fine_answers = answers.pop("fine")
-    assert not isinstance(fine_answers, NoAnswer)
+    fine_answers = queried.pop("fine")
+    assert not isinstance(fine_answers, QueryFailed)
     assert fine_answers["bad"].one == {"a": 1}
-    assert answers.keys() == {"in a shard", "in the whole", "before"}
-    for each in answers.values():
-        assert isinstance(each, NoAnswer)
+    assert queried.keys() == {"in a shard", "in the whole", "before"}
+    for each in queried.values():
+        assert isinstance(each, QueryFailed)
         assert "BinderException" in str(each)
         assert "\n" not in str(each)
 
@@ -206,21 +206,21 @@ def test_one_with_a_broken_question_gets_the_error_and_others_their_answers() ->
 def test_what_one_is_answered_is_not_anothers() -> None:
     """Two askers with questions of the same name each get their own answers."""
     snapshot = sources_of(ROWS)
-    askers = [
-        asker(
+    query_sets = [
+        query_set(
             snapshot,
             Asked(
-                shards={"found": Question(f"select {number} as n")},
-                cluster={"last": Question("select n + 1 as n from found")},
+                shards={"found": Query(f"select {number} as n")},
+                cluster={"last": Query("select n + 1 as n from found")},
             ),
             name,
         )
         for number, name in enumerate(("one", "other"))
     ]
-    answers = ask(snapshot, askers, (), OnThreads(2))
+    queried = ask(snapshot, query_sets, (), OnThreads(2))
     for number, name in enumerate(("one", "other")):
-        own = answers[name]
-        assert not isinstance(own, NoAnswer)
+        own = queried[name]
+        assert not isinstance(own, QueryFailed)
         assert own["last"].rows == ({"n": number + 1},)
 
 
@@ -234,19 +234,19 @@ def earlier(minutes: int, backlog: int = 7) -> Rows:
 def test_a_look_back_knows_what_was_answered_and_ends_where_it_is_told() -> None:
     """A look back reads all shards of earlier snapshots within its minutes, and can use the answers of this one."""
     asked = Asked(
-        shards={"mine": Question("select topic from raw_topics where backlog_bytes = 0")},
+        shards={"mine": Query("select topic from raw_topics where backlog_bytes = 0")},
         earlier={
             "before": LookBack(lambda _: 20, "select topic, backlog_bytes from topics semi join mine using (topic)"),
             "brokers_before": LookBack(lambda _: 60, "select broker from brokers", small=True),
         },
-        cluster={"newest": Question("select max(taken_at) as at, count(*) as n from before")},
+        cluster={"newest": Query("select max(taken_at) as at, count(*) as n from before")},
     )
-    answers = answered(asked, shards=SHARDS, earlier=[earlier(10, 8), earlier(20, 9), earlier(30, 10)])
+    queried = answered(asked, shards=SHARDS, earlier=[earlier(10, 8), earlier(20, 9), earlier(30, 10)])
 
-    assert column(answers, "before", "backlog_bytes") == [8, 9, 80, 90]
-    assert column(answers, "before", "taken_at") == [NOW - timedelta(minutes=each) for each in (10, 20, 10, 20)]
-    assert len(answers["brokers_before"].rows) == 3
-    assert answers["newest"].one == {"at": NOW - timedelta(minutes=10), "n": 4}
+    assert column(queried, "before", "backlog_bytes") == [8, 9, 80, 90]
+    assert column(queried, "before", "taken_at") == [NOW - timedelta(minutes=each) for each in (10, 20, 10, 20)]
+    assert len(queried["brokers_before"].rows) == 3
+    assert queried["newest"].one == {"at": NOW - timedelta(minutes=10), "n": 4}
 
 
 def test_a_question_to_small_tables_is_asked_once_and_known_to_those_that_look_back() -> None:
@@ -254,35 +254,35 @@ def test_a_question_to_small_tables_is_asked_once_and_known_to_those_that_look_b
     brokers = [{"broker": "a:1"}, {"broker": "b:1"}]
     asked = Asked(
         shards={
-            "listed": Question("select broker from brokers", worst_first="broker desc", most=1, small=True),
-            "topics_told": Question("select count(*) as n from topics"),
+            "listed": Query("select broker from brokers", worst_first="broker desc", most=1, small=True),
+            "topics_told": Query("select count(*) as n from topics"),
         },
         earlier={"before": LookBack(lambda _: 20, "select broker from brokers semi join listed using (broker)")},
     )
     before = earlier(10) | {"brokers": brokers}
-    answers = answered(asked, ROWS | {"brokers": brokers}, shards=SHARDS, earlier=[before])
+    queried = answered(asked, ROWS | {"brokers": brokers}, shards=SHARDS, earlier=[before])
 
-    assert (answers["listed"].rows, answers["listed"].count) == (({"broker": "b:1"},), 2)
-    assert len(answers["topics_told"].rows) == len(SHARDS)
-    assert column(answers, "before", "broker") == ["b:1", "b:1"]  # from each of its two shards
+    assert (queried["listed"].rows, queried["listed"].count) == (({"broker": "b:1"},), 2)
+    assert len(queried["topics_told"].rows) == len(SHARDS)
+    assert column(queried, "before", "broker") == ["b:1", "b:1"]  # from each of its two shards
 
 
 @pytest.mark.parametrize("before", [[], [earlier(30)]], ids=["none", "too old"])
 def test_a_look_back_without_a_snapshot_is_a_table_without_rows(before: list[Rows]) -> None:
     """A look back without an earlier snapshot returns no rows, and questions that select from it still work."""
     asked = Asked(
-        shards={"mine": Question("select topic from raw_topics")},
+        shards={"mine": Query("select topic from raw_topics")},
         earlier={
             "before": LookBack(
                 lambda _: 20, "select topic, backlog_bytes from raw_topics semi join mine using (topic)"
             ),
             "counted": LookBack(lambda _: 20, "select count(*) as n from brokers", small=True),
         },
-        cluster={"sums": Question("select count(*) as n, max(taken_at) as at, sum(backlog_bytes) as b from before")},
+        cluster={"sums": Query("select count(*) as n, max(taken_at) as at, sum(backlog_bytes) as b from before")},
     )
-    answers = answered(asked, earlier=before)
-    assert (answers["before"].rows, answers["counted"].rows) == ((), ())
-    assert answers["sums"].one == {"n": 0, "at": None, "b": None}
+    queried = answered(asked, earlier=before)
+    assert (queried["before"].rows, queried["counted"].rows) == ((), ())
+    assert queried["sums"].one == {"n": 0, "at": None, "b": None}
 
 
 def test_what_a_snapshot_is_comes_with_those_that_it_may_be_compared_with() -> None:
