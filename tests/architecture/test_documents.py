@@ -48,3 +48,12 @@ def test_every_page_is_in_the_index() -> None:
     assert pages
     assert folders
     assert [name for name in (*pages, *folders) if f"({name})" not in index] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_lines_of_text_fit_on_a_screen(page: Path) -> None:
+    """No line of text has more than 120 characters; code, tables and addresses of links do not count."""
+    text = re.sub(r"^ *```.*?^ *```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    lines = [line for line in text.splitlines() if not re.match(r"\||\[[^\]]+\]: |\s*`[^`]*`\.?$", line)]
+
+    assert [line for line in lines if len(line) > 120] == []
