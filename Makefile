@@ -86,6 +86,13 @@ lint: $(STAMP) ## Style, types and the direction of imports
 	$(BIN)/mypy
 	PYTHONPATH=plugins:spark_apps:. $(BIN)/lint-imports --no-cache
 
+.PHONY: dist
+dist: $(STAMP) ## The wheel and the source distribution of a release, checked, in dist/; the same bytes for one commit
+	@rm -rf dist
+	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/hatchling build -t sdist -t wheel -d dist
+	@test -x $(VENV)/twine/bin/twine || { $(PYTHON) -m venv $(VENV)/twine && $(VENV)/twine/bin/pip install --quiet twine; }
+	@$(VENV)/twine/bin/twine check --strict dist/*
+
 .PHONY: format
 format: $(STAMP) ## Put the code into shape
 	$(BIN)/ruff check --fix

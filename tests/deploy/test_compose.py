@@ -25,7 +25,7 @@ COMPOSE: dict[str, Any] = yaml.safe_load((PROJECT / "docker-compose.yml").read_t
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 DOCKERFILE = (PROJECT / "Dockerfile").read_text(encoding="utf-8")
 
-OURS = "pulsar-steward:0.1.0"
+OURS = "pulsar-steward:0.2.0"
 ONE_SHOT = {"airflow-init", "pulsar-init"}
 FIRST = {"postgres", "spark-master", "zookeeper"}
 """Services that start at once, as they need no other."""
@@ -323,7 +323,7 @@ def test_the_image_is_built_from_what_is_there() -> None:
     assert "*" in ignore
     assert all((PROJECT / each).exists() for each in let_through)
     assert mapped == []
-    assert {"requirements.lock", "pyproject.toml", "hatch_build.py", "README.md"} <= set(let_through)
+    assert {"requirements.lock", "pyproject.toml", "hatch_build.py", "docs/package.md", "LICENSE"} <= set(let_through)
     sources = re.findall(r"^COPY (?:--\S+ )*(\S+) \S+$", DOCKERFILE, re.MULTILINE)
     assert sources == ["requirements.lock", ".", "/opt/steward/wheel"]
 

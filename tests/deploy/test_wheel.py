@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tarfile
 import zipfile
 from email.parser import BytesParser
 from importlib.metadata import entry_points
@@ -13,7 +14,8 @@ import pytest
 from packaging.markers import default_environment
 from packaging.requirements import Requirement
 
-from tests.install.built import ROOT, build_wheel
+from pulsar_steward import __version__
+from tests.install.built import ROOT, build_sdist, build_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,3 +115,24 @@ def test_airflow_finds_the_plugin_by_its_entry_point() -> None:
     [found] = entry_points(group="airflow.plugins", name="pulsar_steward")
     assert found.value == "steward_plugin:PulsarSteward"
     assert Path(ROOT, "plugins", "steward_plugin.py").is_file()
+
+
+def test_the_index_shows_version_license_and_a_page_without_dead_links(metadata: Message) -> None:
+    """The metadata names this version and its license, and the page has no link to a file of the repository."""
+    assert (metadata["Version"], metadata["License-Expression"]) == (__version__, "Apache-2.0")
+    assert metadata.get_all("License-File") == ["LICENSE"]
+    page = str(metadata.get_payload())
+    assert f"# {ROOT.joinpath('README.md').read_text(encoding='utf-8').splitlines()[0].removeprefix('# ')}" in page
+    assert re.findall(r"\]\((?!https?://)[^)]*\)", page) == []
+
+
+def test_a_release_is_the_same_bytes_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wheel and source distribution of one commit are equal; the latter has the tests, and nothing that was made."""
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1764201600")
+    for build in (build_wheel, build_sdist):
+        first, second = (build(tmp_path / folder).read_bytes() for folder in ("a", "b"))
+        assert first == second
+    with tarfile.open(next((tmp_path / "a").glob("*.tar.gz"))) as opened:
+        tops = {name.split("/")[1] for name in opened.getnames()}
+    assert {"LICENSE", "docs", "lab", "plugins", "pyproject.toml", "spark_apps", "tests"} <= tops
+    assert not tops & {".ci", ".git", ".venv", "artefacts", "dist", "var"}

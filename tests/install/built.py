@@ -64,7 +64,17 @@ def caches() -> dict[str, str]:
 
 def build_wheel(folder: Path) -> Path:
     """The wheel, as `python -m build` makes it."""
-    code = "import sys; from hatchling.build import build_wheel; print(build_wheel(sys.argv[1]))"
+    return _built("wheel", folder)
+
+
+def build_sdist(folder: Path) -> Path:
+    """The source distribution, as `python -m build` makes it."""
+    return _built("sdist", folder)
+
+
+def _built(kind: str, folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    code = f"import sys; from hatchling.build import build_{kind} as build; print(build(sys.argv[1]))"
     built = subprocess.run(  # noqa: S603 - fixed words
         [sys.executable, "-c", code, str(folder)], cwd=ROOT, check=True, capture_output=True, text=True
     )
