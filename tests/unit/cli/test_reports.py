@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import resource
 import shutil
 from datetime import timedelta
@@ -187,11 +188,14 @@ def test_a_plan_is_shown_step_by_step(steward: Steward, snapshot: str) -> None:
 
 
 def test_a_plan_of_nothing_says_why(steward: Steward, tmp_path: Path) -> None:
-    """The command says that nothing would be proposed if the plan is empty, and gives the reasons."""
-    ended = steward("plan", "--snapshot", written(tmp_path / "s"))
+    """Of a healthy cluster the command says in a few lines how many checks were clear, and why with `--verbose`."""
+    brief = steward("plan", "--snapshot", written(tmp_path / "s"))
+    whole = steward("plan", "--snapshot", written(tmp_path / "t"), "--verbose")
 
-    assert ended.code == 0
-    assert "Nothing would be proposed, for these reasons:\n- tc-skew is below its thresholds" in ended.out
+    assert (brief.code, whole.code) == (0, 0)
+    assert re.search(r"for these reasons:\n- Of \d+ checks, \d+ are clear and \d+ could not judge", brief.out)
+    assert len(brief.out.splitlines()) < 10
+    assert "Nothing would be proposed, for these reasons:\n- tc-skew is below its thresholds" in whole.out
 
 
 def test_a_plan_as_json_is_the_plan(steward: Steward, snapshot: str) -> None:

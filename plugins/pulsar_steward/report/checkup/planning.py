@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from pulsar_steward.model.finding import Outlook, Severity
-from pulsar_steward.model.units import counted
+from pulsar_steward.model.units import bytes_in_words, counted
 from pulsar_steward.planners.settings.targets import OF_FULL_TOPICS
 from pulsar_steward.report.checkup.document import CheckReport, Planning, ProposedBatch
 
@@ -104,7 +104,11 @@ def _thresholds(check: CheckReport, policy: Policy) -> str:
     """Thresholds in force, in parentheses; empty if the check has none."""
     section = getattr(policy, check.check_id.replace("-", "_"), None)
     values = section.model_dump() if section is not None else {}
-    named = [f"{name} {value}" for name, value in values.items() if name.startswith(_THRESHOLDS)]
+    named = [
+        f"{name} {bytes_in_words(value) if name.endswith('_bytes') else value}"
+        for name, value in values.items()
+        if name.startswith(_THRESHOLDS)
+    ]
     return f" ({', '.join(named)})" if named else ""
 
 

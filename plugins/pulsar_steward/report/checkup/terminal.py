@@ -235,7 +235,7 @@ def _reasons(checkup: Checkup, outlook: Outlook, title: str, width: int) -> Iter
 
 def _planning(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
     """Proposed batches, and the reasons why there are no more."""
-    planning, reasons = checkup.planning, _why_no_more(checkup, verbose=verbose)
+    planning, reasons = checkup.planning, why_no_more(checkup, verbose=verbose)
     yield from heading("What Steward would propose")
     for batch in planning.batches:
         back = "can be undone" if batch.undoable else "cannot be undone entirely"
@@ -249,7 +249,7 @@ def _planning(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
         yield from wrapped("`steward plan` shows every step.", width)
 
 
-def _why_no_more(checkup: Checkup, *, verbose: bool) -> list[str]:
+def why_no_more(checkup: Checkup, *, verbose: bool) -> list[str]:
     """Reasons why no more is proposed, without those that repeat the report on clear or unknown checks.
 
     Reasons about checks below their thresholds, or with information only, are added on request.
