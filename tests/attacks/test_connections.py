@@ -113,13 +113,18 @@ def observed(site: Worksite) -> str:
 
 
 def test_only_the_task_that_carries_out_asks_for_the_connection_that_changes(
-    looked_at: Worksite, defined: Callable[..., None], asked_for: list[str]
+    looked_at: Worksite, defined: Callable[..., None], asked_for: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Only the task that carries a batch out asks for the connection that changes; all others ask to look."""
+    """Only the task that carries a batch out asks for the connection that changes; all others ask to look.
+
+    The log of the planning task names the plan.
+    """
+    caplog.set_level(logging.INFO)
     defined(CHANGE, password=CHANGING)
     site, run = looked_at, "pulsar_remediate/manual"
     planned = observing.plan_snapshot(CLUSTER, observed(site), run)
     assert planned.plan_ids
+    assert f"plan {planned.plan_ids[0]} is recorded" in caplog.messages
     remediating.choose([REMEDY], run)
     remediating.dry_run([REMEDY], run)
     ref = ref_of(site)

@@ -119,7 +119,7 @@ def _recorded(
     changes = publication.questions
     if publication.record:
         task.ledger_writer.record_plan(plan, now, policy=task.policy, questions=changes, brokers=brokers)
-        log.info("recorded: plan %s, which `steward show %s` prints", plan.plan_id, plan.plan_id)
+        log.info("plan %s is recorded", plan.plan_id)
     elif changes.confirmed:
         task.ledger_writer.record_confirmations(plan, changes.confirmed, now)
     log.info("%s", shown(publication.reason))
