@@ -318,6 +318,9 @@ def test_many_findings_are_cut_and_counted(
     cut = [line.strip() for line in text.splitlines() if ", which" in line]
     assert [" ".join(line.split()[1:3]).rstrip(",") for line in cut] == counts
     golden("\n".join(cut))
+    headline = f"RESULT: {listed + further} findings to look at"
+    told = f": {listed} listed, {further} less bad ones only counted" if further else ""
+    assert f"{headline}{told}\n" in text
 
 
 def test_a_finding_that_is_less_bad_than_its_check_says_so(checkup_with: Make) -> None:

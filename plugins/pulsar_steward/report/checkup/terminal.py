@@ -62,7 +62,9 @@ def verdict(checkup: Checkup) -> str:
     match checkup.outcome:
         case CheckupOutcome.FINDINGS:
             troubles = checkup.counts.critical + checkup.counts.warning
-            return f"{counted(troubles, 'finding')} to look at"
+            unlisted = sum(check.not_listed for check in checkup.checks if check.severity is not Severity.INFO)
+            listed = f": {troubles:,} listed, {unlisted:,} less bad ones only counted" if unlisted else ""
+            return f"{counted(troubles + unlisted, 'finding')} to look at{listed}"
         case CheckupOutcome.HEALTHY:
             unknown = checkup.counts.checks_unknown
             rest = f", as far as could be seen: {counted(unknown, 'check')} could not judge" if unknown else ""
