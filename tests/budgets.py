@@ -2,6 +2,7 @@
 
 ``pytest --keep-budgets`` writes the table: what each folder took, and half as much again. Seconds are those of a
 machine whose fixed piece of work (`benchmarks.machine_speed`) takes `USUAL_S`: a slow machine is not over its budget.
+Extended tests do not count.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks.machine_speed import seconds
+from tests.tiers import MARKER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,7 +78,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     took: defaultdict[str, float] = defaultdict(float)
     for reports in terminalreporter.stats.values():
         for report in reports:
-            if isinstance(report, pytest.TestReport):
+            if isinstance(report, pytest.TestReport) and MARKER not in report.keywords:
                 took[folder_of(report.nodeid)] += report.duration
     text = README.read_text(encoding="utf-8")
     if config.getoption("--keep-budgets"):
