@@ -8,7 +8,7 @@ import msgspec
 
 from pulsar_steward.guards.kinds import BundleStepGuard, Objection
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.in_flight import InFlight
+from pulsar_steward.model.loss import InFlight
 from pulsar_steward.model.step import BundleChange, GuardedChange, UnloadBundle
 from pulsar_steward.model.units import counted
 

@@ -8,8 +8,8 @@ import msgspec
 
 from pulsar_steward.facts.unknown import Unknown, inherited_unknown
 from pulsar_steward.guards.kinds import Objection, SettingGuard
-from pulsar_steward.model.holders import Holder
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
+from pulsar_steward.model.subscription import Holder
 from pulsar_steward.model.units import bytes_in_words, counted, seconds_in_words
 
 if TYPE_CHECKING:

@@ -133,7 +133,8 @@ class LongestDelay(SettingGuard):
 
 
 # Delayed messages count as backlog, and their age counts from publishing. Eviction, TTL and age limits delete them
-# before they are due, or stop their topic's producers until then (docs/knowledge.md B and F; apache/pulsar#21898, #25010).
+# before they are due, or stop their topic's producers until then
+# (docs/knowledge.md B and F; apache/pulsar#21898, #25010).
 
 
 class DelayedKept(SettingGuard):

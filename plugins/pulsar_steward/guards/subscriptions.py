@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from pulsar_steward.errors import InvalidName
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guards.kinds import Objection, SubscriptionGuard
-from pulsar_steward.model.holders import not_a_users
 from pulsar_steward.model.loss import Loss
+from pulsar_steward.model.subscription import not_a_users
 from pulsar_steward.model.units import counted, time_in_words
 from pulsar_steward.policy.names import naming, naming_topic
 from pulsar_steward.pulsar import calls

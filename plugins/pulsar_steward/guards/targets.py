@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.facts.load_manager import BundleMove, after_move, may_exchange, why_shed
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guards.kinds import Objection, TargetGuard
-from pulsar_steward.model.load_manager import EXTENSIBLE
+from pulsar_steward.model.broker_defaults import EXTENSIBLE
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:

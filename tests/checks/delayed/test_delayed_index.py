@@ -9,7 +9,7 @@ import pytest
 from pulsar_steward.checks.delayed import delayed_bucket_count, delayed_index_memory, delayed_index_multiplied
 from pulsar_steward.checks.delayed.waiting import BUCKET_TRACKER as BUCKET
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.series import DELAYED_SERIES
+from pulsar_steward.model.measures import DELAYED_SERIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

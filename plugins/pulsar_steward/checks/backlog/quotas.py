@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Query
 from pulsar_steward.checks.views import SqlView
-from pulsar_steward.model.series import AGE, AGE_LIMIT, SIZE_LIMIT
+from pulsar_steward.model.measures import AGE, AGE_LIMIT, SIZE_LIMIT
 from pulsar_steward.model.units import MIB, MINUTE, counted
 
 if TYPE_CHECKING:

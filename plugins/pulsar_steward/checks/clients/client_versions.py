@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import BROKERS_READ, MAX_FINDINGS, Check, Judgement, Query, Scope, nothing_read
-from pulsar_steward.model.client_versions import NONE, UNKNOWN, trouble_of
 from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.pulsar_versions import NONE, UNKNOWN, trouble_of
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted, named
 

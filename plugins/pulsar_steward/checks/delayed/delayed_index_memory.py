@@ -10,8 +10,8 @@ from pydantic import Field
 from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.checks.delayed.waiting import BUCKET_TRACKER, BY_BROKER, GAP_CLUSTER, GAP_SHARDS, TRACKER, gap
 from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.measures import DELAYED_INDEX
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.series import DELAYED_INDEX
 from pulsar_steward.model.units import bytes_in_words, counted, named
 
 if TYPE_CHECKING:

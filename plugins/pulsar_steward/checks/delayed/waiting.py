@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Query
-from pulsar_steward.model.series import DELAYED_SERIES
+from pulsar_steward.model.measures import DELAYED_SERIES
 from pulsar_steward.model.units import named
 
 if TYPE_CHECKING:
