@@ -101,6 +101,11 @@ class LastSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     checks_unknown: int
     worst: tuple[Worst, ...]
 
+    @property
+    def found(self) -> int:
+        """Number of all findings, listed or not."""
+        return self.critical + self.warning + self.info
+
 
 class ClusterCard(msgspec.Struct, frozen=True, kw_only=True):
     """Summary of one cluster.
