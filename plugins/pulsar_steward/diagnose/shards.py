@@ -143,10 +143,14 @@ def words_needed(views: Sequence[SqlView], texts: Sequence[str]) -> frozenset[st
 def selected_by(connection: duckdb.DuckDBPyConnection, asked: PreparedQuery) -> ShardRows:
     """Result of one query, or its failure."""
     try:
-        rows = connection.sql(statement_of(asked), params=dict(asked.parameters)).to_arrow_table()
+        return _rows(connection, asked)
     except duckdb.Error as error:
         log.exception("%s: its query `%s` is broken on this snapshot", *asked.key)
         return ShardRows(None, failure=f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, asked: PreparedQuery) -> ShardRows:
+    rows = connection.sql(statement_of(asked), params=dict(asked.parameters)).to_arrow_table()
     if asked.worst_first is None:
         return ShardRows(rows, rows.num_rows)
     count, rows = rows[FOUND][0].as_py() if rows.num_rows else 0, rows.drop_columns([FOUND])

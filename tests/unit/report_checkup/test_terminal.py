@@ -331,7 +331,7 @@ def test_what_is_not_listed_is_told_by_severity(checkup_with: Make) -> None:
     text = " ".join(shown(checkup).split())
 
     assert "RESULT: 401 critical, 2,391 findings to look at (1 listed) 401 critical, 1,990 warnings, 11 info;" in text
-    told = "400 critical, 1,990 warning, 10 that count as info, like the least bad one listed, at most"
+    told = "400 critical, 1,990 warnings, 10 that count as info, like the least bad one listed, at most"
     assert f"and 2,400 more, which were only counted: {told}" in text
 
 

@@ -77,11 +77,12 @@ def verdict(checkup: Checkup) -> str:
 
 def tally(counts: Counts) -> str:
     """Counts of findings, listed or not, and of checks in a line."""
-    found = counts.found
-    return (
-        f"{found.critical:,} critical, {counted(found.warning, 'warning')}, {found.info:,} info;"
-        f" {counted(counts.checks_clear, 'check')} clear, {counts.checks_unknown:,} unknown"
-    )
+    found = ", ".join(_severity(each, getattr(counts.found, each.value)) for each in reversed(Severity))
+    return f"{found}; {counted(counts.checks_clear, 'check')} clear, {counts.checks_unknown:,} unknown"
+
+
+def _severity(severity: Severity, number: int) -> str:
+    return counted(number, "warning") if severity is Severity.WARNING else f"{number:,} {severity.value}"
 
 
 def _header(about: About, width: int) -> Iterator[Text]:
@@ -187,7 +188,7 @@ def unlisted(check: CheckReport) -> str:
     more -= Counter(finding.severity for finding in check.findings)
     least = min((finding.severity for finding in check.findings), key=lambda each: each.rank, default=Severity.INFO)
     more -= Counter({least: check.not_graded})
-    words = [f"{more[each]:,} {each.value}" for each in reversed(Severity) if more[each]]
+    words = [_severity(each, more[each]) for each in reversed(Severity) if more[each]]
     if check.not_graded:
         words.append(f"{check.not_graded:,} that count as {least.value}, like the least bad one listed, at most")
     return f"{check.not_listed:,} more, which were only counted: {', '.join(words)}"
