@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -11,6 +12,7 @@ from urllib.parse import urlsplit
 from pulsar_steward.decoding import convert
 from pulsar_steward.model.finding import Figures, Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.topics import partitioned_topic
 from pulsar_steward.model.units import named
 
 if TYPE_CHECKING:
@@ -79,15 +81,28 @@ class QueryRows:
     Attributes:
         rows: The rows, in order if the query has one.
         count: Number of rows before they were limited.
+        cut: The rows that are not among `rows`, as pairs of flags and the number of rows with them. Flags are the
+            columns that are true or false, and `rank`: those that a severity depends on. Rows without flags are left
+            out.
     """
 
     rows: tuple[Row, ...]
     count: int
+    cut: tuple[tuple[Row, int], ...] = ()
 
     @property
     def more(self) -> int:
         """Number of rows that are not among `rows`."""
         return self.count - len(self.rows)
+
+    def more_by(self, severity: Severity | Callable[[Row], Severity]) -> Counter[Severity]:
+        """Severities of the rows that are not among `rows`; none if the severity depends on more than flags."""
+        if isinstance(severity, Severity):
+            return Counter({severity: self.more})
+        try:
+            return sum((Counter({severity(flags): number}) for flags, number in self.cut), Counter())
+        except KeyError:
+            return Counter()
 
     @property
     def one(self) -> Row:
@@ -188,8 +203,10 @@ class Judgement:
     """Result of a check for a snapshot.
 
     Attributes:
-        findings: The problems found, the worst first; those beyond `MAX_FINDINGS` are only counted.
+        findings: The problems found, the worst severity first, by which partitions of one topic take turns with other
+            subjects; those beyond `MAX_FINDINGS` are only counted.
         more: Number of further problems that are not listed.
+        graded: Of these, those whose severity is known, by severity. None is worse than a listed one.
         quiet: Sentence about what was checked, if there are no findings.
         cannot_tell: Reason why the check cannot judge this cluster at all; None if it can.
         broke: True if the check itself failed, which is a defect; the next run may succeed.
@@ -197,15 +214,26 @@ class Judgement:
 
     findings: tuple[Finding, ...] = ()
     more: int = 0
+    graded: Mapping[Severity, int] = field(default_factory=Counter)
     quiet: str = "Nothing was found."
     cannot_tell: str | None = None
     broke: bool = False
 
     def __post_init__(self) -> None:
-        """Moves findings beyond the limit into the count `more`."""
-        if beyond := self.findings[MAX_FINDINGS:]:
-            object.__setattr__(self, "more", self.more + len(beyond))
-            object.__setattr__(self, "findings", self.findings[:MAX_FINDINGS])
+        """Orders the findings, and moves those beyond the limit into the counts."""
+        turns: Counter[tuple[Severity, str]] = Counter()
+        placed: list[tuple[int, int, Finding]] = []
+        for finding in self.findings:
+            name = finding.subject.partition(" ")[0]  # of a subscription: its topic
+            topic = partitioned_topic(name)
+            placed.append((-finding.severity.rank, turns[finding.severity, topic], finding))
+            turns[finding.severity, topic] += topic != name
+        placed.sort(key=lambda each: each[:2])
+        findings = tuple(finding for *_, finding in placed)
+        beyond = Counter(finding.severity for finding in findings[MAX_FINDINGS:])
+        object.__setattr__(self, "more", self.more + beyond.total())
+        object.__setattr__(self, "graded", beyond + Counter(self.graded))
+        object.__setattr__(self, "findings", findings[:MAX_FINDINGS])
 
 
 @dataclass(frozen=True)
@@ -331,7 +359,8 @@ class RowCheck(Check):
         found = queried["found"]
         if found.rows:
             findings = tuple(self._finding(row, context.about.cluster) for row in found.rows)
-            return Judgement(findings=findings, more=found.more + sum(queried[name].more for name in self.also_cut))
+            more = found.more + sum(queried[name].more for name in self.also_cut)
+            return Judgement(findings=findings, more=more, graded=found.more_by(self.severity))
         quiet = self.quiet if isinstance(self.quiet, str) else self.quiet(queried, context)
         return Judgement(quiet=quiet, cannot_tell=self.missing(queried, context))
 

@@ -15,7 +15,7 @@ from pulsar_steward.diagnose.history import earlier_diagnoses, with_history
 from pulsar_steward.diagnose.runner import judged, query_sets_of, with_those_they_rest_on
 from pulsar_steward.diagnose.running import QueryFailed, SnapshotSources, about_of, ask, reads
 from pulsar_steward.diagnose.trends import NAME, trends, trends_queries
-from pulsar_steward.model.finding import Outlook, Verdict
+from pulsar_steward.model.finding import Outlook, Severity, Verdict
 from pulsar_steward.model.tables import FAILOVERS, FINDINGS, METRICS, SMALL, SMALL_BEFORE, SNAPSHOT, TRENDS, VERDICTS
 from pulsar_steward.model.units import named
 from pulsar_steward.snapshots.arrow import rows_of
@@ -88,7 +88,15 @@ def verdict_of(check: Check, judgement: Judgement, about: AboutSnapshot) -> Verd
         worst = max(judgement.findings, key=lambda finding: finding.severity.rank)
         more = len(judgement.findings) - 1 + judgement.more
         reason = worst.evidence + (f" And {more:,} more." if more else "")
-        return Verdict(check_id=check_id, outlook=Outlook.FOUND, reason=reason, more=judgement.more)
+        return Verdict(
+            check_id=check_id,
+            outlook=Outlook.FOUND,
+            reason=reason,
+            more=judgement.more,
+            more_critical=judgement.graded.get(Severity.CRITICAL, 0),
+            more_warning=judgement.graded.get(Severity.WARNING, 0),
+            more_info=judgement.graded.get(Severity.INFO, 0),
+        )
     if judgement.cannot_tell is not None:
         return Verdict(check_id=check_id, outlook=Outlook.UNKNOWN, reason=judgement.cannot_tell)
     if about.unread:

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pulsar_steward.model.topics import PARTITION_END
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -17,6 +19,8 @@ FOUND = "_found"
 
 _PARAMETER = re.compile(r"(?<![$\w])\$(\w+)")
 _WORD = re.compile(r"\w+")
+_BY_TOPIC = re.compile(r"(?P<first>[^,()]+?)(?P<falling> desc)?,(.*,)? topic(, \w+)?")
+"""ORDER BY expressions of rows about topics."""
 
 Key = tuple[str, str]
 """Names of the asker and of its query."""
@@ -73,12 +77,28 @@ def prepared(query_set: QuerySet, name: str, query: Query | LookBack) -> Prepare
     return PreparedQuery(
         key=(query_set.name, name),
         sql=query.sql,
-        worst_first=getattr(query, "worst_first", None),
+        worst_first=_spread(getattr(query, "worst_first", None)),
         most=getattr(query, "most", 0),
         detail=getattr(query, "detail", None),
         parameters={each: _value(query_set.context, each) for each in sorted(set(_PARAMETER.findall(words)))},
         limits=tuple(_limits(query_set.context)) if "limits" in words_of(words) else (),
     )
+
+
+def _spread(worst_first: str | None) -> str | None:
+    """ORDER BY expressions by which partitions of one topic take turns with other topics, if the rows are about topics.
+
+    Rows of another severity stay apart: it is the first expression, if that is true or false, or is `rank`. The order
+    of the kept rows, and of the combined rows of several shards, is the same as of all rows.
+    """
+    match = _BY_TOPIC.fullmatch(worst_first or "")
+    if match is None:
+        return worst_first
+    first, falling = match["first"], match["falling"] or ""
+    severity = first if first == "rank" else f"case when typeof({first}) = 'BOOLEAN' then try_cast({first} as int) end"
+    topic = f"{severity}, regexp_replace(topic, '{PARTITION_END}', '')"
+    turn = f"row_number() over (partition by {topic} order by {worst_first})"
+    return f"{severity}{falling}, {turn}, {worst_first}"
 
 
 def text_of(query: Query | LookBack | PreparedQuery) -> str:
@@ -115,15 +135,18 @@ def _fields(section: Section) -> dict[str, Any]:
 
 def statement_of(asked: PreparedQuery) -> str:
     """Full SELECT statement of a query."""
-    parts = [f"limits as ({_limits_select(asked.limits)})"] if asked.limits else []
     if asked.worst_first is None:
-        return f"with {', '.join([*parts, f'found as ({asked.sql})'])} select * from found order by all"
+        return statement_on_all(asked, "select * from found order by all")
     listed = f"select *, count(*) over () as {FOUND} from found order by {asked.worst_first} limit {asked.most}"
-    parts += [f"found as ({asked.sql})", f"worst as materialized ({listed})"]
-    if asked.detail is not None:
-        parts.append(f"detailed as ({asked.detail})")
-        return f"with {', '.join(parts)} select * from detailed order by {asked.worst_first}"
-    return f"with {', '.join(parts)} select * from worst order by {asked.worst_first}"
+    detailed = "select * from worst" if asked.detail is None else asked.detail
+    worst = f", worst as materialized ({listed}), detailed as ({detailed})"
+    return statement_on_all(asked, f"select * from detailed order by {asked.worst_first}", worst)
+
+
+def statement_on_all(asked: PreparedQuery, select: str, tables: str = "") -> str:
+    """Full statement of a SELECT over `found`, all rows of a query; `tables` are further ones for its WITH clause."""
+    limits = f"limits as ({_limits_select(asked.limits)}), " if asked.limits else ""
+    return f"with {limits}found as ({asked.sql}){tables} {select}"
 
 
 def _limits_select(limits: Sequence[Mapping[str, Any]]) -> str:

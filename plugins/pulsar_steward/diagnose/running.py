@@ -187,7 +187,9 @@ def _concluded(
     if failures:
         return QueryFailed(failures[0])
     return {
-        name: QueryRows(tuple(each.rows.to_pylist()), each.count) for name, each in own.items() if each.rows is not None
+        name: QueryRows(tuple(each.rows.to_pylist()), each.count, each.cut)
+        for name, each in own.items()
+        if each.rows is not None
     }
 
 

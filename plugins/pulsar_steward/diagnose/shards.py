@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from typing import TYPE_CHECKING
@@ -13,13 +14,14 @@ import pyarrow.parquet as pq
 
 from pulsar_steward.checks.views import LARGE_TABLES, SHARED, TABLE_MACROS
 from pulsar_steward.diagnose.moving import IN_PLACE, MOVING
-from pulsar_steward.diagnose.queries import FOUND, statement_of, text_of, words_of
+from pulsar_steward.diagnose.queries import FOUND, statement_of, statement_on_all, text_of, words_of
 from pulsar_steward.model.tables import SHARDED, SMALL_BEFORE
 from pulsar_steward.snapshots.database import add_table, add_views, connect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from pulsar_steward.checks.check import Row
     from pulsar_steward.checks.views import SqlView
     from pulsar_steward.diagnose.queries import Key, PreparedQuery
     from pulsar_steward.snapshots.database import Sources
@@ -29,11 +31,19 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ShardRows:
-    """Result of a query: its rows, limited in number, and their full count; or the failure."""
+    """Result of a query: its rows, limited in number, and their full count; or the failure.
+
+    Attributes:
+        rows: The rows; None: the query failed.
+        count: Number of rows before they were limited.
+        cut: The rows that were left out, by their flags (`QueryRows.cut`).
+        failure: Why the query failed.
+    """
 
     rows: pa.Table | None
     count: int = 0
     failure: str | None = None
+    cut: tuple[tuple[Row, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -133,14 +143,44 @@ def words_needed(views: Sequence[SqlView], texts: Sequence[str]) -> frozenset[st
 def selected_by(connection: duckdb.DuckDBPyConnection, asked: PreparedQuery) -> ShardRows:
     """Result of one query, or its failure."""
     try:
-        rows = connection.sql(statement_of(asked), params=dict(asked.parameters)).to_arrow_table()
+        return _rows(connection, asked)
     except duckdb.Error as error:
         log.exception("%s: its query `%s` is broken on this snapshot", *asked.key)
         return ShardRows(None, failure=f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, asked: PreparedQuery) -> ShardRows:
+    rows = connection.sql(statement_of(asked), params=dict(asked.parameters)).to_arrow_table()
     if asked.worst_first is None:
         return ShardRows(rows, rows.num_rows)
-    count = rows[FOUND][0].as_py() if rows.num_rows else 0
-    return ShardRows(rows.drop_columns([FOUND]), count)
+    count, rows = rows[FOUND][0].as_py() if rows.num_rows else 0, rows.drop_columns([FOUND])
+    return ShardRows(rows, count, cut=_cut(connection, asked, rows) if count > rows.num_rows else ())
+
+
+def _cut(connection: duckdb.DuckDBPyConnection, asked: PreparedQuery, kept: pa.Table) -> tuple[tuple[Row, int], ...]:
+    """The rows beyond the limit, by their flags; a second run of the query, as hardly any has so many rows."""
+    shape = connection.sql(statement_on_all(asked, "select * from found limit 0"), params=dict(asked.parameters))
+    names = [each for each in _flags(shape.to_arrow_table()) if each in kept.column_names]
+    if not names:
+        return ()
+    flags = ", ".join(names)
+    counts = statement_on_all(asked, f"select {flags}, count(*) as {FOUND} from found group by {flags}")
+    rows = connection.sql(counts, params=dict(asked.parameters)).to_arrow_table().to_pylist()
+    found = {tuple(row.items()): number for row in rows if (number := row.pop(FOUND))}
+    return _counted(Counter(found) - Counter(_flags_of(kept, names)))
+
+
+def _flags(rows: pa.Table) -> list[str]:
+    """Names of the columns that a severity depends on: `rank`, and those that are true or false."""
+    return [each.name for each in rows.schema if each.name == "rank" or pa.types.is_boolean(each.type)]
+
+
+def _flags_of(rows: pa.Table, flags: list[str]) -> list[tuple[tuple[str, object], ...]]:
+    return [tuple(row.items()) for row in rows.select(flags).to_pylist()]
+
+
+def _counted(rows: Counter[tuple[tuple[str, object], ...]]) -> tuple[tuple[Row, int], ...]:
+    return tuple((dict(flags), number) for flags, number in rows.items())
 
 
 def all_together(asked: Iterable[PreparedQuery], parts: Mapping[Key, Sequence[ShardRows]]) -> dict[Key, ShardRows]:
@@ -157,8 +197,11 @@ def _together(connection: duckdb.DuckDBPyConnection, asked: PreparedQuery, parts
     if len(parts) == 1:
         return parts[0]
     rows = pa.concat_tables([part.rows for part in parts], promote_options="permissive")
+    cut = tuple(each for part in parts for each in part.cut)
     if rows.num_rows > 1:
-        order = "all" if asked.worst_first is None else f"{asked.worst_first} limit {asked.most}"
         connection.from_arrow(rows).create_view("answers", replace=True)
-        rows = connection.sql(f"select * from answers order by {order}").to_arrow_table()
-    return ShardRows(rows, sum(part.count for part in parts))
+        rows = connection.sql(f"select * from answers order by {asked.worst_first or 'all'}").to_arrow_table()
+    if asked.worst_first is not None and rows.num_rows > asked.most:
+        cut += _counted(Counter(_flags_of(rows.slice(asked.most), _flags(rows))))
+        rows = rows.slice(0, asked.most)
+    return ShardRows(rows, sum(part.count for part in parts), cut=cut)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
 from enum import StrEnum
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 
 from pulsar_steward.decoding import convert
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Severity(StrEnum):
@@ -111,10 +115,37 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         check_id: The check.
         outlook: The result.
         reason: The reason, in a sentence.
-        more: Number of unlisted findings; none of them is worse than a listed one.
+        more: Number of unlisted findings; none of them has a worse severity than a listed one.
+        more_critical: Of these, those that are known to be critical; snapshots before 0.3.0 know of none.
+        more_warning: The same, warnings.
+        more_info: The same, information.
     """
 
     check_id: str
     outlook: Outlook
     reason: str
     more: int = 0
+    more_critical: int = 0
+    more_warning: int = 0
+    more_info: int = 0
+
+    @property
+    def ungraded(self) -> int:
+        """Number of unlisted findings whose severity is not known: it was not looked at one by one."""
+        return self.more - self.more_critical - self.more_warning - self.more_info
+
+    def found(self, listed: Mapping[Severity, int]) -> Counter[Severity]:
+        """Number of findings by severity, listed or not: what every text, page and metric tells.
+
+        Unlisted findings of unknown severity count at the severity of the least bad listed one.
+
+        Args:
+            listed: Number of the check's listed findings by severity.
+        """
+        least = next((severity for severity in Severity if listed.get(severity)), Severity.INFO)
+        known = {
+            Severity.CRITICAL: self.more_critical,
+            Severity.WARNING: self.more_warning,
+            Severity.INFO: self.more_info,
+        }
+        return Counter(listed) + Counter(known) + Counter({least: self.ungraded})

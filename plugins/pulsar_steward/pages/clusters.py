@@ -55,13 +55,13 @@ class ClusterCondition(StrEnum):
 
 
 class Worst(msgspec.Struct, frozen=True, kw_only=True):
-    """Findings of one check and severity."""
+    """Findings of one check and severity, listed or not; `since` is None if none of them is listed."""
 
     check_id: str
     title: str
     severity: Severity
     count: int
-    since: datetime
+    since: datetime | None
 
 
 class EarlierSnapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +79,8 @@ class LastSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         stale: True: no newer snapshots came, so the summary may be outdated.
         unread: Brokers and namespaces that could not be read; not empty: the snapshot is partial.
+        critical: Critical findings, listed or not; the others likewise.
+        listed: Number of all findings that are listed.
     """
 
     snapshot_id: str
@@ -94,9 +96,15 @@ class LastSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     critical: int
     warning: int
     info: int
+    listed: int
     checks_clear: int
     checks_unknown: int
     worst: tuple[Worst, ...]
+
+    @property
+    def found(self) -> int:
+        """Number of all findings, listed or not."""
+        return self.critical + self.warning + self.info
 
 
 class ClusterCard(msgspec.Struct, frozen=True, kw_only=True):
@@ -215,6 +223,7 @@ def seen_of(summary: SnapshotSummary, now: datetime, gap: timedelta) -> LastSnap
         critical=severities[Severity.CRITICAL],
         warning=severities[Severity.WARNING],
         info=severities[Severity.INFO],
+        listed=sum(each.listed for each in summary.found.values()),
         checks_clear=summary.clear,
         checks_unknown=len(summary.unknown) + len(BY_ID.keys() - {each.check_id for each in summary.verdicts}),
         worst=tuple(

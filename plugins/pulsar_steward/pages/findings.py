@@ -91,7 +91,12 @@ class FindingPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CheckState(msgspec.Struct, frozen=True, kw_only=True):
-    """Verdict of one check: found, clear or unknown, with the reason."""
+    """Verdict of one check: found, clear or unknown, with the reason.
+
+    Attributes:
+        count: Number of its listed findings.
+        not_listed: Number of further ones.
+    """
 
     check_id: str
     title: str
@@ -207,7 +212,7 @@ def _states(ids: list[str], verdicts: Mapping[str, Verdict], summary: SnapshotSu
             title=title_of(check_id),
             outlook=verdict.outlook if verdict else Outlook.UNKNOWN,
             severity=max(severities, key=lambda each: each.rank, default=None),
-            count=sum(each.count for (check, _), each in summary.found.items() if check == check_id),
+            count=sum(each.listed for (check, _), each in summary.found.items() if check == check_id),
             not_listed=verdict.more if verdict else 0,
             reason=verdict.reason if verdict else "The snapshot was diagnosed without this check.",
         )

@@ -77,7 +77,8 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
         load_manager: The brokers' own load manager.
         usages: Figures that its load shedding compares, for every broker that was read.
         bundles: Business bundles with findings, and the load over time.
-        findings: All findings of the snapshot.
+        findings: All listed findings of the snapshot.
+        unlisted: Number of further findings by check.
         moved_at: Time of Steward's last move of a bundle (``tenant/ns/range``), as far back as the cooldowns.
         circling: Namespaces with bundles that Steward moved away and back within the policy's time, with the bundles'
             ranges.
@@ -112,6 +113,7 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
     usages: tuple[BrokerUsage, ...] | Unknown = USAGES_UNKNOWN
     bundles: BundleFacts = BundleFacts()
     findings: tuple[Finding, ...] = ()
+    unlisted: dict[str, int] = {}
     moved_at: dict[str, datetime] = {}
     circling: dict[str, tuple[str, ...]] = {}
     coordinators_raised_at: datetime | None = None

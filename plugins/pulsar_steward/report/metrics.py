@@ -64,12 +64,14 @@ METRICS = {
     "steward_brokers": Metric(_GAUGE, "Brokers that the cluster listed in it."),
     "steward_topics": Metric(_GAUGE, "Topics that were loaded on the brokers that answered."),
     "steward_findings": Metric(
-        _GAUGE, "Findings of the newest snapshot; absent, not 0, of a check that could not judge it.", _OF_SEVERITY
+        _GAUGE,
+        "Findings of the newest snapshot, listed or not; absent, not 0, of a check that could not judge it.",
+        _OF_SEVERITY,
     ),
     "steward_finding_oldest_timestamp_seconds": Metric(
         _GAUGE, "First of the snapshots in a row that show the oldest of these findings.", _OF_SEVERITY
     ),
-    "steward_findings_not_listed": Metric(_GAUGE, "Findings beyond those that are listed, less bad.", _OF_CHECK),
+    "steward_findings_not_listed": Metric(_GAUGE, "Of these findings, those that are only counted.", _OF_CHECK),
     "steward_check_unknown": Metric(_GAUGE, "1: the check could not judge the newest snapshot.", _OF_CHECK),
     "steward_plans": Metric(_COUNTER, "Plans in the ledger."),
     "steward_questions_waiting": Metric(_GAUGE, "Batches that wait for an answer.", ("cluster", "kind")),
@@ -182,7 +184,8 @@ class _Collected:
         for (check_id, severity), each in summary.found.items():
             key = (_known(check_id, CHECK_LABELS), severity.value)
             found[key] += each.count
-            oldest[key] = min(oldest.get(key, each.since), each.since)
+            if each.since is not None:
+                oldest[key] = min(oldest.get(key, each.since), each.since)
         judged = {
             _known(each.check_id, CHECK_LABELS) for each in summary.verdicts if each.outlook is not Outlook.UNKNOWN
         }

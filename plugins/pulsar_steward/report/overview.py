@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -14,14 +14,23 @@ from pulsar_steward.model.tables import BROKERS, FINDINGS
 from pulsar_steward.snapshots.rows import SnapshotMeta
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pulsar_steward.snapshots.read import Snapshot
 
 
 class FindingCount(msgspec.Struct, frozen=True, kw_only=True):
-    """Findings of one check and severity: their number, and the time of the first snapshot with the oldest one."""
+    """Findings of one check and severity.
+
+    Attributes:
+        count: Their number, listed or not.
+        listed: Number of those that are listed.
+        since: Time of the first snapshot with the oldest listed one; None: none is listed.
+    """
 
     count: int
-    since: datetime
+    listed: int
+    since: datetime | None
 
 
 class SnapshotSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,7 +40,7 @@ class SnapshotSummary(msgspec.Struct, frozen=True, kw_only=True):
         brokers: Number of brokers that the cluster lists.
         brokers_read: Number of brokers that responded.
         topics: Topics loaded on these brokers.
-        found: Listed findings by check and severity.
+        found: Findings by check and severity, listed or not.
         verdicts: Verdict of every check.
     """
 
@@ -44,7 +53,7 @@ class SnapshotSummary(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def severities(self) -> Counter[Severity]:
-        """Number of listed findings by severity."""
+        """Number of findings by severity, listed or not."""
         return sum((Counter({severity: each.count}) for (_, severity), each in self.found.items()), Counter())
 
     @property
@@ -64,27 +73,36 @@ def summary_of(snapshot: Snapshot) -> SnapshotSummary:
     Raises:
         SnapshotError: If it cannot be read.
     """
-    meta = snapshot.meta()
+    meta, verdicts = snapshot.meta(), snapshot.verdicts()
     brokers = snapshot.table(BROKERS, ["read", "topics"]).to_pydict()
     return SnapshotSummary(
         meta=meta,
         brokers=len(brokers["read"]),
         brokers_read=sum(brokers["read"]),
         topics=sum(topics or 0 for topics in brokers["topics"]),
-        found=_found(snapshot, meta.taken_at),
-        verdicts=snapshot.verdicts(),
+        found=_found(snapshot, meta.taken_at, verdicts),
+        verdicts=verdicts,
     )
 
 
-def _found(snapshot: Snapshot, taken_at: datetime) -> Mapping[tuple[str, Severity], FindingCount]:
-    """Findings by check and severity, summed up by Arrow: there may be 100,000 of them."""
+def _found(
+    snapshot: Snapshot, taken_at: datetime, verdicts: Iterable[Verdict]
+) -> Mapping[tuple[str, Severity], FindingCount]:
+    """Findings by check and severity; the listed ones are summed up by Arrow, as there may be 100,000 of them."""
     columns = ["check_id", "severity", "first_seen"]
     groups = snapshot.table(FINDINGS, columns).group_by(["check_id", "severity"])
     rows = groups.aggregate([("check_id", "count"), ("first_seen", "min")]).to_pylist()
+    since = {(row["check_id"], Severity(row["severity"])): row["first_seen_min"] or taken_at for row in rows}
+    listed: defaultdict[str, dict[Severity, int]] = defaultdict(dict)
+    for row in rows:
+        listed[row["check_id"]][Severity(row["severity"])] = row["check_id_count"]
+    unsaid = {check_id: Counter(each) for check_id, each in listed.items()}  # a check without a verdict
+    every = unsaid | {each.check_id: each.found(listed[each.check_id]) for each in verdicts}
     found = {
-        (row["check_id"], Severity(row["severity"])): FindingCount(
-            count=row["check_id_count"], since=row["first_seen_min"] or taken_at
+        (check_id, severity): FindingCount(
+            count=count, listed=listed[check_id].get(severity, 0), since=since.get((check_id, severity))
         )
-        for row in rows
+        for check_id, counts in every.items()
+        for severity, count in counts.items()
     }
     return dict(sorted(found.items(), key=lambda item: (-item[0][1].rank, item[0][0])))

@@ -140,8 +140,12 @@ class Snapshot:
         """These settings of all brokers."""
         return self._rows(CONFIGURATION, ConfigurationRow, [("key", "in", list(keys))])
 
-    def findings(self) -> tuple[Finding, ...]:
-        """Findings of `diagnose`, by descending severity, then by check and subject."""
+    def findings(self, *, as_judged: bool = False) -> tuple[Finding, ...]:
+        """Findings of `diagnose`, by descending severity, then by check and subject.
+
+        Args:
+            as_judged: True: those of one check and severity stay in the check's own order, the worst first.
+        """
         found = [
             Finding(
                 check_id=row["check_id"],
@@ -154,11 +158,15 @@ class Snapshot:
             )
             for row in self.table(FINDINGS).to_pylist()
         ]
-        return tuple(sorted(found, key=lambda each: (-each.severity.rank, each.check_id, each.subject, each.evidence)))
+        if not as_judged:
+            found.sort(key=lambda each: (each.subject, each.evidence))
+        return tuple(sorted(found, key=lambda each: (-each.severity.rank, each.check_id)))
 
     def verdicts(self) -> tuple[Verdict, ...]:
         """Verdicts of the checks for the snapshot, by check."""
-        return tuple(sorted(self._rows(VERDICTS, Verdict), key=lambda verdict: verdict.check_id))
+        graded = ", ".join(f"coalesce({each}, 0) as {each}" for each in VERDICTS.names[-3:])  # not in 0.2.0
+        query = f"select check_id, outlook, reason, more, {graded} from verdicts order by check_id"
+        return tuple(self.select(query, Verdict))
 
     def trends(self) -> tuple[TrendRow, ...]:
         """Figures over time, by measure, subject and time."""

@@ -86,7 +86,38 @@ def test_a_verdict_counts_what_is_not_listed(folder_of: FolderOf) -> None:
 
     (verdict,) = folder.read(VERDICTS).to_pylist()
     assert (verdict["reason"], verdict["more"]) == ("Too much, critical. And 8 more.", 7)
-    assert [row["subject"] for row in folder.read(FINDINGS).to_pylist()] == ["info", "critical"]
+    assert [row["subject"] for row in folder.read(FINDINGS).to_pylist()] == ["critical", "info"]
+
+
+def test_a_verdict_keeps_the_severities_of_what_is_not_listed(folder_of: FolderOf) -> None:
+    """A verdict counts unlisted findings by severity: those of the judge, and those whose severity it knows."""
+    found = tuple(
+        Finding(check_id="many", severity=severity, subject=f"{severity.value}-{number}", evidence="Too much.")
+        for severity in (Severity.INFO, Severity.CRITICAL)
+        for number in range(60)
+    )
+    folder = folder_of({"snapshot": [ABOUT]})
+    judgement = Judgement(findings=found, more=9, graded={Severity.WARNING: 2})
+
+    diagnose(folder, Policy(), on_this_thread, [a_check("many", judgement)])
+
+    (verdict,) = folder.read(VERDICTS).to_pylist()
+    assert [verdict[each] for each in ("more", "more_critical", "more_warning", "more_info")] == [29, 0, 2, 20]
+
+
+def test_partitions_of_one_topic_take_turns_with_others() -> None:
+    """Of a severity, the second partition of a topic comes after the first of each other topic."""
+    subjects = ("persistent://a/b/t-partition-0", "persistent://a/b/t-partition-1 subscription s", "persistent://a/b/u")
+    found = [
+        Finding(check_id="x", severity=severity, subject=subject, evidence="e")
+        for severity in (Severity.WARNING, Severity.CRITICAL)
+        for subject in subjects
+    ]
+
+    placed = [(each.severity, each.subject) for each in Judgement(findings=tuple(found)).findings]
+
+    turns = (subjects[0], subjects[2], subjects[1])
+    assert placed == [(severity, each) for severity in (Severity.CRITICAL, Severity.WARNING) for each in turns]
 
 
 def test_silence_is_health_only_where_everything_was_read(folder_of: FolderOf) -> None:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.check import CheckContext, LookBack, Query
+from pulsar_steward.checks.check import CheckContext, LookBack, Query, critical_or_warning
 from pulsar_steward.checks.views import SqlView
 from pulsar_steward.diagnose.queries import QuerySet
 from pulsar_steward.diagnose.running import QueryFailed, about_of, ask
 from pulsar_steward.diagnose.shards import views_needed
+from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.runtime.parallel import OnThreads, on_this_thread
 from tests.builders import NOW
@@ -97,6 +98,31 @@ def test_the_worst_of_all_shards_are_kept_and_all_are_counted(shards: list[Rows]
         (f"persistent://{name}", 2 * int(name[-1])) for name in names
     ]
     assert (selected.count, selected.more) == (8, 5)
+
+
+PARTITIONS = [
+    {"topic": f"persistent://a/b/{name}-partition-{number}", "backlog_bytes": backlog - number}
+    for name, backlog in (("t", 90), ("u", 60), ("v", 30))
+    for number in range(9)
+]
+
+
+@pytest.mark.parametrize("cut", [1, 2, 4])
+def test_partitions_of_one_topic_do_not_fill_the_kept_rows(cut: int) -> None:
+    """Kept rows are of many topics, the worst severity first, and cut rows count by flags, however the rows are cut."""
+    worst = Query(
+        "select topic, backlog_bytes, backlog_bytes > 85 as critical from topics",
+        worst_first="critical desc, backlog_bytes desc, topic",
+        most=10,
+    )
+
+    shards: list[Rows] = [{"topics": PARTITIONS[number::cut]} for number in range(cut)]
+    selected = answered(Asked(shards={"worst": worst}), shards=shards)["worst"]
+
+    assert [row["backlog_bytes"] for row in selected.rows] == [90, 89, 88, 87, 86, 85, 60, 30, 84, 59]
+    assert selected.more_by(critical_or_warning) == {Severity.WARNING: 17}
+    assert selected.more_by(Severity.INFO) == {Severity.INFO: 17}
+    assert selected.more_by(lambda row: Severity(row["topic"])) == {}
 
 
 def test_a_question_without_an_order_keeps_every_row() -> None:

@@ -254,3 +254,16 @@ def test_the_order_of_findings_changes_no_batch() -> None:
     assert [msgspec.structs.replace(batch, findings=()) for batch in one.batches] == [
         msgspec.structs.replace(batch, findings=()) for batch in other.batches
     ]
+
+
+def test_topics_that_are_not_listed_share_the_bytes_of_the_policy() -> None:
+    """Unlisted findings may be of the namespace: its quota is raised by no more than leaves room for them too."""
+    policy = a_policy(backlog_quota_remedy={"raise_namespace_megabytes": 8 * 1024})
+
+    alone, among = (
+        changes(proposed(a_namespace(), policy=policy, unlisted=unlisted)) for unlisted in ({}, {"backlog-growing": 1})
+    )
+
+    assert [(holder, name) for holder, name, _ in alone][-1] == (ORDERS, SIZE)
+    assert among != alone
+    assert all(not isinstance(value, BacklogQuota) or value.limit_bytes <= 14 * GIB for *_, value in among)

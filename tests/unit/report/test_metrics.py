@@ -157,11 +157,11 @@ def test_what_is_silent_is_counted_by_who_said_no() -> None:
 
 
 def test_findings_are_counted_by_check_and_severity(tmp_path: Path) -> None:
-    """Findings are counted by check and severity; a clear check counts 0, and an unknown one has no count."""
+    """Findings are counted by check and severity, listed or not; a clear check counts 0, an unknown one is absent."""
     first = datetime(2026, 2, 1, tzinfo=UTC)
     findings = [a_finding(subject="a", first_seen=first), a_finding(subject="b"), a_finding("info", subject="c")]
     verdicts = [
-        a_verdict("tc-skew", "found", more=4),
+        a_verdict("tc-skew", "found", more=4, more_critical=1, more_warning=2),
         a_verdict("hot-bundle", "clear"),
         a_verdict("ack-holes", "unknown"),
     ]
@@ -170,15 +170,16 @@ def test_findings_are_counted_by_check_and_severity(tmp_path: Path) -> None:
     )
     values = samples(exposition(of(), {CLUSTER: summary}, NOW))
 
-    assert values["steward_findings", "tc-skew", "critical"] == 2
-    assert values["steward_findings", "tc-skew", "info"] == 1
-    assert values["steward_findings", "tc-skew", "warning"] == 0
+    assert values["steward_findings", "tc-skew", "critical"] == 3
+    assert values["steward_findings", "tc-skew", "info"] == 2
+    assert values["steward_findings", "tc-skew", "warning"] == 2
     assert values["steward_findings", "hot-bundle", "critical"] == 0
     assert ("steward_findings", "ack-holes", "critical") not in values
     assert values["steward_check_unknown", "ack-holes"] == 1
     assert values["steward_check_unknown", "tc-skew"] == 0
     assert values["steward_findings_not_listed", "tc-skew"] == 4
     assert values["steward_finding_oldest_timestamp_seconds", "tc-skew", "critical"] == first.timestamp()
+    assert ("steward_finding_oldest_timestamp_seconds", "tc-skew", "warning") not in values
     assert values[("steward_snapshot_unread",)] == 1
 
 

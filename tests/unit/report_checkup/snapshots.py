@@ -50,9 +50,11 @@ def a_finding(severity: str = "critical", check_id: str = "tc-skew", **fields: A
     return usual | fields
 
 
-def a_verdict(check_id: str, outlook: str, reason: str = "as it was looked at.", more: int = 0) -> dict[str, Any]:
-    """A row of the verdicts."""
-    return {"check_id": check_id, "outlook": outlook, "reason": reason, "more": more}
+def a_verdict(
+    check_id: str, outlook: str, reason: str = "as it was looked at.", more: int = 0, **graded: int
+) -> dict[str, Any]:
+    """A row of the verdicts; `graded`: the columns with severities of what is not listed."""
+    return {"check_id": check_id, "outlook": outlook, "reason": reason, "more": more, **graded}
 
 
 def written(folder: Path, **changed: Rows) -> str:

@@ -8,12 +8,18 @@ import pytest
 
 from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
+from pulsar_steward.pages.clusters import USUAL_GAP, seen_of
 from pulsar_steward.report.checkup.checks import OTHER, check_reports
+from pulsar_steward.report.checkup.compose import counts_of
 from pulsar_steward.report.checkup.document import CheckupOutcome
-from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, skewed
+from pulsar_steward.report.overview import summary_of
+from pulsar_steward.snapshots.read import open_snapshot
+from tests.builders import NOW
+from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, skewed, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from pulsar_steward.report.checkup.document import Checkup
 
@@ -106,3 +112,20 @@ def test_what_would_be_proposed_is_said_in_short(checkup_with: Make) -> None:
 
     assert (batch.kind, batch.steps, batch.undoable) == ("tc_balance", 4, True)
     assert "16 transaction coordinators" in batch.title
+
+
+def test_all_who_count_findings_tell_the_same_numbers(tmp_path: Path) -> None:
+    """Check-up and overview, which pages and metrics show, count all findings and the listed ones alike."""
+    verdicts = [
+        a_verdict("tc-skew", "found", more=9, more_critical=4, more_warning=3),
+        a_verdict("hot-bundle", "found", more=5),
+    ]
+    findings = [a_finding(), a_finding("info"), a_finding("warning", "hot-bundle")]
+    snapshot = open_snapshot(written(tmp_path / "snapshot", findings=findings, verdicts=verdicts))
+
+    counts = counts_of(check_reports(snapshot.findings(), snapshot.verdicts()))
+    seen = seen_of(summary_of(snapshot), NOW, USUAL_GAP)
+
+    assert (counts.found.critical, counts.found.warning, counts.found.info) == (5, 9, 3)
+    assert (seen.critical, seen.warning, seen.info, seen.found) == (5, 9, 3, 17)
+    assert (counts.critical + counts.warning + counts.info, seen.listed) == (3, 3)

@@ -60,14 +60,14 @@ def test_the_worst_comes_before_what_is_clear(checkup_with: Make, *, verbose: bo
 
     parts = [
         "Check-up of east (calls itself local), Pulsar 4.0.7",
-        "RESULT: 1 finding to look at",
+        "RESULT: 1 critical finding to look at",
         "1 critical, 0 warnings, 0 info",
         "What was found, the worst first",
         "CRITICAL  Transaction coordinators",
         "[tc-skew]",
         "  - broker-00:8080 has 16 of 16",
         "What to do",
-        "tc-skew: Steward can propose a remedy (tc_balance)",
+        "tc-skew: Steward proposes a remedy (tc_balance)",
         "1. Move bundles of pulsar/system",
         "What Steward would propose",
         "- Even out 16 transaction coordinators",
@@ -301,8 +301,8 @@ def test_a_partial_snapshot_says_so_before_anything_else(checkup_with: Make, gol
     [
         (MAX_LISTED, 0, False, []),
         (MAX_LISTED + 2, 0, False, ["2 more"]),
-        (MAX_LISTED + 9, 150, False, ["9 more", "150 less"]),
-        (100, 150, True, ["150 less"]),
+        (MAX_LISTED + 9, 150, False, ["9 more", "150 more"]),
+        (100, 150, True, ["150 more"]),
     ],
 )
 def test_many_findings_are_cut_and_counted(
@@ -319,8 +319,39 @@ def test_many_findings_are_cut_and_counted(
     assert [" ".join(line.split()[1:3]).rstrip(",") for line in cut] == counts
     golden("\n".join(cut))
     headline = f"RESULT: {listed + further} findings to look at"
-    told = f": {listed} listed, {further} less bad ones only counted" if further else ""
+    told = f" ({listed} listed)" if further else ""
     assert f"{headline}{told}\n" in text
+
+
+def test_what_is_not_listed_is_told_by_severity(checkup_with: Make) -> None:
+    """The headline, the tally and the check count all findings by severity, and say how many are listed."""
+    verdict = a_verdict("tc-skew", "found", more=2400, more_critical=400, more_warning=1990)
+
+    checkup = checkup_with(findings=[a_finding(subject="a"), a_finding("info", subject="b")], verdicts=[verdict])
+    text = " ".join(shown(checkup).split())
+
+    assert "RESULT: 401 critical, 2,391 findings to look at (1 listed) 401 critical, 1,990 warnings, 11 info;" in text
+    told = "400 critical, 1,990 warnings, 10 that count as info, like the least bad one listed, at most"
+    assert f"and 2,400 more, which were only counted: {told}" in text
+
+
+def test_the_check_that_found_more_comes_first(checkup_with: Make) -> None:
+    """Of checks with one severity, the one with more findings comes first, listed or not."""
+    verdicts = [a_verdict("tc-skew", "found"), a_verdict("hot-bundle", "found", more=9)]
+
+    checks = checkup_with(findings=[a_finding(), a_finding(check_id="hot-bundle")], verdicts=verdicts).worst_first()
+
+    assert [check.check_id for check in checks] == ["hot-bundle", "tc-skew"]
+
+
+def test_a_remedy_that_is_not_proposed_is_not_promised(checkup_with: Make) -> None:
+    """Beside its findings, a check without a batch says that Steward proposes nothing, and where the reasons are."""
+    partial = meta(unread_brokers=["broker-02:8080"])
+    checkup = checkup_with(snapshot=partial, findings=[a_finding()], verdicts=[a_verdict("tc-skew", "found")])
+    text = " ".join(shown(checkup).split())
+
+    assert 'tc-skew: Steward proposes nothing (tc_balance) now: "What Steward would propose" says why.' in text
+    assert "proposes a remedy" not in text
 
 
 def test_a_finding_that_is_less_bad_than_its_check_says_so(checkup_with: Make) -> None:

@@ -70,7 +70,8 @@ def _of_namespace(planning: PlanningFacts, name: str, findings: tuple[Finding, .
     full = [topic for topic in fact.full if topic.topic in {finding.subject for finding in ours}]
     if not isinstance(quota, BacklogQuota) or not full:
         return Proposal(notes=notes), 0
-    answer = raised_quota(fact, quota, full, planning.policy.backlog_quota_remedy, left)
+    topics = len(full) + sum(planning.unlisted.get(check_id, 0) for check_id in PLANNER.answers)
+    answer = raised_quota(fact, quota, full, planning.policy.backlog_quota_remedy, left, topics)
     if answer.quota is None:
         return Proposal(notes=(*notes, f"{name}: its size quota is not raised: {answer.words}.")), 0
     decided = TargetSettings({**planning.defaults, **fact.own})
@@ -80,7 +81,7 @@ def _of_namespace(planning: PlanningFacts, name: str, findings: tuple[Finding, .
     if retained is not None and answer.quota.limit_bytes > below(retained, margin):
         raise_retained(decided, answer.quota.limit_bytes, planning.policy)
     made = batches_of(planning, fact, decided, ours)
-    taken = (answer.quota.limit_bytes - limit) * len(full) if made.batches else 0
+    taken = (answer.quota.limit_bytes - limit) * topics if made.batches else 0
     return Proposal(batches=made.batches, notes=(*notes, *made.notes)), taken
 
 
@@ -110,7 +111,12 @@ def _under(
 
 
 def raised_quota(
-    fact: NamespaceFact, quota: BacklogQuota, full: Sequence[FullTopic], remedy: BacklogQuotaRemedy, left: int
+    fact: NamespaceFact,
+    quota: BacklogQuota,
+    full: Sequence[FullTopic],
+    remedy: BacklogQuotaRemedy,
+    left: int,
+    topics: int,
 ) -> ProposedQuota:
     """A larger size quota, with its computation as text; without a quota, the reason why it is not raised.
 
@@ -120,6 +126,8 @@ def raised_quota(
         full: Topics that are near it or growing towards it.
         remedy: The policy.
         left: Additional bytes that this plan may still allow the cluster's topics to store.
+        topics: Number of topics that share the policy's bytes: those, and all unlisted ones, as each may be of this
+            namespace.
     """
     hours = remedy.raise_headroom_hours
     fastest = max(full, key=lambda each: (each.after(hours * HOUR), each.topic))
@@ -133,9 +141,10 @@ def raised_quota(
     )
     if need <= quota.limit_bytes:
         return ProposedQuota(None, f"it is large enough; {words}")
-    key, bound = min(_bounds(quota, len(full), remedy, left), key=lambda each: (each[1], each[0]))
+    key, bound = min(_bounds(quota, topics, remedy, left), key=lambda each: (each[1], each[0]))
     if need > bound:
-        words += f"; but {key} leaves {bytes_in_words(max(bound, 0))}"
+        among = f" among up to {counted(topics, 'topic')}, as not all findings are listed" if topics > len(full) else ""
+        words += f"; but {key} leaves {bytes_in_words(max(bound, 0))}{among}"
         if max(fact.looks[0].peak, quota.limit_bytes) >= below(bound, remedy.room_percent):
             return ProposedQuota(None, f"{words}, which would be full at once, or no more than it is")
         need = bound

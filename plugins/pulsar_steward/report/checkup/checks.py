@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import CheckWords
@@ -10,7 +10,7 @@ from pulsar_steward.checks.registry import BY_ID, GROUPS
 from pulsar_steward.logs.patterns import LOG_CHECKS
 from pulsar_steward.logs.patterns import SECTION as LOGS
 from pulsar_steward.model.finding import Finding, Outlook, Verdict
-from pulsar_steward.report.checkup.document import CheckReport, FindingReport
+from pulsar_steward.report.checkup.document import BySeverity, CheckReport, FindingReport
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,6 +53,8 @@ def _report(info: CheckWords, verdict: Verdict | None, findings: Sequence[Findin
         severity=worst_first[0].severity if worst_first else None,
         findings=tuple(_finding(finding) for finding in worst_first),
         not_listed=verdict.more,
+        not_graded=verdict.ungraded,
+        found=BySeverity.of(verdict.found(Counter(finding.severity for finding in findings))),
         advice=info.advice,
         source=info.source,
         remedied_by=info.remedied_by,

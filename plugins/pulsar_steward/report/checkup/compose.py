@@ -14,6 +14,7 @@ from pulsar_steward.report.checkup.document import (
     FORMAT,
     VERSION,
     About,
+    BySeverity,
     CheckReport,
     Checkup,
     CheckupOutcome,
@@ -45,7 +46,7 @@ def checkup_of(snapshot: Snapshot, plan: Plan, policy: Policy, logs: LogsRead | 
     Raises:
         SnapshotError: If the snapshot cannot be read or was not diagnosed.
     """
-    checks = check_reports(snapshot.findings(), snapshot.verdicts())
+    checks = check_reports(snapshot.findings(as_judged=True), snapshot.verdicts())
     of_logs = check_reports(logs.findings, logs.verdicts, LOG_CHECKS) if logs is not None else ()
     every = (*checks, *of_logs)
     counts = counts_of(every)
@@ -71,10 +72,12 @@ def outcome_of(counts: Counts) -> CheckupOutcome:
 
 
 def counts_of(checks: Sequence[CheckReport]) -> Counts:
-    """Number of findings by severity, and of checks by outlook."""
+    """Number of findings by severity, all and listed ones, and of checks by outlook."""
     severities = Counter(finding.severity for check in checks for finding in check.findings)
     outlooks = Counter(check.outlook for check in checks)
+    every = {severity: sum(getattr(check.found, severity.value) for check in checks) for severity in Severity}
     return Counts(
+        found=BySeverity.of(every),
         critical=severities[Severity.CRITICAL],
         warning=severities[Severity.WARNING],
         info=severities[Severity.INFO],

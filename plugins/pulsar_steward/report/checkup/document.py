@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -17,6 +17,9 @@ from msgspec import Meta
 from pulsar_steward.model.finding import Outlook, Severity
 from pulsar_steward.outside_text import shown_json
 from pulsar_steward.report.checkup.measures import Measures
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 FORMAT: Literal["pulsar-steward/checkup"] = "pulsar-steward/checkup"
 VERSION: Literal[1] = 1
@@ -77,6 +80,19 @@ class FindingReport(msgspec.Struct, frozen=True, kw_only=True):
     snapshots_in_a_row: int
 
 
+class BySeverity(msgspec.Struct, frozen=True, kw_only=True):
+    """Findings by severity, listed or not."""
+
+    critical: int
+    warning: int
+    info: int
+
+    @classmethod
+    def of(cls, counts: Mapping[Severity, int]) -> BySeverity:
+        """Takes the numbers from a mapping."""
+        return cls(**{severity.value: counts.get(severity, 0) for severity in Severity})
+
+
 class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
     """One check: what it can say of the cluster, what it found, and what to do about it."""
 
@@ -87,7 +103,12 @@ class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
     reason: Annotated[str, Meta(description="why, in a sentence")]
     severity: Annotated[Severity | None, Meta(description="of the worst finding; null where there is none")]
     findings: Annotated[tuple[FindingReport, ...], Meta(description="worst first")]
-    not_listed: Annotated[int, Meta(description="further findings, less bad than those that are listed")]
+    not_listed: Annotated[int, Meta(description="further findings, of no worse severity than those that are listed")]
+    not_graded: Annotated[
+        int,
+        Meta(description="of those not listed, those that `found` counts at the severity of the least bad listed one"),
+    ]
+    found: Annotated[BySeverity, Meta(description="all findings, listed or not")]
     advice: Annotated[tuple[str, ...], Meta(description="steps, in this order")]
     source: Annotated[str, Meta(description="where this was learned")]
     remedied_by: Annotated[str | None, Meta(description="Steward's planner that can propose a remedy; null: none")]
@@ -99,11 +120,12 @@ class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
-    """Listed findings by severity, and checks that found nothing."""
+    """Findings by severity, and checks that found nothing."""
 
-    critical: int
-    warning: int
-    info: int
+    found: Annotated[BySeverity, Meta(description="all findings of all checks, listed or not")]
+    critical: Annotated[int, Meta(description="of them, those that are listed")]
+    warning: Annotated[int, Meta(description="of them, those that are listed")]
+    info: Annotated[int, Meta(description="of them, those that are listed")]
     checks_clear: int
     checks_unknown: int
 
@@ -114,6 +136,7 @@ class ProposedBatch(msgspec.Struct, frozen=True, kw_only=True):
     batch_id: str
     kind: str
     title: str
+    check_ids: Annotated[tuple[str, ...], Meta(description="checks with findings that it resolves")]
     steps: int
     clients: Annotated[int, Meta(description="connections that would have to be made anew")]
     undoable: Annotated[bool, Meta(description="false: at least one step cannot be undone")]
@@ -124,6 +147,10 @@ class Planning(msgspec.Struct, frozen=True, kw_only=True):
 
     batches: tuple[ProposedBatch, ...]
     reasons: Annotated[tuple[str, ...], Meta(description="never empty where no batch is proposed")]
+
+    def proposes_for(self, check: CheckReport) -> bool:
+        """True if a batch resolves findings of a check."""
+        return any(check.check_id in batch.check_ids for batch in self.batches)
 
 
 class Checkup(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,9 +172,12 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(check for check in self.checks if check.outlook is outlook)
 
     def worst_first(self) -> tuple[CheckReport, ...]:
-        """Checks with findings, by descending severity, then in the guide's order."""
-        found = self.with_outlook(Outlook.FOUND)
-        return tuple(sorted(found, key=lambda check: -check.severity.rank if check.severity else 1))
+        """Checks with findings, by descending severity, then by their number, then in the guide's order."""
+
+        def place(check: CheckReport) -> tuple[int, int, int]:
+            return (-check.found.critical, -check.found.warning, -check.found.info)
+
+        return tuple(sorted(self.with_outlook(Outlook.FOUND), key=place))
 
 
 def as_json(checkup: Checkup) -> str:

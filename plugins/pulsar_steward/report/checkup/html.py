@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 from pulsar_steward.model.finding import Outlook
 from pulsar_steward.model.units import counted
 from pulsar_steward.outside_text import shown
-from pulsar_steward.report.checkup.terminal import remedy, standing, tally, verdict
+from pulsar_steward.report.checkup.terminal import remedy, standing, tally, unlisted, verdict
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -44,6 +44,7 @@ def as_html(checkup: Checkup) -> str:
         scripts=scripts(),
         remedy=remedy,
         standing=standing,
+        unlisted=unlisted,
     )
 
 

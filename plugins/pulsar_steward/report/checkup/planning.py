@@ -49,6 +49,7 @@ def _proposed(batch: Batch) -> ProposedBatch:
         batch_id=batch.batch_id,
         kind=batch.kind,
         title=batch.title,
+        check_ids=tuple(dict.fromkeys(finding.check_id for finding in batch.findings)),
         steps=len(batch.steps),
         clients=sum(step.touched.clients for step in batch.steps),
         undoable=all(step.undo is not None for step in batch.steps),

@@ -21,7 +21,7 @@ from pulsar_steward.report.checkup.text import STYLES, bullets, fitting, heading
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pulsar_steward.report.checkup.document import About, CheckReport, Checkup, Counts, FindingReport
+    from pulsar_steward.report.checkup.document import About, CheckReport, Checkup, Counts, FindingReport, Planning
 
 MAX_LISTED = 3
 """Number of findings of one check that are listed by default; verbose output, JSON and page have more."""
@@ -61,10 +61,12 @@ def verdict(checkup: Checkup) -> str:
     """Overall result in a sentence."""
     match checkup.outcome:
         case CheckupOutcome.FINDINGS:
-            troubles = checkup.counts.critical + checkup.counts.warning
-            unlisted = sum(check.not_listed for check in checkup.checks if check.severity is not Severity.INFO)
-            listed = f": {troubles:,} listed, {unlisted:,} less bad ones only counted" if unlisted else ""
-            return f"{counted(troubles + unlisted, 'finding')} to look at{listed}"
+            found, listed = checkup.counts.found, checkup.counts.critical + checkup.counts.warning
+            troubles = found.critical + found.warning
+            some = f"{found.critical:,} critical, " if found.critical and found.warning else ""
+            kind = "finding" if found.warning else "critical finding"
+            shorter = f" ({listed:,} listed)" if listed < troubles else ""
+            return f"{some}{counted(troubles, kind)} to look at{shorter}"
         case CheckupOutcome.HEALTHY:
             unknown = checkup.counts.checks_unknown
             rest = f", as far as could be seen: {counted(unknown, 'check')} could not judge" if unknown else ""
@@ -74,11 +76,13 @@ def verdict(checkup: Checkup) -> str:
 
 
 def tally(counts: Counts) -> str:
-    """Counts of findings and checks in a line."""
-    return (
-        f"{counts.critical:,} critical, {counted(counts.warning, 'warning')}, {counts.info:,} info;"
-        f" {counted(counts.checks_clear, 'check')} clear, {counts.checks_unknown:,} unknown"
-    )
+    """Counts of findings, listed or not, and of checks in a line."""
+    found = ", ".join(_severity(each, getattr(counts.found, each.value)) for each in reversed(Severity))
+    return f"{found}; {counted(counts.checks_clear, 'check')} clear, {counts.checks_unknown:,} unknown"
+
+
+def _severity(severity: Severity, number: int) -> str:
+    return counted(number, "warning") if severity is Severity.WARNING else f"{number:,} {severity.value}"
 
 
 def _header(about: About, width: int) -> Iterator[Text]:
@@ -138,7 +142,7 @@ def _found(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
         if more := len(check.findings) - len(told):
             yield from wrapped(f"and {more:,} more, which --verbose, --html and --json list", width, indent=4)
         if check.not_listed:
-            yield from wrapped(f"and {check.not_listed:,} less bad ones, which were only counted", width, indent=4)
+            yield from wrapped(f"and {unlisted(check)}", width, indent=4)
 
 
 def _advice(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
@@ -149,7 +153,8 @@ def _advice(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
     told = [check for check in found if verbose or not _is_quiet(check)]
     yield from heading("What to do")
     for check in told:
-        helped = f": {remedy(check)}" if check.remedied_by else ""  # the proposal says it for all others, once
+        # The proposal says it for all others, once.
+        helped = f": {remedy(check, checkup.planning)}" if check.remedied_by else ""
         yield Text()
         yield from wrapped(f"{check.check_id}{helped}", width)
         yield from numbered(check.advice, width, indent=2)
@@ -166,11 +171,27 @@ def _is_quiet(check: CheckReport) -> bool:
     return check.outlook is not Outlook.FOUND or check.severity is Severity.INFO
 
 
-def remedy(check: CheckReport) -> str:
-    """Sentence on whether Steward can propose a remedy."""
+def remedy(check: CheckReport, planning: Planning) -> str:
+    """Sentence on whether Steward proposes a remedy."""
     if check.remedied_by is None:
         return "Steward has no remedy for this: it takes a person."
-    return f"Steward can propose a remedy ({check.remedied_by}), for a person to approve."
+    if planning.proposes_for(check):
+        return f"Steward proposes a remedy ({check.remedied_by}), for a person to approve."
+    if check.severity is Severity.INFO:
+        return f"Steward proposes a remedy ({check.remedied_by}) from a warning on."
+    return f'Steward proposes nothing ({check.remedied_by}) now: "What Steward would propose" says why.'
+
+
+def unlisted(check: CheckReport) -> str:
+    """Number of findings of a check that are not listed, by severity."""
+    more = Counter({each: getattr(check.found, each.value) for each in reversed(Severity)})
+    more -= Counter(finding.severity for finding in check.findings)
+    least = min((finding.severity for finding in check.findings), key=lambda each: each.rank, default=Severity.INFO)
+    more -= Counter({least: check.not_graded})
+    words = [_severity(each, more[each]) for each in reversed(Severity) if more[each]]
+    if check.not_graded:
+        words.append(f"{check.not_graded:,} that count as {least.value}, like the least bad one listed, at most")
+    return f"{check.not_listed:,} more, which were only counted: {', '.join(words)}"
 
 
 def standing(finding: FindingReport) -> str:
