@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from benchmarks.large_metrics import metrics
 from pulsar_steward.collect.reading import TaskDivision
 from pulsar_steward.model.tables import BUNDLES, DRILLED, SHARDED, SMALL
-from pulsar_steward.snapshots.arrow import schema_of
+from pulsar_steward.snapshots.database import schema_of
 from pulsar_steward.snapshots.folder import LocalFiles, SnapshotFolder
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import pulsar_steward.orchestration  # noqa: F401 - refuses an Airflow that lack
 # isort: split
 from airflow.sdk import dag, task
 
+from pulsar_steward.orchestration.home import LOOKING, QUICK, cluster_param, spark_app
 from pulsar_steward.orchestration.spark import StewardSpark
-from pulsar_steward.orchestration.wiring import LOOKING, QUICK, cluster_param, spark_app
 
 SCHEDULE = os.environ.get("STEWARD_HOUSEKEEPING_SCHEDULE", "17 3 * * *") or None
 

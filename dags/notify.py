@@ -10,7 +10,7 @@ import pulsar_steward.orchestration  # noqa: F401 - refuses an Airflow that lack
 from airflow.providers.common.compat.sdk import AirflowSkipException
 from airflow.sdk import dag, get_current_context, task
 
-from pulsar_steward.orchestration.wiring import TELLING
+from pulsar_steward.orchestration.home import TELLING
 
 SCHEDULE = os.environ.get("STEWARD_NOTIFY_SCHEDULE", "* * * * *") or None
 

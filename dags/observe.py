@@ -15,8 +15,8 @@ import pulsar_steward.orchestration  # noqa: F401 - refuses an Airflow that lack
 from airflow.providers.common.compat.sdk import AirflowSkipException
 from airflow.sdk import Metadata, dag, get_current_context, task
 
+from pulsar_steward.orchestration.home import LOOKING, PLAN, QUICK, cluster_param, spark_app
 from pulsar_steward.orchestration.spark import StewardSpark
-from pulsar_steward.orchestration.wiring import LOOKING, PLAN, QUICK, cluster_param, spark_app
 
 SCHEDULE = os.environ.get("STEWARD_SCHEDULE", "*/15 * * * *") or None
 

@@ -10,7 +10,7 @@ import pulsar_steward.orchestration  # noqa: F401 - refuses an Airflow that lack
 from airflow.sdk import Param, dag, get_current_context, task
 
 from pulsar_steward.orchestration.batch_tasks import approve_apply_verify, run_of_dag
-from pulsar_steward.orchestration.wiring import LOOKING, PLAN, cluster_param, dry_run_param
+from pulsar_steward.orchestration.home import LOOKING, PLAN, cluster_param, dry_run_param
 
 PARAMS = {
     "cluster": cluster_param(),

@@ -56,7 +56,7 @@ def pages() -> FastAPI:
     from pulsar_steward.orchestration import connections, dag_states, home  # noqa: PLC0415 - see LazyPages
     from pulsar_steward.orchestration.halt_variable import halted_by_variable  # noqa: PLC0415 - see LazyPages
     from pulsar_steward.orchestration.ledger_heads import LedgerHeads  # noqa: PLC0415 - see LazyPages
-    from pulsar_steward.pages.app import make_app  # noqa: PLC0415 - see LazyPages
+    from pulsar_steward.pages.html import make_app  # noqa: PLC0415 - see LazyPages
     from pulsar_steward.pages.sources import Sources  # noqa: PLC0415 - see LazyPages
 
     sources = Sources(

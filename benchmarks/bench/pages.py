@@ -26,7 +26,7 @@ from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.plan import Batch, Plan
 from pulsar_steward.model.step import Step, Touched, UnloadBundle
 from pulsar_steward.model.tables import BUNDLES
-from pulsar_steward.pages.app import make_app
+from pulsar_steward.pages.html import make_app
 from pulsar_steward.pages.sources import Sources
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.snapshots.latest import SnapshotShelf

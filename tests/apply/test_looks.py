@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lab.simulator import RequestRecord
-    from pulsar_steward.model.event import Event
+    from pulsar_steward.model.notice import Event
     from pulsar_steward.model.step import Change, Step
     from pulsar_steward.pulsar.calls import Call
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from pulsar_steward.model.event import Event
+    from pulsar_steward.model.notice import Event
 
 TOKEN = "eyJhbGciOiJIUzI1NiJ9.made-up-and-secret"
 

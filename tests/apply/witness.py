@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from lab.simulator import RequestRecord
     from pulsar_steward.ledger.rows import Intent
-    from pulsar_steward.model.event import Event
+    from pulsar_steward.model.notice import Event
     from pulsar_steward.model.step import Change
     from pulsar_steward.pulsar.calls import Call
     from tests.apply.machine import Proposal

@@ -25,7 +25,7 @@ from pulsar_steward.report import approval
 from pulsar_steward.report.checkup import terminal
 from pulsar_steward.report.checkup.compose import checkup_of
 from pulsar_steward.report.checkup.html import as_html
-from pulsar_steward.report.checkup.plan_text import plan_lines
+from pulsar_steward.report.checkup.text import plan_lines
 from pulsar_steward.report.outcome import story, troubles
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import NOW, a_batch, a_batch_run, a_move, a_plan, a_step, an_outcome

@@ -13,7 +13,7 @@ import pytest
 
 from pulsar_steward.cli.output import tell_exactly
 from pulsar_steward.errors import AdminError, ConfigurationError, PolicyError, StewardError
-from pulsar_steward.model.event import Event
+from pulsar_steward.model.notice import Event
 from pulsar_steward.report import approval
 from pulsar_steward.report.checkup.document import as_json
 from tests.attacks.hostile import (

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pulsar_steward.model.event import Event
+    from pulsar_steward.model.notice import Event
     from tests.unit.pulsar.scripted import Reply
 
 PATH = "/admin/v2/tenants"

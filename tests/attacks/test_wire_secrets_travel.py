@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from pulsar_steward.apply.journal import Journal
 from pulsar_steward.cli.main import run
 from pulsar_steward.errors import ConfigurationError, RedirectRefused
-from pulsar_steward.model.event import Event
+from pulsar_steward.model.notice import Event
 from pulsar_steward.orchestration import connections
 from pulsar_steward.orchestration.events import publisher
 from pulsar_steward.policy.schema import AdminPolicy, EventsPolicy, Policy

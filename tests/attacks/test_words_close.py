@@ -15,7 +15,7 @@ from pulsar_steward.errors import Halted
 from pulsar_steward.ledger.halts import halts_in_force
 from pulsar_steward.orchestration.halt_variable import HALT, halted_by_variable
 from pulsar_steward.outside_text import shown
-from pulsar_steward.pages.app import make_app
+from pulsar_steward.pages.html import make_app
 from tests.builders import CLUSTER, NOW
 from tests.ledgers import ledger_at
 from tests.unit.cli.recorded import record_move

@@ -35,7 +35,7 @@ from pulsar_steward.pulsar.exchange import Exchange, Response
 from pulsar_steward.pulsar.own_settings import NamespaceDocument, own_settings_in
 from pulsar_steward.pulsar.reader import Reader
 from pulsar_steward.pulsar.settings import AdminSettings
-from pulsar_steward.snapshots.arrow import schema_of
+from pulsar_steward.snapshots.database import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -12,7 +12,7 @@ from selenium.webdriver.common.keys import Keys
 
 from lab.waiting import wait_until
 from pulsar_steward.ledger.store import open_ledger
-from pulsar_steward.pages.app import make_app
+from pulsar_steward.pages.html import make_app
 from tests.browser.serving import NARROW, WIDE, console_of, is_within_the_window, opened, served
 from tests.unit.pages.scenes import observations, sources_of, told
 

@@ -12,7 +12,7 @@ from sqlalchemy import make_url
 from benchmarks.bench.pages import STEPS, a_plan, ask_about
 from benchmarks.processes import output_of
 from pulsar_steward.ledger.store import open_to_read
-from pulsar_steward.pages.app import make_app
+from pulsar_steward.pages.html import make_app
 from pulsar_steward.pages.sources import Sources
 from pulsar_steward.snapshots.latest import SnapshotShelf
 from tests.browser.serving import NARROW, WIDE, console_of, is_within_the_window, opened, served

@@ -11,7 +11,7 @@ from pulsar_steward.diagnose.runner import SnapshotSources, run_checks
 from pulsar_steward.model.tables import SHARDED, SMALL_BEFORE
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.runtime.parallel import on_this_thread
-from pulsar_steward.snapshots.arrow import schema_of
+from pulsar_steward.snapshots.database import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,7 +16,7 @@ from sqlalchemy import select
 from lab.placement import differences
 from pulsar_steward.ledger.rows import Decision, EndReason, Outcome
 from pulsar_steward.ledger.tables import metadata
-from pulsar_steward.model.event import Event
+from pulsar_steward.model.notice import Event
 from tests.written import holders
 
 if TYPE_CHECKING:

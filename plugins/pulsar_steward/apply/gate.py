@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.apply.other_names import looser_than_others
 from pulsar_steward.changes.risk import risk_of
-from pulsar_steward.errors import NotInLedger, Refused
+from pulsar_steward.errors import ConfigurationError, NotInLedger, PolicyError, Refused
 from pulsar_steward.guards.window_times import good_until, windows_for
 from pulsar_steward.ledger.batch_record import last_words
 from pulsar_steward.ledger.moves import looked_back
@@ -23,16 +22,19 @@ from pulsar_steward.model.content import changes_digest, goal_digest, parts_of
 from pulsar_steward.model.people import Person, same_person
 from pulsar_steward.model.plan import Plan, approval_digest
 from pulsar_steward.model.step import Step
+from pulsar_steward.policy.files import own_policy
 from pulsar_steward.policy.looser import loosened
 from pulsar_steward.policy.never_asked import namespace_never_asked_about
+from pulsar_steward.policy.recorded import RecordedPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from datetime import datetime
 
     from pulsar_steward.ledger.chain import Head
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.ledger.rows import Request
+    from pulsar_steward.model.cluster import NamedCluster
     from pulsar_steward.model.plan import Batch
     from pulsar_steward.policy.approval import ApprovalPolicy
     from pulsar_steward.policy.approval_terms import ApprovalValues
@@ -292,3 +294,25 @@ def _approved_steps(plan: Plan, answer: RecordedAnswer) -> tuple[Step, ...]:
     if answer.digest != expected:
         raise Refused("the approval's digest is not that of the plan: what was approved is not what would be done")
     return tuple(step for step in batch.steps if step.step_id in answer.step_ids)
+
+
+def looser_than_others(ledger: LedgerReader, cluster: NamedCluster, policy: Policy) -> Iterator[str]:
+    """Reasons why a cluster must not be changed under a name: its other names' stricter policies.
+
+    Args:
+        ledger: Knows the names that lead to the cluster.
+        cluster: The cluster, under the name to check.
+        policy: The policy in force for that name.
+    """
+    for name in sorted(ledger.known(cluster).names - {cluster.name}):
+        both = f"{cluster.name} and {name} are names of one Pulsar cluster"
+        try:
+            other = own_policy(name)
+        except (PolicyError, ConfigurationError) as error:
+            yield f"{both}, and the policy of {name} cannot be compared: {error}"
+            continue
+        if other is not None and (looser := loosened(policy, RecordedPolicy.of(other))):
+            yield (
+                f"{both}, and the policy in force for {cluster.name} is looser than the one of {name}:"
+                f" {'; '.join(looser)}. Give both the same policy, or keep one name"
+            )

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pulsar_steward.model.event import Event
+from pulsar_steward.model.notice import Event
 
 if TYPE_CHECKING:
     from datetime import datetime

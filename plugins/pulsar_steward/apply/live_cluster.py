@@ -11,7 +11,7 @@ import msgspec
 from pulsar_steward.apply import live_topics
 from pulsar_steward.apply.kept import once
 from pulsar_steward.apply.live_backlogs import LiveBacklogs
-from pulsar_steward.apply.live_coordinators import restless_coordinators
+from pulsar_steward.apply.live_topics import restless_coordinators
 from pulsar_steward.apply.topic_looks import TopicLooks
 from pulsar_steward.apply.whole_look import WholeLook
 from pulsar_steward.changes import kind_of

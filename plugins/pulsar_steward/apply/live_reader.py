@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from pulsar_steward.pulsar.body import Body
     from pulsar_steward.pulsar.isolation import IsolationPolicy
     from pulsar_steward.pulsar.metrics import Sample
+    from pulsar_steward.pulsar.own_settings import StoredTopic
     from pulsar_steward.pulsar.owner import TopicDetail
     from pulsar_steward.pulsar.settings import AdminSettings
     from pulsar_steward.pulsar.statistics import TopicStatistics
-    from pulsar_steward.pulsar.stored import StoredTopic
 
 STATISTICS_SECONDS = 60
 """Time after which a broker renews its statistics, if it does not report another one."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from math import isnan
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.apply.health import READY
 from pulsar_steward.errors import AdminError
+from pulsar_steward.facts.protocol import not_recovered, not_served
 from pulsar_steward.facts.risks import (
     COUNTED_TYPES,
     NON_PERSISTENT,
@@ -17,14 +20,14 @@ from pulsar_steward.facts.risks import (
     move_risks_of,
     surroundings_of,
 )
-from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of, tc_topic
 from pulsar_steward.model.measures import AGE, AGE_LIMIT, DELAYED_INDEX, DELAYED_SERIES, SIZE_LIMIT
 from pulsar_steward.model.topics import is_system_topic, partitioned_topic
 from pulsar_steward.model.units import counted
 from pulsar_steward.pulsar.statistics import each_topic, loaded_topics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from pulsar_steward.apply.live_reader import LiveReader
     from pulsar_steward.model.step import BundleChange, DeleteSubscription
@@ -234,3 +237,29 @@ def _acknowledgements(name: str, shown: SubscriptionStatistics) -> SubscriptionF
         held_messages=shown.unacked_messages if shown.type in COUNTED_TYPES else None,
         messages_per_entry=max((each.avg_messages_per_entry for each in shown.consumers), default=0),
     )
+
+
+def restless_coordinators(reader: LiveReader, owners: Mapping[str, Collection[str]]) -> tuple[str, ...]:
+    """Coordinators that no broker serves, or that have not recovered, each in words, in the order of their numbers.
+
+    Args:
+        reader: Reads the cluster.
+        owners: Brokers that now own bundles of the coordinators' namespace, with these bundles.
+
+    Raises:
+        AdminError: If a coordinator cannot be read.
+    """
+    owner_of = {BundleRange.parse(name.rpartition("/")[2]): owner for owner, names in owners.items() for name in names}
+    served: defaultdict[str, list[int]] = defaultdict(list)
+    found: dict[int, str] = {}
+    for number in range(reader.coordinators()):
+        position = position_of(tc_topic(number))
+        owner = next((owner for bundle, owner in owner_of.items() if position in bundle), None)
+        if owner is None:
+            found[number] = not_served(number)
+        else:
+            served[owner].append(number)
+    for owner, numbers in served.items():
+        states = reader.coordinator_states(owner, numbers)
+        found |= {number: not_recovered(number, state) for number, state in states.items() if state != READY}
+    return tuple(found[number] for number in sorted(found))

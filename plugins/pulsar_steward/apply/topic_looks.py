@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from pulsar_steward.apply.live_reader import LiveReader
     from pulsar_steward.model.step import ChangeSetting
+    from pulsar_steward.pulsar.own_settings import StoredTopic
     from pulsar_steward.pulsar.owner import InternalDetail, TopicDetail
     from pulsar_steward.pulsar.statistics import TopicStatistics
-    from pulsar_steward.pulsar.stored import StoredTopic
 
 YOUNG = timedelta(minutes=2)
 """Age up to which a loaded topic may be missing from statistics, as these are up to 1 min old."""

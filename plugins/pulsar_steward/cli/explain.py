@@ -17,7 +17,7 @@ from pulsar_steward.logs.patterns import LOG_CHECKS, PAGE
 from pulsar_steward.logs.patterns import SECTION as LOGS
 from pulsar_steward.model.section import Section
 from pulsar_steward.policy.schema import Policy
-from pulsar_steward.report.checkup.checks import section_of
+from pulsar_steward.report.checkup.compose import section_of
 from pulsar_steward.report.checkup.text import bullets, fitting, heading, numbered, wrapped
 
 CheckId = Annotated[str | None, typer.Argument(metavar="[CHECK_ID]", help="As reports name it; none: lists them all.")]

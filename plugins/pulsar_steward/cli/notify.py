@@ -16,8 +16,7 @@ from pulsar_steward.ledger.messages import Queued, open_messages
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.model.units import counted
 from pulsar_steward.notify.compose import composed
-from pulsar_steward.notify.gather import is_outdated, new_messages, notices_now, route_of
-from pulsar_steward.notify.policies import Policies, policies_of
+from pulsar_steward.notify.gather import Policies, is_outdated, new_messages, notices_now, policies_of, route_of
 from pulsar_steward.notify.retries import Turn, turn
 from pulsar_steward.snapshots.latest import SnapshotShelf
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pulsar_steward
 from pulsar_steward.errors import ConfigurationError
-from pulsar_steward.policy.place import steward_home
+from pulsar_steward.policy.files import steward_home
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,8 +18,8 @@ from pulsar_steward.policy.load import load_policy
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.compose import checkup_of
 from pulsar_steward.report.checkup.document import Checkup
-from pulsar_steward.report.checkup.plan_text import plan_lines
 from pulsar_steward.report.checkup.terminal import why_no_more
+from pulsar_steward.report.checkup.text import plan_lines
 from pulsar_steward.snapshots.rows import SnapshotMeta
 
 AsJson = Annotated[bool, typer.Option("--json", help="Prints the plan as JSON, in the form that digests are made of.")]

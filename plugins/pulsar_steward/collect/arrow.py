@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -18,10 +21,10 @@ from pulsar_steward.model.tables import (
     Kind,
     Table,
 )
-from pulsar_steward.snapshots.arrow import schema_of
+from pulsar_steward.snapshots.database import schema_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 UNREAD = Table(
     "unread",
@@ -93,3 +96,43 @@ def as_answer(piece: TableBatch, tables: Sequence[Table]) -> pa.RecordBatch:
     place = [table.name for table in tables].index(piece.table.name)
     columns[place] = pa.StructArray.from_arrays(rows.columns, fields=list(rows.schema))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+T = TypeVar("T")
+
+Task = Generator[Callable[[], Any], Any, Iterable[T]]
+"""Generator that yields calls to run in the background, and returns the task's results.
+
+It receives the return value of each call, or the call's exception.
+"""
+
+
+def interleave(things: Iterable[Task[T]], at_once: int) -> Iterator[T]:
+    """Yields the results of all tasks, in the order in which they end.
+
+    Calls run on threads; between its calls, each task runs on the calling thread, one at a time.
+
+    Args:
+        things: The tasks; each is started when a place is free.
+        at_once: Maximum number of tasks under way.
+    """
+    to_come = iter(things)
+    calls: dict[Future[Any], Task[T]] = {}
+    with ThreadPoolExecutor(at_once) as pool:
+        while True:
+            for thing in islice(to_come, at_once - len(calls)):
+                calls[pool.submit(next(thing))] = thing
+            if not calls:
+                return
+            for call in wait(calls, return_when=FIRST_COMPLETED).done:
+                thing = calls.pop(call)
+                try:
+                    calls[pool.submit(_carried_on(thing, call))] = thing
+                except StopIteration as ended:
+                    yield from ended.value
+
+
+def _carried_on(thing: Task[T], call: Future[Any]) -> Callable[[], Any]:
+    """Returns the task's next call; raises `StopIteration` when it has ended."""
+    error = call.exception()
+    return thing.send(call.result()) if error is None else thing.throw(error)

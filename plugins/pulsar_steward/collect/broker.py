@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pulsar_steward.collect.arrow import interleave
 from pulsar_steward.collect.broker_responses import asked, kept
 from pulsar_steward.collect.bundles import BundleSum, as_owned_now
-from pulsar_steward.collect.interleave import interleave
-from pulsar_steward.collect.pending import PendingBrokers
+from pulsar_steward.collect.pending import PendingBrokers, Recent
 from pulsar_steward.collect.positions import worst_positions
-from pulsar_steward.collect.recent import Recent
 from pulsar_steward.collect.rows import UNFIT, HeldRows, Rows
 from pulsar_steward.collect.topics import TopicRows
 from pulsar_steward.errors import AdminError
@@ -26,10 +25,9 @@ from pulsar_steward.pulsar.statistics import bundles_in
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from pulsar_steward.collect.arrow import TableBatch
+    from pulsar_steward.collect.arrow import TableBatch, Task
     from pulsar_steward.collect.broker_responses import Answers
     from pulsar_steward.collect.bundles import Owned
-    from pulsar_steward.collect.interleave import Task
     from pulsar_steward.collect.positions import Positions
     from pulsar_steward.pulsar.body import Body
     from pulsar_steward.pulsar.settings import AdminSettings

@@ -15,7 +15,7 @@ from pulsar_steward.model.broker_defaults import KEYS as DEFAULTS_KEYS
 from pulsar_steward.model.broker_defaults import SETTINGS as OF_LOAD_MANAGER
 from pulsar_steward.model.broker_defaults import is_extensible
 from pulsar_steward.model.pulsar_versions import VERSION
-from pulsar_steward.model.shared_settings import SHARED
+from pulsar_steward.model.setting import SHARED
 from pulsar_steward.pulsar.reader import Reader
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of, range_holding, tc_topic
 from pulsar_steward.model.tables import BUNDLES
-from pulsar_steward.snapshots.arrow import schema_of
+from pulsar_steward.snapshots.database import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -39,7 +39,7 @@ from pulsar_steward.model.units import counted
 from pulsar_steward.policy.schema import CollectPolicy
 from pulsar_steward.pulsar.members import BEHIND_FRONT_DOOR
 from pulsar_steward.pulsar.reader import Reader
-from pulsar_steward.snapshots.arrow import rows_of, schema_of
+from pulsar_steward.snapshots.database import rows_of, schema_of
 from pulsar_steward.snapshots.folder import stamp_of
 
 if TYPE_CHECKING:

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from pulsar_steward.collect.arrow import TableBatch
     from pulsar_steward.policy.schema import CollectPolicy
+    from pulsar_steward.pulsar.own_settings import StoredTopic
     from pulsar_steward.pulsar.owner import InternalDetail, TopicDetail
     from pulsar_steward.pulsar.settings import AdminSettings
-    from pulsar_steward.pulsar.stored import StoredTopic
 
 
 class TimeIsUp(Exception):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pulsar_steward.collect.arrow import TableBatch
-from pulsar_steward.snapshots.arrow import schema_of
+from pulsar_steward.snapshots.database import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

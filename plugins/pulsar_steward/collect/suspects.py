@@ -19,7 +19,7 @@ from pulsar_steward.model.bundles import position_of, range_holding, ranges_of
 from pulsar_steward.model.measures import AGE, AGE_LIMIT, DELAYED_SERIES, SIZE_LIMIT
 from pulsar_steward.model.tables import BROKERS, DRILLED, METRICS, SUBSCRIPTIONS, TOPICS
 from pulsar_steward.model.topics import PARTITION_END, namespace_of, partitioned_topic
-from pulsar_steward.snapshots.arrow import schema_of
+from pulsar_steward.snapshots.database import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from pulsar_steward.collect.arrow import TableBatch
-    from pulsar_steward.collect.recent import Recent
+    from pulsar_steward.collect.pending import Recent
     from pulsar_steward.pulsar.statistics import (
         ConsumerStatistics,
         PublisherStatistics,

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.checks.registry import CHECKS, VIEWS
-from pulsar_steward.diagnose.failovers import failovers
 from pulsar_steward.diagnose.history import earlier_diagnoses, with_history
 from pulsar_steward.diagnose.runner import judged, query_sets_of, with_those_they_rest_on
 from pulsar_steward.diagnose.running import QueryFailed, SnapshotSources, about_of, ask, reads
-from pulsar_steward.diagnose.trends import NAME, trends, trends_queries
+from pulsar_steward.diagnose.trends import NAME, failovers, trends, trends_queries
 from pulsar_steward.model.finding import Outlook, Severity, Verdict
 from pulsar_steward.model.tables import FAILOVERS, FINDINGS, METRICS, SMALL, SMALL_BEFORE, SNAPSHOT, TRENDS, VERDICTS
 from pulsar_steward.model.units import named
-from pulsar_steward.snapshots.arrow import rows_of
+from pulsar_steward.snapshots.database import rows_of
 from pulsar_steward.snapshots.folder import LOOK_BACK
 
 if TYPE_CHECKING:

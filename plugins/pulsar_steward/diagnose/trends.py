@@ -15,8 +15,10 @@ import pyarrow as pa
 from pulsar_steward.checks.backlog.growth import reference
 from pulsar_steward.checks.check import CheckContext, Query
 from pulsar_steward.checks.clients.connection_churn import SUCCEEDED
+from pulsar_steward.checks.delayed.failover_time import CHECK, estimated, estimates_by_broker
 from pulsar_steward.checks.earlier import looking_back, within
 from pulsar_steward.diagnose.queries import QuerySet
+from pulsar_steward.diagnose.running import QueryFailed
 from pulsar_steward.model.measures import (
     BROKER_CONNECTION_RATE,
     BROKER_CONNECTIONS,
@@ -31,13 +33,14 @@ from pulsar_steward.model.measures import (
     TOPIC_BACKLOG,
 )
 from pulsar_steward.model.tables import TRENDS
-from pulsar_steward.snapshots.arrow import schema_of
+from pulsar_steward.snapshots.database import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
     from pulsar_steward.checks.check import AboutSnapshot, LookBack, Queried, Row
+    from pulsar_steward.checks.delayed.failover_time import Estimate, FailoverTimePolicy
     from pulsar_steward.policy.schema import Policy
 
 NAME = "trends"
@@ -214,3 +217,38 @@ def _grew(row: Row, then: Mapping[str, int | None]) -> bool:
 def _table(rows: Sequence[_Point]) -> pa.Table:
     told = sorted(row for row in rows if math.isfinite(row.value))
     return pa.Table.from_pylist([row._asdict() for row in told], schema=schema_of(TRENDS))
+
+
+def failovers(query_sets: Sequence[QuerySet], queried: Mapping[str, Queried | QueryFailed]) -> list[dict[str, object]]:
+    """Rows of the table `failovers`, by broker; none if the check did not run, or its queries failed.
+
+    Args:
+        query_sets: The askers that ran.
+        queried: Results of queries by asker.
+    """
+    query_set = next((each for each in query_sets if each.name == CHECK.check_id), None)
+    own = queried.get(CHECK.check_id)
+    if query_set is None or own is None or isinstance(own, QueryFailed):
+        return []
+    policy = query_set.context.limits
+    rows = [_row(each, policy) for each in estimates_by_broker(own, policy)]
+    return sorted(rows, key=lambda row: str(row["broker"]))
+
+
+def _row(lost: Estimate, policy: FailoverTimePolicy) -> dict[str, object]:
+    load = lost.load
+    # After an orderly shutdown, nobody waits for the end of the broker's metadata session.
+    ended = estimated(load, lost.takers, 0.0, policy)
+    return {
+        "broker": load.lost,
+        "others": lost.takers.others,
+        "bundles": load.bundles,
+        "topics": load.topics,
+        "delayed_messages": load.delayed,
+        "session_seconds": float(lost.session),
+        "assigning_seconds": lost.assigning,
+        "loading_seconds": lost.loading,
+        "reading_seconds": lost.reading,
+        "ended_seconds": ended.seconds,
+        "lost_seconds": lost.seconds,
+    }

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pulsar_steward.model.setting import Setting
+    from pulsar_steward.pulsar.own_settings import StoredLedger
     from pulsar_steward.pulsar.owner import InternalDetail
-    from pulsar_steward.pulsar.stored import StoredLedger
 
 
 class Backlog(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,8 @@ batches and people, as far as it can.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,9 +15,12 @@ from sqlalchemy import and_, or_, select
 
 from pulsar_steward.decoding import decode
 from pulsar_steward.ledger import tables
+from pulsar_steward.ledger.batch_record import batch_records, rows_of
 from pulsar_steward.ledger.chain import HEAD_NAME, Head, row_key
 from pulsar_steward.ledger.events import TELLERS, LedgerEvent
+from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.ledger.store import one_moment
+from pulsar_steward.ledger.tables import PLANS, SUPERSESSIONS
 from pulsar_steward.model.plan import Plan
 
 if TYPE_CHECKING:
@@ -246,3 +250,49 @@ def whole_story(engine: Engine, chosen: Filter, most: int) -> Iterable[LedgerEve
         most, before = most - len(page.events), page.before
         if before is None:
             return
+
+
+class PlanLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan's line in a list.
+
+    Attributes:
+        titles: Titles of its batches.
+        steps: Number of steps in all of its batches.
+        waiting: Number of its questions that wait for an answer.
+        outcomes: Number of ended steps, by outcome.
+    """
+
+    plan_id: str
+    recorded_at: datetime
+    superseded_by: str | None
+    titles: tuple[str, ...]
+    steps: int
+    waiting: int
+    outcomes: dict[str, int]
+
+
+def plan_lines(connection: Connection, cluster: str, now: datetime, most: int) -> tuple[PlanLine, ...]:
+    """A cluster's newest plans, newest first."""
+    by = SUPERSESSIONS.c.by_plan_id
+    newest = select(PLANS.c.plan_id, PLANS.c.created_at, by).outerjoin(
+        SUPERSESSIONS, SUPERSESSIONS.c.plan_id == PLANS.c.plan_id
+    )
+    of_cluster = newest.where(PLANS.c.cluster == cluster).order_by(PLANS.c.sequence.desc()).limit(most)
+    plans = rows_of(connection, of_cluster)
+    batches = batch_records(connection, [row["plan_id"] for row in plans]).values()
+    found = []
+    for row in plans:
+        own = [each for each in batches if each.plan_id == row["plan_id"]]
+        outcomes = Counter(outcome.outcome for each in own for outcome in each.outcomes)
+        found.append(
+            PlanLine(
+                plan_id=row["plan_id"],
+                recorded_at=row["created_at"],
+                superseded_by=row["by_plan_id"],
+                titles=tuple(each.title for each in own),
+                steps=sum(each.steps for each in own),
+                waiting=sum(len(each.waiting(now)) for each in own),
+                outcomes={each.value: count for each in Outcome if (count := outcomes[each])},
+            )
+        )
+    return tuple(found)

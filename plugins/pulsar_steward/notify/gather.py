@@ -7,7 +7,7 @@ from collections import defaultdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from pulsar_steward.errors import SnapshotError
+from pulsar_steward.errors import ConfigurationError, PolicyError, SnapshotError
 from pulsar_steward.ledger.batch_record import ended_batches, open_batches
 from pulsar_steward.ledger.halts import halts_since
 from pulsar_steward.ledger.messages import Queued, known_keys
@@ -27,6 +27,8 @@ from pulsar_steward.notify.events import (
     unasked_notices,
     variable_notices,
 )
+from pulsar_steward.policy.files import own_policy_files, policy_file
+from pulsar_steward.policy.load import load_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -177,3 +179,32 @@ def _critical(snapshot: Snapshot) -> CriticalFindings:
         findings=tuple(CriticalFinding(**row) for row in rows),
         judged=frozenset(judged),
     )
+
+
+class Policies(NamedTuple):
+    """Sections by cluster, and problems of invalid policies."""
+
+    policies: dict[str, NotifyPolicy]
+    troubles: tuple[str, ...]
+
+
+def policies_of(known: Collection[str], *more: str) -> Policies:
+    """Sections of these clusters, and of clusters with a policy file of their own; without a file nothing is sent.
+
+    Args:
+        known: Names of clusters, for example of clusters with snapshots.
+        more: Further names.
+    """
+    policies: dict[str, NotifyPolicy] = {}
+    troubles: list[str] = []
+    clusters = {*known, *more}
+    try:
+        clusters |= own_policy_files().keys()
+    except (PolicyError, ConfigurationError) as error:
+        troubles.append(str(error))
+    for cluster in sorted(clusters):
+        try:
+            policies[cluster] = load_policy(policy_file(cluster)).for_cluster(cluster).notify
+        except (PolicyError, ConfigurationError) as error:
+            troubles.append(str(error))
+    return Policies(policies, tuple(dict.fromkeys(troubles)))

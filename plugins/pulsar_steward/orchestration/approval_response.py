@@ -18,13 +18,13 @@ from pulsar_steward.model.content import is_about_several
 from pulsar_steward.model.people import same_person
 from pulsar_steward.model.plan import Plan, approval_digest
 from pulsar_steward.model.units import counted
-from pulsar_steward.orchestration.answer_text import MAX_QUOTED_CHARACTERS, cut, kept, quoted
 from pulsar_steward.orchestration.question_form import (
     APPROVE,
     COMMENT,
     LEFT_OUT,
     LOSS,
     MAX_COMMENT_CHARACTERS,
+    MAX_QUOTED_CHARACTERS,
     MAX_SNOOZE_DAYS,
     NEVER,
     QUESTION,
@@ -34,6 +34,9 @@ from pulsar_steward.orchestration.question_form import (
     SNOOZE_DAYS_BY_DEFAULT,
     STEPS,
     UNTIL_WORSE,
+    cut,
+    kept,
+    quoted,
 )
 from pulsar_steward.outside_text import visible
 from pulsar_steward.policy.never_asked import namespace_to_leave_alone, never_asked_entry

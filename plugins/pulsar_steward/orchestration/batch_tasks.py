@@ -13,7 +13,7 @@ from airflow.sdk import TriggerRule, get_current_context, task, task_group
 
 from pulsar_steward.orchestration.applying import ApplyBatch
 from pulsar_steward.orchestration.approval import ApproveBatch, run_key
-from pulsar_steward.orchestration.wiring import CHANGING, LOOKING, QUICK
+from pulsar_steward.orchestration.home import CHANGING, LOOKING, QUICK
 
 if TYPE_CHECKING:
     from airflow.sdk import XComArg

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pulsar
 
     from pulsar_steward.apply.journal import Listener
-    from pulsar_steward.model.event import Event
+    from pulsar_steward.model.notice import Event
     from pulsar_steward.policy.schema import EventsPolicy
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.apply.other_names import looser_than_others
+from pulsar_steward.apply.gate import looser_than_others
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.ledger.waiting import why_unasked
 from pulsar_steward.model.cluster import NamedCluster

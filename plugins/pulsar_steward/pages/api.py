@@ -10,14 +10,12 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.responses import Response
 
 from pulsar_steward.ledger.events import LedgerEvent
-from pulsar_steward.ledger.history import Filter, Page, history
-from pulsar_steward.ledger.plan_lines import PlanLine
+from pulsar_steward.ledger.history import Filter, Page, PlanLine, history
 from pulsar_steward.ledger.verify import IntegrityReport
 from pulsar_steward.outside_text import shown_json
 from pulsar_steward.pages.backlogs import Backlogs, backlogs
 from pulsar_steward.pages.brokers import Broker, BundleMap, broker_rows, bundle_map
-from pulsar_steward.pages.clusters import ClusterCard, cluster_cards
-from pulsar_steward.pages.failovers import Failovers, failovers
+from pulsar_steward.pages.clusters import ClusterCard, FigureTrend, cluster_cards, cluster_trends
 from pulsar_steward.pages.findings import (
     MAX_PAGE,
     PAGE,
@@ -28,18 +26,18 @@ from pulsar_steward.pages.findings import (
     findings_page,
     sections,
 )
+from pulsar_steward.pages.placement import Failovers, failovers
 from pulsar_steward.pages.plan_data import PlanView
 from pulsar_steward.pages.plans import newest_plans, plan_view
 from pulsar_steward.pages.sources import NotKnown
-from pulsar_steward.pages.trends import FigureTrend, cluster_trends
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fastapi import FastAPI
 
+    from pulsar_steward.pages.plan_data import Verification
     from pulsar_steward.pages.sources import Sources
-    from pulsar_steward.pages.stories import Verification
     from pulsar_steward.snapshots.read import Snapshot
 
 MAX_EVENTS = 500

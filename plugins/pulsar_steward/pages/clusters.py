@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from enum import StrEnum
-from itertools import pairwise
+from itertools import groupby, pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,15 @@ from pulsar_steward.ledger.silences import Silence
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.ledger.waiting import RunningBatch, UnaskedQuestion, WaitingQuestion, why_unasked
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.worth import Worth, worth_of
+from pulsar_steward.model.measures import (
+    CLUSTER_BACKLOG,
+    CLUSTER_CONSUMERS,
+    CLUSTER_PRODUCERS,
+    CLUSTER_SUBSCRIPTIONS,
+    CLUSTER_TOPICS,
+    IN_BYTES,
+)
+from pulsar_steward.model.risk import Worth, worth_of
 from pulsar_steward.pages.sources import NotKnown
 
 if TYPE_CHECKING:
@@ -27,7 +35,7 @@ if TYPE_CHECKING:
     from pulsar_steward.ledger.cluster_states import ClusterStates
     from pulsar_steward.pages.sources import Sources
     from pulsar_steward.report.overview import SnapshotSummary
-
+    from pulsar_steward.snapshots.read import Snapshot
 
 TREND = 24
 """Number of snapshots in a card's trend."""
@@ -266,3 +274,46 @@ def _worths(sources: Sources, plan_id: str) -> Mapping[str, Worth]:
         )
     except LedgerError:  # a question is listed anyway
         return {}
+
+
+TITLES = {
+    CLUSTER_BACKLOG: "Backlog",
+    CLUSTER_TOPICS: "Loaded topics",
+    CLUSTER_SUBSCRIPTIONS: "Subscriptions",
+    CLUSTER_PRODUCERS: "Producers",
+    CLUSTER_CONSUMERS: "Consumers",
+}
+
+
+class FigureTrend(msgspec.Struct, frozen=True, kw_only=True):
+    """One figure of the cluster over time, oldest first."""
+
+    measure: str
+    title: str
+    in_bytes: bool
+    times: tuple[datetime, ...]
+    values: tuple[float, ...]
+
+
+def cluster_trends(sources: Sources, snapshot: Snapshot) -> tuple[FigureTrend, ...]:
+    """Trends of the whole cluster; empty if only one snapshot has figures.
+
+    Raises:
+        SnapshotError: If the snapshot cannot be read.
+    """
+    return sources.kept.get(("trends", snapshot.uri), lambda: _trends(snapshot))
+
+
+def _trends(snapshot: Snapshot) -> tuple[FigureTrend, ...]:
+    found = {}
+    for measure, rows in groupby(snapshot.trends(), key=lambda row: row.measure):
+        points = sorted((row.taken_at, row.value) for row in rows)
+        if measure in TITLES and len(points) > 1:
+            found[measure] = FigureTrend(
+                measure=measure,
+                title=TITLES[measure],
+                in_bytes=measure in IN_BYTES,
+                times=tuple(at for at, _ in points),
+                values=tuple(value for _, value in points),
+            )
+    return tuple(found[measure] for measure in TITLES if measure in found)

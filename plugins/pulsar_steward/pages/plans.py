@@ -12,11 +12,12 @@ from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.errors import LedgerTampered, NotInLedger, SnapshotError
 from pulsar_steward.guards.window_times import next_opening
 from pulsar_steward.ledger.batch_record import BatchState
-from pulsar_steward.ledger.plan_lines import PlanLine, plan_lines
+from pulsar_steward.ledger.history import PlanLine, plan_lines
 from pulsar_steward.ledger.rows import Outcome, interrupted
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.ledger.waiting import waiting_questions, why_unasked
 from pulsar_steward.model.loss import Loss
+from pulsar_steward.model.risk import worth_of
 from pulsar_steward.model.step import (
     ChangeSetting,
     DeleteSubscription,
@@ -25,7 +26,6 @@ from pulsar_steward.model.step import (
     Step,
     UnloadBundle,
 )
-from pulsar_steward.model.worth import worth_of
 from pulsar_steward.pages.forecast import remaining
 from pulsar_steward.pages.placement import predicted_placement
 from pulsar_steward.pages.plan_data import AnswerView, BatchView, BrokerShare, PlanView, StepView

@@ -10,8 +10,8 @@ import msgspec
 from pulsar_steward.changes import kind_of
 from pulsar_steward.model.canonical import canonical_json
 from pulsar_steward.model.plan import Plan, numbered
+from pulsar_steward.model.risk import worth_of
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.model.worth import worth_of
 from pulsar_steward.planners.base import Proposal
 from pulsar_steward.planners.bundles.balance import PLANNER as BUNDLE_BALANCE
 from pulsar_steward.planners.bundles.drain import PLANNER as BROKER_DRAIN

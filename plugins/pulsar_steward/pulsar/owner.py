@@ -16,8 +16,13 @@ from pulsar_steward.model.subscription import Cursor
 from pulsar_steward.pulsar import paths
 from pulsar_steward.pulsar.body import Closing
 from pulsar_steward.pulsar.figures import Amount, Figure, Long
-from pulsar_steward.pulsar.own_settings import DelayedDeliveryDocument, QuotaDocument, RetentionDocument, quotas_in
-from pulsar_steward.pulsar.stored import StoredTopic
+from pulsar_steward.pulsar.own_settings import (
+    DelayedDeliveryDocument,
+    QuotaDocument,
+    RetentionDocument,
+    StoredTopic,
+    quotas_in,
+)
 from pulsar_steward.pulsar.transport import Transport
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from pulsar_steward.model.cluster import identity_of
 from pulsar_steward.pulsar import paths, statistics
 from pulsar_steward.pulsar.body import Closing
 from pulsar_steward.pulsar.figures import Boundary, Broker, Count, Position
-from pulsar_steward.pulsar.own_settings import NamespaceDocument
-from pulsar_steward.pulsar.stored import StoredTopic
+from pulsar_steward.pulsar.own_settings import NamespaceDocument, StoredTopic
 from pulsar_steward.pulsar.transport import Transport
 
 if TYPE_CHECKING:

@@ -6,17 +6,16 @@ import os
 import threading
 from contextlib import contextmanager
 from itertools import count
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import duckdb
 import pyarrow as pa
 
 from pulsar_steward.checks.views import MACROS
 from pulsar_steward.model.tables import Kind
-from pulsar_steward.snapshots.arrow import schema_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pulsar_steward.checks.views import SqlView
     from pulsar_steward.model.tables import Table
@@ -155,3 +154,25 @@ def add_views(connection: duckdb.DuckDBPyConnection, views: Sequence[SqlView]) -
 
 def _quoted(name: str) -> str:
     return f'"{name}"'
+
+
+_TYPES: dict[Kind, pa.DataType] = {
+    Kind.STRING: pa.string(),
+    Kind.INT: pa.int32(),
+    Kind.LONG: pa.int64(),
+    Kind.DOUBLE: pa.float64(),
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.TIMESTAMP: pa.timestamp("us", tz="UTC"),
+    Kind.LONGS: pa.list_(pa.int64()),
+    Kind.STRINGS: pa.list_(pa.string()),
+}
+
+
+def rows_of(table: Table, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Rows of a table, by column; a column missing in a row is null."""
+    return pa.Table.from_pylist(list(rows), schema=schema_of(table))
+
+
+def schema_of(table: Table) -> pa.Schema:
+    """Arrow schema of a table: its columns, in order, all nullable."""
+    return pa.schema([(column.name, _TYPES[column.kind]) for column in table.columns])

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from pulsar_steward.errors import ConfigurationError, SnapshotError
 from pulsar_steward.model.cluster import require_cluster_name
 from pulsar_steward.model.tables import DRILLED, FINDINGS, SHARDED, VERDICTS
-from pulsar_steward.snapshots.arrow import schema_of
+from pulsar_steward.snapshots.database import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

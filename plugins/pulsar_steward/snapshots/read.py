@@ -33,8 +33,7 @@ from pulsar_steward.model.tables import (
     Table,
 )
 from pulsar_steward.model.units import counted
-from pulsar_steward.snapshots.arrow import schema_of
-from pulsar_steward.snapshots.database import add_views, connect
+from pulsar_steward.snapshots.database import add_views, connect, schema_of
 from pulsar_steward.snapshots.place import place_of
 from pulsar_steward.snapshots.rows import (
     BrokerRow,

@@ -9,7 +9,7 @@ import pytest
 from lab.simulator.brokers import default_configuration
 from pulsar_steward.checks.resources.broker_settings_differ import CHECK, KINDS
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.shared_settings import SHARED
+from pulsar_steward.model.setting import SHARED
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from pulsar_steward.apply.journal import Listener
-    from pulsar_steward.model.event import Event
+    from pulsar_steward.model.notice import Event
 
 PLAN = a_plan()
 RUN = "dag/run/0"

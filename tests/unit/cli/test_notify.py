@@ -15,8 +15,7 @@ from pulsar_steward.ledger.messages import DeliveryState, Try, open_messages
 from pulsar_steward.ledger.outbox import Outbox
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.notify.addresses import Address, AddressFound, Asked
-from pulsar_steward.notify.gather import new_messages, notices_now
-from pulsar_steward.notify.policies import policies_of
+from pulsar_steward.notify.gather import new_messages, notices_now, policies_of
 from pulsar_steward.policy.notify import RecipientKind
 from pulsar_steward.snapshots.latest import SnapshotShelf
 from tests.ledgers import ledger_at

@@ -9,7 +9,7 @@ import pytest
 
 from pulsar_steward.collect.bundles import all_bundles, with_positions
 from pulsar_steward.model.tables import BUNDLES, NAMESPACES, Table
-from pulsar_steward.snapshots.arrow import schema_of
+from pulsar_steward.snapshots.database import schema_of
 
 LOWER, UPPER = "0x00000000_0x80000000", "0x80000000_0xffffffff"
 NAMESPACE = {"namespace": "a/b", "bundles": 2, "boundaries": ["0x00000000", "0x80000000", "0xffffffff"]}

@@ -11,7 +11,7 @@ import pytest
 from pulsar_steward.collect.arrow import TableBatch
 from pulsar_steward.collect.reading import GROUP_ROWS, TableFiles
 from pulsar_steward.model.tables import BUNDLES, CLIENTS, CONFIGURATION, SHARDED
-from pulsar_steward.snapshots.arrow import schema_of
+from pulsar_steward.snapshots.database import schema_of
 
 if TYPE_CHECKING:
     from pathlib import Path

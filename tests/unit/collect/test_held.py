@@ -10,7 +10,7 @@ import pytest
 
 from pulsar_steward.collect.arrow import UNREAD, WRITTEN, TableBatch
 from pulsar_steward.collect.rows import HeldRows
-from pulsar_steward.snapshots.arrow import schema_of
+from pulsar_steward.snapshots.database import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pulsar_steward.collect.interleave import interleave
+from pulsar_steward.collect.arrow import interleave
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pulsar_steward.collect.interleave import Task
+    from pulsar_steward.collect.arrow import Task
 
 WITHIN_S = 30.0
 

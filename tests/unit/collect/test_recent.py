@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pulsar_steward.collect.recent import Recent
+from pulsar_steward.collect.pending import Recent
 
 TAKEN_AT = datetime(2026, 3, 1, 0, 5, tzinfo=UTC)
 

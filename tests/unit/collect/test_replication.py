@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from lab.simulator import ReplicatorSpec
 from lab.simulator.stats import replicator
-from pulsar_steward.collect.recent import Recent
+from pulsar_steward.collect.pending import Recent
 from pulsar_steward.collect.topics import TopicRows
 from pulsar_steward.pulsar.statistics import bundles_in
 

@@ -7,7 +7,7 @@ import pytest
 from pulsar_steward.collect.arrow import UNREAD, answer_schema, as_answer
 from pulsar_steward.collect.rows import BATCH_ROWS, Rows
 from pulsar_steward.model.tables import COLLECTED, DIAGNOSED, NAMESPACES, Table
-from pulsar_steward.snapshots.arrow import schema_of
+from pulsar_steward.snapshots.database import schema_of
 
 
 def test_an_answer_is_of_one_table_only() -> None:

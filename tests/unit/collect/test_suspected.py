@@ -12,7 +12,7 @@ from pulsar_steward.collect.suspects import drilled_of, tasks_of, wanted_of
 from pulsar_steward.model.bundles import position_of
 from pulsar_steward.model.measures import DELAYED_BUCKETS
 from pulsar_steward.model.tables import BUNDLES, DRILLED, METRICS, NAMESPACES, Table
-from pulsar_steward.snapshots.arrow import schema_of
+from pulsar_steward.snapshots.database import schema_of
 
 
 def topic(name: str, namespace: str = "acme/orders") -> str:

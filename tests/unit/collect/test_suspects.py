@@ -10,7 +10,7 @@ import pytest
 from pulsar_steward.collect.arrow import TableBatch
 from pulsar_steward.collect.suspects import SuspectCollector, in_turn, worst_of
 from pulsar_steward.model.tables import BROKERS, METRICS, SUBSCRIPTIONS, TOPICS
-from pulsar_steward.snapshots.arrow import schema_of
+from pulsar_steward.snapshots.database import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

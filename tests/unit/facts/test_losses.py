@@ -8,7 +8,7 @@ from pulsar_steward.facts.backlogs import Backlog, OwnLoss, backlog_of, beyond, 
 from pulsar_steward.model.loss import Loss, TopicLoss
 from pulsar_steward.model.setting import Retention
 from pulsar_steward.model.subscription import Holder
-from pulsar_steward.pulsar.stored import StoredLedger
+from pulsar_steward.pulsar.own_settings import StoredLedger
 
 TOPIC = "persistent://shop/orders/t"
 MIB, MINUTE = 1 << 20, 60_000

@@ -7,7 +7,7 @@ import msgspec
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.plan import Placement
-from pulsar_steward.model.worth import Worth, worth_of
+from pulsar_steward.model.risk import Worth, worth_of
 from tests.builders import a_batch, a_finding, a_step, broker
 
 

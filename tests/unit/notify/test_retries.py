@@ -10,7 +10,7 @@ import pytest
 
 from pulsar_steward.ledger.messages import DeliveryState, Queued, Try
 from pulsar_steward.notify.retries import CLAIM_VALID, GIVEN_UP_AFTER, Turn, pause_after, turn
-from pulsar_steward.orchestration.wiring import TELLING
+from pulsar_steward.orchestration.home import TELLING
 from tests.builders import NOW
 from tests.unit.notify.notices import a_notice
 

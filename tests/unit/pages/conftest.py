@@ -9,7 +9,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from pulsar_steward.pages.app import make_app
+from pulsar_steward.pages.html import make_app
 from tests.unit.pages.scenes import observations, sources_of, told
 
 if TYPE_CHECKING:

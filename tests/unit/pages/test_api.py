@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from pulsar_steward.ledger.history import MAX_LINKS
-from pulsar_steward.pages.app import make_app
+from pulsar_steward.pages.html import make_app
 from tests.builders import NOW
 from tests.unit.pages.conftest import Client
 from tests.unit.pages.scenes import HOSTILE, observed, sources_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pulsar_steward.pages.app import make_app
-from pulsar_steward.pages.failovers import LISTED_FAILOVERS
+from pulsar_steward.pages.html import make_app
+from pulsar_steward.pages.placement import LISTED_FAILOVERS
 from tests.builders import NOW, broker
 from tests.ledgers import ledger_at
 from tests.unit.pages.conftest import Client

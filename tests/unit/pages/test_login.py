@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from fastapi import HTTPException
 
-from pulsar_steward.pages.app import make_app
+from pulsar_steward.pages.html import make_app
 from tests.unit.pages.conftest import Client
 from tests.unit.pages.scenes import sources_of
 

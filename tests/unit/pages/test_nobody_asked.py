@@ -10,7 +10,7 @@ from sqlalchemy import make_url
 from pulsar_steward.ledger.publishing import NewQuestion, QuestionChanges
 from pulsar_steward.ledger.store import open_to_read
 from pulsar_steward.ledger.write import LedgerWriter
-from pulsar_steward.pages.app import make_app
+from pulsar_steward.pages.html import make_app
 from pulsar_steward.pages.sources import Sources
 from tests.builders import NOW, a_batch, a_plan, a_step
 from tests.ledgers import ledger_at

@@ -18,7 +18,7 @@ from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, Touched
 from pulsar_steward.outside_text import shown
-from pulsar_steward.pages.app import make_app
+from pulsar_steward.pages.html import make_app
 from pulsar_steward.policy.never_asked import never_asked_entry
 from pulsar_steward.report.approval import averted
 from tests.builders import NOW, a_batch, a_plan, a_step

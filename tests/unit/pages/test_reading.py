@@ -11,7 +11,7 @@ import pytest
 from pyarrow import dataset
 
 from pulsar_steward.model.tables import DIAGNOSED, SHARDED, SMALL
-from pulsar_steward.pages.app import make_app
+from pulsar_steward.pages.html import make_app
 from pulsar_steward.snapshots import read
 from tests.unit.pages.conftest import Client
 from tests.unit.pages.scenes import EVERY, sources_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pulsar_steward.pages.stories import COLUMNS, cell_of
+from pulsar_steward.pages.plan_data import COLUMNS, cell_of
 
 if TYPE_CHECKING:
     from tests.unit.pages.conftest import Client

@@ -13,8 +13,8 @@ from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.ledger.tables import PLANS
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.pages.app import make_app
 from pulsar_steward.pages.clusters import cluster_cards
+from pulsar_steward.pages.html import make_app
 from pulsar_steward.pages.plans import plan_view
 from tests.builders import NOW, a_batch, a_finding, a_plan, a_policy
 from tests.ledgers import ledger_at

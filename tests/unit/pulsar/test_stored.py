@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from pulsar_steward.pulsar.stored import StoredTopic
+from pulsar_steward.pulsar.own_settings import StoredTopic
 
 LAST = {"ledgerId": 27, "timestamp": 1_795_548_071_657, "isOffloaded": False}
 CLOSED = [

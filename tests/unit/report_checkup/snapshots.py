@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pulsar_steward.model import tables
-from pulsar_steward.snapshots.arrow import schema_of
+from pulsar_steward.snapshots.database import schema_of
 from tests.builders import broker, hashed_tc_bundles
 
 if TYPE_CHECKING:

@@ -13,10 +13,9 @@ import pytest
 from pulsar_steward.model.units import bytes_in_words
 from pulsar_steward.report.checkup.charts.all import MAX_BARS, NO_TRENDS, Bar, bar_chart, charts_of
 from pulsar_steward.report.checkup.charts.chart import BLUE, RED, escaped, label
-from pulsar_steward.report.checkup.charts.delayed import delayed_chart
 from pulsar_steward.report.checkup.charts.limits import ack_holes_chart, backlog_chart
 from pulsar_steward.report.checkup.charts.script import figures_json, scripts
-from pulsar_steward.report.checkup.charts.trends import trend_charts
+from pulsar_steward.report.checkup.charts.trends import delayed_chart, trend_charts
 from pulsar_steward.report.checkup.measures import (
     DelayedSubscription,
     HoledSubscription,

@@ -9,8 +9,7 @@ import pytest
 from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
 from pulsar_steward.pages.clusters import USUAL_GAP, seen_of
-from pulsar_steward.report.checkup.checks import OTHER, check_reports
-from pulsar_steward.report.checkup.compose import counts_of
+from pulsar_steward.report.checkup.compose import OTHER, check_reports, counts_of
 from pulsar_steward.report.checkup.document import CheckupOutcome
 from pulsar_steward.report.overview import summary_of
 from pulsar_steward.snapshots.read import open_snapshot

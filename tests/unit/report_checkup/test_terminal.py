@@ -15,9 +15,8 @@ from pulsar_steward.cli.output import print_lines
 from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import Policy
-from pulsar_steward.report.checkup.plan_text import plan_lines
 from pulsar_steward.report.checkup.terminal import MAX_LISTED, lines
-from pulsar_steward.report.checkup.text import wrapped
+from pulsar_steward.report.checkup.text import plan_lines, wrapped
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.unit.report_checkup.examples import EXAMPLES, LOOKS, healthy, looks
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, skewed, written

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pulsar_steward.model import tables
-from pulsar_steward.snapshots.arrow import schema_of
+from pulsar_steward.snapshots.database import schema_of
 
 if TYPE_CHECKING:
     from pathlib import Path

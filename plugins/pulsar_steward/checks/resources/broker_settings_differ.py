@@ -11,7 +11,7 @@ from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.checks.earlier import looking_back
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.shared_settings import OF_BALANCING, OF_MACHINES, OF_TOPICS, SHARED, TOGETHER
+from pulsar_steward.model.setting import OF_BALANCING, OF_MACHINES, OF_TOPICS, SHARED, TOGETHER
 from pulsar_steward.model.units import counted, named, time_in_words
 
 if TYPE_CHECKING:

@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.model.units import bytes_in_words, counted
-from pulsar_steward.report.checkup.charts.chart import AROUND, BLUE, ROW, Chart, hover, hover_template, named_rows
-from pulsar_steward.report.checkup.charts.delayed import delayed_chart
-from pulsar_steward.report.checkup.charts.drawing import Figure, drawn
-from pulsar_steward.report.checkup.charts.drawing import bars as draw_bars
+from pulsar_steward.report.checkup.charts.chart import (
+    AROUND,
+    BLUE,
+    ROW,
+    Chart,
+    Figure,
+    drawn,
+    hover,
+    hover_template,
+    named_rows,
+)
+from pulsar_steward.report.checkup.charts.chart import bars as draw_bars
 from pulsar_steward.report.checkup.charts.limits import ack_holes_chart, backlog_chart
-from pulsar_steward.report.checkup.charts.trends import trend_charts
+from pulsar_steward.report.checkup.charts.trends import delayed_chart, trend_charts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -16,11 +16,14 @@ from pulsar_steward.report.checkup.charts.chart import (
     ROW,
     VIOLET,
     Chart,
+    Figure,
+    bars,
+    drawn,
     hover,
     hover_template,
     named_rows,
+    points,
 )
-from pulsar_steward.report.checkup.charts.drawing import Figure, bars, drawn, points
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

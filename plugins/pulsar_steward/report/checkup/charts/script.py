@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from markupsafe import Markup
 
-from pulsar_steward.report.checkup.charts.drawing import as_json, library
+from pulsar_steward.report.checkup.charts.chart import as_json, library
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
