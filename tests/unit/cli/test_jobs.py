@@ -65,8 +65,8 @@ def test_the_last_line_of_a_job_is_what_it_made(tmp_path: Path) -> None:
     ("text", "words"),
     [
         (
-            f"print({record('GET /x: 401', error='NotAllowed')}, file=sys.stderr); sys.exit(1)",
-            "job.py ended with 1: GET /x: 401; give a superuser's token by --token-file",
+            f"print({record('GET /x: no connection', error='OnlyTls')}, file=sys.stderr); sys.exit(1)",
+            "job.py ended with 1: GET /x: no connection; name the address as https://",
         ),
         ("print('one\\ntwo', file=sys.stderr); sys.exit(3)", "job.py ended with 3: one / two"),
         (f"print({record('broken')}, file=sys.stderr); sys.exit(3)", "job.py ended with 3: broken"),

@@ -150,7 +150,7 @@ def test_an_interruption_ends_with_130(
         (NoAccessToken(*CALL, "refused"), "--oauth2-file"),
         (IssuerUnavailable(*CALL, "down"), "whoever runs the issuer"),
         (TimedOut(*CALL, "slow"), "a further --admin-url"),
-        (NotAllowed(*CALL, "no", 401), "--token-file"),
+        (NotAllowed(*CALL, "no", 401, "no credentials were sent"), "401 no; no credentials were sent"),
         (BrokenAnswer(*CALL, "no"), "admin port of a Pulsar broker"),
         (ServerError(*CALL, "no", 503), "that broker's log"),
         (NobodyAnswered("no broker could be read: refused"), "refused; every listed broker has to be reachable"),
