@@ -16,7 +16,7 @@ from pulsar_steward.ledger.cluster_states import LastChange, cluster_states
 from pulsar_steward.ledger.halts import Halt
 from pulsar_steward.ledger.silences import Silence
 from pulsar_steward.ledger.store import one_moment
-from pulsar_steward.ledger.waiting import RunningBatch, UnaskedQuestion, WaitingQuestion, why_unasked
+from pulsar_steward.ledger.waiting import ASKING_DAG, RunningBatch, UnaskedQuestion, WaitingQuestion, why_unasked
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.worth import Worth, worth_of
 from pulsar_steward.pages.sources import NotKnown
@@ -164,7 +164,7 @@ def _card(sources: Sources, ledger: ClusterStates, cluster: str) -> ClusterCard:
         halted_elsewhere=elsewhere,
         waiting=by_worth(sources, [each for each in ledger.waiting if each.cluster == cluster]),
         unasked=unasked,
-        why_unasked=why_unasked(sources.asking_is_paused()) if unasked else None,
+        why_unasked=why_unasked(sources.is_paused(ASKING_DAG)) if unasked else None,
         silent=tuple(each for each in ledger.silent if each.cluster == cluster),
         running=running,
         trend=trend,
