@@ -15,10 +15,11 @@ import pytest
 from lab.simulator import ClusterSpec, running_simulator
 from pulsar_steward.cli.errors import JobFailed
 from pulsar_steward.cli.jobs import run_job
-from pulsar_steward.cli.paths import need_java, project_files, spark_apps
+from pulsar_steward.cli.paths import need_java, spark_apps
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.model.job_log import JobRecord
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.runtime.installed_files import project_files
 from tests.unit.cli.conftest import urls_of
 from tests.unit.report_checkup.snapshots import skewed, written
 

@@ -119,6 +119,7 @@ def test_a_defect_ends_with_2_and_its_trace(steward: Steward, monkeypatch: pytes
     assert ended.code == 2
     assert "ZeroDivisionError: made up" in ended.err
     assert ended.err.splitlines()[-1].startswith("error: this is a defect")
+    assert ended.err.splitlines()[-1].endswith("`steward --version` says to whoever runs Steward for you")
 
 
 @pytest.mark.parametrize(("raised", "code"), [(typer.Abort(), 130), (KeyboardInterrupt(), 130)])

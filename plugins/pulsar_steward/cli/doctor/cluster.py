@@ -22,6 +22,7 @@ from pulsar_steward.pulsar import paths
 from pulsar_steward.pulsar.members import BEHIND_FRONT_DOOR
 from pulsar_steward.pulsar.reader import Reader
 from pulsar_steward.pulsar.refusals import role_of
+from pulsar_steward.runtime.installed_files import document
 from pulsar_steward.runtime.parallel import OnThreads
 
 if TYPE_CHECKING:
@@ -49,8 +50,9 @@ FRONT_DOOR_REMEDY = (
 )
 
 VERSION_REMEDY = (
-    "a check-up is safe, as it only reads: compare what it says with what you know; docs/versions.md has what works"
-    " where, and a version that you tried yourself may be named in the policy's guards.versions_tried_here"
+    "a check-up is safe, as it only reads: compare what it says with what you know;"
+    f" {document('versions.md')} has what works where, and a version that you tried yourself may be named in the"
+    " policy's guards.versions_tried_here"
 )
 
 

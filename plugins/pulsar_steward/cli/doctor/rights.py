@@ -17,6 +17,7 @@ from pulsar_steward.model.cluster import identity_of
 from pulsar_steward.model.units import time_in_words
 from pulsar_steward.pulsar.reader import Reader
 from pulsar_steward.pulsar.refusals import expired_at, role_of
+from pulsar_steward.runtime.installed_files import document
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -28,11 +29,11 @@ CHANGING = "rights to change"
 NAMED_AT_MOST = 3
 NO_CHECKS = frozenset({"authenticationEnabled", "authorizationEnabled"})
 
-_PERMISSIONS = "docs/permissions.md says what each call needs"
+_PERMISSIONS = f"{document('permissions.md')} says what each call needs"
 _CHANGE_REMEDY = f"give a superuser's credentials by --change-token-file or the like; {_PERMISSIONS}"
 _ONE_CONNECTION = (
     "these credentials may change the cluster as well: a connection with them serves to look and to change. For two,"
-    " `pulsar_admin_<cluster>` and `pulsar_change_<cluster>`, see docs/permissions.md"
+    f" `pulsar_admin_<cluster>` and `pulsar_change_<cluster>`, see {document('permissions.md')}"
 )
 
 
