@@ -78,11 +78,13 @@ class LastSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         stale: True: no newer snapshots came, so the summary may be outdated.
+        span: When brokers were read, in words; None: at once, or it is not known. Ages count from `taken_at`.
         unread: Brokers and namespaces that could not be read; not empty: the snapshot is partial.
     """
 
     snapshot_id: str
     taken_at: datetime
+    span: str | None
     age_seconds: float
     stale: bool
     unread: tuple[str, ...]
@@ -204,6 +206,7 @@ def seen_of(summary: SnapshotSummary, now: datetime, gap: timedelta) -> LastSnap
     return LastSnapshot(
         snapshot_id=meta.snapshot_id,
         taken_at=meta.taken_at,
+        span=summary.span,
         age_seconds=max(age.total_seconds(), 0.0),
         stale=age > max(STALE_AFTER * gap, AT_LEAST),
         unread=meta.unread,
