@@ -35,13 +35,13 @@ def why_refused(settings: AdminSettings, token: str | None, status: int, *, reas
         status: HTTP status: 401 or 403.
         reasoned: True if the broker gave a reason of its own, so that it knows who asked.
     """
+    is_unknown = status == _UNAUTHORIZED and not reasoned
     if settings.token is None and settings.login is None and settings.client_cert_file is None:
-        by = (
-            f", and this cluster demands some: give a superuser's token by {settings.origin}" if settings.origin else ""
-        )
+        who = "this cluster" if is_unknown else "this call"
+        by = f", and {who} demands some: give a superuser's token by {settings.origin}" if settings.origin else ""
         return f"no credentials were sent{by}"
     sent = f"{role_of(settings, token)}, from {settings.origin or 'these settings'},"
-    if status != _UNAUTHORIZED or reasoned:
+    if not is_unknown:
         return f"asked {sent} which may not do this: its role has to be a superuser's"
     ended = expired_at(token)
     if ended is not None:
