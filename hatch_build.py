@@ -1,4 +1,4 @@
-"""Maps what Airflow and Spark read from files into the wheel: DAGs, jobs, the plugin, and the checks' pages.
+"""Maps files into the wheel: DAGs, jobs and the plugin, and the documents that messages and reports name.
 
 In the repository they keep their places at the top. An editable installation reads them there.
 """
@@ -14,7 +14,19 @@ FILES = {
     "dags": "pulsar_steward/files/dags",
     "spark_apps/observe.py": "pulsar_steward/files/spark_apps/observe.py",
     "spark_apps/housekeeping.py": "pulsar_steward/files/spark_apps/housekeeping.py",
-    "docs/checks": "pulsar_steward/files/docs/checks",
+    **{
+        f"docs/{name}": f"pulsar_steward/files/docs/{name}"
+        for name in (
+            "checks",
+            "remediations",
+            "knowledge.md",
+            "ledger.md",
+            "notifications.md",
+            "permissions.md",
+            "start.md",
+            "versions.md",
+        )
+    },
 }
 """A path of the repository, and its place in the wheel."""
 

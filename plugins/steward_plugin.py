@@ -65,7 +65,7 @@ def pages() -> FastAPI:
         clock=home.now,
         noted=lambda: LedgerHeads(connections.ledger_url()).noted(),
         halted_elsewhere=lambda cluster: halted_by_variable(cluster, sources.ledger.clusters),
-        asking_is_paused=dag_states.asking_is_paused,
+        is_paused=dag_states.is_paused,
     )
     may_look = requires_access_dag("GET", DagAccessEntity.RUN, param_dag_id=SHOWN_TO_READERS_OF)
     return make_app(sources, may_look)

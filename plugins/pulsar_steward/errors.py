@@ -220,7 +220,19 @@ class StatusError(AdminError):
 
 
 class NotAllowed(StatusError):
-    """401 or 403: the token is missing, wrong, or has too few rights."""
+    """401 or 403: the token is missing, wrong, or has too few rights.
+
+    Attributes:
+        why: Which credentials were sent, from where, and what is wrong with them, as far as that is known.
+    """
+
+    def __init__(self, method: str, path: str, broker: str, reason: str, status: int, why: str = "") -> None:
+        super().__init__(method, path, broker, reason, status)
+        self.why = why
+        self.args = (*self.args, why)
+
+    def _message(self) -> str:
+        return "; ".join(filter(None, [super()._message(), self.why]))
 
 
 class NotFound(StatusError):

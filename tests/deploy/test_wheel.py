@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tarfile
 import zipfile
@@ -20,6 +21,8 @@ from tests.install.built import ROOT, build_sdist, build_wheel
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from email.message import Message
+
+DOCUMENT = re.compile(r"\b(?:docs/)?([a-z-]+(?:/[a-z-]+)*\.md)\b")
 
 LOCKED = re.compile(r"^([\w.-]+)(?:\[[\w,-]+\])?==([^ ;\\]+)", re.MULTILINE)
 
@@ -57,6 +60,7 @@ def required(metadata: Message, extra: str) -> set[str]:
         ("dags", "*.py", "pulsar_steward/files/dags"),
         ("spark_apps", "*.py", "pulsar_steward/files/spark_apps"),
         ("docs/checks", "*.md", "pulsar_steward/files/docs/checks"),
+        ("docs/remediations", "*.md", "pulsar_steward/files/docs/remediations"),
         ("plugins", "*.py", ""),
         ("plugins", "pulsar_steward/**/*.*", ""),
         ("spark_apps", "steward_spark/*.py", ""),
@@ -73,6 +77,28 @@ def test_the_wheel_holds_what_airflow_and_spark_read(
         assert wheel.read(name) == file.read_bytes()
     if place:
         assert len([name for name in wheel.namelist() if name.startswith(f"{place}/")]) == len(files)
+
+
+def test_the_wheel_holds_every_document_that_a_message_or_report_names(wheel: zipfile.ZipFile) -> None:
+    """Each document in a text of the library, but for its docstrings, is in the wheel."""
+    named = {
+        name
+        for file in (ROOT / "plugins" / "pulsar_steward").rglob("*.py")
+        for text in texts_in(file)
+        for name in DOCUMENT.findall(text)
+    }
+    assert {"knowledge.md", "start.md", "checks/logs.md"} <= named
+    held = set(wheel.namelist())
+    assert sorted(name for name in named if f"pulsar_steward/files/docs/{name}" not in held) == []
+
+
+def texts_in(file: Path) -> Iterator[str]:
+    """Texts of a module that people may be shown: its strings, but for docstrings and the like."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    notes = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in notes:
+            yield node.value
 
 
 def test_the_wheel_holds_nothing_of_the_tests_or_the_lab(wheel: zipfile.ZipFile) -> None:

@@ -38,6 +38,7 @@ pytestmark = pytest.mark.spark
 OF_THE_MOMENT = {
     BROKERS.name: {"read_milliseconds", "clock_skew_milliseconds", "cpu_percent", "memory_percent"},
     METRICS.name: {"value"},
+    SNAPSHOT.name: {"read_from", "read_until"},
 }
 CLOCKS = re.compile(r"within [0-9.]+ s")
 """What `clock-skew` says of clocks that are all well."""

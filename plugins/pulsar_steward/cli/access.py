@@ -87,6 +87,22 @@ class ClusterAccess(msgspec.Struct, frozen=True, kw_only=True):
             return oauth2_in(self.oauth2_file)
         return None if self.basic_file is None else basic_in(self.basic_file)
 
+    def origin(self) -> str:
+        """Option or variable that the credentials are from; without any, what would give some."""
+        prefix = "--" if self.token_variable else "--change-"
+        files = {
+            "token-file": self.token_file,
+            "oauth2-file": self.oauth2_file,
+            "basic-file": self.basic_file,
+            "client-cert": None if self.token_variable and os.environ.get(TOKEN_VARIABLE) else self.client_cert,
+        }
+        if given := [f"{prefix}{option} {file}" for option, file in files.items() if file is not None]:
+            return given[0]
+        if not self.token_variable:
+            return f"{prefix}token-file"
+        variable = f"the variable {TOKEN_VARIABLE}"
+        return variable if os.environ.get(TOKEN_VARIABLE) else f"--token-file, or by {variable}"
+
     def secrets(self) -> tuple[str, ...]:
         """Secrets among the credentials, to be masked wherever they come back.
 

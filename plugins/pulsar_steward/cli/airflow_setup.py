@@ -9,10 +9,10 @@ import typer
 from pulsar_steward.cli.dag_files import FOLDER, Done, install_files
 from pulsar_steward.cli.errors import help_without_command
 from pulsar_steward.cli.output import tell, tell_done
-from pulsar_steward.cli.paths import project_files
 from pulsar_steward.model.units import counted
 from pulsar_steward.report.checkup.compose import steward_version
 from pulsar_steward.runtime.installed_airflow import require_supported_airflow
+from pulsar_steward.runtime.installed_files import project_files
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 

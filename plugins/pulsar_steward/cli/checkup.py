@@ -13,13 +13,11 @@ from pulsar_steward.cli.written_files import written_whole
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.logs.entries import require_file
 from pulsar_steward.logs.reading import LogsRead, read_logs
-from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
-from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.load import load_policy
-from pulsar_steward.report.checkup import terminal
-from pulsar_steward.report.checkup.compose import checkup_of
-from pulsar_steward.report.checkup.document import as_json
-from pulsar_steward.report.checkup.html import as_html
+from pulsar_steward.policy.schema import Policy
+from pulsar_steward.report.checkup.document import Checkup, as_json
+from pulsar_steward.report.checkup.terminal import lines as terminal_lines
+from pulsar_steward.snapshots.read import Snapshot
 
 HtmlFile = Annotated[
     str | None, typer.Option("--html", metavar="OUT", help="Writes a page, complete in itself; `-` as for --json.")
@@ -54,16 +52,26 @@ def checkup(
     _check_places({"--html": html, "--json": json})
     files = _log_files(logs, more_logs)
     with snapshot_of(source, written) as seen:
-        thresholds = written.for_cluster(seen.meta().cluster)
-        plan = make_plan(planning_facts_of(seen, thresholds, Moves()))
-        made = checkup_of(seen, plan, thresholds, _read_logs(files, source.access))
+        made = _composed(seen, written.for_cluster(seen.meta().cluster), files, source.access)
     if html:
+        from pulsar_steward.report.checkup.html import as_html  # noqa: PLC0415 - templates, which only a page needs
+
         _write(html, as_html(made))
     if json:
         _write(json, as_json(made))
     if STANDARD_OUTPUT not in {html, json}:
-        print_lines(terminal.lines(made, width(), verbose=verbose))
+        print_lines(terminal_lines(made, width(), verbose=verbose))
     raise typer.Exit(made.outcome.exit_code)
+
+
+def _composed(seen: Snapshot, thresholds: Policy, files: list[Path], access: ClusterAccess) -> Checkup:
+    """The report, by modules that are loaded once the cluster was read: nobody waits for them to see the first line."""
+    from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of  # noqa: PLC0415 - see above
+    from pulsar_steward.planners.registry import make_plan  # noqa: PLC0415 - see above
+    from pulsar_steward.report.checkup.compose import checkup_of  # noqa: PLC0415 - see above
+
+    plan = make_plan(planning_facts_of(seen, thresholds, Moves()))
+    return checkup_of(seen, plan, thresholds, _read_logs(files, access))
 
 
 def _log_files(first: list[str] | None, more: list[str] | None) -> list[Path]:

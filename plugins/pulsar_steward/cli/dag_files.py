@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.cli.paths import project_files
 from pulsar_steward.decoding import decode
 from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.runtime.installed_files import project_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

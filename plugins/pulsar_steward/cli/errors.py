@@ -15,7 +15,6 @@ from pulsar_steward.errors import (
     NeverSent,
     NoAccessToken,
     NobodyAnswered,
-    NotAllowed,
     NotFound,
     NoTls,
     OnlyFrontDoor,
@@ -40,7 +39,6 @@ INTERRUPTED: Final = 130
 ADDRESSES_REMEDY = "say by --address-map ADVERTISED=URL, once a broker, in place of --front-door"
 
 REMEDIES: dict[type[StewardError], str] = {
-    NotAllowed: "give a superuser's token by --token-file",
     TimedOut: "that broker is slow or stuck: ask another one by a further --admin-url, or raise the time limits in"
     " the policy's section `admin`",
     RedirectRefused: "give the brokers' own addresses by --admin-url",

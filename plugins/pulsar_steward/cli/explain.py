@@ -19,6 +19,7 @@ from pulsar_steward.model.section import Section
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.compose import section_of
 from pulsar_steward.report.checkup.text import bullets, fitting, heading, numbered, wrapped
+from pulsar_steward.runtime.installed_files import installed_files
 
 CheckId = Annotated[str | None, typer.Argument(metavar="[CHECK_ID]", help="As reports name it; none: lists them all.")]
 
@@ -61,6 +62,9 @@ def _lines(info: CheckWords, columns: int) -> Iterator[Text]:
     yield from bullets(_thresholds(info.check_id) or ["none: this check has nothing to set"], columns)
     yield from heading("Source")
     yield from wrapped(info.source, columns, indent=2)
+    folder = installed_files()
+    if folder is not None and "docs/" in info.source:
+        yield from wrapped(f"docs/ is {folder / 'docs'}", columns, indent=2)
 
 
 def _thresholds(check_id: str) -> list[str]:

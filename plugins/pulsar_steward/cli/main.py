@@ -167,7 +167,8 @@ def run(arguments: list[str] | None = None) -> int:
             return _failed(words)
         typer.echo(shown_trace(error), err=True)
         return _failed(
-            "this is a defect of Steward: please report the lines above to where it came from; they hold no token"
+            "this is a defect of Steward: give the lines above, which hold no token, and what `steward --version` says"
+            " to whoever runs Steward for you"
         )
 
 

@@ -7,9 +7,9 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pulsar_steward
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.policy.files import steward_home
+from pulsar_steward.runtime.installed_files import project_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,13 +17,6 @@ if TYPE_CHECKING:
 SPARK_APPS = "STEWARD_SPARK_APPS"
 SNAPSHOTS = "STEWARD_SNAPSHOTS"
 JOB = "observe.py"
-
-
-def project_files() -> Path:
-    """Folder with `dags`, `spark_apps` and `docs`: of the installed package, or else of the repository."""
-    package = Path(pulsar_steward.__file__).resolve().parent
-    installed = package / "files"
-    return installed if installed.is_dir() else package.parents[1]
 
 
 def spark_apps(environment: Mapping[str, str] = os.environ) -> Path:

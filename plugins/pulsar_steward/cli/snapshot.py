@@ -185,6 +185,7 @@ def settings_of(target: Target) -> AdminSettings:
         address_map=address_map(dict(map(_mapped, access.address_map or ()))),
         proxy=access.proxy,
         front_door=access.front_door,
+        origin=access.origin(),
     )
 
 

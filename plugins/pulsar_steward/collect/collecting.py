@@ -6,7 +6,7 @@ import logging
 import time
 from collections import defaultdict
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -132,6 +132,7 @@ class Collecting:
         self, settings: AdminSettings, order: CollectParameters, overview: Overview, map_over: MapOver
     ) -> None:
         self._settings, self._order, self._overview, self._map_over = settings, order, overview, map_over
+        self._began = datetime.now(UTC)
 
     def brokers(self, reading: BrokerReading) -> Tables:
         """Reads all brokers, and returns their small tables."""
@@ -215,6 +216,8 @@ class Collecting:
             "coordinators": overview.coordinators,
             "tcs_by_bundle": overview.tcs_by_bundle,
             "bookies": overview.bookies,
+            "read_from": self._began,
+            "read_until": datetime.now(UTC),
         }
 
     def _coordinators(self, bundles: pa.Table) -> list[dict[str, Any]]:

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 ASKING_DAG = "pulsar_remediate"
 """The DAG that asks about published plans."""
 
+ROLLBACK_DAG = "pulsar_rollback"
+"""The DAG that takes a batch back; it asks by itself."""
+
+ROLLBACK_IS_PAUSED = f"{ROLLBACK_DAG} is paused: a run of it stays queued, and asks nobody, until you unpause it"
+
 UNASKED_AFTER = timedelta(minutes=20)
 """Time after which an unasked question is reported: by the usual schedule, it was published twice by then."""
 

@@ -37,6 +37,7 @@ class Access(NamedTuple):
         client_cert_file: Client certificate (mutual TLS).
         client_key_file: Its key.
         allowed: True if secrets may travel unencrypted.
+        origin: Place of the credentials in words, or the place where a token would be.
     """
 
     token: SecretStr | None
@@ -46,6 +47,7 @@ class Access(NamedTuple):
     client_cert_file: str | None
     client_key_file: str | None
     allowed: bool
+    origin: str
 
 
 def access_of(name: str, connection: Connection) -> Access:
@@ -74,7 +76,17 @@ def access_of(name: str, connection: Connection) -> Access:
         client_cert_file=extra.get("client_cert_file") or None,
         client_key_file=extra.get("client_key_file") or None,
         allowed=is_set(name, extra, ALLOWED),
+        origin=_origin(name, extra, bare=not token and login is None),
     )
+
+
+def _origin(name: str, extra: Mapping[str, Any], *, bare: bool) -> str:
+    """Place of a connection's credentials in words; `bare`: it has neither a token nor a login."""
+    keys = ("token_file", "client_cert_file") if bare else ("token_file",)
+    for key in keys:
+        if extra.get(key):
+            return f"`{key}` {extra[key]} of the connection {name!r}"
+    return f"the {'password of the ' if bare else ''}connection {name!r}"
 
 
 def _require_allowed_files(name: str, extra: Mapping[str, Any]) -> None:

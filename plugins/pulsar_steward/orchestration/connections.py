@@ -101,6 +101,7 @@ def change_access(cluster: str, policy: Policy) -> ChangeAccess:
         client_cert_file=own.client_cert_file,
         client_key_file=own.client_key_file,
         allow_unencrypted_token=own.allowed,
+        origin=own.origin,
     )
     return ChangeAccess(settings)
 
@@ -136,6 +137,7 @@ def _settings(name: str, connection: Connection, urls: tuple[str, ...], policy: 
         address_map=address_map_in(extra),
         proxy=extra.get("proxy") or None,
         front_door=is_set(name, extra, "front_door"),
+        origin=access.origin,
     )
 
 

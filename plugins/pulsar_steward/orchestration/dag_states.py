@@ -10,11 +10,11 @@ import sys
 
 import msgspec
 
-from pulsar_steward.ledger.waiting import ASKING_DAG
+from pulsar_steward.ledger.waiting import ASKING_DAG, ROLLBACK_DAG
 
 log = logging.getLogger(__name__)
 
-DAGS = ("pulsar_observe", ASKING_DAG, "pulsar_rollback")
+DAGS = ("pulsar_observe", ASKING_DAG, ROLLBACK_DAG)
 """DAGs that observe, ask for approval and roll back."""
 
 
@@ -33,12 +33,12 @@ def paused_dags() -> dict[str, bool]:
         return {row.dag_id: bool(row.is_paused) for row in session.execute(known)}
 
 
-def asking_is_paused() -> bool | None:
-    """True if the DAG that asks for approval is paused; None: its state cannot be read."""
+def is_paused(dag: str) -> bool | None:
+    """True if one of `DAGS` is paused; None: its state cannot be read."""
     try:
-        return paused_dags().get(ASKING_DAG)
+        return paused_dags().get(dag)
     except Exception as error:  # noqa: BLE001 - a page is shown all the same
-        log.warning("whether %s is paused cannot be read: %s", ASKING_DAG, type(error).__name__)
+        log.warning("whether %s is paused cannot be read: %s", dag, type(error).__name__)
         return None
 
 

@@ -16,11 +16,12 @@ from pulsar_steward.decoding import decode
 from pulsar_steward.errors import StewardError
 from pulsar_steward.notify.addresses import AddressFound, Asked, address_of
 from pulsar_steward.policy.notify import RecipientKind
+from pulsar_steward.runtime.installed_files import document
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_PAGE = "docs/notifications.md says what it holds"
+_PAGE = f"{document('notifications.md')} says what it holds"
 _MENDED = f"mend the connection; {_PAGE}"
 _ADDED = (
     f"add it in Airflow (Admin, Connections) or as AIRFLOW_CONN_{{}}; {_PAGE}. If it is there: run this with Airflow's"

@@ -14,6 +14,7 @@ from pulsar_steward.notify.addresses import ConnectionFields, smtp_address, webh
 from pulsar_steward.notify.webhook import SECONDS, post, reason_of
 from pulsar_steward.orchestration.connections import connection_named
 from pulsar_steward.policy.notify import RecipientKind
+from pulsar_steward.runtime.installed_files import document
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +59,7 @@ def fields_of(name: str) -> ConnectionFields:
     if fields is None:
         raise ConfigurationError(
             f"there is no Airflow connection {name!r}, which a recipient of messages names: add it, or take the"
-            " recipient out of the policy (docs/notifications.md)"
+            f" recipient out of the policy ({document('notifications.md')})"
         )
     return fields
 

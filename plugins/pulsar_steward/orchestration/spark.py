@@ -20,6 +20,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 import pulsar_steward
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.model.cluster import change_connection
+from pulsar_steward.runtime.installed_files import document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -95,7 +96,7 @@ def _require_spark_submit() -> None:
     if shutil.which("spark-submit") is None:
         raise ConfigurationError(
             "there is no spark-submit here: Airflow's Spark provider brings none. Install Spark 4.3 beside Airflow's"
-            " environment, and put its `bin` on the PATH of Airflow's workers (docs/start.md)"
+            f" environment, and put its `bin` on the PATH of Airflow's workers ({document('start.md')})"
         )
 
 

@@ -16,7 +16,7 @@ from pulsar_steward.ledger.cluster_states import LastChange, cluster_states
 from pulsar_steward.ledger.halts import Halt
 from pulsar_steward.ledger.silences import Silence
 from pulsar_steward.ledger.store import one_moment
-from pulsar_steward.ledger.waiting import RunningBatch, UnaskedQuestion, WaitingQuestion, why_unasked
+from pulsar_steward.ledger.waiting import ASKING_DAG, RunningBatch, UnaskedQuestion, WaitingQuestion, why_unasked
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import (
     CLUSTER_BACKLOG,
@@ -86,6 +86,7 @@ class LastSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         stale: True: no newer snapshots came, so the summary may be outdated.
+        span: When brokers were read, in words; None: at once, or it is not known. Ages count from `taken_at`.
         unread: Brokers and namespaces that could not be read; not empty: the snapshot is partial.
         critical: Critical findings, listed or not; the others likewise.
         listed: Number of all findings that are listed.
@@ -93,6 +94,7 @@ class LastSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     snapshot_id: str
     taken_at: datetime
+    span: str | None
     age_seconds: float
     stale: bool
     unread: tuple[str, ...]
@@ -180,7 +182,7 @@ def _card(sources: Sources, ledger: ClusterStates, cluster: str) -> ClusterCard:
         halted_elsewhere=elsewhere,
         waiting=by_worth(sources, [each for each in ledger.waiting if each.cluster == cluster]),
         unasked=unasked,
-        why_unasked=why_unasked(sources.asking_is_paused()) if unasked else None,
+        why_unasked=why_unasked(sources.is_paused(ASKING_DAG)) if unasked else None,
         silent=tuple(each for each in ledger.silent if each.cluster == cluster),
         running=running,
         trend=trend,
@@ -220,6 +222,7 @@ def seen_of(summary: SnapshotSummary, now: datetime, gap: timedelta) -> LastSnap
     return LastSnapshot(
         snapshot_id=meta.snapshot_id,
         taken_at=meta.taken_at,
+        span=summary.span,
         age_seconds=max(age.total_seconds(), 0.0),
         stale=age > max(STALE_AFTER * gap, AT_LEAST),
         unread=meta.unread,

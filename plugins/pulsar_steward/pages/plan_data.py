@@ -120,6 +120,7 @@ class BatchView(msgspec.Struct, frozen=True, kw_only=True):
         over: Reason why its question has ended, with the plan that replaces it; None: it is still open.
         why_unasked: Reason why nobody was asked yet, with the remedy; None: somebody was, or nobody has to be.
         can_go_back: True if at least one finished step can be undone by a call.
+        why_back_waits: Reason why a run that takes it back would wait, with the remedy; None: none is known.
     """
 
     batch_id: str
@@ -140,6 +141,7 @@ class BatchView(msgspec.Struct, frozen=True, kw_only=True):
     proved: bool | None
     proof: str
     can_go_back: bool
+    why_back_waits: str | None = None
     window_opens_at: datetime | None = None
     worth: Worth
     worth_words: tuple[str, ...]

@@ -15,7 +15,13 @@ from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.ledger.history import PlanLine, plan_lines
 from pulsar_steward.ledger.rows import Outcome, interrupted
 from pulsar_steward.ledger.store import one_moment
-from pulsar_steward.ledger.waiting import waiting_questions, why_unasked
+from pulsar_steward.ledger.waiting import (
+    ASKING_DAG,
+    ROLLBACK_DAG,
+    ROLLBACK_IS_PAUSED,
+    waiting_questions,
+    why_unasked,
+)
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.risk import worth_of
 from pulsar_steward.model.step import (
@@ -67,8 +73,15 @@ def plan_view(sources: Sources, plan_id: str) -> PlanView:
     records = ledger.batches(plan)
     policy, now = _recorded_policy(ledger, plan), sources.now()
     is_asked = all(each.requests for each in records.values() if each.question is not None)
-    why = None if is_asked else why_unasked(sources.asking_is_paused())
-    known = _Known(pace=Pace.of(policy), windows=policy.windows, why_unasked=why, now=now)
+    why = None if is_asked else why_unasked(sources.is_paused(ASKING_DAG))
+    done = any(record.outcomes for record in records.values())
+    known = _Known(
+        pace=Pace.of(policy),
+        windows=policy.windows,
+        why_unasked=why,
+        why_back_waits=ROLLBACK_IS_PAUSED if done and sources.is_paused(ROLLBACK_DAG) else None,
+        now=now,
+    )
     batches = tuple(_batch(ledger, plan, batch, records[batch.batch_id], known) for batch in plan.batches)
     return PlanView(
         plan_id=plan_id,
@@ -119,6 +132,7 @@ class _Known(msgspec.Struct, frozen=True, kw_only=True):
     pace: Pace
     windows: tuple[MaintenanceWindow, ...]
     why_unasked: str | None
+    why_back_waits: str | None
     now: datetime
 
 
@@ -134,6 +148,7 @@ def _batch(ledger: LedgerReader, plan: Plan, batch: Batch, record: BatchRecord, 
     state = record.state(known.now)
     left = [step for step in batch.steps if step.step_id in approved and step.step_id not in last]
     risk = risk_of(plan, batch)
+    can_go_back = not batch.is_rollback and any(s.outcome is Outcome.DONE and s.undoable for s in steps)
     return BatchView(
         batch_id=batch.batch_id,
         kind=batch.kind,
@@ -155,7 +170,8 @@ def _batch(ledger: LedgerReader, plan: Plan, batch: Batch, record: BatchRecord, 
         remaining=remaining(left, intents, last, known.pace, known.now) if state is BatchState.CHANGING else None,
         proved=proof.proved if proof else None,
         proof=proof.reason if proof else "",
-        can_go_back=not batch.is_rollback and any(s.outcome is Outcome.DONE and s.undoable for s in steps),
+        can_go_back=can_go_back,
+        why_back_waits=known.why_back_waits if can_go_back else None,
         window_opens_at=_window_opens_at(batch, record, known) if state is BatchState.APPROVED else None,
         worth=worth_of(batch),
         worth_words=tuple(worth_in_words(batch)),

@@ -78,7 +78,7 @@ class Sources:
         noted: Ends of the ledger's chain that were recorded elsewhere.
         halted_elsewhere: Function from a cluster to the reason if a switch outside of the ledger halts it, such as an
             Airflow variable; None: it does not.
-        asking_is_paused: Function to whether the asking DAG is paused; it returns None if that is not known.
+        is_paused: Function from a DAG to whether it is paused; it returns None if that is not known.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Sources:
         clock: Callable[[], datetime],
         noted: Callable[[], Collection[Head]] = tuple,
         halted_elsewhere: Callable[[str], str | None] = _never,
-        asking_is_paused: Callable[[], bool | None] = lambda: None,
+        is_paused: Callable[[str], bool | None] = lambda _: None,
     ) -> None:
         self._open_ledger = open_ledger
         self._engine: Engine | None = None
@@ -97,7 +97,7 @@ class Sources:
         self.now = clock
         self.noted = noted
         self.halted_elsewhere = halted_elsewhere
-        self.asking_is_paused = asking_is_paused
+        self.is_paused = is_paused
         self.kept = SnapshotCache(MAX_KEPT)
         self.kept_large = SnapshotCache(MAX_KEPT_LARGE)
 

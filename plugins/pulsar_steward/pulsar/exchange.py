@@ -25,6 +25,7 @@ from pulsar_steward.pulsar.body import Body, Closing, gathered
 from pulsar_steward.pulsar.bounds import BoundAdapter, Bounds
 from pulsar_steward.pulsar.faults import ProxyRefused, Unusable, in_our_words
 from pulsar_steward.pulsar.mask import mask_of
+from pulsar_steward.pulsar.refusals import why_refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
@@ -53,12 +54,17 @@ class Response(msgspec.Struct, frozen=True):
     @property
     def reason(self) -> str:
         """Reason in the body, from the broker, or else the status line's phrase."""
+        return self.own_reason or self.phrase
+
+    @property
+    def own_reason(self) -> str | None:
+        """Reason in the body; None: it has none, as the web server's own pages."""
         try:
             document = decode(self.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return self.phrase
+            return None
         reason = document.get("reason") if isinstance(document, dict) else None
-        return " ".join(str(reason).split()) if reason else self.phrase
+        return " ".join(str(reason).split()) if reason else None
 
 
 class MaskedFailure(Exception):
@@ -106,6 +112,11 @@ class Exchange(Closing):
     def close(self) -> None:
         """Closes the connections."""
         self._session.close()
+
+    def why_refused(self, response: Response) -> str:
+        """Which credentials were sent, and why a 401 or 403 refused them, as far as that is known."""
+        token = self._credential.secrets[-1] if self._settings.token is not None else None
+        return why_refused(self._settings, token, response.status, reasoned=response.own_reason is not None)
 
     def deadline(self) -> float:
         """Deadline of a call that begins now, by `time.monotonic`."""

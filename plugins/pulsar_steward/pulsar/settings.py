@@ -32,7 +32,7 @@ VARIABLES = "STEWARD_ADMIN_"
 TOKEN_VARIABLE = f"{VARIABLES}TOKEN"
 LOGIN_VARIABLE = f"{VARIABLES}LOGIN"
 _URLS, _ADDRESS_MAP = f"{VARIABLES}URLS", f"{VARIABLES}ADDRESS_MAP"
-_TEXTS = ("ca_file", "token_file", "client_cert_file", "client_key_file", "proxy")
+_TEXTS = ("ca_file", "token_file", "client_cert_file", "client_key_file", "proxy", "origin")
 _FLAGS = ("allow_unencrypted_token", "front_door")
 _YES = "true"
 
@@ -54,6 +54,7 @@ class AdminSettings:
         address_map: URLs of brokers with other reachable addresses than the advertised ones.
         proxy: ``http://host:port`` of a forward proxy for all calls.
         front_door: True if the URLs lead to a balancer or proxy, and no single broker can be reached.
+        origin: Option, variable or connection that the credentials are from, or that would give some; for messages.
     """
 
     urls: tuple[str, ...]
@@ -68,6 +69,7 @@ class AdminSettings:
     address_map: AddressMap = ()
     proxy: str | None = None
     front_door: bool = False
+    origin: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not self.urls:
@@ -159,6 +161,7 @@ class AdminSettings:
             address_map=map_in(environment.get(_ADDRESS_MAP)),
             proxy=texts["proxy"],
             front_door=flags["front_door"],
+            origin=texts["origin"] or f"the variable {TOKEN_VARIABLE}",
         )
 
     def in_environment(self, environment: Mapping[str, str]) -> dict[str, str]:

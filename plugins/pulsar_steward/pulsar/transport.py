@@ -22,6 +22,7 @@ from pulsar_steward.errors import (
     ConfigurationError,
     IssuerUnavailable,
     NeverSent,
+    NotAllowed,
     RedirectRefused,
     ServerError,
     StewardError,
@@ -276,7 +277,10 @@ class Transport(Closing):
         if 200 <= response.status < 300:  # noqa: PLR2004 - HTTP's own boundaries
             return BrokerAnswer(method, parts.path, parts.netloc, response.body, response.date)
         error = error_for_status(response.status)
-        raise error(method, parts.path, parts.netloc, response.reason, response.status)
+        where = (method, parts.path, parts.netloc, response.reason, response.status)
+        if error is NotAllowed:
+            raise NotAllowed(*where, self._exchange.why_refused(response))
+        raise error(*where)
 
     @staticmethod
     def _not_redirected(url: str, response: Response) -> Response:

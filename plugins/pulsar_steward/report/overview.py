@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from pulsar_steward.model.finding import Outlook, Severity, Verdict
 from pulsar_steward.model.tables import BROKERS, FINDINGS
+from pulsar_steward.model.units import time_in_words
 from pulsar_steward.snapshots.rows import SnapshotMeta
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pulsar_steward.snapshots.read import Snapshot
+    from pulsar_steward.snapshots.rows import ReadSpan
 
 
 class FindingCount(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +35,18 @@ class FindingCount(msgspec.Struct, frozen=True, kw_only=True):
     since: datetime | None
 
 
+LONG_READ = timedelta(minutes=1)
+"""Shortest time of reading brokers that is told beside a snapshot's age."""
+
+
+def span_in_words(span: ReadSpan) -> str | None:
+    """When brokers were read: ``read 2026-01-31 14:02:05 to 14:09:10 UTC``; None: within a minute, or not known."""
+    if span.read_from is None or span.read_until is None or span.read_until - span.read_from < LONG_READ:
+        return None
+    begin, same_day = f"{span.read_from:%Y-%m-%d %H:%M:%S}", span.read_from.date() == span.read_until.date()
+    return f"read {begin} to {time_in_words(span.read_until, date=not same_day, seconds=True)}"
+
+
 class SnapshotSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Summary of a diagnosed snapshot.
 
@@ -42,6 +56,7 @@ class SnapshotSummary(msgspec.Struct, frozen=True, kw_only=True):
         topics: Topics loaded on these brokers.
         found: Findings by check and severity, listed or not.
         verdicts: Verdict of every check.
+        span: When brokers were read, in words; None: at once, or it is not known.
     """
 
     meta: SnapshotMeta
@@ -50,6 +65,7 @@ class SnapshotSummary(msgspec.Struct, frozen=True, kw_only=True):
     topics: int
     found: Mapping[tuple[str, Severity], FindingCount]
     verdicts: tuple[Verdict, ...]
+    span: str | None = None
 
     @property
     def severities(self) -> Counter[Severity]:
@@ -82,6 +98,7 @@ def summary_of(snapshot: Snapshot) -> SnapshotSummary:
         topics=sum(topics or 0 for topics in brokers["topics"]),
         found=_found(snapshot, meta.taken_at, verdicts),
         verdicts=verdicts,
+        span=span_in_words(snapshot.read_span()),
     )
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.changes.risk import comes_back
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.units import counted, seconds_in_words
 from pulsar_steward.model.risk import worth_of
+from pulsar_steward.model.units import counted, seconds_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

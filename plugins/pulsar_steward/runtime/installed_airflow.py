@@ -11,6 +11,7 @@ from importlib.metadata import Distribution
 from typing import TYPE_CHECKING, NamedTuple
 
 from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.runtime.installed_files import document
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +72,8 @@ class InstalledAirflow(NamedTuple):
     @property
     def remedy(self) -> str:
         """Remedy where something lacks, or was not tried."""
-        return f"`pip install 'pulsar-steward[airflow]'` in Airflow's environment: it asks for {TRIED} (docs/start.md)"
+        start = document("start.md")
+        return f"`pip install 'pulsar-steward[airflow]'` in Airflow's environment: it asks for {TRIED} ({start})"
 
 
 def installed_airflow(path: Sequence[str] | None = None) -> InstalledAirflow | None:

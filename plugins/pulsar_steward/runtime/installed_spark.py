@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.model.units import counted
+from pulsar_steward.runtime.installed_files import document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -58,7 +59,7 @@ class InstalledSpark(NamedTuple):
         """Remedy where files are not PySpark's own."""
         return (
             f"`pip uninstall --yes {CLIENT}`, then `pip install --force-reinstall --no-deps {SPARK}=={self.version}`;"
-            " or give Spark a place of its own, outside of Airflow's environment (docs/start.md)"
+            f" or give Spark a place of its own, outside of Airflow's environment ({document('start.md')})"
         )
 
 

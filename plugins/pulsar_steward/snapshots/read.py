@@ -42,6 +42,7 @@ from pulsar_steward.snapshots.rows import (
     CoordinatorRow,
     FailoverRow,
     NamespaceRow,
+    ReadSpan,
     SnapshotMeta,
     TrendRow,
 )
@@ -110,6 +111,15 @@ class Snapshot:
         if len(rows) != 1:
             raise SnapshotError(f"{self.uri}: the table {SNAPSHOT.name} has {counted(len(rows), 'row')} instead of one")
         return rows[0]
+
+    def read_span(self) -> ReadSpan:
+        """When brokers were read; ages of a snapshot count from `taken_at`, which is before that."""
+        columns = [field.name for field in msgspec.structs.fields(ReadSpan)]
+        try:
+            rows = self._dataset(SNAPSHOT).to_table(columns=columns).to_pylist()
+        except (OSError, pa.ArrowException) as error:
+            raise SnapshotError(f"{self.uri}: the table {SNAPSHOT.name} cannot be read: {error}") from error
+        return convert(rows, list[ReadSpan])[0]
 
     def brokers(self) -> tuple[BrokerRow, ...]:
         """All brokers, by id."""

@@ -35,6 +35,13 @@ class SnapshotMeta(msgspec.Struct, frozen=True, kw_only=True):
         return (*self.unread_brokers, *self.unread_namespaces)
 
 
+class ReadSpan(msgspec.Struct, frozen=True, kw_only=True):
+    """When the reading of brokers began and ended, UTC; None: an older version's snapshot does not say."""
+
+    read_from: datetime | None
+    read_until: datetime | None
+
+
 class BrokerRow(msgspec.Struct, frozen=True, kw_only=True):
     """A broker that the cluster lists; figures are None if the broker was not read or does not report them."""
 

@@ -10,10 +10,10 @@ import pytest
 
 from pulsar_steward.cli.airflow_setup import VARIABLE
 from pulsar_steward.cli.dag_files import FOLDER, IGNORED, NOTE, Done, install_files, shipped_files
-from pulsar_steward.cli.paths import project_files
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.orchestration.home import spark_app
 from pulsar_steward.runtime.installed_airflow import InstalledAirflow
+from pulsar_steward.runtime.installed_files import project_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable

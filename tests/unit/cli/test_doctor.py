@@ -112,14 +112,15 @@ def test_a_wrong_port(steward: Steward, status: int) -> None:
 
 @pytest.mark.parametrize("token", ["wrong-token", None])
 def test_a_wrong_token(steward: Steward, tmp_path: Path, token: str | None) -> None:
-    """A wrong or missing token ends the doctor with exit code 2; the remedy names the option, and not the token."""
+    """A wrong or missing token ends the doctor with exit code 2; the line names the option, and not the token."""
     (tmp_path / "token").write_text(str(token), encoding="utf-8")
     with running_simulator(ClusterSpec(brokers=1), token=TOKEN) as cluster:
         given = ["--token-file", tmp_path / "token"] if token else []
         ended = steward("doctor", "--admin-url", cluster.admin_urls[0], *given, "--json")
     [line] = [line for subject, line in lines(ended).items() if subject.startswith("admin API")]
     assert ended.code == 2
-    assert "--token-file" in line["remedy"]
+    assert "--token-file" in line["words"]
+    assert ("no credentials were sent" in line["words"]) == (token is None)
     assert token is None or token not in ended.out + ended.err
 
 

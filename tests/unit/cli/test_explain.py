@@ -86,3 +86,12 @@ def test_the_page_of_a_check_follows(
 def test_the_schema_is_printed(steward: Steward) -> None:
     """The command prints the JSON schema of check-ups."""
     assert json.loads(steward("schema").out) == schema()
+
+
+def test_an_installed_package_says_where_documents_of_sources_are(
+    steward: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Below a source that names a document stands the folder of documents, where the package is installed."""
+    assert "docs/ is " not in steward("explain", "tc-skew").out
+    monkeypatch.setattr(explain, "installed_files", lambda: tmp_path)
+    assert f"docs/ is {tmp_path / 'docs'}" in " ".join(steward("explain", "tc-skew").out.split())

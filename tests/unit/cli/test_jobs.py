@@ -15,10 +15,11 @@ import pytest
 from lab.simulator import ClusterSpec, running_simulator
 from pulsar_steward.cli.errors import JobFailed
 from pulsar_steward.cli.jobs import run_job
-from pulsar_steward.cli.paths import need_java, project_files, spark_apps
+from pulsar_steward.cli.paths import need_java, spark_apps
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.model.job_log import JobRecord
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.runtime.installed_files import project_files
 from tests.unit.cli.conftest import urls_of
 from tests.unit.report_checkup.snapshots import skewed, written
 
@@ -65,8 +66,8 @@ def test_the_last_line_of_a_job_is_what_it_made(tmp_path: Path) -> None:
     ("text", "words"),
     [
         (
-            f"print({record('GET /x: 401', error='NotAllowed')}, file=sys.stderr); sys.exit(1)",
-            "job.py ended with 1: GET /x: 401; give a superuser's token by --token-file",
+            f"print({record('GET /x: no connection', error='OnlyTls')}, file=sys.stderr); sys.exit(1)",
+            "job.py ended with 1: GET /x: no connection; name the address as https://",
         ),
         ("print('one\\ntwo', file=sys.stderr); sys.exit(3)", "job.py ended with 3: one / two"),
         (f"print({record('broken')}, file=sys.stderr); sys.exit(3)", "job.py ended with 3: broken"),

@@ -119,6 +119,7 @@ def test_a_defect_ends_with_2_and_its_trace(steward: Steward, monkeypatch: pytes
     assert ended.code == 2
     assert "ZeroDivisionError: made up" in ended.err
     assert ended.err.splitlines()[-1].startswith("error: this is a defect")
+    assert ended.err.splitlines()[-1].endswith("`steward --version` says to whoever runs Steward for you")
 
 
 @pytest.mark.parametrize(("raised", "code"), [(typer.Abort(), 130), (KeyboardInterrupt(), 130)])
@@ -150,7 +151,7 @@ def test_an_interruption_ends_with_130(
         (NoAccessToken(*CALL, "refused"), "--oauth2-file"),
         (IssuerUnavailable(*CALL, "down"), "whoever runs the issuer"),
         (TimedOut(*CALL, "slow"), "a further --admin-url"),
-        (NotAllowed(*CALL, "no", 401), "--token-file"),
+        (NotAllowed(*CALL, "no", 401, "no credentials were sent"), "401 no; no credentials were sent"),
         (BrokenAnswer(*CALL, "no"), "admin port of a Pulsar broker"),
         (ServerError(*CALL, "no", 503), "that broker's log"),
         (NobodyAnswered("no broker could be read: refused"), "refused; every listed broker has to be reachable"),
@@ -211,11 +212,14 @@ def test_the_list_of_commands_imports_none() -> None:
     assert {"pydantic", "requests", "pulsar_steward.cli.checkup"} & set(output.splitlines()[-1].split()) == set()
 
 
-def test_a_checkup_does_not_wait_for_what_only_the_ledgers_commands_need() -> None:
-    """The check-up starts without loading SQLAlchemy and Alembic, which only the ledger's commands need."""
-    names = (
-        "import json, sys, pulsar_steward.cli.main, pulsar_steward.cli.checkup; print(json.dumps(list(sys.modules)))"
-    )
-    output = subprocess.run([sys.executable, "-c", names], check=True, capture_output=True, text=True).stdout  # noqa: S603 - fixed
+def test_a_checkup_says_its_first_line_before_it_loads_what_the_report_needs() -> None:
+    """Until the cluster is asked, a check-up loads no ledger, no planner, and nothing that only a report needs."""
+    arguments = ["checkup", "--admin-url", "http://127.0.0.1:1"]
+    code = f"import sys; from pulsar_steward.cli.main import run; run({arguments}); print(*sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)  # noqa: S603 - fixed
+    assert ended.stderr.startswith("asking http://127.0.0.1:1 who is there")
 
-    assert {"sqlalchemy", "alembic"} & set(json.loads(output.splitlines()[-1])) == set()
+    loaded = set(ended.stdout.splitlines()[-1].split())
+    assert {"sqlalchemy", "alembic", "jinja2", "plotly", "rich.markdown"} & loaded == set()
+    parts = ("apply", "guards", "ledger", "planners", "report.checkup.charts", "report.checkup.compose")
+    assert [name for name in loaded if name.startswith(tuple(f"pulsar_steward.{part}" for part in parts))] == []

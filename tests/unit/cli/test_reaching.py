@@ -38,17 +38,22 @@ def test_secrets_go_by_the_environment_only(tmp_path: Path, monkeypatch: pytest.
         "STEWARD_ADMIN_URLS": "https://a:1,https://b:1",
         "STEWARD_ADMIN_TOKEN": TOKEN,
         "STEWARD_ADMIN_TOKEN_FILE": str(file),
+        "STEWARD_ADMIN_ORIGIN": f"--token-file {file}",
     }
 
 
 @pytest.mark.parametrize(
-    ("variable", "content", "token"),
-    [("", None, None), ("from-the-variable", None, "from-the-variable"), ("x", "from-the-file \n", "from-the-file")],
+    ("variable", "content", "token", "origin"),
+    [
+        ("", None, None, "--token-file, or by the variable STEWARD_ADMIN_TOKEN"),
+        ("from-the-variable", None, "from-the-variable", "the variable STEWARD_ADMIN_TOKEN"),
+        ("x", "from-the-file \n", "from-the-file", "--token-file {file}"),
+    ],
 )
 def test_where_the_token_comes_from(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, content: str | None, token: str | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, content: str | None, token: str | None, origin: str
 ) -> None:
-    """The token file takes precedence over the variable, and a command works without a token too."""
+    """The token file takes precedence over the variable, and a command works without a token; messages say which."""
     monkeypatch.setenv("STEWARD_ADMIN_TOKEN", variable)
     file = None
     if content is not None:
@@ -58,6 +63,7 @@ def test_where_the_token_comes_from(
     settings = settings_of(Target(urls=("https://a:1",), access=ClusterAccess(token_file=file), policy=Policy()))
 
     assert (settings.token and settings.token.get_secret_value()) == token
+    assert settings.origin == origin.format(file=file)
 
 
 def test_how_the_cluster_is_reached_is_as_the_options_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +98,7 @@ def test_an_empty_token_file_is_told(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (["--admin-url", "http://127.0.0.1:1"], "no connection: refused"),
-        (["--admin-url", "URL"], "give a superuser's token by --token-file"),
+        (["--admin-url", "URL"], "give a superuser's token by --token-file, or by the variable STEWARD_ADMIN_TOKEN"),
     ],
 )
 def test_who_does_not_let_us_in_is_told(steward: Steward, arguments: list[str], words: str) -> None:

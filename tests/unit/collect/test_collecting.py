@@ -112,10 +112,12 @@ def diagnosed(settings: AdminSettings, out: Path, order: CollectParameters = ORD
 
 def test_a_whole_cluster_is_collected_and_judged(cluster: Simulator, tmp_path: Path) -> None:
     """A snapshot of a whole cluster yields the findings and planning facts that its brokers show."""
-    before = cluster.owned_bundles()
+    before, began = cluster.owned_bundles(), datetime.now(UTC)
 
     snapshot = diagnosed(settings_of(cluster), tmp_path)
 
+    span = snapshot.read_span()
+    assert began <= (span.read_from or began) < (span.read_until or began) <= datetime.now(UTC)
     assert [path.name for path in (tmp_path / "cluster=lab").iterdir()] == ["taken_at=20260131T235959Z"]
     scene = planning_facts_of(snapshot, Policy(), Moves())
     assert (scene.snapshot_id, scene.unread) == ("lab-20260131T235959Z", ())

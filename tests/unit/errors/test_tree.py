@@ -57,6 +57,7 @@ def test_a_status_has_a_class(status: int, expected: type[errors.StatusError]) -
 ADMIN_ERRORS: list[errors.AdminError] = [
     errors.Unreachable("GET", "/p", "b:1", "refused"),
     errors.NotFound("GET", "/p", "b:1", "Topic not found", 404),
+    errors.NotAllowed("GET", "/p", "b:1", "no", 401, "no credentials were sent"),
 ]
 
 

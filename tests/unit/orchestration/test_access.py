@@ -333,3 +333,22 @@ def test_no_secret_of_events_travels_unencrypted(fields: dict[str, Any], publish
     fields["extra"] = {**fields["extra"], "service_url": "pulsar://broker:6650"}
     with pytest.raises(ConfigurationError, match="would travel unencrypted"):
         publishing(password=SECRET, **fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "origin"),
+    [
+        ({}, "the password of the connection 'pulsar_admin_east'"),
+        ({"password": SECRET}, "the connection 'pulsar_admin_east'"),
+        ({"extra": {"client_cert_file": "/c.pem"}}, "`client_cert_file` /c.pem of the connection 'pulsar_admin_east'"),
+    ],
+)
+def test_messages_name_where_credentials_are_from(fields: dict[str, Any], origin: str, admin: Any) -> None:
+    """The origin of credentials is their connection, or the field of it that would hold a token."""
+    assert admin(**fields).origin == origin
+
+
+def test_messages_name_the_connection_that_changes(change: Any) -> None:
+    """The origin of credentials for changes is the change connection, also where the addresses are the other one's."""
+    assert change(password=CHANGING).settings.origin == "the connection 'pulsar_change_east'"
+    assert change().settings.origin == "the password of the connection 'pulsar_change_east'"

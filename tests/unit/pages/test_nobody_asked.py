@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from sqlalchemy import make_url
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from pulsar_steward.model.plan import Plan
+
 PLAN = a_plan(a_batch(title="even out"), a_batch(a_step(step_id="b2.s01"), batch_id="b2", title="asked elsewhere"))
 
 
@@ -38,9 +40,7 @@ def writer(tmp_path: Path) -> Iterator[LedgerWriter]:
 def a_client(folder: Path, *, paused: bool | None) -> Client:
     """Asks pages that know whether the DAG that asks is paused, or do not."""
     url = make_url(f"sqlite:///{folder / 'ledger.db'}")
-    sources = Sources(
-        lambda: open_to_read(url), str(folder / "snapshots"), lambda: NOW, asking_is_paused=lambda: paused
-    )
+    sources = Sources(lambda: open_to_read(url), str(folder / "snapshots"), lambda: NOW, is_paused=lambda _: paused)
     return Client(make_app(sources, lambda: None))
 
 
@@ -67,3 +67,21 @@ def test_it_is_said_why_nobody_was_asked(tmp_path: Path, writer: LedgerWriter, p
     for path in ("/", "/clusters/east", plan):
         assert "Nobody was asked" not in client.get(path).text
     assert client.get(f"/api{plan}").json()["batches"][0]["why_unasked"] is None
+
+
+def test_a_way_back_that_would_wait_says_so(shown_folder: Path, plans: dict[str, Plan]) -> None:
+    """Beside the parameters of a rollback it is said that its DAG is paused, and nothing where it is not."""
+    words = "pulsar_rollback is paused: a run of it stays queued"
+    for paused, told in ((True, 1), (False, 0), (None, 0)):
+        client = a_client(shown_folder, paused=paused)
+        back = [each for plan in plans.values() for each in batches(client, plan) if each["can_go_back"]]
+        assert back
+        assert [str(each["why_back_waits"]).startswith(words) for each in back] == [bool(told)] * len(back)
+        texts = [client.get(f"/plans/{plan.plan_id}").text for plan in plans.values()]
+        assert sum(text.count(words) for text in texts) == told * len(back)
+
+
+def batches(client: Client, plan: Plan) -> list[dict[str, Any]]:
+    """Batches of a plan as the API tells them."""
+    told: list[dict[str, Any]] = client.get(f"/api/plans/{plan.plan_id}").json()["batches"]
+    return told

@@ -24,6 +24,7 @@ from pulsar_steward.report.approval import averted
 from tests.builders import NOW, a_batch, a_plan, a_step
 from tests.unit.pages.conftest import Client
 from tests.unit.pages.scenes import EVERY, HOSTILE, Telling, observed, sources_of
+from tests.unit.report_checkup.snapshots import meta
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -355,6 +356,20 @@ def test_very_many_brokers_and_bundles(shown_folder: Path, plans: Plans, tmp_pat
     assert "10 smaller bundles: 30 topics" in client.get("/clusters/east").text
     assert "and 10 brokers with fewer topics" in read
     assert "b-003:1 3" in words(client, "/clusters/east?brokers=all")
+
+
+def test_reading_that_took_minutes_is_told_beside_the_age(shown_folder: Path, plans: Plans, tmp_path: Path) -> None:
+    """A cluster's page and its data say from when to when brokers were read, and count the age from before."""
+    (tmp_path / "ledger.db").write_bytes((shown_folder / "ledger.db").read_bytes())
+    at = NOW - timedelta(minutes=10)
+    span = {"read_from": at, "read_until": at + timedelta(minutes=7)}
+    head = meta(snapshot_id="east-1", cluster="east", pulsar_cluster="east", taken_at=at, **span)
+    observed(tmp_path / "snapshots", "east", at, snapshot=head)
+    client = Client(make_app(sources_of(tmp_path), lambda: None))
+    words_of_span = f"read {at:%Y-%m-%d %H:%M:%S} to {at + timedelta(minutes=7):%H:%M:%S} UTC"
+    assert f"seen 10 min ago ({words_of_span})" in words(client, "/clusters/east")
+    card = next(each for each in client.get("/api/clusters").json() if each["cluster"] == "east")
+    assert (card["seen"]["span"], card["seen"]["age_seconds"]) == (words_of_span, 600)
 
 
 def test_a_partial_and_stale_cluster_says_so_on_its_own_page(client: Client) -> None:

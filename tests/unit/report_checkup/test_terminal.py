@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +16,7 @@ from pulsar_steward.cli.output import print_lines
 from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.report.checkup.html import as_html
 from pulsar_steward.report.checkup.terminal import MAX_LISTED, lines
 from pulsar_steward.report.checkup.text import plan_lines, wrapped
 from pulsar_steward.snapshots.read import open_snapshot
@@ -238,6 +240,24 @@ def test_a_cluster_that_goes_by_its_own_name_is_named_once(checkup_with: Make, o
     text = shown(checkup_with(snapshot=meta(pulsar_cluster=own)))
 
     assert text.startswith(f"Check-up of {told}, Pulsar 4.0.7\n")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (59, "taken 2026-03-01 12:00:00 UTC"),
+        (400, "read 2026-03-01 12:00:02 to 12:06:42 UTC"),
+        (90_000, "read 2026-03-01 12:00:02 to 2026-03-02 13:00:02 UTC"),
+    ],
+)
+def test_reading_that_took_minutes_is_told_with_its_end(checkup_with: Make, seconds: int, told: str) -> None:
+    """Terminal, page and JSON say from when to when brokers were read, where that took a minute or more."""
+    began = datetime(2026, 3, 1, 12, 0, 2, tzinfo=UTC)
+    made = checkup_with(snapshot=meta(read_from=began, read_until=began + timedelta(seconds=seconds)))
+
+    assert told in " ".join(shown(made).split())
+    assert told in as_html(made)
+    assert (told == made.about.span) is (seconds > 60)
 
 
 def test_names_cannot_steer_the_terminal(checkup_with: Make) -> None:

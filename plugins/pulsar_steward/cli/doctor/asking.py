@@ -12,8 +12,9 @@ from pulsar_steward.cli.ledgers import opened_ledger
 from pulsar_steward.errors import ConfigurationError, LedgerError
 from pulsar_steward.ledger.batch_record import open_batches
 from pulsar_steward.ledger.store import one_moment
-from pulsar_steward.ledger.waiting import ASKING_DAG, UNASKED_AFTER, unasked_questions, why_unasked
+from pulsar_steward.ledger.waiting import ASKING_DAG, ROLLBACK_DAG, UNASKED_AFTER, unasked_questions, why_unasked
 from pulsar_steward.model.units import counted, time_in_words
+from pulsar_steward.runtime.installed_files import document
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 MISSED = {
     "pulsar_observe": "nothing is observed on schedule",
     ASKING_DAG: "nobody is asked, and nothing that was approved is carried out",
-    "pulsar_rollback": "nothing is taken back",
+    ROLLBACK_DAG: "nothing is taken back",
 }
 """What does not happen while a DAG is paused."""
 
@@ -53,7 +54,8 @@ def by_airflow() -> States | None:
 def _dags(states: States) -> Line:
     missing = [dag for dag in MISSED if dag not in states]
     if missing:
-        remedy = "`steward airflow bundle` says how Airflow finds them (docs/start.md); it sees new files after minutes"
+        start = document("start.md")
+        remedy = f"`steward airflow bundle` says how Airflow finds them ({start}); it sees new files after minutes"
         return problem("DAGs", f"Airflow's database does not have {', '.join(missing)}", remedy)
     if paused := [dag for dag in MISSED if states[dag]]:
         words = "; ".join(f"{dag} is paused: {MISSED[dag]}" for dag in paused)

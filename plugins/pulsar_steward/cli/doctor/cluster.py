@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from pulsar_steward.cli.doctor.line import LineState, fine, of_error, problem, unknown
-from pulsar_steward.cli.doctor.rights import change_lines, expiry_lines, rights, role_of
+from pulsar_steward.cli.doctor.rights import change_lines, expiry_lines, rights
 from pulsar_steward.errors import AdminError, BrokenAnswer, ConfigurationError
 from pulsar_steward.facts.load_manager import load_manager_of
 from pulsar_steward.facts.unknown import Unknown
@@ -21,6 +21,8 @@ from pulsar_steward.model.units import counted
 from pulsar_steward.pulsar import paths
 from pulsar_steward.pulsar.members import BEHIND_FRONT_DOOR
 from pulsar_steward.pulsar.reader import Reader
+from pulsar_steward.pulsar.refusals import role_of
+from pulsar_steward.runtime.installed_files import document
 from pulsar_steward.runtime.parallel import OnThreads
 
 if TYPE_CHECKING:
@@ -48,8 +50,9 @@ FRONT_DOOR_REMEDY = (
 )
 
 VERSION_REMEDY = (
-    "a check-up is safe, as it only reads: compare what it says with what you know; docs/versions.md has what works"
-    " where, and a version that you tried yourself may be named in the policy's guards.versions_tried_here"
+    "a check-up is safe, as it only reads: compare what it says with what you know;"
+    f" {document('versions.md')} has what works where, and a version that you tried yourself may be named in the"
+    " policy's guards.versions_tried_here"
 )
 
 

@@ -18,6 +18,7 @@ from pulsar_steward.ledger.verify import verify_ledger
 from pulsar_steward.model.units import counted
 from pulsar_steward.policy.files import SECRETS_FOLDERS, policy_files, secrets_folders, steward_home, unused_files
 from pulsar_steward.policy.load import load_policy
+from pulsar_steward.runtime.installed_files import document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -173,5 +174,5 @@ def _verified(url: str) -> Line:
     compared = f"{counted(verdict.rows, 'row')} compared"
     if verdict.tampered:
         words = f"TAMPERED WITH: {compared}, {counted(len(verdict.tampered), 'place')} not as written"
-        return problem("ledger", words, "`steward ledger verify` names them, docs/ledger.md says what to do")
+        return problem("ledger", words, f"`steward ledger verify` names them, {document('ledger.md')} says what to do")
     return fine("ledger", f"as written: {compared}, {'the noted end is in it' if noted else 'no end was noted yet'}")

@@ -7,20 +7,17 @@ changes: unloads and splits are for whoever may read a broker's load report, as 
 
 from __future__ import annotations
 
-import base64
-import json
 from dataclasses import replace
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pulsar_steward.cli.doctor.line import fine, of_error, problem
-from pulsar_steward.cli.errors import REMEDIES
 from pulsar_steward.errors import AdminError, ConfigurationError, NotAllowed
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.cluster import identity_of
 from pulsar_steward.model.units import time_in_words
-from pulsar_steward.pulsar.logins import Basic, ClientCredentials
 from pulsar_steward.pulsar.reader import Reader
+from pulsar_steward.pulsar.refusals import expired_at, role_of
+from pulsar_steward.runtime.installed_files import document
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -32,20 +29,12 @@ CHANGING = "rights to change"
 NAMED_AT_MOST = 3
 NO_CHECKS = frozenset({"authenticationEnabled", "authorizationEnabled"})
 
-_PERMISSIONS = "docs/permissions.md says what each call needs"
+_PERMISSIONS = f"{document('permissions.md')} says what each call needs"
 _CHANGE_REMEDY = f"give a superuser's credentials by --change-token-file or the like; {_PERMISSIONS}"
 _ONE_CONNECTION = (
     "these credentials may change the cluster as well: a connection with them serves to look and to change. For two,"
-    " `pulsar_admin_<cluster>` and `pulsar_change_<cluster>`, see docs/permissions.md"
+    f" `pulsar_admin_<cluster>` and `pulsar_change_<cluster>`, see {document('permissions.md')}"
 )
-
-
-def role_of(settings: AdminSettings) -> str:
-    """The token's role: the subject of a JSON web token, whose signature is not verified."""
-    if settings.login is not None or settings.token is None:
-        return _by_login(settings)
-    subject = _claims(settings).get("sub")
-    return f"by a token for {subject!r}" if subject is not None else "by a token that names nobody"
 
 
 def expiry_lines(settings: AdminSettings, option: str) -> Iterator[Line]:
@@ -55,11 +44,11 @@ def expiry_lines(settings: AdminSettings, option: str) -> Iterator[Line]:
         settings: Settings with a token, or without.
         option: Option that gives another one.
     """
-    until = _claims(settings).get("exp")
-    if isinstance(until, (int, float)) and 0 < until < datetime.now(UTC).timestamp():
+    until = expired_at(settings.token.get_secret_value()) if settings.token else None
+    if until is not None:
         words = f"the one {role_of(settings).removeprefix('by a token ')} expired at"
         remedy = f"have a new one made, and give it by {option}"
-        yield problem("token", f"{words} {time_in_words(datetime.fromtimestamp(until, UTC))}", remedy)
+        yield problem("token", f"{words} {time_in_words(until)}", remedy)
 
 
 def rights(reader: Reader, configuration: Mapping[str, str] | AdminError, role: str) -> Line:
@@ -76,7 +65,7 @@ def rights(reader: Reader, configuration: Mapping[str, str] | AdminError, role: 
     if not refused:
         return fine("rights", f"{role}, with a superuser's rights: a check-up can read all that it needs")
     told = f"{role}, without a superuser's rights: what may not be read: {', '.join(refused)}"
-    remedy = f"{REMEDIES[NotAllowed]}; {_PERMISSIONS}"
+    remedy = f"give a superuser's token by --token-file; {_PERMISSIONS}"
     return problem("rights", f"{told}; what may be: {', '.join(may) or 'nothing that was asked for'}", remedy)
 
 
@@ -103,7 +92,7 @@ def change_lines(
             cluster, brokers = identity_of(told), changing.brokers()
         other = None if isinstance(configuration, AdminError) else identity_of(configuration)
     except NotAllowed as error:
-        yield problem(CHANGING, f"{role_of(change)}, and not allowed: {error}", _CHANGE_REMEDY)
+        yield problem(CHANGING, f"not allowed: {error}", _CHANGE_REMEDY)
         return
     except (AdminError, ConfigurationError) as error:
         yield of_error(CHANGING, error)
@@ -175,29 +164,6 @@ def _answer(ask: Callable[[], object]) -> object:
         return ask()
     except (AdminError, IndexError) as error:
         return error
-
-
-def _by_login(settings: AdminSettings) -> str:
-    login = settings.login
-    if isinstance(login, Basic):
-        return f"as user {login.username!r}, by a password"
-    if isinstance(login, ClientCredentials):
-        return f"by an access token that {login.url} gave to client {login.client_id!r}"
-    if login is not None:
-        return f"by headers of the plug-in {login.name!r}"
-    return "by a client certificate" if settings.client_cert_file else "without a token"
-
-
-def _claims(settings: AdminSettings) -> dict[str, Any]:
-    """Claims of a JSON web token; empty if the token is none."""
-    if settings.token is None:
-        return {}
-    try:
-        payload = settings.token.get_secret_value().split(".")[1]
-        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-    except (ValueError, LookupError):
-        return {}
-    return claims if isinstance(claims, dict) else {}
 
 
 def _secret(settings: AdminSettings) -> object:

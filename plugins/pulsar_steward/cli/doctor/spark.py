@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.cli.doctor.line import fine, problem
 from pulsar_steward.runtime.installed_airflow import installed_airflow
+from pulsar_steward.runtime.installed_files import document
 from pulsar_steward.runtime.installed_spark import installed_spark
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def _java(environment: Mapping[str, str]) -> Line:
 def _spark_submit(environment: Mapping[str, str]) -> Line:
     remedy = (
         f"install Spark {SPARK} beside Airflow's environment, and put its `bin` on the PATH of Airflow's workers"
-        " (docs/start.md)"
+        f" ({document('start.md')})"
     )
     program = shutil.which("spark-submit", path=environment.get("PATH"))
     if program is None:

@@ -26,6 +26,7 @@ from pulsar_steward.report.checkup.document import (
 )
 from pulsar_steward.report.checkup.measures import measures_of
 from pulsar_steward.report.checkup.planning import planning_of
+from pulsar_steward.report.overview import span_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -106,6 +107,7 @@ def _about(snapshot: Snapshot) -> About:
         pulsar_version=meta.pulsar_version,
         load_manager=meta.load_manager.rpartition(".")[2],
         taken_at=meta.taken_at,
+        span=span_in_words(snapshot.read_span()),
         complete=not meta.unread,
         unread=tuple(_unread(meta, brokers)),
         brokers=len(brokers),

@@ -57,6 +57,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     pulsar_version: str
     load_manager: Annotated[str, Meta(description="class name of the brokers' load manager")]
     taken_at: Annotated[datetime, Meta(description="when collecting began, UTC")]
+    span: Annotated[str | None, Meta(description="when brokers were read, where that took a minute or more")] = None
     complete: Annotated[bool, Meta(description="false: the snapshot is partial, and no check can be clear")]
     unread: Annotated[tuple[Unread, ...], Meta(description="what could not be read; empty where complete")]
     brokers: Annotated[int, Meta(description="brokers that the cluster lists")]

@@ -88,11 +88,11 @@ def _severity(severity: Severity, number: int) -> str:
 def _header(about: About, width: int) -> Iterator[Text]:
     own = "" if about.pulsar_cluster == about.cluster else f" (calls itself {about.pulsar_cluster})"
     yield from wrapped(f"Check-up of {about.cluster}{own}, Pulsar {about.pulsar_version}", width, style="heading")
-    taken_at = time_in_words(about.taken_at, seconds=True)
+    taken = about.span or f"taken {time_in_words(about.taken_at, seconds=True)}"
     figures = (
         f"{about.brokers_read:,} of {counted(about.brokers, 'broker')} read, {counted(about.topics, 'topic')} loaded,"
         f" {counted(about.namespaces, 'namespace')} in {counted(about.bundles, 'bundle')},"
-        f" {counted(about.coordinators, 'transaction coordinator')}; taken {taken_at}"
+        f" {counted(about.coordinators, 'transaction coordinator')}; {taken}"
     )
     yield from wrapped(figures, width)
 
