@@ -29,7 +29,7 @@ from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import EndReason, Origin
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
-from pulsar_steward.model.content import content_digest, goal_of
+from pulsar_steward.model.plan import content_digest, goal_of
 from pulsar_steward.model.step import DeleteSubscription
 from pulsar_steward.orchestration.approval_response import ApprovalQuestion, interpret
 from pulsar_steward.orchestration.question_form import APPROVE, COMMENT, LOSS, QUESTION, REJECT, STEPS

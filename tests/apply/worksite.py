@@ -23,8 +23,7 @@ from pulsar_steward.ledger.rows import Answer, Decision, EndReason, Origin
 from pulsar_steward.ledger.tables import ANSWER_USES, QUESTIONS
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, halves_by_topic_count, position_of, tc_topic
-from pulsar_steward.model.content import content_digest, goal_of
-from pulsar_steward.model.plan import approval_digest
+from pulsar_steward.model.plan import approval_digest, content_digest, goal_of
 from pulsar_steward.model.step import SplitBundle, Step, UnloadBundle
 from pulsar_steward.pulsar.settings import AdminSettings
 from pulsar_steward.pulsar.writer import Writer

@@ -14,8 +14,8 @@ import pytest
 from pydantic import SecretStr
 
 from lab.simulator import ClusterSpec, running_simulator
-from pulsar_steward.cli.jobs import _hidden
 from pulsar_steward.cli.main import run
+from pulsar_steward.cli.snapshot import _hidden
 from pulsar_steward.errors import AdminError, ConfigurationError, NeverSent, RedirectRefused, Refused, Unreachable
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.policy.schema import AdminPolicy

@@ -13,21 +13,21 @@ from __future__ import annotations
 import hashlib
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-from sqlalchemy import String, UniqueConstraint, cast, insert, literal, select, update
+from sqlalchemy import String, UniqueConstraint, cast, insert, literal, select, type_coerce, update
+from sqlalchemy.types import NullType
 
 from pulsar_steward.errors import LedgerTampered
-from pulsar_steward.ledger.held import held_rows
 from pulsar_steward.ledger.store import transaction
 from pulsar_steward.ledger.tables import CHAIN, HEAD
 from pulsar_steward.model.canonical import canonical_json, digest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    from sqlalchemy import ColumnElement, Connection, Engine, ScalarSelect, Table
+    from sqlalchemy import Column, ColumnElement, Connection, Dialect, Engine, ScalarSelect, Select, Table
 
 GENESIS = "0" * 64
 """Hash before the first row."""
@@ -187,3 +187,66 @@ def locked_head(connection: Connection) -> Head:
             " (`steward ledger verify` says which)"
         )
     return head
+
+
+# SQLite accepts any value in any column, and its reader is tolerant: 2 is read as true, and a time may contain a
+# tab. SQL compares the stored value. So a changed row could read as if unchanged, but no query would find it.
+
+
+ROWS_PER_QUERY = 1000
+
+
+class HeldRow(NamedTuple):
+    """A row, and its columns with a value in another form than Steward writes.
+
+    Attributes:
+        values: The values by column, as Steward reads them; in `odd` columns, as the database stores them.
+        odd: Names of columns with a value that cannot be read, or that Steward would write in another form.
+    """
+
+    values: dict[str, Any]
+    odd: tuple[str, ...]
+
+
+class _Form:
+    """Reader and writer of a column's values for one kind of database."""
+
+    def __init__(self, column: Column[Any], dialect: Dialect) -> None:
+        kind = column.type.dialect_impl(dialect)
+        self.name = column.name
+        self._type = column.type.python_type
+        self._read: Callable[[Any], Any] | None = kind.result_processor(dialect, None)
+        self._write: Callable[[Any], Any] | None = kind.bind_processor(dialect)
+
+    def read(self, held: object) -> object:
+        """The value as Steward reads it.
+
+        Raises:
+            ValueError: If Steward would write it in another form, or cannot read it.
+        """
+        value = held if self._read is None else self._read(held)
+        written = value if self._write is None else self._write(value)
+        # 1, 1.0 and true are equal in Python, but not in the queries of every database.
+        if type(written) is not type(held) or written != held or not isinstance(value, self._type):
+            raise ValueError(f"{held!r} is not how Steward writes {self.name}")
+        return value
+
+
+def held_rows(connection: Connection, table: Table, query: Select[Any]) -> Iterator[HeldRow]:
+    """Yields the rows of a query for all columns of one table."""
+    forms = [_Form(column, connection.dialect) for column in table.columns]
+    bare = query.with_only_columns(*(type_coerce(column, NullType()) for column in table.columns))
+    for row in connection.execute(bare.execution_options(yield_per=ROWS_PER_QUERY)):
+        yield _read(forms, row)
+
+
+def _read(forms: list[_Form], row: Any) -> HeldRow:
+    values: dict[str, Any] = {}
+    odd: list[str] = []
+    for form, held in zip(forms, row, strict=True):
+        try:
+            values[form.name] = None if held is None else form.read(held)
+        except (TypeError, ValueError, AttributeError):
+            values[form.name] = held
+            odd.append(form.name)
+    return HeldRow(values, tuple(odd))

@@ -113,8 +113,8 @@ class QuestionRow(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         plan_id: The plan in which it is asked.
         batch_id: Its batch there.
-        content_digest: `pulsar_steward.model.content.content_digest` of the batch.
-        goal: `pulsar_steward.model.content.goal_of` the batch.
+        content_digest: `pulsar_steward.model.plan.content_digest` of the batch.
+        goal: `pulsar_steward.model.plan.goal_of` the batch.
     """
 
     question_id: int
@@ -250,7 +250,7 @@ class ApprovedPart(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         step_ids: All of its steps.
-        contents: Digests of its changes and of its goal (`pulsar_steward.model.content`), under each name of its
+        contents: Digests of its changes and of its goal (`pulsar_steward.model.plan`), under each name of its
             cluster.
     """
 

@@ -10,8 +10,17 @@ from sqlalchemy import and_, or_, select
 
 from pulsar_steward.decoding import decode
 from pulsar_steward.errors import LedgerTampered
-from pulsar_steward.ledger.chain import GENESIS, HEAD_NAME, ChainLink, Head, key_columns, row_digest, row_key
-from pulsar_steward.ledger.held import HeldRow, held_rows
+from pulsar_steward.ledger.chain import (
+    GENESIS,
+    HEAD_NAME,
+    ChainLink,
+    Head,
+    HeldRow,
+    held_rows,
+    key_columns,
+    row_digest,
+    row_key,
+)
 from pulsar_steward.ledger.past import GUARDED_BY, plans_changing_since
 from pulsar_steward.ledger.rows import from_row
 from pulsar_steward.ledger.store import one_moment

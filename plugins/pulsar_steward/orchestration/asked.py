@@ -12,8 +12,7 @@ from pulsar_steward.errors import NotInLedger
 from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.model.cluster import NamedCluster
-from pulsar_steward.model.content import content_digest, goal_of, parts_of
-from pulsar_steward.model.plan import Batch
+from pulsar_steward.model.plan import Batch, content_digest, goal_of, parts_of
 from pulsar_steward.model.risk import Risk
 from pulsar_steward.model.units import time_in_words
 from pulsar_steward.notify.compose import QUESTION_TASKS
@@ -84,7 +83,7 @@ class SilencedGoal(msgspec.Struct, frozen=True, kw_only=True):
     """A goal that nobody is asked about, with any content: a person snoozed it, or answered with "never".
 
     Attributes:
-        goal: `pulsar_steward.model.content.goal_of` the batch.
+        goal: `pulsar_steward.model.plan.goal_of` the batch.
         batch: The batch that was asked about; None: it cannot be read any more.
         until: The end of a snooze; None: until the answer is taken back.
         until_worse: True if the snooze also ends when the problem gets worse.

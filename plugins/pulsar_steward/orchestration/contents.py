@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.changes import kind_of
-from pulsar_steward.model.content import content_digest, goal_of, goals_in, loses_more, parts_of, share_goal
 from pulsar_steward.model.loss import NOTHING_LOST, Loss
-from pulsar_steward.model.plan import Batch
+from pulsar_steward.model.plan import Batch, content_digest, goal_of, goals_in, loses_more, parts_of, share_goal
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

@@ -21,7 +21,7 @@ from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
 from pulsar_steward.ledger.rows import EndReason
-from pulsar_steward.model.content import content_digest, goal_of, share_goal
+from pulsar_steward.model.plan import content_digest, goal_of, share_goal
 from pulsar_steward.model.units import counted
 from pulsar_steward.orchestration.contents import Contents, is_same_question, silence_of
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from pulsar_steward.model.content import namespace_of
+from pulsar_steward.model.plan import namespace_of
 from pulsar_steward.policy.layers import NAMESPACES, is_namespace
 
 if TYPE_CHECKING:

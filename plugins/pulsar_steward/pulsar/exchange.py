@@ -23,9 +23,8 @@ from pulsar_steward.decoding import decode
 from pulsar_steward.errors import AdminError, ConfigurationError, NeverSent, StewardError
 from pulsar_steward.pulsar.body import Body, Closing, gathered
 from pulsar_steward.pulsar.bounds import BoundAdapter, Bounds
-from pulsar_steward.pulsar.faults import ProxyRefused, Unusable, in_our_words
+from pulsar_steward.pulsar.faults import ProxyRefused, Unusable, in_our_words, why_refused
 from pulsar_steward.pulsar.mask import mask_of
-from pulsar_steward.pulsar.refusals import why_refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping

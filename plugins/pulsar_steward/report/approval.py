@@ -9,13 +9,12 @@ from pulsar_steward.changes.kind import Aspect
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.guards.window_times import windows_for
-from pulsar_steward.model.content import is_about_several
 from pulsar_steward.model.loss import Loss, entries_in_words, size_in_words
+from pulsar_steward.model.plan import BROKER_DRAIN, TakenBack, is_about_several
 from pulsar_steward.model.units import counted, seconds_in_words, time_in_words
 from pulsar_steward.outside_text import shown
 from pulsar_steward.policy.never_asked import namespace_to_leave_alone
 from pulsar_steward.report import approval_group as group
-from pulsar_steward.report.following import in_flight, what_follows
 from pulsar_steward.report.markdown import bullets, codes, table, text
 from pulsar_steward.report.what_changed import what_changed
 from pulsar_steward.report.when import when
@@ -331,3 +330,74 @@ def _confirming(batch: Batch, first: RecordedAnswer) -> str:
     at = time_in_words(first.answered_at)
     approved = f"{first.answered_by} approved {extent} at {at}: {group.few_ids(first.step_ids)}.{comment}"
     return f"**{text(f'{approved} A second person has to.')}**"
+
+
+MINUTE = 60
+
+
+def in_flight(steps: Sequence[Step]) -> Iterator[str]:
+    """Section on messages that are redelivered or lost when clients reconnect."""
+    again = sum(step.moving_messages.again for step in steps)
+    topics = sum(step.moving_messages.volatile_topics for step in steps)
+    if not again and not topics:
+        return
+    yield "### Messages in flight"
+    yield bullets([*_again(steps, again), *_lost(steps, topics)])
+
+
+def what_follows(batch: Batch, policy: Policy) -> Iterator[str]:
+    """Section of a rollback: proposals that it prevents for a while."""
+    if not batch.is_rollback:
+        return
+    yield "### What follows"
+    yield bullets([*_rest(batch, policy), *_not_asked(policy)])
+
+
+def _again(steps: Sequence[Step], again: int) -> Iterator[str]:
+    if again:
+        yield (
+            f"At most {counted(again, 'acknowledged message is', 'acknowledged messages are')} delivered again: a batch"
+            " that is acknowledged in part comes again whole. What consumers hold and did not acknowledge comes again"
+            f" in any case. Steps: {_named(step.step_id for step in steps if step.moving_messages.again)}."
+        )
+
+
+def _lost(steps: Sequence[Step], topics: int) -> Iterator[str]:
+    if topics:
+        lost = sum(step.moving_messages.lost for step in steps)
+        of_topics = counted(topics, "topic that is not persistent loses", "topics that are not persistent lose")
+        yield (
+            f"{of_topics} what is published until clients are back: at most about {counted(lost, 'message')}, by the"
+            " rates of the snapshot. Nothing stores these messages. Steps:"
+            f" {_named(step.step_id for step in steps if step.moving_messages.volatile_topics)}."
+        )
+
+
+def _named(ids: Iterator[str]) -> str:
+    return group.few_ids(list(ids))
+
+
+def _rest(batch: Batch, policy: Policy) -> Iterator[str]:
+    """Things that guards leave alone for a while; moves of a drain count as no circle."""
+    disturbed = [kind_of(step.change).disturbs for step in batch.steps]
+    namespaces = sorted({bundle.namespace for bundle in disturbed if bundle is not None and bundle.moves})
+    if not namespaces:
+        return
+    drained = isinstance(batch.takes_back, TakenBack) and batch.takes_back.kind == BROKER_DRAIN
+    if (minutes := policy.guards.circle_minutes) and not drained:
+        named = ", ".join(group.first_of(namespaces, group.MAX_EXAMPLES, "more namespace"))
+        yield (
+            "Its bundles will have been moved away and back: nothing is moved or split in"
+            f" {named} for {_minutes(minutes)} (policy key guards.circle_minutes)."
+        )
+    if minutes := policy.tc_skew.cooldown_minutes:
+        yield f"Each of these bundles rests for {_minutes(minutes)} (policy key tc_skew.cooldown_minutes)."
+
+
+def _not_asked(policy: Policy) -> Iterator[str]:
+    minutes = policy.approval.ask_again_minutes
+    yield f"What is taken back is not proposed again for {_minutes(minutes)} (policy key approval.ask_again_minutes)."
+
+
+def _minutes(minutes: int) -> str:
+    return seconds_in_words(minutes * MINUTE)

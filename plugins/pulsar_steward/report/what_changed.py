@@ -8,7 +8,7 @@ import msgspec
 
 from pulsar_steward.changes import kind_of
 from pulsar_steward.ledger.rows import EndReason, QuestionEnd
-from pulsar_steward.model.content import loses_more
+from pulsar_steward.model.plan import loses_more
 from pulsar_steward.model.step import Step
 from pulsar_steward.model.units import counted, time_in_words
 

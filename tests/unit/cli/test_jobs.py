@@ -14,8 +14,8 @@ import pytest
 
 from lab.simulator import ClusterSpec, running_simulator
 from pulsar_steward.cli.errors import JobFailed
-from pulsar_steward.cli.jobs import run_job
 from pulsar_steward.cli.paths import need_java, spark_apps
+from pulsar_steward.cli.snapshot import run_job
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.model.job_log import JobRecord
 from pulsar_steward.policy.schema import Policy

@@ -12,7 +12,7 @@ from pulsar_steward.errors import Refused
 from pulsar_steward.ledger.publishing import NewQuestion, QuestionChanges
 from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.ledger.silences import SilenceEnd, take_back
-from pulsar_steward.model.content import content_digest, goal_of
+from pulsar_steward.model.plan import content_digest, goal_of
 from pulsar_steward.orchestration.remediating import RemediateParams, choose, dry_run
 from tests.apply.worksite import said
 from tests.builders import CLUSTER, a_batch, a_plan, a_step

@@ -12,9 +12,8 @@ import pytest
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.ledger.rows import EndReason
-from pulsar_steward.model.content import content_digest, goal_of, loses_more
 from pulsar_steward.model.loss import Loss
-from pulsar_steward.model.plan import numbered
+from pulsar_steward.model.plan import content_digest, goal_of, loses_more, numbered
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, Touched
 from pulsar_steward.orchestration.asked import AskedBatch, RejectedBatch

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from pulsar_steward.ledger.batch_record import BatchState
-from pulsar_steward.model.content import goal_of
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.plan import goal_of
 from pulsar_steward.orchestration.asked import AskedBatch, SilencedGoal
 from pulsar_steward.orchestration.publish import Publication, SnapshotView, decide
 from tests.builders import NOW, a_finding

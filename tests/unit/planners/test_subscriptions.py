@@ -10,9 +10,9 @@ import pytest
 
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.checks.clients.subscription_abandoned import CHECK
-from pulsar_steward.model.content import content_digest, loses_more
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.loss import Loss, TopicLoss
+from pulsar_steward.model.plan import content_digest, loses_more
 from pulsar_steward.model.risk import Risk
 from pulsar_steward.model.step import DeleteSubscription
 from pulsar_steward.model.subscription import SubscriptionState

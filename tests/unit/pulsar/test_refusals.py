@@ -9,9 +9,9 @@ from pydantic import SecretStr
 
 from pulsar_steward.errors import NotAllowed
 from pulsar_steward.policy.schema import AdminPolicy
+from pulsar_steward.pulsar.faults import why_refused
 from pulsar_steward.pulsar.logins import Basic, Plugin
 from pulsar_steward.pulsar.reader import Reader
-from pulsar_steward.pulsar.refusals import why_refused
 from pulsar_steward.pulsar.settings import AdminSettings
 from tests.unit.cli.test_doctor import a_token
 from tests.unit.pulsar.scripted import answer, raw

@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.model.units import bytes_in_words
-from pulsar_steward.report.checkup.charts.all import MAX_BARS, NO_TRENDS, Bar, bar_chart, charts_of
+from pulsar_steward.report.checkup.charts.all import (
+    MAX_BARS,
+    NO_TRENDS,
+    Bar,
+    bar_chart,
+    charts_of,
+    figures_json,
+    scripts,
+)
 from pulsar_steward.report.checkup.charts.chart import BLUE, RED, escaped, label
 from pulsar_steward.report.checkup.charts.limits import ack_holes_chart, backlog_chart
-from pulsar_steward.report.checkup.charts.script import figures_json, scripts
 from pulsar_steward.report.checkup.charts.trends import delayed_chart, trend_charts
 from pulsar_steward.report.checkup.measures import (
     DelayedSubscription,

@@ -19,9 +19,9 @@ from pulsar_steward.model.cluster import NamedCluster, identity_of
 from pulsar_steward.model.pulsar_versions import Operation, objection_to
 from pulsar_steward.model.units import counted
 from pulsar_steward.pulsar import paths
+from pulsar_steward.pulsar.faults import role_of
 from pulsar_steward.pulsar.members import BEHIND_FRONT_DOOR
 from pulsar_steward.pulsar.reader import Reader
-from pulsar_steward.pulsar.refusals import role_of
 from pulsar_steward.runtime.installed_files import document
 from pulsar_steward.runtime.parallel import OnThreads
 

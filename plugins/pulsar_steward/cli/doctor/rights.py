@@ -15,8 +15,8 @@ from pulsar_steward.errors import AdminError, ConfigurationError, NotAllowed
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.cluster import identity_of
 from pulsar_steward.model.units import time_in_words
+from pulsar_steward.pulsar.faults import expired_at, role_of
 from pulsar_steward.pulsar.reader import Reader
-from pulsar_steward.pulsar.refusals import expired_at, role_of
 from pulsar_steward.runtime.installed_files import document
 
 if TYPE_CHECKING:

@@ -24,8 +24,7 @@ MAX_OPEN = 5
 
 def as_html(checkup: Checkup) -> str:
     """Renders the page. All data from the cluster is escaped."""
-    from pulsar_steward.report.checkup.charts.all import charts_of  # noqa: PLC0415 - plotly takes long to load
-    from pulsar_steward.report.checkup.charts.script import figures_json, scripts  # noqa: PLC0415 - as above
+    from pulsar_steward.report.checkup.charts.all import charts_of, figures_json, scripts  # noqa: PLC0415 - plotly is slow
 
     charts = charts_of(checkup)
     return _template().render(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+from importlib.resources import files
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 import msgspec
+from markupsafe import Markup
 
 from pulsar_steward.model.units import bytes_in_words, counted
 from pulsar_steward.report.checkup.charts.chart import (
@@ -14,9 +18,11 @@ from pulsar_steward.report.checkup.charts.chart import (
     ROW,
     Chart,
     Figure,
+    as_json,
     drawn,
     hover,
     hover_template,
+    library,
     named_rows,
 )
 from pulsar_steward.report.checkup.charts.chart import bars as draw_bars
@@ -28,7 +34,6 @@ if TYPE_CHECKING:
 
     from pulsar_steward.report.checkup.document import Checkup
     from pulsar_steward.report.checkup.measures import Measures
-
 
 MAX_BARS = 60
 """Number of bars drawn for a large cluster; the table has all."""
@@ -171,3 +176,32 @@ def _counted(name: str, number: int | None) -> Bar:
 
 def _said(chart_id: str, title: str, words: str) -> Chart:
     return Chart(chart_id=chart_id, title=title, note=words, figure=None)
+
+
+_UNSAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
+"""Characters that could end a script or begin a comment, and their escapes in JSON strings."""
+
+
+class Script(msgspec.Struct, frozen=True):
+    """A script of the page, with its source for the content security policy."""
+
+    text: Markup
+    source: str
+
+
+def scripts() -> tuple[Script, ...]:
+    """Plotly's script, and the script that draws the figures with it."""
+    own = files("pulsar_steward.report.checkup").joinpath("templates/charts.js").read_text(encoding="utf-8")
+    return _script(library()), _script(own)
+
+
+def figures_json(charts: Sequence[Chart]) -> Markup:
+    """The figures by id, as JSON that cannot end its HTML element, whatever names it contains."""
+    each = {chart.chart_id: msgspec.Raw(as_json(chart.figure).encode()) for chart in charts if chart.figure}
+    return Markup(msgspec.json.encode(each).decode().translate(_UNSAFE))  # noqa: S704 - translated just here
+
+
+def _script(text: str) -> Script:
+    """A script with its hash: a browser runs only scripts whose hash the content security policy lists."""
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return Script(Markup(text), f"'sha256-{digest}'")  # noqa: S704 - plotly's and our own, nothing from a cluster
