@@ -11,7 +11,8 @@ from pulsar_steward.cli.output import print_lines, width
 from pulsar_steward.errors import NotInLedger
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.model.plan import Plan
-from pulsar_steward.report.checkup.text import Story, batch_lines, bullets, fitting, header_lines, heading, story_lines
+from pulsar_steward.report.checkup.history_text import Story, header_lines, story_lines
+from pulsar_steward.report.checkup.text import batch_lines, bullets, fitting, heading
 
 _CLUSTER = re.compile(r"(.+)-\d{8}T\d{6}Z-[0-9a-f]+")
 

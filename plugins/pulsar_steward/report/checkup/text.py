@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from datetime import datetime
 from typing import TYPE_CHECKING
 
-import msgspec
 from rich.text import Text
 
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.risk import risk_of
-from pulsar_steward.ledger.batch_record import BatchRecord
-from pulsar_steward.ledger.rows import Intent, PlanRow, RecordedAnswer, interrupted
-from pulsar_steward.model.units import counted, time_in_words
+from pulsar_steward.model.units import counted
 from pulsar_steward.outside_text import shown
 from pulsar_steward.report.worth import worth_in_words
 
@@ -146,84 +142,3 @@ def _step(step: Step, width: int) -> Iterator[Text]:
         if words:
             yield from wrapped(words, width, first=f"      {name}", indent=16)
     yield Text(f"      call      {shown(kind_of(step.change).call())}")
-
-
-class Story(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch in the ledger, with its intended calls.
-
-    Attributes:
-        taken_at: Time of the plan's snapshot.
-        seen_at: Time of the newest snapshot with the same proposal.
-    """
-
-    record: BatchRecord
-    intents: tuple[Intent, ...]
-    taken_at: datetime
-    seen_at: datetime
-
-
-def header_lines(plan: Plan, row: PlanRow, width: int) -> Iterator[Text]:
-    """Lines about the plan, and the plan that superseded it."""
-    yield from wrapped(f"Plan {plan.plan_id}", width, style="heading")
-    yield from wrapped(
-        f"cluster {plan.cluster}, snapshot {plan.snapshot_id}, recorded {_at(row.created_at)}; SHA-256 {plan.digest},"
-        " as recorded",
-        width,
-    )
-    if row.superseded_by:
-        when = f" {_at(row.superseded_at)}" if row.superseded_at else ""
-        yield from wrapped(f"Superseded{when} by {row.superseded_by}", width, style="warning")
-
-
-def story_lines(story: Story, width: int) -> Iterator[Text]:
-    """Lines about the history of one batch."""
-    yield from heading("What became of it")
-    yield from bullets(_said(story), width)
-
-
-def _said(story: Story) -> Iterator[str]:
-    record, under_way = story.record, interrupted(story.intents, story.record.outcomes)
-    if record.requests:
-        yield f"asked {_at(record.requests[-1].at)}"
-    if story.seen_at != story.taken_at:
-        yield f"proposed the same again, at last by the snapshot of {_at(story.seen_at)}"
-    if record.end is not None:
-        yield f"the question ended {_at(record.end.at)}: {record.end.words}"
-    if not record.answers:
-        asked = record.requests or record.end is not None
-        yield f"{'no answer is recorded' if asked else 'nobody was asked yet'}: nothing was changed"
-    for answer in record.answers:
-        yield _answer(answer)
-        yield from _silence(answer)
-    for outcome in record.outcomes:
-        yield f"{outcome.step_id} {outcome.outcome} {_at(outcome.at)}: {outcome.reason}"
-    for intent in under_way:
-        yield f"{intent.step_id} under way since {_at(intent.at)}, or cut short then"
-    if under_way:
-        ended, approved = len(record.outcomes), counted(len(record.answers[-1].step_ids), "approved step")
-        yield f"{ended} of {approved} {'has' if ended == 1 else 'have'} come to an end"
-    for proof in record.proofs:
-        yield f"{'proved' if proof.proved else 'not proved'} {_at(proof.at)}: {proof.reason}"
-
-
-def _answer(answer: RecordedAnswer) -> str:
-    who = f" by {answer.answered_by}" if answer.answered_by else ""
-    steps = f" of {', '.join(answer.step_ids)}" if answer.step_ids else ""
-    until = f", valid until {_at(answer.expires_at)}" if answer.expires_at else ""
-    comment = f' "{answer.comment}"' if answer.comment else ""
-    return f"{answer.decision}{steps}{who} {_at(answer.answered_at)}{until}: {answer.reason}{comment}"
-
-
-def _silence(answer: RecordedAnswer) -> Iterator[str]:
-    """End of the time for which an answer silences its question, and the way to take it back."""
-    if answer.silent_until is not None:
-        worse = ", or until it gets worse" if answer.until_worse else ""
-        end = f"steward questions ask-again {answer.answer_id} ends that"
-        yield f"silent until {_at(answer.silent_until)}{worse}; {end}"
-    if answer.policy_entry:
-        yield f"silent until steward questions ask-again {answer.answer_id} ends that; the policy entry for good:"
-        yield from answer.policy_entry.splitlines()
-
-
-def _at(moment: datetime) -> str:
-    return time_in_words(moment, seconds=True)
