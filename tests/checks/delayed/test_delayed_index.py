@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.delayed import delayed_bucket_count, delayed_index_memory, delayed_index_multiplied
+from pulsar_steward.checks.delayed import delayed_bucket_count, delayed_index
 from pulsar_steward.checks.delayed.waiting import BUCKET_TRACKER as BUCKET
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.series import DELAYED_SERIES
@@ -68,7 +68,7 @@ def test_indexes_are_judged_by_their_memory(cluster: Callable[..., Cluster]) -> 
         instead["metrics"] += broker_samples(name, topic, messages, told)
         instead["configuration"].append({"broker": name, "key": key, "value": tracker})
 
-    judgement = cluster(instead=instead).judged(delayed_index_memory.CHECK)
+    judgement = cluster(instead=instead).judged(delayed_index.DELAYED_INDEX_MEMORY)
 
     expected = {name: severity for name, (*_, severity) in MEMORY_CASES.items() if severity}
     assert {finding.subject: finding.severity for finding in judgement.findings} == expected
@@ -82,7 +82,7 @@ def test_the_evidence_says_where_the_bytes_are_from(
     """The evidence says that the size is estimated, and that the in-memory tracker reads the backlog again."""
     lab = cluster(topics=placed("b:8080"), metrics=[delayed(TOPIC, 40_000_000, source="b:8080")])
 
-    (finding,) = lab.judged(delayed_index_memory.CHECK).findings
+    (finding,) = lab.judged(delayed_index.DELAYED_INDEX_MEMORY).findings
 
     assert finding.subject == "b:8080"
     golden(finding.evidence)
@@ -95,7 +95,7 @@ def test_a_broker_without_a_memory_limit_cannot_be_judged(
     zeros = [delayed("", 0, source=broker) | {"topic": None} for broker in ("a:8080", "b:8080", "c:8080")]
     lab = cluster(topics=placed(), instead={"metrics": [*zeros, delayed(TOPIC, 100)]})
 
-    judgement = lab.judged(delayed_index_memory.CHECK)
+    judgement = lab.judged(delayed_index.DELAYED_INDEX_MEMORY)
 
     golden(judgement.cannot_tell)
 
@@ -108,7 +108,7 @@ def test_memory_of_less_than_a_byte_is_not_told(
     odd = {"source": "a:8080", "source_kind": "broker", "series": "jvm_memory_direct_bytes_max", "value": 0.5}
     lab = cluster(topics=placed(), instead={"metrics": [*zeros, odd, delayed(TOPIC, 20_000_000)]})
 
-    (finding,) = lab.judged(delayed_index_memory.CHECK).findings
+    (finding,) = lab.judged(delayed_index.DELAYED_INDEX_MEMORY).findings
 
     assert "memory_limit_bytes" not in finding.figures
 
@@ -132,7 +132,7 @@ def test_copies_of_an_index_are_judged(
         for number, messages in enumerate(counts)
     ]
 
-    findings = cluster(metrics=metrics).judged(delayed_index_multiplied.CHECK).findings
+    findings = cluster(metrics=metrics).judged(delayed_index.DELAYED_INDEX_MULTIPLIED).findings
 
     found = {finding.subject.rpartition("/")[2].replace("-", " "): finding.severity for finding in findings}
     assert found == {name: severity for name, (_, severity) in MULTIPLIED_CASES.items() if severity}
@@ -149,11 +149,11 @@ def test_a_topic_that_two_brokers_tell_of_is_not_multiplied(
         metrics=[delayed(TOPIC, 5_000_000, source=broker) for broker in both],
     )
 
-    assert lab.judged(delayed_index_multiplied.CHECK).findings == ()
+    assert lab.judged(delayed_index.DELAYED_INDEX_MULTIPLIED).findings == ()
 
 
 @pytest.mark.parametrize(
-    "check", [delayed_index_memory.CHECK, delayed_index_multiplied.CHECK, delayed_bucket_count.CHECK]
+    "check", [delayed_index.DELAYED_INDEX_MEMORY, delayed_index.DELAYED_INDEX_MULTIPLIED, delayed_bucket_count.CHECK]
 )
 def test_silence_of_brokers_is_not_health(cluster: Callable[..., Cluster], check: Check) -> None:
     """A broker with subscriptions that tells nothing of delayed messages allows no verdict; a healthy cluster does."""

@@ -10,7 +10,7 @@ import pytest
 from pulsar_steward.checks.delayed import (
     delayed_bucket_count,
     delayed_holds_ledgers,
-    delayed_index_multiplied,
+    delayed_index,
     delayed_past_ttl,
 )
 from pulsar_steward.model.finding import Severity
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 CASES: dict[str, tuple[Check, dict[str, int], Severity]] = {
     # thresholds that all three namespaces pass
     "multiplied": (
-        delayed_index_multiplied.CHECK,
+        delayed_index.DELAYED_INDEX_MULTIPLIED,
         {"warning_extra_index_entries": 40, "critical_extra_index_entries": 45},
         Severity.CRITICAL,
     ),

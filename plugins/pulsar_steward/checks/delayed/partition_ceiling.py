@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Query
-from pulsar_steward.checks.delayed.hosts import NOTHING_LOADED
+from pulsar_steward.checks.delayed.waiting import NOTHING_LOADED
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import bytes_in_words, counted
