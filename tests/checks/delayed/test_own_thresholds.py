@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.checks.delayed import (
-    delayed_bucket_count,
+    delayed_buckets,
     delayed_holds_ledgers,
     delayed_index,
     delayed_past_ttl,
@@ -31,7 +31,7 @@ CASES: dict[str, tuple[Check, dict[str, int], Severity]] = {
     ),
     "held": (delayed_holds_ledgers.CHECK, {"warning_held_mebibytes": 1}, Severity.WARNING),
     "buckets": (
-        delayed_bucket_count.CHECK,
+        delayed_buckets.DELAYED_BUCKET_COUNT,
         {"warning_buckets_unlimited": 5, "critical_buckets_unlimited": 9},
         Severity.CRITICAL,
     ),

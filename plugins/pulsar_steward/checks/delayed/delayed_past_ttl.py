@@ -137,56 +137,46 @@ anti join (from delayed_bounds where ttl_seconds is not null) using (namespace)
 
 def _quiet(queried: Queried, _context: CheckContext[DelayedPastTtlPolicy]) -> str:
     subscriptions, messages = tally(queried)
-    return (
-        f"No time to live endangers the {counted(messages, 'delayed message')} of"
-        f" {counted(subscriptions, 'subscription')}."
-    )
+    of = f"{counted(messages, 'delayed message')} of {counted(subscriptions, 'subscription')}"
+    return f"No time to live endangers the {of}."
 
 
-def _unknown_ttl(blind: Row) -> str | None:
-    """Sentence about namespaces with delayed messages and an unknown time to live."""
-    if not blind["count"]:
-        return None
-    return (
+def _missing(queried: Queried, _context: CheckContext[DelayedPastTtlPolicy]) -> str | None:
+    blind = queried["blind"].one
+    unknown = (
         f"The time to live of {counted(blind['count'], 'namespace')} with delayed messages is not known,"
         f" {blind['namespace']} among them: neither its policies nor {TTL_SECONDS} were read."
     )
+    return gap(queried) or (unknown if blind["count"] else None)
 
 
 def _evidence(row: Row) -> str:
-    why = _why(row["worst"], row["longest_delay_seconds"]) if row["expired"] is None else _expired(row)
-    live = "lives" if row["delayed_messages"] == 1 else "live"
     return (
         f"{counted(row['delayed_messages'], 'delayed message')} of {counted(row['subscriptions'], 'subscription')}"
-        f" {live} under a time"
-        f" to live of {seconds_in_words(row['ttl_seconds'], rounded=True)} that counts from publishing; {why}."
+        f" {'lives' if row['delayed_messages'] == 1 else 'live'} under a time to live of"
+        f" {seconds_in_words(row['ttl_seconds'], rounded=True)} that counts from publishing; {_why(row)}."
     )
 
 
-def _expired(row: Row) -> str:
-    """Expiry in an earlier snapshot, if there is none now."""
-    expired = row["expired"]
-    where = f"subscription {expired['subscription']} of {expired['topic']} ({expired['delayed']:,} delayed)"
-    words = (
-        f"at {time_in_words(row['expired_at'], date=False)} {where} expired {expired['expired_rate']:,.1f} entries/s"
-    )
-    if row["rank"] == Severity.CRITICAL.rank:
-        return f"{words}, and {NEARLY_ALL}: {DELETED_EARLY}"
-    return f"{words}; {NOT_ONLY_DELAYED}"
-
-
-def _why(worst: Row, longest_delay_seconds: int) -> str:
+def _why(row: Row) -> str:
+    """The reason now, or the expiry in an earlier snapshot."""
+    if row["expired"] is None:
+        worst, why, rate, at, now = row["worst"], row["worst"]["why"], "expires", "", " now"
+    else:
+        why = "eating" if row["rank"] == Severity.CRITICAL.rank else "expiring"
+        worst, rate, at, now = row["expired"], "expired", f"at {time_in_words(row['expired_at'], date=False)} ", ""
     where = f"subscription {worst['subscription']} of {worst['topic']} ({worst['delayed']:,} delayed)"
-    match worst["why"]:
+    match why:
         case "eating":
-            return f"{where} expires {worst['expired_rate']:,.1f} entries/s now, and {NEARLY_ALL}: {DELETED_EARLY}"
+            return f"{at}{where} {rate} {worst['expired_rate']:,.1f} entries/s{now}, and {NEARLY_ALL}: {DELETED_EARLY}"
         case "expiring":
-            return f"{where} expires {worst['expired_rate']:,.1f} entries/s now; {NOT_ONLY_DELAYED}"
+            return f"{at}{where} {rate} {worst['expired_rate']:,.1f} entries/s{now}; {NOT_ONLY_DELAYED}"
         case "old":
             age = seconds_in_words(worst["age_seconds"], rounded=True)
             return f"the oldest message in the backlog of {worst['topic']} is {age} old; {where}"
         case "allowed":
-            return f"delays up to {seconds_in_words(longest_delay_seconds, rounded=True)} are allowed, as in {where}"
+            longest = seconds_in_words(row["longest_delay_seconds"], rounded=True)
+            return f"delays up to {longest} are allowed, as in {where}"
         case _:
             return f"nothing bounds the delay that a producer may ask for, as in {where}"
 
@@ -228,6 +218,6 @@ CHECK = RowCheck(
     subject="namespace",
     evidence=_evidence,
     figures=DelayFigures,
-    missing=lambda queried, _context: gap(queried) or _unknown_ttl(queried["blind"].one),
+    missing=_missing,
     quiet=_quiet,
 )

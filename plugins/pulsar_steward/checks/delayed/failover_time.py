@@ -244,7 +244,7 @@ trackers as (
 select broker, coalesce(bundles, 0) as bundles, topics, coalesce(in_buckets, false) as in_buckets,
     case when coalesce(in_buckets, false) then 0 else coalesce(messages, 0) end as delayed,
     case when coalesce(in_buckets, false) then 0 else coalesce(most, 0) end as most_delayed,
-    coalesce(session_milliseconds, 0) as session_milliseconds, coalesce(loads_at_once, 0) as loads_at_once,
+    greatest(coalesce(session_milliseconds, 0), 0) as session_milliseconds, coalesce(loads_at_once, 0) as loads_at_once,
     coalesce(load_timeout_seconds, 0) as load_timeout_seconds
 from brokers left join again using (broker) left join sessions using (broker) left join at_once using (broker)
     left join patience using (broker) left join trackers using (broker)
@@ -298,7 +298,9 @@ def _estimate(lost: Sequence[Row], rows: Sequence[Row], policy: FailoverTimePoli
             default=policy.topic_load_timeout_seconds,
         ),
     )
-    return estimated(load, takers, max(_session(row, policy) for row in lost), policy)
+    # 0: the setting was not read.
+    sessions = [row["session_milliseconds"] / 1000 or policy.session_timeout_seconds for row in lost]
+    return estimated(load, takers, max(sessions), policy)
 
 
 def _of_hosts(rows: Sequence[Row], estimates: Sequence[Estimate], policy: FailoverTimePolicy) -> Iterator[Estimate]:
@@ -310,11 +312,6 @@ def _of_hosts(rows: Sequence[Row], estimates: Sequence[Estimate], policy: Failov
             severity = _severity(estimate, policy)
             if severity and severity.rank > max(each.rank if (each := worst[name]) else -1 for name in names):
                 yield estimate
-
-
-def _session(row: Row, policy: FailoverTimePolicy) -> float:
-    configured: int = row["session_milliseconds"]
-    return configured / 1000 if configured > 0 else policy.session_timeout_seconds
 
 
 def _severity(estimate: Estimate, policy: FailoverTimePolicy) -> Severity | None:

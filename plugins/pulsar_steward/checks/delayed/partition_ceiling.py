@@ -120,6 +120,12 @@ class Metadata:
         return words
 
 
+def _severity(value: int, warning: int, critical: int) -> Severity | None:
+    if value >= critical:
+        return Severity.CRITICAL
+    return Severity.WARNING if value >= warning else None
+
+
 def judge(queried: Queried, context: CheckContext[PartitionCeilingPolicy]) -> Judgement:
     """Judges each broker by itself, and the cluster by the contents of its metadata store."""
     limits = context.limits
@@ -136,76 +142,71 @@ def judge(queried: Queried, context: CheckContext[PartitionCeilingPolicy]) -> Ju
         buckets=sum(row["buckets"] or 0 for row in queried["buckets"].rows),
         counted_nodes=max(nodes, default=None),
     )
-    of_brokers = (finding for row in loaded if (finding := _broker(row, limits)) is not None)
-    found = [*_cluster(context.about.cluster, metadata, limits), *of_brokers]
-    found.sort(key=lambda finding: -finding.severity.rank)
-    if not found and not metadata.topics:
+    found = [_of_cluster(context.about.cluster, metadata, limits), *(_of_broker(row, limits) for row in loaded)]
+    findings = sorted(filter(None, found), key=lambda finding: -finding.severity.rank)
+    if not findings and not metadata.topics:
         return Judgement(cannot_tell=NOTHING_LOADED)
-    if not found and metadata.subscriptions is None and not metadata.is_counted(limits):
+    if not findings and metadata.subscriptions is None and not metadata.is_counted(limits):
         return Judgement(cannot_tell="How many subscriptions the topics have was not read, nor did ZooKeeper tell.")
-    fullest = loaded[0]
     return Judgement(
-        findings=tuple(found),
+        findings=tuple(findings),
         quiet=(
-            f"{counted(metadata.topics, 'topic is', 'topics are')} loaded, at most {fullest['topics']:,} on one broker"
-            f" ({fullest['broker']}); {metadata.in_words(limits)}."
+            f"{counted(metadata.topics, 'topic is', 'topics are')} loaded, at most {loaded[0]['topics']:,} on one"
+            f" broker ({loaded[0]['broker']}); {metadata.in_words(limits)}."
         ),
     )
 
 
-def _broker(row: Row, policy: PartitionCeilingPolicy) -> Finding | None:
+def _of_broker(row: Row, policy: PartitionCeilingPolicy) -> Finding | None:
     topics, configured, ceiling = row["topics"], row["configured"], policy.critical_topics_per_broker
     if configured > 0:
         ceiling = min(configured, ceiling)
-    warning = policy.warning_topics_per_broker * ceiling // policy.critical_topics_per_broker
-    severity = _severity(topics, warning, ceiling)
-    if severity is None:
-        return None
+    severity = _severity(
+        topics, policy.warning_topics_per_broker * ceiling // policy.critical_topics_per_broker, ceiling
+    )
     told = f"; {MAX_TOPICS} is {configured:,}" if configured > 0 else ""
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=severity,
-        subject=row["broker"],
-        evidence=(
-            f"{counted(topics, 'topic is', 'topics are')} loaded on this broker; the ceiling is {ceiling:,}{told}."
-        ),
-        figures={"ceiling_topics": ceiling, "topics": topics},
+    loaded = f"{counted(topics, 'topic is', 'topics are')} loaded on this broker"
+    return (
+        severity
+        if severity is None
+        else Finding(
+            check_id=CHECK.check_id,
+            severity=severity,
+            subject=row["broker"],
+            evidence=f"{loaded}; the ceiling is {ceiling:,}{told}.",
+            figures={"ceiling_topics": ceiling, "topics": topics},
+        )
     )
 
 
-def _cluster(name: str, metadata: Metadata, policy: PartitionCeilingPolicy) -> list[Finding]:
-    """At most one finding: the worse of the number of topics and its effect on the metadata store."""
+def _of_cluster(name: str, metadata: Metadata, policy: PartitionCeilingPolicy) -> Finding | None:
+    """Finding by the worse of the number of topics and its effect on the metadata store."""
+    nodes = metadata.nodes(policy)
     severities = (
         _severity(metadata.topics, policy.warning_topics_per_cluster, policy.critical_topics_per_cluster),
-        _severity(metadata.nodes(policy), policy.warning_metadata_nodes, policy.critical_metadata_nodes),
+        _severity(nodes, policy.warning_metadata_nodes, policy.critical_metadata_nodes),
     )
-    known = [severity for severity in severities if severity is not None]
-    if not known:
-        return []
-    return [
-        Finding(
+    worst = max(filter(None, severities), key=lambda severity: severity.rank, default=None)
+    return (
+        worst
+        if worst is None
+        else Finding(
             check_id=CHECK.check_id,
-            severity=max(known, key=lambda severity: severity.rank),
+            severity=worst,
             subject=name,
             evidence=(
                 f"{counted(metadata.topics, 'topic is', 'topics are')} loaded (ceiling"
-                f" {policy.critical_topics_per_cluster:,});"
-                f" {metadata.in_words(policy)} (ceiling {counted(policy.critical_metadata_nodes, 'node')})."
+                f" {policy.critical_topics_per_cluster:,}); {metadata.in_words(policy)} (ceiling"
+                f" {counted(policy.critical_metadata_nodes, 'node')})."
             ),
             figures={
-                "metadata_nodes": metadata.nodes(policy),
+                "metadata_nodes": nodes,
                 "metadata_nodes_counted": int(metadata.is_counted(policy)),
                 "subscriptions": metadata.subscriptions or 0,
                 "topics": metadata.topics,
             },
         )
-    ]
-
-
-def _severity(value: int, warning: int, critical: int) -> Severity | None:
-    if value >= critical:
-        return Severity.CRITICAL
-    return Severity.WARNING if value >= warning else None
+    )
 
 
 CHECK = Check(

@@ -1,4 +1,4 @@
-"""Buckets of delayed messages that cannot be sealed, loaded, merged or deleted."""
+"""Buckets of delayed messages: subscriptions with too many of them, and buckets that cannot be sealed or loaded."""
 
 from __future__ import annotations
 
@@ -16,11 +16,128 @@ from pulsar_steward.checks.delayed.waiting import (
     without_buckets,
 )
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.series import DELAYED_BUCKET_OPERATIONS
+from pulsar_steward.model.series import DELAYED_BUCKET_OPERATIONS, DELAYED_BUCKETS
 from pulsar_steward.model.units import counted, seconds_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
+
+
+class DelayedBucketCountPolicy(Section):
+    """Thresholds for the number of buckets of delayed messages of a subscription."""
+
+    warning_percent_of_limit: int = Field(
+        90, ge=1, le=1000, description="of `delayedDeliveryMaxNumBuckets`: beyond it buckets are merged"
+    )
+    critical_percent_of_limit: int = Field(
+        150, ge=1, le=1000, description="the same: merging does not keep up with sealing"
+    )
+    warning_buckets_unlimited: int = Field(
+        1_000, ge=1, description="where nothing limits them (the default): 50 million messages at 50,000 a bucket"
+    )
+    critical_buckets_unlimited: int = Field(
+        5_000, ge=1, description="the same: at some 70 bytes a property, a third of a metadata node's 1 MiB"
+    )
+
+
+MAX_BUCKETS = "delayedDeliveryMaxNumBuckets"
+
+# The lowest limit of all brokers; 0 or below is no limit.
+ALLOWED = f"""
+select min(number) filter (number > 0) as allowed
+from (select try_cast(trim(value) as integer)::bigint as number from setting('{MAX_BUCKETS}'))
+"""
+
+CROWDED = f"""
+with counted as (
+    select topic, broker, subscription, buckets, allowed,
+        case when allowed is null then warning_buckets_unlimited
+            else (allowed * warning_percent_of_limit + 99) // 100 end as warning,
+        case when allowed is null then critical_buckets_unlimited
+            else (allowed * critical_percent_of_limit + 99) // 100 end as too_many
+    from delayed_buckets join limits using (namespace) cross join ({ALLOWED}))
+select topic, broker, allowed, count(*) as subscriptions, max(buckets) as buckets,
+    max(buckets) >= any_value(too_many) as critical,
+    max({{'buckets': buckets, 'subscription': subscription}}).subscription as subscription
+from counted where buckets >= warning group by topic, broker, allowed
+"""
+
+COUNTED = """
+select (select max(buckets) from delayed_buckets) as most,
+    (select count(*) from delayed_waiting anti join delayed_buckets using (topic, subscription, broker)) as uncounted
+"""
+
+
+def _uncounted(queried: Queried, _context: CheckContext[DelayedBucketCountPolicy]) -> str | None:
+    if without_buckets(queried):
+        return None
+    blind = sum(row["uncounted"] for row in queried["counted"].rows)
+    unknown = (
+        f"The buckets of {counted(blind, 'subscription')} with delayed messages are told neither by {DELAYED_BUCKETS}"
+        " nor by the properties of their cursors: they may be kept by the in-memory tracker."
+    )
+    return gap(queried) or (unknown if blind else None)
+
+
+def _few(queried: Queried, _context: CheckContext[DelayedBucketCountPolicy]) -> str:
+    if without_buckets(queried):
+        return WITHOUT_BUCKETS
+    most, allowed = max(row["most"] or 0 for row in queried["counted"].rows), queried["allowed"].one["allowed"]
+    return f"No subscription has more than {counted(most, 'bucket')}; {_limit(allowed)}."
+
+
+def _limit(allowed: int | None) -> str:
+    return f"{MAX_BUCKETS} sets no limit" if allowed is None else f"{MAX_BUCKETS} is {allowed:,}"
+
+
+def _crowded(row: Row) -> str:
+    allowed = row["allowed"]
+    more = row["subscriptions"] - 1
+    others = counted(more, "more subscription of the topic is", "more subscriptions of the topic are")
+    others = f" ({others} near it)" if more else ""
+    if allowed is None:
+        effect = "no bucket is ever merged, and each takes a ledger and a property of the cursor in the metadata store"
+    elif row["buckets"] > allowed:
+        effect = "merging does not keep up"
+    else:
+        effect = "beyond it buckets are merged, which reads and writes them again"
+    return (
+        f"Subscription {row['subscription']} has {counted(row['buckets'], 'sealed bucket')} of delayed"
+        f" messages{others}; {_limit(allowed)}: {effect}."
+    )
+
+
+# A warning near the brokers' limit; far beyond it, or without a limit, the number itself counts.
+DELAYED_BUCKET_COUNT = RowCheck(
+    check_id="delayed-bucket-count",
+    order=50,
+    title="A subscription has nearly as many buckets of delayed messages as it may, or far too many",
+    advice=(
+        "Raise delayedDeliveryMinIndexCountPerBucket, so that fewer and larger buckets are sealed.",
+        "Raise delayedDeliveryMaxNumBuckets where it is reached, or set it (50 is usual) where nothing limits them.",
+        "Leave it at 4 or more: values of 1 to 3 make merging fail in releases before apache/pulsar#26242.",
+        "Spread the messages over more partitions: each has buckets of its own.",
+    ),
+    source="docs/checks/delayed-bucket-count.md; docs/knowledge.md D; apache/pulsar#26242",
+    scope=Scope.NAMESPACE,
+    policy=DelayedBucketCountPolicy,
+    shards={
+        "found": Query(CROWDED, worst_first="critical desc, buckets desc, topic, broker"),
+        "counted": Query(COUNTED),
+        **GAP_SHARDS,
+    },
+    cluster={"settings": SETTINGS, "allowed": Query(ALLOWED), **GAP_CLUSTER},
+    severity=critical_or_warning,
+    subject="topic",
+    evidence=_crowded,
+    figures=lambda row: {
+        "buckets": row["buckets"],
+        "subscriptions": row["subscriptions"],
+        "limit_buckets": row["allowed"],
+    },
+    missing=_uncounted,
+    quiet=_few,
+)
 
 
 class DelayedBucketFailingPolicy(Section):
@@ -63,7 +180,7 @@ from delayed_waiting join delayed_buckets using (topic, namespace, subscription,
 where buckets = 0 group by namespace
 """
 
-FOUND = """
+FAILING = """
 with every as (
     select namespace, kind, failed, ended, worst, to_timestamp($now) as taken_at from failed
     union all by name select * from failed_before),
@@ -95,34 +212,28 @@ EFFECTS = {
 }
 
 
-def _evidence(row: Row) -> str:
+def _failing(row: Row) -> str:
     worst, kinds = row["worst"], {each["kind"]: each for each in row["kinds"]}
     words = [
         f"{each['failed']:,} of {each['ended']:,} {EFFECTS.get(kind, f'operations of the kind {kind} failed')}"
         for kind, each in kinds.items()
     ]
-    again = _read_again(row) if "create" in kinds else ""
+    again, rate = "", row["read_per_second"]
+    if "create" in kinds and row["messages"]:
+        again = (
+            f" {counted(row['messages'], 'delayed message is', 'delayed messages are')} in no bucket: whoever gets"
+            " their topics reads them again, the largest subscription's in about"
+            f" {seconds_in_words(-(-row['most'] // rate), rounded=True)} at {rate:,} per s"
+            " (failover_time.delayed_messages_read_per_second)."
+        )
     return (
         f"In the last {counted(row['window_minutes'], 'minute')}, as far as snapshots tell: {'; '.join(words)}. Most"
         f" with subscription {worst['subscription']} of {worst['topic']} on {worst['broker']}.{again}"
     )
 
 
-def _read_again(row: Row) -> str:
-    """Sentence about the delayed messages in no bucket, and the time to read them again."""
-    if not row["messages"]:
-        return ""
-    rate = row["read_per_second"]
-    return (
-        f" {counted(row['messages'], 'delayed message is', 'delayed messages are')} in no bucket: whoever gets their"
-        f" topics reads them again, the largest subscription's in about"
-        f" {seconds_in_words(-(-row['most'] // rate), rounded=True)} at {rate:,} per s"
-        " (failover_time.delayed_messages_read_per_second)."
-    )
-
-
 # A finding for each namespace; critical if hardly any bucket is sealed.
-CHECK = RowCheck(
+DELAYED_BUCKET_FAILING = RowCheck(
     check_id="delayed-bucket-failing",
     order=55,
     title="Buckets of delayed messages cannot be sealed, loaded, merged or deleted",
@@ -140,13 +251,13 @@ CHECK = RowCheck(
     shards={"failed": Query(FAILED), "unsealed": Query(UNSEALED), **GAP_SHARDS},
     earlier={"failed_before": LookBack(minutes=lambda limits: limits.window_minutes, sql=FAILED)},
     cluster={
-        "found": Query(FOUND, worst_first="critical desc, failed desc, namespace"),
+        "found": Query(FAILING, worst_first="critical desc, failed desc, namespace"),
         "settings": SETTINGS,
         **GAP_CLUSTER,
     },
     severity=critical_or_warning,
     subject="namespace",
-    evidence=_evidence,
+    evidence=_failing,
     figures=lambda row: {
         **{f"failed_{each['kind']}": each["failed"] for each in row["kinds"]},
         "failed": row["failed"],
