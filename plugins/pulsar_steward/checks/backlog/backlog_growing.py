@@ -9,7 +9,6 @@ from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.backlog.defaults import DEFAULTS, unknown_defaults
 from pulsar_steward.checks.backlog.growth import (
     FLOOR_BYTES,
     SUMS,
@@ -21,14 +20,16 @@ from pulsar_steward.checks.backlog.growth import (
     reference,
     sums_of,
 )
-from pulsar_steward.checks.backlog.quota_words import (
+from pulsar_steward.checks.backlog.quotas import (
     CULPRITS,
+    DEFAULTS,
     PRECISION,
     consequence,
     delayed_words,
     in_brackets,
     slowest_words,
     told_once,
+    unknown_defaults,
 )
 from pulsar_steward.checks.check import Check, Judgement, Query, Scope
 from pulsar_steward.checks.earlier import looking_back, too_few, within
