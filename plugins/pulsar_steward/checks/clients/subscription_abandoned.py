@@ -21,7 +21,7 @@ from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import bytes_in_words, counted, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from pulsar_steward.checks.check import CheckContext, Queried, Row
 
@@ -169,7 +169,13 @@ def _without_consumer(newer: Row, older: Row) -> bool:
 
 def judge(queried: Queried, context: CheckContext[SubscriptionAbandonedPolicy]) -> Judgement:
     """A warning after days without consumers, the longest absence first."""
-    found = sorted(_absences(queried, context), key=lambda each: (-each.severity.rank, each.since, each.subject))
+    before = EarlierRows.of(queried["before"], context, window_minutes, "topic", "subscription")
+    found_before = {(row["taken_at"], row["subject"]): row for row in queried["found_before"].rows}
+    absences = [
+        Absence.of(row, subject_of(row), context.limits_of(row["namespace"]), before, found_before)
+        for row in queried["alone"].rows
+    ]
+    found = sorted(filter(None, absences), key=lambda each: (-each.severity.rank, each.since, each.subject))
     if found:
         return Judgement(findings=tuple(map(_finding, found)), more=queried["alone"].more)
     return Judgement(
@@ -181,15 +187,6 @@ def judge(queried: Queried, context: CheckContext[SubscriptionAbandonedPolicy]) 
         ),
         cannot_tell=nothing_read(queried["read"]) or _missing(queried, context),
     )
-
-
-def _absences(queried: Queried, context: CheckContext[SubscriptionAbandonedPolicy]) -> Iterator[Absence]:
-    before = EarlierRows.of(queried["before"], context, window_minutes, "topic", "subscription")
-    found_before = {(row["taken_at"], row["subject"]): row for row in queried["found_before"].rows}
-    for row in queried["alone"].rows:
-        limits = context.limits_of(row["namespace"])
-        if absence := Absence.of(row, subject_of(row), limits, before, found_before):
-            yield absence
 
 
 def _missing(queried: Queried, context: CheckContext[SubscriptionAbandonedPolicy]) -> str | None:

@@ -99,14 +99,22 @@ def _quiet(queried: Queried, context: CheckContext[SubscriptionBlockedPolicy]) -
 
 
 def _evidence(row: Row) -> str:
+    each = row["messages_per_entry"] or 0
+    batches = (
+        f" (batches of about {counted(each, 'message')})" if each > 1 else ""
+    )  # of which the number is an estimate
+    oldest = ""
+    if row["oldest_seconds"] is not None:
+        oldest = f", the oldest {seconds_in_words(row['oldest_seconds'], rounded=True)} old"
     return (
         f"Subscription {row['subscription']} of {row['topic']} holds"
-        f" {counted(row['unacked'], 'unacknowledged message')}, {_who(row)}, {_freeing(row)}, and {_backlog(row)};"
-        f" {slowest_words(row)}."
+        f" {counted(row['unacked'], 'unacknowledged message')}, {_blocked(row)}, {_freeing(row)}, and"
+        f" {counted(row['backlog'], 'entry', 'entries')}{batches} {'is' if row['backlog'] == 1 else 'are'} in its"
+        f" backlog{oldest}; {slowest_words(row)}."
     )
 
 
-def _who(row: Row) -> str:
+def _blocked(row: Row) -> str:
     if row["unlimited"]:
         return f"which nothing limits ({PER_CONSUMER} and {PER_SUBSCRIPTION} are 0)"
     if row["by_subscription"]:
@@ -115,19 +123,6 @@ def _who(row: Row) -> str:
     return (
         f"{row['consumers_blocked']:,} of its {counted(row['consumers'], 'consumer')} ({share} %)"
         f" {'is' if row['consumers_blocked'] == 1 else 'are'} blocked for it"
-    )
-
-
-def _backlog(row: Row) -> str:
-    """Size of the backlog: brokers count entries; the number of messages is an estimate."""
-    each = row["messages_per_entry"] or 0
-    batches = f" (batches of about {counted(each, 'message')})" if each > 1 else ""
-    oldest = ""
-    if row["oldest_seconds"] is not None:
-        oldest = f", the oldest {seconds_in_words(row['oldest_seconds'], rounded=True)} old"
-    return (
-        f"{counted(row['backlog'], 'entry', 'entries')}{batches} {'is' if row['backlog'] == 1 else 'are'} in its"
-        f" backlog{oldest}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Cursors whose ack state is near the maximum size of a BookKeeper entry; beyond it, no more is persisted."""
+"""What brokers write of cursors: too seldom, or more than the one BookKeeper entry that is persisted at most."""
 
 from __future__ import annotations
 
@@ -7,13 +7,97 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import BROKERS_READ, Query, RowCheck, Scope, nothing_read, ranked
-from pulsar_steward.checks.clients.ack_holes import LONG_ARRAY, MAX_RANGES
-from pulsar_steward.checks.clients.consumers import subject_of
+from pulsar_steward.checks.clients.consumers import LONG_ARRAY, MAX_RANGES, subject_of
+from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import KIB, MIB, bytes_in_words, counted
+from pulsar_steward.model.units import KIB, MIB, bytes_in_words, counted, seconds_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import QueryRows, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
+
+
+class AckStateSeldomPolicy(Section):
+    """Thresholds for the time between two writes of a cursor."""
+
+    information_seconds: int = Field(
+        10, ge=1, description="between two writes of what a subscription has acknowledged, or more; brokers wait for 1"
+    )
+    warning_messages: int = Field(
+        10_000, ge=1, description="that consumers get again where brokers die, at the rate of now; fewer: information"
+    )
+
+
+DEFAULT = "managedLedgerDefaultMarkDeleteRateLimit"
+
+# Decimals make the sum independent of order; many subscriptions with less than one message per second add up.
+DELIVERED = """
+select namespace, sum(coalesce(try_cast(message_rate_out as decimal(18, 6)), 0)) as messages_per_second
+from user_subscriptions group by namespace
+"""
+
+# A namespace's setting goes before the brokers' default. 0 or below is no limit: each acknowledgement is written.
+SELDOM = f"""
+with own as (
+    select namespace, mark_deletes_per_second as writes_per_second from persistence
+    where mark_deletes_per_second is not null),
+rates as (
+    select namespace, sum(messages_per_second) as messages_per_second from delivered group by namespace),
+judged as (
+    select own.namespace, writes_per_second, coalesce(messages_per_second, 0) as messages_per_second
+    from own left join rates using (namespace)
+    union all
+    select null, min(try_cast(value as double)) filter (where try_cast(value as double) > 0),
+        (select coalesce(sum(messages_per_second), 0) from rates anti join own using (namespace))
+    from setting('{DEFAULT}'))
+select namespace, writes_per_second, round(messages_per_second)::bigint as messages_per_second,
+    1 / writes_per_second as seconds, messages_per_second::double / writes_per_second as messages,
+    round_even(messages, 0) >= $warning_messages as warning
+from judged where writes_per_second > 0 and 1 / writes_per_second >= $information_seconds
+"""
+
+
+def _seldom(row: Row) -> str:
+    own = "by the namespace's own policy"
+    who = own if row["namespace"] is not None else f"where a namespace sets nothing else ({DEFAULT})"
+    return (
+        f"What a subscription has acknowledged is written once in {seconds_in_words(row['seconds'], rounded=True)}"
+        f" {who}. Consumers get {counted(row['messages_per_second'], 'message')} a second there: where their brokers"
+        f" die, up to {counted(round(row['messages']), 'message')} come again."
+    )
+
+
+# A finding for each namespace with such a rate, and one for the brokers' default.
+ACK_STATE_SELDOM = RowCheck(
+    check_id="ack-state-seldom",
+    order=45,
+    title="What is acknowledged is written seldom",
+    advice=(
+        "Of a namespace: pulsar-admin namespaces set-persistence -r 1 (its -e -w -a as they are): once a second.",
+        f"Of all others: `{DEFAULT}=1` in broker.conf, its default; brokers restart for it.",
+        "0 writes each acknowledgement by itself: bookies have to bear that for every subscription.",
+        "Until then, have consumers bear messages that come again, and end brokers orderly: then nothing does.",
+    ),
+    source="docs/knowledge.md C: ack state written too often or too seldom; apache/pulsar#393, #180",
+    policy=AckStateSeldomPolicy,
+    shards={"delivered": Query(DELIVERED)},
+    cluster={
+        "found": Query(SELDOM, worst_first="messages desc, seconds desc, namespace"),
+        "read": Query(
+            f"select count(*) as brokers from setting('{DEFAULT}') where try_cast(value as double) is not null"
+        ),
+    },
+    severity=lambda row: Severity.WARNING if row["warning"] else Severity.INFO,
+    subject="namespace",
+    evidence=_seldom,
+    figures=lambda row: {"messages": round(row["messages"]), "seconds": round(row["seconds"])},
+    missing=lambda queried, _context: (
+        None if queried["read"].one["brokers"] else f"{DEFAULT} was not read of any broker."
+    ),
+    quiet=lambda _answers, context: (
+        f"What is acknowledged is written before {counted(context.limits.information_seconds, 'second')} are over,"
+        " whatever a broker then does."
+    ),
+)
 
 
 class CursorNotPersistablePolicy(Section):
@@ -72,7 +156,7 @@ states as (
 
 # A measured size takes precedence. A small one makes an estimate doubtful, but does not refute it: if the state is too
 # large, a shorter one is persisted elsewhere, and that one is measured.
-FOUND = f"""
+LARGE = f"""
 {STATES}
 select topic, subscription, ack_holes, entries, measured_bytes, estimated_bytes, frame_bytes, batches, batch_bytes,
     coalesce(measured_bytes, estimated_bytes) as largest_bytes,
@@ -94,47 +178,42 @@ where measured_bytes is null
 """
 
 
-def _unknown(selected: QueryRows) -> str | None:
-    """Cursors that may be too large, with neither size nor persisted form known."""
-    count = sum(row["cursors"] for row in selected.rows)
-    if not count:
-        return None
-    return (
-        f"{counted(count, 'subscription with ack holes was', 'subscriptions with ack holes were')} not asked for the"
-        " size of their ack state, and what their brokers"
-        f" persist of it ({LONG_ARRAY}, {MAX_RANGES}) or how many entries it spans is not in the snapshot."
+def _unknown(queried: Queried, _context: CheckContext[CursorNotPersistablePolicy]) -> str | None:
+    """Reason that counts cursors which may be too large, with neither size nor persisted form known."""
+    count = sum(row["cursors"] for row in queried["unknown"].rows)
+    who = counted(count, "subscription with ack holes was", "subscriptions with ack holes were")
+    unknown = (
+        f"{who} not asked for the size of their ack state, and what their brokers persist of it ({LONG_ARRAY},"
+        f" {MAX_RANGES}) or how many entries it spans is not in the snapshot."
     )
+    return nothing_read(queried["read"]) or (unknown if count else None)
 
 
-def _evidence(row: Row) -> str:
+def _large(row: Row) -> str:
+    if row["by_measure"]:
+        state = f"its ack state has {bytes_in_words(row['measured_bytes'], rounded=True)}"
+    else:
+        state = f"its ack state may take up to {bytes_in_words(row['estimated_bytes'], rounded=True)} (an estimate"
+        if row["measured_bytes"] is None:
+            state += ": its topic was not asked)"
+        else:
+            state += f"; what was persisted last has {bytes_in_words(row['measured_bytes'], rounded=True)})"
+    batches = ""
+    if row["batch_bytes"]:
+        batches = (
+            f", and up to {bytes_in_words(row['batch_bytes'], rounded=True)} more for"
+            f" {counted(row['batches'], 'batch', 'batches')} that may be acknowledged in part ({BATCH_ACKS})"
+        )
     return (
         f"The cursor of subscription {row['subscription']} of {row['topic']} spans"
         f" {counted(row['entries'] or 0, 'entry', 'entries')} with {counted(row['ack_holes'] or 0, 'ack hole')}:"
-        f" {_state(row)} of the {bytes_in_words(row['frame_bytes'], rounded=True)} that one entry of a cursor"
-        f" ledger holds{_batches(row)}; what does not fit is delivered again after a restart or move."
+        f" {state} of the {bytes_in_words(row['frame_bytes'], rounded=True)} that one entry of a cursor ledger"
+        f" holds{batches}; what does not fit is delivered again after a restart or move."
     )
-
-
-def _batches(row: Row) -> str:
-    if not row["batch_bytes"]:
-        return ""
-    return (
-        f", and up to {bytes_in_words(row['batch_bytes'], rounded=True)} more for"
-        f" {counted(row['batches'], 'batch', 'batches')} that may be acknowledged in part ({BATCH_ACKS})"
-    )
-
-
-def _state(row: Row) -> str:
-    if row["by_measure"]:
-        return f"its ack state has {bytes_in_words(row['measured_bytes'], rounded=True)}"
-    estimate = f"its ack state may take up to {bytes_in_words(row['estimated_bytes'], rounded=True)} (an estimate"
-    if row["measured_bytes"] is None:
-        return f"{estimate}: its topic was not asked)"
-    return f"{estimate}; what was persisted last has {bytes_in_words(row['measured_bytes'], rounded=True)})"
 
 
 # A measured size decides; an estimate, which is a maximum, counts one severity less.
-CHECK = RowCheck(
+CURSOR_NOT_PERSISTABLE = RowCheck(
     check_id="cursor-not-persistable",
     order=40,
     title="The ack state of a cursor comes near what one BookKeeper entry can hold",
@@ -149,20 +228,20 @@ CHECK = RowCheck(
     scope=Scope.NAMESPACE,
     policy=CursorNotPersistablePolicy,
     shards={
-        "found": Query(FOUND, worst_first="rank desc, largest_bytes desc, topic, subscription"),
+        "found": Query(LARGE, worst_first="rank desc, largest_bytes desc, topic, subscription"),
         "unknown": Query(UNKNOWN),
     },
     cluster={"read": BROKERS_READ},
     severity=ranked,
     subject=subject_of,
-    evidence=_evidence,
+    evidence=_large,
     figures=lambda row: {
         "ack_holes": row["ack_holes"],
         "frame_bytes": row["frame_bytes"],
         "entries_since_first_gap": row["entries"],
         "ack_state_bytes": row["measured_bytes"],
     },
-    missing=lambda queried, _context: nothing_read(queried["read"]) or _unknown(queried["unknown"]),
+    missing=_unknown,
     quiet=lambda _answers, context: context.in_each_part(
         lambda limits: (
             f"No cursor's ack state has {limits.warning_percent} % of the largest entry that BookKeeper takes."
