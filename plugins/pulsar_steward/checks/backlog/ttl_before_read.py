@@ -220,6 +220,11 @@ def judge(queried: Queried, context: CheckContext[TtlBeforeReadPolicy]) -> Judge
     found = sorted((each for each in losses if each is not None and each.matters), key=lambda each: each.order)
     if found:
         return Judgement(findings=tuple(map(_finding, found)), more=queried["slow"].more)
+    too_many = f"More than {counted(MAX_ROWS, 'topic')} come near their TTL; those that were looked up lose nothing."
+    unknown = (
+        f"{counted(losses.count(None), 'topic comes', 'topics come')} near the TTL, and there is no earlier snapshot"
+        " that shows whether the backlog grows."
+    )
     return Judgement(
         quiet=context.in_each_part(
             lambda limits: (
@@ -230,50 +235,33 @@ def judge(queried: Queried, context: CheckContext[TtlBeforeReadPolicy]) -> Judge
         cannot_tell=(
             nothing_read(queried["read"])
             or unknown_defaults(queried, "ttl_seconds")
-            or _missing(queried, sum(each is None for each in losses))
+            or (too_many if queried["slow"].more else unknown if None in losses else None)
         ),
     )
 
 
-def _missing(queried: Queried, unknown: int) -> str | None:
-    """Reason why backlogs that come near their TTL prove nothing yet."""
-    if queried["slow"].more:
-        return f"More than {counted(MAX_ROWS, 'topic')} come near their TTL; those that were looked up lose nothing."
-    if not unknown:
-        return None
-    return (
-        f"{counted(unknown, 'topic comes', 'topics come')} near the TTL, and there is no earlier snapshot that shows"
-        " whether the backlog grows."
-    )
-
-
 def _finding(loss: UnreadLoss) -> Finding:
+    row, age = loss.row, ""
+    if loss.age_seconds is not None:
+        seconds = seconds_in_words(loss.age_seconds, rounded=True)
+        told = row["oldest_seconds"] is not None
+        age = f", the oldest {seconds} old" if told else f", about {seconds} of what is published now"
+    entries = counted(row["backlog_entries"], "entry", "entries")
+    consumers = counted(row["consumers"], "consumer is", "consumers are")
+    who = f"{consumers} connected to it, and too slow."
+    if not row["consumers"]:
+        who = "No consumer is connected to it: it may be that the TTL is meant to clear it."
     return Finding(
         check_id=CHECK.check_id,
         severity=loss.severity,
-        subject=loss.row["topic"],
-        evidence=_evidence(loss),
+        subject=row["topic"],
+        evidence=(
+            f"Subscription {row['subscription']} of {row['topic']} on {row['broker']} has not read {entries}"
+            f" ({bytes_in_words(row['backlog_bytes'] or 0, rounded=True)}){age}; messages expire after"
+            f" {seconds_in_words(row['ttl_seconds'], rounded=True)}. {_loss(loss)} {who}"
+        ),
         figures=loss.figures,
     )
-
-
-def _evidence(loss: UnreadLoss) -> str:
-    row = loss.row
-    entries = counted(row["backlog_entries"], "entry", "entries")
-    backlog = f"has not read {entries} ({bytes_in_words(row['backlog_bytes'] or 0, rounded=True)})"
-    return (
-        f"Subscription {row['subscription']} of {row['topic']} on {row['broker']} {backlog}{_age(loss)}; messages"
-        f" expire after {seconds_in_words(row['ttl_seconds'], rounded=True)}. {_loss(loss)} {_who(loss)}"
-    )
-
-
-def _age(loss: UnreadLoss) -> str:
-    if loss.age_seconds is None:
-        return ""
-    age = seconds_in_words(loss.age_seconds, rounded=True)
-    if loss.row["oldest_seconds"] is not None:
-        return f", the oldest {age} old"
-    return f", about {age} of what is published now"
 
 
 def _loss(loss: UnreadLoss) -> str:
@@ -292,13 +280,6 @@ def _loss(loss: UnreadLoss) -> str:
     left = loss.seconds_left or 0
     begins = f"in {seconds_in_words(left, rounded=True)} the TTL begins to delete" if round(left) else "the TTL deletes"
     return f"Its backlog grows by {rate} entries/s: {begins} as many unread, and {a_day} in the next 24 h."
-
-
-def _who(loss: UnreadLoss) -> str:
-    consumers = loss.row["consumers"]
-    if consumers:
-        return f"{counted(consumers, 'consumer is', 'consumers are')} connected to it, and too slow."
-    return "No consumer is connected to it: it may be that the TTL is meant to clear it."
 
 
 CHECK = Check(

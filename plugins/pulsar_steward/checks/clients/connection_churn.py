@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, nothing_read
+from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, brokers_of, nothing_read
 from pulsar_steward.checks.clients import churn_brokers
 from pulsar_steward.checks.clients.churn_brokers import ACTIVE, COUNTED, FAILED, SERIES, SUCCEEDED, YOUNG_SECONDS
 from pulsar_steward.checks.earlier import EarlierRows, each_since, looking_back, window_minutes
@@ -20,10 +20,9 @@ from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from datetime import datetime
 
-    from pulsar_steward.checks.check import CheckContext, Queried, QueryRows, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 MAX_TOPICS = 1000
@@ -290,51 +289,34 @@ class ConnectionChurnPolicy(Section):
 
 def judge(queried: Queried, context: CheckContext[ConnectionChurnPolicy]) -> Judgement:
     """Findings about brokers, topics and namespaces in one list, the worst severity first."""
-    found = [*_of_brokers(queried), *_of_topics(queried, context), *_of_namespaces(queried, context)]
-    found.sort(key=lambda finding: -finding.severity.rank)
-    beyond = sum(queried[name].more for name in ("bursts", "short_lived", "new_clients", "crowds"))
+    recent_minutes, small = context.policy.collect.recent_minutes, context.limits.minimum_clients
+    topics = EarlierRows.of(queried["topics_before"], context, window_minutes, "topic")
+    crowds = EarlierRows.of(queried["crowds_before"], context, window_minutes, "namespace")
+    every = [
+        *(churn_brokers.burst_of(row, CHECK.check_id) for row in queried["bursts"].rows),
+        *(churn_brokers.average_of(row, CHECK.check_id) for row in queried["short_lived"].rows),
+        *(
+            NewClientsOfTopic(row, recent_minutes, topics).finding(CHECK.check_id)
+            for row in queried["new_clients"].rows
+        ),
+        *(
+            NewClientsOfNamespace(row, recent_minutes, crowds).finding(CHECK.check_id, small)
+            for row in queried["crowds"].rows
+        ),
+    ]
+    found = sorted(filter(None, every), key=lambda finding: -finding.severity.rank)
+    if found:
+        beyond = sum(queried[name].more for name in ("bursts", "short_lived", "new_clients", "crowds"))
+        return Judgement(findings=tuple(found), more=beyond)
+    silent = named(brokers_of(queried["silent"]))
+    untold = f"On no larger topic are most clients new; but {', '.join(SERIES)} are not in the snapshot for {silent}."
     return Judgement(
-        findings=tuple(found),
-        more=beyond if found else 0,
         quiet=(
             "Clients stay: on no larger topic and in no larger namespace do most of them come and go, and no broker's"
             " connections are short."
         ),
-        cannot_tell=None if found else nothing_read(queried["read"]) or _missing(queried["silent"]),
+        cannot_tell=nothing_read(queried["read"]) or (untold if silent else None),
     )
-
-
-def _missing(silent: QueryRows) -> str | None:
-    if not silent.rows:
-        return None
-    names = named([row["broker"] for row in silent.rows])
-    return f"On no larger topic are most clients new; but {', '.join(SERIES)} are not in the snapshot for {names}."
-
-
-def _before(selected: QueryRows, context: CheckContext[ConnectionChurnPolicy], column: str) -> EarlierRows:
-    return EarlierRows.of(selected, context, window_minutes, column)
-
-
-def _of_brokers(queried: Queried) -> Iterator[Finding]:
-    for row in queried["bursts"].rows:
-        yield churn_brokers.burst_of(row, CHECK.check_id)
-    for row in queried["short_lived"].rows:
-        yield churn_brokers.average_of(row, CHECK.check_id)
-
-
-def _of_topics(queried: Queried, context: CheckContext[ConnectionChurnPolicy]) -> Iterator[Finding]:
-    before = _before(queried["topics_before"], context, "topic")
-    for row in queried["new_clients"].rows:
-        if finding := NewClientsOfTopic(row, context.policy.collect.recent_minutes, before).finding(CHECK.check_id):
-            yield finding
-
-
-def _of_namespaces(queried: Queried, context: CheckContext[ConnectionChurnPolicy]) -> Iterator[Finding]:
-    before = _before(queried["crowds_before"], context, "namespace")
-    for row in queried["crowds"].rows:
-        crowd = NewClientsOfNamespace(row, context.policy.collect.recent_minutes, before)
-        if finding := crowd.finding(CHECK.check_id, context.limits.minimum_clients):
-            yield finding
 
 
 CHECK = Check(

@@ -310,18 +310,6 @@ def _unacknowledged(newer: Row, older: Row) -> bool:
     return older["consumers"] > 0 and _rests(older, "ack_rate") and not _fell(newer, older)
 
 
-def _still(newer: Row, older: Row) -> bool:
-    return _unacknowledged(newer, older) and _rests(older, "message_rate_out")
-
-
-def _again(newer: Row, older: Row) -> bool:
-    return _unacknowledged(newer, older) and (older["redeliver_rate"] or 0) > 0
-
-
-def _full(newer: Row, older: Row) -> bool:
-    return older["consumers"] > 0 and _rests(older, "message_rate_out") and not _fell(newer, older)
-
-
 def _came_anew(newer: Row, older: Row) -> bool:
     """True if each consumer of the newer snapshot connected after all of the older one, or all had just connected."""
     if newer["all_named"] and older["all_named"]:
@@ -329,4 +317,10 @@ def _came_anew(newer: Row, older: Row) -> bool:
     return bool(newer["fresh"] and older["fresh"])
 
 
-_SAME: dict[str, Callable[[Row, Row], bool]] = {STILL: _still, FULL: _full, UNACKED: _unacknowledged, AGAIN: _again}
+_SAME: dict[str, Callable[[Row, Row], bool]] = {
+    STILL: lambda newer, older: _unacknowledged(newer, older) and _rests(older, "message_rate_out"),
+    FULL: lambda newer, older: older["consumers"] > 0 and _rests(older, "message_rate_out") and not _fell(newer, older),
+    UNACKED: _unacknowledged,
+    AGAIN: lambda newer, older: _unacknowledged(newer, older) and (older["redeliver_rate"] or 0) > 0,
+}
+"""Whether an earlier snapshot shows the same kind of standstill, by kind."""

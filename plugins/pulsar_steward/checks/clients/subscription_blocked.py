@@ -100,9 +100,7 @@ def _quiet(queried: Queried, context: CheckContext[SubscriptionBlockedPolicy]) -
 
 def _evidence(row: Row) -> str:
     each = row["messages_per_entry"] or 0
-    batches = (
-        f" (batches of about {counted(each, 'message')})" if each > 1 else ""
-    )  # of which the number is an estimate
+    batches = f" (batches of about {counted(each, 'message')})" if each > 1 else ""
     oldest = ""
     if row["oldest_seconds"] is not None:
         oldest = f", the oldest {seconds_in_words(row['oldest_seconds'], rounded=True)} old"

@@ -29,7 +29,7 @@ from pulsar_steward.model.units import counted, seconds_in_words
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from pulsar_steward.checks.check import CheckContext, Queried, QueryRows, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 MAX_CONSUMERS = 1000
@@ -92,7 +92,7 @@ class StuckConsumers:
     @cached_property
     def alike(self) -> list[Row]:
         """Consecutive snapshots with the consumer that has been stuck longest, the newest first."""
-        return max((self.before.in_a_row(row, _holds_back) for row in self.rows), key=len)
+        return max((self.before.in_a_row(row, _no_fewer) for row in self.rows), key=len)
 
     @property
     def since_seconds(self) -> int | None:
@@ -146,11 +146,17 @@ def by_subscription(
         yield StuckConsumers(tuple(theirs), limits_of(theirs[0]["namespace"]), before)
 
 
-def _holds_back(newer: Row, older: Row) -> bool:
+def _no_fewer(newer: Row, older: Row) -> bool:
     """True if the first unacknowledged entry may be the same: the number of entries read behind it only grows."""
     return newer["entries"] is None or older["entries"] is None or newer["entries"] >= older["entries"]
 
 
+_WHAT = {
+    STILL: "nothing is delivered and nothing acknowledged",
+    FULL: "nothing is delivered, though some of what they hold is acknowledged",
+    UNACKED: "nothing is acknowledged of what is delivered",
+    AGAIN: "are delivered again, the same ones, and none is acknowledged",
+}
 _LAST = {
     STILL: "last delivery or acknowledgement",
     FULL: "last delivery",
@@ -160,29 +166,8 @@ _LAST = {
 
 
 def _standstill_words(standstill: Standstill) -> str:
-    """Evidence of the standstill in a sentence."""
-    row = standstill.row
-    return (
-        f"Subscription {row['subscription']} of {row['topic']} has {_amount(row)}, but {_what(row)}"
-        f" ({_since(row)}){_earlier(standstill)}; {_permits(row)}{_doubt(standstill)}; {slowest_words(row)}."
-    )
-
-
-def _standstill_figures(standstill: Standstill) -> dict[str, int]:
-    """Figures of the evidence."""
-    row, since = standstill.row, standstill.since_seconds
-    figures = {
-        "consumers": row["consumers"],
-        "consumers_without_permits": row["without_permits"],
-        "due_entries": row["due_entries"],
-        "due_messages": row["messages"],
-        "unacked_messages": row["unacked"],
-    }
-    return figures if since is None else figures | {"since_seconds": since}
-
-
-def _amount(row: Row) -> str:
-    """Size of the backlog: brokers count entries; the number of messages is an estimate."""
+    """Evidence of the standstill in a sentence. Brokers count entries; the number of messages is an estimate."""
+    row, kind = standstill.row, standstill.row["kind"]
     details = []
     if (row["messages_per_entry"] or 0) > 1:
         details.append(f"about {counted(row['messages'], 'message')}, at {row['messages_per_entry']:,} an entry")
@@ -190,18 +175,20 @@ def _amount(row: Row) -> str:
         details.append(f"{counted(row['unacked'], 'message is', 'messages are')} delivered and not acknowledged")
     if not row["delayed_known"]:
         details.append("how many are delayed is not known")
-    entries = f"{row['due_entries']:,} {'entry' if row['due_entries'] == 1 else 'entries'} due"
-    return f"{entries} ({'; '.join(details)})" if details else entries
-
-
-def _what(row: Row) -> str:
-    if row["kind"] == FULL:
-        return "nothing is delivered, though some of what they hold is acknowledged"
-    if row["kind"] == UNACKED:
-        return "nothing is acknowledged of what is delivered"
-    if row["kind"] == AGAIN:
-        return f"{row['redeliver_rate']:,.1f} messages/s are delivered again, the same ones, and none is acknowledged"
-    return "nothing is delivered and nothing acknowledged"
+    known = f" ({'; '.join(details)})" if details else ""
+    earlier = ""
+    if standstill.comes_back:
+        earlier = f"; other consumers than now were connected {each_since(standstill.returns)}: they come and go"
+    elif standstill.alike and kind != FULL and not row["fresh"]:
+        earlier = f"; it was so {each_since(standstill.alike)} too"
+    what = _WHAT[kind]
+    if kind == AGAIN:
+        what = f"{row['redeliver_rate']:,.1f} messages/s {what}"
+    return (
+        f"Subscription {row['subscription']} of {row['topic']} has {row['due_entries']:,}"
+        f" {'entry' if row['due_entries'] == 1 else 'entries'} due{known}, but"
+        f" {what} ({_since(row)}){earlier}; {_permits(row)}{_doubt(standstill)}; {slowest_words(row)}."
+    )
 
 
 def _since(row: Row) -> str:
@@ -214,14 +201,6 @@ def _since(row: Row) -> str:
     if row["since_seconds"] is None:
         return f"{last} not known{'' if row['asked'] else ', as its topic was not asked'}"
     return f"{last} {seconds_in_words(row['since_seconds'], rounded=True)} before"
-
-
-def _earlier(standstill: Standstill) -> str:
-    if standstill.comes_back:
-        return f"; other consumers than now were connected {each_since(standstill.returns)}: they come and go"
-    if standstill.alike and standstill.row["kind"] != FULL and not standstill.row["fresh"]:
-        return f"; it was so {each_since(standstill.alike)} too"
-    return ""
 
 
 def _permits(row: Row) -> str:
@@ -254,17 +233,26 @@ def judge(queried: Queried, context: CheckContext[SubscriptionStalledPolicy]) ->
     """Judges by the duration of the standstill, from the topic's own statistics or from earlier snapshots."""
     found = list(_standing_still(queried, context))
     subjects = {finding.subject for finding, _ in found}
-    found += [each for each in _stuck(queried, context) if each[0].subject not in subjects]
+    before = EarlierRows.of(queried["stuck_before"], context, _looked_back_minutes, *STUCK_COLUMNS)
+    found.extend(
+        (_finding(each.rows[0], each.severity, each.evidence, each.figures), each.held)
+        for each in by_subscription(queried["stuck"].rows, context.limits_of, before)
+        if each.severity is not None and subject_of(each.rows[0]) not in subjects
+    )
     found.sort(key=lambda each: (-each[0].severity.rank, -each[1], each[0].subject))
     if found:
         return Judgement(findings=tuple(finding for finding, _ in found), more=queried["standing"].more)
+    too_many = (
+        f"More than {MAX_ROWS:,} subscriptions may stand still with few entries due; the {MAX_ROWS:,} that were looked"
+        " up do not."
+    )
     return Judgement(
         quiet=context.in_each_part(
             lambda limits: (
                 f"No subscription with consumers and {limits.minimum_due_messages:,} or more due messages stands still."
             )
         ),
-        cannot_tell=nothing_read(queried["read"]) or _too_many(queried["possible"]),
+        cannot_tell=nothing_read(queried["read"]) or (too_many if queried["possible"].more else None),
     )
 
 
@@ -277,28 +265,21 @@ def _standing_still(
     for row in (*queried["standing"].rows, *queried["possible"].rows):
         each = Standstill(row, context.limits_of(row["namespace"]), recent_minutes, before)
         if each.severity is not None:
-            yield _finding(row, each.severity, _standstill_words(each), _standstill_figures(each)), row["messages"]
-
-
-def _stuck(queried: Queried, context: CheckContext[SubscriptionStalledPolicy]) -> Iterator[tuple[Finding, int]]:
-    before = EarlierRows.of(queried["stuck_before"], context, _looked_back_minutes, *STUCK_COLUMNS)
-    for each in by_subscription(queried["stuck"].rows, context.limits_of, before):
-        if each.severity is not None:
-            yield _finding(each.rows[0], each.severity, each.evidence, each.figures), each.held
+            figures = {
+                "consumers": row["consumers"],
+                "consumers_without_permits": row["without_permits"],
+                "due_entries": row["due_entries"],
+                "due_messages": row["messages"],
+                "unacked_messages": row["unacked"],
+            }
+            if each.since_seconds is not None:
+                figures["since_seconds"] = each.since_seconds
+            yield _finding(row, each.severity, _standstill_words(each), figures), row["messages"]
 
 
 def _finding(row: Row, severity: Severity, evidence: str, figures: dict[str, int]) -> Finding:
     return Finding(
         check_id=CHECK.check_id, severity=severity, subject=subject_of(row), evidence=evidence, figures=figures
-    )
-
-
-def _too_many(possible: QueryRows) -> str | None:
-    if not possible.more:
-        return None
-    return (
-        f"More than {MAX_ROWS:,} subscriptions may stand still with few entries due; the"
-        f" {MAX_ROWS:,} that were looked up do not."
     )
 
 

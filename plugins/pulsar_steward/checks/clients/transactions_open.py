@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, nothing_read
-from pulsar_steward.checks.earlier import APART_SECONDS, WINDOW, WINDOW_MINUTES, by_time, looking_back, within
+from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, brokers_of, nothing_read
+from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, apart, by_time, looking_back, within
 from pulsar_steward.model.bundles import tc_topic
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
@@ -16,7 +16,6 @@ from pulsar_steward.model.units import counted, named, seconds_in_words, time_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import datetime
 
     from pulsar_steward.checks.check import CheckContext, Queried, Row
 
@@ -88,19 +87,15 @@ def judge(queried: Queried, context: CheckContext[TransactionsOpenPolicy]) -> Ju
     told, since = queried["told"].rows, queried["in_all"].one["since"]
     open_now = sum(row["open"] or 0 for row in told)
     least = counted(context.limits.warning_minutes, "minute")
-    cannot_tell = nothing_read(queried["read"]) or _silent(queried)
+    silent = named(brokers_of(queried["silent"]))
+    unread = f"The metrics of {silent} were not read, or not to their end." if silent else None
+    cannot_tell = nothing_read(queried["read"]) or unread
     if not told:
         return Judgement(quiet="No client uses transactions.", cannot_tell=cannot_tell)
     words = f"{counted(open_now, 'transaction is', 'transactions are')} open"
     if cannot_tell is None and open_now and since is None:
         cannot_tell = f"{words}; since when, only an earlier snapshot tells."
     return Judgement(quiet=f"{words}, none known to be for {least}.", cannot_tell=cannot_tell)
-
-
-def _silent(queried: Queried) -> str | None:
-    """Reason why the absence of findings proves nothing, if the metrics of a broker were not read to their end."""
-    brokers = [row["broker"] for row in queried["silent"].rows]
-    return f"The metrics of {named(brokers)} were not read, or not to their end." if brokers else None
 
 
 def _of_all(queried: Queried, context: CheckContext[TransactionsOpenPolicy]) -> Iterator[Finding]:
@@ -149,8 +144,10 @@ def _staying(lasting: tuple[Row, ...]) -> str:
 
 def _unanswered(queried: Queried, context: CheckContext[TransactionsOpenPolicy]) -> Iterator[Finding]:
     """A finding for each coordinator that no broker reports, now and in the snapshot before, though others work."""
-    about, previous = context.about, _previous(context)
-    told = {row["coordinator"] for row in queried["told"].rows}
+    about, told = context.about, {row["coordinator"] for row in queried["told"].rows}
+    earlier = within(about, context.limits.window_minutes)
+    whole_before = (each.taken_at for each in earlier if not each.partial and apart(about.taken_at, each.taken_at))
+    previous = next(whole_before, None)
     if previous is None:
         return
     before = by_time(queried["told_before"].rows).get(previous, [])
@@ -171,19 +168,6 @@ def _unanswered(queried: Queried, context: CheckContext[TransactionsOpenPolicy])
                 ),
                 figures={"coordinator": number, "coordinators": about.coordinators, "told_of": len(told)},
             )
-
-
-def _previous(context: CheckContext[TransactionsOpenPolicy]) -> datetime | None:
-    """Time of the newest whole snapshot before this one that is of another minute."""
-    earlier = within(context.about, context.limits.window_minutes)
-    return next(
-        (
-            each.taken_at
-            for each in earlier
-            if not each.partial and (context.about.taken_at - each.taken_at).total_seconds() >= APART_SECONDS
-        ),
-        None,
-    )
 
 
 CHECK = Check(
