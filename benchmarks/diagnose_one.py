@@ -24,8 +24,7 @@ from pulsar_steward.diagnose.running import SnapshotSources
 from pulsar_steward.model.tables import FINDINGS, SMALL
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.runtime.parallel import OnThreads, on_this_thread
-from pulsar_steward.snapshots.files import LocalFiles
-from pulsar_steward.snapshots.folder import SnapshotFolder
+from pulsar_steward.snapshots.folder import LocalFiles, SnapshotFolder
 from steward_spark.observing import diagnose_snapshot
 from steward_spark.session import spark_session
 

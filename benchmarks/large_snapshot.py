@@ -18,8 +18,7 @@ from benchmarks.large_metrics import metrics
 from pulsar_steward.collect.reading import TaskDivision
 from pulsar_steward.model.tables import BUNDLES, DRILLED, SHARDED, SMALL
 from pulsar_steward.snapshots.arrow import schema_of
-from pulsar_steward.snapshots.files import LocalFiles
-from pulsar_steward.snapshots.folder import SnapshotFolder
+from pulsar_steward.snapshots.folder import LocalFiles, SnapshotFolder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 from rich.table import Table
 
-from pulsar_steward.collect.series import SERIES
+from pulsar_steward.collect.metrics import SERIES
 from pulsar_steward.pulsar.metrics import Exposition
 
 if TYPE_CHECKING:

@@ -52,7 +52,7 @@ def pages() -> FastAPI:
     from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity  # noqa: PLC0415 - see LazyPages
     from airflow.api_fastapi.core_api.security import requires_access_dag  # noqa: PLC0415 - see LazyPages
 
-    from pulsar_steward.ledger.reading import open_to_read  # noqa: PLC0415 - see LazyPages
+    from pulsar_steward.ledger.store import open_to_read  # noqa: PLC0415 - see LazyPages
     from pulsar_steward.orchestration import connections, dag_states, home  # noqa: PLC0415 - see LazyPages
     from pulsar_steward.orchestration.halt_variable import halted_by_variable  # noqa: PLC0415 - see LazyPages
     from pulsar_steward.orchestration.ledger_heads import LedgerHeads  # noqa: PLC0415 - see LazyPages

@@ -17,8 +17,7 @@ from pulsar_steward.collect.collecting import Collecting, CollectParameters
 from pulsar_steward.model.tables import TOPICS
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.pulsar.settings import AdminSettings
-from pulsar_steward.snapshots.files import LocalFiles
-from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
+from pulsar_steward.snapshots.folder import LocalFiles, SnapshotFolder, snapshot_uri
 from steward_spark.observing import ObservationParameters, collect_snapshot
 from steward_spark.session import spark_session
 

@@ -21,8 +21,7 @@ from fastapi import FastAPI
 from sqlalchemy import make_url
 
 from benchmarks.bench.figures import Figures, Meter
-from pulsar_steward.ledger.reading import open_to_read
-from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.ledger.store import open_ledger, open_to_read
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.plan import Batch, Plan
 from pulsar_steward.model.step import Step, Touched, UnloadBundle

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pulsar_steward.snapshots.files import Files, LocalFiles
+from pulsar_steward.snapshots.folder import Files, LocalFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,7 +9,7 @@ import pytest
 
 from lab.simulator import NamespaceSpec, SubscriptionSpec, TopicSpec, running_simulator
 from pulsar_steward.apply.live_topics import _figures_in_metrics
-from pulsar_steward.model.series import SIZE_LIMIT
+from pulsar_steward.model.measures import SIZE_LIMIT
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Setting, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.pulsar.metrics import Sample

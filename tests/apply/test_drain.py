@@ -19,8 +19,7 @@ from pulsar_steward.model.step import UnloadBundle
 from pulsar_steward.planners.from_snapshot import moves_before, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.runtime.parallel import OnThreads
-from pulsar_steward.snapshots.files import LocalFiles
-from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
+from pulsar_steward.snapshots.folder import LocalFiles, SnapshotFolder, snapshot_uri
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.apply.worksite import Worksite, a_worksite, quick_policy, said
 from tests.builders import CLUSTER, NAMED

@@ -9,7 +9,7 @@ import msgspec
 from lab.simulator import ClusterSpec, NamespaceSpec
 from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.model.cluster import NamedCluster
-from pulsar_steward.model.parts import namespaces_of
+from pulsar_steward.model.content import namespaces_of
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.orchestration.approval_response import ApprovalQuestion, interpret

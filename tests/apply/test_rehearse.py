@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from lab.simulator import Answer, Fault
-from pulsar_steward.apply.rehearse import rehearse
+from pulsar_steward.apply.precheck import rehearse
 from tests.apply.worksite import quick_policy, said
 from tests.builders import a_step
 

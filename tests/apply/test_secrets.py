@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import SecretStr
 
 from lab.simulator import Answer, Drop, Fault, running_simulator
-from pulsar_steward.apply.rehearse import rehearse
+from pulsar_steward.apply.precheck import rehearse
 from pulsar_steward.apply.verify import verify
 from tests.apply.worksite import SKEWED, Worksite, said
 from tests.ledgers import ledger_at

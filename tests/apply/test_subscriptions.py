@@ -11,7 +11,7 @@ import pytest
 from lab.simulator import Answer, ClusterSpec, Drop, Fault, NamespaceSpec, SubscriptionSpec, TopicSpec
 from pulsar_steward.apply.applied import applied_batches, what_was_done
 from pulsar_steward.apply.live_reader import LiveReader
-from pulsar_steward.apply.rehearse import rehearse
+from pulsar_steward.apply.precheck import rehearse
 from pulsar_steward.apply.rollback import rollback_plan
 from pulsar_steward.apply.verify import verify
 from pulsar_steward.errors import Refused

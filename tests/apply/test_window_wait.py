@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.apply.window_wait import opening_waited_for
+from pulsar_steward.apply.pace import opening_waited_for
 from pulsar_steward.errors import Refused
 from pulsar_steward.guards.window_times import good_until
 from pulsar_steward.ledger.rows import Decision

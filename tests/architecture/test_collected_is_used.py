@@ -24,8 +24,8 @@ import pytest
 from lab.simulator.brokers import default_configuration
 from pulsar_steward.checks import views
 from pulsar_steward.checks.registry import CHECKS, VIEWS
-from pulsar_steward.collect.configuration import KEPT
-from pulsar_steward.collect.series import ENDINGS, SERIES, Kind
+from pulsar_steward.collect.broker_responses import KEPT
+from pulsar_steward.collect.metrics import ENDINGS, SERIES, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,12 +35,12 @@ LIBRARY = ROOT / "plugins" / "pulsar_steward"
 PAGE = ROOT / "docs" / "reading.md"
 
 READERS = (
-    "collect/suspected.py",
+    "collect/suspects.py",
     "collect/suspects.py",
     "diagnose",
     "facts",
     "model/broker_defaults.py",
-    "model/load_manager.py",
+    "model/broker_defaults.py",
     "planners",
     "report",
 )

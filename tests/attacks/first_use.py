@@ -31,8 +31,7 @@ from pulsar_steward.model.step import ChangeSetting, DeleteSubscription
 from pulsar_steward.policy.schema import CollectPolicy, Policy
 from pulsar_steward.pulsar.settings import AdminSettings
 from pulsar_steward.runtime.parallel import OnThreads
-from pulsar_steward.snapshots.files import LocalFiles
-from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
+from pulsar_steward.snapshots.folder import LocalFiles, SnapshotFolder, snapshot_uri
 from tests.builders import CURSOR
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from lab.simulator import Answer, Fault, running_simulator
 from pulsar_steward.collect.collecting import CollectParameters
 from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.errors import ConfigurationError, Refused
-from pulsar_steward.orchestration import batches, connections, observing, remediating, rolling_back, spark_place
+from pulsar_steward.orchestration import batches, connections, observing, remediating, rolling_back, spark
 from pulsar_steward.orchestration.batches import BatchRef
 from pulsar_steward.orchestration.context import open_context
 from pulsar_steward.orchestration.housekeeping import compare_ledger
@@ -28,8 +28,7 @@ from pulsar_steward.orchestration.remediating import RemediateParams
 from pulsar_steward.orchestration.rolling_back import RollbackParams
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.runtime.parallel import OnThreads
-from pulsar_steward.snapshots.files import LocalFiles
-from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
+from pulsar_steward.snapshots.folder import LocalFiles, SnapshotFolder, snapshot_uri
 from tests.apply.worksite import RUN, SKEWED, Worksite, said
 from tests.builders import CLUSTER
 from tests.ledgers import ledger_at
@@ -154,7 +153,7 @@ def test_a_spark_job_gets_no_connection_that_changes(
     """A Spark job's environment has the token that looks, and an environment variable with the other is removed."""
     defined(CHANGE, password=CHANGING)
     monkeypatch.setattr(os, "environ", dict(os.environ))
-    spark_place.pass_settings(connections.admin_settings(CLUSTER, looked_at.policy))
+    spark.pass_settings(connections.admin_settings(CLUSTER, looked_at.policy))
     assert LOOKING in os.environ["STEWARD_ADMIN_TOKEN"]
     assert CHANGING not in str(os.environ)
 

@@ -14,7 +14,7 @@ from pulsar_steward.cli.written_files import written_whole
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.ledger.halts import Halt, say
 from pulsar_steward.ledger.store import open_ledger
-from pulsar_steward.orchestration import home, shipping
+from pulsar_steward.orchestration import home, spark
 from pulsar_steward.orchestration.connections import ledger_url
 from pulsar_steward.policy.files import policy_file
 from tests.builders import NOW
@@ -170,7 +170,7 @@ def test_code_for_executors_is_made_and_read_below_a_closed_folder(place: Path) 
     package.mkdir()
     (package / "module.py").write_text("", encoding="utf-8")
 
-    archive = shipping.code_archive([package], home.home() / "code")
+    archive = spark.code_archive([package], home.home() / "code")
 
     assert mode(place) == "700"
     assert archive.read_bytes()

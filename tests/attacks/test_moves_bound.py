@@ -16,7 +16,7 @@ from pulsar_steward.apply.rollback import rollback_plan
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.in_flight import InFlight
+from pulsar_steward.model.loss import InFlight
 from pulsar_steward.model.plan import Placement
 from pulsar_steward.model.step import Touched
 from pulsar_steward.report.approval import body

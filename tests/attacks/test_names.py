@@ -9,7 +9,7 @@ import pytest
 from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.errors import InvalidName
 from pulsar_steward.model.bundles import FULL_RANGE, BundleRange
-from pulsar_steward.model.in_flight import InFlight
+from pulsar_steward.model.loss import InFlight
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.pulsar import paths

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from pulsar_steward.apply.window_wait import opening_waited_for
+from pulsar_steward.apply.pace import opening_waited_for
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.errors import Refused
 from pulsar_steward.model.loss import Loss

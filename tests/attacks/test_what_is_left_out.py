@@ -14,8 +14,7 @@ from pulsar_steward.apply.applied import what_was_done
 from pulsar_steward.apply.halting import StopSwitch
 from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.errors import Refused
-from pulsar_steward.model.in_flight import InFlight
-from pulsar_steward.model.loss import NOTHING_LOST, Loss
+from pulsar_steward.model.loss import NOTHING_LOST, InFlight, Loss
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from tests.apply.worksite import Worksite, a_worksite, quick_policy

@@ -23,10 +23,9 @@ from pulsar_steward.collect.arrow import (
     as_answer,
 )
 from pulsar_steward.collect.broker import BrokerTask, ReadScope, read_brokers
-from pulsar_steward.collect.coordinators import SystemBundle, placement
+from pulsar_steward.collect.bundles import SystemBundle, placement
 from pulsar_steward.collect.drill import DetailRequest, DrillTask, drill
-from pulsar_steward.collect.namespace import PlacementInput, read_namespaces
-from pulsar_steward.collect.overview import look_over
+from pulsar_steward.collect.overview import PlacementInput, look_over, read_namespaces
 from pulsar_steward.collect.suspects import SuspectCollector, worst_of
 from pulsar_steward.errors import AdminError
 from pulsar_steward.model.bundles import ranges_of

@@ -11,7 +11,7 @@ from sqlalchemy import make_url
 
 from benchmarks.bench.pages import STEPS, a_plan, ask_about
 from benchmarks.processes import output_of
-from pulsar_steward.ledger.reading import open_to_read
+from pulsar_steward.ledger.store import open_to_read
 from pulsar_steward.pages.app import make_app
 from pulsar_steward.pages.sources import Sources
 from pulsar_steward.snapshots.latest import SnapshotShelf

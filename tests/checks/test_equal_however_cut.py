@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from pulsar_steward.checks.registry import CHECKS, VIEWS
-from pulsar_steward.collect.configuration import KEPT
-from pulsar_steward.collect.series import SERIES
+from pulsar_steward.collect.broker_responses import KEPT
+from pulsar_steward.collect.metrics import SERIES
 from pulsar_steward.diagnose.runner import SnapshotSources, run_checks
 from pulsar_steward.model.tables import SHARDED, SMALL
 from pulsar_steward.policy.schema import Policy
@@ -56,7 +56,7 @@ POLICIES = (
 )
 """As it is, and one that finds more, with limits for a tenant and a namespace."""
 
-# As far as `pulsar_steward.pulsar.figures` lets them: figures, limits and rates that are further out are no answer.
+# As far as `pulsar_steward.pulsar.statistics` lets them: figures, limits and rates that are further out are no answer.
 NUMBERS = st.sampled_from((None, 0, 1, 2, 99, 100, 5_000, 10**6, 2**31, 2**40, 2**53, -1, -(2**53)))
 LIMITS = st.sampled_from((None, -1, 0, 1, 100, 3600, 2**40, 2**63 - 1, -(2**63)))
 COUNTS = st.sampled_from((None, 0, 1, 3, 500, 20_000, 2**31 - 1))

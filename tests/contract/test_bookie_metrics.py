@@ -20,8 +20,8 @@ from lab.waiting import wait_until
 from pulsar_steward.checks.resources import cpu_busy, heap_pressure
 from pulsar_steward.checks.resources import ledgers_under_replicated as copies
 from pulsar_steward.checks.resources.bookie_disk import DIRECTORY, WRITABLE
-from pulsar_steward.collect.series import ENDINGS, SERIES
-from pulsar_steward.model.series import BOOKIE_STATUS
+from pulsar_steward.collect.metrics import ENDINGS, SERIES
+from pulsar_steward.model.measures import BOOKIE_STATUS
 from pulsar_steward.pulsar.metrics import Exposition, Sample
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from lab.model import VERSIONS
 from lab.simulator import ClusterSpec, running_simulator
 from lab.waiting import wait_until
 from pulsar_steward.facts.load_manager import load_manager_of, usage_of
+from pulsar_steward.model.broker_defaults import EXTENSIBLE, HISTORY, SERIES
 from pulsar_steward.model.bundles import HEARTBEAT
-from pulsar_steward.model.load_manager import EXTENSIBLE, HISTORY, SERIES
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.pulsar.metrics import Exposition
 from pulsar_steward.pulsar.reader import Reader

@@ -16,7 +16,7 @@ from lab.faults.real.traffic import publish
 from lab.model import VERSIONS
 from lab.simulator import ReplicatorSpec, Simulator, SubscriptionSpec, TopicSpec
 from lab.waiting import wait_until
-from pulsar_steward.model.holders import HolderKind, kind_of_cursor
+from pulsar_steward.model.subscription import HolderKind, kind_of_cursor
 from pulsar_steward.pulsar.owner import InternalDetail
 
 if TYPE_CHECKING:

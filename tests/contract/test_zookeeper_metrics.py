@@ -12,7 +12,7 @@ from lab.cluster import running_lab
 from lab.ports import LOOPBACK, Ports
 from lab.simulator import ZooKeeperSpec, running_servers
 from lab.testing import need_lab
-from pulsar_steward.collect.series import LATER_NAMES, SERIES
+from pulsar_steward.collect.metrics import LATER_NAMES, SERIES
 from pulsar_steward.pulsar.metrics import Exposition
 
 if TYPE_CHECKING:

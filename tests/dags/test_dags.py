@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_steward.notify.links import QUESTION_TASKS
+from pulsar_steward.notify.compose import QUESTION_TASKS
 
 ROOT = Path(__file__).resolve().parents[2]
 

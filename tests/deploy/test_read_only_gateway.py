@@ -19,12 +19,11 @@ from lab.ports import answers
 from lab.simulator import running_simulator
 from lab.testing import cannot_run
 from lab.waiting import wait_until
-from pulsar_steward.apply.rehearse import rehearse
+from pulsar_steward.apply.precheck import rehearse
 from pulsar_steward.apply.verify import verify
 from pulsar_steward.collect.collecting import CollectParameters
 from pulsar_steward.pulsar.settings import AdminSettings
-from pulsar_steward.snapshots.files import LocalFiles
-from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
+from pulsar_steward.snapshots.folder import LocalFiles, SnapshotFolder, snapshot_uri
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.apply.worksite import SKEWED, Worksite, said
 from tests.builders import CLUSTER, NOW

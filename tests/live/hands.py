@@ -25,7 +25,7 @@ from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Answer, Decision, Origin, Outcome
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
-from pulsar_steward.model.in_flight import InFlight
+from pulsar_steward.model.loss import InFlight
 from pulsar_steward.model.plan import Plan, approval_digest
 from pulsar_steward.model.step import Step, UnloadBundle
 from pulsar_steward.report.approval import body

@@ -26,7 +26,7 @@ from lab.simulator.spec import NamespaceSpec, SubscriptionSpec, TopicSpec
 from lab.spark_cluster import SparkCluster, connection_to_spark, running_spark, spark_home
 from lab.testing import need_java
 from pulsar_steward.model.tables import COLLECTED, FINDINGS, VERDICTS
-from pulsar_steward.orchestration import shipping
+from pulsar_steward.orchestration import spark
 from pulsar_steward.orchestration.spark import QUICK_JAVA
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.pulsar.settings import AdminSettings
@@ -262,7 +262,7 @@ def test_a_folder_that_executors_do_not_share_is_refused(
     settings = {**SMALL, "spark.pyspark.python": workers_python, "spark.pyspark.driver.python": sys.executable}
     command = [
         str(spark_home() / "bin" / "spark-submit"),
-        *("--master", cluster.url, "--py-files", str(shipping.py_files(str(JOB), tmp_path / "code"))),
+        *("--master", cluster.url, "--py-files", str(spark.py_files(str(JOB), tmp_path / "code"))),
         *(word for key, value in settings.items() for word in ("--conf", f"{key}={value}")),
         *(str(JOB), "--cluster", NAME, "--taken-at", "2026-01-31T23:59:59Z", "--out", "/proc/self/cwd/snapshots"),
     ]

@@ -15,8 +15,7 @@ import housekeeping
 import observe
 from lab.simulator import ClusterSpec
 from lab.simulator import running_simulator as running
-from pulsar_steward.snapshots.files import LocalFiles
-from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
+from pulsar_steward.snapshots.folder import LocalFiles, SnapshotFolder, snapshot_uri
 from pulsar_steward.snapshots.read import open_snapshot
 from steward_spark.session import DEFAULTS
 

@@ -27,8 +27,7 @@ from pulsar_steward.model.tables import (
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.pulsar.settings import AdminSettings
 from pulsar_steward.runtime.parallel import OnThreads
-from pulsar_steward.snapshots.files import LocalFiles
-from pulsar_steward.snapshots.folder import STAGING, SnapshotFolder, snapshot_uri
+from pulsar_steward.snapshots.folder import STAGING, LocalFiles, SnapshotFolder, snapshot_uri
 from tests.spark.conftest import TAKEN_AT, Observed, a_cluster
 
 if TYPE_CHECKING:

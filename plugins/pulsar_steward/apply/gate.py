@@ -19,8 +19,7 @@ from pulsar_steward.ledger.batch_record import last_words
 from pulsar_steward.ledger.moves import looked_back
 from pulsar_steward.ledger.rows import ApprovedPart, Decision, Grant, Origin, RecordedAnswer
 from pulsar_steward.ledger.verify import VerifiedChain
-from pulsar_steward.model.content import changes_digest, goal_digest
-from pulsar_steward.model.parts import parts_of
+from pulsar_steward.model.content import changes_digest, goal_digest, parts_of
 from pulsar_steward.model.people import Person, same_person
 from pulsar_steward.model.plan import Plan, approval_digest
 from pulsar_steward.model.step import Step

@@ -24,7 +24,7 @@ from pulsar_steward.facts.backlogs import (
     unshown_holders,
 )
 from pulsar_steward.facts.unknown import Unknown
-from pulsar_steward.model.holders import replicator_to
+from pulsar_steward.model.subscription import replicator_to
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from pulsar_steward.apply.topic_looks import ShownTopic, TopicLooks
     from pulsar_steward.facts.backlogs import BacklogAges, Taken
-    from pulsar_steward.model.holders import Holder
     from pulsar_steward.model.setting import Retention
+    from pulsar_steward.model.subscription import Holder
     from pulsar_steward.pulsar.owner import TopicDetail
 
 

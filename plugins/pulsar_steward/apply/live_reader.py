@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from pulsar_steward.apply.kept import KeptFacts
 from pulsar_steward.errors import AdminError, BrokenAnswer, NotFound, Refused
 from pulsar_steward.facts.load_manager import MANAGER_UNKNOWN, load_manager_of, usage_of
+from pulsar_steward.model.broker_defaults import SERIES, is_extensible
 from pulsar_steward.model.bundles import (
     LOAD_BALANCER_TOPICS,
     TC_TOPIC,
@@ -19,12 +20,11 @@ from pulsar_steward.model.bundles import (
     ranges_of,
 )
 from pulsar_steward.model.cluster import identity_of
-from pulsar_steward.model.load_manager import SERIES, is_extensible
-from pulsar_steward.model.series import LOADED_TOPICS, PRODUCERS
+from pulsar_steward.model.measures import LOADED_TOPICS, PRODUCERS
 from pulsar_steward.model.subscription import SubscriptionState, holding
 from pulsar_steward.model.topics import is_own_topic
 from pulsar_steward.pulsar import paths
-from pulsar_steward.pulsar.closing import Closing
+from pulsar_steward.pulsar.body import Closing
 from pulsar_steward.pulsar.isolation import isolation_policies
 from pulsar_steward.pulsar.members import BEHIND_FRONT_DOOR
 from pulsar_steward.pulsar.metrics import Exposition, endpoint

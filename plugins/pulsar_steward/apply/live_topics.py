@@ -18,7 +18,7 @@ from pulsar_steward.facts.risks import (
     surroundings_of,
 )
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.series import AGE, AGE_LIMIT, DELAYED_INDEX, DELAYED_SERIES, SIZE_LIMIT
+from pulsar_steward.model.measures import AGE, AGE_LIMIT, DELAYED_INDEX, DELAYED_SERIES, SIZE_LIMIT
 from pulsar_steward.model.topics import is_system_topic, partitioned_topic
 from pulsar_steward.model.units import counted
 from pulsar_steward.pulsar.statistics import each_topic, loaded_topics

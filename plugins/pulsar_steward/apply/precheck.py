@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from time import sleep
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from pulsar_steward.apply.context import Result
+from pulsar_steward.apply.live_cluster import LiveCluster
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.kind import Before, Drifted
 from pulsar_steward.errors import AdminError, ConfigurationError, InvalidName, Refused
 from pulsar_steward.guards.evaluate import objection_to
 from pulsar_steward.ledger.rows import Outcome
+from pulsar_steward.outside_text import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pulsar_steward.apply.context import ReadContext
     from pulsar_steward.apply.live_reader import LiveReader
     from pulsar_steward.changes.kind import ChangeKind
     from pulsar_steward.facts.protocol import ClusterFacts
+    from pulsar_steward.model.plan import Batch, Plan
     from pulsar_steward.model.step import Step
     from pulsar_steward.policy.schema import Policy
 
@@ -57,3 +67,44 @@ def _require_callable(kind: ChangeKind[Any, Any], before: Before) -> None:
     """
     kind.call()
     kind.completion(before)
+
+
+def rehearse(context: ReadContext, plan: Plan, batch: Batch) -> str:
+    """The calls that a batch would make now, as text.
+
+    Args:
+        context: The cluster, its ledger and its policy.
+        plan: The plan.
+        batch: Its batch.
+    """
+    cluster = LiveCluster(context.reader, context.policy, context.ledger, plan, batch.batch_id)
+    lines, waited = [f"{batch.batch_id}: {batch.title} ({plan.plan_id})"], False
+    for number, step in enumerate(batch.steps, start=1):
+        cluster.begin()
+        with suppress(AdminError):  # the guards report a broker that cannot be read
+            waited = waited or cluster.wait_until_told(step, context.clock, sleep)
+        facts = cluster.before(step, context.clock(), number)
+        lines += [
+            f"  {step.step_id}: {step.effect}",
+            *(f"    {line}" for line in _lines(context, step, facts)),
+        ]
+    return "\n".join(map(shown, lines))
+
+
+def _lines(context: ReadContext, step: Step, facts: ClusterFacts) -> Iterator[str]:
+    kind = kind_of(step.change)
+    completion = None
+    if step.after:
+        yield f"after {', '.join(step.after)}: its guards can look only then"
+    else:
+        before = look_before(context.reader, step, facts, context.policy)
+        if isinstance(before, Result):
+            yield f"would be {before.outcome}: {before.reason}"
+            return
+        completion = kind.completion(before)
+        values = msgspec.to_builtins(before)
+        yield f"before: {', '.join(f'{name}={value}' for name, value in values.items())}"
+    yield str(kind.call())
+    if completion is not None:
+        yield str(completion)
+    yield f"undo: {step.undo_note}"

@@ -13,11 +13,10 @@ import msgspec
 from pulsar_steward.apply.live_cluster import LiveCluster
 from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import AdminError, Refused
-from pulsar_steward.guards.bounds import bounded
 from pulsar_steward.guards.evaluate import evaluate
 from pulsar_steward.guards.in_flight import with_messages_in_flight
-from pulsar_steward.model.numbering import step_id
-from pulsar_steward.model.plan import ROLLBACK, Batch, Placement, Plan, TakenBack
+from pulsar_steward.guards.loss import bounded
+from pulsar_steward.model.plan import ROLLBACK, Batch, Placement, Plan, TakenBack, step_id
 from pulsar_steward.model.step import Step
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pulsar_steward.model.bundles import HEARTBEAT
-from pulsar_steward.model.holders import PATTERNS, HolderKind
+from pulsar_steward.model.subscription import PATTERNS, HolderKind
 from pulsar_steward.model.topics import OF_USERS
 
 

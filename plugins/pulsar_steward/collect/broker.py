@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pulsar_steward.collect.broker_responses import asked
-from pulsar_steward.collect.configuration import kept
-from pulsar_steward.collect.held import HeldRows
+from pulsar_steward.collect.broker_responses import asked, kept
+from pulsar_steward.collect.bundles import BundleSum, as_owned_now
 from pulsar_steward.collect.interleave import interleave
-from pulsar_steward.collect.ownership import as_owned_now
 from pulsar_steward.collect.pending import PendingBrokers
 from pulsar_steward.collect.positions import worst_positions
 from pulsar_steward.collect.recent import Recent
-from pulsar_steward.collect.rows import UNFIT, Rows
-from pulsar_steward.collect.sums import BundleSum
+from pulsar_steward.collect.rows import UNFIT, HeldRows, Rows
 from pulsar_steward.collect.topics import TopicRows
 from pulsar_steward.errors import AdminError
 from pulsar_steward.model.tables import BROKERS, BUNDLES, CONFIGURATION
@@ -31,8 +28,8 @@ if TYPE_CHECKING:
 
     from pulsar_steward.collect.arrow import TableBatch
     from pulsar_steward.collect.broker_responses import Answers
+    from pulsar_steward.collect.bundles import Owned
     from pulsar_steward.collect.interleave import Task
-    from pulsar_steward.collect.ownership import Owned
     from pulsar_steward.collect.positions import Positions
     from pulsar_steward.pulsar.body import Body
     from pulsar_steward.pulsar.settings import AdminSettings

@@ -6,19 +6,22 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pulsar_steward.collect.bundles import owned_by_namespace
 from pulsar_steward.collect.metrics import Metrics, read_metrics
-from pulsar_steward.collect.ownership import owned_by_namespace
 from pulsar_steward.collect.positions import tc_positions
 from pulsar_steward.collect.rows import UNFIT
 from pulsar_steward.errors import AdminError, StatusError
-from pulsar_steward.model.load_manager import is_extensible
+from pulsar_steward.model.broker_defaults import KEYS as DEFAULTS_KEYS
+from pulsar_steward.model.broker_defaults import SETTINGS as OF_LOAD_MANAGER
+from pulsar_steward.model.broker_defaults import is_extensible
 from pulsar_steward.model.pulsar_versions import VERSION
+from pulsar_steward.model.shared_settings import SHARED
 from pulsar_steward.pulsar.reader import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from pulsar_steward.collect.ownership import Owned
+    from pulsar_steward.collect.bundles import Owned
     from pulsar_steward.collect.positions import Positions
     from pulsar_steward.policy.schema import CollectPolicy
     from pulsar_steward.pulsar.body import Body
@@ -98,3 +101,59 @@ def _load_report(reader: Reader, configuration: dict[str, str]) -> dict[str, Any
         return reader.load_report()
     except StatusError:
         return {}
+
+
+# A setting is added with the check that needs it, and removed with it:
+# `tests/architecture/test_collected_is_used.py` compares the two, and docs/reading.md lists them.
+#
+# A broker reports all of its settings, including passwords (``brokerClientTlsKeyStorePassword``,
+# ``managedLedgerPassword``, tokens in ``brokerClientAuthenticationParameters``). So this lists the settings to
+# store, not the settings to omit, and no pattern stands for a whole family.
+
+
+KEPT = frozenset(
+    {
+        *DEFAULTS_KEYS,
+        *OF_LOAD_MANAGER,
+        *SHARED,
+        "acknowledgmentAtBatchIndexLevelEnabled",
+        "backlogQuotaCheckEnabled",
+        "backlogQuotaCheckIntervalInSeconds",
+        "bookkeeperClientNumWorkerThreads",
+        "delayedDeliveryMaxNumBuckets",
+        "delayedDeliveryTrackerFactoryClassName",
+        "entryFilterNames",
+        "exposePreciseBacklogInPrometheus",
+        "loadBalancerBrokerMaxTopics",
+        "loadBalancerNamespaceBundleMaxBandwidthMbytes",
+        "loadBalancerNamespaceBundleMaxMsgRate",
+        "loadBalancerNamespaceBundleMaxSessions",
+        "managedLedgerCacheEvictionTimeThresholdMillis",
+        "managedLedgerCacheSizeMB",
+        "managedLedgerDefaultEnsembleSize",
+        "managedLedgerDefaultMarkDeleteRateLimit",
+        "managedLedgerMaxLedgerRolloverTimeMinutes",
+        "managedLedgerMaxBatchDeletedIndexToPersist",
+        "managedLedgerMaxReadsInFlightSizeInMB",
+        "managedLedgerMaxUnackedRangesToPersist",
+        "managedLedgerMaxUnackedRangesToPersistInMetadataStore",
+        "managedLedgerPersistIndividualAckAsLongArray",
+        "managedLedgerStatsPeriodSeconds",
+        "maxConcurrentTopicLoadRequest",
+        "maxMessagePublishBufferSizeInMB",
+        "maxMessageSize",
+        "maxUnackedMessagesPerConsumer",
+        "maxUnackedMessagesPerSubscription",
+        "metadataStoreSessionTimeoutMillis",
+        "numIOThreads",
+        "numOrderedExecutorThreads",
+        "preciseTimeBasedBacklogQuotaCheck",
+        "topicLoadTimeoutSeconds",
+    }
+)
+"""Settings that are stored, by their names in ``broker.conf``."""
+
+
+def kept(configuration: Mapping[str, str]) -> dict[str, str]:
+    """Settings of a broker's runtime configuration that may be stored, by name."""
+    return {key: configuration[key] for key in sorted(KEPT & configuration.keys())}

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
 import duckdb
+import msgspec
 import pyarrow as pa
 
-from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of, range_holding, tc_topic
 from pulsar_steward.model.tables import BUNDLES
 from pulsar_steward.snapshots.arrow import schema_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pulsar_steward.pulsar.statistics import BundleStatistics, TopicStatistics
 
 _FIGURES = tuple(
     name for name in BUNDLES.names if name not in {"namespace", "bundle", "owner", "owner_known", "positions"}
@@ -65,3 +75,127 @@ def with_positions(bundles: pa.Table, computed: dict[str, list[int]]) -> pa.Tabl
     ]
     index = BUNDLES.names.index("positions")
     return bundles.set_column(index, "positions", pa.array(positions, schema_of(BUNDLES).field(index).type))
+
+
+class SystemBundle(msgspec.Struct, frozen=True):
+    """A bundle of ``pulsar/system``: its range as text, its owner (None: no owner), and whether the owner is known."""
+
+    bundle: str
+    owner: str | None
+    owner_known: bool
+
+
+class Coordinator(msgspec.Struct, frozen=True):
+    """A row of the table `transaction_coordinators`."""
+
+    coordinator: int
+    position: int
+    bundle: str | None
+    broker: str | None
+    broker_known: bool
+
+
+def placement(count: int, bundles: Iterable[SystemBundle]) -> list[Coordinator]:
+    """Computes the placement of the coordinators 0 to `count` - 1.
+
+    Args:
+        count: Number of the cluster's transaction coordinators.
+        bundles: The bundles of ``pulsar/system``. A bundle split during collecting may be present besides its halves:
+            owned bundles take precedence.
+    """
+    bundles = tuple(bundles)
+    owned = _Ranges([bundle for bundle in bundles if bundle.owner is not None])
+    others = _Ranges([bundle for bundle in bundles if bundle.owner is None])
+    return [_placed(number, owned, others) for number in range(count)]
+
+
+def _placed(number: int, owned: _Ranges, others: _Ranges) -> Coordinator:
+    position = position_of(tc_topic(number))
+    bundle = owned.holding(position) or others.holding(position)
+    if bundle is None:
+        return Coordinator(number, position, None, None, broker_known=False)
+    return Coordinator(number, position, bundle.bundle, bundle.owner, bundle.owner_known)
+
+
+class _Ranges:
+    """Bundles by hash position; there may be gaps between them."""
+
+    def __init__(self, bundles: Sequence[SystemBundle]) -> None:
+        pairs = [(BundleRange.parse(bundle.bundle), bundle) for bundle in bundles]
+        self._ranges = sorted(pairs, key=lambda pair: pair[0])
+
+    def holding(self, position: int) -> SystemBundle | None:
+        index = bisect_right(self._ranges, position, key=lambda pair: pair[0].lower) - 1
+        if index < 0 or position not in self._ranges[index][0]:
+            return None
+        return self._ranges[index][1]
+
+
+# Statistics are up to a minute old. They still contain a bundle that was unloaded since, and a split bundle as a
+# whole. So topics are assigned by hash position to the bundles that the broker owns now.
+
+
+Owned = dict[str, dict[str, BundleRange]]
+"""Bundles that one broker owns: namespace → range as text → range."""
+
+
+def owned_by_namespace(bundles: Iterable[str]) -> Owned:
+    """Groups the bundles of `Reader.owned_bundles` (``tenant/ns/range``) by namespace."""
+    owned: Owned = defaultdict(dict)
+    for bundle in bundles:
+        namespace, _, text = bundle.rpartition("/")
+        owned[namespace][text] = BundleRange.parse(text)
+    return dict(owned)
+
+
+def as_owned_now(statistics: BundleStatistics, owned: Owned) -> Iterator[tuple[str, dict[str, TopicStatistics]]]:
+    """Yields the topics that the broker still owns, by the ranges that it owns now; other topics have moved away."""
+    ranges = owned.get(statistics.namespace, {})
+    if statistics.bundle in ranges:
+        yield statistics.bundle, statistics.topics
+        return
+    found: dict[str, dict[str, TopicStatistics]] = defaultdict(dict)
+    written = {bundle: text for text, bundle in ranges.items()}
+    ordered = sorted(written)
+    for name, topic in statistics.topics.items() if ordered else ():
+        position = position_of(name)
+        bundle = range_holding(ordered, position)
+        if position in bundle:
+            found[written[bundle]][name] = topic
+    yield from found.items()
+
+
+class BundleSum(msgspec.Struct):
+    """Totals that grow while a broker's statistics are read; rates are per second, sizes are bytes."""
+
+    topics: int = 0
+    producers: int = 0
+    consumers: int = 0
+    rate_in: float = 0.0
+    rate_out: float = 0.0
+    throughput_in: float = 0.0
+    throughput_out: float = 0.0
+    backlog: int = 0
+
+    @classmethod
+    def of(cls, sums: Iterable[BundleSum]) -> BundleSum:
+        """Total of several sums."""
+        columns = zip(*(msgspec.structs.astuple(each) for each in sums), strict=True)
+        return cls(*(sum(column) for column in columns))
+
+    @property
+    def rates(self) -> tuple[float, float, float, float]:
+        """Messages in and out, bytes in and out, per second."""
+        return self.rate_in, self.rate_out, self.throughput_in, self.throughput_out
+
+    def add(self, topics: int, *columns: Sequence[float]) -> None:
+        """Adds topics, given as columns: producers, consumers, rates and throughputs in and out, backlog bytes."""
+        producers, consumers, rate_in, rate_out, throughput_in, throughput_out, backlog = map(sum, columns)
+        self.topics += topics
+        self.producers += int(producers)
+        self.consumers += int(consumers)
+        self.rate_in += rate_in
+        self.rate_out += rate_out
+        self.throughput_in += throughput_in
+        self.throughput_out += throughput_out
+        self.backlog += int(backlog)

@@ -15,18 +15,15 @@ import pyarrow.compute as pc
 
 from pulsar_steward.collect.arrow import DRILL_TABLES, NAMESPACE_TABLES, OWN_POLICIES, SUSPECTS, UNREAD
 from pulsar_steward.collect.broker import BrokerTask, ReadScope
-from pulsar_steward.collect.bundles import all_bundles, with_positions
-from pulsar_steward.collect.coordinators import SystemBundle, placement
+from pulsar_steward.collect.bundles import SystemBundle, all_bundles, placement, with_positions
 from pulsar_steward.collect.drill import DrillTask, drill
 from pulsar_steward.collect.metrics import read_endpoint
-from pulsar_steward.collect.namespace import PlacementInput, read_namespaces
-from pulsar_steward.collect.overview import Overview, look_over
+from pulsar_steward.collect.overview import Overview, PlacementInput, look_over, read_namespaces
 from pulsar_steward.collect.reading import tables_of, together
-from pulsar_steward.collect.suspected import drilled_of, tasks_of, wanted_of
-from pulsar_steward.collect.suspects import unattended_of, worst_of
+from pulsar_steward.collect.suspects import drilled_of, tasks_of, unattended_of, wanted_of, worst_of
 from pulsar_steward.errors import ConfigurationError, NobodyAnswered, OnlyFrontDoor
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.series import DELAYED_BUCKETS
+from pulsar_steward.model.measures import DELAYED_BUCKETS
 from pulsar_steward.model.tables import (
     BROKERS,
     BUNDLES,

@@ -18,8 +18,7 @@ from pulsar_steward.model.units import MEGABYTE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pulsar_steward.collect.ownership import Owned
-    from pulsar_steward.collect.sums import BundleSum
+    from pulsar_steward.collect.bundles import BundleSum, Owned
     from pulsar_steward.policy.schema import CollectPolicy
     from pulsar_steward.pulsar.reader import Reader
 

@@ -22,7 +22,7 @@ from pulsar_steward.collect.rows import Rows
 from pulsar_steward.collect.suspects import SuspectCollector
 from pulsar_steward.errors import SnapshotError
 from pulsar_steward.model.tables import BROKERS, BUNDLES, CLIENT_VERSIONS, CONFIGURATION, METRICS, SHARDED, Kind
-from pulsar_steward.pulsar.closing import Closing
+from pulsar_steward.pulsar.body import Closing
 from pulsar_steward.snapshots.arrow import schema_of
 
 if TYPE_CHECKING:

@@ -27,9 +27,9 @@ from pulsar_steward.model.measures import (
     CLUSTER_PRODUCERS,
     CLUSTER_SUBSCRIPTIONS,
     CLUSTER_TOPICS,
+    STARTED,
     TOPIC_BACKLOG,
 )
-from pulsar_steward.model.series import STARTED
 from pulsar_steward.model.tables import TRENDS
 from pulsar_steward.snapshots.arrow import schema_of
 

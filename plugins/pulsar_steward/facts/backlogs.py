@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.model.holders import EXPIRING, Holder, HolderKind, replicator_to, slowest, unexplained
 from pulsar_steward.model.loss import NOTHING_LOST, Loss, TopicLoss, total
 from pulsar_steward.model.setting import Retention
+from pulsar_steward.model.subscription import EXPIRING, Holder, HolderKind, replicator_to, slowest, unexplained
 from pulsar_steward.model.units import MIB, MINUTE
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.facts.unknown import Unknown
+from pulsar_steward.model.broker_defaults import EXTENSIBLE, HISTORY, LIMITS, RESOURCES, THROUGHPUT, WEIGHTS
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.load_manager import EXTENSIBLE, HISTORY, LIMITS, RESOURCES, THROUGHPUT, WEIGHTS
 from pulsar_steward.model.units import MIB, throughput_in_words
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.model.in_flight import InFlight, room_for
+from pulsar_steward.model.loss import InFlight, room_for
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.topics import is_system_topic
 

@@ -4,42 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guards.ack_holes import AckHoles
-from pulsar_steward.guards.age_room import AgeRoom
-from pulsar_steward.guards.anti_affinity import AntiAffinity
-from pulsar_steward.guards.boundaries import Boundaries
-from pulsar_steward.guards.circles import Circles
-from pulsar_steward.guards.clients import Clients
-from pulsar_steward.guards.clocks import Clocks
-from pulsar_steward.guards.cooldown import Cooldown
-from pulsar_steward.guards.coordinator_limit import CoordinatorLimit
-from pulsar_steward.guards.coordinators_rest import CoordinatorsRest
-from pulsar_steward.guards.delayed_index import DelayedIndex
-from pulsar_steward.guards.delayed_kept import DelayedKept
-from pulsar_steward.guards.fresh_snapshot import FreshSnapshot
+from pulsar_steward.guards.bundles import Boundaries, Circles, Clients, Cooldown, DelayedIndex, Owner, ProducersReturn
+from pulsar_steward.guards.coordinators import CoordinatorLimit, CoordinatorsRest
+from pulsar_steward.guards.every_change import (
+    FreshSnapshot,
+    Limits,
+    Protected,
+    ProvedFirst,
+    SameCluster,
+    VersionTried,
+    WholeCluster,
+    Window,
+)
+from pulsar_steward.guards.in_flight import AckHoles, VolatileTopics
 from pulsar_steward.guards.kinds import Objection
-from pulsar_steward.guards.limits import Limits
-from pulsar_steward.guards.longest_delay import LongestDelay
-from pulsar_steward.guards.loss_as_approved import LossAsApproved
-from pulsar_steward.guards.one_cluster import OneCluster
-from pulsar_steward.guards.own_cursors import OwnCursors
-from pulsar_steward.guards.owner import Owner
-from pulsar_steward.guards.producers_return import ProducersReturn
-from pulsar_steward.guards.protected import Protected
-from pulsar_steward.guards.proved_first import ProvedFirst
-from pulsar_steward.guards.quota_room import QuotaRoom
-from pulsar_steward.guards.quotas_checked import QuotasChecked
-from pulsar_steward.guards.same_cluster import SameCluster
-from pulsar_steward.guards.setting_as_planned import SettingAsPlanned
-from pulsar_steward.guards.shedding import Shedding
-from pulsar_steward.guards.subscription_expendable import SubscriptionExpendable
-from pulsar_steward.guards.subscription_unused import SubscriptionUnused
-from pulsar_steward.guards.target_active import TargetActive
-from pulsar_steward.guards.target_allowed import TargetAllowed
-from pulsar_steward.guards.version_tried import VersionTried
-from pulsar_steward.guards.volatile_topics import VolatileTopics
-from pulsar_steward.guards.whole_cluster import WholeCluster
-from pulsar_steward.guards.window import Window
+from pulsar_steward.guards.loss import LossAsApproved
+from pulsar_steward.guards.quotas import AgeRoom, QuotaRoom, QuotasChecked
+from pulsar_steward.guards.settings import Clocks, DelayedKept, LongestDelay, OneCluster, OwnCursors, SettingAsPlanned
+from pulsar_steward.guards.subscriptions import SubscriptionExpendable, SubscriptionUnused
+from pulsar_steward.guards.targets import AntiAffinity, Shedding, TargetActive, TargetAllowed
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts

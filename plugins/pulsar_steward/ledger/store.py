@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from sqlalchemy import Engine, create_engine, event, make_url, text
+from sqlalchemy import URL, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import SQLAlchemyError
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sqlalchemy import Connection
-    from sqlalchemy.engine import URL
 
 _SQLITE_WAIT_SECONDS = 30
 
@@ -265,3 +264,31 @@ def one_moment(engine: Engine) -> Iterator[Connection]:
         else:
             connection.execution_options(isolation_level="REPEATABLE READ")
         yield connection
+
+
+def open_to_read(url: URL) -> Engine:
+    """Opens an existing ledger; the database itself refuses every change by this engine.
+
+    Raises:
+        ConfigurationError: If there is no ledger yet, or another version of Steward made it.
+        LedgerError: If it cannot be reached.
+    """
+    if url.get_backend_name() == "sqlite":
+        return open_ledger(_only_read(url), make=False)
+    engine = open_ledger(url, make=False)
+    if engine.dialect.name == "postgresql":
+        event.listen(engine, "connect", _refuse_changes)
+        engine.dispose()  # connections from before the listener
+    return engine
+
+
+def _only_read(url: URL) -> URL:
+    file = Path(url.database or "")
+    if not file.is_file():
+        raise ConfigurationError(f"there is no ledger {str(file)!r} yet: the first run of a DAG makes it")
+    return URL.create("sqlite", database=file.absolute().as_uri(), query={"mode": "ro", "uri": "true"})
+
+
+def _refuse_changes(connection: Any, _record: Any) -> None:
+    connection.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+    connection.commit()

@@ -20,8 +20,7 @@ from pulsar_steward.ledger.rows import NOES, ApprovedPart, Decision, Grant, Leas
 from pulsar_steward.ledger.standing import leases_of, noes_since, require_lease, require_standing
 from pulsar_steward.ledger.store import transaction
 from pulsar_steward.model.cluster import NamedCluster
-from pulsar_steward.model.content import changes_digest, goal_digest
-from pulsar_steward.model.parts import parts_of
+from pulsar_steward.model.content import changes_digest, goal_digest, parts_of
 from pulsar_steward.model.plan import Plan
 from pulsar_steward.model.step import Step
 from pulsar_steward.model.units import time_in_words

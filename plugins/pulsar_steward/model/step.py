@@ -7,8 +7,7 @@ from typing import assert_never
 import msgspec
 
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.in_flight import InFlight
-from pulsar_steward.model.loss import Loss
+from pulsar_steward.model.loss import InFlight, Loss
 from pulsar_steward.model.setting import (
     BacklogQuota,
     DelayedDelivery,

@@ -19,7 +19,7 @@ from pulsar_steward.ledger.waiting import UNASKED_AFTER, why_unasked
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.notice import Notice, Occasion, notice_key
 from pulsar_steward.model.units import counted, time_in_words
-from pulsar_steward.notify.links import VARIABLES, cluster_path, history_path, plan_path, question_path
+from pulsar_steward.notify.compose import VARIABLES, cluster_path, history_path, plan_path, question_path
 from pulsar_steward.outside_text import shown
 
 if TYPE_CHECKING:

@@ -96,7 +96,7 @@ class ApproveBatch(HITLOperator):
 
     def _write(self, task: TaskContext, asked: ApprovalQuestion, now: datetime) -> None:
         """Writes the text and the form of a question."""
-        from pulsar_steward.ledger.moves import move_times  # noqa: PLC0415 - keeps the parsing of DAG files light
+        from pulsar_steward.ledger.moves import move_times  # noqa: PLC0415 - as above
         from pulsar_steward.report import approval  # noqa: PLC0415 - as above
 
         plan, batch = asked.plan, asked.batch
@@ -245,6 +245,6 @@ def run_key(context: Context) -> str:
 
 def _page_of(plan_id: str, batch_id: str) -> str:
     """Address of a batch on the page of its plan, within this Airflow."""
-    from pulsar_steward.notify.links import link, plan_path  # noqa: PLC0415 - keeps the parsing of DAG files light
+    from pulsar_steward.notify.compose import link, plan_path  # noqa: PLC0415 - keeps the parsing of DAG files light
 
     return link(conf.get("api", "base_url", fallback="") or "", plan_path(plan_id, batch_id))

@@ -14,7 +14,7 @@ from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.decoding import convert
 from pulsar_steward.guards.window_times import good_until
 from pulsar_steward.ledger.rows import Answer, Decision, Origin, RecordedAnswer
-from pulsar_steward.model.parts import is_about_several
+from pulsar_steward.model.content import is_about_several
 from pulsar_steward.model.people import same_person
 from pulsar_steward.model.plan import Plan, approval_digest
 from pulsar_steward.model.units import counted

@@ -12,12 +12,11 @@ from pulsar_steward.errors import NotInLedger
 from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.model.cluster import NamedCluster
-from pulsar_steward.model.content import content_digest, goal_of
-from pulsar_steward.model.parts import parts_of
+from pulsar_steward.model.content import content_digest, goal_of, parts_of
 from pulsar_steward.model.plan import Batch
 from pulsar_steward.model.risk import Risk
 from pulsar_steward.model.units import time_in_words
-from pulsar_steward.notify.links import QUESTION_TASKS
+from pulsar_steward.notify.compose import QUESTION_TASKS
 from pulsar_steward.orchestration.run_states import APPLY_TASK
 from pulsar_steward.policy.looser import loosened
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from pulsar_steward.apply.execute import carry_out
+from pulsar_steward.apply.pace import opening_waited_for
 from pulsar_steward.apply.verify import verify
-from pulsar_steward.apply.window_wait import opening_waited_for
 from pulsar_steward.decoding import convert
 from pulsar_steward.errors import ConfigurationError, OutdatedPlan, Refused
 from pulsar_steward.ledger.read import LedgerReader

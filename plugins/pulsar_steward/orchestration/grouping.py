@@ -12,10 +12,9 @@ import msgspec
 
 from pulsar_steward.changes import kind_of
 from pulsar_steward.ledger.batch_record import BatchState
-from pulsar_steward.model.content import goal_of, share_goal
+from pulsar_steward.model.content import goal_of, namespaces_of, share_goal
 from pulsar_steward.model.loss import Loss
-from pulsar_steward.model.numbering import numbered
-from pulsar_steward.model.parts import namespaces_of
+from pulsar_steward.model.plan import numbered
 from pulsar_steward.model.setting import SettingName
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.model.units import counted

@@ -16,7 +16,7 @@ from pulsar_steward.orchestration.asked import QuestionBook, nobody_knows
 from pulsar_steward.orchestration.context import TaskContext, open_context
 from pulsar_steward.orchestration.grouping import grouped
 from pulsar_steward.orchestration.publish import SnapshotView, decide
-from pulsar_steward.orchestration.rolled_back import rolled_back_lately, without_rolled_back
+from pulsar_steward.orchestration.rolling_back import rolled_back_lately, without_rolled_back
 from pulsar_steward.outside_text import shown
 from pulsar_steward.planners.from_snapshot import moves_before, planning_facts_of
 from pulsar_steward.planners.registry import make_plan

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pulsar_steward.apply.rehearse import rehearse
+from pulsar_steward.apply.precheck import rehearse
 from pulsar_steward.decoding import convert
 from pulsar_steward.errors import ConfigurationError, NotInLedger, OutdatedPlan, PolicyError, Refused
 from pulsar_steward.ledger.rows import Decision

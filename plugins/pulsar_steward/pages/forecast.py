@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.ledger.rows import Intent, StepOutcome
     from pulsar_steward.model.step import Step
-    from pulsar_steward.policy.pace import Pace
+    from pulsar_steward.policy.recorded import Pace
 
 
 class Remaining(msgspec.Struct, frozen=True, kw_only=True):

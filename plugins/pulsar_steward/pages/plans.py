@@ -31,8 +31,7 @@ from pulsar_steward.pages.placement import predicted_placement
 from pulsar_steward.pages.plan_data import AnswerView, BatchView, BrokerShare, PlanView, StepView
 from pulsar_steward.pages.sources import NotKnown
 from pulsar_steward.policy.guards import MaintenanceWindow
-from pulsar_steward.policy.pace import Pace
-from pulsar_steward.policy.recorded import RecordedPolicy
+from pulsar_steward.policy.recorded import Pace, RecordedPolicy
 from pulsar_steward.report.approval import averted
 from pulsar_steward.report.worth import worth_in_words
 

@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from pulsar_steward.model.units import DAY, HOUR, MINUTE, bytes_in_words, counted, number_in_words, seconds_in_words
-from pulsar_steward.notify.links import PAGES, question_path
+from pulsar_steward.notify.compose import PAGES, question_path
 from pulsar_steward.outside_text import shown
 
 if TYPE_CHECKING:

@@ -72,7 +72,7 @@ class Sources:
     """Ledger and snapshots.
 
     Args:
-        open_ledger: Opens the ledger to be read (`pulsar_steward.ledger.reading.open_to_read`).
+        open_ledger: Opens the ledger to be read (`pulsar_steward.ledger.store.open_to_read`).
         snapshots: URI of the folder of snapshots.
         clock: Current time, UTC.
         noted: Ends of the ledger's chain that were recorded elsewhere.

@@ -12,8 +12,8 @@ from pulsar_steward.facts.load_manager import USAGES_UNKNOWN, BrokerUsage, LoadM
 from pulsar_steward.facts.protocol import versions_in
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.ledger.moves import circling_lately, moved_lately, raised_lately
+from pulsar_steward.model.broker_defaults import SERIES, SETTINGS
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.load_manager import SERIES, SETTINGS
 from pulsar_steward.planners.bundles.from_snapshot import bundle_facts
 from pulsar_steward.planners.bundles.loads_from_snapshot import allowed_by_namespace
 from pulsar_steward.planners.planning_facts import BrokerFact, PlanningFacts, TcBundle

@@ -9,8 +9,7 @@ import msgspec
 
 from pulsar_steward.changes import kind_of
 from pulsar_steward.model.canonical import canonical_json
-from pulsar_steward.model.numbering import numbered
-from pulsar_steward.model.plan import Plan
+from pulsar_steward.model.plan import Plan, numbered
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.model.worth import worth_of
 from pulsar_steward.planners.base import Proposal

@@ -21,9 +21,9 @@ from pulsar_steward.facts.unknown import (
     delayed_unknown,
     loss_unknown,
 )
-from pulsar_steward.guards.bounds import Guarded, bounded
 from pulsar_steward.guards.evaluate import evaluate
 from pulsar_steward.guards.in_flight import with_messages_in_flight
+from pulsar_steward.guards.loss import Guarded, bounded
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of
 from pulsar_steward.model.setting import BacklogQuota, SettingName
 from pulsar_steward.model.step import ChangeSetting, UnloadBundle, present_owner

@@ -15,10 +15,7 @@ from pulsar_steward.model.canonical import canonical_json
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import GIB
 from pulsar_steward.policy.approval import ApprovalPolicy
-from pulsar_steward.policy.check_sections import CheckSections
 from pulsar_steward.policy.guards import GuardsPolicy
-from pulsar_steward.policy.health import HealthPolicy
-from pulsar_steward.policy.housekeeping import HousekeepingPolicy
 from pulsar_steward.policy.layers import (
     CLUSTERS,
     KINDS,
@@ -33,7 +30,7 @@ from pulsar_steward.policy.layers import (
 from pulsar_steward.policy.names import BrokerId, NamespacePattern, TopicName  # noqa: TC001 - pydantic reads it
 from pulsar_steward.policy.notify import NotifyPolicy
 from pulsar_steward.policy.remedies import Remedies
-from pulsar_steward.policy.subscriptions import SubscriptionsPolicy
+from pulsar_steward.policy.sections import CheckSections, HealthPolicy, HousekeepingPolicy, SubscriptionsPolicy
 from pulsar_steward.policy.trouble import models_in
 
 

@@ -7,11 +7,18 @@ kernel can free mapped pages, but not a body in memory.
 from __future__ import annotations
 
 import mmap
+from abc import ABC, abstractmethod
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self, TypeVar
+
+import msgspec
+
+from pulsar_steward.decoding import decode
+from pulsar_steward.errors import BrokenAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from types import TracebackType
 
 Body = bytes | mmap.mmap
 
@@ -44,3 +51,43 @@ def _mapped(held: list[bytes], rest: Iterable[bytes]) -> mmap.mmap:
         file.writelines(rest)
         file.flush()
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+T = TypeVar("T")
+
+
+class BrokerAnswer(msgspec.Struct, frozen=True):
+    """A 2xx response: the responding broker, the body as received, and the broker's clock (HTTP's ``Date``)."""
+
+    method: str
+    path: str
+    broker: str
+    body: Body
+    date: str | None = None
+
+    def decoded(self, expected: type[T]) -> T:
+        """Decodes the JSON body as this type.
+
+        Raises:
+            BrokenAnswer: If the body is not JSON or of another shape.
+        """
+        try:
+            return decode(self.body, expected)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise BrokenAnswer(self.method, self.path, self.broker, f"the answer cannot be read: {error}") from error
+
+
+class Closing(ABC):
+    """Object that is closed at the end of a ``with`` block, also after an error."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Closes the connections; may be called again."""

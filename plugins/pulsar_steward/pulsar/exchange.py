@@ -21,9 +21,8 @@ from urllib3 import exceptions as urllib3_errors
 
 from pulsar_steward.decoding import decode
 from pulsar_steward.errors import AdminError, ConfigurationError, NeverSent, StewardError
-from pulsar_steward.pulsar.body import Body, gathered
+from pulsar_steward.pulsar.body import Body, Closing, gathered
 from pulsar_steward.pulsar.bounds import BoundAdapter, Bounds
-from pulsar_steward.pulsar.closing import Closing
 from pulsar_steward.pulsar.faults import ProxyRefused, Unusable, in_our_words
 from pulsar_steward.pulsar.mask import mask_of
 

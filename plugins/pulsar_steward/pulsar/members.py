@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from urllib.parse import SplitResult
 
-    from pulsar_steward.pulsar.answer import BrokerAnswer
+    from pulsar_steward.pulsar.body import BrokerAnswer
     from pulsar_steward.pulsar.settings import AdminSettings
 
 log = logging.getLogger(__name__)

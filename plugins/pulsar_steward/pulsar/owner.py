@@ -14,7 +14,7 @@ from pulsar_steward.errors import NotFound
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.subscription import Cursor
 from pulsar_steward.pulsar import paths
-from pulsar_steward.pulsar.closing import Closing
+from pulsar_steward.pulsar.body import Closing
 from pulsar_steward.pulsar.figures import Amount, Figure, Long
 from pulsar_steward.pulsar.own_settings import DelayedDeliveryDocument, QuotaDocument, RetentionDocument, quotas_in
 from pulsar_steward.pulsar.stored import StoredTopic

@@ -17,7 +17,7 @@ import msgspec
 from pulsar_steward.errors import AdminError, ConfigurationError, InvalidName, NotFound, Precondition
 from pulsar_steward.model.cluster import identity_of
 from pulsar_steward.pulsar import paths, statistics
-from pulsar_steward.pulsar.closing import Closing
+from pulsar_steward.pulsar.body import Closing
 from pulsar_steward.pulsar.figures import Boundary, Broker, Count, Position
 from pulsar_steward.pulsar.own_settings import NamespaceDocument
 from pulsar_steward.pulsar.stored import StoredTopic

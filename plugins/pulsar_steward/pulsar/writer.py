@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pulsar_steward.errors import BehindFrontDoor
-from pulsar_steward.pulsar.closing import Closing
+from pulsar_steward.pulsar.body import Closing
 from pulsar_steward.pulsar.members import BEHIND_FRONT_DOOR
 from pulsar_steward.pulsar.transport import Transport
 

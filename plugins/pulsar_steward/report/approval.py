@@ -9,8 +9,8 @@ from pulsar_steward.changes.kind import Aspect
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.guards.window_times import windows_for
+from pulsar_steward.model.content import is_about_several
 from pulsar_steward.model.loss import Loss, entries_in_words, size_in_words
-from pulsar_steward.model.parts import is_about_several
 from pulsar_steward.model.units import counted, seconds_in_words, time_in_words
 from pulsar_steward.outside_text import shown
 from pulsar_steward.policy.never_asked import namespace_to_leave_alone

@@ -10,8 +10,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from pulsar_steward.changes import kind_of
+from pulsar_steward.model.content import is_about_several
 from pulsar_steward.model.loss import NOTHING_LOST, Loss, entries_in_words, size_in_words, total
-from pulsar_steward.model.parts import is_about_several
 from pulsar_steward.model.setting import in_words
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.model.units import counted, time_in_words

@@ -9,7 +9,7 @@ from pulsar_steward.checks.delayed.failover_time import LostLoad, RemainingBroke
 from pulsar_steward.guards.window_times import closing, good_until, next_opening, windows_for
 from pulsar_steward.model.step import UnloadBundle
 from pulsar_steward.model.units import counted, seconds_in_words, time_in_words
-from pulsar_steward.policy.pace import Pace
+from pulsar_steward.policy.recorded import Pace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from pulsar_steward.checks.clients import connection_churn as check
 from pulsar_steward.checks.clients.churn_brokers import LOOKUPS_FAILED, THROTTLED
 from pulsar_steward.checks.clients.connection_churn import ACTIVE, FAILED, SUCCEEDED
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.series import STARTED
+from pulsar_steward.model.measures import STARTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,7 @@ from pulsar_steward.checks.check import MAX_FINDINGS
 from pulsar_steward.checks.clients import subscription_stalled as check
 from pulsar_steward.collect.metrics import Metrics
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.series import DELAYED_SERIES
+from pulsar_steward.model.measures import DELAYED_SERIES
 from pulsar_steward.pulsar.metrics import Sample
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pulsar_steward.checks.delayed.delayed_buckets import DELAYED_BUCKET_COUNT
 from pulsar_steward.checks.delayed.delayed_index import DELAYED_INDEX_MEMORY, DELAYED_INDEX_MULTIPLIED
 from pulsar_steward.checks.delayed.waiting import BUCKET_TRACKER as BUCKET
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.series import DELAYED_SERIES
+from pulsar_steward.model.measures import DELAYED_SERIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

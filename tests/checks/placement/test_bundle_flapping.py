@@ -9,7 +9,7 @@ import pytest
 
 from pulsar_steward.checks.placement import bundle_flapping
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.series import STARTED
+from pulsar_steward.model.measures import STARTED
 from tests.builders import NOW, a_policy
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_steward.checks.resources.bookie_disk import CHECK, WRITABLE
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.series import BOOKIE_STATUS
+from pulsar_steward.model.measures import BOOKIE_STATUS
 from tests.builders import a_policy
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pulsar_steward.checks.resources.broker_slower_than_peers import CHECK
 from pulsar_steward.checks.resources.logging_debug import LINES
 from pulsar_steward.checks.resources.slowness import PUBLISHES, WRITES
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.series import BOOKIE_STATUS, STARTED
+from pulsar_steward.model.measures import BOOKIE_STATUS, STARTED
 from tests.builders import NOW, a_policy
 
 if TYPE_CHECKING:

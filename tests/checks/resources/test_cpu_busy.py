@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_steward.checks.resources.cpu_busy import CHECK, SECONDS
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.series import STARTED
+from pulsar_steward.model.measures import STARTED
 from pulsar_steward.policy.schema import Policy
 from tests.builders import NOW
 

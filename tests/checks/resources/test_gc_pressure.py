@@ -10,7 +10,7 @@ import pytest
 
 from pulsar_steward.checks.resources import gc_pressure
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.series import STARTED
+from pulsar_steward.model.measures import STARTED
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Judgement

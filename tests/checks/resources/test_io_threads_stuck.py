@@ -11,7 +11,7 @@ import pytest
 from pulsar_steward.checks.resources import io_threads_stuck as check
 from pulsar_steward.checks.resources import io_threads_stuck as series
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.series import STARTED
+from pulsar_steward.model.measures import STARTED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

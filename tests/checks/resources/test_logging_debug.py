@@ -9,7 +9,7 @@ import pytest
 
 from pulsar_steward.checks.resources.logging_debug import CHECK, LINES
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.series import STARTED
+from pulsar_steward.model.measures import STARTED
 from tests.builders import NOW
 
 if TYPE_CHECKING:

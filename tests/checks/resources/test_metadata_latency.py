@@ -10,7 +10,7 @@ import pytest
 from pulsar_steward.checks.resources import metadata_latency as check
 from pulsar_steward.checks.resources import metadata_latency as series
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.series import STARTED
+from pulsar_steward.model.measures import STARTED
 from tests.builders import NOW
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pulsar_steward.checks.resources.logging_debug import LINES
 from pulsar_steward.checks.resources.publish_slow import CHECK
 from pulsar_steward.checks.resources.slowness import PUBLISHES, SWITCHES, WRITES
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.series import BOOKIE_STATUS, STARTED, WRITES_OVER_A_SECOND
+from pulsar_steward.model.measures import BOOKIE_STATUS, STARTED, WRITES_OVER_A_SECOND
 from tests.builders import NOW
 
 if TYPE_CHECKING:

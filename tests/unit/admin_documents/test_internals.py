@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from pulsar_steward.facts.backlogs import unshown_holders
-from pulsar_steward.model.holders import Holder
+from pulsar_steward.model.subscription import Holder
 from pulsar_steward.pulsar.owner import InternalDetail
 
 POSITIONS = {

@@ -190,7 +190,7 @@ def test_the_command_line_loads_neither_airflow_nor_spark_nor_a_writer() -> None
     output = subprocess.run([sys.executable, "-c", names], check=True, capture_output=True, text=True).stdout  # noqa: S603 - fixed
     loaded = set(json.loads(output.splitlines()[-1]))
 
-    writers = {"pulsar_steward.pulsar.writer", "pulsar_steward.ledger.outbox", "pulsar_steward.ledger.write"}
+    writers = {"pulsar_steward.pulsar.writer", "pulsar_steward.ledger.messages", "pulsar_steward.ledger.write"}
     forbidden = {"airflow", "pyspark", "steward_spark", *writers}
     assert forbidden & loaded == set()
 

@@ -6,11 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pulsar_steward.collect.clients import ClientFigures
 from pulsar_steward.collect.recent import Recent
-from pulsar_steward.collect.topics import MAX_HOSTS, MAX_VERSIONS, OTHER, ClientVersions
-from pulsar_steward.model.client_versions import TROUBLES, is_suspicious, trouble_of
+from pulsar_steward.collect.topics import MAX_HOSTS, MAX_VERSIONS, OTHER, ClientFigures, ClientVersions
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.pulsar_versions import TROUBLES, is_suspicious, trouble_of
 from pulsar_steward.pulsar.statistics import (
     ConsumerStatistics,
     PublisherStatistics,

@@ -32,8 +32,7 @@ from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy, Policy
 from pulsar_steward.pulsar.metrics import Sample
 from pulsar_steward.pulsar.settings import AdminSettings
 from pulsar_steward.runtime.parallel import OnThreads
-from pulsar_steward.snapshots.files import LocalFiles
-from pulsar_steward.snapshots.folder import STAGING, SnapshotFolder, snapshot_uri
+from pulsar_steward.snapshots.folder import STAGING, LocalFiles, SnapshotFolder, snapshot_uri
 from pulsar_steward.snapshots.read import open_snapshot
 
 if TYPE_CHECKING:

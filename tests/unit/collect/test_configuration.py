@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from lab.simulator.brokers import default_configuration
-from pulsar_steward.collect.configuration import KEPT, kept
+from pulsar_steward.collect.broker_responses import KEPT, kept
 
 SINCE_4_2 = {"loadBalancerSheddingExcludedNamespaces"}
 SECRET = re.compile(r"(?i)pass|token|secret|credential|auth|param|key(store|file|path)|private|sasl|url|path|file")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from pulsar_steward.collect.coordinators import SystemBundle, placement
+from pulsar_steward.collect.bundles import SystemBundle, placement
 from pulsar_steward.model.bundles import BundleRange, ranges_of
 
 SIXTEEN = ranges_of([hex(min(number * 0x10000000, 0xFFFFFFFF)) for number in range(17)])

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pulsar_steward.collect.arrow import UNREAD, WRITTEN, TableBatch
-from pulsar_steward.collect.held import HeldRows
+from pulsar_steward.collect.rows import HeldRows
 from pulsar_steward.snapshots.arrow import schema_of
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_steward.collect.ownership import as_owned_now, owned_by_namespace
+from pulsar_steward.collect.bundles import as_owned_now, owned_by_namespace
 from pulsar_steward.model.bundles import position_of
 from pulsar_steward.pulsar.statistics import BundleStatistics, TopicStatistics
 

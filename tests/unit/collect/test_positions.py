@@ -8,8 +8,8 @@ import pytest
 
 from lab.simulator import Answer, ClusterSpec, Fault, NamespaceSpec, Simulator, SubscriptionSpec, TopicSpec
 from lab.simulator import running_simulator as running
+from pulsar_steward.collect.bundles import BundleSum
 from pulsar_steward.collect.positions import worst
-from pulsar_steward.collect.sums import BundleSum
 from pulsar_steward.policy.schema import CollectPolicy
 from tests.unit.collect.test_reading import read_first
 

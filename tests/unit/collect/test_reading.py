@@ -22,10 +22,9 @@ from lab.simulator import (
 )
 from lab.simulator import running_simulator as running
 from pulsar_steward.collect.broker import BrokerTask, ReadScope, read_brokers
-from pulsar_steward.collect.configuration import KEPT
-from pulsar_steward.collect.namespace import PlacementInput, read_namespaces
-from pulsar_steward.collect.overview import look_over
-from pulsar_steward.collect.series import SERIES
+from pulsar_steward.collect.broker_responses import KEPT
+from pulsar_steward.collect.metrics import SERIES
+from pulsar_steward.collect.overview import PlacementInput, look_over, read_namespaces
 from pulsar_steward.model.bundles import HEARTBEAT
 from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy
 from pulsar_steward.pulsar.isolation import isolation_policies

@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from pulsar_steward.collect.arrow import OWN_POLICIES
 from pulsar_steward.collect.drill import DetailRequest
-from pulsar_steward.collect.suspected import drilled_of, tasks_of, wanted_of
+from pulsar_steward.collect.suspects import drilled_of, tasks_of, wanted_of
 from pulsar_steward.model.bundles import position_of
-from pulsar_steward.model.series import DELAYED_BUCKETS
+from pulsar_steward.model.measures import DELAYED_BUCKETS
 from pulsar_steward.model.tables import BUNDLES, DRILLED, METRICS, NAMESPACES, Table
 from pulsar_steward.snapshots.arrow import schema_of
 

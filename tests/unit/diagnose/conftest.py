@@ -10,8 +10,7 @@ import pytest
 from pulsar_steward.diagnose.running import SnapshotSources
 from pulsar_steward.model.tables import COLLECTED, SHARDED, SMALL
 from pulsar_steward.snapshots.arrow import schema_of
-from pulsar_steward.snapshots.files import LocalFiles
-from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
+from pulsar_steward.snapshots.folder import LocalFiles, SnapshotFolder, snapshot_uri
 from tests.builders import CLUSTER, NOW
 
 if TYPE_CHECKING:

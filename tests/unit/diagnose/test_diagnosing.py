@@ -15,8 +15,7 @@ from pulsar_steward.model.finding import Finding, Outlook, Severity
 from pulsar_steward.model.tables import FINDINGS, TRENDS, VERDICTS
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.runtime.parallel import OnThreads, on_this_thread
-from pulsar_steward.snapshots.files import LocalFiles
-from pulsar_steward.snapshots.folder import SnapshotFolder
+from pulsar_steward.snapshots.folder import LocalFiles, SnapshotFolder
 from tests.unit.diagnose.conftest import ABOUT, FolderOf
 
 if TYPE_CHECKING:

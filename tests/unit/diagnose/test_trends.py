@@ -12,7 +12,7 @@ from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.diagnose.running import QueryFailed, about_of, ask
 from pulsar_steward.diagnose.trends import FASTEST, NAME, trends, trends_queries
 from pulsar_steward.model import measures
-from pulsar_steward.model.series import STARTED
+from pulsar_steward.model.measures import STARTED
 from pulsar_steward.model.tables import TRENDS
 from pulsar_steward.runtime.parallel import on_this_thread
 from pulsar_steward.snapshots.read import open_snapshot

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pulsar_steward.facts.backlogs import Backlog, OwnLoss, backlog_of, beyond, deleted, evicted, expired
-from pulsar_steward.model.holders import Holder
 from pulsar_steward.model.loss import Loss, TopicLoss
 from pulsar_steward.model.setting import Retention
+from pulsar_steward.model.subscription import Holder
 from pulsar_steward.pulsar.stored import StoredLedger
 
 TOPIC = "persistent://shop/orders/t"

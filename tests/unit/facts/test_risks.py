@@ -17,7 +17,7 @@ from pulsar_steward.facts.risks import (
     kept_acks,
     move_risks_of,
 )
-from pulsar_steward.model.in_flight import InFlight
+from pulsar_steward.model.loss import InFlight
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from tests.builders import a_policy
 

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from pulsar_steward.facts.backlogs import MAX_NAMED, BacklogAges, Taken, backlog_of, evicted
-from pulsar_steward.guards.age_room import AgeRoom
-from pulsar_steward.guards.loss_as_approved import LossAsApproved
+from pulsar_steward.guards.loss import LossAsApproved
+from pulsar_steward.guards.quotas import AgeRoom
 from pulsar_steward.model.loss import NOTHING_LOST, Loss
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName
 from pulsar_steward.model.step import ChangeSetting

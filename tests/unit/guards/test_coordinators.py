@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pulsar_steward.apply.live_coordinators import restless_coordinators
-from pulsar_steward.guards.coordinator_limit import CoordinatorLimit
-from pulsar_steward.guards.coordinators_rest import CoordinatorsRest
+from pulsar_steward.guards.coordinators import CoordinatorLimit, CoordinatorsRest
 from pulsar_steward.guards.evaluate import guards_of
 from pulsar_steward.model.bundles import TC_NAMESPACE, position_of, tc_topic
 from pulsar_steward.model.step import RaiseCoordinators

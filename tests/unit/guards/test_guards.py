@@ -7,13 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pulsar_steward.guards.boundaries import Boundaries
-from pulsar_steward.guards.clients import Clients
-from pulsar_steward.guards.cooldown import Cooldown, rest_ends
-from pulsar_steward.guards.owner import Owner
-from pulsar_steward.guards.protected import Protected
-from pulsar_steward.guards.target_active import TargetActive
-from pulsar_steward.guards.target_allowed import TargetAllowed
+from pulsar_steward.guards.bundles import Boundaries, Clients, Cooldown, Owner, rest_ends
+from pulsar_steward.guards.every_change import Protected
+from pulsar_steward.guards.targets import TargetActive, TargetAllowed
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from tests.builders import NOW, Seen, a_look, a_move, a_policy, a_split, a_step, broker
 

@@ -9,7 +9,7 @@ from pulsar_steward.facts.load_manager import AntiAffinityGroup, BrokerUsage, Lo
 from pulsar_steward.facts.unknown import Unknown, owner_unknown
 from pulsar_steward.guards.evaluate import guards_of, objection_to
 from pulsar_steward.guards.kinds import Objection
-from pulsar_steward.guards.shedding import Shedding
+from pulsar_steward.guards.targets import Shedding
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from tests.builders import Seen, a_look, a_move, a_split, a_step, broker

@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_steward.facts.backlogs import BacklogAges
 from pulsar_steward.guards.evaluate import guards_of
-from pulsar_steward.guards.longest_delay import LongestDelay
+from pulsar_steward.guards.settings import LongestDelay
 from pulsar_steward.model.setting import DelayedDelivery, Setting, SettingName
 from pulsar_steward.model.step import ChangeSetting, Step
 from tests.builders import a_look, a_step

@@ -11,7 +11,7 @@ from pulsar_steward.facts.backlogs import NOTHING_TAKEN, BacklogAges
 from pulsar_steward.facts.risks import HeldTopic, HoleySubscription, MoveRisks, OpenBatches
 from pulsar_steward.guards.evaluate import objection_to
 from pulsar_steward.guards.kinds import Objection
-from pulsar_steward.model.in_flight import InFlight
+from pulsar_steward.model.loss import InFlight
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from tests.builders import NOW, Seen, a_look, a_policy, a_step

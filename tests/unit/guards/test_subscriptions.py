@@ -11,7 +11,7 @@ import pytest
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guards.evaluate import evaluate, objection_to
 from pulsar_steward.guards.kinds import Objection
-from pulsar_steward.guards.subscription_unused import SubscriptionUnused
+from pulsar_steward.guards.subscriptions import SubscriptionUnused
 from pulsar_steward.model.loss import Loss, TopicLoss
 from pulsar_steward.model.subscription import SubscriptionState
 from tests.builders import CURSOR, NOW, Seen, a_deletion, a_look, a_policy, a_step

@@ -10,8 +10,8 @@ from pulsar_steward.errors import PolicyError
 from pulsar_steward.facts.protocol import versions_in
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guards.evaluate import objection_to
+from pulsar_steward.guards.every_change import VersionTried
 from pulsar_steward.guards.kinds import Objection
-from pulsar_steward.guards.version_tried import VersionTried
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.planners.tc.balance import PLANNER

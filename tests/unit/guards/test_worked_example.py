@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 GUARD, TEST = blocks_in(recipe("A guard"))
-IMPORTED, LAST = "from pulsar_steward.guards.limits", "    Protected(),\n"
+IMPORTED, LAST = "from pulsar_steward.guards.every_change", "    Protected(),\n"
 
 
 def test_the_recipe_works(tmp_path: Path) -> None:

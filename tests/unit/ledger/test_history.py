@@ -14,7 +14,7 @@ from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.events import EventKind
 from pulsar_steward.ledger.history import Filter, history, whole_story
 from pulsar_steward.ledger.read import LedgerReader
-from pulsar_steward.ledger.reading import open_to_read
+from pulsar_steward.ledger.store import open_to_read
 from tests.unit.ledger.test_records import NEWER, PLAN
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ import pytest
 
 from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.content import content_digest, goal_of, loses_more, share_goal
-from pulsar_steward.model.in_flight import InFlight
-from pulsar_steward.model.loss import Loss, TopicLoss
+from pulsar_steward.model.loss import InFlight, Loss, TopicLoss
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, GuardResult, Touched
 from tests.builders import BUNDLE, IDENTITY, NOW, a_batch, a_move, a_plan, a_split, a_step, broker

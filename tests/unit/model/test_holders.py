@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from pulsar_steward.model.holders import (
+from pulsar_steward.model.subscription import (
     EXPIRING,
     OWN,
     PATTERNS,

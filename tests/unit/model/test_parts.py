@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pulsar_steward.model.parts import is_about_several, namespaces_of, parts_of
+from pulsar_steward.model.content import is_about_several, namespaces_of, parts_of
 from pulsar_steward.model.plan import ROLLBACK, Plan
 from pulsar_steward.model.setting import SettingName
 from pulsar_steward.model.step import ChangeSetting

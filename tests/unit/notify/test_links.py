@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_steward.notify.links import question_path
+from pulsar_steward.notify.compose import question_path
 from tests.unit.notify.airflow_ui import leads_to, routes_below_runs
 
 MAPPED = "dags/:dagId/runs/:runId/tasks/:taskId/mapped/:mapIndex/required_actions"

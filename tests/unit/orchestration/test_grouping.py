@@ -12,12 +12,10 @@ import pytest
 
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.ledger.batch_record import BatchState
-from pulsar_steward.model.content import content_digest, goal_of, goals_in
+from pulsar_steward.model.content import content_digest, goal_of, goals_in, namespaces_of, parts_of
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.loss import Loss
-from pulsar_steward.model.numbering import numbered
-from pulsar_steward.model.parts import namespaces_of, parts_of
-from pulsar_steward.model.plan import ROLLBACK
+from pulsar_steward.model.plan import ROLLBACK, numbered
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.orchestration.asked import AskedBatch, RejectedBatch, SilencedGoal

@@ -14,7 +14,7 @@ from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.ledger.rows import EndReason
 from pulsar_steward.model.content import content_digest, goal_of, loses_more
 from pulsar_steward.model.loss import Loss
-from pulsar_steward.model.numbering import numbered
+from pulsar_steward.model.plan import numbered
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, Touched
 from pulsar_steward.orchestration.asked import AskedBatch, RejectedBatch

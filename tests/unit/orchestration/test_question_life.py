@@ -22,7 +22,7 @@ from pulsar_steward.ledger.publishing import QuestionChanges
 from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.orchestration import connections, question_poll
+from pulsar_steward.orchestration import connections, question_trigger
 from pulsar_steward.orchestration.approval import ApproveBatch
 from pulsar_steward.orchestration.question_form import (
     APPROVE,
@@ -104,7 +104,7 @@ def ledger_says(monkeypatch: pytest.MonkeyPatch, *words: str | Exception | None)
             raise now
         return {} if now is None else dict.fromkeys(batches, now)
 
-    monkeypatch.setattr(question_poll, "read_over", read_over)
+    monkeypatch.setattr(question_trigger, "read_over", read_over)
     return asked
 
 
@@ -150,7 +150,7 @@ def test_all_questions_of_a_process_share_one_look(monkeypatch: pytest.MonkeyPat
             return {}
         return {every[7]: "it went"} if every[7] in batches else dict.fromkeys(batches, "all of it went")
 
-    monkeypatch.setattr(question_poll, "read_over", read_over)
+    monkeypatch.setattr(question_trigger, "read_over", read_over)
 
     async def waited() -> tuple[list[Any], set[Any]]:
         before = asyncio.all_tasks()
@@ -195,7 +195,7 @@ def test_a_look_opens_the_ledger_once_and_closes_it(site: Worksite, monkeypatch:
         return opened[-1]
 
     monkeypatch.setattr(connections, "ledger", ledger)
-    over = question_poll.read_over([(plan.plan_id, "b1"), ("another", "b1")])
+    over = question_trigger.read_over([(plan.plan_id, "b1"), ("another", "b1")])
     assert over == {(plan.plan_id, "b1"): site.ledger.questions.over(plan.plan_id, "b1")}
     assert len(opened) == 1
     assert happened == ["checkout", "checkin", "close"]

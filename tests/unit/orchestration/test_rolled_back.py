@@ -14,7 +14,7 @@ from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.plan import ROLLBACK
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.orchestration.rolled_back import RolledBack, rolled_back_lately, without_rolled_back
+from pulsar_steward.orchestration.rolling_back import RolledBack, rolled_back_lately, without_rolled_back
 from pulsar_steward.policy.approval import ApprovalPolicy
 from tests.builders import NAMED, NOW, a_batch, a_move, a_plan, a_step, an_outcome, broker
 from tests.ledgers import ledger_at

@@ -12,8 +12,7 @@ from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.orchestration import rolling_back
 from pulsar_steward.orchestration.remediating import RemediateParams
 from pulsar_steward.orchestration.remediating import choose as choose_remedy
-from pulsar_steward.orchestration.rolled_back import rolled_back_lately
-from pulsar_steward.orchestration.rolling_back import RollbackParams, wanted_by
+from pulsar_steward.orchestration.rolling_back import RollbackParams, rolled_back_lately, wanted_by
 from tests.apply.worksite import said
 from tests.builders import CLUSTER, NAMED
 

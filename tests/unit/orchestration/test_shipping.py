@@ -12,7 +12,7 @@ import pytest
 
 import pulsar_steward
 from pulsar_steward.errors import ConfigurationError
-from pulsar_steward.orchestration.shipping import code_archive, py_files
+from pulsar_steward.orchestration.spark import code_archive, py_files
 
 ROOT = Path(__file__).resolve().parents[3]
 JOB = str(ROOT / "spark_apps" / "observe.py")

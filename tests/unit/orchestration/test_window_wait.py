@@ -14,11 +14,10 @@ from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSki
 
 from pulsar_steward.errors import LedgerError
 from pulsar_steward.ledger.rows import Decision
-from pulsar_steward.orchestration import batches, question_poll
-from pulsar_steward.orchestration.applying import ApplyBatch
+from pulsar_steward.orchestration import batches, question_trigger
+from pulsar_steward.orchestration.applying import OPENED, ApplyBatch, WindowTrigger
 from pulsar_steward.orchestration.batches import BatchRef
 from pulsar_steward.orchestration.question_trigger import END, is_end
-from pulsar_steward.orchestration.window_trigger import OPENED, WindowTrigger
 from tests.apply.worksite import RUN
 from tests.builders import a_policy
 
@@ -141,7 +140,7 @@ def ledger_says(monkeypatch: pytest.MonkeyPatch, *words: str | Exception | None)
             raise now
         return {} if now is None else dict.fromkeys(batches, now)
 
-    monkeypatch.setattr(question_poll, "read_over", read_over)
+    monkeypatch.setattr(question_trigger, "read_over", read_over)
 
 
 def test_the_opening_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:

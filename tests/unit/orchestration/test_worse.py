@@ -8,11 +8,10 @@ import msgspec
 import pytest
 
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.in_flight import InFlight
-from pulsar_steward.model.loss import Loss
+from pulsar_steward.model.loss import InFlight, Loss
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.orchestration.worse import got_worse
+from pulsar_steward.orchestration.contents import got_worse
 from tests.builders import a_batch, a_finding, a_step
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from sqlalchemy import make_url
 
 from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.ledger.halts import Halt, say
-from pulsar_steward.ledger.reading import open_to_read
 from pulsar_steward.ledger.rows import Answer, Decision, Outcome, Proof, StepOutcome
+from pulsar_steward.ledger.store import open_to_read
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.plan import Placement, approval_digest

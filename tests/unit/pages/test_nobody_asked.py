@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import make_url
 
 from pulsar_steward.ledger.publishing import NewQuestion, QuestionChanges
-from pulsar_steward.ledger.reading import open_to_read
+from pulsar_steward.ledger.store import open_to_read
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.pages.app import make_app
 from pulsar_steward.pages.sources import Sources

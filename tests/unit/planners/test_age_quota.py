@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from pulsar_steward.facts.backlogs import Backlog, BacklogAges, backlog_of
-from pulsar_steward.model.holders import Holder
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.model.subscription import Holder
 from pulsar_steward.planners.settings.facts import backlog_ages, largest_backlogs
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import a_policy

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.numbering import numbered
+from pulsar_steward.model.plan import numbered
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, Step
 from pulsar_steward.planners.base import Proposal

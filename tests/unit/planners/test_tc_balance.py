@@ -9,7 +9,7 @@ import pytest
 
 from pulsar_steward.guards.evaluate import guards_of
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.numbering import numbered
+from pulsar_steward.model.plan import numbered
 from pulsar_steward.model.step import SplitBundle, UnloadBundle
 from pulsar_steward.planners.tc.balance import PLANNER
 from tests.beside import yardstick

@@ -11,8 +11,7 @@ import pytest
 from pulsar_steward.model.risk import Risk
 from pulsar_steward.policy.approval_terms import UNLIMITED
 from pulsar_steward.policy.looser import loosened
-from pulsar_steward.policy.pace import Pace
-from pulsar_steward.policy.recorded import RecordedPolicy
+from pulsar_steward.policy.recorded import Pace, RecordedPolicy
 from pulsar_steward.policy.schema import Policy
 from tests.builders import a_policy
 

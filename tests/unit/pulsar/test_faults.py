@@ -29,7 +29,7 @@ from pulsar_steward.errors import (
     TooManyRequests,
     Unreachable,
 )
-from pulsar_steward.pulsar.answer import BrokerAnswer
+from pulsar_steward.pulsar.body import BrokerAnswer
 from pulsar_steward.pulsar.faults import in_our_words
 from tests.unit.pulsar.conftest import TOKEN
 from tests.unit.pulsar.scripted import answer, dripping, raw, silence

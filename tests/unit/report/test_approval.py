@@ -8,8 +8,7 @@ import pytest
 
 from pulsar_steward.changes import kind_of
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.in_flight import InFlight
-from pulsar_steward.model.loss import Loss, TopicLoss
+from pulsar_steward.model.loss import InFlight, Loss, TopicLoss
 from pulsar_steward.model.plan import BROKER_DRAIN, ROLLBACK, Placement, TakenBack
 from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, QuotaPolicy, Retention, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, GuardResult, Touched

@@ -13,8 +13,7 @@ import pytest
 from pulsar_steward.errors import ConfigurationError, SnapshotError
 from pulsar_steward.model.tables import BROKERS, CLIENTS, FINDINGS, METRICS, SUBSCRIPTIONS, TOPICS, VERDICTS, Table
 from pulsar_steward.snapshots.arrow import schema_of
-from pulsar_steward.snapshots.files import LocalFiles
-from pulsar_steward.snapshots.folder import STAGING, SnapshotFolder, snapshot_uri, stamp_of
+from pulsar_steward.snapshots.folder import STAGING, LocalFiles, SnapshotFolder, snapshot_uri, stamp_of
 
 NOW = datetime(2026, 1, 31, 23, 59, 59, tzinfo=UTC)
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pulsar_steward.errors import SnapshotError
-from pulsar_steward.policy.housekeeping import HousekeepingPolicy
-from pulsar_steward.snapshots.files import LocalFiles
-from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri, stamp_of
+from pulsar_steward.policy.sections import HousekeepingPolicy
+from pulsar_steward.snapshots.folder import LocalFiles, SnapshotFolder, snapshot_uri, stamp_of
 from pulsar_steward.snapshots.housekeeping import Kept, past_their_time, tidy, too_large_by_now
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from pulsar_steward.model.broker_defaults import (
     RETENTION_MINUTES,
     TTL_SECONDS,
 )
-from pulsar_steward.model.series import AGE, AGE_LIMIT, SIZE_LIMIT
+from pulsar_steward.model.measures import AGE, AGE_LIMIT, SIZE_LIMIT
 from pulsar_steward.model.units import GIB, MIB, MINUTE
 
 

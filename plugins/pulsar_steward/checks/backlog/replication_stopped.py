@@ -13,8 +13,8 @@ from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, LookBack
 from pulsar_steward.checks.earlier import APART_SECONDS, MIN_EARLIER, EarlierRows, each_since, wider
 from pulsar_steward.checks.views import SqlView
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.holders import replicator_to
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.subscription import replicator_to
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pulsar_steward.checks.views import SqlView
-from pulsar_steward.model.series import DELAYED_SERIES
+from pulsar_steward.model.measures import DELAYED_SERIES
 
 TITLE = "Clients and acknowledgements"
 """Title of this group of checks."""

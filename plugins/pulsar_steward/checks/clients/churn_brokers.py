@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.series import STARTED
+from pulsar_steward.model.measures import STARTED
 from pulsar_steward.model.units import counted, seconds_in_words
 
 if TYPE_CHECKING:

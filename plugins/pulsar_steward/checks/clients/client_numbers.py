@@ -17,8 +17,8 @@ from pulsar_steward.checks.check import (
     critical_or_warning,
     nothing_read,
 )
-from pulsar_steward.model.client_versions import NONE, UNKNOWN, trouble_of
 from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.pulsar_versions import NONE, UNKNOWN, trouble_of
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted, named
 

@@ -10,8 +10,8 @@ from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, b
 from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, apart, by_time, looking_back, within
 from pulsar_steward.model.bundles import tc_topic
 from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.measures import STARTED
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.series import STARTED
 from pulsar_steward.model.units import counted, named, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pulsar_steward.checks.views import SqlView
 from pulsar_steward.model.broker_defaults import TTL_SECONDS
-from pulsar_steward.model.series import AGE, DELAYED_BUCKETS, DELAYED_SERIES
+from pulsar_steward.model.measures import AGE, DELAYED_BUCKETS, DELAYED_SERIES
 
 TITLE = "Delayed messages and capacity"
 """Title of this group of checks."""

@@ -15,8 +15,8 @@ from pulsar_steward.checks.delayed.waiting import (
     gap,
     without_buckets,
 )
+from pulsar_steward.model.measures import DELAYED_BUCKET_OPERATIONS, DELAYED_BUCKETS
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.series import DELAYED_BUCKET_OPERATIONS, DELAYED_BUCKETS
 from pulsar_steward.model.units import counted, seconds_in_words
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from pulsar_steward.checks.delayed.waiting import (
     gap,
     tally,
 )
+from pulsar_steward.model.measures import DELAYED_INDEX
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.series import DELAYED_INDEX
 from pulsar_steward.model.units import bytes_in_words, counted, named
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from pulsar_steward.checks.check import LookBack, Query, RowCheck, Scope, ranked
 from pulsar_steward.checks.delayed.waiting import GAP_CLUSTER, GAP_SHARDS, gap, tally
 from pulsar_steward.model.broker_defaults import TTL_SECONDS
 from pulsar_steward.model.finding import Figures, Severity
+from pulsar_steward.model.measures import DELAYED_SERIES
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.series import DELAYED_SERIES
 from pulsar_steward.model.units import counted, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Query
-from pulsar_steward.model.series import DELAYED_SERIES
+from pulsar_steward.model.measures import DELAYED_SERIES
 from pulsar_steward.model.topics import PARTITION_END
 from pulsar_steward.model.units import counted, named
 

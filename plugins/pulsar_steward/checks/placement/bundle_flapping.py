@@ -15,8 +15,8 @@ from pydantic import Field
 from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.checks.earlier import by_time, looking_back, too_few, within
 from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.measures import STARTED
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.series import STARTED
 from pulsar_steward.model.units import counted, time_in_words
 
 if TYPE_CHECKING:

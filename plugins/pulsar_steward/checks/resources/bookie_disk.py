@@ -11,8 +11,8 @@ from pydantic import Field
 from pulsar_steward.checks.check import Check, Judgement, Query, unread_servers
 from pulsar_steward.checks.earlier import apart, looking_back
 from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.measures import BOOKIE_STATUS
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.series import BOOKIE_STATUS
 from pulsar_steward.model.units import DAY, HOUR, counted, seconds_in_words
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from pydantic import Field
 
 from pulsar_steward.checks.check import Query, RowCheck, brokers_of, critical_or_warning, silent_in
 from pulsar_steward.checks.earlier import WINDOW, growth, in_time, looking_back
+from pulsar_steward.model.measures import STARTED
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.series import STARTED
 from pulsar_steward.model.units import counted, named, seconds_in_words
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from pydantic import Field
 
 from pulsar_steward.checks.check import BROKERS_READ, Query, RowCheck, brokers_of, nothing_read, ranked
 from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, looking_back
+from pulsar_steward.model.measures import STARTED
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.series import STARTED
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:

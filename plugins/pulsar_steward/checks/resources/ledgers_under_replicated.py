@@ -17,8 +17,8 @@ from pydantic import Field
 from pulsar_steward.checks.check import Check, Judgement, Query, unread_servers
 from pulsar_steward.checks.earlier import looking_back
 from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.measures import STARTED
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.series import STARTED
 from pulsar_steward.model.units import counted, time_in_words
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from pulsar_steward.checks.earlier import LOOKS, PERIOD, WINDOW, WINDOW_MINUTES,
 from pulsar_steward.checks.resources.publish_causes import BOOKIES, RESTS_ON, CausesOfSlowness
 from pulsar_steward.checks.resources.slowness import PROCESSES, PUBLISHES, READ_ONLY, of_event, slow_before, slow_of
 from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.measures import WRITES_OVER_A_SECOND, WRITES_UNDER_A_SECOND
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.series import WRITES_OVER_A_SECOND, WRITES_UNDER_A_SECOND
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pulsar_steward.checks.earlier import of_previous, of_sources
 from pulsar_steward.checks.views import SqlView
-from pulsar_steward.model.series import BOOKIE_STATUS
+from pulsar_steward.model.measures import BOOKIE_STATUS
 
 SWITCHES = "pulsar_ml_LedgerSwitchLatencyBuckets"
 WRITES = "pulsar_ml_LedgerAddEntryLatencyBuckets"

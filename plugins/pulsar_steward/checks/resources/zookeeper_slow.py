@@ -21,8 +21,8 @@ from pulsar_steward.checks.earlier import (
     of_previous,
     since_words,
 )
+from pulsar_steward.model.measures import STARTED
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.series import STARTED
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:

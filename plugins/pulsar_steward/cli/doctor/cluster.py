@@ -13,9 +13,9 @@ from pulsar_steward.cli.doctor.rights import change_lines, expiry_lines, rights,
 from pulsar_steward.errors import AdminError, BrokenAnswer, ConfigurationError
 from pulsar_steward.facts.load_manager import load_manager_of
 from pulsar_steward.facts.unknown import Unknown
+from pulsar_steward.model.broker_defaults import EXTENSIBLE
 from pulsar_steward.model.bundles import CALM_LOAD_MANAGER
 from pulsar_steward.model.cluster import NamedCluster, identity_of
-from pulsar_steward.model.load_manager import EXTENSIBLE
 from pulsar_steward.model.pulsar_versions import Operation, objection_to
 from pulsar_steward.model.units import counted
 from pulsar_steward.pulsar import paths

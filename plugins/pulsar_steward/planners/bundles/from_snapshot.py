@@ -9,7 +9,7 @@ import msgspec
 
 from pulsar_steward.facts.risks import COUNTED_TYPES, NON_PERSISTENT, SETTINGS, TRACKER, TopicFigures, surroundings_of
 from pulsar_steward.model.bundles import CALM_LOAD_MANAGER
-from pulsar_steward.model.series import AGE, AGE_LIMIT, DELAYED_INDEX, SIZE_LIMIT
+from pulsar_steward.model.measures import AGE, AGE_LIMIT, DELAYED_INDEX, SIZE_LIMIT
 from pulsar_steward.model.setting import SettingName
 from pulsar_steward.planners.bundles.crowds_from_snapshot import broker_limits, busy_bundles, crowds_of
 from pulsar_steward.planners.bundles.facts import BundleFacts, RiskFigures

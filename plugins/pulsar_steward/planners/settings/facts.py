@@ -11,8 +11,8 @@ import msgspec
 from pulsar_steward.checks.backlog.policies import IN_FORCE
 from pulsar_steward.checks.backlog.replication_stopped import BACKLOGS
 from pulsar_steward.facts.backlogs import Backlog, BacklogAges, TopicAge, ages_of, backlog_of
-from pulsar_steward.model.holders import Holder
 from pulsar_steward.model.setting import Setting, SettingName
+from pulsar_steward.model.subscription import Holder
 from pulsar_steward.model.topics import SYSTEM_TOPIC
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from pulsar_steward.decoding import decode
 from pulsar_steward.errors import SnapshotError
 from pulsar_steward.facts.backlogs import BacklogAges
 from pulsar_steward.model.broker_defaults import KEYS
-from pulsar_steward.model.series import DELAYED_SERIES
+from pulsar_steward.model.measures import DELAYED_SERIES
 from pulsar_steward.model.topics import PARTITION_END, partitioned_topic
 from pulsar_steward.planners.settings.delays import PLANNER as DELAYS
 from pulsar_steward.planners.settings.facts import (

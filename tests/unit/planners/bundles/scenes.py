@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.model.bundles import BundleRange, position_of, range_holding
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.numbering import numbered
+from pulsar_steward.model.plan import numbered
 from pulsar_steward.model.step import SplitBundle, UnloadBundle
 from pulsar_steward.model.units import MEGABYTE
 from pulsar_steward.planners.bundles.facts import (

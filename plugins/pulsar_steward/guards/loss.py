@@ -1,22 +1,40 @@
-"""Guard: brokers delete no more data at once than was approved.
-
-A backlog may grow between the answer and the call, and nobody approved the loss of the added part.
-"""
+"""Upper bound of the data that brokers delete at once for a step, and the guard that compares it with the approval."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
 
 from pulsar_steward.changes.kind import Aspect
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guards.kinds import Guard, Objection
 from pulsar_steward.model.loss import NOTHING_LOST, Loss
-from pulsar_steward.model.step import ChangeSetting, DeleteSubscription
+from pulsar_steward.model.step import ChangeSetting, DeleteSubscription, GuardedChange
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
-    from pulsar_steward.model.step import GuardedChange, GuardResult
+    from pulsar_steward.model.step import GuardResult
     from pulsar_steward.policy.schema import Policy
+
+Guarded = TypeVar("Guarded", bound=GuardedChange)
+
+
+def bounded(step: Guarded, facts: ClusterFacts) -> Guarded:
+    """The step with the loss by its change of a setting, as the approver sees it; without one if it is unknown.
+
+    Raises:
+        AdminError: If a fact cannot be read.
+    """
+    if not isinstance(step.change, ChangeSetting) or not step.change.may_delete:
+        return step
+    taken = facts.taken(step.change)
+    if isinstance(taken, Unknown) or not (step.change.loses_messages or taken.loss.exceeds(NOTHING_LOST)):
+        return step
+    return msgspec.structs.replace(step, loss=taken.loss)
+
+
+# A backlog may grow between the answer and the call, and nobody approved the loss of the added part.
 
 
 class LossAsApproved(Guard):
