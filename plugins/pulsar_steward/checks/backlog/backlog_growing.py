@@ -311,10 +311,7 @@ CHECK = Check(
     policy=BacklogGrowingPolicy,
     shards={
         "possible": Query(
-            POSSIBLE,
-            worst_first="times_too_fast desc, backlog_bytes desc, topic",
-            most=MAX_POSSIBLE,
-            detail=CULPRITS,
+            POSSIBLE, worst_first="times_too_fast desc, backlog_bytes desc, topic", most=MAX_POSSIBLE, detail=CULPRITS
         ),
         "sums": Query(SUMS),
     },

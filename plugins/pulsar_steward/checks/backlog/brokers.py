@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.backlog.quotas import INTERVAL
 from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.units import counted, named, seconds_in_words
 
 if TYPE_CHECKING:
@@ -19,11 +17,11 @@ if TYPE_CHECKING:
 class QuotaCheckDisabledPolicy(Section):
     """Thresholds for brokers that never or hardly ever check backlog quotas."""
 
-    warning_namespaces: int = Field(
-        1, ge=1, description="namespaces under a quota that nobody enforces; with fewer it is only information"
+    warning_namespaces: int = number(
+        1, "namespaces under a quota that nobody enforces; with fewer it is only information"
     )
-    warning_interval_minutes: int = Field(
-        15, ge=1, description="between two checks of a broker, 1 by default: until the next one a quota stops nobody"
+    warning_interval_minutes: int = number(
+        15, "between two checks of a broker, 1 by default: until the next one a quota stops nobody"
     )
 
 
@@ -116,11 +114,11 @@ QUOTA_CHECK_DISABLED = Check(
 class ClockSkewPolicy(Section):
     """Thresholds for the difference between brokers' clocks; they are read to ±1 s, so a difference of 2 s is noise."""
 
-    warning_milliseconds: int = Field(
-        5_000, ge=2_000, description="between the earliest and the latest clock; twice what reading alone can make up"
+    warning_milliseconds: int = number(
+        5_000, "between the earliest and the latest clock; twice what reading alone can make up", ge=2_000
     )
-    critical_milliseconds: int = Field(
-        60_000, ge=2_000, description="between them: age quotas and TTLs of minutes are off by a good part"
+    critical_milliseconds: int = number(
+        60_000, "between them: age quotas and TTLs of minutes are off by a good part", ge=2_000
     )
 
 

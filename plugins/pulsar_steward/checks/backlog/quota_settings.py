@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
-from pulsar_steward.checks.backlog.quotas import (
-    DEFAULTS,
-    PRECISE,
-    ROLLOVER,
-    holds_producers,
-    set_by,
-    unknown_defaults,
-)
+from pulsar_steward.checks.backlog.quotas import DEFAULTS, PRECISE, ROLLOVER, holds_producers, set_by, unknown_defaults
 from pulsar_steward.checks.check import Query, RowCheck, Scope
 from pulsar_steward.model.finding import Figures, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.units import GIB, MIB, MINUTE, bytes_in_words, counted, seconds_in_words
 
 if TYPE_CHECKING:
@@ -26,11 +17,9 @@ if TYPE_CHECKING:
 class BacklogQuotaMissingPolicy(Section):
     """Thresholds for backlogs without a quota."""
 
-    info_backlog_bytes: int = Field(
-        1, ge=1, description="of all topics of the namespace that have no quota; 1: any backlog at all"
-    )
-    warning_backlog_bytes: int = Field(
-        10 * GIB, ge=1, description="of one topic; 10 GiB was the default quota of Pulsar before it became none"
+    info_backlog_bytes: int = number(1, "of all topics of the namespace that have no quota; 1: any backlog at all")
+    warning_backlog_bytes: int = number(
+        10 * GIB, "of one topic; 10 GiB was the default quota of Pulsar before it became none"
     )
 
 
@@ -86,9 +75,7 @@ BACKLOG_QUOTA_MISSING = RowCheck(
 class QuotaOverRetentionPolicy(Section):
     """Thresholds for backlog quotas that are larger than the retention."""
 
-    warning_percent: int = Field(
-        100, ge=1, description="quota as a share of the retention: brokers refuse a quota that is not below it"
-    )
+    warning_percent: int = number(100, "quota as a share of the retention: brokers refuse a quota that is not below it")
 
 
 OVER = """
@@ -152,8 +139,8 @@ QUOTA_OVER_RETENTION = RowCheck(
 class TtlBeforeQuotaPolicy(Section):
     """Thresholds for times to live that end before the age quota acts."""
 
-    warning_percent: int = Field(
-        100, ge=1, description="TTL as a share of when the age quota acts: at or below it, the quota is never reached"
+    warning_percent: int = number(
+        100, "TTL as a share of when the age quota acts: at or below it, the quota is never reached"
     )
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.backlog.quotas import (
     CULPRITS,
     DEFAULTS,
@@ -30,7 +28,7 @@ from pulsar_steward.checks.backlog.quotas import (
 )
 from pulsar_steward.checks.check import Check, Judgement, Query, RowCheck, Scope, critical_or_warning
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.units import KIB, MIB, bytes_in_words, counted
 
 if TYPE_CHECKING:
@@ -40,10 +38,8 @@ if TYPE_CHECKING:
 class BacklogNearQuotaPolicy(Section):
     """Thresholds for backlogs close to their quota."""
 
-    warning_percent: int = Field(80, ge=1, description="of the quota, in size or age: time is left to react")
-    critical_percent: int = Field(
-        95, ge=1, description="of the quota: brokers check once a minute, so the next check may act"
-    )
+    warning_percent: int = number(80, "of the quota, in size or age: time is left to react")
+    critical_percent: int = number(95, "of the quota: brokers check once a minute, so the next check may act")
 
 
 NEAR = """
@@ -106,10 +102,8 @@ BACKLOG_NEAR_QUOTA = Check(
 class ProducerHoldRestartRiskPolicy(Section):
     """Thresholds for topics whose producers could not connect again after a restart."""
 
-    warning_percent: int = Field(
-        90, ge=1, description="of a producer_* quota: a restart that takes minutes may find it exceeded"
-    )
-    critical_percent: int = Field(100, ge=1, description="of it: new producers are refused already")
+    warning_percent: int = number(90, "of a producer_* quota: a restart that takes minutes may find it exceeded")
+    critical_percent: int = number(100, "of it: new producers are refused already")
 
 
 # Usage of quotas that block producers; null for a quota that evicts.
@@ -187,10 +181,8 @@ _MARGIN = 10
 class QuotaStuckPolicy(Section):
     """Thresholds for quotas that count storage outside the backlog of every subscription."""
 
-    most_bytes_per_entry: int = Field(
-        MIB,
-        ge=1,
-        description="a backlog with more an entry is implausible, where the topic's own figures do not tell better",
+    most_bytes_per_entry: int = number(
+        MIB, "a backlog with more an entry is implausible, where the topic's own figures do not tell better"
     )
 
 

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, LookBack, Query, Scope, nothing_read
 from pulsar_steward.checks.earlier import APART_SECONDS, MIN_EARLIER, EarlierRows, each_since, wider
 from pulsar_steward.checks.views import SqlView
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.subscription import replicator_to
 from pulsar_steward.model.units import counted
 
@@ -26,22 +24,17 @@ if TYPE_CHECKING:
 class ReplicationStoppedPolicy(Section):
     """Thresholds for replication to another cluster that stands still or falls behind."""
 
-    warning_minutes: int = Field(
-        10, ge=1, description="over which snapshots show a topic disconnected, or sending nothing; shorter: information"
+    warning_minutes: int = number(
+        10, "over which snapshots show a topic disconnected, or sending nothing; shorter: information"
     )
-    critical_minutes: int = Field(60, ge=1, description="the same, when no restart of the other cluster explains it")
-    minimum_entries: int = Field(
+    critical_minutes: int = number(60, "the same, when no restart of the other cluster explains it")
+    minimum_entries: int = number(
         100,
-        ge=1,
-        description="that wait while the topic is connected and nothing is sent: an open transaction holds back a few;"
+        "that wait while the topic is connected and nothing is sent: an open transaction holds back a few;"
         " disconnected, one that waits is enough",
     )
-    minimum_entries_behind: int = Field(
-        100_000, ge=1, description="that wait where something is sent, but less than is published"
-    )
-    behind_minutes: int = Field(
-        60, ge=1, description="over which these have to have grown from snapshot to snapshot, to twice as many"
-    )
+    minimum_entries_behind: int = number(100_000, "that wait where something is sent, but less than is published")
+    behind_minutes: int = number(60, "over which these have to have grown from snapshot to snapshot, to twice as many")
 
 
 MAX_ROWS = 1000
@@ -298,10 +291,7 @@ CHECK = Check(
     source="docs/knowledge.md F; docs/checks/replication-stopped.md",
     scope=Scope.NAMESPACE,
     policy=ReplicationStoppedPolicy,
-    shards={
-        "waiting": Query(WAITING, worst_first=MOST_FIRST, most=MAX_ROWS),
-        "remotes": Query(REMOTES),
-    },
+    shards={"waiting": Query(WAITING, worst_first=MOST_FIRST, most=MAX_ROWS), "remotes": Query(REMOTES)},
     earlier={"before": LookBack(minutes=_looked_back_minutes, sql=BEFORE)},
     cluster={"read": BROKERS_READ},
     judge=judge,

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.backlog.quotas import DEFAULTS, set_by, unknown_defaults
 from pulsar_steward.checks.check import Check, Judgement, Query, RowCheck, Scope
 from pulsar_steward.decoding import convert
 from pulsar_steward.model.finding import Figures, Finding, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.units import GIB, MIB, MINUTE, bytes_in_words, counted, seconds_in_words
 
 if TYPE_CHECKING:
@@ -24,15 +22,11 @@ BOUNDED = "retention_minutes <> 0 and retention_megabytes <> 0 and (retention_mi
 class RetentionTooLongPolicy(Section):
     """Thresholds for bounded retentions that store far more than is needed after an outage."""
 
-    warning_consumed_bytes: int = Field(
-        1024 * GIB,
-        ge=1,
-        description="stored by the loaded topics of the namespace though all of it is consumed; each copy comes on top",
+    warning_consumed_bytes: int = number(
+        1024 * GIB, "stored by the loaded topics of the namespace though all of it is consumed; each copy comes on top"
     )
-    warning_percent: int = Field(
-        1_000,
-        ge=101,
-        description="of what quota and outage need, in time and in size: a week is usual, ten times an outage is not",
+    warning_percent: int = number(
+        1_000, "of what quota and outage need, in time and in size: a week is usual, ten times an outage is not", ge=101
     )
 
 
@@ -117,10 +111,7 @@ RETENTION_TOO_LONG = RowCheck(
     remedied_by="retention",
     policy=RetentionTooLongPolicy,
     shards={"stored": Query(BOUNDED_STORED)},
-    cluster={
-        "found": Query(TOO_LONG, worst_first="offloaded, consumed_bytes desc, namespace"),
-        "defaults": DEFAULTS,
-    },
+    cluster={"found": Query(TOO_LONG, worst_first="offloaded, consumed_bytes desc, namespace"), "defaults": DEFAULTS},
     severity=lambda row: Severity.INFO if row["offloaded"] else Severity.WARNING,
     subject="namespace",
     evidence=_too_long,
@@ -144,8 +135,8 @@ RETENTION_TOO_LONG = RowCheck(
 class RetentionUnboundedPolicy(Section):
     """Thresholds for topics with unlimited retention."""
 
-    warning_storage_bytes: int = Field(
-        100 * GIB, ge=1, description="stored by the loaded topics of the namespace that are kept for ever"
+    warning_storage_bytes: int = number(
+        100 * GIB, "stored by the loaded topics of the namespace that are kept for ever"
     )
 
 
@@ -199,10 +190,7 @@ RETENTION_UNBOUNDED = RowCheck(
     remedied_by="retention",
     policy=RetentionUnboundedPolicy,
     shards={"stored": Query(UNBOUNDED_STORED)},
-    cluster={
-        "found": Query(ENDLESS, worst_first="trouble desc, storage_bytes desc, namespace"),
-        "defaults": DEFAULTS,
-    },
+    cluster={"found": Query(ENDLESS, worst_first="trouble desc, storage_bytes desc, namespace"), "defaults": DEFAULTS},
     severity=lambda row: Severity.WARNING if row["trouble"] else Severity.INFO,
     subject="namespace",
     evidence=_endless,
@@ -215,14 +203,10 @@ RETENTION_UNBOUNDED = RowCheck(
 class RetentionTooShortPolicy(Section):
     """Thresholds for retentions that leave too little room above the backlog or its quota."""
 
-    info_percent: int = Field(
-        90, ge=1, description="quota as a share of the retention: so close, raising the quota is refused soon"
-    )
-    minimum_backlog_bytes: int = Field(
-        GIB, ge=1, description="backlogs smaller than this are not compared with the retained size"
-    )
-    minimum_backlog_age_seconds: int = Field(
-        3600, ge=1, description="backlogs younger than this are not compared with the retained time"
+    info_percent: int = number(90, "quota as a share of the retention: so close, raising the quota is refused soon")
+    minimum_backlog_bytes: int = number(GIB, "backlogs smaller than this are not compared with the retained size")
+    minimum_backlog_age_seconds: int = number(
+        3600, "backlogs younger than this are not compared with the retained time"
     )
 
 

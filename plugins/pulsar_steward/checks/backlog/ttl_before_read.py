@@ -14,13 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.backlog.quotas import DEFAULTS, unknown_defaults
 from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, Scope, nothing_read
 from pulsar_steward.checks.earlier import APART_SECONDS, WINDOW_MINUTES, EarlierRows, looking_back, window_minutes
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import DAY, HOUR, bytes_in_words, counted, number_in_words, seconds_in_words
 
 if TYPE_CHECKING:
@@ -32,20 +30,11 @@ if TYPE_CHECKING:
 class TtlBeforeReadPolicy(Section):
     """Thresholds for times to live that delete unread messages of a slow subscription."""
 
-    window_minutes: int = Field(
-        WINDOW_MINUTES, ge=1, description="earlier snapshots that show how a backlog grows, and what expired"
-    )
-    minimum_minutes: int = Field(10, ge=1, description="over which a backlog has to have grown")
-    minimum_entries: int = Field(
-        100, ge=1, description="of backlog; what waits on a topic that is read at once is less"
-    )
-    warning_age_percent_of_ttl: int = Field(
-        50,
-        ge=1,
-        le=100,
-        description="age of the oldest entry: below it, whoever reads may still catch up",
-    )
-    warning_hours: int = Field(12, ge=1, description="until entries are deleted unread: time to act in daylight")
+    window_minutes: int = number(WINDOW_MINUTES, "earlier snapshots that show how a backlog grows, and what expired")
+    minimum_minutes: int = number(10, "over which a backlog has to have grown")
+    minimum_entries: int = number(100, "of backlog; what waits on a topic that is read at once is less")
+    warning_age_percent_of_ttl: int = percent(50, "age of the oldest entry: below it, whoever reads may still catch up")
+    warning_hours: int = number(12, "until entries are deleted unread: time to act in daylight")
 
 
 MAX_ROWS = 1000

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import (
     BROKERS_READ,
     Check,
@@ -22,7 +20,7 @@ from pulsar_steward.checks.check import (
 from pulsar_steward.checks.clients.consumers import LONG_ARRAY, MAX_RANGES, SLOWEST, slowest_words, subject_of
 from pulsar_steward.checks.earlier import EarlierRows, each_since, wider
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
@@ -32,17 +30,11 @@ if TYPE_CHECKING:
 class AckHolesPolicy(Section):
     """Thresholds for ack holes, in percent of the number that a broker persists; more than that is always critical."""
 
-    warning_percent: int = Field(
-        50, ge=1, le=100, description="ack holes of `managedLedgerMaxUnackedRangesToPersist`: time to act is left"
+    warning_percent: int = percent(50, "ack holes of `managedLedgerMaxUnackedRangesToPersist`: time to act is left")
+    warning_held_entries: int = number(
+        1_000_000, "entries from the first that is not acknowledged to what is read next, nine in ten acknowledged"
     )
-    warning_held_entries: int = Field(
-        1_000_000,
-        ge=1,
-        description="entries from the first that is not acknowledged to what is read next, nine in ten acknowledged",
-    )
-    warning_held_minutes: int = Field(
-        60, ge=1, description="for which they became no fewer in any snapshot; shorter: information"
-    )
+    warning_held_minutes: int = number(60, "for which they became no fewer in any snapshot; shorter: information")
 
 
 MAX_SUBSCRIPTIONS = 1000
@@ -203,16 +195,9 @@ CHECK = Check(
     policy=AckHolesPolicy,
     shards={
         "found": Query(
-            FOUND,
-            worst_first="beyond desc, ack_holes / greatest(most, 1) desc, topic, subscription",
-            detail=SLOWEST,
+            FOUND, worst_first="beyond desc, ack_holes / greatest(most, 1) desc, topic, subscription", detail=SLOWEST
         ),
-        "held": Query(
-            HELD,
-            worst_first=MOST_FIRST,
-            most=MAX_SUBSCRIPTIONS,
-            detail=SLOWEST,
-        ),
+        "held": Query(HELD, worst_first=MOST_FIRST, most=MAX_SUBSCRIPTIONS, detail=SLOWEST),
     },
     earlier={"held_before": LookBack(minutes=_looked_back_minutes, sql=BEFORE)},
     cluster={"read": BROKERS_READ, "silent": not_telling(MAX_RANGES)},

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import (
     BROKERS_READ,
     MAX_FINDINGS,
@@ -19,7 +17,7 @@ from pulsar_steward.checks.check import (
 )
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.pulsar_versions import NONE, UNKNOWN, trouble_of
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
@@ -73,11 +71,11 @@ def moving(row: Row) -> str:
 class ConsumerFanoutPolicy(Section):
     """Thresholds for the number of consumers of one partition."""
 
-    warning_consumers: int = Field(
-        2000, ge=1, description="on one partition, of all subscriptions; thousands made trouble in production"
+    warning_consumers: int = number(
+        2000, "on one partition, of all subscriptions; thousands made trouble in production"
     )
-    critical_consumers: int = Field(
-        10_000, ge=1, description="the same; as many as partitions had whose producers timed out (knowledge.md C)"
+    critical_consumers: int = number(
+        10_000, "the same; as many as partitions had whose producers timed out (knowledge.md C)"
     )
 
 
@@ -137,10 +135,10 @@ CONSUMER_FANOUT = RowCheck(
 class ProducerFanoutPolicy(Section):
     """Thresholds for the number of producers of one partition."""
 
-    warning_producers: int = Field(
-        1000, ge=1, description="on one partition; ten times what partitions of a huge cluster in production had"
+    warning_producers: int = number(
+        1000, "on one partition; ten times what partitions of a huge cluster in production had"
     )
-    critical_producers: int = Field(10_000, ge=1, description="the same; no figure is known, so as for consumers")
+    critical_producers: int = number(10_000, "the same; no figure is known, so as for consumers")
 
 
 def _producers(row: Row) -> str:
@@ -180,8 +178,8 @@ PRODUCER_FANOUT = RowCheck(
 class ClientVersionsPolicy(Section):
     """Thresholds for clients with a version that has a known bug or is old."""
 
-    minimum_clients: int = Field(
-        10, ge=1, description="producers and consumers of a version in a namespace; with fewer it is information"
+    minimum_clients: int = number(
+        10, "producers and consumers of a version in a namespace; with fewer it is information"
     )
 
 

@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, brokers_of, nothing_read
 from pulsar_steward.checks.clients import churn_brokers
 from pulsar_steward.checks.clients.churn_brokers import ACTIVE, COUNTED, FAILED, SERIES, SUCCEEDED, YOUNG_SECONDS
 from pulsar_steward.checks.earlier import EarlierRows, each_since, looking_back, window_minutes
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
@@ -262,29 +260,26 @@ __all__ = ["ACTIVE", "CHECK", "FAILED", "SUCCEEDED", "ConnectionChurnPolicy"]
 class ConnectionChurnPolicy(Section):
     """Thresholds for clients that connect again and again."""
 
-    minimum_clients: int = Field(100, ge=1, description="producers and consumers of a topic; with fewer it is left")
-    warning_recent_percent: int = Field(
-        50, ge=1, le=100, description="clients of a topic that connected within `collect.recent_minutes`"
+    minimum_clients: int = number(100, "producers and consumers of a topic; with fewer it is left")
+    warning_recent_percent: int = percent(50, "clients of a topic that connected within `collect.recent_minutes`")
+    critical_recent_clients: int = number(
+        5000, "as many of them on one topic; half of the largest fan-out known (knowledge.md C)"
     )
-    critical_recent_clients: int = Field(
-        5000, ge=1, description="as many of them on one topic; half of the largest fan-out known (knowledge.md C)"
+    warning_turnovers_per_hour: int = number(
+        1, "how often a broker's connections were replaced as a whole; healthy ones live for days"
     )
-    warning_turnovers_per_hour: int = Field(
-        1, ge=1, description="how often a broker's connections were replaced as a whole; healthy ones live for days"
+    minimum_replaced_per_minute: int = number(
+        60, "connections of a broker; fewer are command-line tools and short jobs"
     )
-    minimum_replaced_per_minute: int = Field(
-        60, ge=1, description="connections of a broker; fewer are command-line tools and short jobs"
-    )
-    warning_burst_turnovers: int = Field(
+    warning_burst_turnovers: int = number(
         3,
-        ge=1,
-        description="how often a broker's connections were replaced as a whole since a snapshot of the window; a"
-        " deployment replaces them once",
+        "how often a broker's connections were replaced as a whole since a snapshot of the window; a deployment"
+        " replaces them once",
     )
-    minimum_clients_of_namespace: int = Field(
-        1000, ge=1, description="on topics with fewer than `minimum_clients`, together; with fewer it is left"
+    minimum_clients_of_namespace: int = number(
+        1000, "on topics with fewer than `minimum_clients`, together; with fewer it is left"
     )
-    window_minutes: int = Field(60, ge=1, description="earlier snapshots that are looked at")
+    window_minutes: int = number(60, "earlier snapshots that are looked at")
 
 
 def judge(queried: Queried, context: CheckContext[ConnectionChurnPolicy]) -> Judgement:
@@ -333,12 +328,7 @@ CHECK = Check(
     policy=ConnectionChurnPolicy,
     shards={
         "counted": Query(churn_brokers.COUNTED),
-        "new_clients": Query(
-            NEW_CLIENTS,
-            worst_first=MOST_FIRST,
-            most=MAX_TOPICS,
-            detail=BUSIEST,
-        ),
+        "new_clients": Query(NEW_CLIENTS, worst_first=MOST_FIRST, most=MAX_TOPICS, detail=BUSIEST),
         "in_small": Query(SMALL_TOPICS),
     },
     earlier={

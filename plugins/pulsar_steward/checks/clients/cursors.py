@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import BROKERS_READ, Query, RowCheck, Scope, nothing_read, ranked
 from pulsar_steward.checks.clients.consumers import LONG_ARRAY, MAX_RANGES, subject_of
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import KIB, MIB, bytes_in_words, counted, seconds_in_words
 
 if TYPE_CHECKING:
@@ -19,11 +17,11 @@ if TYPE_CHECKING:
 class AckStateSeldomPolicy(Section):
     """Thresholds for the time between two writes of a cursor."""
 
-    information_seconds: int = Field(
-        10, ge=1, description="between two writes of what a subscription has acknowledged, or more; brokers wait for 1"
+    information_seconds: int = number(
+        10, "between two writes of what a subscription has acknowledged, or more; brokers wait for 1"
     )
-    warning_messages: int = Field(
-        10_000, ge=1, description="that consumers get again where brokers die, at the rate of now; fewer: information"
+    warning_messages: int = number(
+        10_000, "that consumers get again where brokers die, at the rate of now; fewer: information"
     )
 
 
@@ -103,9 +101,7 @@ ACK_STATE_SELDOM = RowCheck(
 class CursorNotPersistablePolicy(Section):
     """Thresholds for the size of a cursor's ack state, as a share of one BookKeeper entry; a larger one is critical."""
 
-    warning_percent: int = Field(
-        50, ge=1, le=100, description="ack state of the largest entry: it doubles with the entries that it spans"
-    )
+    warning_percent: int = percent(50, "ack state of the largest entry: it doubles with the entries that it spans")
 
 
 MAX_MESSAGE = "maxMessageSize"

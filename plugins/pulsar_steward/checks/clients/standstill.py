@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.earlier import APART_SECONDS, apart
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,27 +20,23 @@ if TYPE_CHECKING:
 class SubscriptionStalledPolicy(Section):
     """Thresholds for subscriptions with consumers and a backlog, but without consumption."""
 
-    minimum_due_messages: int = Field(
+    minimum_due_messages: int = number(
         1000,
-        ge=1,
-        description="messages that are due or held: entries times messages per entry where known, an entry being one"
-        " message at least; as many fit into one client's receiver queue by default",
+        "messages that are due or held: entries times messages per entry where known, an entry being one message"
+        " at least; as many fit into one client's receiver queue by default",
     )
-    warning_minutes: int = Field(
-        10, ge=1, description="since the last delivery or acknowledgement, where known; shorter: information"
+    warning_minutes: int = number(10, "since the last delivery or acknowledgement, where known; shorter: information")
+    critical_minutes: int = number(60, "the same, when no pause of a healthy application explains it")
+    critical_due_messages: int = number(
+        1_000_000, "due messages that make a standstill critical even where its age is not known"
     )
-    critical_minutes: int = Field(60, ge=1, description="the same, when no pause of a healthy application explains it")
-    critical_due_messages: int = Field(
-        1_000_000, ge=1, description="due messages that make a standstill critical even where its age is not known"
-    )
-    minimum_held_messages: int = Field(
+    minimum_held_messages: int = number(
         100,
-        ge=1,
-        description="unacknowledged messages of one consumer that is stuck while others are not; with a smaller"
-        " receiver queue one that is slow looks the same",
+        "unacknowledged messages of one consumer that is stuck while others are not; with a smaller receiver"
+        " queue one that is slow looks the same",
     )
-    warning_stuck_percent: int = Field(
-        50, ge=1, le=100, description="consumers of a subscription that are stuck; fewer: information for longer"
+    warning_stuck_percent: int = percent(
+        50, "consumers of a subscription that are stuck; fewer: information for longer"
     )
 
 

@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, Scope, nothing_read
 from pulsar_steward.checks.clients.consumers import subject_of
 from pulsar_steward.checks.earlier import EarlierRows, looking_back, window_minutes
 from pulsar_steward.decoding import decode
 from pulsar_steward.model.finding import Figures, Finding, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.units import bytes_in_words, counted, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
@@ -29,15 +27,13 @@ if TYPE_CHECKING:
 class SubscriptionAbandonedPolicy(Section):
     """Thresholds for subscriptions without consumers."""
 
-    warning_hours: int = Field(
-        192, ge=1, description="without a consumer: eight days, so that no weekly job looks abandoned"
+    warning_hours: int = number(192, "without a consumer: eight days, so that no weekly job looks abandoned")
+    information_minutes: int = number(
+        60, "the same; from then on it is told, and the next diagnosis goes on counting from there"
     )
-    information_minutes: int = Field(
-        60, ge=1, description="the same; from then on it is told, and the next diagnosis goes on counting from there"
-    )
-    minimum_entries: int = Field(1000, ge=1, description="of backlog; below it a subscription costs next to nothing")
-    window_minutes: int = Field(
-        1560, ge=1, description="how old the snapshot before may be; further apart, absence in between is not proved"
+    minimum_entries: int = number(1000, "of backlog; below it a subscription costs next to nothing")
+    window_minutes: int = number(
+        1560, "how old the snapshot before may be; further apart, absence in between is not proved"
     )
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import BROKERS_READ, Query, RowCheck, Scope, nothing_read, ranked
 from pulsar_steward.checks.clients.consumers import SLOWEST, slowest_words, subject_of
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import counted, named, seconds_in_words
 
 if TYPE_CHECKING:
@@ -18,14 +16,11 @@ if TYPE_CHECKING:
 class SubscriptionBlockedPolicy(Section):
     """Thresholds for consumers that get nothing because they have too many unacknowledged messages."""
 
-    warning_blocked_percent: int = Field(
-        50, ge=1, le=100, description="consumers of a subscription that are blocked; fewer: information"
-    )
-    unlimited_unacked_messages: int = Field(
+    warning_blocked_percent: int = percent(50, "consumers of a subscription that are blocked; fewer: information")
+    unlimited_unacked_messages: int = number(
         200_000,
-        ge=1,
-        description="unacknowledged messages of a subscription where the limits are 0 and nothing is ever blocked; by"
-        " default as many block it",
+        "unacknowledged messages of a subscription where the limits are 0 and nothing is ever blocked; by default"
+        " as many block it",
     )
 
 

@@ -299,18 +299,8 @@ CHECK = Check(
     scope=Scope.NAMESPACE,
     policy=SubscriptionStalledPolicy,
     shards={
-        "standing": Query(
-            STANDING,
-            worst_first=LONGEST_FIRST,
-            most=MAX_ROWS,
-            detail=SLOWEST,
-        ),
-        "possible": Query(
-            POSSIBLE,
-            worst_first=LONGEST_FIRST,
-            most=MAX_ROWS,
-            detail=SLOWEST,
-        ),
+        "standing": Query(STANDING, worst_first=LONGEST_FIRST, most=MAX_ROWS, detail=SLOWEST),
+        "possible": Query(POSSIBLE, worst_first=LONGEST_FIRST, most=MAX_ROWS, detail=SLOWEST),
         "stuck": Query(STUCK, worst_first=MOST_FIRST, most=MAX_CONSUMERS),
     },
     earlier={

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, brokers_of, nothing_read
 from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, apart, by_time, looking_back, within
 from pulsar_steward.model.bundles import tc_topic
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.measures import STARTED
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import counted, named, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
@@ -28,16 +26,14 @@ TIMED_OUT = ("pulsar_txn_timeout_total", "pulsar_txn_timeout_count")
 class TransactionsOpenPolicy(Section):
     """Thresholds for transactions that stay open, and for transactions that time out."""
 
-    warning_minutes: int = Field(
-        30,
-        ge=1,
-        description="that a transaction stays open: consumers of its topics get nothing that was published after it",
+    warning_minutes: int = number(
+        30, "that a transaction stays open: consumers of its topics get nothing that was published after it"
     )
-    minimum_timed_out_transactions: int = Field(100, ge=1, description="transactions; fewer are clients that restarted")
-    warning_timed_out_percent: int = Field(
-        5, ge=1, le=100, description="transactions that the coordinators aborted, of all that were opened meanwhile"
+    minimum_timed_out_transactions: int = number(100, "transactions; fewer are clients that restarted")
+    warning_timed_out_percent: int = percent(
+        5, "transactions that the coordinators aborted, of all that were opened meanwhile"
     )
-    window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
+    window_minutes: int = number(WINDOW_MINUTES, WINDOW)
 
 
 TOLD = f"""
@@ -155,18 +151,18 @@ def _unanswered(queried: Queried, context: CheckContext[TransactionsOpenPolicy])
     if not whole or not told or not before or not queried["in_all"].one["opened"]:
         return
     seen = told | {row["coordinator"] for row in before}
-    for number in range(about.coordinators):
-        if str(number) not in seen:
+    for coordinator in range(about.coordinators):
+        if str(coordinator) not in seen:
             yield Finding(
                 check_id=CHECK.check_id,
                 severity=Severity.CRITICAL,
-                subject=tc_topic(number),
+                subject=tc_topic(coordinator),
                 evidence=(
-                    f"No broker tells of transaction coordinator {number}, now or in the snapshot of"
+                    f"No broker tells of transaction coordinator {coordinator}, now or in the snapshot of"
                     f" {time_in_words(previous)}, while {counted(len(told), 'other is', 'others are')} told of and"
                     " transactions are opened. Clients take all coordinators in turn: those that come to this one wait."
                 ),
-                figures={"coordinator": number, "coordinators": about.coordinators, "told_of": len(told)},
+                figures={"coordinator": coordinator, "coordinators": about.coordinators, "told_of": len(told)},
             )
 
 

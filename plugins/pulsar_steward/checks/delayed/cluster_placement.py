@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.checks.delayed.waiting import NOTHING_LOADED, all_on_one_host, brokers_by_host, host_of
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
@@ -22,12 +20,12 @@ if TYPE_CHECKING:
 class ClusterPlacementPolicy(Section):
     """Thresholds for the load that the remaining brokers would carry after one is lost."""
 
-    warning_cpu_percent_after_loss: int = Field(
-        85, ge=1, description="mean of the rest; `loadBalancerBrokerOverloadedThresholdPercentage` by default"
+    warning_cpu_percent_after_loss: int = number(
+        85, "mean of the rest; `loadBalancerBrokerOverloadedThresholdPercentage` by default"
     )
-    critical_cpu_percent_after_loss: int = Field(120, ge=1, description="a fifth more than there is")
-    minimum_topics_per_namespace: int = Field(
-        1_000, ge=1, description="namespaces with fewer topics need no more bundles than they have"
+    critical_cpu_percent_after_loss: int = number(120, "a fifth more than there is")
+    minimum_topics_per_namespace: int = number(
+        1_000, "namespaces with fewer topics need no more bundles than they have"
     )
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import LookBack, Query, RowCheck, Scope, critical_or_warning
 from pulsar_steward.checks.delayed.waiting import (
     GAP_CLUSTER,
@@ -16,7 +14,7 @@ from pulsar_steward.checks.delayed.waiting import (
     without_buckets,
 )
 from pulsar_steward.model.measures import DELAYED_BUCKET_OPERATIONS, DELAYED_BUCKETS
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import counted, seconds_in_words
 
 if TYPE_CHECKING:
@@ -26,17 +24,15 @@ if TYPE_CHECKING:
 class DelayedBucketCountPolicy(Section):
     """Thresholds for the number of buckets of delayed messages of a subscription."""
 
-    warning_percent_of_limit: int = Field(
-        90, ge=1, le=1000, description="of `delayedDeliveryMaxNumBuckets`: beyond it buckets are merged"
+    warning_percent_of_limit: int = number(
+        90, "of `delayedDeliveryMaxNumBuckets`: beyond it buckets are merged", le=1000
     )
-    critical_percent_of_limit: int = Field(
-        150, ge=1, le=1000, description="the same: merging does not keep up with sealing"
+    critical_percent_of_limit: int = number(150, "the same: merging does not keep up with sealing", le=1000)
+    warning_buckets_unlimited: int = number(
+        1_000, "where nothing limits them (the default): 50 million messages at 50,000 a bucket"
     )
-    warning_buckets_unlimited: int = Field(
-        1_000, ge=1, description="where nothing limits them (the default): 50 million messages at 50,000 a bucket"
-    )
-    critical_buckets_unlimited: int = Field(
-        5_000, ge=1, description="the same: at some 70 bytes a property, a third of a metadata node's 1 MiB"
+    critical_buckets_unlimited: int = number(
+        5_000, "the same: at some 70 bytes a property, a third of a metadata node's 1 MiB"
     )
 
 
@@ -143,18 +139,18 @@ DELAYED_BUCKET_COUNT = RowCheck(
 class DelayedBucketFailingPolicy(Section):
     """Thresholds for failing operations on buckets of delayed messages."""
 
-    warning_failed_percent: int = Field(
-        10, ge=1, le=100, description="of the operations of one kind that ended, of subscriptions where any failed"
+    warning_failed_percent: int = percent(
+        10, "of the operations of one kind that ended, of subscriptions where any failed"
     )
-    critical_unsealed_percent: int = Field(
-        90, ge=1, le=100, description="the same of sealing: the index is in memory alone, as without buckets"
+    critical_unsealed_percent: int = percent(
+        90, "the same of sealing: the index is in memory alone, as without buckets"
     )
-    minimum_failed_operations: int = Field(2, ge=1, description="fewer are a hiccup: each was tried several times")
-    window_minutes: int = Field(
+    minimum_failed_operations: int = number(2, "fewer are a hiccup: each was tried several times")
+    window_minutes: int = number(
         60,
+        "how old an earlier snapshot may be whose failures count as well: brokers tell only those since anybody"
+        " last read them",
         ge=0,
-        description="how old an earlier snapshot may be whose failures count as well: brokers tell only those since"
-        " anybody last read them",
     )
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import Query, RowCheck, Scope, critical_or_warning
 from pulsar_steward.checks.delayed.waiting import BASE, GAP_CLUSTER, GAP_SHARDS, PARTITIONS_KEPT, TALLY, gap, tally
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.units import MIB, bytes_in_words, counted, seconds_in_words
 
 if TYPE_CHECKING:
@@ -20,23 +18,20 @@ if TYPE_CHECKING:
 class DelayedHoldsLedgersPolicy(Section):
     """Thresholds for consumed bytes that are kept because of a few delayed messages."""
 
-    warning_entries_per_backlog_entry: int = Field(
-        10, ge=2, description="entries behind the first unacknowledged one, for each that is waited for: nine are done"
+    warning_entries_per_backlog_entry: int = number(
+        10, "entries behind the first unacknowledged one, for each that is waited for: nine are done", ge=2
     )
-    warning_held_mebibytes: int = Field(
-        10 * 1024, ge=1, description="consumed bytes that a topic keeps; below 10 GiB a disk does not notice"
+    warning_held_mebibytes: int = number(
+        10 * 1024, "consumed bytes that a topic keeps; below 10 GiB a disk does not notice"
     )
-    critical_held_mebibytes: int = Field(
-        100 * 1024, ge=1, description="the same, where few such topics fill a bookie's disk"
-    )
-    warning_held_mebibytes_of_partitions: int = Field(
+    critical_held_mebibytes: int = number(100 * 1024, "the same, where few such topics fill a bookie's disk")
+    warning_held_mebibytes_of_partitions: int = number(
         100 * 1024,
-        ge=1,
-        description="consumed bytes that partitions of one topic keep together, each less than the above; those that"
-        " keep less than a thousandth of this are not added up",
+        "consumed bytes that partitions of one topic keep together, each less than the above; those that keep"
+        " less than a thousandth of this are not added up",
     )
-    critical_held_mebibytes_of_partitions: int = Field(
-        1024 * 1024, ge=1, description="the same: a terabyte, ten bookies' share of 100 GiB"
+    critical_held_mebibytes_of_partitions: int = number(
+        1024 * 1024, "the same: a terabyte, ten bookies' share of 100 GiB"
     )
 
 

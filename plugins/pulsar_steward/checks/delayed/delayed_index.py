@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import Query, RowCheck, Scope, critical_or_warning, ranked
 from pulsar_steward.checks.delayed.waiting import (
     BASE,
@@ -20,7 +18,7 @@ from pulsar_steward.checks.delayed.waiting import (
     tally,
 )
 from pulsar_steward.model.measures import DELAYED_INDEX
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import bytes_in_words, counted, named
 
 if TYPE_CHECKING:
@@ -30,17 +28,15 @@ if TYPE_CHECKING:
 class DelayedIndexMemoryPolicy(Section):
     """Thresholds for the memory that the index of delayed messages takes from a broker."""
 
-    index_bytes_per_message: int = Field(
-        24, ge=1, description="three longs an entry (time, ledger, entry), where the broker tells no bytes"
+    index_bytes_per_message: int = number(
+        24, "three longs an entry (time, ledger, entry), where the broker tells no bytes"
     )
-    warning_percent_of_memory: int = Field(
-        10, ge=1, le=100, description="of the smaller of heap and direct memory; caches and buffers need the most of it"
+    warning_percent_of_memory: int = percent(
+        10, "of the smaller of heap and direct memory; caches and buffers need the most of it"
     )
-    critical_percent_of_memory: int = Field(
-        30, ge=1, le=100, description="the same, where growing doubles a queue's memory for a moment"
-    )
-    warning_messages_in_memory: int = Field(
-        10_000_000, ge=1, description="delayed messages of a broker that every load reads again, minutes long"
+    critical_percent_of_memory: int = percent(30, "the same, where growing doubles a queue's memory for a moment")
+    warning_messages_in_memory: int = number(
+        10_000_000, "delayed messages of a broker that every load reads again, minutes long"
     )
 
 
@@ -150,23 +146,20 @@ DELAYED_INDEX_MEMORY = RowCheck(
 class DelayedIndexMultipliedPolicy(Section):
     """Thresholds for delayed messages that several subscriptions of one topic index."""
 
-    minimum_subscriptions: int = Field(
-        2, ge=2, description="subscriptions with delayed messages; one multiplies nothing"
+    minimum_subscriptions: int = number(2, "subscriptions with delayed messages; one multiplies nothing", ge=2)
+    warning_extra_index_entries: int = number(
+        1_000_000, "entries beyond those of the fullest subscription: 24 MB of index for nothing"
     )
-    warning_extra_index_entries: int = Field(
-        1_000_000, ge=1, description="entries beyond those of the fullest subscription: 24 MB of index for nothing"
+    critical_extra_index_entries: int = number(
+        20_000_000, "the same: half a gigabyte, and as many entries to read at each load"
     )
-    critical_extra_index_entries: int = Field(
-        20_000_000, ge=1, description="the same: half a gigabyte, and as many entries to read at each load"
-    )
-    warning_extra_index_entries_of_partitions: int = Field(
+    warning_extra_index_entries_of_partitions: int = number(
         20_000_000,
-        ge=1,
-        description="the same of partitions of one topic together, each of fewer than the above; those of less than a"
+        "the same of partitions of one topic together, each of fewer than the above; those of less than a"
         " thousandth of this are not added up",
     )
-    critical_extra_index_entries_of_partitions: int = Field(
-        200_000_000, ge=1, description="the same: five gigabytes over the brokers that hold them"
+    critical_extra_index_entries_of_partitions: int = number(
+        200_000_000, "the same: five gigabytes over the brokers that hold them"
     )
 
 

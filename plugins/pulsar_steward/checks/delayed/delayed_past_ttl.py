@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import LookBack, Query, RowCheck, Scope, ranked
 from pulsar_steward.checks.delayed.waiting import GAP_CLUSTER, GAP_SHARDS, gap, tally
 from pulsar_steward.model.broker_defaults import TTL_SECONDS
 from pulsar_steward.model.finding import Figures, Severity
 from pulsar_steward.model.measures import DELAYED_SERIES
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import counted, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
@@ -21,17 +19,15 @@ if TYPE_CHECKING:
 class DelayedPastTtlPolicy(Section):
     """Thresholds for delayed messages that may expire before they are delivered."""
 
-    critical_delayed_percent_of_backlog: int = Field(
-        90, ge=1, le=100, description="share of delayed entries in a backlog that expires: what goes are these, then"
+    critical_delayed_percent_of_backlog: int = percent(
+        90, "share of delayed entries in a backlog that expires: what goes are these, then"
     )
-    warning_age_percent_of_ttl: int = Field(
-        80, ge=1, le=100, description="age of a topic's oldest message: leaves a fifth of the time to act"
-    )
-    expired_within_minutes: int = Field(
+    warning_age_percent_of_ttl: int = percent(80, "age of a topic's oldest message: leaves a fifth of the time to act")
+    expired_within_minutes: int = number(
         60,
+        "what expired in earlier snapshots counts as well: brokers let messages expire every five minutes, and"
+        " tell the rate of the last minute only",
         ge=0,
-        description="what expired in earlier snapshots counts as well: brokers let messages expire every five minutes,"
-        " and tell the rate of the last minute only",
     )
 
 

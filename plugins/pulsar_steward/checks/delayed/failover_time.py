@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.checks.delayed.waiting import (
     BUCKET_TRACKER,
@@ -21,7 +19,7 @@ from pulsar_steward.checks.delayed.waiting import (
     host_of,
 )
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.units import counted, seconds_in_words
 
 if TYPE_CHECKING:
@@ -33,47 +31,36 @@ if TYPE_CHECKING:
 class FailoverTimePolicy(Section):
     """Thresholds for the time that clients feel the loss of a broker, and the rates assumed in the estimate."""
 
-    warning_seconds: int = Field(
-        150,
-        ge=1,
-        description="beyond the session (30 s), a minute of loading topics, and clients' longest back-off (60 s)",
+    warning_seconds: int = number(
+        150, "beyond the session (30 s), a minute of loading topics, and clients' longest back-off (60 s)"
     )
-    critical_seconds: int = Field(600, ge=1, description="beyond what clients retry over and people sit out")
-    session_timeout_seconds: int = Field(
-        30, ge=1, description="where `metadataStoreSessionTimeoutMillis` was not read; its default, measured"
+    critical_seconds: int = number(600, "beyond what clients retry over and people sit out")
+    session_timeout_seconds: int = number(
+        30, "where `metadataStoreSessionTimeoutMillis` was not read; its default, measured"
     )
-    bundles_assigned_per_second: int = Field(
-        25, ge=1, description="by the leader, one by one: 40 ms each, the slowest unload measured"
+    bundles_assigned_per_second: int = number(25, "by the leader, one by one: 40 ms each, the slowest unload measured")
+    topics_loaded_per_second_per_broker: int = number(
+        100, "with clients that connect: 2,000 in 7 s on three brokers of two cores in all"
     )
-    topics_loaded_per_second_per_broker: int = Field(
-        100, ge=1, description="with clients that connect: 2,000 in 7 s on three brokers of two cores in all"
-    )
-    topics_loaded_per_second_in_all: int = Field(
+    topics_loaded_per_second_in_all: int = number(
         1_000,
-        ge=1,
-        description="by any number of brokers: one metadata store serves them, about 8 operations a topic"
+        "by any number of brokers: one metadata store serves them, about 8 operations a topic"
         " (apache/pulsar#300); assumed: measure it on yours",
     )
-    milliseconds_per_topic_load: int = Field(
-        500,
-        ge=1,
-        description="of one topic while many are loaded: as many at a time as `maxConcurrentTopicLoadRequest` says;"
-        " assumed",
+    milliseconds_per_topic_load: int = number(
+        500, "of one topic while many are loaded: as many at a time as `maxConcurrentTopicLoadRequest` says; assumed"
     )
-    topic_load_timeout_seconds: int = Field(
-        60, ge=1, description="where `topicLoadTimeoutSeconds` was not read; its default"
-    )
-    client_backoff_seconds: int = Field(
+    topic_load_timeout_seconds: int = number(60, "where `topicLoadTimeoutSeconds` was not read; its default")
+    client_backoff_seconds: int = number(
         60,
+        "the longest wait of clients between two attempts, which they double at each; the default of Pulsar's own",
         ge=0,
-        description="the longest wait of clients between two attempts, which they double at each; the default of"
-        " Pulsar's own",
     )
-    delayed_messages_read_per_second: int = Field(
-        50_000, ge=1, description="of a delayed backlog, by one broker or reader; assumed: measure it on yours"
+    delayed_messages_read_per_second: int = number(
+        50_000, "of a delayed backlog, by one broker or reader; assumed: measure it on yours"
     )
-    moves_count_for_days: int = Field(
-        90, ge=1, description="Steward's own moves, of which a question says how long they took, until they are so old"
+    moves_count_for_days: int = number(
+        90, "Steward's own moves, of which a question says how long they took, until they are so old"
     )
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.checks.delayed.waiting import NOTHING_LOADED
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.units import bytes_in_words, counted
 
 if TYPE_CHECKING:
@@ -20,25 +18,21 @@ if TYPE_CHECKING:
 class PartitionCeilingPolicy(Section):
     """Thresholds for the number of partitions of a broker, of the cluster and of its metadata store."""
 
-    warning_topics_per_broker: int = Field(40_000, ge=1, description="four fifths of the next")
-    critical_topics_per_broker: int = Field(
-        50_000, ge=1, description="default of `loadBalancerBrokerMaxTopics`, which counts where it is lower"
+    warning_topics_per_broker: int = number(40_000, "four fifths of the next")
+    critical_topics_per_broker: int = number(
+        50_000, "default of `loadBalancerBrokerMaxTopics`, which counts where it is lower"
     )
-    warning_topics_per_cluster: int = Field(
-        1_500_000, ge=1, description="beyond the million that others run in one cluster, with effort"
+    warning_topics_per_cluster: int = number(
+        1_500_000, "beyond the million that others run in one cluster, with effort"
     )
-    critical_topics_per_cluster: int = Field(3_000_000, ge=1, description="twice that: time for a second cluster")
-    metadata_nodes_per_topic: int = Field(
-        2, ge=1, description="the managed ledger and its open ledger, at least: each closed ledger is one more"
+    critical_topics_per_cluster: int = number(3_000_000, "twice that: time for a second cluster")
+    metadata_nodes_per_topic: int = number(
+        2, "the managed ledger and its open ledger, at least: each closed ledger is one more"
     )
-    metadata_nodes_per_subscription: int = Field(2, ge=0, description="the cursor and its ledger")
-    metadata_bytes_per_node: int = Field(
-        150, ge=1, description="of a snapshot: 300 MB for two million nodes, as published"
-    )
-    warning_metadata_nodes: int = Field(
-        6_000_000, ge=1, description="three times what was published; a snapshot of 0.9 GB"
-    )
-    critical_metadata_nodes: int = Field(12_000_000, ge=1, description="twice that; minutes to load after a restart")
+    metadata_nodes_per_subscription: int = number(2, "the cursor and its ledger", ge=0)
+    metadata_bytes_per_node: int = number(150, "of a snapshot: 300 MB for two million nodes, as published")
+    warning_metadata_nodes: int = number(6_000_000, "three times what was published; a snapshot of 0.9 GB")
+    critical_metadata_nodes: int = number(12_000_000, "twice that; minutes to load after a restart")
 
 
 MAX_TOPICS = "loadBalancerBrokerMaxTopics"
@@ -221,11 +215,7 @@ CHECK = Check(
     ),
     source="docs/checks/partition-ceiling.md; docs/knowledge.md E",
     policy=PartitionCeilingPolicy,
-    shards={
-        "subscribed": Query(SUBSCRIBED),
-        "buckets": Query(BUCKETS),
-        "counted": Query(COUNTED),
-    },
+    shards={"subscribed": Query(SUBSCRIBED), "buckets": Query(BUCKETS), "counted": Query(COUNTED)},
     cluster={"loaded": Query(LOADED)},
     judge=judge,
 )
