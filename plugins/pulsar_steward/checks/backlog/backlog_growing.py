@@ -75,15 +75,7 @@ where raw_topics.backlog_bytes is not null
 
 @dataclass(frozen=True)
 class LimitedPart:
-    """Topics of namespaces with the same limits.
-
-    Attributes:
-        limits: Their limits.
-        about: Metadata of the snapshot.
-        rows: The topics, rows of `POSSIBLE`.
-        histories: Backlog of all topics, by name and time, this snapshot included.
-        sums: Partitioned topics and namespaces whose topics may have grown together.
-    """
+    """Topics under the same limits, rows of `POSSIBLE`; all backlogs by name and time, this snapshot included."""
 
     limits: BacklogGrowingPolicy
     about: AboutSnapshot

@@ -105,13 +105,7 @@ select told.* from ({_TOLD.format(more="", shape=_SHAPE, topics="raw_topics")}) 
 
 @dataclass(frozen=True)
 class Replicator:
-    """Replication of a topic to a remote cluster, with a backlog.
-
-    Attributes:
-        row: Its row of this snapshot.
-        limits: The limits in force for it.
-        before: Rows of earlier snapshots.
-    """
+    """A row of `WAITING`, replication of a topic; the limits in force for it, and rows of earlier snapshots."""
 
     row: Row
     limits: ReplicationStoppedPolicy

@@ -68,13 +68,7 @@ from raw_subscriptions semi join held using (topic, subscription) group by topic
 
 @dataclass(frozen=True)
 class HeldEntries:
-    """A cursor held back by one unacknowledged message.
-
-    Attributes:
-        row: A row of `HELD`.
-        limits: The limits in force for it.
-        before: Rows of earlier snapshots.
-    """
+    """A row of `HELD`: a cursor held back by one message; the limits in force for it, and rows of earlier snapshots."""
 
     row: Row
     limits: AckHolesPolicy

@@ -130,13 +130,7 @@ CROWDS_BEFORE = f"{_SUMS}, taken_at from in_small_before group by namespace, tak
 
 @dataclass(frozen=True)
 class _NewClients:
-    """A topic or namespace with mostly new clients.
-
-    Attributes:
-        row: A row of this snapshot.
-        recent_minutes: Minutes for which a client counts as new.
-        before: Rows of earlier snapshots.
-    """
+    """A topic or namespace with mostly new clients; a client counts as new for `recent_minutes`."""
 
     row: Row
     recent_minutes: int

@@ -148,14 +148,7 @@ where (message_rate_out <= 0 or ack_rate <= 0) and (backlog_entries > 0 or unack
 
 @dataclass(frozen=True)
 class Standstill:
-    """A subscription that may stand still.
-
-    Attributes:
-        row: Its row of this snapshot.
-        limits: The limits in force for it.
-        recent_minutes: Minutes for which a consumer counts as just connected.
-        before: Rows of earlier snapshots.
-    """
+    """A subscription that may stand still; a consumer counts as just connected for `recent_minutes`."""
 
     row: Row
     limits: SubscriptionStalledPolicy

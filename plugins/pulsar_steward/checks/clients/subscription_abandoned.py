@@ -93,15 +93,7 @@ class AbandonedFigures(Figures, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Absence:
-    """A subscription without consumers.
-
-    Attributes:
-        row: Its row of this snapshot.
-        subject: Its name in findings.
-        severity: Its severity.
-        since: Time of the first of the consecutive snapshots without a consumer.
-        figures: Its figures.
-    """
+    """A subscription without consumers, `since` the first of consecutive snapshots that show none."""
 
     row: Row
     subject: str
@@ -120,12 +112,7 @@ class Absence:
     ) -> Absence | None:
         """Absence that has lasted long enough for a finding; None: too short, or the backlog did not grow.
 
-        Args:
-            row: A row of `WITHOUT_CONSUMERS`.
-            subject: The subscription's name in findings.
-            limits: The limits in force for it.
-            before: Rows of `BEFORE`.
-            found_before: Rows of `FOUND_BEFORE`, by the time of the snapshot and the subject.
+        `found_before` are rows of `FOUND_BEFORE`, by the time of the snapshot and the subject.
         """
         alike = before.in_a_row(row, _without_consumer)
         if not alike:

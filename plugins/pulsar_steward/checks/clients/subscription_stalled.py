@@ -67,13 +67,7 @@ where available_permits <= 0 and message_rate_out <= 0 and ack_rate <= 0
 
 @dataclass(frozen=True)
 class StuckConsumers:
-    """Stuck consumers of one subscription.
-
-    Attributes:
-        rows: Rows of `STUCK`, those with most messages first.
-        limits: The limits in force for it.
-        before: Rows of earlier snapshots.
-    """
+    """Rows of `STUCK` of one subscription, those with most messages first, and rows of earlier snapshots."""
 
     rows: tuple[Row, ...]
     limits: SubscriptionStalledPolicy

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Query, RowCheck, Scope, critical_or_warning
-from pulsar_steward.checks.delayed.waiting import BASE, GAP_CLUSTER, GAP_SHARDS, PARTITIONS_KEPT, TALLY, gap, tally
+from pulsar_steward.checks.delayed.waiting import (
+    BASE,
+    GAP_CLUSTER,
+    GAP_SHARDS,
+    PARTITIONS_KEPT,
+    TALLY,
+    gap,
+    tally_words,
+)
 from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.units import MIB, bytes_in_words, counted, seconds_in_words
 
@@ -159,14 +167,6 @@ def _missing(queried: Queried, _context: CheckContext[DelayedHoldsLedgersPolicy]
     return gap(queried) or (unknown if count else None)
 
 
-def _quiet(queried: Queried, _context: CheckContext[DelayedHoldsLedgersPolicy]) -> str:
-    subscriptions, messages = tally(queried)
-    return (
-        f"The {counted(messages, 'delayed message')} of {counted(subscriptions, 'subscription')}"
-        f" {'keeps' if messages == 1 else 'keep'} little else from deletion."
-    )
-
-
 # Judges by the number of uselessly held bytes, not by their share of the storage.
 CHECK = RowCheck(
     check_id="delayed-holds-ledgers",
@@ -200,5 +200,8 @@ CHECK = RowCheck(
     figures=_figures,
     also_cut=("holding", "together"),
     missing=_missing,
-    quiet=_quiet,
+    quiet=lambda queried, _context: (
+        f"The {tally_words(queried)} {'keeps' if tally_words(queried).startswith('1 ') else 'keep'} little else from"
+        " deletion."
+    ),
 )

@@ -15,7 +15,7 @@ from pulsar_steward.checks.delayed.waiting import (
     TALLY,
     TRACKER,
     gap,
-    tally,
+    tally_words,
 )
 from pulsar_steward.model.measures import DELAYED_INDEX
 from pulsar_steward.model.section import Section, number, percent
@@ -229,12 +229,6 @@ def _multiplied_words(row: Row) -> str:
     )
 
 
-def _multiplied_quiet(queried: Queried, _context: CheckContext[DelayedIndexMultipliedPolicy]) -> str:
-    subscriptions, messages = tally(queried)
-    entries = counted(messages, "index entry", "index entries")
-    return f"No topic repeats many of the {entries} of {counted(subscriptions, 'subscription')}."
-
-
 # Each topic is judged by its indexed entries beyond those of the fullest subscription.
 DELAYED_INDEX_MULTIPLIED = RowCheck(
     check_id="delayed-index-multiplied",
@@ -271,5 +265,7 @@ DELAYED_INDEX_MULTIPLIED = RowCheck(
     },
     also_cut=("multiplied", "together"),
     missing=lambda queried, _context: gap(queried),
-    quiet=_multiplied_quiet,
+    quiet=lambda queried, _context: (
+        f"No topic repeats many of the {tally_words(queried, 'index entry', 'index entries')}."
+    ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import LookBack, Query, RowCheck, Scope, ranked
-from pulsar_steward.checks.delayed.waiting import GAP_CLUSTER, GAP_SHARDS, gap, tally
+from pulsar_steward.checks.delayed.waiting import GAP_CLUSTER, GAP_SHARDS, gap, tally_words
 from pulsar_steward.model.broker_defaults import TTL_SECONDS
 from pulsar_steward.model.finding import Figures, Severity
 from pulsar_steward.model.measures import DELAYED_SERIES
@@ -131,12 +131,6 @@ anti join (from delayed_bounds where ttl_seconds is not null) using (namespace)
 """
 
 
-def _quiet(queried: Queried, _context: CheckContext[DelayedPastTtlPolicy]) -> str:
-    subscriptions, messages = tally(queried)
-    of = f"{counted(messages, 'delayed message')} of {counted(subscriptions, 'subscription')}"
-    return f"No time to live endangers the {of}."
-
-
 def _missing(queried: Queried, _context: CheckContext[DelayedPastTtlPolicy]) -> str | None:
     blind = queried["blind"].one
     unknown = (
@@ -144,14 +138,6 @@ def _missing(queried: Queried, _context: CheckContext[DelayedPastTtlPolicy]) -> 
         f" {blind['namespace']} among them: neither its policies nor {TTL_SECONDS} were read."
     )
     return gap(queried) or (unknown if blind["count"] else None)
-
-
-def _evidence(row: Row) -> str:
-    return (
-        f"{counted(row['delayed_messages'], 'delayed message')} of {counted(row['subscriptions'], 'subscription')}"
-        f" {'lives' if row['delayed_messages'] == 1 else 'live'} under a time to live of"
-        f" {seconds_in_words(row['ttl_seconds'], rounded=True)} that counts from publishing; {_why(row)}."
-    )
 
 
 def _why(row: Row) -> str:
@@ -212,8 +198,12 @@ CHECK = RowCheck(
     },
     severity=ranked,
     subject="namespace",
-    evidence=_evidence,
+    evidence=lambda row: (
+        f"{counted(row['delayed_messages'], 'delayed message')} of {counted(row['subscriptions'], 'subscription')}"
+        f" {'lives' if row['delayed_messages'] == 1 else 'live'} under a time to live of"
+        f" {seconds_in_words(row['ttl_seconds'], rounded=True)} that counts from publishing; {_why(row)}."
+    ),
     figures=DelayFigures,
     missing=_missing,
-    quiet=_quiet,
+    quiet=lambda queried, _context: f"No time to live endangers the {tally_words(queried)}.",
 )

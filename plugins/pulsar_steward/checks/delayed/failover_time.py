@@ -188,11 +188,19 @@ def sentence(estimate: Estimate, policy: FailoverTimePolicy) -> str:
         reading = f"{counted(load.most_delayed, 'delayed message')} of one subscription / {rate:,} per s"
     else:
         reading = f"{counted(load.delayed, 'delayed message')} / ({rate:,} per s x {takers.brokers})"
+    rate_of, in_all = rate_of_one(takers, policy), policy.topics_loaded_per_second_in_all
+    brokers = counted(takers.brokers, "broker")
+    loading = f"({rate_of:,} per s x {brokers})"
+    if rate_of * takers.brokers > in_all:
+        loading = f"{in_all:,} per s of all {brokers} together"
+    elif rate_of < policy.topics_loaded_per_second_per_broker:
+        held_back = f", as maxConcurrentTopicLoadRequest is {takers.loads_at_once:,}"
+        loading = f"({rate_of:,} per s x {brokers}{held_back})"
     words = (
         f"Losing {load.words} would stop its last topic for about {seconds_in_words(estimate.seconds, rounded=True)},"
         f" an estimate: {estimate.session:,.0f} s session"
         f" + {counted(load.bundles, 'bundle')} / {policy.bundles_assigned_per_second:,} per s"
-        f" + {counted(load.topics, 'topic')} / {_loading(takers, policy)}"
+        f" + {counted(load.topics, 'topic')} / {loading}"
         f" + {estimate.backing_off:,.0f} s until clients try again + {reading}."
     )
     if estimate.times_out:
@@ -203,29 +211,14 @@ def sentence(estimate: Estimate, policy: FailoverTimePolicy) -> str:
     return words
 
 
-def _loading(takers: RemainingBrokers, policy: FailoverTimePolicy) -> str:
-    """Text about the rate at which topics are loaded."""
-    rate, in_all = rate_of_one(takers, policy), policy.topics_loaded_per_second_in_all
-    if rate * takers.brokers > in_all:
-        return f"{in_all:,} per s of all {counted(takers.brokers, 'broker')} together"
-    if rate < policy.topics_loaded_per_second_per_broker:
-        held_back = f", as maxConcurrentTopicLoadRequest is {takers.loads_at_once:,}"
-        return f"({rate:,} per s x {counted(takers.brokers, 'broker')}{held_back})"
-    return f"({rate:,} per s x {counted(takers.brokers, 'broker')})"
-
-
 # The bucket tracker does not read the delayed backlog again.
 LOADS = f"""
 with again as (select broker, sum(messages)::bigint as messages, max(most) as most from delayed group by broker),
-sessions as (
-    select broker, max(try_cast(trim(value) as bigint)) as session_milliseconds
-    from setting('metadataStoreSessionTimeoutMillis') group by broker),
-at_once as (
-    select broker, max(try_cast(trim(value) as bigint)) as loads_at_once
-    from setting('maxConcurrentTopicLoadRequest') group by broker),
-patience as (
-    select broker, max(try_cast(trim(value) as bigint)) as load_timeout_seconds
-    from setting('topicLoadTimeoutSeconds') group by broker),
+settings as (
+    select broker, max(number) filter (key = 'metadataStoreSessionTimeoutMillis') as session_milliseconds,
+        max(number) filter (key = 'maxConcurrentTopicLoadRequest') as loads_at_once,
+        max(number) filter (key = 'topicLoadTimeoutSeconds') as load_timeout_seconds
+    from (select broker, key, try_cast(trim(value) as bigint) as number from configuration) group by broker),
 trackers as (
     select broker, bool_or(value = '{BUCKET_TRACKER}') as in_buckets from setting('{TRACKER}') group by broker)
 select broker, coalesce(bundles, 0) as bundles, topics, coalesce(in_buckets, false) as in_buckets,
@@ -233,8 +226,7 @@ select broker, coalesce(bundles, 0) as bundles, topics, coalesce(in_buckets, fal
     case when coalesce(in_buckets, false) then 0 else coalesce(most, 0) end as most_delayed,
     greatest(coalesce(session_milliseconds, 0), 0) as session_milliseconds, coalesce(loads_at_once, 0) as loads_at_once,
     coalesce(load_timeout_seconds, 0) as load_timeout_seconds
-from brokers left join again using (broker) left join sessions using (broker) left join at_once using (broker)
-    left join patience using (broker) left join trackers using (broker)
+from brokers left join again using (broker) left join settings using (broker) left join trackers using (broker)
 where read and topics is not null
 """
 
@@ -248,7 +240,25 @@ def judge(queried: Queried, context: CheckContext[FailoverTimePolicy]) -> Judgem
     over = [*(each for each in estimates if _severity(each, limits)), *_of_hosts(rows, estimates, limits)]
     if over:
         over.sort(key=lambda estimate: (-estimate.seconds, estimate.load.lost))
-        return Judgement(findings=tuple(_finding(estimate, limits) for estimate in over))
+        findings = [
+            Finding(
+                check_id=CHECK.check_id,
+                severity=_severity(each, limits) or Severity.WARNING,
+                subject=each.load.lost,
+                evidence=sentence(each, limits),
+                figures={
+                    "brokers": each.load.brokers,
+                    "bundles": each.load.bundles,
+                    "delayed_messages": each.load.delayed,
+                    "estimate_seconds": each.seconds,
+                    "most_delayed_messages": each.load.most_delayed,
+                    "other_brokers": each.takers.others,
+                    "topics": each.load.topics,
+                },
+            )
+            for each in over
+        ]
+        return Judgement(findings=tuple(findings))
     longest = sentence(min(estimates, key=lambda estimate: (-estimate.seconds, estimate.load.lost)), limits)
     # If all delayed messages are in buckets, nothing is read again, and the figures are not needed.
     unknown = None if all(row["in_buckets"] for row in rows) else gap(queried)
@@ -305,25 +315,6 @@ def _severity(estimate: Estimate, policy: FailoverTimePolicy) -> Severity | None
     if estimate.seconds >= policy.critical_seconds:
         return Severity.CRITICAL
     return Severity.WARNING if estimate.seconds >= policy.warning_seconds else None
-
-
-def _finding(estimate: Estimate, policy: FailoverTimePolicy) -> Finding:
-    load = estimate.load
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=_severity(estimate, policy) or Severity.WARNING,
-        subject=load.lost,
-        evidence=sentence(estimate, policy),
-        figures={
-            "brokers": load.brokers,
-            "bundles": load.bundles,
-            "delayed_messages": load.delayed,
-            "estimate_seconds": estimate.seconds,
-            "most_delayed_messages": load.most_delayed,
-            "other_brokers": estimate.takers.others,
-            "topics": load.topics,
-        },
-    )
 
 
 CHECK = Check(

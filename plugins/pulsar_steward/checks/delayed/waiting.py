@@ -49,7 +49,7 @@ GAP_CLUSTER = {
 """Queries for `gap`."""
 
 TALLY = Query("select count(*) as subscriptions, sum(delayed_messages)::bigint as messages from delayed_waiting")
-"""Query for `tally`."""
+"""Query for `tally_words`."""
 
 BY_BROKER = Query("""
     select broker, sum(delayed_messages)::bigint as messages, max(delayed_messages) as most
@@ -88,10 +88,11 @@ def gap(queried: Queried) -> str | None:
     return None
 
 
-def tally(queried: Queried) -> tuple[int, int]:
-    """Number of subscriptions with delayed messages, and number of these messages; from the query `tally`."""
+def tally_words(queried: Queried, one: str = "delayed message", many: str | None = None) -> str:
+    """Number of delayed messages and of the subscriptions that have them, in words; from the query `tally`."""
     rows = queried["tally"].rows
-    return sum(row["subscriptions"] for row in rows), sum(row["messages"] or 0 for row in rows)
+    messages = sum(row["messages"] or 0 for row in rows)
+    return f"{counted(messages, one, many)} of {counted(sum(row['subscriptions'] for row in rows), 'subscription')}"
 
 
 NOTHING_LOADED = (
