@@ -33,7 +33,7 @@ from pulsar_steward.checks.backlog.quotas import (
 )
 from pulsar_steward.checks.check import Check, Judgement, Query, Scope
 from pulsar_steward.checks.earlier import looking_back, too_few, within
-from pulsar_steward.model.finding import Finding, QuotaFigures, Severity
+from pulsar_steward.model.finding import QuotaFigures, Severity
 from pulsar_steward.model.units import DAY, HOUR, MIB, bytes_in_words, counted, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
@@ -249,8 +249,7 @@ def judge(queried: Queried, context: CheckContext[BacklogGrowingPolicy]) -> Judg
     if growing:
         growing.sort(key=lambda each: (not each.critical, *worst_first(each.row, each.rate)))
         findings = [
-            Finding(
-                check_id=CHECK.check_id,
+            CHECK.finding(
                 severity=Severity.CRITICAL if each.critical else Severity.WARNING,
                 subject=each.row["topic"],
                 evidence=evidence(each),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.backlog.quotas import INTERVAL
 from pulsar_steward.checks.check import Check, Judgement, Query
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.units import counted, named, seconds_in_words
 
@@ -76,8 +76,7 @@ def quota_check(queried: Queried, context: CheckContext[QuotaCheckDisabledPolicy
             f"{len(seldom)} of {of_all} ({who}) {'checks' if len(seldom) == 1 else 'check'} quotas only every"
             f" {longest} ({INTERVAL}): for so long a backlog grows past its quota"
         )
-    finding = Finding(
-        check_id=QUOTA_CHECK_DISABLED.check_id,
+    finding = QUOTA_CHECK_DISABLED.finding(
         severity=Severity.WARNING if namespaces >= context.limits.warning_namespaces else Severity.INFO,
         subject=context.about.cluster,
         evidence=(
@@ -140,8 +139,7 @@ def clocks_apart(queried: Queried, context: CheckContext[ClockSkewPolicy]) -> Ju
             return Judgement(cannot_tell=f"Of {counted(clocks, 'broker')}, {missed} not read.")
         within = f"{counted(clocks, 'clock is', 'clocks are')} within {apart / 1000:,.1f} s, read to ±1 s."
         return Judgement(quiet=within)
-    finding = Finding(
-        check_id=CLOCK_SKEW.check_id,
+    finding = CLOCK_SKEW.finding(
         severity=Severity.CRITICAL if apart >= context.limits.critical_milliseconds else Severity.WARNING,
         subject=context.about.cluster,
         evidence=(

@@ -27,7 +27,7 @@ from pulsar_steward.checks.backlog.quotas import (
     unknown_policies,
 )
 from pulsar_steward.checks.check import Check, Judgement, Query, RowCheck, Scope, critical_or_warning
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.units import KIB, MIB, bytes_in_words, counted
 
@@ -56,8 +56,7 @@ def near_quota(queried: Queried, _context: CheckContext[BacklogNearQuotaPolicy])
         by_size = (row["bytes_percent"] or 0) >= (row["seconds_percent"] or 0)
         policy = row["bytes_policy"] if by_size else row["seconds_policy"]
         findings.append(
-            Finding(
-                check_id=BACKLOG_NEAR_QUOTA.check_id,
+            BACKLOG_NEAR_QUOTA.finding(
                 severity=critical_or_warning(row),
                 subject=row["topic"],
                 evidence=(

@@ -237,8 +237,7 @@ def _finding(remote: Remote, suspects: Sequence[Replicator], topics: int) -> Fin
     troubled = [each for each in suspects if worst is Severity.INFO or each.severity is not Severity.INFO]
     entries = sum(each.row["backlog_entries"] for each in troubled)
     longest = oldest(troubled)
-    return Finding(
-        check_id=CHECK.check_id,
+    return CHECK.finding(
         severity=worst,
         subject=" to ".join(remote),
         evidence=_evidence(remote, troubled, topics, entries),

@@ -304,12 +304,8 @@ def _outgrown(row: Row) -> str:
 
 
 def _retention_finding(row: Row, subject: str, severity: Severity, evidence: str) -> Finding:
-    return Finding(
-        check_id=RETENTION_TOO_SHORT.check_id,
-        severity=severity,
-        subject=subject,
-        evidence=evidence,
-        figures=convert(row, RetentionFigures).by_name,
+    return RETENTION_TOO_SHORT.finding(
+        severity=severity, subject=subject, evidence=evidence, figures=convert(row, RetentionFigures).by_name
     )
 
 

@@ -240,8 +240,7 @@ def _finding(loss: UnreadLoss) -> Finding:
     who = f"{consumers} connected to it, and too slow."
     if not row["consumers"]:
         who = "No consumer is connected to it: it may be that the TTL is meant to clear it."
-    return Finding(
-        check_id=CHECK.check_id,
+    return CHECK.finding(
         severity=loss.severity,
         subject=row["topic"],
         evidence=(

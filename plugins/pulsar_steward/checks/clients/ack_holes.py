@@ -159,8 +159,7 @@ def _finding(row: Row) -> Finding:
         share = f"{row['ack_holes'] * 100 // most:,} % of the {most:,}"
     single = "; as long arrays are on, it counts single entries and may be passed already" if row["long_array"] else ""
     when = "a restart or move now" if row["beyond"] else "beyond that, a restart or move"
-    return Finding(
-        check_id=CHECK.check_id,
+    return CHECK.finding(
         severity=Severity.CRITICAL if row["beyond"] else Severity.WARNING,
         subject=subject_of(row),
         evidence=(

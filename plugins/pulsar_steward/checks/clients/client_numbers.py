@@ -232,8 +232,7 @@ def _version(row: Row, context: CheckContext[ClientVersionsPolicy]) -> Finding:
         f" {who}, on {least}{counted(row['hosts'], 'host')} ({named(row['busiest_hosts'])}), such as"
         f" {example['client']} of {example['topic']}{joint}{words}."
     )
-    return Finding(
-        check_id=CLIENT_VERSIONS.check_id,
+    return CLIENT_VERSIONS.finding(
         severity=severity,
         subject=row["namespace"],
         evidence=evidence,

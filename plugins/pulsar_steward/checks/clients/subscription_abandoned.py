@@ -194,8 +194,7 @@ def _finding(absence: Absence) -> Finding:
         f" lose these; the topic keeps {bytes_in_words(row['backlog_bytes'] or 0, rounded=True)} for its slowest"
         f" subscription, and has {counted(others, 'other')}."
     )
-    return Finding(
-        check_id=CHECK.check_id,
+    return CHECK.finding(
         severity=absence.severity,
         subject=absence.subject,
         evidence=words + (" Whether messages expire there was not read." if row["ttl_unknown"] else ""),

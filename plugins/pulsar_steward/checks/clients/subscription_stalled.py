@@ -272,9 +272,7 @@ def _standing_still(
 
 
 def _finding(row: Row, severity: Severity, evidence: str, figures: dict[str, int]) -> Finding:
-    return Finding(
-        check_id=CHECK.check_id, severity=severity, subject=subject_of(row), evidence=evidence, figures=figures
-    )
+    return CHECK.finding(severity=severity, subject=subject_of(row), evidence=evidence, figures=figures)
 
 
 CHECK = Check(

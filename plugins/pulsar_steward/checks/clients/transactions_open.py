@@ -108,8 +108,7 @@ def _of_all(queried: Queried, context: CheckContext[TransactionsOpenPolicy]) -> 
     if too_many:
         those = counted(ended["timed_out"], "transaction")
         words.append(f"Since {time_in_words(ended['since'])} {those} timed out, {ended['opened']:,} were opened.")
-    yield Finding(
-        check_id=CHECK.check_id,
+    yield CHECK.finding(
         severity=Severity.WARNING,
         subject=context.about.cluster,
         evidence=" ".join(words),
@@ -153,8 +152,7 @@ def _unanswered(queried: Queried, context: CheckContext[TransactionsOpenPolicy])
     seen = told | {row["coordinator"] for row in before}
     for coordinator in range(about.coordinators):
         if str(coordinator) not in seen:
-            yield Finding(
-                check_id=CHECK.check_id,
+            yield CHECK.finding(
                 severity=Severity.CRITICAL,
                 subject=tc_topic(coordinator),
                 evidence=(

@@ -255,13 +255,12 @@ def _finding(group: BrokerGroup, severity: Severity, words: str, brokers_lost: i
         figures |= {"brokers_lost": brokers_lost, "topics_per_broker_after_loss": group.topics_after_loss(brokers_lost)}
         if group.cpu_percent_after_loss is not None:
             figures["cpu_percent_after_loss"] = group.cpu_percent_after_loss
-    return Finding(check_id=CHECK.check_id, severity=severity, subject=group.subject, evidence=words, figures=figures)
+    return CHECK.finding(severity=severity, subject=group.subject, evidence=words, figures=figures)
 
 
 def _outside(row: Row) -> Finding:
     allowed = sorted(row["allowed_brokers"])
-    return Finding(
-        check_id=CHECK.check_id,
+    return CHECK.finding(
         severity=Severity.WARNING,
         subject=row["namespace"],
         evidence=(
@@ -274,8 +273,7 @@ def _outside(row: Row) -> Finding:
 
 
 def _cramped(row: Row) -> Finding:
-    return Finding(
-        check_id=CHECK.check_id,
+    return CHECK.finding(
         severity=Severity.INFO,
         subject=row["namespace"],
         evidence=(

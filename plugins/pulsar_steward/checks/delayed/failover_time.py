@@ -18,7 +18,7 @@ from pulsar_steward.checks.delayed.waiting import (
     gap,
     host_of,
 )
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.units import counted, seconds_in_words
 
@@ -241,8 +241,7 @@ def judge(queried: Queried, context: CheckContext[FailoverTimePolicy]) -> Judgem
     if over:
         over.sort(key=lambda estimate: (-estimate.seconds, estimate.load.lost))
         findings = [
-            Finding(
-                check_id=CHECK.check_id,
+            CHECK.finding(
                 severity=_severity(each, limits) or Severity.WARNING,
                 subject=each.load.lost,
                 evidence=sentence(each, limits),

@@ -163,8 +163,7 @@ def _of_broker(row: Row, policy: PartitionCeilingPolicy) -> Finding | None:
     return (
         severity
         if severity is None
-        else Finding(
-            check_id=CHECK.check_id,
+        else CHECK.finding(
             severity=severity,
             subject=row["broker"],
             evidence=f"{loaded}; the ceiling is {ceiling:,}{told}.",
@@ -184,8 +183,7 @@ def _of_cluster(name: str, metadata: Metadata, policy: PartitionCeilingPolicy) -
     return (
         worst
         if worst is None
-        else Finding(
-            check_id=CHECK.check_id,
+        else CHECK.finding(
             severity=worst,
             subject=name,
             evidence=(
