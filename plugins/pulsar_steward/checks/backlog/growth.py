@@ -114,15 +114,10 @@ def growing_together(
     before: Earlier,
     limits: BacklogGrowingPolicy,
 ) -> list[Growth]:
-    """Sums that grow steadily, and fast enough even without the topics that are reported by themselves.
+    """Sums that grow steadily, and fast enough even without the topics `alone`, which are reported by themselves.
 
-    Args:
-        sums: Sums, those of partitioned topics first.
-        alone: Topics that are reported as growing.
-        now: Snapshot time.
-        earlier: Snapshots of the window, the newest first; partial ones are skipped.
-        before: Reference for recent growth, a whole snapshot.
-        limits: Thresholds of growth.
+    Sums of partitioned topics come first. `earlier` are the snapshots of the window, the newest first, of which partial
+    ones are skipped; `before` is the reference for recent growth, a whole snapshot.
     """
     told: dict[str, float] = defaultdict(float)
     for growth in alone:
@@ -181,15 +176,9 @@ class BacklogSum:
 
 
 def reference(about: AboutSnapshot, earlier: Sequence[Earlier], enough: BacklogGrowingPolicy) -> Earlier | None:
-    """Reference snapshot for recent growth: the newest that is old enough, preferably a whole one.
+    """Reference snapshot for recent growth: the newest that is old enough, preferably a whole one; None: there is none.
 
-    Args:
-        about: Metadata of this snapshot.
-        earlier: Snapshots of the window, the newest first.
-        enough: The required number of snapshots and minutes.
-
-    Returns:
-        None if there is none.
+    `earlier` are the snapshots of the window, the newest first.
     """
     latest = about.taken_at - timedelta(minutes=enough.minimum_minutes)
     far = [each for each in earlier[enough.minimum_snapshots - 2 :] if each.taken_at <= latest]

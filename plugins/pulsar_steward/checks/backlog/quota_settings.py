@@ -61,10 +61,9 @@ BACKLOG_QUOTA_MISSING = RowCheck(
     severity=lambda row: Severity.WARNING if row["warning"] else Severity.INFO,
     subject="namespace",
     evidence=lambda row: (
-        "Neither the namespace nor the brokers' default sets a backlog quota, and"
-        f" {counted(row['topics'], 'topic')} without one {'holds' if row['topics'] == 1 else 'hold'}"
-        f" {bytes_in_words(row['backlog_bytes'], rounded=True)} of backlog, {row['topic']} the most"
-        f" ({bytes_in_words(row['most_backlog_bytes'], rounded=True)})."
+        f"Neither the namespace nor the brokers' default sets a backlog quota, and {counted(row['topics'], 'topic')}"
+        f" without one {'holds' if row['topics'] == 1 else 'hold'} {bytes_in_words(row['backlog_bytes'], rounded=True)}"
+        f" of backlog, {row['topic']} the most ({bytes_in_words(row['most_backlog_bytes'], rounded=True)})."
     ),
     figures=("backlog_bytes", "most_backlog_bytes", "topics"),
     missing=lambda queried, _context: unknown_defaults(queried, "limit_bytes", "limit_seconds"),

@@ -25,12 +25,7 @@ if TYPE_CHECKING:
 
 
 def crowded(clients: str, detail: str | None = None) -> Query:
-    """Query for the topics with most `producers` or `consumers`; `critical` is true if the number is critical.
-
-    Args:
-        clients: Kind of clients.
-        detail: See `Query`.
-    """
+    """Query for the topics with most `producers` or `consumers`; `critical` is true if the number is critical."""
     return Query(
         f"""
         select topic, broker, producers, consumers, subscriptions, producers_connected_recently,

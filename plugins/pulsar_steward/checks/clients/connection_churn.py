@@ -32,12 +32,7 @@ _OLD_TOPICS = f"user_topics anti join (from counted where uptime_seconds < {YOUN
 
 # Queries of earlier snapshots name no views: a named view would be computed for a whole snapshot.
 def _clients_of(topics: str, subscriptions: str) -> str:
-    """SQL for topics with the number of their clients and of new ones.
-
-    Args:
-        topics: SQL after FROM that selects the topics; a condition may use `clients`.
-        subscriptions: Table of their subscriptions.
-    """
+    """SQL for topics with the number of their clients and of new ones; a condition in `topics` may use `clients`."""
     return f"""
     with chosen as (
         select topic, broker, coalesce(producers, 0) + coalesce(consumers, 0) as clients,
@@ -282,8 +277,10 @@ def judge(queried: Queried, context: CheckContext[ConnectionChurnPolicy]) -> Jud
     topics = EarlierRows.of(queried["topics_before"], context, window_minutes, "topic")
     crowds = EarlierRows.of(queried["crowds_before"], context, window_minutes, "namespace")
     every = [
-        *(churn_brokers.burst_of(row, CHECK.check_id) for row in queried["bursts"].rows),
-        *(churn_brokers.average_of(row, CHECK.check_id) for row in queried["short_lived"].rows),
+        *(
+            churn_brokers.of_broker(row, CHECK.check_id)
+            for row in (*queried["bursts"].rows, *queried["short_lived"].rows)
+        ),
         *(
             NewClientsOfTopic(row, recent_minutes, topics).finding(CHECK.check_id)
             for row in queried["new_clients"].rows

@@ -161,6 +161,10 @@ def judge(queried: Queried, context: CheckContext[SubscriptionAbandonedPolicy]) 
     found = sorted(filter(None, absences), key=lambda each: (-each.severity.rank, each.since, each.subject))
     if found:
         return Judgement(findings=tuple(map(_finding, found)), more=queried["alone"].more)
+    alone = queried["alone"]
+    too_many = f"More than {counted(MAX_ROWS, 'subscription')} have no consumer; those that were looked up do not grow."
+    have = counted(len(alone.rows), "subscription has", "subscriptions have")
+    first = f"{have} no consumer, and this is the first snapshot."
     return Judgement(
         quiet=context.in_each_part(
             lambda limits: (
@@ -168,19 +172,12 @@ def judge(queried: Queried, context: CheckContext[SubscriptionAbandonedPolicy]) 
                 f" {counted(limits.information_minutes, 'minute')} without a consumer."
             )
         ),
-        cannot_tell=nothing_read(queried["read"]) or _missing(queried, context),
+        cannot_tell=(
+            nothing_read(queried["read"])
+            or (too_many if alone.more else None)
+            or (first if alone.rows and not context.about.earlier else None)
+        ),
     )
-
-
-def _missing(queried: Queried, context: CheckContext[SubscriptionAbandonedPolicy]) -> str | None:
-    """Reason why subscriptions without consumers prove nothing yet."""
-    alone = queried["alone"]
-    if alone.more:
-        return f"More than {counted(MAX_ROWS, 'subscription')} have no consumer; those that were looked up do not grow."
-    if not alone.rows or context.about.earlier:
-        return None
-    have = counted(len(alone.rows), "subscription has", "subscriptions have")
-    return f"{have} no consumer, and this is the first snapshot."
 
 
 def _finding(absence: Absence) -> Finding:

@@ -15,7 +15,7 @@ from pulsar_steward.model.units import counted, named, seconds_in_words, time_in
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pulsar_steward.checks.check import CheckContext, Queried, Row
+    from pulsar_steward.checks.check import CheckContext, Queried
 
 OPEN = "pulsar_txn_active_count"
 OPENED = ("pulsar_txn_created_total", "pulsar_txn_created_count")
@@ -103,8 +103,15 @@ def _of_all(queried: Queried, context: CheckContext[TransactionsOpenPolicy]) -> 
     if not lasting and not too_many:
         return
     words = []
-    if lasting:
-        words.append(_staying(lasting))
+    if lasting:  # the coordinator that has most of them comes first
+        worst, least = lasting[0], seconds_in_words(min(row["seconds"] for row in lasting), rounded=True)
+        some = counted(sum(row["lasting"] for row in lasting), "transaction")
+        words.append(
+            f"At least {some} of {counted(len(lasting), 'coordinator')} have been open for {least} or longer: consumers"
+            f" of their topics get nothing that was published after them. Coordinator {worst['coordinator']} on"
+            f" {worst['broker']} has {worst['open']:,} open, and opened {worst['opened']:,} since"
+            f" {time_in_words(worst['taken_at'])}."
+        )
     if too_many:
         those = counted(ended["timed_out"], "transaction")
         words.append(f"Since {time_in_words(ended['since'])} {those} timed out, {ended['opened']:,} were opened.")
@@ -120,20 +127,6 @@ def _of_all(queried: Queried, context: CheckContext[TransactionsOpenPolicy]) -> 
             "staying_seconds": max((row["seconds"] for row in lasting), default=0),
             "timed_out": ended["timed_out"],
         },
-    )
-
-
-def _staying(lasting: tuple[Row, ...]) -> str:
-    """Transactions that stay open, with the number of the coordinator that has most of them."""
-    worst = lasting[0]
-    least = min(row["seconds"] for row in lasting)
-    some = counted(sum(row["lasting"] for row in lasting), "transaction")
-    where = f"coordinator {worst['coordinator']} on {worst['broker']}"
-    return (
-        f"At least {some} of {counted(len(lasting), 'coordinator')} have been open for"
-        f" {seconds_in_words(least, rounded=True)} or longer: consumers of their topics get nothing that was published"
-        f" after them. {where[0].upper()}{where[1:]} has {worst['open']:,} open, and opened {worst['opened']:,} since"
-        f" {time_in_words(worst['taken_at'])}."
     )
 
 

@@ -198,10 +198,9 @@ def sentence(estimate: Estimate, policy: FailoverTimePolicy) -> str:
         loading = f"({rate_of:,} per s x {brokers}{held_back})"
     words = (
         f"Losing {load.words} would stop its last topic for about {seconds_in_words(estimate.seconds, rounded=True)},"
-        f" an estimate: {estimate.session:,.0f} s session"
-        f" + {counted(load.bundles, 'bundle')} / {policy.bundles_assigned_per_second:,} per s"
-        f" + {counted(load.topics, 'topic')} / {loading}"
-        f" + {estimate.backing_off:,.0f} s until clients try again + {reading}."
+        f" an estimate: {estimate.session:,.0f} s session + {counted(load.bundles, 'bundle')} /"
+        f" {policy.bundles_assigned_per_second:,} per s + {counted(load.topics, 'topic')} / {loading} +"
+        f" {estimate.backing_off:,.0f} s until clients try again + {reading}."
     )
     if estimate.times_out:
         words += (
