@@ -61,13 +61,8 @@ def ages_not_read(of: str = "true") -> Query:
 
 def unknown_ages(selected: QueryRows) -> str | None:
     """Reason why the absence of findings about age quotas proves nothing; None if every relevant age was read."""
-    topics, first = _counted(selected)
-    if not topics:
-        return None
-    return (
-        f"{counted(topics, 'topic')} with an age quota {'has' if topics == 1 else 'have'} a backlog whose age was not"
-        f" read, such as {first} (collect.drilled_topics bounds how many are asked)."
-    )
+    one, many = "topic with an age quota has", "topics with an age quota have"
+    return _not_asked(selected, one, many, "a backlog whose age was not read")
 
 
 def policies_not_read(percent: str) -> Query:
@@ -85,19 +80,15 @@ def policies_not_read(percent: str) -> Query:
 
 def unknown_policies(selected: QueryRows) -> str | None:
     """Reason why the absence of findings about a quota's effect proves nothing; None if all policies are known."""
-    topics, first = _counted(selected)
-    if not topics:
-        return None
-    return (
-        f"{counted(topics, 'topic')} {'is' if topics == 1 else 'are'} near a quota whose policy was not read, such as"
-        f" {first} (collect.drilled_topics bounds how many are asked)."
-    )
+    return _not_asked(selected, "topic is", "topics are", "near a quota whose policy was not read")
 
 
-def _counted(selected: QueryRows) -> tuple[int, str]:
-    """Number of topics in all shards together, and the first topic by name."""
+def _not_asked(selected: QueryRows, one: str, many: str, what: str) -> str | None:
+    """Sentence about the topics of all shards together, with the first by name; None if there is none."""
     rows = [row for row in selected.rows if row["topics"]]
-    return sum(row["topics"] for row in rows), min((row["topic"] for row in rows), default="")
+    topics, first = sum(row["topics"] for row in rows), min((row["topic"] for row in rows), default="")
+    words = f"{counted(topics, one, many)} {what}, such as {first} (collect.drilled_topics bounds how many are asked)."
+    return words if rows else None
 
 
 CULPRITS = """

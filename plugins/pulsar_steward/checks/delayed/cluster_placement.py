@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Check, Judgement, Query
@@ -30,15 +31,6 @@ class ClusterPlacementPolicy(Section):
 
 
 @dataclass(frozen=True)
-class ReadBroker:
-    """A broker that was read."""
-
-    name: str
-    topics: int
-    cpu_percent: float | None
-
-
-@dataclass(frozen=True)
 class BrokerGroup:
     """The brokers that some namespaces are restricted to.
 
@@ -46,14 +38,14 @@ class BrokerGroup:
         subject: Subject of a finding: the cluster, or the first of the namespaces.
         isolated: False for the whole cluster.
         namespaces: Number of namespaces that are restricted to these brokers; 0 for the whole cluster.
-        brokers: Brokers that were read, by name.
+        brokers: Brokers that were read, by name: `broker`, `topics`, `cpu_percent`.
         unread: Names of the brokers that did not respond.
     """
 
     subject: str
     isolated: bool
     namespaces: int
-    brokers: tuple[ReadBroker, ...]
+    brokers: tuple[Row, ...]
     unread: tuple[str, ...]
 
     @property
@@ -68,12 +60,12 @@ class BrokerGroup:
     @property
     def topics(self) -> int:
         """Number of topics loaded on these brokers."""
-        return sum(broker.topics for broker in self.brokers)
+        return sum(broker["topics"] for broker in self.brokers)
 
     @property
     def hosts(self) -> Mapping[str, Sequence[str]]:
         """Brokers of each host."""
-        return brokers_by_host(broker.name for broker in self.brokers)
+        return brokers_by_host(broker["broker"] for broker in self.brokers)
 
     @property
     def fullest_host(self) -> tuple[str, int]:
@@ -86,32 +78,22 @@ class BrokerGroup:
         """Topics per broker if `brokers` brokers fewer were left."""
         return self.topics // (len(self.brokers) - brokers)
 
-    @property
-    def known_cpus(self) -> int:
-        """Number of hosts with a known CPU usage."""
-        return len(self._cpu_by_host())
-
-    @property
-    def cpu_percent(self) -> int:
-        """Mean CPU usage of the hosts."""
-        by_host = self._cpu_by_host()
-        return int(sum(by_host.values()) / len(by_host))
+    @cached_property
+    def cpus(self) -> Mapping[str, float]:
+        """CPU usage by host, where it is known: the highest that one of its brokers tells."""
+        by_host: dict[str, float] = {}
+        for broker in self.brokers:
+            if broker["cpu_percent"] is not None:
+                host = host_of(broker["broker"])
+                by_host[host] = max(by_host.get(host, 0.0), broker["cpu_percent"])
+        return by_host
 
     @property
     def cpu_percent_after_loss(self) -> int | None:
         """Mean CPU usage with one host fewer; None if all brokers share one, or a usage is not known."""
-        by_host = self._cpu_by_host()
-        if len(by_host) < 2 or any(broker.cpu_percent is None for broker in self.brokers):  # noqa: PLR2004 - one lost, one left
+        if len(self.cpus) < 2 or any(broker["cpu_percent"] is None for broker in self.brokers):  # noqa: PLR2004 - one lost, one left
             return None
-        return int(sum(by_host.values()) / (len(by_host) - 1))
-
-    def _cpu_by_host(self) -> dict[str, float]:
-        by_host: dict[str, float] = {}
-        for broker in self.brokers:
-            if broker.cpu_percent is not None:
-                host = host_of(broker.name)
-                by_host[host] = max(by_host.get(host, 0.0), broker.cpu_percent)
-        return by_host
+        return int(sum(self.cpus.values()) / (len(self.cpus) - 1))
 
 
 # Each set of brokers that isolation policies allow for some namespaces.
@@ -163,17 +145,17 @@ def judge(queried: Queried, context: CheckContext[ClusterPlacementPolicy]) -> Ju
 def _unknown(whole: BrokerGroup, quiet: str) -> str | None:
     """Reason why the absence of findings proves nothing."""
     if len(whole.brokers) == 1 and whole.unread:
-        return f"Only {whole.brokers[0].name} was read; what else there is did not answer: {named(whole.unread)}."
+        return f"Only {whole.brokers[0]['broker']} was read; what else there is did not answer: {named(whole.unread)}."
     if not whole.topics:
         return NOTHING_LOADED
-    silent = [broker.name for broker in whole.brokers if broker.cpu_percent is None]
+    silent = [broker["broker"] for broker in whole.brokers if broker["cpu_percent"] is None]
     return f"{quiet} But brokers did not tell their CPU: {named(silent)}." if silent else None
 
 
 def _groups(queried: Queried, cluster: str) -> tuple[BrokerGroup, list[BrokerGroup]]:
     """The whole cluster, and each set of brokers that isolation policies allow for some namespaces."""
     rows = queried["known"].rows
-    known = {row["broker"]: ReadBroker(row["broker"], row["topics"], row["cpu_percent"]) for row in rows if row["read"]}
+    known = {row["broker"]: row for row in rows if row["read"]}
 
     def group(subject: str, names: Sequence[str], namespaces: int, *, isolated: bool) -> BrokerGroup:
         read = tuple(known[name] for name in names if name in known)
@@ -188,16 +170,17 @@ def _groups(queried: Queried, cluster: str) -> tuple[BrokerGroup, list[BrokerGro
 
 def _headroom(group: BrokerGroup, ceiling: int) -> str:
     """Room of the fullest broker, and the load of each broker after a loss."""
-    fullest = min(group.brokers, key=lambda broker: (-broker.topics, broker.name))
-    room = max(ceiling - fullest.topics, 0)
+    fullest = min(group.brokers, key=lambda broker: (-broker["topics"], broker["broker"]))
+    room = max(ceiling - fullest["topics"], 0)
     words = (
-        f"The fullest of {counted(len(group.brokers), 'broker')}, {fullest.name}, has room for {counted(room, 'topic')}"
+        f"The fullest of {counted(len(group.brokers), 'broker')}, {fullest['broker']}, has room for"
+        f" {counted(room, 'topic')}"
     )
-    if fullest.cpu_percent is not None:
-        words += f" and {100 - fullest.cpu_percent:,.0f} % of its CPU"
+    if fullest["cpu_percent"] is not None:
+        words += f" and {100 - fullest['cpu_percent']:,.0f} % of its CPU"
     if len(group.brokers) > 1:
         words += f"; after the loss of one, each would have {counted(group.topics_after_loss(), 'topic')} on average"
-    return words + "." + all_on_one_host([broker.name for broker in group.brokers])
+    return words + "." + all_on_one_host([broker["broker"] for broker in group.brokers])
 
 
 def _of_group(group: BrokerGroup, hosts: int, ceiling: int, policy: ClusterPlacementPolicy) -> Finding | None:
@@ -205,14 +188,14 @@ def _of_group(group: BrokerGroup, hosts: int, ceiling: int, policy: ClusterPlace
     if len(group.brokers) <= 1:
         return _few_left(group)
     if group.isolated and hosts > 1 and len(group.hosts) == 1:
-        words = f"{group.words} may be on brokers of one host only: {named([each.name for each in group.brokers])}"
+        words = f"{group.words} may be on brokers of one host only: {named([each['broker'] for each in group.brokers])}"
         return _finding(group, Severity.WARNING, f"{words}; its loss stops them until it is back.")
     return _after_loss(group, ceiling, policy)
 
 
 def _few_left(group: BrokerGroup) -> Finding | None:
     """Finding for a group with one responding broker, or none."""
-    names, unread = [broker.name for broker in group.brokers], named(group.unread)
+    names, unread = [broker["broker"] for broker in group.brokers], named(group.unread)
     if not group.isolated:
         # One of several listed brokers responded: nothing more is known.
         words = f"{names[0]} is the only broker: its loss stops everything."
@@ -237,8 +220,8 @@ def _after_loss(group: BrokerGroup, ceiling: int, policy: ClusterPlacementPolicy
     if topics >= ceiling:
         troubles.append(f"{counted(topics, 'topic')} on average (ceiling {ceiling:,})")
     if cpu is not None and cpu >= policy.warning_cpu_percent_after_loss:
-        hosts = group.known_cpus
-        troubles.append(f"{cpu:,} % CPU on average, from {group.cpu_percent:,} % on {counted(hosts, 'host')}")
+        mean = int(sum(group.cpus.values()) / len(group.cpus))
+        troubles.append(f"{cpu:,} % CPU on average, from {mean:,} % on {counted(len(group.cpus), 'host')}")
     if not troubles:
         return None
     # A single broker is lost at every restart; a host with several brokers is not.

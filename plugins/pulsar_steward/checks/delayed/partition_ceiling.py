@@ -68,56 +68,42 @@ class Metadata:
 
     Attributes:
         topics: Number of loaded topics.
-        not_persistent: Number of loaded topics that store nothing in it.
-        subscriptions: Number of subscriptions of the other topics; None if not known.
-        buckets: Number of sealed buckets of delayed messages, each a ledger.
-        counted_nodes: Number of nodes that ZooKeeper reports; None if it was not read.
+        subscriptions: Number of subscriptions of those that store something in it; None if not known.
+        nodes: Number of nodes, counted or else estimated.
+        counted: True if ZooKeeper's count is plausible: one far below the estimate is that of another ensemble.
+        words: The nodes, the source of the figure, and the size of ZooKeeper's snapshot, as text.
     """
 
     topics: int
-    not_persistent: int
     subscriptions: int | None
-    buckets: int
-    counted_nodes: int | None
+    nodes: int
+    counted: bool
+    words: str
 
-    def estimated_nodes(self, policy: PartitionCeilingPolicy) -> int:
-        """Minimum number of nodes for these contents."""
-        of_subscriptions = (self.subscriptions or 0) * policy.metadata_nodes_per_subscription
-        of_topics = max(self.topics - self.not_persistent, 0) * policy.metadata_nodes_per_topic
-        return of_topics + of_subscriptions + self.buckets
 
-    def is_counted(self, policy: PartitionCeilingPolicy) -> bool:
-        """True if ZooKeeper's count is plausible: a count far below the minimum is that of another ensemble."""
-        return self.counted_nodes is not None and self.counted_nodes * 2 >= self.estimated_nodes(policy)
-
-    def nodes(self, policy: PartitionCeilingPolicy) -> int:
-        """Number of nodes, counted or else estimated."""
-        known = self.counted_nodes if self.is_counted(policy) else None
-        return self.estimated_nodes(policy) if known is None else known
-
-    def in_words(self, policy: PartitionCeilingPolicy) -> str:
-        """The nodes, the source of the figure, and the size of ZooKeeper's snapshot, as text."""
-        nodes = self.nodes(policy)
-        snapshot = f"a snapshot of about {bytes_in_words(nodes * policy.metadata_bytes_per_node, rounded=True)}"
-        if self.is_counted(policy):
-            return f"ZooKeeper counts {counted(nodes, 'node')}, {snapshot}"
-        buckets = f" and {counted(self.buckets, 'bucket')} of delayed messages" if self.buckets else ""
+def metadata_of(queried: Queried, policy: PartitionCeilingPolicy) -> Metadata:
+    """Contents of the metadata store: as many nodes as ZooKeeper counts, or the minimum for these contents."""
+    topics, subscribed = sum(row["topics"] for row in queried["loaded"].rows), queried["subscribed"].rows
+    known = [row["subscriptions"] for row in subscribed if row["subscriptions"] is not None]
+    told = max((row["nodes"] for row in queried["counted"].rows if row["nodes"] is not None), default=None)
+    buckets = sum(row["buckets"] or 0 for row in queried["buckets"].rows)  # each a ledger
+    stored = max(topics - sum(row["not_persistent"] for row in subscribed), 0)
+    estimated = stored * policy.metadata_nodes_per_topic + sum(known) * policy.metadata_nodes_per_subscription + buckets
+    plausible = told is not None and told * 2 >= estimated
+    nodes = told if told is not None and plausible else estimated
+    snapshot = f"a snapshot of about {bytes_in_words(nodes * policy.metadata_bytes_per_node, rounded=True)}"
+    if plausible:
+        words = f"ZooKeeper counts {counted(nodes, 'node')}, {snapshot}"
+    else:
+        in_buckets = f" and {counted(buckets, 'bucket')} of delayed messages" if buckets else ""
         words = (
-            f"with their {counted(self.subscriptions or 0, 'subscription')}{buckets} they make about {nodes:,} metadata"
-            f" nodes ({policy.metadata_nodes_per_topic} a topic and {policy.metadata_nodes_per_subscription} a"
+            f"with their {counted(sum(known), 'subscription')}{in_buckets} they make about {nodes:,} metadata nodes"
+            f" ({policy.metadata_nodes_per_topic} a topic and {policy.metadata_nodes_per_subscription} a"
             f" subscription), {snapshot}"
         )
-        if self.counted_nodes is not None:
-            words += (
-                f" (a ZooKeeper that counts {counted(self.counted_nodes, 'node')} cannot be the one that holds these)"
-            )
-        return words
-
-
-def _severity(value: int, warning: int, critical: int) -> Severity | None:
-    if value >= critical:
-        return Severity.CRITICAL
-    return Severity.WARNING if value >= warning else None
+        if told is not None:
+            words += f" (a ZooKeeper that counts {counted(told, 'node')} cannot be the one that holds these)"
+    return Metadata(topics, sum(known) if known else None, nodes, plausible, words)
 
 
 def judge(queried: Queried, context: CheckContext[PartitionCeilingPolicy]) -> Judgement:
@@ -126,29 +112,26 @@ def judge(queried: Queried, context: CheckContext[PartitionCeilingPolicy]) -> Ju
     loaded = sorted(queried["loaded"].rows, key=lambda row: (-row["topics"], row["broker"]))
     if not loaded:
         return Judgement(cannot_tell="No broker told how many topics it has loaded.")
-    subscribed = queried["subscribed"].rows
-    subscriptions = [row["subscriptions"] for row in subscribed if row["subscriptions"] is not None]
-    nodes = [row["nodes"] for row in queried["counted"].rows if row["nodes"] is not None]
-    metadata = Metadata(
-        topics=sum(row["topics"] for row in loaded),
-        not_persistent=sum(row["not_persistent"] for row in subscribed),
-        subscriptions=sum(subscriptions) if subscriptions else None,
-        buckets=sum(row["buckets"] or 0 for row in queried["buckets"].rows),
-        counted_nodes=max(nodes, default=None),
-    )
+    metadata = metadata_of(queried, limits)
     found = [_of_cluster(context.about.cluster, metadata, limits), *(_of_broker(row, limits) for row in loaded)]
     findings = sorted(filter(None, found), key=lambda finding: -finding.severity.rank)
     if not findings and not metadata.topics:
         return Judgement(cannot_tell=NOTHING_LOADED)
-    if not findings and metadata.subscriptions is None and not metadata.is_counted(limits):
+    if not findings and metadata.subscriptions is None and not metadata.counted:
         return Judgement(cannot_tell="How many subscriptions the topics have was not read, nor did ZooKeeper tell.")
     return Judgement(
         findings=tuple(findings),
         quiet=(
             f"{counted(metadata.topics, 'topic is', 'topics are')} loaded, at most {loaded[0]['topics']:,} on one"
-            f" broker ({loaded[0]['broker']}); {metadata.in_words(limits)}."
+            f" broker ({loaded[0]['broker']}); {metadata.words}."
         ),
     )
+
+
+def _severity(value: int, warning: int, critical: int) -> Severity | None:
+    if value >= critical:
+        return Severity.CRITICAL
+    return Severity.WARNING if value >= warning else None
 
 
 def _of_broker(row: Row, policy: PartitionCeilingPolicy) -> Finding | None:
@@ -174,10 +157,9 @@ def _of_broker(row: Row, policy: PartitionCeilingPolicy) -> Finding | None:
 
 def _of_cluster(name: str, metadata: Metadata, policy: PartitionCeilingPolicy) -> Finding | None:
     """Finding by the worse of the number of topics and its effect on the metadata store."""
-    nodes = metadata.nodes(policy)
     severities = (
         _severity(metadata.topics, policy.warning_topics_per_cluster, policy.critical_topics_per_cluster),
-        _severity(nodes, policy.warning_metadata_nodes, policy.critical_metadata_nodes),
+        _severity(metadata.nodes, policy.warning_metadata_nodes, policy.critical_metadata_nodes),
     )
     worst = max(filter(None, severities), key=lambda severity: severity.rank, default=None)
     return (
@@ -188,12 +170,12 @@ def _of_cluster(name: str, metadata: Metadata, policy: PartitionCeilingPolicy) -
             subject=name,
             evidence=(
                 f"{counted(metadata.topics, 'topic is', 'topics are')} loaded (ceiling"
-                f" {policy.critical_topics_per_cluster:,}); {metadata.in_words(policy)} (ceiling"
+                f" {policy.critical_topics_per_cluster:,}); {metadata.words} (ceiling"
                 f" {counted(policy.critical_metadata_nodes, 'node')})."
             ),
             figures={
-                "metadata_nodes": nodes,
-                "metadata_nodes_counted": int(metadata.is_counted(policy)),
+                "metadata_nodes": metadata.nodes,
+                "metadata_nodes_counted": int(metadata.counted),
                 "subscriptions": metadata.subscriptions or 0,
                 "topics": metadata.topics,
             },
