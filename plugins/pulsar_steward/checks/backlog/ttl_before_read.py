@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.checks.backlog.quotas import DEFAULTS, unknown_defaults
 from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, Scope, nothing_read
 from pulsar_steward.checks.earlier import APART_SECONDS, WINDOW_MINUTES, EarlierRows, looking_back, window_minutes
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import DAY, HOUR, bytes_in_words, counted, number_in_words, seconds_in_words
 
@@ -176,6 +176,45 @@ class UnreadLoss:
         }
         return figures if self.age_seconds is None else figures | {"oldest_seconds": int(self.age_seconds)}
 
+    @property
+    def evidence(self) -> str:
+        """The subscription, its backlog, its loss, and who reads."""
+        row, age = self.row, ""
+        if self.age_seconds is not None:
+            seconds = seconds_in_words(self.age_seconds, rounded=True)
+            told = row["oldest_seconds"] is not None
+            age = f", the oldest {seconds} old" if told else f", about {seconds} of what is published now"
+        entries = counted(row["backlog_entries"], "entry", "entries")
+        consumers = counted(row["consumers"], "consumer is", "consumers are")
+        who = f"{consumers} connected to it, and too slow."
+        if not row["consumers"]:
+            who = "No consumer is connected to it: it may be that the TTL is meant to clear it."
+        return (
+            f"Subscription {row['subscription']} of {row['topic']} on {row['broker']} has not read {entries}"
+            f" ({bytes_in_words(row['backlog_bytes'] or 0, rounded=True)}){age}; messages expire after"
+            f" {seconds_in_words(row['ttl_seconds'], rounded=True)}. {self._words} {who}"
+        )
+
+    @property
+    def _words(self) -> str:
+        a_day = f"{counted(self.entries_a_day, 'entry is', 'entries are')} lost"
+        rate = number_in_words(round(self.expired_per_second or self.grown_per_second, 2))
+        if self.unread_percent is not None:
+            return (
+                f"Of what is published, {self.unread_percent:.0f} % is not read, and the backlog hardly grows: the TTL"
+                f" deletes about {rate} entries/s unread, and {a_day} in the next 24 h."
+            )
+        if self.expired_per_second:
+            looks = "this snapshot" if self.looks == 1 else f"the mean of {counted(self.looks, 'snapshot')}"
+            if self.told_per_second > self.expired_per_second:
+                looks += f", where brokers tell {number_in_words(round(self.told_per_second, 2))} of single minutes"
+            return f"The TTL deletes {rate} entries/s unread ({looks}): at this rate {a_day} in the next 24 h."
+        left = self.seconds_left or 0
+        begins = (
+            f"in {seconds_in_words(left, rounded=True)} the TTL begins to delete" if round(left) else "the TTL deletes"
+        )
+        return f"Its backlog grows by {rate} entries/s: {begins} as many unread, and {a_day} in the next 24 h."
+
 
 def _unread(row: Row, looks: Sequence[Row]) -> float:
     """Unread share of what is published, for an old backlog; 0: all is read, or unknown."""
@@ -208,7 +247,13 @@ def judge(queried: Queried, context: CheckContext[TtlBeforeReadPolicy]) -> Judge
     losses = [UnreadLoss.of(row, context.limits_of(row["namespace"]), before) for row in queried["slow"].rows]
     found = sorted((each for each in losses if each is not None and each.matters), key=lambda each: each.order)
     if found:
-        return Judgement(findings=tuple(map(_finding, found)), more=queried["slow"].more)
+        findings = (
+            CHECK.finding(
+                severity=each.severity, subject=each.row["topic"], evidence=each.evidence, figures=each.figures
+            )
+            for each in found
+        )
+        return Judgement(findings=tuple(findings), more=queried["slow"].more)
     too_many = f"More than {counted(MAX_ROWS, 'topic')} come near their TTL; those that were looked up lose nothing."
     unknown = (
         f"{counted(losses.count(None), 'topic comes', 'topics come')} near the TTL, and there is no earlier snapshot"
@@ -227,47 +272,6 @@ def judge(queried: Queried, context: CheckContext[TtlBeforeReadPolicy]) -> Judge
             or (too_many if queried["slow"].more else unknown if None in losses else None)
         ),
     )
-
-
-def _finding(loss: UnreadLoss) -> Finding:
-    row, age = loss.row, ""
-    if loss.age_seconds is not None:
-        seconds = seconds_in_words(loss.age_seconds, rounded=True)
-        told = row["oldest_seconds"] is not None
-        age = f", the oldest {seconds} old" if told else f", about {seconds} of what is published now"
-    entries = counted(row["backlog_entries"], "entry", "entries")
-    consumers = counted(row["consumers"], "consumer is", "consumers are")
-    who = f"{consumers} connected to it, and too slow."
-    if not row["consumers"]:
-        who = "No consumer is connected to it: it may be that the TTL is meant to clear it."
-    return CHECK.finding(
-        severity=loss.severity,
-        subject=row["topic"],
-        evidence=(
-            f"Subscription {row['subscription']} of {row['topic']} on {row['broker']} has not read {entries}"
-            f" ({bytes_in_words(row['backlog_bytes'] or 0, rounded=True)}){age}; messages expire after"
-            f" {seconds_in_words(row['ttl_seconds'], rounded=True)}. {_loss(loss)} {who}"
-        ),
-        figures=loss.figures,
-    )
-
-
-def _loss(loss: UnreadLoss) -> str:
-    a_day = f"{counted(loss.entries_a_day, 'entry is', 'entries are')} lost"
-    rate = number_in_words(round(loss.expired_per_second or loss.grown_per_second, 2))
-    if loss.unread_percent is not None:
-        return (
-            f"Of what is published, {loss.unread_percent:.0f} % is not read, and the backlog hardly grows: the TTL"
-            f" deletes about {rate} entries/s unread, and {a_day} in the next 24 h."
-        )
-    if loss.expired_per_second:
-        looks = "this snapshot" if loss.looks == 1 else f"the mean of {counted(loss.looks, 'snapshot')}"
-        if loss.told_per_second > loss.expired_per_second:
-            looks += f", where brokers tell {number_in_words(round(loss.told_per_second, 2))} of single minutes"
-        return f"The TTL deletes {rate} entries/s unread ({looks}): at this rate {a_day} in the next 24 h."
-    left = loss.seconds_left or 0
-    begins = f"in {seconds_in_words(left, rounded=True)} the TTL begins to delete" if round(left) else "the TTL deletes"
-    return f"Its backlog grows by {rate} entries/s: {begins} as many unread, and {a_day} in the next 24 h."
 
 
 CHECK = Check(

@@ -8,23 +8,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, LookBack, Query, Scope, nothing_read
-from pulsar_steward.checks.clients.consumers import SLOWEST, consumers_words, slowest_words, subject_of
+from pulsar_steward.checks.clients.consumers import SLOWEST, consumers_words, subject_of
 from pulsar_steward.checks.clients.standstill import (
-    AGAIN,
     BEFORE,
-    FULL,
     LONGEST_FIRST,
     MAX_ROWS,
     POSSIBLE,
     STANDING,
-    STILL,
-    UNACKED,
     Standstill,
     SubscriptionStalledPolicy,
 )
 from pulsar_steward.checks.earlier import EarlierRows, each_since, wider
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.units import counted, seconds_in_words
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -145,87 +141,18 @@ def _no_fewer(newer: Row, older: Row) -> bool:
     return newer["entries"] is None or older["entries"] is None or newer["entries"] >= older["entries"]
 
 
-_WHAT = {
-    STILL: "nothing is delivered and nothing acknowledged",
-    FULL: "nothing is delivered, though some of what they hold is acknowledged",
-    UNACKED: "nothing is acknowledged of what is delivered",
-    AGAIN: "are delivered again, the same ones, and none is acknowledged",
-}
-_LAST = {
-    STILL: "last delivery or acknowledgement",
-    FULL: "last delivery",
-    UNACKED: "last acknowledgement",
-    AGAIN: "last acknowledgement",
-}
-
-
-def _standstill_words(standstill: Standstill) -> str:
-    """Evidence of the standstill in a sentence. Brokers count entries; the number of messages is an estimate."""
-    row, kind = standstill.row, standstill.row["kind"]
-    details = []
-    if (row["messages_per_entry"] or 0) > 1:
-        details.append(f"about {counted(row['messages'], 'message')}, at {row['messages_per_entry']:,} an entry")
-    if row["unacked"]:
-        details.append(f"{counted(row['unacked'], 'message is', 'messages are')} delivered and not acknowledged")
-    if not row["delayed_known"]:
-        details.append("how many are delayed is not known")
-    known = f" ({'; '.join(details)})" if details else ""
-    earlier = ""
-    if standstill.comes_back:
-        earlier = f"; other consumers than now were connected {each_since(standstill.returns)}: they come and go"
-    elif standstill.alike and kind != FULL and not row["fresh"]:
-        earlier = f"; it was so {each_since(standstill.alike)} too"
-    what = _WHAT[kind]
-    if kind == AGAIN:
-        what = f"{row['redeliver_rate']:,.1f} messages/s {what}"
-    return (
-        f"Subscription {row['subscription']} of {row['topic']} has {row['due_entries']:,}"
-        f" {'entry' if row['due_entries'] == 1 else 'entries'} due{known}, but"
-        f" {what} ({_since(row)}){earlier}; {_permits(row)}{_doubt(standstill)}; {slowest_words(row)}."
-    )
-
-
-def _since(row: Row) -> str:
-    last = _LAST[row["kind"]]
-    if row["never"]:
-        none = f"no {last.removeprefix('last ')} since its consumers connected"
-        if row["since_seconds"] is None:
-            return none
-        return f"{none}, {seconds_in_words(row['since_seconds'], rounded=True)} before"
-    if row["since_seconds"] is None:
-        return f"{last} not known{'' if row['asked'] else ', as its topic was not asked'}"
-    return f"{last} {seconds_in_words(row['since_seconds'], rounded=True)} before"
-
-
-def _permits(row: Row) -> str:
-    if row["fresh"]:
-        return "all its consumers have just connected"
-    if row["without_permits"] >= row["consumers"]:
-        return "no consumer asks for more: look at the clients"
-    if row["type"] == "Failover" and row["all_stuck"]:
-        return "its active consumer asks for no more: look at it, the others stand by"
-    return f"{row['consumers'] - row['without_permits']:,} of its consumers ask for more"
-
-
-def _doubt(standstill: Standstill) -> str:
-    """Note on a healthy client that would look the same."""
-    row = standstill.row
-    if row["kind"] == AGAIN or standstill.severity is Severity.CRITICAL:
-        return ""
-    if not standstill.many_entries and (row["messages_per_entry"] or 0) > 1:
-        return "; a batch is acknowledged as a whole, so a slow consumer shows nothing while it works through one"
-    if not standstill.many:
-        return "; few messages that each take long would look the same"
-    return ""
-
-
 def _looked_back_minutes(limits: SubscriptionStalledPolicy) -> int:
     return wider(limits.critical_minutes)
 
 
 def judge(queried: Queried, context: CheckContext[SubscriptionStalledPolicy]) -> Judgement:
     """Judges by the duration of the standstill, from the topic's own statistics or from earlier snapshots."""
-    found = list(_standing_still(queried, context))
+    before = EarlierRows.of(queried["before"], context, _looked_back_minutes, "topic", "subscription")
+    found = []
+    for row in (*queried["standing"].rows, *queried["possible"].rows):
+        still = Standstill(row, context.limits_of(row["namespace"]), context.policy.collect.recent_minutes, before)
+        if still.severity is not None:
+            found.append((_finding(row, still.severity, still.evidence, still.figures), row["messages"]))
     subjects = {finding.subject for finding, _ in found}
     before = EarlierRows.of(queried["stuck_before"], context, _looked_back_minutes, *STUCK_COLUMNS)
     found.extend(
@@ -248,27 +175,6 @@ def judge(queried: Queried, context: CheckContext[SubscriptionStalledPolicy]) ->
         ),
         cannot_tell=nothing_read(queried["read"]) or (too_many if queried["possible"].more else None),
     )
-
-
-def _standing_still(
-    queried: Queried, context: CheckContext[SubscriptionStalledPolicy]
-) -> Iterator[tuple[Finding, int]]:
-    """Yields findings, each with its number of messages."""
-    before = EarlierRows.of(queried["before"], context, _looked_back_minutes, "topic", "subscription")
-    recent_minutes = context.policy.collect.recent_minutes
-    for row in (*queried["standing"].rows, *queried["possible"].rows):
-        each = Standstill(row, context.limits_of(row["namespace"]), recent_minutes, before)
-        if each.severity is not None:
-            figures = {
-                "consumers": row["consumers"],
-                "consumers_without_permits": row["without_permits"],
-                "due_entries": row["due_entries"],
-                "due_messages": row["messages"],
-                "unacked_messages": row["unacked"],
-            }
-            if each.since_seconds is not None:
-                figures["since_seconds"] = each.since_seconds
-            yield _finding(row, each.severity, _standstill_words(each), figures), row["messages"]
 
 
 def _finding(row: Row, severity: Severity, evidence: str, figures: dict[str, int]) -> Finding:

@@ -95,6 +95,81 @@ class BrokerGroup:
             return None
         return int(sum(self.cpus.values()) / (len(self.cpus) - 1))
 
+    def headroom(self, ceiling: int) -> str:
+        """Room of the fullest broker, and the load of each broker after a loss."""
+        fullest = min(self.brokers, key=lambda broker: (-broker["topics"], broker["broker"]))
+        room = max(ceiling - fullest["topics"], 0)
+        words = (
+            f"The fullest of {counted(len(self.brokers), 'broker')}, {fullest['broker']}, has room for"
+            f" {counted(room, 'topic')}"
+        )
+        if fullest["cpu_percent"] is not None:
+            words += f" and {100 - fullest['cpu_percent']:,.0f} % of its CPU"
+        if len(self.brokers) > 1:
+            words += f"; after the loss of one, each would have {counted(self.topics_after_loss(), 'topic')} on average"
+        return words + "." + all_on_one_host([broker["broker"] for broker in self.brokers])
+
+    def finding(self, hosts: int, ceiling: int, policy: ClusterPlacementPolicy) -> Finding | None:
+        """At most one finding per group: no broker left, none to take over, or too little room to take over."""
+        if len(self.brokers) <= 1:
+            return self._few_left()
+        if self.isolated and hosts > 1 and len(self.hosts) == 1:
+            words = (
+                f"{self.words} may be on brokers of one host only: {named([each['broker'] for each in self.brokers])}"
+            )
+            return self._found(Severity.WARNING, f"{words}; its loss stops them until it is back.")
+        return self._after_loss(ceiling, policy)
+
+    def _few_left(self) -> Finding | None:
+        """Finding for a group with one responding broker, or none."""
+        names, unread = [broker["broker"] for broker in self.brokers], named(self.unread)
+        if not self.isolated:
+            # One of several listed brokers responded: nothing more is known.
+            words = f"{names[0]} is the only broker: its loss stops everything."
+            return None if self.unread else self._found(Severity.INFO, words)
+        if not names and not self.unread:
+            return self._found(Severity.CRITICAL, f"{self.words} may be on no broker that is there.")
+        if not names:
+            words = f"{self.words} may be on no other brokers than {unread}, and of these none answered."
+        elif self.unread:
+            words = f"Of the brokers that {self.words} may be on, only {names[0]} answered, and not {unread}."
+        else:
+            words = f"{self.words} may be on {names[0]} only: its loss stops them until it is back."
+        return self._found(Severity.WARNING, words)
+
+    def _after_loss(self, ceiling: int, policy: ClusterPlacementPolicy) -> Finding | None:
+        """Finding for the loss of one broker, or of the host with most brokers, if others remain."""
+        host, brokers = self.fullest_host
+        lost = brokers if len(self.hosts) > 1 else 1
+        topics, cpu = self.topics_after_loss(lost), self.cpu_percent_after_loss
+        troubles = []
+        if topics >= ceiling:
+            troubles.append(f"{counted(topics, 'topic')} on average (ceiling {ceiling:,})")
+        if cpu is not None and cpu >= policy.warning_cpu_percent_after_loss:
+            mean = int(sum(self.cpus.values()) / len(self.cpus))
+            troubles.append(f"{cpu:,} % CPU on average, from {mean:,} % on {counted(len(self.cpus), 'host')}")
+        if not troubles:
+            return None
+        # A single broker is lost at every restart; a host with several brokers is not.
+        severe = self.topics_after_loss() >= ceiling or (
+            cpu is not None and cpu >= policy.critical_cpu_percent_after_loss
+        )
+        who = f"host {host} with {lost:,}" if lost > 1 else "one"
+        words = f"{self.words} would not fit after the loss of {who} of {counted(len(self.brokers), 'broker')}"
+        severity = Severity.CRITICAL if severe else Severity.WARNING
+        return self._found(severity, f"{words}: {' and '.join(troubles)}.", brokers_lost=lost)
+
+    def _found(self, severity: Severity, words: str, brokers_lost: int = 1) -> Finding:
+        figures = {"brokers": len(self.brokers), "namespaces": self.namespaces, "topics": self.topics}
+        if len(self.brokers) > brokers_lost:
+            figures |= {
+                "brokers_lost": brokers_lost,
+                "topics_per_broker_after_loss": self.topics_after_loss(brokers_lost),
+            }
+            if self.cpu_percent_after_loss is not None:
+                figures["cpu_percent_after_loss"] = self.cpu_percent_after_loss
+        return CHECK.finding(severity=severity, subject=self.subject, evidence=words, figures=figures)
+
 
 # Each set of brokers that isolation policies allow for some namespaces.
 ISOLATED = """
@@ -129,11 +204,11 @@ def judge(queried: Queried, context: CheckContext[ClusterPlacementPolicy]) -> Ju
     if not whole.brokers:
         return Judgement(cannot_tell="No broker was read.")
     hosts = len(whole.hosts)
-    of_groups = [each for group in (whole, *isolated) if (each := _of_group(group, hosts, ceiling, limits)) is not None]
+    of_groups = [each for group in (whole, *isolated) if (each := group.finding(hosts, ceiling, limits)) is not None]
     outside, cramped = queried["outside"], queried["cramped"]
     found = [*of_groups, *map(_outside, outside.rows), *map(_cramped, cramped.rows)]
     found.sort(key=lambda finding: -finding.severity.rank)
-    quiet = _headroom(whole, ceiling)
+    quiet = whole.headroom(ceiling)
     return Judgement(
         findings=tuple(found),
         more=outside.more + cramped.more,
@@ -166,79 +241,6 @@ def _groups(queried: Queried, cluster: str) -> tuple[BrokerGroup, list[BrokerGro
         for row in sorted(queried["isolated"].rows, key=lambda row: str(row["first"]))
     ]
     return group(cluster, sorted(row["broker"] for row in rows), 0, isolated=False), isolated
-
-
-def _headroom(group: BrokerGroup, ceiling: int) -> str:
-    """Room of the fullest broker, and the load of each broker after a loss."""
-    fullest = min(group.brokers, key=lambda broker: (-broker["topics"], broker["broker"]))
-    room = max(ceiling - fullest["topics"], 0)
-    words = (
-        f"The fullest of {counted(len(group.brokers), 'broker')}, {fullest['broker']}, has room for"
-        f" {counted(room, 'topic')}"
-    )
-    if fullest["cpu_percent"] is not None:
-        words += f" and {100 - fullest['cpu_percent']:,.0f} % of its CPU"
-    if len(group.brokers) > 1:
-        words += f"; after the loss of one, each would have {counted(group.topics_after_loss(), 'topic')} on average"
-    return words + "." + all_on_one_host([broker["broker"] for broker in group.brokers])
-
-
-def _of_group(group: BrokerGroup, hosts: int, ceiling: int, policy: ClusterPlacementPolicy) -> Finding | None:
-    """At most one finding per group: no broker left, none to take over, or too little room to take over."""
-    if len(group.brokers) <= 1:
-        return _few_left(group)
-    if group.isolated and hosts > 1 and len(group.hosts) == 1:
-        words = f"{group.words} may be on brokers of one host only: {named([each['broker'] for each in group.brokers])}"
-        return _finding(group, Severity.WARNING, f"{words}; its loss stops them until it is back.")
-    return _after_loss(group, ceiling, policy)
-
-
-def _few_left(group: BrokerGroup) -> Finding | None:
-    """Finding for a group with one responding broker, or none."""
-    names, unread = [broker["broker"] for broker in group.brokers], named(group.unread)
-    if not group.isolated:
-        # One of several listed brokers responded: nothing more is known.
-        words = f"{names[0]} is the only broker: its loss stops everything."
-        return None if group.unread else _finding(group, Severity.INFO, words)
-    if not names and not group.unread:
-        return _finding(group, Severity.CRITICAL, f"{group.words} may be on no broker that is there.")
-    if not names:
-        words = f"{group.words} may be on no other brokers than {unread}, and of these none answered."
-    elif group.unread:
-        words = f"Of the brokers that {group.words} may be on, only {names[0]} answered, and not {unread}."
-    else:
-        words = f"{group.words} may be on {names[0]} only: its loss stops them until it is back."
-    return _finding(group, Severity.WARNING, words)
-
-
-def _after_loss(group: BrokerGroup, ceiling: int, policy: ClusterPlacementPolicy) -> Finding | None:
-    """Finding for the loss of one broker, or of the host with most brokers, if others remain."""
-    host, brokers = group.fullest_host
-    lost = brokers if len(group.hosts) > 1 else 1
-    topics, cpu = group.topics_after_loss(lost), group.cpu_percent_after_loss
-    troubles = []
-    if topics >= ceiling:
-        troubles.append(f"{counted(topics, 'topic')} on average (ceiling {ceiling:,})")
-    if cpu is not None and cpu >= policy.warning_cpu_percent_after_loss:
-        mean = int(sum(group.cpus.values()) / len(group.cpus))
-        troubles.append(f"{cpu:,} % CPU on average, from {mean:,} % on {counted(len(group.cpus), 'host')}")
-    if not troubles:
-        return None
-    # A single broker is lost at every restart; a host with several brokers is not.
-    severe = group.topics_after_loss() >= ceiling or (cpu is not None and cpu >= policy.critical_cpu_percent_after_loss)
-    who = f"host {host} with {lost:,}" if lost > 1 else "one"
-    words = f"{group.words} would not fit after the loss of {who} of {counted(len(group.brokers), 'broker')}"
-    severity = Severity.CRITICAL if severe else Severity.WARNING
-    return _finding(group, severity, f"{words}: {' and '.join(troubles)}.", brokers_lost=lost)
-
-
-def _finding(group: BrokerGroup, severity: Severity, words: str, brokers_lost: int = 1) -> Finding:
-    figures = {"brokers": len(group.brokers), "namespaces": group.namespaces, "topics": group.topics}
-    if len(group.brokers) > brokers_lost:
-        figures |= {"brokers_lost": brokers_lost, "topics_per_broker_after_loss": group.topics_after_loss(brokers_lost)}
-        if group.cpu_percent_after_loss is not None:
-            figures["cpu_percent_after_loss"] = group.cpu_percent_after_loss
-    return CHECK.finding(severity=severity, subject=group.subject, evidence=words, figures=figures)
 
 
 def _outside(row: Row) -> Finding:
