@@ -316,6 +316,10 @@ class Check(CheckWords):
         """All sections that its judgement of a namespace depends on."""
         return (self.section, *self.reads)
 
+    def finding(self, *, severity: Severity, subject: str, evidence: str, figures: dict[str, int]) -> Finding:
+        """A finding of this check."""
+        return Finding(check_id=self.check_id, severity=severity, subject=subject, evidence=evidence, figures=figures)
+
 
 def ranked(row: Row) -> Severity:
     """Severity by the column `rank`: 0 information, 1 warning, 2 critical."""
@@ -365,8 +369,7 @@ class RowCheck(Check):
         return Judgement(quiet=quiet, cannot_tell=self.missing(queried, context))
 
     def _finding(self, row: Row, cluster: str) -> Finding:
-        return Finding(
-            check_id=self.check_id,
+        return self.finding(
             severity=self.severity if isinstance(self.severity, Severity) else self.severity(row),
             subject=(row[self.subject] if isinstance(self.subject, str) else self.subject(row)) or cluster,
             evidence=self.evidence(row),

@@ -1,4 +1,4 @@
-"""Registry of all checks: each module with a `CHECK` in one of the folders beside this file.
+"""Registry of all checks: each `Check` of a module in one of the folders beside this file.
 
 The order is the one for a cluster in trouble: resources, then clients and their acknowledgements, then placement, then
 backlog and retention, then delayed messages and capacity (docs/knowledge.md C).
@@ -33,8 +33,8 @@ class GuideSection(NamedTuple):
 
 def _group(package: ModuleType) -> GuideSection:
     modules = (import_module(f"{package.__name__}.{each.name}") for each in iter_modules(package.__path__))
-    found = [module.CHECK for module in modules if isinstance(getattr(module, "CHECK", None), Check)]
-    return GuideSection(package.TITLE, tuple(sorted(found, key=lambda check: (check.order, check.check_id))))
+    checks = {each.check_id: each for module in modules for each in vars(module).values() if isinstance(each, Check)}
+    return GuideSection(package.TITLE, tuple(sorted(checks.values(), key=lambda check: (check.order, check.check_id))))
 
 
 _PACKAGES = (resources, clients, placement, backlog, delayed)

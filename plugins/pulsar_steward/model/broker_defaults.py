@@ -1,6 +1,6 @@
 """Defaults of brokers for quota, retention, expiry and delays, read from the keys of their configuration.
 
-The checks read the same keys in SQL (`pulsar_steward.checks.backlog.defaults`), by the constants here.
+The checks read the same keys in SQL (`pulsar_steward.checks.backlog.policies`), by the constants here.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pulsar_steward.checks.backlog.clock_skew import CHECK
+from pulsar_steward.checks.backlog.brokers import CLOCK_SKEW
 from pulsar_steward.model.finding import Severity
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def test_clocks_are_compared_with_each_other(
         {"broker": f"b{number}", "read": True, "clock_skew_milliseconds": skew} for number, skew in enumerate(skews)
     ]
 
-    judgement = scene.judged(CHECK)
+    judgement = scene.judged(CLOCK_SKEW)
 
     assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
     assert (judgement.cannot_tell is None) == whole
@@ -47,11 +47,11 @@ def test_a_broker_that_was_not_read_is_left_alone(scene: Scene) -> None:
         scene.rows["brokers"] = [row for row in scene.rows["brokers"] if row["broker"] != broker]
         scene.rows["brokers"].append({"broker": broker, "read": read, "clock_skew_milliseconds": skew})
 
-    judgement = scene.judged(CHECK)
+    judgement = scene.judged(CLOCK_SKEW)
 
     assert (judgement.findings, judgement.cannot_tell) == ((), None)
 
 
 def test_a_snapshot_without_clocks_cannot_tell(scene: Scene) -> None:
     """The check cannot tell when the snapshot has no column of brokers' clocks."""
-    assert scene.judged(CHECK).cannot_tell == "No broker's clock was read."
+    assert scene.judged(CLOCK_SKEW).cannot_tell == "No broker's clock was read."

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.backlog import TITLE, backlog_growing, clock_skew
-from pulsar_steward.checks.backlog.quota_check_disabled import CHECK as QUOTA_CHECK_DISABLED
-from pulsar_steward.checks.backlog.quota_over_retention import CHECK as QUOTA_OVER_RETENTION
-from pulsar_steward.checks.backlog.retention_too_short import CHECK as RETENTION_TOO_SHORT
-from pulsar_steward.checks.backlog.retention_unbounded import CHECK as RETENTION_UNBOUNDED
-from pulsar_steward.checks.backlog.ttl_before_quota import CHECK as TTL_BEFORE_QUOTA
+from pulsar_steward.checks.backlog import TITLE, backlog_growing, brokers
+from pulsar_steward.checks.backlog.brokers import QUOTA_CHECK_DISABLED
+from pulsar_steward.checks.backlog.quota_settings import QUOTA_OVER_RETENTION, TTL_BEFORE_QUOTA
+from pulsar_steward.checks.backlog.retention import RETENTION_TOO_SHORT, RETENTION_UNBOUNDED
 from pulsar_steward.checks.registry import GROUPS
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.load import parse_policy
@@ -27,7 +25,7 @@ MIB, GIB = 1024**2, 1024**3
 LARGEST = 2**63 - 1
 INFO, WARNING = Severity.INFO, Severity.WARNING
 OF_BACKLOG = next(group.checks for group in GROUPS if group.title == TITLE)
-NEED_MORE = (clock_skew.CHECK, backlog_growing.CHECK)
+NEED_MORE = (brokers.CLOCK_SKEW, backlog_growing.CHECK)
 """What needs more than one snapshot's namespaces and topics to judge."""
 
 # quotas, retention; found by quota-over-retention, by retention-too-short

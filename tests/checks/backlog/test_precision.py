@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pulsar_steward.checks.backlog.backlog_near_quota import CHECK as NEAR_QUOTA
+from pulsar_steward.checks.backlog.quotas_exceeded import BACKLOG_NEAR_QUOTA as NEAR_QUOTA
 from tests.checks.backlog.documents import size
 from tests.checks.backlog.histories import GIB, judged, scenes
 

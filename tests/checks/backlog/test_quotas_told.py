@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.backlog.backlog_near_quota import CHECK as BACKLOG_NEAR_QUOTA
-from pulsar_steward.checks.backlog.backlog_quota_missing import CHECK as BACKLOG_QUOTA_MISSING
-from pulsar_steward.checks.backlog.producer_hold_restart_risk import CHECK as PRODUCER_HOLD_RESTART_RISK
-from pulsar_steward.checks.backlog.quota_stuck import CHECK as QUOTA_STUCK
+from pulsar_steward.checks.backlog.quota_settings import BACKLOG_QUOTA_MISSING
+from pulsar_steward.checks.backlog.quotas_exceeded import BACKLOG_NEAR_QUOTA, PRODUCER_HOLD_RESTART_RISK, QUOTA_STUCK
 from pulsar_steward.model.finding import Severity
 from tests.checks.backlog.documents import EVICT, age, size
 

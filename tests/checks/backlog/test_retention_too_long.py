@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pulsar_steward.checks.backlog.retention_too_long import CHECK
+from pulsar_steward.checks.backlog.retention import RETENTION_TOO_LONG
 from pulsar_steward.model.finding import Severity
 from tests.checks.backlog.documents import age, retention, size
 
@@ -52,7 +52,7 @@ def test_only_much_for_long_is_found(scene: Scene) -> None:
         scene.topic(f"acme/n{number}/t", backlog, storage_bytes=storage, **more)
 
     expected = {f"acme/n{number}": case[-1] for number, case in enumerate(NAMESPACES.values())}
-    assert scene.found(CHECK) == {subject: severity for subject, severity in expected.items() if severity}
+    assert scene.found(RETENTION_TOO_LONG) == {subject: severity for subject, severity in expected.items() if severity}
 
 
 def test_the_evidence_is_in_bytes_over_the_cluster(scene: Scene, golden: Golden) -> None:
@@ -62,7 +62,7 @@ def test_the_evidence_is_in_bytes_over_the_cluster(scene: Scene, golden: Golden)
         scene.topic(f"acme/orders/{name}", TIB // 4, storage_bytes=stored)
     scene.add("drilled", "acme/orders/apart", topic_retention_json=json.dumps(retention(60, -1)))
 
-    (finding,) = scene.judged(CHECK).findings
+    (finding,) = scene.judged(RETENTION_TOO_LONG).findings
 
     golden(finding.evidence)
     assert finding.figures["consumed_bytes"] == 7 * TIB // 2
@@ -72,16 +72,16 @@ def test_the_brokers_default_counts_where_nothing_is_set(scene: Scene) -> None:
     """The brokers' default retention counts if a namespace sets none, and the check cannot tell if it was not read."""
     scene.configured(defaultRetentionTimeInMinutes=str(30 * DAY), defaultRetentionSizeInMB="-1")
     scene.namespace().topic(storage_bytes=TIB)
-    (finding,) = scene.judged(CHECK).findings
+    (finding,) = scene.judged(RETENTION_TOO_LONG).findings
     assert "(the brokers' default)" in finding.evidence
 
-    unread = scene.configured(defaultRetentionTimeInMinutes=None).judged(CHECK)
+    unread = scene.configured(defaultRetentionTimeInMinutes=None).judged(RETENTION_TOO_LONG)
     assert not unread.findings
     assert "retention_minutes" in (unread.cannot_tell or "")
 
 
 def test_an_idle_cluster_is_quiet(scene: Scene) -> None:
     """A long retention leads to no finding if the topics store nothing."""
-    judgement = scene.namespace(retention_policies=MONTH).topic().judged(CHECK)
+    judgement = scene.namespace(retention_policies=MONTH).topic().judged(RETENTION_TOO_LONG)
     assert (judgement.findings, judgement.cannot_tell) == ((), None)
     assert judgement.quiet

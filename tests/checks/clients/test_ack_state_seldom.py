@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pulsar_steward.checks.clients.ack_state_seldom import CHECK, DEFAULT
+from pulsar_steward.checks.clients.cursors import ACK_STATE_SELDOM, DEFAULT
 from pulsar_steward.model.finding import Severity
 from tests.builders import NOW, a_policy
 
@@ -51,7 +51,7 @@ def judged(
             for name in ("s", "reader-0a1b2c3d4e")
         ],
     }
-    return judge_rows(CHECK, rows, policy)
+    return judge_rows(ACK_STATE_SELDOM, rows, policy)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from pulsar_steward.checks.clients.client_versions import CHECK
+from pulsar_steward.checks.clients.client_numbers import CLIENT_VERSIONS
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.schema import Policy
 
@@ -41,7 +41,7 @@ def test_a_known_bug_is_a_warning(judge_rows: JudgeRows) -> None:
     """
     rows = snapshot(clients("2.6.2", 5, producers=7), clients("2.6.2", 30, "b:1", hosts=3, busiest_hosts=["10.0.0.9"]))
 
-    (finding,) = judge_rows(CHECK, rows).findings
+    (finding,) = judge_rows(CLIENT_VERSIONS, rows).findings
 
     assert (finding.severity, finding.subject) == (Severity.WARNING, "acme/orders")
     assert finding.evidence == (
@@ -62,7 +62,7 @@ def test_few_or_unknown_or_old_ones_are_information(judge_rows: JudgeRows) -> No
         clients("Pulsar-Java-v4.0.7", hosts=None),
     )
 
-    found = judge_rows(CHECK, rows).findings
+    found = judge_rows(CLIENT_VERSIONS, rows).findings
 
     assert [(each.subject, each.severity) for each in found] == [
         ("acme/go", Severity.WARNING),
@@ -78,7 +78,7 @@ def test_a_namespace_may_have_its_own_threshold(judge_rows: JudgeRows) -> None:
     """A known bug is only information in a namespace whose own `minimum_clients` is not reached."""
     own = {"namespaces": {"acme/orders": {"client_versions": {"minimum_clients": 50}}}}
 
-    (finding,) = judge_rows(CHECK, snapshot(clients("2.6.2")), Policy.model_validate(own)).findings
+    (finding,) = judge_rows(CLIENT_VERSIONS, snapshot(clients("2.6.2")), Policy.model_validate(own)).findings
 
     assert finding.severity is Severity.INFO
 
@@ -92,7 +92,7 @@ def test_others_are_told_where_all_is_well(judge_rows: JudgeRows) -> None:
         clients("2.6.2", namespace="pulsar/east/a:1"),
     )
 
-    judgement = judge_rows(CHECK, rows)
+    judgement = judge_rows(CLIENT_VERSIONS, rows)
 
     assert judgement.findings == ()
     assert judgement.quiet == (
@@ -103,4 +103,4 @@ def test_others_are_told_where_all_is_well(judge_rows: JudgeRows) -> None:
 
 def test_without_clients_that_is_said(judge_rows: JudgeRows) -> None:
     """The check finds nothing when no client is connected, and says so."""
-    assert judge_rows(CHECK, snapshot()).quiet == "There is no client."
+    assert judge_rows(CLIENT_VERSIONS, snapshot()).quiet == "There is no client."

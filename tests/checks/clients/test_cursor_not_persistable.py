@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.checks.check import MAX_FINDINGS
-from pulsar_steward.checks.clients import cursor_not_persistable as check
+from pulsar_steward.checks.clients.cursors import CURSOR_NOT_PERSISTABLE, LONG_BYTES, LONG_ENTRIES
 from pulsar_steward.model.finding import Severity
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def test_severity_follows_from_the_measured_size_or_else_the_span(
         if measured is not None:
             scene.drilled(name, ack_state_bytes=measured)
 
-    judgement = scene.judged(check.CHECK)
+    judgement = scene.judged(CURSOR_NOT_PERSISTABLE)
 
     assert by_name(judgement) == {name: severity for name, (_, _, severity) in CASES.items() if severity}
     assert next(iter(judgement.findings)).severity is Severity.CRITICAL
@@ -55,7 +55,7 @@ def test_severity_follows_from_the_measured_size_or_else_the_span(
 
 def test_thirty_million_entries_fill_a_frame() -> None:
     """The constants reproduce what was observed: near 30 million entries the state no longer fits."""
-    most = FRAME * check.LONG_ENTRIES // check.LONG_BYTES
+    most = FRAME * LONG_ENTRIES // LONG_BYTES
 
     assert 30_000_000 < most < 31_000_000
 
@@ -64,7 +64,7 @@ def test_a_cursor_without_holes_has_no_state_however_long_its_backlog_is(scene: 
     """A cursor without ack holes gives no finding, however long its backlog is."""
     scene.configured().subscription("t", ack_holes=0, entries_since_first_gap=FULL)
 
-    assert not scene.judged(check.CHECK).findings
+    assert not scene.judged(CURSOR_NOT_PERSISTABLE).findings
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_persisted_as_ranges_the_holes_count(
     scene.configured(**{LONG_ARRAY: "false", "managedLedgerMaxUnackedRangesToPersist": limit})
     scene.subscription("t", ack_holes=holes, entries_since_first_gap=FULL)
 
-    judgement = scene.judged(check.CHECK)
+    judgement = scene.judged(CURSOR_NOT_PERSISTABLE)
 
     assert by_name(judgement) == ({"t": severity} if severity else {})
 
@@ -91,7 +91,7 @@ def test_the_frame_follows_from_the_largest_message(scene: Any, by_name: Callabl
         scene.add("topics", topic=topic, broker=broker)
         scene.add("subscriptions", topic=topic, subscription="s", ack_holes=9, entries_since_first_gap=FULL)
 
-    assert by_name(scene.judged(check.CHECK)) == {"silent": Severity.WARNING}
+    assert by_name(scene.judged(CURSOR_NOT_PERSISTABLE)) == {"silent": Severity.WARNING}
 
 
 EVIDENCE = {
@@ -109,7 +109,7 @@ def test_the_evidence_tells_a_measurement_from_an_estimate(scene: Any) -> None:
         if measured is not None:
             scene.drilled(name, ack_state_bytes=measured)
 
-    found = {each.subject.split()[0].rpartition("/")[2]: each for each in scene.judged(check.CHECK).findings}
+    found = {each.subject.split()[0].rpartition("/")[2]: each for each in scene.judged(CURSOR_NOT_PERSISTABLE).findings}
 
     assert {name: words in found[name].evidence for name, (_, words) in EVIDENCE.items()} == dict.fromkeys(
         EVIDENCE, True
@@ -128,7 +128,7 @@ def test_the_worst_are_listed_and_the_others_counted(scene: Any) -> None:
     for number in range(MAX_FINDINGS + 1):
         scene.subscription(f"t{number}").drilled(f"t{number}", ack_state_bytes=FRAME + number)
 
-    judgement = scene.judged(check.CHECK)
+    judgement = scene.judged(CURSOR_NOT_PERSISTABLE)
 
     assert judgement.more == 1
     listed = [finding.figures["ack_state_bytes"] for finding in judgement.findings]
@@ -153,7 +153,7 @@ def test_silence_means_health_only_where_no_cursor_may_be_too_large(
     if measured is not None:
         scene.drilled("t", ack_state_bytes=measured)
 
-    judgement = scene.judged(check.CHECK)
+    judgement = scene.judged(CURSOR_NOT_PERSISTABLE)
 
     assert (judgement.findings, judgement.cannot_tell is None) == ((), known)
 
@@ -162,7 +162,7 @@ def test_without_any_broker_nothing_is_known(scene: Any) -> None:
     """The check cannot tell if no broker was read."""
     scene.rows["brokers"] = []
 
-    assert scene.judged(check.CHECK).cannot_tell == "No broker was read."
+    assert scene.judged(CURSOR_NOT_PERSISTABLE).cannot_tell == "No broker was read."
 
 
 BATCH_ACKS, MAX_BATCHES = "acknowledgmentAtBatchIndexLevelEnabled", "managedLedgerMaxBatchDeletedIndexToPersist"
@@ -195,7 +195,7 @@ def test_batches_that_are_acknowledged_in_part_come_on_top(scene: Any, golden: G
         scene.add("brokers", broker=name, read=True).configured(name, **settings).topic(name, broker=name)
         scene.add("subscriptions", **like | OF_BATCHES | changes).drilled(name, ack_state_bytes=measured)
 
-    (finding,) = scene.judged(check.CHECK).findings
+    (finding,) = scene.judged(CURSOR_NOT_PERSISTABLE).findings
 
     assert [name for name, (*_, found) in BATCHES.items() if found] == [
         finding.subject.removeprefix("persistent://t/n/").removesuffix(" subscription s")
@@ -209,7 +209,7 @@ def test_what_comes_on_top_is_told_of_a_large_state(scene: Any, golden: Golden) 
     scene.configured(**{BATCH_ACKS: "true"}).subscription("t", **OF_BATCHES)
     scene.drilled("t", ack_state_bytes=FRAME // 2)
 
-    (finding,) = scene.judged(check.CHECK).findings
+    (finding,) = scene.judged(CURSOR_NOT_PERSISTABLE).findings
 
     assert finding.severity is Severity.WARNING
     golden(finding.evidence)

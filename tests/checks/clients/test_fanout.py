@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.checks.check import MAX_FINDINGS
-from pulsar_steward.checks.clients import consumer_fanout, producer_fanout
+from pulsar_steward.checks.clients.client_numbers import CONSUMER_FANOUT, PRODUCER_FANOUT
 from pulsar_steward.model.finding import Severity
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.check import Check
     from tests.golden import Golden
 
-CONSUMERS, PRODUCERS = consumer_fanout.CHECK, producer_fanout.CHECK
+CONSUMERS, PRODUCERS = CONSUMER_FANOUT, PRODUCER_FANOUT
 BOTH = pytest.mark.parametrize(
     ("check", "clients", "warning"),
     [(CONSUMERS, "consumers", 2000), (PRODUCERS, "producers", 1000)],

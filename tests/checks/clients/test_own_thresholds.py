@@ -8,9 +8,8 @@ import pytest
 
 from pulsar_steward.checks.clients import (
     ack_holes,
-    consumer_fanout,
-    cursor_not_persistable,
-    producer_fanout,
+    client_numbers,
+    cursors,
     subscription_blocked,
     subscription_stalled,
 )
@@ -28,7 +27,7 @@ SPAN = {"entries_since_first_gap": 10_000_000}
 CASES: dict[str, tuple[Check, dict[str, Any], dict[str, int], bool]] = {
     "stalled": (subscription_stalled.CHECK, STILL | {"backlog_entries": 500}, {"minimum_due_messages": 500}, True),
     "ack holes": (ack_holes.CHECK, {"ack_holes": 1000}, {"warning_percent": 10}, True),
-    "not persistable": (cursor_not_persistable.CHECK, SPAN, {"warning_percent": 30}, True),
+    "not persistable": (cursors.CURSOR_NOT_PERSISTABLE, SPAN, {"warning_percent": 30}, True),
     "stalled is usual": (subscription_stalled.CHECK, STILL, {"minimum_due_messages": 90_000}, False),
     "ack holes are usual": (ack_holes.CHECK, {"ack_holes": 6000}, {"warning_percent": 80}, False),
 }
@@ -47,7 +46,9 @@ def test_each_is_judged_by_its_own(
     assert [each.subject for each in findings] == [f"{OWN if stricter else USUAL} subscription s"]
 
 
-@pytest.mark.parametrize("check", [consumer_fanout.CHECK, producer_fanout.CHECK], ids=["consumers", "producers"])
+@pytest.mark.parametrize(
+    "check", [client_numbers.CONSUMER_FANOUT, client_numbers.PRODUCER_FANOUT], ids=["consumers", "producers"]
+)
 def test_what_is_critical_for_one_tenant_comes_first(scene: Any, check: Check, golden: Golden) -> None:
     """A partition that is critical by its tenant's limits comes first; silence gives each group's maximum."""
     clients = check.check_id.partition("-")[0] + "s"

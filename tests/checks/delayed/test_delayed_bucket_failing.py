@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.delayed.delayed_bucket_failing import CHECK
+from pulsar_steward.checks.delayed.delayed_buckets import DELAYED_BUCKET_FAILING as CHECK
 from pulsar_steward.checks.delayed.waiting import BUCKET_TRACKER
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.schema import Policy

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.delayed import delayed_bucket_count, delayed_index_memory, delayed_index_multiplied
+from pulsar_steward.checks.delayed.delayed_buckets import DELAYED_BUCKET_COUNT
+from pulsar_steward.checks.delayed.delayed_index import DELAYED_INDEX_MEMORY, DELAYED_INDEX_MULTIPLIED
 from pulsar_steward.checks.delayed.waiting import BUCKET_TRACKER as BUCKET
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import DELAYED_SERIES
@@ -68,7 +69,7 @@ def test_indexes_are_judged_by_their_memory(cluster: Callable[..., Cluster]) -> 
         instead["metrics"] += broker_samples(name, topic, messages, told)
         instead["configuration"].append({"broker": name, "key": key, "value": tracker})
 
-    judgement = cluster(instead=instead).judged(delayed_index_memory.CHECK)
+    judgement = cluster(instead=instead).judged(DELAYED_INDEX_MEMORY)
 
     expected = {name: severity for name, (*_, severity) in MEMORY_CASES.items() if severity}
     assert {finding.subject: finding.severity for finding in judgement.findings} == expected
@@ -82,7 +83,7 @@ def test_the_evidence_says_where_the_bytes_are_from(
     """The evidence says that the size is estimated, and that the in-memory tracker reads the backlog again."""
     lab = cluster(topics=placed("b:8080"), metrics=[delayed(TOPIC, 40_000_000, source="b:8080")])
 
-    (finding,) = lab.judged(delayed_index_memory.CHECK).findings
+    (finding,) = lab.judged(DELAYED_INDEX_MEMORY).findings
 
     assert finding.subject == "b:8080"
     golden(finding.evidence)
@@ -95,7 +96,7 @@ def test_a_broker_without_a_memory_limit_cannot_be_judged(
     zeros = [delayed("", 0, source=broker) | {"topic": None} for broker in ("a:8080", "b:8080", "c:8080")]
     lab = cluster(topics=placed(), instead={"metrics": [*zeros, delayed(TOPIC, 100)]})
 
-    judgement = lab.judged(delayed_index_memory.CHECK)
+    judgement = lab.judged(DELAYED_INDEX_MEMORY)
 
     golden(judgement.cannot_tell)
 
@@ -108,7 +109,7 @@ def test_memory_of_less_than_a_byte_is_not_told(
     odd = {"source": "a:8080", "source_kind": "broker", "series": "jvm_memory_direct_bytes_max", "value": 0.5}
     lab = cluster(topics=placed(), instead={"metrics": [*zeros, odd, delayed(TOPIC, 20_000_000)]})
 
-    (finding,) = lab.judged(delayed_index_memory.CHECK).findings
+    (finding,) = lab.judged(DELAYED_INDEX_MEMORY).findings
 
     assert "memory_limit_bytes" not in finding.figures
 
@@ -132,7 +133,7 @@ def test_copies_of_an_index_are_judged(
         for number, messages in enumerate(counts)
     ]
 
-    findings = cluster(metrics=metrics).judged(delayed_index_multiplied.CHECK).findings
+    findings = cluster(metrics=metrics).judged(DELAYED_INDEX_MULTIPLIED).findings
 
     found = {finding.subject.rpartition("/")[2].replace("-", " "): finding.severity for finding in findings}
     assert found == {name: severity for name, (_, severity) in MULTIPLIED_CASES.items() if severity}
@@ -149,11 +150,12 @@ def test_a_topic_that_two_brokers_tell_of_is_not_multiplied(
         metrics=[delayed(TOPIC, 5_000_000, source=broker) for broker in both],
     )
 
-    assert lab.judged(delayed_index_multiplied.CHECK).findings == ()
+    assert lab.judged(DELAYED_INDEX_MULTIPLIED).findings == ()
 
 
 @pytest.mark.parametrize(
-    "check", [delayed_index_memory.CHECK, delayed_index_multiplied.CHECK, delayed_bucket_count.CHECK]
+    "check",
+    [DELAYED_INDEX_MEMORY, DELAYED_INDEX_MULTIPLIED, DELAYED_BUCKET_COUNT],
 )
 def test_silence_of_brokers_is_not_health(cluster: Callable[..., Cluster], check: Check) -> None:
     """A broker with subscriptions that tells nothing of delayed messages allows no verdict; a healthy cluster does."""
@@ -187,7 +189,7 @@ def test_buckets_are_judged(cluster: Callable[..., Cluster], limit: str | None) 
         metrics=[sample(series, sealed + 1, "s") | {"topic": f"{TOPIC}{sealed}"} for sealed in cases],
     )
 
-    findings = lab.judged(delayed_bucket_count.CHECK).findings
+    findings = lab.judged(DELAYED_BUCKET_COUNT).findings
 
     found = [(finding.figures["buckets"], finding.severity) for finding in findings]
     assert found == sorted(((sealed, severity) for sealed, severity in cases.items() if severity), reverse=True)
@@ -211,7 +213,7 @@ def test_buckets_are_counted_in_what_was_drilled(
         drilled=[{"topic": TOPIC, "subscription": "s", "delayed_messages": 9} | told],
     )
 
-    (finding,) = lab.judged(delayed_bucket_count.CHECK).findings
+    (finding,) = lab.judged(DELAYED_BUCKET_COUNT).findings
 
     golden(finding.evidence)
 
@@ -232,7 +234,7 @@ def test_uncounted_buckets_are_said(
     unknown: str | None,
 ) -> None:
     """Delayed messages without a number of buckets allow no verdict, unless no broker has buckets."""
-    judgement = cluster(settings=settings, metrics=[delayed(TOPIC, 9)]).judged(delayed_bucket_count.CHECK)
+    judgement = cluster(settings=settings, metrics=[delayed(TOPIC, 9)]).judged(DELAYED_BUCKET_COUNT)
 
     assert not judgement.findings
     if unknown is None:

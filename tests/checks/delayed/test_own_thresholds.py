@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.checks.delayed import (
-    delayed_bucket_count,
+    delayed_buckets,
     delayed_holds_ledgers,
-    delayed_index_multiplied,
+    delayed_index,
     delayed_past_ttl,
 )
 from pulsar_steward.model.finding import Severity
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 CASES: dict[str, tuple[Check, dict[str, int], Severity]] = {
     # thresholds that all three namespaces pass
     "multiplied": (
-        delayed_index_multiplied.CHECK,
+        delayed_index.DELAYED_INDEX_MULTIPLIED,
         {"warning_extra_index_entries": 40, "critical_extra_index_entries": 45},
         Severity.CRITICAL,
     ),
     "held": (delayed_holds_ledgers.CHECK, {"warning_held_mebibytes": 1}, Severity.WARNING),
     "buckets": (
-        delayed_bucket_count.CHECK,
+        delayed_buckets.DELAYED_BUCKET_COUNT,
         {"warning_buckets_unlimited": 5, "critical_buckets_unlimited": 9},
         Severity.CRITICAL,
     ),

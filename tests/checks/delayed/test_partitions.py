@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.delayed import delayed_holds_ledgers, delayed_index_multiplied
+from pulsar_steward.checks.delayed import delayed_holds_ledgers, delayed_index
 from pulsar_steward.model.finding import Severity
 from tests.checks.delayed.conftest import BROKERS
 
@@ -100,7 +100,7 @@ def test_what_partitions_repeat_is_added_up(
 
     topics = [{"topic": row["topic"], "broker": row["source"], "subscriptions": 2} for row in metrics[::2]]
 
-    judgement = cluster(metrics=metrics, topics=topics).judged(delayed_index_multiplied.CHECK)
+    judgement = cluster(metrics=metrics, topics=topics).judged(delayed_index.DELAYED_INDEX_MULTIPLIED)
 
     found = [
         (finding.subject, finding.severity, finding.figures["extra_index_entries"]) for finding in judgement.findings

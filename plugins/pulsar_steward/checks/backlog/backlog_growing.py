@@ -9,7 +9,6 @@ from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.backlog.defaults import DEFAULTS, unknown_defaults
 from pulsar_steward.checks.backlog.growth import (
     FLOOR_BYTES,
     SUMS,
@@ -21,18 +20,20 @@ from pulsar_steward.checks.backlog.growth import (
     reference,
     sums_of,
 )
-from pulsar_steward.checks.backlog.quota_words import (
+from pulsar_steward.checks.backlog.quotas import (
     CULPRITS,
+    DEFAULTS,
     PRECISION,
     consequence,
     delayed_words,
     in_brackets,
     slowest_words,
     told_once,
+    unknown_defaults,
 )
 from pulsar_steward.checks.check import Check, Judgement, Query, Scope
 from pulsar_steward.checks.earlier import looking_back, too_few, within
-from pulsar_steward.model.finding import Finding, QuotaFigures, Severity
+from pulsar_steward.model.finding import QuotaFigures, Severity
 from pulsar_steward.model.units import DAY, HOUR, MIB, bytes_in_words, counted, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
@@ -74,15 +75,7 @@ where raw_topics.backlog_bytes is not null
 
 @dataclass(frozen=True)
 class LimitedPart:
-    """Topics of namespaces with the same limits.
-
-    Attributes:
-        limits: Their limits.
-        about: Metadata of the snapshot.
-        rows: The topics, rows of `POSSIBLE`.
-        histories: Backlog of all topics, by name and time, this snapshot included.
-        sums: Partitioned topics and namespaces whose topics may have grown together.
-    """
+    """Topics under the same limits, rows of `POSSIBLE`; all backlogs by name and time, this snapshot included."""
 
     limits: BacklogGrowingPolicy
     about: AboutSnapshot
@@ -185,11 +178,22 @@ _CENTURY = 36_525 * DAY
 
 def evidence(growth: Growth) -> str:
     """Evidence: start, rate and expected end of the growth."""
-    row, left = growth.row, growth.seconds_left
-    if growth.together is not None:
-        return f"{_growth_words(growth, _whose(growth.together))}; {_of_sum(growth.together)}"
-    end = _until_retention(growth) if left is None else _until_quota(growth, left)
-    return f"{_growth_words(growth, 'the backlog has')}; {end}{delayed_words(row)}{slowest_words(row)}"
+    row, rise, together, whose = growth.row, growth.rise, growth.together, "the backlog has"
+    if together is not None:
+        members = "partitions of this topic" if together.of_partitions else "topics of this namespace"
+        whose = f"the backlogs of {together.topics:,} {members} together have"
+        end = (
+            f"no size quota of the namespace bounds them. Of each, what is beyond"
+            f" {bytes_in_words(FLOOR_BYTES, rounded=True)} is counted; the largest is {together.largest['topic']} with"
+            f" {bytes_in_words(together.largest['bytes'], rounded=True)}."
+        )
+    else:
+        end = f"{_end(growth)}{delayed_words(row)}{slowest_words(row)}"
+    return (
+        f"Since {time_in_words(rise.low_at)} {whose} grown from {bytes_in_words(rise.low_bytes, rounded=True)} to"
+        f" {bytes_in_words(rise.now_bytes, rounded=True)}, in {rise.rising} of {counted(rise.snapshots - 1, 'step')}"
+        f" between snapshots, by {bytes_in_words(growth.rate, rounded=True)}/s at least; {end}"
+    )
 
 
 def figures(growth: Growth) -> dict[str, int]:
@@ -212,38 +216,13 @@ def figures(growth: Growth) -> dict[str, int]:
     return found
 
 
-def _growth_words(growth: Growth, whose: str) -> str:
-    rise = growth.rise
-    return (
-        f"Since {time_in_words(rise.low_at)} {whose} grown from {bytes_in_words(rise.low_bytes, rounded=True)} to"
-        f" {bytes_in_words(rise.now_bytes, rounded=True)}, in {rise.rising} of {counted(rise.snapshots - 1, 'step')}"
-        f" between snapshots, by {bytes_in_words(growth.rate, rounded=True)}/s at least"
-    )
-
-
-def _whose(together: BacklogSum) -> str:
-    members = "partitions of this topic" if together.of_partitions else "topics of this namespace"
-    return f"the backlogs of {together.topics:,} {members} together have"
-
-
-def _of_sum(together: BacklogSum) -> str:
-    return (
-        f"no size quota of the namespace bounds them. Of each, what is beyond"
-        f" {bytes_in_words(FLOOR_BYTES, rounded=True)} is counted; the largest is {together.largest['topic']} with"
-        f" {bytes_in_words(together.largest['bytes'], rounded=True)}."
-    )
-
-
-def _until_quota(growth: Growth, left: float) -> str:
-    row = growth.row
-    return (
-        f"so it reaches the size quota of {bytes_in_words(row['limit_bytes'], rounded=True)} {_ahead(growth, left)};"
-        f" then{in_brackets(row['bytes_policy'])} {consequence(row['bytes_policy'])}."
-    )
-
-
-def _until_retention(growth: Growth) -> str:
+def _end(growth: Growth) -> str:
+    """What the backlog reaches, and when: its size quota, or without one what is retained."""
     row, now = growth.row, growth.rise.now_bytes
+    if growth.seconds_left is not None:
+        quota = bytes_in_words(row["limit_bytes"], rounded=True)
+        then = f"then{in_brackets(row['bytes_policy'])} {consequence(row['bytes_policy'])}"
+        return f"so it reaches the size quota of {quota} {_ahead(growth, growth.seconds_left)}; {then}."
     seconds = row["limit_seconds"] or 0
     age = f", only an age quota of {seconds_in_words(seconds, rounded=True)}" if seconds > 0 else ""
     words = f"no size quota is in force{age}"
@@ -252,10 +231,8 @@ def _until_retention(growth: Growth) -> str:
         return f"{words}, and no retained size to compare with."
     if retained <= now:
         return f"{words}, and it is over the {bytes_in_words(retained, rounded=True)} that are retained already."
-    left = (retained - now) / growth.rate
-    return (
-        f"{words}; it outgrows the {bytes_in_words(retained, rounded=True)} that are retained {_ahead(growth, left)}."
-    )
+    outgrown = f"it outgrows the {bytes_in_words(retained, rounded=True)} that are retained"
+    return f"{words}; {outgrown} {_ahead(growth, (retained - now) / growth.rate)}."
 
 
 def _ahead(growth: Growth, seconds: float) -> str:
@@ -271,7 +248,16 @@ def judge(queried: Queried, context: CheckContext[BacklogGrowingPolicy]) -> Judg
     growing = [each for part in parts.values() for each in (*part.growing, *part.together)]
     if growing:
         growing.sort(key=lambda each: (not each.critical, *worst_first(each.row, each.rate)))
-        return Judgement(findings=told_once(tuple(map(_finding, growing)), queried["precision"]))
+        findings = [
+            CHECK.finding(
+                severity=Severity.CRITICAL if each.critical else Severity.WARNING,
+                subject=each.row["topic"],
+                evidence=evidence(each),
+                figures=figures(each),
+            )
+            for each in growing
+        ]
+        return Judgement(findings=told_once(findings, queried["precision"]))
     missing = {limits: why for limits, part in parts.items() if (why := part.missing(queried))}
     open_parts = tuple(each for each in named_parts if each[0] in missing)
     return Judgement(
@@ -299,16 +285,6 @@ def _parts(
     return [LimitedPart(limits, context.about, by_limits[limits], histories, sums[limits]) for limits in of]
 
 
-def _finding(growth: Growth) -> Finding:
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=Severity.CRITICAL if growth.critical else Severity.WARNING,
-        subject=growth.row["topic"],
-        evidence=evidence(growth),
-        figures=figures(growth),
-    )
-
-
 CHECK = Check(
     check_id="backlog-growing",
     order=20,
@@ -326,10 +302,7 @@ CHECK = Check(
     policy=BacklogGrowingPolicy,
     shards={
         "possible": Query(
-            POSSIBLE,
-            worst_first="times_too_fast desc, backlog_bytes desc, topic",
-            most=MAX_POSSIBLE,
-            detail=CULPRITS,
+            POSSIBLE, worst_first="times_too_fast desc, backlog_bytes desc, topic", most=MAX_POSSIBLE, detail=CULPRITS
         ),
         "sums": Query(SUMS),
     },

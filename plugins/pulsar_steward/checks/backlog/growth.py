@@ -13,9 +13,7 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.topics import PARTITION_END, partitioned_topic
 from pulsar_steward.model.units import MIB
 
@@ -31,33 +29,25 @@ class BacklogGrowingPolicy(Section):
 
     UNORDERED = frozenset({"hours_to_quota"})
 
-    window_minutes: int = Field(
-        360, ge=1, description="earlier snapshots that are looked at: a backlog that shrank within it is not growing"
+    window_minutes: int = number(
+        360, "earlier snapshots that are looked at: a backlog that shrank within it is not growing"
     )
-    minimum_snapshots: int = Field(
-        4, ge=3, le=13, description="over which it has to grow, this one included: three steps show more than a burst"
+    minimum_snapshots: int = number(
+        4, "over which it has to grow, this one included: three steps show more than a burst", ge=3, le=13
     )
-    minimum_minutes: int = Field(
-        10, ge=1, description="over which it has to grow: brokers' statistics are up to a minute old"
+    minimum_minutes: int = number(10, "over which it has to grow: brokers' statistics are up to a minute old")
+    rising_percent: int = percent(75, "steps between snapshots in which it has to have grown")
+    most_shrunk_percent: int = percent(25, "of its growth, that it may have shrunk by within the window", ge=0)
+    warning_hours_to_quota: int = number(
+        12, "until the size quota in force is reached at this rate: time to act in daylight"
     )
-    rising_percent: int = Field(75, ge=1, le=100, description="steps between snapshots in which it has to have grown")
-    most_shrunk_percent: int = Field(
-        25, ge=0, le=100, description="of its growth, that it may have shrunk by within the window"
+    critical_hours_to_quota: int = number(2, "the same: time to act is running out")
+    warning_bytes_per_second: int = number(MIB, "where no size quota is in force; 1 MiB/s fills 84 GiB a day")
+    warning_bytes_per_second_together: int = number(
+        5 * MIB, "of a topic's partitions or a namespace's topics together, without a size quota: 420 GiB a day"
     )
-    warning_hours_to_quota: int = Field(
-        12, ge=1, description="until the size quota in force is reached at this rate: time to act in daylight"
-    )
-    critical_hours_to_quota: int = Field(2, ge=1, description="the same: time to act is running out")
-    warning_bytes_per_second: int = Field(
-        MIB, ge=1, description="where no size quota is in force; 1 MiB/s fills 84 GiB a day"
-    )
-    warning_bytes_per_second_together: int = Field(
-        5 * MIB,
-        ge=1,
-        description="of a topic's partitions or a namespace's topics together, without a size quota: 420 GiB a day",
-    )
-    minimum_seconds_behind: int = Field(
-        60, ge=0, description="what grows together has to have grown by what is produced in so long: less is to and fro"
+    minimum_seconds_behind: int = number(
+        60, "what grows together has to have grown by what is produced in so long: less is to and fro", ge=0
     )
 
 
@@ -124,15 +114,10 @@ def growing_together(
     before: Earlier,
     limits: BacklogGrowingPolicy,
 ) -> list[Growth]:
-    """Sums that grow steadily, and fast enough even without the topics that are reported by themselves.
+    """Sums that grow steadily, and fast enough even without the topics `alone`, which are reported by themselves.
 
-    Args:
-        sums: Sums, those of partitioned topics first.
-        alone: Topics that are reported as growing.
-        now: Snapshot time.
-        earlier: Snapshots of the window, the newest first; partial ones are skipped.
-        before: Reference for recent growth, a whole snapshot.
-        limits: Thresholds of growth.
+    Sums of partitioned topics come first. `earlier` are the snapshots of the window, the newest first, of which partial
+    ones are skipped; `before` is the reference for recent growth, a whole snapshot.
     """
     told: dict[str, float] = defaultdict(float)
     for growth in alone:
@@ -191,15 +176,9 @@ class BacklogSum:
 
 
 def reference(about: AboutSnapshot, earlier: Sequence[Earlier], enough: BacklogGrowingPolicy) -> Earlier | None:
-    """Reference snapshot for recent growth: the newest that is old enough, preferably a whole one.
+    """Reference snapshot for recent growth: the newest that is old enough, preferably a whole one; None: there is none.
 
-    Args:
-        about: Metadata of this snapshot.
-        earlier: Snapshots of the window, the newest first.
-        enough: The required number of snapshots and minutes.
-
-    Returns:
-        None if there is none.
+    `earlier` are the snapshots of the window, the newest first.
     """
     latest = about.taken_at - timedelta(minutes=enough.minimum_minutes)
     far = [each for each in earlier[enough.minimum_snapshots - 2 :] if each.taken_at <= latest]

@@ -7,41 +7,34 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, LookBack, Query, Scope, nothing_read
 from pulsar_steward.checks.earlier import APART_SECONDS, MIN_EARLIER, EarlierRows, each_since, wider
 from pulsar_steward.checks.views import SqlView
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.subscription import replicator_to
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from pulsar_steward.checks.check import CheckContext, Queried, QueryRows, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 class ReplicationStoppedPolicy(Section):
     """Thresholds for replication to another cluster that stands still or falls behind."""
 
-    warning_minutes: int = Field(
-        10, ge=1, description="over which snapshots show a topic disconnected, or sending nothing; shorter: information"
+    warning_minutes: int = number(
+        10, "over which snapshots show a topic disconnected, or sending nothing; shorter: information"
     )
-    critical_minutes: int = Field(60, ge=1, description="the same, when no restart of the other cluster explains it")
-    minimum_entries: int = Field(
+    critical_minutes: int = number(60, "the same, when no restart of the other cluster explains it")
+    minimum_entries: int = number(
         100,
-        ge=1,
-        description="that wait while the topic is connected and nothing is sent: an open transaction holds back a few;"
+        "that wait while the topic is connected and nothing is sent: an open transaction holds back a few;"
         " disconnected, one that waits is enough",
     )
-    minimum_entries_behind: int = Field(
-        100_000, ge=1, description="that wait where something is sent, but less than is published"
-    )
-    behind_minutes: int = Field(
-        60, ge=1, description="over which these have to have grown from snapshot to snapshot, to twice as many"
-    )
+    minimum_entries_behind: int = number(100_000, "that wait where something is sent, but less than is published")
+    behind_minutes: int = number(60, "over which these have to have grown from snapshot to snapshot, to twice as many")
 
 
 MAX_ROWS = 1000
@@ -112,13 +105,7 @@ select told.* from ({_TOLD.format(more="", shape=_SHAPE, topics="raw_topics")}) 
 
 @dataclass(frozen=True)
 class Replicator:
-    """Replication of a topic to a remote cluster, with a backlog.
-
-    Attributes:
-        row: Its row of this snapshot.
-        limits: The limits in force for it.
-        before: Rows of earlier snapshots.
-    """
+    """A row of `WAITING`, replication of a topic; the limits in force for it, and rows of earlier snapshots."""
 
     row: Row
     limits: ReplicationStoppedPolicy
@@ -223,42 +210,39 @@ def judge(queried: Queried, context: CheckContext[ReplicationStoppedPolicy]) -> 
     topics: dict[Remote, int] = defaultdict(int)
     for row in queried["remotes"].rows:
         topics[row["namespace"], row["remote"]] += row["topics"]
-    troubled = _troubled(queried["waiting"], queried["before"], context)
+    before = EarlierRows.of(queried["before"], context, _looked_back_minutes, *KEYS)
+    troubled: dict[Remote, list[Replicator]] = defaultdict(list)
+    for row in queried["waiting"].rows:
+        each = Replicator(row, context.limits_of(row["namespace"]), before)
+        if each.severity is not None:
+            troubled[row["namespace"], row["remote"]].append(each)
     found = [_finding(remote, theirs, topics[remote]) for remote, theirs in troubled.items()]
     if found:
         found.sort(key=lambda each: (-each.severity.rank, -each.figures["entries"], each.subject))
         return Judgement(findings=tuple(found))
+    sent = counted(sum(topics.values()), "topic sends", "topics send")
+    too_many = (
+        f"Of more than {MAX_ROWS:,} topics something waits for other clusters; the {MAX_ROWS:,} looked up are well."
+    )
     return Judgement(
-        quiet=_quiet(topics), cannot_tell=nothing_read(queried["read"]) or _too_many(queried["waiting"].more)
+        quiet=f"Nothing stands still of what {sent} to others."
+        if topics
+        else "No topic is replicated to another cluster.",
+        cannot_tell=nothing_read(queried["read"]) or (too_many if queried["waiting"].more else None),
     )
 
 
-def _troubled(
-    waiting: QueryRows, earlier: QueryRows, context: CheckContext[ReplicationStoppedPolicy]
-) -> Mapping[Remote, Sequence[Replicator]]:
-    before = EarlierRows.of(earlier, context, _looked_back_minutes, *KEYS)
-    found: dict[Remote, list[Replicator]] = defaultdict(list)
-    for row in waiting.rows:
-        each = Replicator(row, context.limits_of(row["namespace"]), before)
-        if each.severity is not None:
-            found[row["namespace"], row["remote"]].append(each)
-    return found
-
-
 def _finding(remote: Remote, suspects: Sequence[Replicator], topics: int) -> Finding:
-    namespace, cluster = remote
     worst = max((each.severity or Severity.INFO for each in suspects), key=lambda each: each.rank)
     troubled = [each for each in suspects if worst is Severity.INFO or each.severity is not Severity.INFO]
-    disconnected = sum(each.disconnected for each in troubled)
     entries = sum(each.row["backlog_entries"] for each in troubled)
     longest = oldest(troubled)
-    return Finding(
-        check_id=CHECK.check_id,
+    return CHECK.finding(
         severity=worst,
-        subject=f"{namespace} to {cluster}",
+        subject=" to ".join(remote),
         evidence=_evidence(remote, troubled, topics, entries),
         figures={
-            "disconnected_topics": disconnected,
+            "disconnected_topics": sum(each.disconnected for each in troubled),
             "entries": entries,
             "replicated_topics": topics,
             "since_seconds": troubled[0].before.lasted_seconds(longest) if longest else 0,
@@ -272,35 +256,18 @@ def _evidence(remote: Remote, troubled: Sequence[Replicator], topics: int, entri
     still = [each for each in troubled if each.stands_still or each.disconnected]
     slow = len(troubled) - len(still)
     disconnected = sum(each.disconnected for each in still)
-    parts = []
-    if still:
-        parts.append(f"nothing is sent of {len(still):,} ({disconnected:,} disconnected)")
-    if slow:
-        parts.append(f"of {slow:,} less is sent than is published")
-    longest = oldest(troubled)
-    first = "" if len(troubled) == 1 else "of the first of them "
-    begun = "which no earlier snapshot shows: it may just have begun"
-    since = f", {first}{each_since(longest)}" if longest else f", {begun}"
+    nothing = f"nothing is sent of {len(still):,} ({disconnected:,} disconnected)" if still else ""
+    less = f"of {slow:,} less is sent than is published" if slow else ""
+    longest, first = oldest(troubled), "" if len(troubled) == 1 else "of the first of them "
+    since = f"{first}{each_since(longest)}" if longest else "which no earlier snapshot shows: it may just have begun"
     most = max(troubled, key=lambda each: (each.row["backlog_entries"], each.row["topic"])).row
     expired = any(each.row["expired_rate"] > 0 for each in troubled)
     return (
         f"Of {counted(topics, 'topic')} that {namespace} replicates to the cluster {cluster},"
-        f" {' and '.join(parts)}{since}. {counted(entries, 'entry waits', 'entries wait')} for it, the most,"
-        f" {most['backlog_entries']:,}, of {most['topic']} on {most['broker']}."
+        f" {' and '.join(filter(None, (nothing, less)))}, {since}. {counted(entries, 'entry waits', 'entries wait')}"
+        f" for it, the most, {most['backlog_entries']:,}, of {most['topic']} on {most['broker']}."
         + (f" Messages expire before they are sent: {cluster} never gets them." if expired else "")
     )
-
-
-def _quiet(topics: Mapping[Remote, int]) -> str:
-    if not topics:
-        return "No topic is replicated to another cluster."
-    return f"Nothing stands still of what {counted(sum(topics.values()), 'topic sends', 'topics send')} to others."
-
-
-def _too_many(more: int) -> str | None:
-    if not more:
-        return None
-    return f"Of more than {MAX_ROWS:,} topics something waits for other clusters; the {MAX_ROWS:,} looked up are well."
 
 
 CHECK = Check(
@@ -317,10 +284,7 @@ CHECK = Check(
     source="docs/knowledge.md F; docs/checks/replication-stopped.md",
     scope=Scope.NAMESPACE,
     policy=ReplicationStoppedPolicy,
-    shards={
-        "waiting": Query(WAITING, worst_first=MOST_FIRST, most=MAX_ROWS),
-        "remotes": Query(REMOTES),
-    },
+    shards={"waiting": Query(WAITING, worst_first=MOST_FIRST, most=MAX_ROWS), "remotes": Query(REMOTES)},
     earlier={"before": LookBack(minutes=_looked_back_minutes, sql=BEFORE)},
     cluster={"read": BROKERS_READ},
     judge=judge,

@@ -14,13 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
-from pulsar_steward.checks.backlog.defaults import DEFAULTS, unknown_defaults
+from pulsar_steward.checks.backlog.quotas import DEFAULTS, unknown_defaults
 from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, Scope, nothing_read
 from pulsar_steward.checks.earlier import APART_SECONDS, WINDOW_MINUTES, EarlierRows, looking_back, window_minutes
-from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import DAY, HOUR, bytes_in_words, counted, number_in_words, seconds_in_words
 
 if TYPE_CHECKING:
@@ -32,20 +30,11 @@ if TYPE_CHECKING:
 class TtlBeforeReadPolicy(Section):
     """Thresholds for times to live that delete unread messages of a slow subscription."""
 
-    window_minutes: int = Field(
-        WINDOW_MINUTES, ge=1, description="earlier snapshots that show how a backlog grows, and what expired"
-    )
-    minimum_minutes: int = Field(10, ge=1, description="over which a backlog has to have grown")
-    minimum_entries: int = Field(
-        100, ge=1, description="of backlog; what waits on a topic that is read at once is less"
-    )
-    warning_age_percent_of_ttl: int = Field(
-        50,
-        ge=1,
-        le=100,
-        description="age of the oldest entry: below it, whoever reads may still catch up",
-    )
-    warning_hours: int = Field(12, ge=1, description="until entries are deleted unread: time to act in daylight")
+    window_minutes: int = number(WINDOW_MINUTES, "earlier snapshots that show how a backlog grows, and what expired")
+    minimum_minutes: int = number(10, "over which a backlog has to have grown")
+    minimum_entries: int = number(100, "of backlog; what waits on a topic that is read at once is less")
+    warning_age_percent_of_ttl: int = percent(50, "age of the oldest entry: below it, whoever reads may still catch up")
+    warning_hours: int = number(12, "until entries are deleted unread: time to act in daylight")
 
 
 MAX_ROWS = 1000
@@ -187,6 +176,45 @@ class UnreadLoss:
         }
         return figures if self.age_seconds is None else figures | {"oldest_seconds": int(self.age_seconds)}
 
+    @property
+    def evidence(self) -> str:
+        """The subscription, its backlog, its loss, and who reads."""
+        row, age = self.row, ""
+        if self.age_seconds is not None:
+            seconds = seconds_in_words(self.age_seconds, rounded=True)
+            told = row["oldest_seconds"] is not None
+            age = f", the oldest {seconds} old" if told else f", about {seconds} of what is published now"
+        entries = counted(row["backlog_entries"], "entry", "entries")
+        consumers = counted(row["consumers"], "consumer is", "consumers are")
+        who = f"{consumers} connected to it, and too slow."
+        if not row["consumers"]:
+            who = "No consumer is connected to it: it may be that the TTL is meant to clear it."
+        return (
+            f"Subscription {row['subscription']} of {row['topic']} on {row['broker']} has not read {entries}"
+            f" ({bytes_in_words(row['backlog_bytes'] or 0, rounded=True)}){age}; messages expire after"
+            f" {seconds_in_words(row['ttl_seconds'], rounded=True)}. {self._words} {who}"
+        )
+
+    @property
+    def _words(self) -> str:
+        a_day = f"{counted(self.entries_a_day, 'entry is', 'entries are')} lost"
+        rate = number_in_words(round(self.expired_per_second or self.grown_per_second, 2))
+        if self.unread_percent is not None:
+            return (
+                f"Of what is published, {self.unread_percent:.0f} % is not read, and the backlog hardly grows: the TTL"
+                f" deletes about {rate} entries/s unread, and {a_day} in the next 24 h."
+            )
+        if self.expired_per_second:
+            looks = "this snapshot" if self.looks == 1 else f"the mean of {counted(self.looks, 'snapshot')}"
+            if self.told_per_second > self.expired_per_second:
+                looks += f", where brokers tell {number_in_words(round(self.told_per_second, 2))} of single minutes"
+            return f"The TTL deletes {rate} entries/s unread ({looks}): at this rate {a_day} in the next 24 h."
+        left = self.seconds_left or 0
+        begins = (
+            f"in {seconds_in_words(left, rounded=True)} the TTL begins to delete" if round(left) else "the TTL deletes"
+        )
+        return f"Its backlog grows by {rate} entries/s: {begins} as many unread, and {a_day} in the next 24 h."
+
 
 def _unread(row: Row, looks: Sequence[Row]) -> float:
     """Unread share of what is published, for an old backlog; 0: all is read, or unknown."""
@@ -219,7 +247,18 @@ def judge(queried: Queried, context: CheckContext[TtlBeforeReadPolicy]) -> Judge
     losses = [UnreadLoss.of(row, context.limits_of(row["namespace"]), before) for row in queried["slow"].rows]
     found = sorted((each for each in losses if each is not None and each.matters), key=lambda each: each.order)
     if found:
-        return Judgement(findings=tuple(map(_finding, found)), more=queried["slow"].more)
+        findings = (
+            CHECK.finding(
+                severity=each.severity, subject=each.row["topic"], evidence=each.evidence, figures=each.figures
+            )
+            for each in found
+        )
+        return Judgement(findings=tuple(findings), more=queried["slow"].more)
+    too_many = f"More than {counted(MAX_ROWS, 'topic')} come near their TTL; those that were looked up lose nothing."
+    unknown = (
+        f"{counted(losses.count(None), 'topic comes', 'topics come')} near the TTL, and there is no earlier snapshot"
+        " that shows whether the backlog grows."
+    )
     return Judgement(
         quiet=context.in_each_part(
             lambda limits: (
@@ -230,75 +269,9 @@ def judge(queried: Queried, context: CheckContext[TtlBeforeReadPolicy]) -> Judge
         cannot_tell=(
             nothing_read(queried["read"])
             or unknown_defaults(queried, "ttl_seconds")
-            or _missing(queried, sum(each is None for each in losses))
+            or (too_many if queried["slow"].more else unknown if None in losses else None)
         ),
     )
-
-
-def _missing(queried: Queried, unknown: int) -> str | None:
-    """Reason why backlogs that come near their TTL prove nothing yet."""
-    if queried["slow"].more:
-        return f"More than {counted(MAX_ROWS, 'topic')} come near their TTL; those that were looked up lose nothing."
-    if not unknown:
-        return None
-    return (
-        f"{counted(unknown, 'topic comes', 'topics come')} near the TTL, and there is no earlier snapshot that shows"
-        " whether the backlog grows."
-    )
-
-
-def _finding(loss: UnreadLoss) -> Finding:
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=loss.severity,
-        subject=loss.row["topic"],
-        evidence=_evidence(loss),
-        figures=loss.figures,
-    )
-
-
-def _evidence(loss: UnreadLoss) -> str:
-    row = loss.row
-    entries = counted(row["backlog_entries"], "entry", "entries")
-    backlog = f"has not read {entries} ({bytes_in_words(row['backlog_bytes'] or 0, rounded=True)})"
-    return (
-        f"Subscription {row['subscription']} of {row['topic']} on {row['broker']} {backlog}{_age(loss)}; messages"
-        f" expire after {seconds_in_words(row['ttl_seconds'], rounded=True)}. {_loss(loss)} {_who(loss)}"
-    )
-
-
-def _age(loss: UnreadLoss) -> str:
-    if loss.age_seconds is None:
-        return ""
-    age = seconds_in_words(loss.age_seconds, rounded=True)
-    if loss.row["oldest_seconds"] is not None:
-        return f", the oldest {age} old"
-    return f", about {age} of what is published now"
-
-
-def _loss(loss: UnreadLoss) -> str:
-    a_day = f"{counted(loss.entries_a_day, 'entry is', 'entries are')} lost"
-    rate = number_in_words(round(loss.expired_per_second or loss.grown_per_second, 2))
-    if loss.unread_percent is not None:
-        return (
-            f"Of what is published, {loss.unread_percent:.0f} % is not read, and the backlog hardly grows: the TTL"
-            f" deletes about {rate} entries/s unread, and {a_day} in the next 24 h."
-        )
-    if loss.expired_per_second:
-        looks = "this snapshot" if loss.looks == 1 else f"the mean of {counted(loss.looks, 'snapshot')}"
-        if loss.told_per_second > loss.expired_per_second:
-            looks += f", where brokers tell {number_in_words(round(loss.told_per_second, 2))} of single minutes"
-        return f"The TTL deletes {rate} entries/s unread ({looks}): at this rate {a_day} in the next 24 h."
-    left = loss.seconds_left or 0
-    begins = f"in {seconds_in_words(left, rounded=True)} the TTL begins to delete" if round(left) else "the TTL deletes"
-    return f"Its backlog grows by {rate} entries/s: {begins} as many unread, and {a_day} in the next 24 h."
-
-
-def _who(loss: UnreadLoss) -> str:
-    consumers = loss.row["consumers"]
-    if consumers:
-        return f"{counted(consumers, 'consumer is', 'consumers are')} connected to it, and too slow."
-    return "No consumer is connected to it: it may be that the TTL is meant to clear it."
 
 
 CHECK = Check(

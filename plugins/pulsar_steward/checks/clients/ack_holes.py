@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import (
     BROKERS_READ,
     Check,
@@ -19,32 +17,24 @@ from pulsar_steward.checks.check import (
     nothing_read,
     setting_unread,
 )
-from pulsar_steward.checks.clients.consumers import SLOWEST, slowest_words, subject_of
+from pulsar_steward.checks.clients.consumers import LONG_ARRAY, MAX_RANGES, SLOWEST, slowest_words, subject_of
 from pulsar_steward.checks.earlier import EarlierRows, each_since, wider
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 class AckHolesPolicy(Section):
     """Thresholds for ack holes, in percent of the number that a broker persists; more than that is always critical."""
 
-    warning_percent: int = Field(
-        50, ge=1, le=100, description="ack holes of `managedLedgerMaxUnackedRangesToPersist`: time to act is left"
+    warning_percent: int = percent(50, "ack holes of `managedLedgerMaxUnackedRangesToPersist`: time to act is left")
+    warning_held_entries: int = number(
+        1_000_000, "entries from the first that is not acknowledged to what is read next, nine in ten acknowledged"
     )
-    warning_held_entries: int = Field(
-        1_000_000,
-        ge=1,
-        description="entries from the first that is not acknowledged to what is read next, nine in ten acknowledged",
-    )
-    warning_held_minutes: int = Field(
-        60, ge=1, description="for which they became no fewer in any snapshot; shorter: information"
-    )
+    warning_held_minutes: int = number(60, "for which they became no fewer in any snapshot; shorter: information")
 
 
 MAX_SUBSCRIPTIONS = 1000
@@ -78,13 +68,7 @@ from raw_subscriptions semi join held using (topic, subscription) group by topic
 
 @dataclass(frozen=True)
 class HeldEntries:
-    """A cursor held back by one unacknowledged message.
-
-    Attributes:
-        row: A row of `HELD`.
-        limits: The limits in force for it.
-        before: Rows of earlier snapshots.
-    """
+    """A row of `HELD`: a cursor held back by one message; the limits in force for it, and rows of earlier snapshots."""
 
     row: Row
     limits: AckHolesPolicy
@@ -93,7 +77,9 @@ class HeldEntries:
     @cached_property
     def alike(self) -> list[Row]:
         """Consecutive earlier snapshots in which the first entry may have been the same, the newest first."""
-        return self.before.in_a_row(self.row, _no_fewer)
+        return self.before.in_a_row(
+            self.row, lambda newer, older: older["entries"] is not None and 0 < older["entries"] <= newer["entries"]
+        )
 
     @property
     def severity(self) -> Severity | None:
@@ -109,6 +95,10 @@ class HeldEntries:
         if severity is None:
             return None
         holes = counted(row["ack_holes"], "ack hole")
+        since = "since when is not known; a message that takes long, or waits for its time, would look the same"
+        if self.alike:
+            more = row["entries"] - self.alike[-1]["entries"]
+            since = f"{more:,} more by now; it was so {each_since(self.alike)} too"
         return Finding(
             check_id=check_id,
             severity=severity,
@@ -118,7 +108,7 @@ class HeldEntries:
                 f" {'follows' if row['entries'] == 1 else 'follow'} the first one that subscription"
                 f" {row['subscription']} has not acknowledged, and only {row['backlog_entries']:,} of them wait"
                 f" ({holes}): what nobody acknowledges holds the cursor back, and no ledger from"
-                f" there on is deleted ({self._since}); {slowest_words(row)}."
+                f" there on is deleted ({since}); {slowest_words(row)}."
             ),
             figures={
                 "ack_holes": row["ack_holes"],
@@ -127,21 +117,6 @@ class HeldEntries:
             },
         )
 
-    @property
-    def _since(self) -> str:
-        if not self.alike:
-            return "since when is not known; a message that takes long, or waits for its time, would look the same"
-        return (
-            f"{self.row['entries'] - self.alike[-1]['entries']:,} more by now; it was so {each_since(self.alike)} too"
-        )
-
-
-def _no_fewer(newer: Row, older: Row) -> bool:
-    return bool(older["entries"] is not None and 0 < older["entries"] <= newer["entries"])
-
-
-MAX_RANGES = "managedLedgerMaxUnackedRangesToPersist"
-LONG_ARRAY = "managedLedgerPersistIndividualAckAsLongArray"
 
 FOUND = f"""
 with limit_of as (
@@ -162,7 +137,11 @@ def judge(queried: Queried, context: CheckContext[AckHolesPolicy]) -> Judgement:
     """A warning near the number that a broker persists, critical above it; also cursors held by a single message."""
     findings = [_finding(row) for row in queried["found"].rows]
     subjects = {finding.subject for finding in findings}
-    findings += [finding for finding in _held(queried, context) if finding.subject not in subjects]
+    before = EarlierRows.of(queried["held_before"], context, _looked_back_minutes, "topic", "subscription")
+    for row in queried["held"].rows:
+        held = HeldEntries(row, context.limits_of(row["namespace"]), before).finding(CHECK.check_id)
+        if held is not None and held.subject not in subjects:
+            findings.append(held)
     if findings:
         findings.sort(key=lambda finding: -finding.severity.rank)
         return Judgement(findings=tuple(findings), more=queried["found"].more + queried["held"].more)
@@ -174,34 +153,22 @@ def judge(queried: Queried, context: CheckContext[AckHolesPolicy]) -> Judgement:
     )
 
 
-def _held(queried: Queried, context: CheckContext[AckHolesPolicy]) -> Iterator[Finding]:
-    before = EarlierRows.of(queried["held_before"], context, _looked_back_minutes, "topic", "subscription")
-    for row in queried["held"].rows:
-        if finding := HeldEntries(row, context.limits_of(row["namespace"]), before).finding(CHECK.check_id):
-            yield finding
-
-
 def _finding(row: Row) -> Finding:
+    most, share = row["most"], "all of them beyond the 0"
+    if most > 0:
+        share = f"{row['ack_holes'] * 100 // most:,} % of the {most:,}"
     single = "; as long arrays are on, it counts single entries and may be passed already" if row["long_array"] else ""
     when = "a restart or move now" if row["beyond"] else "beyond that, a restart or move"
-    return Finding(
-        check_id=CHECK.check_id,
+    return CHECK.finding(
         severity=Severity.CRITICAL if row["beyond"] else Severity.WARNING,
         subject=subject_of(row),
         evidence=(
-            f"Subscription {row['subscription']} of {row['topic']} has {counted(row['ack_holes'], 'ack hole')},"
-            f" {_of_limit(row)}"
+            f"Subscription {row['subscription']} of {row['topic']} has {counted(row['ack_holes'], 'ack hole')}, {share}"
             f" that {row['broker']} persists ({MAX_RANGES}{single}): {when} delivers acknowledged messages again;"
             f" {slowest_words(row)}."
         ),
-        figures={"ack_holes": row["ack_holes"], "ack_holes_persisted_at_most": row["most"]},
+        figures={"ack_holes": row["ack_holes"], "ack_holes_persisted_at_most": most},
     )
-
-
-def _of_limit(row: Row) -> str:
-    if row["most"] <= 0:
-        return "all of them beyond the 0"
-    return f"{row['ack_holes'] * 100 // row['most']:,} % of the {row['most']:,}"
 
 
 CHECK = Check(
@@ -221,16 +188,9 @@ CHECK = Check(
     policy=AckHolesPolicy,
     shards={
         "found": Query(
-            FOUND,
-            worst_first="beyond desc, ack_holes / greatest(most, 1) desc, topic, subscription",
-            detail=SLOWEST,
+            FOUND, worst_first="beyond desc, ack_holes / greatest(most, 1) desc, topic, subscription", detail=SLOWEST
         ),
-        "held": Query(
-            HELD,
-            worst_first=MOST_FIRST,
-            most=MAX_SUBSCRIPTIONS,
-            detail=SLOWEST,
-        ),
+        "held": Query(HELD, worst_first=MOST_FIRST, most=MAX_SUBSCRIPTIONS, detail=SLOWEST),
     },
     earlier={"held_before": LookBack(minutes=_looked_back_minutes, sql=BEFORE)},
     cluster={"read": BROKERS_READ, "silent": not_telling(MAX_RANGES)},

@@ -91,64 +91,41 @@ select broker from connections where uptime_seconds is null or active is null or
 """
 
 
-def burst_of(row: Row, check_id: str) -> Finding:
-    """Finding for a row of `BURSTS`."""
-    return Finding(
-        check_id=check_id,
-        severity=Severity.WARNING,
-        subject=row["broker"],
-        evidence=(
-            f"Broker {row['broker']} has {counted(row['active'], 'connection')}, and in the last"
-            f" {seconds_in_words(row['seconds'], rounded=True)} {counted(row['replaced'], 'other was', 'others were')}"
-            " replaced:"
-            f" {row['replaced_per_minute']:,.0f} a minute, all of them {row['turnovers']:,.1f} times; a deployment"
-            f" replaces them once{_besides(row)}."
-        ),
-        figures={
-            "connections_active": int(row["active"]),
-            "connections_failed": max(0, int(row["failed"])),
-            "connections_replaced": int(row["replaced"]),
-            "seconds": int(row["seconds"]),
-            **_figures(row),
-        },
-    )
-
-
-def average_of(row: Row, check_id: str) -> Finding:
-    """Finding for a row of `SHORT_LIVED`."""
-    calm = "" if row["storming"] else f"; but not in the last {seconds_in_words(row['calm_seconds'], rounded=True)}"
-    return Finding(
-        check_id=check_id,
-        severity=Severity.WARNING if row["storming"] else Severity.INFO,
-        subject=row["broker"],
-        evidence=(
-            f"Broker {row['broker']} has {counted(row['active'], 'connection')}, and"
-            f" {counted(row['replaced'], 'other')} came and"
-            f" went in the {seconds_in_words(row['uptime_seconds'], rounded=True)} since it started:"
-            f" {row['replaced_per_minute']:,.0f} a minute, all of them {row['turnovers_per_hour']:,.1f} times an"
-            f" hour{_besides(row)}{calm}."
-        ),
-        figures={
-            "connections_active": int(row["active"]),
-            "connections_failed": int(row["failed"]),
-            "connections_replaced": int(row["replaced"]),
-            "uptime_seconds": int(row["uptime_seconds"]),
-            **_figures(row),
-        },
-    )
-
-
-def _besides(row: Row) -> str:
-    """Further words: other requests of clients that the broker refused or delayed, if reported."""
-    parts = (
+def of_broker(row: Row, check_id: str) -> Finding:
+    """Finding for a row of `BURSTS` or of `SHORT_LIVED`."""
+    burst, severity, calm = "turnovers" in row, Severity.WARNING, ""
+    window = "seconds" if burst else "uptime_seconds"
+    lasted, replaced, minute = seconds_in_words(row[window], rounded=True), row["replaced"], row["replaced_per_minute"]
+    if burst:
+        others = f"in the last {lasted} {counted(replaced, 'other was', 'others were')} replaced"
+        turned = f"{row['turnovers']:,.1f} times; a deployment replaces them once"
+    else:
+        others = f"{counted(replaced, 'other')} came and went in the {lasted} since it started"
+        turned = f"{row['turnovers_per_hour']:,.1f} times an hour"
+        if not row["storming"]:
+            severity = Severity.INFO
+            calm = f"; but not in the last {seconds_in_words(row['calm_seconds'], rounded=True)}"
+    refused = (  # other requests of clients that the broker refused or delayed, if reported
         (row["failed"], "handshake failed", "handshakes failed"),
         (row["lookups_failed"], "lookup failed", "lookups failed"),
         (row["throttled"], "connection is throttled now", "connections are throttled now"),
     )
-    return "".join(f"; {counted(count, one, many)}" for count, one, many in parts if count and count > 0)
-
-
-def _figures(row: Row) -> dict[str, int]:
-    """Figures that not every broker reports."""
+    besides = "".join(f"; {counted(count, one, many)}" for count, one, many in refused if count and count > 0)
+    figures = {
+        "connections_active": row["active"],
+        "connections_failed": max(0, row["failed"]),
+        "connections_replaced": replaced,
+        window: row[window],
+    }
     told = {"connections_throttled": row["throttled"], "lookups_failed": row["lookups_failed"]}
-    return {name: max(0, int(count)) for name, count in told.items() if count is not None}
+    figures |= {name: max(0, count) for name, count in told.items() if count is not None}
+    return Finding(
+        check_id=check_id,
+        severity=severity,
+        subject=row["broker"],
+        evidence=(
+            f"Broker {row['broker']} has {counted(row['active'], 'connection')}, and {others}: {minute:,.0f} a minute,"
+            f" all of them {turned}{besides}{calm}."
+        ),
+        figures={name: int(value) for name, value in figures.items()},
+    )

@@ -9,21 +9,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
-from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, nothing_read
+from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, brokers_of, nothing_read
 from pulsar_steward.checks.clients import churn_brokers
 from pulsar_steward.checks.clients.churn_brokers import ACTIVE, COUNTED, FAILED, SERIES, SUCCEEDED, YOUNG_SECONDS
 from pulsar_steward.checks.earlier import EarlierRows, each_since, looking_back, window_minutes
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from datetime import datetime
 
-    from pulsar_steward.checks.check import CheckContext, Queried, QueryRows, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 MAX_TOPICS = 1000
@@ -35,12 +32,7 @@ _OLD_TOPICS = f"user_topics anti join (from counted where uptime_seconds < {YOUN
 
 # Queries of earlier snapshots name no views: a named view would be computed for a whole snapshot.
 def _clients_of(topics: str, subscriptions: str) -> str:
-    """SQL for topics with the number of their clients and of new ones.
-
-    Args:
-        topics: SQL after FROM that selects the topics; a condition may use `clients`.
-        subscriptions: Table of their subscriptions.
-    """
+    """SQL for topics with the number of their clients and of new ones; a condition in `topics` may use `clients`."""
     return f"""
     with chosen as (
         select topic, broker, coalesce(producers, 0) + coalesce(consumers, 0) as clients,
@@ -133,13 +125,7 @@ CROWDS_BEFORE = f"{_SUMS}, taken_at from in_small_before group by namespace, tak
 
 @dataclass(frozen=True)
 class _NewClients:
-    """A topic or namespace with mostly new clients.
-
-    Attributes:
-        row: A row of this snapshot.
-        recent_minutes: Minutes for which a client counts as new.
-        before: Rows of earlier snapshots.
-    """
+    """A topic or namespace with mostly new clients; a client counts as new for `recent_minutes`."""
 
     row: Row
     recent_minutes: int
@@ -263,78 +249,60 @@ __all__ = ["ACTIVE", "CHECK", "FAILED", "SUCCEEDED", "ConnectionChurnPolicy"]
 class ConnectionChurnPolicy(Section):
     """Thresholds for clients that connect again and again."""
 
-    minimum_clients: int = Field(100, ge=1, description="producers and consumers of a topic; with fewer it is left")
-    warning_recent_percent: int = Field(
-        50, ge=1, le=100, description="clients of a topic that connected within `collect.recent_minutes`"
+    minimum_clients: int = number(100, "producers and consumers of a topic; with fewer it is left")
+    warning_recent_percent: int = percent(50, "clients of a topic that connected within `collect.recent_minutes`")
+    critical_recent_clients: int = number(
+        5000, "as many of them on one topic; half of the largest fan-out known (knowledge.md C)"
     )
-    critical_recent_clients: int = Field(
-        5000, ge=1, description="as many of them on one topic; half of the largest fan-out known (knowledge.md C)"
+    warning_turnovers_per_hour: int = number(
+        1, "how often a broker's connections were replaced as a whole; healthy ones live for days"
     )
-    warning_turnovers_per_hour: int = Field(
-        1, ge=1, description="how often a broker's connections were replaced as a whole; healthy ones live for days"
+    minimum_replaced_per_minute: int = number(
+        60, "connections of a broker; fewer are command-line tools and short jobs"
     )
-    minimum_replaced_per_minute: int = Field(
-        60, ge=1, description="connections of a broker; fewer are command-line tools and short jobs"
-    )
-    warning_burst_turnovers: int = Field(
+    warning_burst_turnovers: int = number(
         3,
-        ge=1,
-        description="how often a broker's connections were replaced as a whole since a snapshot of the window; a"
-        " deployment replaces them once",
+        "how often a broker's connections were replaced as a whole since a snapshot of the window; a deployment"
+        " replaces them once",
     )
-    minimum_clients_of_namespace: int = Field(
-        1000, ge=1, description="on topics with fewer than `minimum_clients`, together; with fewer it is left"
+    minimum_clients_of_namespace: int = number(
+        1000, "on topics with fewer than `minimum_clients`, together; with fewer it is left"
     )
-    window_minutes: int = Field(60, ge=1, description="earlier snapshots that are looked at")
+    window_minutes: int = number(60, "earlier snapshots that are looked at")
 
 
 def judge(queried: Queried, context: CheckContext[ConnectionChurnPolicy]) -> Judgement:
     """Findings about brokers, topics and namespaces in one list, the worst severity first."""
-    found = [*_of_brokers(queried), *_of_topics(queried, context), *_of_namespaces(queried, context)]
-    found.sort(key=lambda finding: -finding.severity.rank)
-    beyond = sum(queried[name].more for name in ("bursts", "short_lived", "new_clients", "crowds"))
+    recent_minutes, small = context.policy.collect.recent_minutes, context.limits.minimum_clients
+    topics = EarlierRows.of(queried["topics_before"], context, window_minutes, "topic")
+    crowds = EarlierRows.of(queried["crowds_before"], context, window_minutes, "namespace")
+    every = [
+        *(
+            churn_brokers.of_broker(row, CHECK.check_id)
+            for row in (*queried["bursts"].rows, *queried["short_lived"].rows)
+        ),
+        *(
+            NewClientsOfTopic(row, recent_minutes, topics).finding(CHECK.check_id)
+            for row in queried["new_clients"].rows
+        ),
+        *(
+            NewClientsOfNamespace(row, recent_minutes, crowds).finding(CHECK.check_id, small)
+            for row in queried["crowds"].rows
+        ),
+    ]
+    found = sorted(filter(None, every), key=lambda finding: -finding.severity.rank)
+    if found:
+        beyond = sum(queried[name].more for name in ("bursts", "short_lived", "new_clients", "crowds"))
+        return Judgement(findings=tuple(found), more=beyond)
+    silent = named(brokers_of(queried["silent"]))
+    untold = f"On no larger topic are most clients new; but {', '.join(SERIES)} are not in the snapshot for {silent}."
     return Judgement(
-        findings=tuple(found),
-        more=beyond if found else 0,
         quiet=(
             "Clients stay: on no larger topic and in no larger namespace do most of them come and go, and no broker's"
             " connections are short."
         ),
-        cannot_tell=None if found else nothing_read(queried["read"]) or _missing(queried["silent"]),
+        cannot_tell=nothing_read(queried["read"]) or (untold if silent else None),
     )
-
-
-def _missing(silent: QueryRows) -> str | None:
-    if not silent.rows:
-        return None
-    names = named([row["broker"] for row in silent.rows])
-    return f"On no larger topic are most clients new; but {', '.join(SERIES)} are not in the snapshot for {names}."
-
-
-def _before(selected: QueryRows, context: CheckContext[ConnectionChurnPolicy], column: str) -> EarlierRows:
-    return EarlierRows.of(selected, context, window_minutes, column)
-
-
-def _of_brokers(queried: Queried) -> Iterator[Finding]:
-    for row in queried["bursts"].rows:
-        yield churn_brokers.burst_of(row, CHECK.check_id)
-    for row in queried["short_lived"].rows:
-        yield churn_brokers.average_of(row, CHECK.check_id)
-
-
-def _of_topics(queried: Queried, context: CheckContext[ConnectionChurnPolicy]) -> Iterator[Finding]:
-    before = _before(queried["topics_before"], context, "topic")
-    for row in queried["new_clients"].rows:
-        if finding := NewClientsOfTopic(row, context.policy.collect.recent_minutes, before).finding(CHECK.check_id):
-            yield finding
-
-
-def _of_namespaces(queried: Queried, context: CheckContext[ConnectionChurnPolicy]) -> Iterator[Finding]:
-    before = _before(queried["crowds_before"], context, "namespace")
-    for row in queried["crowds"].rows:
-        crowd = NewClientsOfNamespace(row, context.policy.collect.recent_minutes, before)
-        if finding := crowd.finding(CHECK.check_id, context.limits.minimum_clients):
-            yield finding
 
 
 CHECK = Check(
@@ -351,12 +319,7 @@ CHECK = Check(
     policy=ConnectionChurnPolicy,
     shards={
         "counted": Query(churn_brokers.COUNTED),
-        "new_clients": Query(
-            NEW_CLIENTS,
-            worst_first=MOST_FIRST,
-            most=MAX_TOPICS,
-            detail=BUSIEST,
-        ),
+        "new_clients": Query(NEW_CLIENTS, worst_first=MOST_FIRST, most=MAX_TOPICS, detail=BUSIEST),
         "in_small": Query(SMALL_TOPICS),
     },
     earlier={

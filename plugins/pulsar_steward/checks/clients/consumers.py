@@ -1,4 +1,4 @@
-"""Report text about the slowest consumers, for listed subscriptions only."""
+"""What checks of subscriptions share: settings of cursors, and report text about the slowest consumers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pulsar_steward.checks.check import Row
+
+MAX_RANGES = "managedLedgerMaxUnackedRangesToPersist"
+LONG_ARRAY = "managedLedgerPersistIndividualAckAsLongArray"
+"""Settings for what a cursor persists of its ack state."""
 
 MAX_NAMED = 3
 """Maximum number of consumers named in one sentence, to keep it readable."""
@@ -50,16 +54,15 @@ def slowest_words(row: Row) -> str:
 
 def consumers_words(consumers: Sequence[Row]) -> str:
     """The first few consumers, with their addresses and unacknowledged messages."""
-    return "; ".join(map(_in_words, consumers[:MAX_NAMED]))
-
-
-def _in_words(consumer: Row) -> str:
-    held = consumer["unacked_messages"]
-    facts = [
-        f"connected since {consumer['connected_since']}" if consumer["connected_since"] else "",
-        "" if held is None else f"{held:,} unacknowledged",
-        "no permits left" if consumer["permits"] <= 0 else f"{consumer['permits']:,} permits left",
-        "blocked" if consumer["blocked"] else "",
-    ]
-    name = consumer["consumer"] or "(without a name)"
-    return f"{name} at {consumer['address'] or '(address not told)'} ({', '.join(fact for fact in facts if fact)})"
+    words = []
+    for consumer in consumers[:MAX_NAMED]:
+        held = consumer["unacked_messages"]
+        facts = (
+            f"connected since {consumer['connected_since']}" if consumer["connected_since"] else "",
+            "" if held is None else f"{held:,} unacknowledged",
+            "no permits left" if consumer["permits"] <= 0 else f"{consumer['permits']:,} permits left",
+            "blocked" if consumer["blocked"] else "",
+        )
+        who = f"{consumer['consumer'] or '(without a name)'} at {consumer['address'] or '(address not told)'}"
+        words.append(f"{who} ({', '.join(filter(None, facts))})")
+    return "; ".join(words)

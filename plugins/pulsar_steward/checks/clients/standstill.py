@@ -1,4 +1,4 @@
-"""Duration and severity of a subscription's standstill, by its topic's statistics or by earlier snapshots."""
+"""A subscription's standstill: duration, severity and evidence, by its topic's statistics or earlier snapshots."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
-from pulsar_steward.checks.earlier import APART_SECONDS, apart
+from pulsar_steward.checks.clients.consumers import slowest_words
+from pulsar_steward.checks.earlier import APART_SECONDS, apart, each_since
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.units import counted, seconds_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,27 +22,23 @@ if TYPE_CHECKING:
 class SubscriptionStalledPolicy(Section):
     """Thresholds for subscriptions with consumers and a backlog, but without consumption."""
 
-    minimum_due_messages: int = Field(
+    minimum_due_messages: int = number(
         1000,
-        ge=1,
-        description="messages that are due or held: entries times messages per entry where known, an entry being one"
-        " message at least; as many fit into one client's receiver queue by default",
+        "messages that are due or held: entries times messages per entry where known, an entry being one message"
+        " at least; as many fit into one client's receiver queue by default",
     )
-    warning_minutes: int = Field(
-        10, ge=1, description="since the last delivery or acknowledgement, where known; shorter: information"
+    warning_minutes: int = number(10, "since the last delivery or acknowledgement, where known; shorter: information")
+    critical_minutes: int = number(60, "the same, when no pause of a healthy application explains it")
+    critical_due_messages: int = number(
+        1_000_000, "due messages that make a standstill critical even where its age is not known"
     )
-    critical_minutes: int = Field(60, ge=1, description="the same, when no pause of a healthy application explains it")
-    critical_due_messages: int = Field(
-        1_000_000, ge=1, description="due messages that make a standstill critical even where its age is not known"
-    )
-    minimum_held_messages: int = Field(
+    minimum_held_messages: int = number(
         100,
-        ge=1,
-        description="unacknowledged messages of one consumer that is stuck while others are not; with a smaller"
-        " receiver queue one that is slow looks the same",
+        "unacknowledged messages of one consumer that is stuck while others are not; with a smaller receiver"
+        " queue one that is slow looks the same",
     )
-    warning_stuck_percent: int = Field(
-        50, ge=1, le=100, description="consumers of a subscription that are stuck; fewer: information for longer"
+    warning_stuck_percent: int = percent(
+        50, "consumers of a subscription that are stuck; fewer: information for longer"
     )
 
 
@@ -152,16 +148,23 @@ where (message_rate_out <= 0 or ack_rate <= 0) and (backlog_entries > 0 or unack
 """The same subscriptions in an earlier snapshot, where nothing was delivered or nothing acknowledged."""
 
 
+_WHAT = {
+    STILL: "nothing is delivered and nothing acknowledged",
+    FULL: "nothing is delivered, though some of what they hold is acknowledged",
+    UNACKED: "nothing is acknowledged of what is delivered",
+    AGAIN: "are delivered again, the same ones, and none is acknowledged",
+}
+_LAST = {
+    STILL: "last delivery or acknowledgement",
+    FULL: "last delivery",
+    UNACKED: "last acknowledgement",
+    AGAIN: "last acknowledgement",
+}
+
+
 @dataclass(frozen=True)
 class Standstill:
-    """A subscription that may stand still.
-
-    Attributes:
-        row: Its row of this snapshot.
-        limits: The limits in force for it.
-        recent_minutes: Minutes for which a consumer counts as just connected.
-        before: Rows of earlier snapshots.
-    """
+    """A subscription that may stand still; a consumer counts as just connected for `recent_minutes`."""
 
     row: Row
     limits: SubscriptionStalledPolicy
@@ -295,6 +298,81 @@ class Standstill:
             return None
         return Severity.WARNING if self.row["all_stuck"] else Severity.INFO
 
+    @property
+    def evidence(self) -> str:
+        """Evidence of the standstill in a sentence. Brokers count entries; the number of messages is an estimate."""
+        row, kind = self.row, self.row["kind"]
+        details = []
+        if (row["messages_per_entry"] or 0) > 1:
+            details.append(f"about {counted(row['messages'], 'message')}, at {row['messages_per_entry']:,} an entry")
+        if row["unacked"]:
+            details.append(f"{counted(row['unacked'], 'message is', 'messages are')} delivered and not acknowledged")
+        if not row["delayed_known"]:
+            details.append("how many are delayed is not known")
+        known = f" ({'; '.join(details)})" if details else ""
+        earlier = ""
+        if self.comes_back:
+            earlier = f"; other consumers than now were connected {each_since(self.returns)}: they come and go"
+        elif self.alike and kind != FULL and not row["fresh"]:
+            earlier = f"; it was so {each_since(self.alike)} too"
+        what = _WHAT[kind]
+        if kind == AGAIN:
+            what = f"{row['redeliver_rate']:,.1f} messages/s {what}"
+        return (
+            f"Subscription {row['subscription']} of {row['topic']} has {row['due_entries']:,}"
+            f" {'entry' if row['due_entries'] == 1 else 'entries'} due{known}, but"
+            f" {what} ({self._since}){earlier}; {self._permits}{self._doubt}; {slowest_words(row)}."
+        )
+
+    @property
+    def figures(self) -> dict[str, int]:
+        """Figures of the evidence."""
+        row, since = self.row, self.since_seconds
+        figures = {
+            "consumers": row["consumers"],
+            "consumers_without_permits": row["without_permits"],
+            "due_entries": row["due_entries"],
+            "due_messages": row["messages"],
+            "unacked_messages": row["unacked"],
+        }
+        return figures if since is None else figures | {"since_seconds": since}
+
+    @property
+    def _since(self) -> str:
+        row = self.row
+        last = _LAST[row["kind"]]
+        if row["never"]:
+            none = f"no {last.removeprefix('last ')} since its consumers connected"
+            if row["since_seconds"] is None:
+                return none
+            return f"{none}, {seconds_in_words(row['since_seconds'], rounded=True)} before"
+        if row["since_seconds"] is None:
+            return f"{last} not known{'' if row['asked'] else ', as its topic was not asked'}"
+        return f"{last} {seconds_in_words(row['since_seconds'], rounded=True)} before"
+
+    @property
+    def _permits(self) -> str:
+        row = self.row
+        if row["fresh"]:
+            return "all its consumers have just connected"
+        if row["without_permits"] >= row["consumers"]:
+            return "no consumer asks for more: look at the clients"
+        if row["type"] == "Failover" and row["all_stuck"]:
+            return "its active consumer asks for no more: look at it, the others stand by"
+        return f"{row['consumers'] - row['without_permits']:,} of its consumers ask for more"
+
+    @property
+    def _doubt(self) -> str:
+        """Note on a healthy client that would look the same."""
+        row = self.row
+        if row["kind"] == AGAIN or self.severity is Severity.CRITICAL:
+            return ""
+        if not self.many_entries and (row["messages_per_entry"] or 0) > 1:
+            return "; a batch is acknowledged as a whole, so a slow consumer shows nothing while it works through one"
+        if not self.many:
+            return "; few messages that each take long would look the same"
+        return ""
+
 
 def _fell(newer: Row, older: Row) -> bool:
     """True if something was consumed between two snapshots: the backlog shrank, and nothing expired."""
@@ -310,18 +388,6 @@ def _unacknowledged(newer: Row, older: Row) -> bool:
     return older["consumers"] > 0 and _rests(older, "ack_rate") and not _fell(newer, older)
 
 
-def _still(newer: Row, older: Row) -> bool:
-    return _unacknowledged(newer, older) and _rests(older, "message_rate_out")
-
-
-def _again(newer: Row, older: Row) -> bool:
-    return _unacknowledged(newer, older) and (older["redeliver_rate"] or 0) > 0
-
-
-def _full(newer: Row, older: Row) -> bool:
-    return older["consumers"] > 0 and _rests(older, "message_rate_out") and not _fell(newer, older)
-
-
 def _came_anew(newer: Row, older: Row) -> bool:
     """True if each consumer of the newer snapshot connected after all of the older one, or all had just connected."""
     if newer["all_named"] and older["all_named"]:
@@ -329,4 +395,10 @@ def _came_anew(newer: Row, older: Row) -> bool:
     return bool(newer["fresh"] and older["fresh"])
 
 
-_SAME: dict[str, Callable[[Row, Row], bool]] = {STILL: _still, FULL: _full, UNACKED: _unacknowledged, AGAIN: _again}
+_SAME: dict[str, Callable[[Row, Row], bool]] = {
+    STILL: lambda newer, older: _unacknowledged(newer, older) and _rests(older, "message_rate_out"),
+    FULL: lambda newer, older: older["consumers"] > 0 and _rests(older, "message_rate_out") and not _fell(newer, older),
+    UNACKED: _unacknowledged,
+    AGAIN: lambda newer, older: _unacknowledged(newer, older) and (older["redeliver_rate"] or 0) > 0,
+}
+"""Whether an earlier snapshot shows the same kind of standstill, by kind."""

@@ -10,18 +10,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, Scope, nothing_read
 from pulsar_steward.checks.clients.consumers import subject_of
 from pulsar_steward.checks.earlier import EarlierRows, looking_back, window_minutes
 from pulsar_steward.decoding import decode
 from pulsar_steward.model.finding import Figures, Finding, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.units import bytes_in_words, counted, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from pulsar_steward.checks.check import CheckContext, Queried, Row
 
@@ -29,15 +27,13 @@ if TYPE_CHECKING:
 class SubscriptionAbandonedPolicy(Section):
     """Thresholds for subscriptions without consumers."""
 
-    warning_hours: int = Field(
-        192, ge=1, description="without a consumer: eight days, so that no weekly job looks abandoned"
+    warning_hours: int = number(192, "without a consumer: eight days, so that no weekly job looks abandoned")
+    information_minutes: int = number(
+        60, "the same; from then on it is told, and the next diagnosis goes on counting from there"
     )
-    information_minutes: int = Field(
-        60, ge=1, description="the same; from then on it is told, and the next diagnosis goes on counting from there"
-    )
-    minimum_entries: int = Field(1000, ge=1, description="of backlog; below it a subscription costs next to nothing")
-    window_minutes: int = Field(
-        1560, ge=1, description="how old the snapshot before may be; further apart, absence in between is not proved"
+    minimum_entries: int = number(1000, "of backlog; below it a subscription costs next to nothing")
+    window_minutes: int = number(
+        1560, "how old the snapshot before may be; further apart, absence in between is not proved"
     )
 
 
@@ -97,15 +93,7 @@ class AbandonedFigures(Figures, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Absence:
-    """A subscription without consumers.
-
-    Attributes:
-        row: Its row of this snapshot.
-        subject: Its name in findings.
-        severity: Its severity.
-        since: Time of the first of the consecutive snapshots without a consumer.
-        figures: Its figures.
-    """
+    """A subscription without consumers, `since` the first of consecutive snapshots that show none."""
 
     row: Row
     subject: str
@@ -124,12 +112,7 @@ class Absence:
     ) -> Absence | None:
         """Absence that has lasted long enough for a finding; None: too short, or the backlog did not grow.
 
-        Args:
-            row: A row of `WITHOUT_CONSUMERS`.
-            subject: The subscription's name in findings.
-            limits: The limits in force for it.
-            before: Rows of `BEFORE`.
-            found_before: Rows of `FOUND_BEFORE`, by the time of the snapshot and the subject.
+        `found_before` are rows of `FOUND_BEFORE`, by the time of the snapshot and the subject.
         """
         alike = before.in_a_row(row, _without_consumer)
         if not alike:
@@ -169,9 +152,19 @@ def _without_consumer(newer: Row, older: Row) -> bool:
 
 def judge(queried: Queried, context: CheckContext[SubscriptionAbandonedPolicy]) -> Judgement:
     """A warning after days without consumers, the longest absence first."""
-    found = sorted(_absences(queried, context), key=lambda each: (-each.severity.rank, each.since, each.subject))
+    before = EarlierRows.of(queried["before"], context, window_minutes, "topic", "subscription")
+    found_before = {(row["taken_at"], row["subject"]): row for row in queried["found_before"].rows}
+    absences = [
+        Absence.of(row, subject_of(row), context.limits_of(row["namespace"]), before, found_before)
+        for row in queried["alone"].rows
+    ]
+    found = sorted(filter(None, absences), key=lambda each: (-each.severity.rank, each.since, each.subject))
     if found:
         return Judgement(findings=tuple(map(_finding, found)), more=queried["alone"].more)
+    alone = queried["alone"]
+    too_many = f"More than {counted(MAX_ROWS, 'subscription')} have no consumer; those that were looked up do not grow."
+    have = counted(len(alone.rows), "subscription has", "subscriptions have")
+    first = f"{have} no consumer, and this is the first snapshot."
     return Judgement(
         quiet=context.in_each_part(
             lambda limits: (
@@ -179,28 +172,12 @@ def judge(queried: Queried, context: CheckContext[SubscriptionAbandonedPolicy]) 
                 f" {counted(limits.information_minutes, 'minute')} without a consumer."
             )
         ),
-        cannot_tell=nothing_read(queried["read"]) or _missing(queried, context),
+        cannot_tell=(
+            nothing_read(queried["read"])
+            or (too_many if alone.more else None)
+            or (first if alone.rows and not context.about.earlier else None)
+        ),
     )
-
-
-def _absences(queried: Queried, context: CheckContext[SubscriptionAbandonedPolicy]) -> Iterator[Absence]:
-    before = EarlierRows.of(queried["before"], context, window_minutes, "topic", "subscription")
-    found_before = {(row["taken_at"], row["subject"]): row for row in queried["found_before"].rows}
-    for row in queried["alone"].rows:
-        limits = context.limits_of(row["namespace"])
-        if absence := Absence.of(row, subject_of(row), limits, before, found_before):
-            yield absence
-
-
-def _missing(queried: Queried, context: CheckContext[SubscriptionAbandonedPolicy]) -> str | None:
-    """Reason why subscriptions without consumers prove nothing yet."""
-    alone = queried["alone"]
-    if alone.more:
-        return f"More than {counted(MAX_ROWS, 'subscription')} have no consumer; those that were looked up do not grow."
-    if not alone.rows or context.about.earlier:
-        return None
-    have = counted(len(alone.rows), "subscription has", "subscriptions have")
-    return f"{have} no consumer, and this is the first snapshot."
 
 
 def _finding(absence: Absence) -> Finding:
@@ -214,8 +191,7 @@ def _finding(absence: Absence) -> Finding:
         f" lose these; the topic keeps {bytes_in_words(row['backlog_bytes'] or 0, rounded=True)} for its slowest"
         f" subscription, and has {counted(others, 'other')}."
     )
-    return Finding(
-        check_id=CHECK.check_id,
+    return CHECK.finding(
         severity=absence.severity,
         subject=absence.subject,
         evidence=words + (" Whether messages expire there was not read." if row["ttl_unknown"] else ""),

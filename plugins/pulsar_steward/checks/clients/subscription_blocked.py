@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import BROKERS_READ, Query, RowCheck, Scope, nothing_read, ranked
 from pulsar_steward.checks.clients.consumers import SLOWEST, slowest_words, subject_of
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import counted, named, seconds_in_words
 
 if TYPE_CHECKING:
@@ -18,14 +16,11 @@ if TYPE_CHECKING:
 class SubscriptionBlockedPolicy(Section):
     """Thresholds for consumers that get nothing because they have too many unacknowledged messages."""
 
-    warning_blocked_percent: int = Field(
-        50, ge=1, le=100, description="consumers of a subscription that are blocked; fewer: information"
-    )
-    unlimited_unacked_messages: int = Field(
+    warning_blocked_percent: int = percent(50, "consumers of a subscription that are blocked; fewer: information")
+    unlimited_unacked_messages: int = number(
         200_000,
-        ge=1,
-        description="unacknowledged messages of a subscription where the limits are 0 and nothing is ever blocked; by"
-        " default as many block it",
+        "unacknowledged messages of a subscription where the limits are 0 and nothing is ever blocked; by default"
+        " as many block it",
     )
 
 
@@ -99,14 +94,20 @@ def _quiet(queried: Queried, context: CheckContext[SubscriptionBlockedPolicy]) -
 
 
 def _evidence(row: Row) -> str:
+    each = row["messages_per_entry"] or 0
+    batches = f" (batches of about {counted(each, 'message')})" if each > 1 else ""
+    oldest = ""
+    if row["oldest_seconds"] is not None:
+        oldest = f", the oldest {seconds_in_words(row['oldest_seconds'], rounded=True)} old"
     return (
         f"Subscription {row['subscription']} of {row['topic']} holds"
-        f" {counted(row['unacked'], 'unacknowledged message')}, {_who(row)}, {_freeing(row)}, and {_backlog(row)};"
-        f" {slowest_words(row)}."
+        f" {counted(row['unacked'], 'unacknowledged message')}, {_blocked(row)}, {_freeing(row)}, and"
+        f" {counted(row['backlog'], 'entry', 'entries')}{batches} {'is' if row['backlog'] == 1 else 'are'} in its"
+        f" backlog{oldest}; {slowest_words(row)}."
     )
 
 
-def _who(row: Row) -> str:
+def _blocked(row: Row) -> str:
     if row["unlimited"]:
         return f"which nothing limits ({PER_CONSUMER} and {PER_SUBSCRIPTION} are 0)"
     if row["by_subscription"]:
@@ -115,19 +116,6 @@ def _who(row: Row) -> str:
     return (
         f"{row['consumers_blocked']:,} of its {counted(row['consumers'], 'consumer')} ({share} %)"
         f" {'is' if row['consumers_blocked'] == 1 else 'are'} blocked for it"
-    )
-
-
-def _backlog(row: Row) -> str:
-    """Size of the backlog: brokers count entries; the number of messages is an estimate."""
-    each = row["messages_per_entry"] or 0
-    batches = f" (batches of about {counted(each, 'message')})" if each > 1 else ""
-    oldest = ""
-    if row["oldest_seconds"] is not None:
-        oldest = f", the oldest {seconds_in_words(row['oldest_seconds'], rounded=True)} old"
-    return (
-        f"{counted(row['backlog'], 'entry', 'entries')}{batches} {'is' if row['backlog'] == 1 else 'are'} in its"
-        f" backlog{oldest}"
     )
 
 

@@ -8,28 +8,24 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, LookBack, Query, Scope, nothing_read
-from pulsar_steward.checks.clients.consumers import SLOWEST, consumers_words, slowest_words, subject_of
+from pulsar_steward.checks.clients.consumers import SLOWEST, consumers_words, subject_of
 from pulsar_steward.checks.clients.standstill import (
-    AGAIN,
     BEFORE,
-    FULL,
     LONGEST_FIRST,
     MAX_ROWS,
     POSSIBLE,
     STANDING,
-    STILL,
-    UNACKED,
     Standstill,
     SubscriptionStalledPolicy,
 )
 from pulsar_steward.checks.earlier import EarlierRows, each_since, wider
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.units import counted, seconds_in_words
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from pulsar_steward.checks.check import CheckContext, Queried, QueryRows, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 MAX_CONSUMERS = 1000
@@ -67,13 +63,7 @@ where available_permits <= 0 and message_rate_out <= 0 and ack_rate <= 0
 
 @dataclass(frozen=True)
 class StuckConsumers:
-    """Stuck consumers of one subscription.
-
-    Attributes:
-        rows: Rows of `STUCK`, those with most messages first.
-        limits: The limits in force for it.
-        before: Rows of earlier snapshots.
-    """
+    """Rows of `STUCK` of one subscription, those with most messages first, and rows of earlier snapshots."""
 
     rows: tuple[Row, ...]
     limits: SubscriptionStalledPolicy
@@ -92,7 +82,7 @@ class StuckConsumers:
     @cached_property
     def alike(self) -> list[Row]:
         """Consecutive snapshots with the consumer that has been stuck longest, the newest first."""
-        return max((self.before.in_a_row(row, _holds_back) for row in self.rows), key=len)
+        return max((self.before.in_a_row(row, _no_fewer) for row in self.rows), key=len)
 
     @property
     def since_seconds(self) -> int | None:
@@ -146,104 +136,9 @@ def by_subscription(
         yield StuckConsumers(tuple(theirs), limits_of(theirs[0]["namespace"]), before)
 
 
-def _holds_back(newer: Row, older: Row) -> bool:
+def _no_fewer(newer: Row, older: Row) -> bool:
     """True if the first unacknowledged entry may be the same: the number of entries read behind it only grows."""
     return newer["entries"] is None or older["entries"] is None or newer["entries"] >= older["entries"]
-
-
-_LAST = {
-    STILL: "last delivery or acknowledgement",
-    FULL: "last delivery",
-    UNACKED: "last acknowledgement",
-    AGAIN: "last acknowledgement",
-}
-
-
-def _standstill_words(standstill: Standstill) -> str:
-    """Evidence of the standstill in a sentence."""
-    row = standstill.row
-    return (
-        f"Subscription {row['subscription']} of {row['topic']} has {_amount(row)}, but {_what(row)}"
-        f" ({_since(row)}){_earlier(standstill)}; {_permits(row)}{_doubt(standstill)}; {slowest_words(row)}."
-    )
-
-
-def _standstill_figures(standstill: Standstill) -> dict[str, int]:
-    """Figures of the evidence."""
-    row, since = standstill.row, standstill.since_seconds
-    figures = {
-        "consumers": row["consumers"],
-        "consumers_without_permits": row["without_permits"],
-        "due_entries": row["due_entries"],
-        "due_messages": row["messages"],
-        "unacked_messages": row["unacked"],
-    }
-    return figures if since is None else figures | {"since_seconds": since}
-
-
-def _amount(row: Row) -> str:
-    """Size of the backlog: brokers count entries; the number of messages is an estimate."""
-    details = []
-    if (row["messages_per_entry"] or 0) > 1:
-        details.append(f"about {counted(row['messages'], 'message')}, at {row['messages_per_entry']:,} an entry")
-    if row["unacked"]:
-        details.append(f"{counted(row['unacked'], 'message is', 'messages are')} delivered and not acknowledged")
-    if not row["delayed_known"]:
-        details.append("how many are delayed is not known")
-    entries = f"{row['due_entries']:,} {'entry' if row['due_entries'] == 1 else 'entries'} due"
-    return f"{entries} ({'; '.join(details)})" if details else entries
-
-
-def _what(row: Row) -> str:
-    if row["kind"] == FULL:
-        return "nothing is delivered, though some of what they hold is acknowledged"
-    if row["kind"] == UNACKED:
-        return "nothing is acknowledged of what is delivered"
-    if row["kind"] == AGAIN:
-        return f"{row['redeliver_rate']:,.1f} messages/s are delivered again, the same ones, and none is acknowledged"
-    return "nothing is delivered and nothing acknowledged"
-
-
-def _since(row: Row) -> str:
-    last = _LAST[row["kind"]]
-    if row["never"]:
-        none = f"no {last.removeprefix('last ')} since its consumers connected"
-        if row["since_seconds"] is None:
-            return none
-        return f"{none}, {seconds_in_words(row['since_seconds'], rounded=True)} before"
-    if row["since_seconds"] is None:
-        return f"{last} not known{'' if row['asked'] else ', as its topic was not asked'}"
-    return f"{last} {seconds_in_words(row['since_seconds'], rounded=True)} before"
-
-
-def _earlier(standstill: Standstill) -> str:
-    if standstill.comes_back:
-        return f"; other consumers than now were connected {each_since(standstill.returns)}: they come and go"
-    if standstill.alike and standstill.row["kind"] != FULL and not standstill.row["fresh"]:
-        return f"; it was so {each_since(standstill.alike)} too"
-    return ""
-
-
-def _permits(row: Row) -> str:
-    if row["fresh"]:
-        return "all its consumers have just connected"
-    if row["without_permits"] >= row["consumers"]:
-        return "no consumer asks for more: look at the clients"
-    if row["type"] == "Failover" and row["all_stuck"]:
-        return "its active consumer asks for no more: look at it, the others stand by"
-    return f"{row['consumers'] - row['without_permits']:,} of its consumers ask for more"
-
-
-def _doubt(standstill: Standstill) -> str:
-    """Note on a healthy client that would look the same."""
-    row = standstill.row
-    if row["kind"] == AGAIN or standstill.severity is Severity.CRITICAL:
-        return ""
-    if not standstill.many_entries and (row["messages_per_entry"] or 0) > 1:
-        return "; a batch is acknowledged as a whole, so a slow consumer shows nothing while it works through one"
-    if not standstill.many:
-        return "; few messages that each take long would look the same"
-    return ""
 
 
 def _looked_back_minutes(limits: SubscriptionStalledPolicy) -> int:
@@ -252,54 +147,38 @@ def _looked_back_minutes(limits: SubscriptionStalledPolicy) -> int:
 
 def judge(queried: Queried, context: CheckContext[SubscriptionStalledPolicy]) -> Judgement:
     """Judges by the duration of the standstill, from the topic's own statistics or from earlier snapshots."""
-    found = list(_standing_still(queried, context))
+    before = EarlierRows.of(queried["before"], context, _looked_back_minutes, "topic", "subscription")
+    found = []
+    for row in (*queried["standing"].rows, *queried["possible"].rows):
+        still = Standstill(row, context.limits_of(row["namespace"]), context.policy.collect.recent_minutes, before)
+        if still.severity is not None:
+            found.append((_finding(row, still.severity, still.evidence, still.figures), row["messages"]))
     subjects = {finding.subject for finding, _ in found}
-    found += [each for each in _stuck(queried, context) if each[0].subject not in subjects]
+    before = EarlierRows.of(queried["stuck_before"], context, _looked_back_minutes, *STUCK_COLUMNS)
+    found.extend(
+        (_finding(each.rows[0], each.severity, each.evidence, each.figures), each.held)
+        for each in by_subscription(queried["stuck"].rows, context.limits_of, before)
+        if each.severity is not None and subject_of(each.rows[0]) not in subjects
+    )
     found.sort(key=lambda each: (-each[0].severity.rank, -each[1], each[0].subject))
     if found:
         return Judgement(findings=tuple(finding for finding, _ in found), more=queried["standing"].more)
+    too_many = (
+        f"More than {MAX_ROWS:,} subscriptions may stand still with few entries due; the {MAX_ROWS:,} that were looked"
+        " up do not."
+    )
     return Judgement(
         quiet=context.in_each_part(
             lambda limits: (
                 f"No subscription with consumers and {limits.minimum_due_messages:,} or more due messages stands still."
             )
         ),
-        cannot_tell=nothing_read(queried["read"]) or _too_many(queried["possible"]),
+        cannot_tell=nothing_read(queried["read"]) or (too_many if queried["possible"].more else None),
     )
-
-
-def _standing_still(
-    queried: Queried, context: CheckContext[SubscriptionStalledPolicy]
-) -> Iterator[tuple[Finding, int]]:
-    """Yields findings, each with its number of messages."""
-    before = EarlierRows.of(queried["before"], context, _looked_back_minutes, "topic", "subscription")
-    recent_minutes = context.policy.collect.recent_minutes
-    for row in (*queried["standing"].rows, *queried["possible"].rows):
-        each = Standstill(row, context.limits_of(row["namespace"]), recent_minutes, before)
-        if each.severity is not None:
-            yield _finding(row, each.severity, _standstill_words(each), _standstill_figures(each)), row["messages"]
-
-
-def _stuck(queried: Queried, context: CheckContext[SubscriptionStalledPolicy]) -> Iterator[tuple[Finding, int]]:
-    before = EarlierRows.of(queried["stuck_before"], context, _looked_back_minutes, *STUCK_COLUMNS)
-    for each in by_subscription(queried["stuck"].rows, context.limits_of, before):
-        if each.severity is not None:
-            yield _finding(each.rows[0], each.severity, each.evidence, each.figures), each.held
 
 
 def _finding(row: Row, severity: Severity, evidence: str, figures: dict[str, int]) -> Finding:
-    return Finding(
-        check_id=CHECK.check_id, severity=severity, subject=subject_of(row), evidence=evidence, figures=figures
-    )
-
-
-def _too_many(possible: QueryRows) -> str | None:
-    if not possible.more:
-        return None
-    return (
-        f"More than {MAX_ROWS:,} subscriptions may stand still with few entries due; the"
-        f" {MAX_ROWS:,} that were looked up do not."
-    )
+    return CHECK.finding(severity=severity, subject=subject_of(row), evidence=evidence, figures=figures)
 
 
 CHECK = Check(
@@ -318,18 +197,8 @@ CHECK = Check(
     scope=Scope.NAMESPACE,
     policy=SubscriptionStalledPolicy,
     shards={
-        "standing": Query(
-            STANDING,
-            worst_first=LONGEST_FIRST,
-            most=MAX_ROWS,
-            detail=SLOWEST,
-        ),
-        "possible": Query(
-            POSSIBLE,
-            worst_first=LONGEST_FIRST,
-            most=MAX_ROWS,
-            detail=SLOWEST,
-        ),
+        "standing": Query(STANDING, worst_first=LONGEST_FIRST, most=MAX_ROWS, detail=SLOWEST),
+        "possible": Query(POSSIBLE, worst_first=LONGEST_FIRST, most=MAX_ROWS, detail=SLOWEST),
         "stuck": Query(STUCK, worst_first=MOST_FIRST, most=MAX_CONSUMERS),
     },
     earlier={

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
-from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, nothing_read
-from pulsar_steward.checks.earlier import APART_SECONDS, WINDOW, WINDOW_MINUTES, by_time, looking_back, within
+from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, brokers_of, nothing_read
+from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, apart, by_time, looking_back, within
 from pulsar_steward.model.bundles import tc_topic
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.measures import STARTED
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import counted, named, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import datetime
 
-    from pulsar_steward.checks.check import CheckContext, Queried, Row
+    from pulsar_steward.checks.check import CheckContext, Queried
 
 OPEN = "pulsar_txn_active_count"
 OPENED = ("pulsar_txn_created_total", "pulsar_txn_created_count")
@@ -29,16 +26,14 @@ TIMED_OUT = ("pulsar_txn_timeout_total", "pulsar_txn_timeout_count")
 class TransactionsOpenPolicy(Section):
     """Thresholds for transactions that stay open, and for transactions that time out."""
 
-    warning_minutes: int = Field(
-        30,
-        ge=1,
-        description="that a transaction stays open: consumers of its topics get nothing that was published after it",
+    warning_minutes: int = number(
+        30, "that a transaction stays open: consumers of its topics get nothing that was published after it"
     )
-    minimum_timed_out_transactions: int = Field(100, ge=1, description="transactions; fewer are clients that restarted")
-    warning_timed_out_percent: int = Field(
-        5, ge=1, le=100, description="transactions that the coordinators aborted, of all that were opened meanwhile"
+    minimum_timed_out_transactions: int = number(100, "transactions; fewer are clients that restarted")
+    warning_timed_out_percent: int = percent(
+        5, "transactions that the coordinators aborted, of all that were opened meanwhile"
     )
-    window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
+    window_minutes: int = number(WINDOW_MINUTES, WINDOW)
 
 
 TOLD = f"""
@@ -88,19 +83,15 @@ def judge(queried: Queried, context: CheckContext[TransactionsOpenPolicy]) -> Ju
     told, since = queried["told"].rows, queried["in_all"].one["since"]
     open_now = sum(row["open"] or 0 for row in told)
     least = counted(context.limits.warning_minutes, "minute")
-    cannot_tell = nothing_read(queried["read"]) or _silent(queried)
+    silent = named(brokers_of(queried["silent"]))
+    unread = f"The metrics of {silent} were not read, or not to their end." if silent else None
+    cannot_tell = nothing_read(queried["read"]) or unread
     if not told:
         return Judgement(quiet="No client uses transactions.", cannot_tell=cannot_tell)
     words = f"{counted(open_now, 'transaction is', 'transactions are')} open"
     if cannot_tell is None and open_now and since is None:
         cannot_tell = f"{words}; since when, only an earlier snapshot tells."
     return Judgement(quiet=f"{words}, none known to be for {least}.", cannot_tell=cannot_tell)
-
-
-def _silent(queried: Queried) -> str | None:
-    """Reason why the absence of findings proves nothing, if the metrics of a broker were not read to their end."""
-    brokers = [row["broker"] for row in queried["silent"].rows]
-    return f"The metrics of {named(brokers)} were not read, or not to their end." if brokers else None
 
 
 def _of_all(queried: Queried, context: CheckContext[TransactionsOpenPolicy]) -> Iterator[Finding]:
@@ -112,13 +103,19 @@ def _of_all(queried: Queried, context: CheckContext[TransactionsOpenPolicy]) -> 
     if not lasting and not too_many:
         return
     words = []
-    if lasting:
-        words.append(_staying(lasting))
+    if lasting:  # the coordinator that has most of them comes first
+        worst, least = lasting[0], seconds_in_words(min(row["seconds"] for row in lasting), rounded=True)
+        some = counted(sum(row["lasting"] for row in lasting), "transaction")
+        words.append(
+            f"At least {some} of {counted(len(lasting), 'coordinator')} have been open for {least} or longer: consumers"
+            f" of their topics get nothing that was published after them. Coordinator {worst['coordinator']} on"
+            f" {worst['broker']} has {worst['open']:,} open, and opened {worst['opened']:,} since"
+            f" {time_in_words(worst['taken_at'])}."
+        )
     if too_many:
         those = counted(ended["timed_out"], "transaction")
         words.append(f"Since {time_in_words(ended['since'])} {those} timed out, {ended['opened']:,} were opened.")
-    yield Finding(
-        check_id=CHECK.check_id,
+    yield CHECK.finding(
         severity=Severity.WARNING,
         subject=context.about.cluster,
         evidence=" ".join(words),
@@ -133,24 +130,12 @@ def _of_all(queried: Queried, context: CheckContext[TransactionsOpenPolicy]) -> 
     )
 
 
-def _staying(lasting: tuple[Row, ...]) -> str:
-    """Transactions that stay open, with the number of the coordinator that has most of them."""
-    worst = lasting[0]
-    least = min(row["seconds"] for row in lasting)
-    some = counted(sum(row["lasting"] for row in lasting), "transaction")
-    where = f"coordinator {worst['coordinator']} on {worst['broker']}"
-    return (
-        f"At least {some} of {counted(len(lasting), 'coordinator')} have been open for"
-        f" {seconds_in_words(least, rounded=True)} or longer: consumers of their topics get nothing that was published"
-        f" after them. {where[0].upper()}{where[1:]} has {worst['open']:,} open, and opened {worst['opened']:,} since"
-        f" {time_in_words(worst['taken_at'])}."
-    )
-
-
 def _unanswered(queried: Queried, context: CheckContext[TransactionsOpenPolicy]) -> Iterator[Finding]:
     """A finding for each coordinator that no broker reports, now and in the snapshot before, though others work."""
-    about, previous = context.about, _previous(context)
-    told = {row["coordinator"] for row in queried["told"].rows}
+    about, told = context.about, {row["coordinator"] for row in queried["told"].rows}
+    earlier = within(about, context.limits.window_minutes)
+    whole_before = (each.taken_at for each in earlier if not each.partial and apart(about.taken_at, each.taken_at))
+    previous = next(whole_before, None)
     if previous is None:
         return
     before = by_time(queried["told_before"].rows).get(previous, [])
@@ -158,32 +143,18 @@ def _unanswered(queried: Queried, context: CheckContext[TransactionsOpenPolicy])
     if not whole or not told or not before or not queried["in_all"].one["opened"]:
         return
     seen = told | {row["coordinator"] for row in before}
-    for number in range(about.coordinators):
-        if str(number) not in seen:
-            yield Finding(
-                check_id=CHECK.check_id,
+    for coordinator in range(about.coordinators):
+        if str(coordinator) not in seen:
+            yield CHECK.finding(
                 severity=Severity.CRITICAL,
-                subject=tc_topic(number),
+                subject=tc_topic(coordinator),
                 evidence=(
-                    f"No broker tells of transaction coordinator {number}, now or in the snapshot of"
+                    f"No broker tells of transaction coordinator {coordinator}, now or in the snapshot of"
                     f" {time_in_words(previous)}, while {counted(len(told), 'other is', 'others are')} told of and"
                     " transactions are opened. Clients take all coordinators in turn: those that come to this one wait."
                 ),
-                figures={"coordinator": number, "coordinators": about.coordinators, "told_of": len(told)},
+                figures={"coordinator": coordinator, "coordinators": about.coordinators, "told_of": len(told)},
             )
-
-
-def _previous(context: CheckContext[TransactionsOpenPolicy]) -> datetime | None:
-    """Time of the newest whole snapshot before this one that is of another minute."""
-    earlier = within(context.about, context.limits.window_minutes)
-    return next(
-        (
-            each.taken_at
-            for each in earlier
-            if not each.partial and (context.about.taken_at - each.taken_at).total_seconds() >= APART_SECONDS
-        ),
-        None,
-    )
 
 
 CHECK = Check(

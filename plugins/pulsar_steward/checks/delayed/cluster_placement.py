@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import Check, Judgement, Query
-from pulsar_steward.checks.delayed.hosts import NOTHING_LOADED, all_on_one_host, brokers_by_host, host_of
+from pulsar_steward.checks.delayed.waiting import NOTHING_LOADED, all_on_one_host, brokers_by_host, host_of
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
@@ -22,22 +21,13 @@ if TYPE_CHECKING:
 class ClusterPlacementPolicy(Section):
     """Thresholds for the load that the remaining brokers would carry after one is lost."""
 
-    warning_cpu_percent_after_loss: int = Field(
-        85, ge=1, description="mean of the rest; `loadBalancerBrokerOverloadedThresholdPercentage` by default"
+    warning_cpu_percent_after_loss: int = number(
+        85, "mean of the rest; `loadBalancerBrokerOverloadedThresholdPercentage` by default"
     )
-    critical_cpu_percent_after_loss: int = Field(120, ge=1, description="a fifth more than there is")
-    minimum_topics_per_namespace: int = Field(
-        1_000, ge=1, description="namespaces with fewer topics need no more bundles than they have"
+    critical_cpu_percent_after_loss: int = number(120, "a fifth more than there is")
+    minimum_topics_per_namespace: int = number(
+        1_000, "namespaces with fewer topics need no more bundles than they have"
     )
-
-
-@dataclass(frozen=True)
-class ReadBroker:
-    """A broker that was read."""
-
-    name: str
-    topics: int
-    cpu_percent: float | None
 
 
 @dataclass(frozen=True)
@@ -48,14 +38,14 @@ class BrokerGroup:
         subject: Subject of a finding: the cluster, or the first of the namespaces.
         isolated: False for the whole cluster.
         namespaces: Number of namespaces that are restricted to these brokers; 0 for the whole cluster.
-        brokers: Brokers that were read, by name.
+        brokers: Brokers that were read, by name: `broker`, `topics`, `cpu_percent`.
         unread: Names of the brokers that did not respond.
     """
 
     subject: str
     isolated: bool
     namespaces: int
-    brokers: tuple[ReadBroker, ...]
+    brokers: tuple[Row, ...]
     unread: tuple[str, ...]
 
     @property
@@ -70,12 +60,12 @@ class BrokerGroup:
     @property
     def topics(self) -> int:
         """Number of topics loaded on these brokers."""
-        return sum(broker.topics for broker in self.brokers)
+        return sum(broker["topics"] for broker in self.brokers)
 
     @property
     def hosts(self) -> Mapping[str, Sequence[str]]:
         """Brokers of each host."""
-        return brokers_by_host(broker.name for broker in self.brokers)
+        return brokers_by_host(broker["broker"] for broker in self.brokers)
 
     @property
     def fullest_host(self) -> tuple[str, int]:
@@ -88,32 +78,97 @@ class BrokerGroup:
         """Topics per broker if `brokers` brokers fewer were left."""
         return self.topics // (len(self.brokers) - brokers)
 
-    @property
-    def known_cpus(self) -> int:
-        """Number of hosts with a known CPU usage."""
-        return len(self._cpu_by_host())
-
-    @property
-    def cpu_percent(self) -> int:
-        """Mean CPU usage of the hosts."""
-        by_host = self._cpu_by_host()
-        return int(sum(by_host.values()) / len(by_host))
+    @cached_property
+    def cpus(self) -> Mapping[str, float]:
+        """CPU usage by host, where it is known: the highest that one of its brokers tells."""
+        by_host: dict[str, float] = {}
+        for broker in self.brokers:
+            if broker["cpu_percent"] is not None:
+                host = host_of(broker["broker"])
+                by_host[host] = max(by_host.get(host, 0.0), broker["cpu_percent"])
+        return by_host
 
     @property
     def cpu_percent_after_loss(self) -> int | None:
         """Mean CPU usage with one host fewer; None if all brokers share one, or a usage is not known."""
-        by_host = self._cpu_by_host()
-        if len(by_host) < 2 or any(broker.cpu_percent is None for broker in self.brokers):  # noqa: PLR2004 - one lost, one left
+        if len(self.cpus) < 2 or any(broker["cpu_percent"] is None for broker in self.brokers):  # noqa: PLR2004 - one lost, one left
             return None
-        return int(sum(by_host.values()) / (len(by_host) - 1))
+        return int(sum(self.cpus.values()) / (len(self.cpus) - 1))
 
-    def _cpu_by_host(self) -> dict[str, float]:
-        by_host: dict[str, float] = {}
-        for broker in self.brokers:
-            if broker.cpu_percent is not None:
-                host = host_of(broker.name)
-                by_host[host] = max(by_host.get(host, 0.0), broker.cpu_percent)
-        return by_host
+    def headroom(self, ceiling: int) -> str:
+        """Room of the fullest broker, and the load of each broker after a loss."""
+        fullest = min(self.brokers, key=lambda broker: (-broker["topics"], broker["broker"]))
+        room = max(ceiling - fullest["topics"], 0)
+        words = (
+            f"The fullest of {counted(len(self.brokers), 'broker')}, {fullest['broker']}, has room for"
+            f" {counted(room, 'topic')}"
+        )
+        if fullest["cpu_percent"] is not None:
+            words += f" and {100 - fullest['cpu_percent']:,.0f} % of its CPU"
+        if len(self.brokers) > 1:
+            words += f"; after the loss of one, each would have {counted(self.topics_after_loss(), 'topic')} on average"
+        return words + "." + all_on_one_host([broker["broker"] for broker in self.brokers])
+
+    def finding(self, hosts: int, ceiling: int, policy: ClusterPlacementPolicy) -> Finding | None:
+        """At most one finding per group: no broker left, none to take over, or too little room to take over."""
+        if len(self.brokers) <= 1:
+            return self._few_left()
+        if self.isolated and hosts > 1 and len(self.hosts) == 1:
+            words = (
+                f"{self.words} may be on brokers of one host only: {named([each['broker'] for each in self.brokers])}"
+            )
+            return self._found(Severity.WARNING, f"{words}; its loss stops them until it is back.")
+        return self._after_loss(ceiling, policy)
+
+    def _few_left(self) -> Finding | None:
+        """Finding for a group with one responding broker, or none."""
+        names, unread = [broker["broker"] for broker in self.brokers], named(self.unread)
+        if not self.isolated:
+            # One of several listed brokers responded: nothing more is known.
+            words = f"{names[0]} is the only broker: its loss stops everything."
+            return None if self.unread else self._found(Severity.INFO, words)
+        if not names and not self.unread:
+            return self._found(Severity.CRITICAL, f"{self.words} may be on no broker that is there.")
+        if not names:
+            words = f"{self.words} may be on no other brokers than {unread}, and of these none answered."
+        elif self.unread:
+            words = f"Of the brokers that {self.words} may be on, only {names[0]} answered, and not {unread}."
+        else:
+            words = f"{self.words} may be on {names[0]} only: its loss stops them until it is back."
+        return self._found(Severity.WARNING, words)
+
+    def _after_loss(self, ceiling: int, policy: ClusterPlacementPolicy) -> Finding | None:
+        """Finding for the loss of one broker, or of the host with most brokers, if others remain."""
+        host, brokers = self.fullest_host
+        lost = brokers if len(self.hosts) > 1 else 1
+        topics, cpu = self.topics_after_loss(lost), self.cpu_percent_after_loss
+        troubles = []
+        if topics >= ceiling:
+            troubles.append(f"{counted(topics, 'topic')} on average (ceiling {ceiling:,})")
+        if cpu is not None and cpu >= policy.warning_cpu_percent_after_loss:
+            mean = int(sum(self.cpus.values()) / len(self.cpus))
+            troubles.append(f"{cpu:,} % CPU on average, from {mean:,} % on {counted(len(self.cpus), 'host')}")
+        if not troubles:
+            return None
+        # A single broker is lost at every restart; a host with several brokers is not.
+        severe = self.topics_after_loss() >= ceiling or (
+            cpu is not None and cpu >= policy.critical_cpu_percent_after_loss
+        )
+        who = f"host {host} with {lost:,}" if lost > 1 else "one"
+        words = f"{self.words} would not fit after the loss of {who} of {counted(len(self.brokers), 'broker')}"
+        severity = Severity.CRITICAL if severe else Severity.WARNING
+        return self._found(severity, f"{words}: {' and '.join(troubles)}.", brokers_lost=lost)
+
+    def _found(self, severity: Severity, words: str, brokers_lost: int = 1) -> Finding:
+        figures = {"brokers": len(self.brokers), "namespaces": self.namespaces, "topics": self.topics}
+        if len(self.brokers) > brokers_lost:
+            figures |= {
+                "brokers_lost": brokers_lost,
+                "topics_per_broker_after_loss": self.topics_after_loss(brokers_lost),
+            }
+            if self.cpu_percent_after_loss is not None:
+                figures["cpu_percent_after_loss"] = self.cpu_percent_after_loss
+        return CHECK.finding(severity=severity, subject=self.subject, evidence=words, figures=figures)
 
 
 # Each set of brokers that isolation policies allow for some namespaces.
@@ -149,11 +204,11 @@ def judge(queried: Queried, context: CheckContext[ClusterPlacementPolicy]) -> Ju
     if not whole.brokers:
         return Judgement(cannot_tell="No broker was read.")
     hosts = len(whole.hosts)
-    of_groups = [each for group in (whole, *isolated) if (each := _of_group(group, hosts, ceiling, limits)) is not None]
+    of_groups = [each for group in (whole, *isolated) if (each := group.finding(hosts, ceiling, limits)) is not None]
     outside, cramped = queried["outside"], queried["cramped"]
     found = [*of_groups, *map(_outside, outside.rows), *map(_cramped, cramped.rows)]
     found.sort(key=lambda finding: -finding.severity.rank)
-    quiet = _headroom(whole, ceiling)
+    quiet = whole.headroom(ceiling)
     return Judgement(
         findings=tuple(found),
         more=outside.more + cramped.more,
@@ -165,17 +220,17 @@ def judge(queried: Queried, context: CheckContext[ClusterPlacementPolicy]) -> Ju
 def _unknown(whole: BrokerGroup, quiet: str) -> str | None:
     """Reason why the absence of findings proves nothing."""
     if len(whole.brokers) == 1 and whole.unread:
-        return f"Only {whole.brokers[0].name} was read; what else there is did not answer: {named(whole.unread)}."
+        return f"Only {whole.brokers[0]['broker']} was read; what else there is did not answer: {named(whole.unread)}."
     if not whole.topics:
         return NOTHING_LOADED
-    silent = [broker.name for broker in whole.brokers if broker.cpu_percent is None]
+    silent = [broker["broker"] for broker in whole.brokers if broker["cpu_percent"] is None]
     return f"{quiet} But brokers did not tell their CPU: {named(silent)}." if silent else None
 
 
 def _groups(queried: Queried, cluster: str) -> tuple[BrokerGroup, list[BrokerGroup]]:
     """The whole cluster, and each set of brokers that isolation policies allow for some namespaces."""
     rows = queried["known"].rows
-    known = {row["broker"]: ReadBroker(row["broker"], row["topics"], row["cpu_percent"]) for row in rows if row["read"]}
+    known = {row["broker"]: row for row in rows if row["read"]}
 
     def group(subject: str, names: Sequence[str], namespaces: int, *, isolated: bool) -> BrokerGroup:
         read = tuple(known[name] for name in names if name in known)
@@ -188,82 +243,9 @@ def _groups(queried: Queried, cluster: str) -> tuple[BrokerGroup, list[BrokerGro
     return group(cluster, sorted(row["broker"] for row in rows), 0, isolated=False), isolated
 
 
-def _headroom(group: BrokerGroup, ceiling: int) -> str:
-    """Room of the fullest broker, and the load of each broker after a loss."""
-    fullest = min(group.brokers, key=lambda broker: (-broker.topics, broker.name))
-    room = max(ceiling - fullest.topics, 0)
-    words = (
-        f"The fullest of {counted(len(group.brokers), 'broker')}, {fullest.name}, has room for {counted(room, 'topic')}"
-    )
-    if fullest.cpu_percent is not None:
-        words += f" and {100 - fullest.cpu_percent:,.0f} % of its CPU"
-    if len(group.brokers) > 1:
-        words += f"; after the loss of one, each would have {counted(group.topics_after_loss(), 'topic')} on average"
-    return words + "." + all_on_one_host([broker.name for broker in group.brokers])
-
-
-def _of_group(group: BrokerGroup, hosts: int, ceiling: int, policy: ClusterPlacementPolicy) -> Finding | None:
-    """At most one finding per group: no broker left, none to take over, or too little room to take over."""
-    if len(group.brokers) <= 1:
-        return _few_left(group)
-    if group.isolated and hosts > 1 and len(group.hosts) == 1:
-        words = f"{group.words} may be on brokers of one host only: {named([each.name for each in group.brokers])}"
-        return _finding(group, Severity.WARNING, f"{words}; its loss stops them until it is back.")
-    return _after_loss(group, ceiling, policy)
-
-
-def _few_left(group: BrokerGroup) -> Finding | None:
-    """Finding for a group with one responding broker, or none."""
-    names, unread = [broker.name for broker in group.brokers], named(group.unread)
-    if not group.isolated:
-        # One of several listed brokers responded: nothing more is known.
-        words = f"{names[0]} is the only broker: its loss stops everything."
-        return None if group.unread else _finding(group, Severity.INFO, words)
-    if not names and not group.unread:
-        return _finding(group, Severity.CRITICAL, f"{group.words} may be on no broker that is there.")
-    if not names:
-        words = f"{group.words} may be on no other brokers than {unread}, and of these none answered."
-    elif group.unread:
-        words = f"Of the brokers that {group.words} may be on, only {names[0]} answered, and not {unread}."
-    else:
-        words = f"{group.words} may be on {names[0]} only: its loss stops them until it is back."
-    return _finding(group, Severity.WARNING, words)
-
-
-def _after_loss(group: BrokerGroup, ceiling: int, policy: ClusterPlacementPolicy) -> Finding | None:
-    """Finding for the loss of one broker, or of the host with most brokers, if others remain."""
-    host, brokers = group.fullest_host
-    lost = brokers if len(group.hosts) > 1 else 1
-    topics, cpu = group.topics_after_loss(lost), group.cpu_percent_after_loss
-    troubles = []
-    if topics >= ceiling:
-        troubles.append(f"{counted(topics, 'topic')} on average (ceiling {ceiling:,})")
-    if cpu is not None and cpu >= policy.warning_cpu_percent_after_loss:
-        hosts = group.known_cpus
-        troubles.append(f"{cpu:,} % CPU on average, from {group.cpu_percent:,} % on {counted(hosts, 'host')}")
-    if not troubles:
-        return None
-    # A single broker is lost at every restart; a host with several brokers is not.
-    severe = group.topics_after_loss() >= ceiling or (cpu is not None and cpu >= policy.critical_cpu_percent_after_loss)
-    who = f"host {host} with {lost:,}" if lost > 1 else "one"
-    words = f"{group.words} would not fit after the loss of {who} of {counted(len(group.brokers), 'broker')}"
-    severity = Severity.CRITICAL if severe else Severity.WARNING
-    return _finding(group, severity, f"{words}: {' and '.join(troubles)}.", brokers_lost=lost)
-
-
-def _finding(group: BrokerGroup, severity: Severity, words: str, brokers_lost: int = 1) -> Finding:
-    figures = {"brokers": len(group.brokers), "namespaces": group.namespaces, "topics": group.topics}
-    if len(group.brokers) > brokers_lost:
-        figures |= {"brokers_lost": brokers_lost, "topics_per_broker_after_loss": group.topics_after_loss(brokers_lost)}
-        if group.cpu_percent_after_loss is not None:
-            figures["cpu_percent_after_loss"] = group.cpu_percent_after_loss
-    return Finding(check_id=CHECK.check_id, severity=severity, subject=group.subject, evidence=words, figures=figures)
-
-
 def _outside(row: Row) -> Finding:
     allowed = sorted(row["allowed_brokers"])
-    return Finding(
-        check_id=CHECK.check_id,
+    return CHECK.finding(
         severity=Severity.WARNING,
         subject=row["namespace"],
         evidence=(
@@ -276,8 +258,7 @@ def _outside(row: Row) -> Finding:
 
 
 def _cramped(row: Row) -> Finding:
-    return Finding(
-        check_id=CHECK.check_id,
+    return CHECK.finding(
         severity=Severity.INFO,
         subject=row["namespace"],
         evidence=(

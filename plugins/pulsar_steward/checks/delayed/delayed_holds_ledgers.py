@@ -4,39 +4,42 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
-from pulsar_steward.checks.check import Check, Judgement, Query, Scope
-from pulsar_steward.checks.delayed.views import BASE, PARTITIONS_KEPT
-from pulsar_steward.checks.delayed.waiting import GAP_CLUSTER, GAP_SHARDS, TALLY, gap, tally
-from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.checks.check import Query, RowCheck, Scope, critical_or_warning
+from pulsar_steward.checks.delayed.waiting import (
+    BASE,
+    GAP_CLUSTER,
+    GAP_SHARDS,
+    PARTITIONS_KEPT,
+    TALLY,
+    gap,
+    tally_words,
+)
+from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.units import MIB, bytes_in_words, counted, seconds_in_words
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 class DelayedHoldsLedgersPolicy(Section):
     """Thresholds for consumed bytes that are kept because of a few delayed messages."""
 
-    warning_entries_per_backlog_entry: int = Field(
-        10, ge=2, description="entries behind the first unacknowledged one, for each that is waited for: nine are done"
+    warning_entries_per_backlog_entry: int = number(
+        10, "entries behind the first unacknowledged one, for each that is waited for: nine are done", ge=2
     )
-    warning_held_mebibytes: int = Field(
-        10 * 1024, ge=1, description="consumed bytes that a topic keeps; below 10 GiB a disk does not notice"
+    warning_held_mebibytes: int = number(
+        10 * 1024, "consumed bytes that a topic keeps; below 10 GiB a disk does not notice"
     )
-    critical_held_mebibytes: int = Field(
-        100 * 1024, ge=1, description="the same, where few such topics fill a bookie's disk"
-    )
-    warning_held_mebibytes_of_partitions: int = Field(
+    critical_held_mebibytes: int = number(100 * 1024, "the same, where few such topics fill a bookie's disk")
+    warning_held_mebibytes_of_partitions: int = number(
         100 * 1024,
-        ge=1,
-        description="consumed bytes that partitions of one topic keep together, each less than the above; those that"
-        " keep less than a thousandth of this are not added up",
+        "consumed bytes that partitions of one topic keep together, each less than the above; those that keep"
+        " less than a thousandth of this are not added up",
     )
-    critical_held_mebibytes_of_partitions: int = Field(
-        1024 * 1024, ge=1, description="the same: a terabyte, ten bookies' share of 100 GiB"
+    critical_held_mebibytes_of_partitions: int = number(
+        1024 * 1024, "the same: a terabyte, ten bookies' share of 100 GiB"
     )
 
 
@@ -115,82 +118,57 @@ select count(*) as count from delayed_waiting anti join known using (topic, brok
 """
 
 
-def judge(queried: Queried, context: CheckContext[DelayedHoldsLedgersPolicy]) -> Judgement:  # noqa: ARG001 - the queries know the limits
-    """Judges by the number of uselessly held bytes, not by their share of the storage."""
-    holding, together = queried["holding"], queried["together"]
-    found = [*map(_finding, holding.rows), *map(_of_partitions, together.rows)]
-    if found:
-        found.sort(key=lambda each: (-each.severity.rank, -each.figures["held_bytes"], each.subject))
-        return Judgement(findings=tuple(found), more=holding.more + together.more)
-    unknown = gap(queried) or _unknown_spans(sum(row["count"] for row in queried["unknown"].rows))
-    if unknown:
-        return Judgement(cannot_tell=unknown)
-    subscriptions, messages = tally(queried)
-    return Judgement(
-        quiet=(
-            f"The {counted(messages, 'delayed message')} of {counted(subscriptions, 'subscription')}"
-            f" {'keeps' if messages == 1 else 'keep'} little else from deletion."
-        )
+FOUND = """
+select topic as subject, * exclude (topic) from holding
+union all by name select base as subject, * exclude (base, most), most as fullest from together
+"""
+
+
+def _evidence(row: Row) -> str:
+    held = (
+        f"about {bytes_in_words(row['held_bytes'], rounded=True)} of"
+        f" {bytes_in_words(row['storage_bytes'], rounded=True)} stored"
     )
-
-
-def _unknown_spans(count: int) -> str | None:
-    if not count:
-        return None
-    return f"What the cursors of {counted(count, 'subscription')} with delayed messages span was not read."
-
-
-def _finding(row: Row) -> Finding:
+    if row["partitions"] is not None:
+        return (
+            f"{counted(row['partitions'], 'partition')} together keep {held} that are consumed and cannot be deleted,"
+            f" as delayed messages wait before them; {row['fullest']['topic']} keeps most of it,"
+            f" {bytes_in_words(row['fullest']['held_bytes'], rounded=True)}."
+        )
     most = row["most"]
     words = (
         f"Subscription {most['subscription']} waits for {counted(most['backlog_entries'], 'entry', 'entries')}"
         f" ({most['delayed_messages']:,} delayed), but {counted(most['entries'], 'entry follows', 'entries follow')}"
-        f" its first unacknowledged one: about {bytes_in_words(row['held_bytes'], rounded=True)} of"
-        f" {bytes_in_words(row['storage_bytes'], rounded=True)} stored are consumed and cannot be deleted"
+        f" its first unacknowledged one: {held} are consumed and cannot be deleted"
     )
-    figures = {
-        "backlog_entries": most["backlog_entries"],
-        "delayed_messages": most["delayed_messages"],
-        "entries_since_first_gap": most["entries"],
-        "held_bytes": row["held_bytes"],
-        "storage_bytes": row["storage_bytes"],
-    }
     if row["ledgers"] is not None:
         words += f"; the topic has {counted(row['ledgers'], 'ledger')}"
-        figures["ledgers"] = row["ledgers"]
     if row["age_seconds"] is not None:
         words += f"; its oldest message waits for {seconds_in_words(row['age_seconds'], rounded=True)}"
-        figures["oldest_backlog_age_seconds"] = row["age_seconds"]
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=Severity.CRITICAL if row["critical"] else Severity.WARNING,
-        subject=row["topic"],
-        evidence=words + ".",
-        figures=figures,
-    )
+    return words + "."
 
 
-def _of_partitions(row: Row) -> Finding:
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=Severity.CRITICAL if row["critical"] else Severity.WARNING,
-        subject=row["base"],
-        evidence=(
-            f"{counted(row['partitions'], 'partition')} together keep about"
-            f" {bytes_in_words(row['held_bytes'], rounded=True)} of"
-            f" {bytes_in_words(row['storage_bytes'], rounded=True)} stored that are consumed and cannot be deleted, as"
-            f" delayed messages wait before them; {row['most']['topic']} keeps most of it,"
-            f" {bytes_in_words(row['most']['held_bytes'], rounded=True)}."
-        ),
-        figures={
-            "held_bytes": row["held_bytes"],
-            "partitions": row["partitions"],
-            "storage_bytes": row["storage_bytes"],
-        },
-    )
+def _figures(row: Row) -> Mapping[str, float | None]:
+    sizes = {"held_bytes": row["held_bytes"], "storage_bytes": row["storage_bytes"], "partitions": row["partitions"]}
+    if row["most"] is None:
+        return sizes
+    return sizes | {
+        "backlog_entries": row["most"]["backlog_entries"],
+        "delayed_messages": row["most"]["delayed_messages"],
+        "entries_since_first_gap": row["most"]["entries"],
+        "ledgers": row["ledgers"],
+        "oldest_backlog_age_seconds": row["age_seconds"],
+    }
 
 
-CHECK = Check(
+def _missing(queried: Queried, _context: CheckContext[DelayedHoldsLedgersPolicy]) -> str | None:
+    count = sum(row["count"] for row in queried["unknown"].rows)
+    unknown = f"What the cursors of {counted(count, 'subscription')} with delayed messages span was not read."
+    return gap(queried) or (unknown if count else None)
+
+
+# Judges by the number of uselessly held bytes, not by their share of the storage.
+CHECK = RowCheck(
     check_id="delayed-holds-ledgers",
     order=20,
     title="Few delayed messages keep much consumed data from deletion",
@@ -211,6 +189,19 @@ CHECK = Check(
         "tally": TALLY,
         **GAP_SHARDS,
     },
-    cluster={"together": Query(TOGETHER, worst_first="critical desc, held_bytes desc, base"), **GAP_CLUSTER},
-    judge=judge,
+    cluster={
+        "together": Query(TOGETHER, worst_first="critical desc, held_bytes desc, base"),
+        "found": Query(FOUND, worst_first="critical desc, held_bytes desc, subject"),
+        **GAP_CLUSTER,
+    },
+    severity=critical_or_warning,
+    subject="subject",
+    evidence=_evidence,
+    figures=_figures,
+    also_cut=("holding", "together"),
+    missing=_missing,
+    quiet=lambda queried, _context: (
+        f"The {tally_words(queried)} {'keeps' if tally_words(queried).startswith('1 ') else 'keep'} little else from"
+        " deletion."
+    ),
 )

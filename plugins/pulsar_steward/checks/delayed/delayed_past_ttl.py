@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import LookBack, Query, RowCheck, Scope, ranked
-from pulsar_steward.checks.delayed.waiting import GAP_CLUSTER, GAP_SHARDS, gap, tally
+from pulsar_steward.checks.delayed.waiting import GAP_CLUSTER, GAP_SHARDS, gap, tally_words
 from pulsar_steward.model.broker_defaults import TTL_SECONDS
 from pulsar_steward.model.finding import Figures, Severity
 from pulsar_steward.model.measures import DELAYED_SERIES
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import counted, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
@@ -21,17 +19,15 @@ if TYPE_CHECKING:
 class DelayedPastTtlPolicy(Section):
     """Thresholds for delayed messages that may expire before they are delivered."""
 
-    critical_delayed_percent_of_backlog: int = Field(
-        90, ge=1, le=100, description="share of delayed entries in a backlog that expires: what goes are these, then"
+    critical_delayed_percent_of_backlog: int = percent(
+        90, "share of delayed entries in a backlog that expires: what goes are these, then"
     )
-    warning_age_percent_of_ttl: int = Field(
-        80, ge=1, le=100, description="age of a topic's oldest message: leaves a fifth of the time to act"
-    )
-    expired_within_minutes: int = Field(
+    warning_age_percent_of_ttl: int = percent(80, "age of a topic's oldest message: leaves a fifth of the time to act")
+    expired_within_minutes: int = number(
         60,
+        "what expired in earlier snapshots counts as well: brokers let messages expire every five minutes, and"
+        " tell the rate of the last minute only",
         ge=0,
-        description="what expired in earlier snapshots counts as well: brokers let messages expire every five minutes,"
-        " and tell the rate of the last minute only",
     )
 
 
@@ -135,58 +131,34 @@ anti join (from delayed_bounds where ttl_seconds is not null) using (namespace)
 """
 
 
-def _quiet(queried: Queried, _context: CheckContext[DelayedPastTtlPolicy]) -> str:
-    subscriptions, messages = tally(queried)
-    return (
-        f"No time to live endangers the {counted(messages, 'delayed message')} of"
-        f" {counted(subscriptions, 'subscription')}."
-    )
-
-
-def _unknown_ttl(blind: Row) -> str | None:
-    """Sentence about namespaces with delayed messages and an unknown time to live."""
-    if not blind["count"]:
-        return None
-    return (
+def _missing(queried: Queried, _context: CheckContext[DelayedPastTtlPolicy]) -> str | None:
+    blind = queried["blind"].one
+    unknown = (
         f"The time to live of {counted(blind['count'], 'namespace')} with delayed messages is not known,"
         f" {blind['namespace']} among them: neither its policies nor {TTL_SECONDS} were read."
     )
+    return gap(queried) or (unknown if blind["count"] else None)
 
 
-def _evidence(row: Row) -> str:
-    why = _why(row["worst"], row["longest_delay_seconds"]) if row["expired"] is None else _expired(row)
-    live = "lives" if row["delayed_messages"] == 1 else "live"
-    return (
-        f"{counted(row['delayed_messages'], 'delayed message')} of {counted(row['subscriptions'], 'subscription')}"
-        f" {live} under a time"
-        f" to live of {seconds_in_words(row['ttl_seconds'], rounded=True)} that counts from publishing; {why}."
-    )
-
-
-def _expired(row: Row) -> str:
-    """Expiry in an earlier snapshot, if there is none now."""
-    expired = row["expired"]
-    where = f"subscription {expired['subscription']} of {expired['topic']} ({expired['delayed']:,} delayed)"
-    words = (
-        f"at {time_in_words(row['expired_at'], date=False)} {where} expired {expired['expired_rate']:,.1f} entries/s"
-    )
-    if row["rank"] == Severity.CRITICAL.rank:
-        return f"{words}, and {NEARLY_ALL}: {DELETED_EARLY}"
-    return f"{words}; {NOT_ONLY_DELAYED}"
-
-
-def _why(worst: Row, longest_delay_seconds: int) -> str:
+def _why(row: Row) -> str:
+    """The reason now, or the expiry in an earlier snapshot."""
+    if row["expired"] is None:
+        worst, why, rate, at, now = row["worst"], row["worst"]["why"], "expires", "", " now"
+    else:
+        why = "eating" if row["rank"] == Severity.CRITICAL.rank else "expiring"
+        worst, rate, at, now = row["expired"], "expired", f"at {time_in_words(row['expired_at'], date=False)} ", ""
     where = f"subscription {worst['subscription']} of {worst['topic']} ({worst['delayed']:,} delayed)"
-    match worst["why"]:
+    match why:
         case "eating":
-            return f"{where} expires {worst['expired_rate']:,.1f} entries/s now, and {NEARLY_ALL}: {DELETED_EARLY}"
+            return f"{at}{where} {rate} {worst['expired_rate']:,.1f} entries/s{now}, and {NEARLY_ALL}: {DELETED_EARLY}"
         case "expiring":
-            return f"{where} expires {worst['expired_rate']:,.1f} entries/s now; {NOT_ONLY_DELAYED}"
+            return f"{at}{where} {rate} {worst['expired_rate']:,.1f} entries/s{now}; {NOT_ONLY_DELAYED}"
         case "old":
             age = seconds_in_words(worst["age_seconds"], rounded=True)
             return f"the oldest message in the backlog of {worst['topic']} is {age} old; {where}"
         case "allowed":
-            return f"delays up to {seconds_in_words(longest_delay_seconds, rounded=True)} are allowed, as in {where}"
+            longest = seconds_in_words(row["longest_delay_seconds"], rounded=True)
+            return f"delays up to {longest} are allowed, as in {where}"
         case _:
             return f"nothing bounds the delay that a producer may ask for, as in {where}"
 
@@ -226,8 +198,12 @@ CHECK = RowCheck(
     },
     severity=ranked,
     subject="namespace",
-    evidence=_evidence,
+    evidence=lambda row: (
+        f"{counted(row['delayed_messages'], 'delayed message')} of {counted(row['subscriptions'], 'subscription')}"
+        f" {'lives' if row['delayed_messages'] == 1 else 'live'} under a time to live of"
+        f" {seconds_in_words(row['ttl_seconds'], rounded=True)} that counts from publishing; {_why(row)}."
+    ),
     figures=DelayFigures,
-    missing=lambda queried, _context: gap(queried) or _unknown_ttl(queried["blind"].one),
-    quiet=_quiet,
+    missing=_missing,
+    quiet=lambda queried, _context: f"No time to live endangers the {tally_words(queried)}.",
 )

@@ -5,13 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import Check, Judgement, Query
-from pulsar_steward.checks.delayed.hosts import NOTHING_LOADED, all_on_one_host, brokers_by_host, host_of
-from pulsar_steward.checks.delayed.waiting import BUCKET_TRACKER, BY_BROKER, GAP_CLUSTER, GAP_SHARDS, TRACKER, gap
-from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.checks.delayed.waiting import (
+    BUCKET_TRACKER,
+    BY_BROKER,
+    GAP_CLUSTER,
+    GAP_SHARDS,
+    NOTHING_LOADED,
+    TRACKER,
+    all_on_one_host,
+    brokers_by_host,
+    gap,
+    host_of,
+)
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.units import counted, seconds_in_words
 
 if TYPE_CHECKING:
@@ -23,47 +31,36 @@ if TYPE_CHECKING:
 class FailoverTimePolicy(Section):
     """Thresholds for the time that clients feel the loss of a broker, and the rates assumed in the estimate."""
 
-    warning_seconds: int = Field(
-        150,
-        ge=1,
-        description="beyond the session (30 s), a minute of loading topics, and clients' longest back-off (60 s)",
+    warning_seconds: int = number(
+        150, "beyond the session (30 s), a minute of loading topics, and clients' longest back-off (60 s)"
     )
-    critical_seconds: int = Field(600, ge=1, description="beyond what clients retry over and people sit out")
-    session_timeout_seconds: int = Field(
-        30, ge=1, description="where `metadataStoreSessionTimeoutMillis` was not read; its default, measured"
+    critical_seconds: int = number(600, "beyond what clients retry over and people sit out")
+    session_timeout_seconds: int = number(
+        30, "where `metadataStoreSessionTimeoutMillis` was not read; its default, measured"
     )
-    bundles_assigned_per_second: int = Field(
-        25, ge=1, description="by the leader, one by one: 40 ms each, the slowest unload measured"
+    bundles_assigned_per_second: int = number(25, "by the leader, one by one: 40 ms each, the slowest unload measured")
+    topics_loaded_per_second_per_broker: int = number(
+        100, "with clients that connect: 2,000 in 7 s on three brokers of two cores in all"
     )
-    topics_loaded_per_second_per_broker: int = Field(
-        100, ge=1, description="with clients that connect: 2,000 in 7 s on three brokers of two cores in all"
-    )
-    topics_loaded_per_second_in_all: int = Field(
+    topics_loaded_per_second_in_all: int = number(
         1_000,
-        ge=1,
-        description="by any number of brokers: one metadata store serves them, about 8 operations a topic"
+        "by any number of brokers: one metadata store serves them, about 8 operations a topic"
         " (apache/pulsar#300); assumed: measure it on yours",
     )
-    milliseconds_per_topic_load: int = Field(
-        500,
-        ge=1,
-        description="of one topic while many are loaded: as many at a time as `maxConcurrentTopicLoadRequest` says;"
-        " assumed",
+    milliseconds_per_topic_load: int = number(
+        500, "of one topic while many are loaded: as many at a time as `maxConcurrentTopicLoadRequest` says; assumed"
     )
-    topic_load_timeout_seconds: int = Field(
-        60, ge=1, description="where `topicLoadTimeoutSeconds` was not read; its default"
-    )
-    client_backoff_seconds: int = Field(
+    topic_load_timeout_seconds: int = number(60, "where `topicLoadTimeoutSeconds` was not read; its default")
+    client_backoff_seconds: int = number(
         60,
+        "the longest wait of clients between two attempts, which they double at each; the default of Pulsar's own",
         ge=0,
-        description="the longest wait of clients between two attempts, which they double at each; the default of"
-        " Pulsar's own",
     )
-    delayed_messages_read_per_second: int = Field(
-        50_000, ge=1, description="of a delayed backlog, by one broker or reader; assumed: measure it on yours"
+    delayed_messages_read_per_second: int = number(
+        50_000, "of a delayed backlog, by one broker or reader; assumed: measure it on yours"
     )
-    moves_count_for_days: int = Field(
-        90, ge=1, description="Steward's own moves, of which a question says how long they took, until they are so old"
+    moves_count_for_days: int = number(
+        90, "Steward's own moves, of which a question says how long they took, until they are so old"
     )
 
 
@@ -191,12 +188,19 @@ def sentence(estimate: Estimate, policy: FailoverTimePolicy) -> str:
         reading = f"{counted(load.most_delayed, 'delayed message')} of one subscription / {rate:,} per s"
     else:
         reading = f"{counted(load.delayed, 'delayed message')} / ({rate:,} per s x {takers.brokers})"
+    rate_of, in_all = rate_of_one(takers, policy), policy.topics_loaded_per_second_in_all
+    brokers = counted(takers.brokers, "broker")
+    loading = f"({rate_of:,} per s x {brokers})"
+    if rate_of * takers.brokers > in_all:
+        loading = f"{in_all:,} per s of all {brokers} together"
+    elif rate_of < policy.topics_loaded_per_second_per_broker:
+        held_back = f", as maxConcurrentTopicLoadRequest is {takers.loads_at_once:,}"
+        loading = f"({rate_of:,} per s x {brokers}{held_back})"
     words = (
         f"Losing {load.words} would stop its last topic for about {seconds_in_words(estimate.seconds, rounded=True)},"
-        f" an estimate: {estimate.session:,.0f} s session"
-        f" + {counted(load.bundles, 'bundle')} / {policy.bundles_assigned_per_second:,} per s"
-        f" + {counted(load.topics, 'topic')} / {_loading(takers, policy)}"
-        f" + {estimate.backing_off:,.0f} s until clients try again + {reading}."
+        f" an estimate: {estimate.session:,.0f} s session + {counted(load.bundles, 'bundle')} /"
+        f" {policy.bundles_assigned_per_second:,} per s + {counted(load.topics, 'topic')} / {loading} +"
+        f" {estimate.backing_off:,.0f} s until clients try again + {reading}."
     )
     if estimate.times_out:
         words += (
@@ -206,38 +210,22 @@ def sentence(estimate: Estimate, policy: FailoverTimePolicy) -> str:
     return words
 
 
-def _loading(takers: RemainingBrokers, policy: FailoverTimePolicy) -> str:
-    """Text about the rate at which topics are loaded."""
-    rate, in_all = rate_of_one(takers, policy), policy.topics_loaded_per_second_in_all
-    if rate * takers.brokers > in_all:
-        return f"{in_all:,} per s of all {counted(takers.brokers, 'broker')} together"
-    if rate < policy.topics_loaded_per_second_per_broker:
-        held_back = f", as maxConcurrentTopicLoadRequest is {takers.loads_at_once:,}"
-        return f"({rate:,} per s x {counted(takers.brokers, 'broker')}{held_back})"
-    return f"({rate:,} per s x {counted(takers.brokers, 'broker')})"
-
-
 # The bucket tracker does not read the delayed backlog again.
 LOADS = f"""
 with again as (select broker, sum(messages)::bigint as messages, max(most) as most from delayed group by broker),
-sessions as (
-    select broker, max(try_cast(trim(value) as bigint)) as session_milliseconds
-    from setting('metadataStoreSessionTimeoutMillis') group by broker),
-at_once as (
-    select broker, max(try_cast(trim(value) as bigint)) as loads_at_once
-    from setting('maxConcurrentTopicLoadRequest') group by broker),
-patience as (
-    select broker, max(try_cast(trim(value) as bigint)) as load_timeout_seconds
-    from setting('topicLoadTimeoutSeconds') group by broker),
+settings as (
+    select broker, max(number) filter (key = 'metadataStoreSessionTimeoutMillis') as session_milliseconds,
+        max(number) filter (key = 'maxConcurrentTopicLoadRequest') as loads_at_once,
+        max(number) filter (key = 'topicLoadTimeoutSeconds') as load_timeout_seconds
+    from (select broker, key, try_cast(trim(value) as bigint) as number from configuration) group by broker),
 trackers as (
     select broker, bool_or(value = '{BUCKET_TRACKER}') as in_buckets from setting('{TRACKER}') group by broker)
 select broker, coalesce(bundles, 0) as bundles, topics, coalesce(in_buckets, false) as in_buckets,
     case when coalesce(in_buckets, false) then 0 else coalesce(messages, 0) end as delayed,
     case when coalesce(in_buckets, false) then 0 else coalesce(most, 0) end as most_delayed,
-    coalesce(session_milliseconds, 0) as session_milliseconds, coalesce(loads_at_once, 0) as loads_at_once,
+    greatest(coalesce(session_milliseconds, 0), 0) as session_milliseconds, coalesce(loads_at_once, 0) as loads_at_once,
     coalesce(load_timeout_seconds, 0) as load_timeout_seconds
-from brokers left join again using (broker) left join sessions using (broker) left join at_once using (broker)
-    left join patience using (broker) left join trackers using (broker)
+from brokers left join again using (broker) left join settings using (broker) left join trackers using (broker)
 where read and topics is not null
 """
 
@@ -251,7 +239,24 @@ def judge(queried: Queried, context: CheckContext[FailoverTimePolicy]) -> Judgem
     over = [*(each for each in estimates if _severity(each, limits)), *_of_hosts(rows, estimates, limits)]
     if over:
         over.sort(key=lambda estimate: (-estimate.seconds, estimate.load.lost))
-        return Judgement(findings=tuple(_finding(estimate, limits) for estimate in over))
+        findings = [
+            CHECK.finding(
+                severity=_severity(each, limits) or Severity.WARNING,
+                subject=each.load.lost,
+                evidence=sentence(each, limits),
+                figures={
+                    "brokers": each.load.brokers,
+                    "bundles": each.load.bundles,
+                    "delayed_messages": each.load.delayed,
+                    "estimate_seconds": each.seconds,
+                    "most_delayed_messages": each.load.most_delayed,
+                    "other_brokers": each.takers.others,
+                    "topics": each.load.topics,
+                },
+            )
+            for each in over
+        ]
+        return Judgement(findings=tuple(findings))
     longest = sentence(min(estimates, key=lambda estimate: (-estimate.seconds, estimate.load.lost)), limits)
     # If all delayed messages are in buckets, nothing is read again, and the figures are not needed.
     unknown = None if all(row["in_buckets"] for row in rows) else gap(queried)
@@ -288,7 +293,9 @@ def _estimate(lost: Sequence[Row], rows: Sequence[Row], policy: FailoverTimePoli
             default=policy.topic_load_timeout_seconds,
         ),
     )
-    return estimated(load, takers, max(_session(row, policy) for row in lost), policy)
+    # 0: the setting was not read.
+    sessions = [row["session_milliseconds"] / 1000 or policy.session_timeout_seconds for row in lost]
+    return estimated(load, takers, max(sessions), policy)
 
 
 def _of_hosts(rows: Sequence[Row], estimates: Sequence[Estimate], policy: FailoverTimePolicy) -> Iterator[Estimate]:
@@ -302,34 +309,10 @@ def _of_hosts(rows: Sequence[Row], estimates: Sequence[Estimate], policy: Failov
                 yield estimate
 
 
-def _session(row: Row, policy: FailoverTimePolicy) -> float:
-    configured: int = row["session_milliseconds"]
-    return configured / 1000 if configured > 0 else policy.session_timeout_seconds
-
-
 def _severity(estimate: Estimate, policy: FailoverTimePolicy) -> Severity | None:
     if estimate.seconds >= policy.critical_seconds:
         return Severity.CRITICAL
     return Severity.WARNING if estimate.seconds >= policy.warning_seconds else None
-
-
-def _finding(estimate: Estimate, policy: FailoverTimePolicy) -> Finding:
-    load = estimate.load
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=_severity(estimate, policy) or Severity.WARNING,
-        subject=load.lost,
-        evidence=sentence(estimate, policy),
-        figures={
-            "brokers": load.brokers,
-            "bundles": load.bundles,
-            "delayed_messages": load.delayed,
-            "estimate_seconds": estimate.seconds,
-            "most_delayed_messages": load.most_delayed,
-            "other_brokers": estimate.takers.others,
-            "topics": load.topics,
-        },
-    )
 
 
 CHECK = Check(

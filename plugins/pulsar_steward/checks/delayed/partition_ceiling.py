@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import Check, Judgement, Query
-from pulsar_steward.checks.delayed.hosts import NOTHING_LOADED
+from pulsar_steward.checks.delayed.waiting import NOTHING_LOADED
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.units import bytes_in_words, counted
 
 if TYPE_CHECKING:
@@ -20,25 +18,21 @@ if TYPE_CHECKING:
 class PartitionCeilingPolicy(Section):
     """Thresholds for the number of partitions of a broker, of the cluster and of its metadata store."""
 
-    warning_topics_per_broker: int = Field(40_000, ge=1, description="four fifths of the next")
-    critical_topics_per_broker: int = Field(
-        50_000, ge=1, description="default of `loadBalancerBrokerMaxTopics`, which counts where it is lower"
+    warning_topics_per_broker: int = number(40_000, "four fifths of the next")
+    critical_topics_per_broker: int = number(
+        50_000, "default of `loadBalancerBrokerMaxTopics`, which counts where it is lower"
     )
-    warning_topics_per_cluster: int = Field(
-        1_500_000, ge=1, description="beyond the million that others run in one cluster, with effort"
+    warning_topics_per_cluster: int = number(
+        1_500_000, "beyond the million that others run in one cluster, with effort"
     )
-    critical_topics_per_cluster: int = Field(3_000_000, ge=1, description="twice that: time for a second cluster")
-    metadata_nodes_per_topic: int = Field(
-        2, ge=1, description="the managed ledger and its open ledger, at least: each closed ledger is one more"
+    critical_topics_per_cluster: int = number(3_000_000, "twice that: time for a second cluster")
+    metadata_nodes_per_topic: int = number(
+        2, "the managed ledger and its open ledger, at least: each closed ledger is one more"
     )
-    metadata_nodes_per_subscription: int = Field(2, ge=0, description="the cursor and its ledger")
-    metadata_bytes_per_node: int = Field(
-        150, ge=1, description="of a snapshot: 300 MB for two million nodes, as published"
-    )
-    warning_metadata_nodes: int = Field(
-        6_000_000, ge=1, description="three times what was published; a snapshot of 0.9 GB"
-    )
-    critical_metadata_nodes: int = Field(12_000_000, ge=1, description="twice that; minutes to load after a restart")
+    metadata_nodes_per_subscription: int = number(2, "the cursor and its ledger", ge=0)
+    metadata_bytes_per_node: int = number(150, "of a snapshot: 300 MB for two million nodes, as published")
+    warning_metadata_nodes: int = number(6_000_000, "three times what was published; a snapshot of 0.9 GB")
+    critical_metadata_nodes: int = number(12_000_000, "twice that; minutes to load after a restart")
 
 
 MAX_TOPICS = "loadBalancerBrokerMaxTopics"
@@ -74,50 +68,42 @@ class Metadata:
 
     Attributes:
         topics: Number of loaded topics.
-        not_persistent: Number of loaded topics that store nothing in it.
-        subscriptions: Number of subscriptions of the other topics; None if not known.
-        buckets: Number of sealed buckets of delayed messages, each a ledger.
-        counted_nodes: Number of nodes that ZooKeeper reports; None if it was not read.
+        subscriptions: Number of subscriptions of those that store something in it; None if not known.
+        nodes: Number of nodes, counted or else estimated.
+        counted: True if ZooKeeper's count is plausible: one far below the estimate is that of another ensemble.
+        words: The nodes, the source of the figure, and the size of ZooKeeper's snapshot, as text.
     """
 
     topics: int
-    not_persistent: int
     subscriptions: int | None
-    buckets: int
-    counted_nodes: int | None
+    nodes: int
+    counted: bool
+    words: str
 
-    def estimated_nodes(self, policy: PartitionCeilingPolicy) -> int:
-        """Minimum number of nodes for these contents."""
-        of_subscriptions = (self.subscriptions or 0) * policy.metadata_nodes_per_subscription
-        of_topics = max(self.topics - self.not_persistent, 0) * policy.metadata_nodes_per_topic
-        return of_topics + of_subscriptions + self.buckets
 
-    def is_counted(self, policy: PartitionCeilingPolicy) -> bool:
-        """True if ZooKeeper's count is plausible: a count far below the minimum is that of another ensemble."""
-        return self.counted_nodes is not None and self.counted_nodes * 2 >= self.estimated_nodes(policy)
-
-    def nodes(self, policy: PartitionCeilingPolicy) -> int:
-        """Number of nodes, counted or else estimated."""
-        known = self.counted_nodes if self.is_counted(policy) else None
-        return self.estimated_nodes(policy) if known is None else known
-
-    def in_words(self, policy: PartitionCeilingPolicy) -> str:
-        """The nodes, the source of the figure, and the size of ZooKeeper's snapshot, as text."""
-        nodes = self.nodes(policy)
-        snapshot = f"a snapshot of about {bytes_in_words(nodes * policy.metadata_bytes_per_node, rounded=True)}"
-        if self.is_counted(policy):
-            return f"ZooKeeper counts {counted(nodes, 'node')}, {snapshot}"
-        buckets = f" and {counted(self.buckets, 'bucket')} of delayed messages" if self.buckets else ""
+def metadata_of(queried: Queried, policy: PartitionCeilingPolicy) -> Metadata:
+    """Contents of the metadata store: as many nodes as ZooKeeper counts, or the minimum for these contents."""
+    topics, subscribed = sum(row["topics"] for row in queried["loaded"].rows), queried["subscribed"].rows
+    known = [row["subscriptions"] for row in subscribed if row["subscriptions"] is not None]
+    told = max((row["nodes"] for row in queried["counted"].rows if row["nodes"] is not None), default=None)
+    buckets = sum(row["buckets"] or 0 for row in queried["buckets"].rows)  # each a ledger
+    stored = max(topics - sum(row["not_persistent"] for row in subscribed), 0)
+    estimated = stored * policy.metadata_nodes_per_topic + sum(known) * policy.metadata_nodes_per_subscription + buckets
+    plausible = told is not None and told * 2 >= estimated
+    nodes = told if told is not None and plausible else estimated
+    snapshot = f"a snapshot of about {bytes_in_words(nodes * policy.metadata_bytes_per_node, rounded=True)}"
+    if plausible:
+        words = f"ZooKeeper counts {counted(nodes, 'node')}, {snapshot}"
+    else:
+        in_buckets = f" and {counted(buckets, 'bucket')} of delayed messages" if buckets else ""
         words = (
-            f"with their {counted(self.subscriptions or 0, 'subscription')}{buckets} they make about {nodes:,} metadata"
-            f" nodes ({policy.metadata_nodes_per_topic} a topic and {policy.metadata_nodes_per_subscription} a"
+            f"with their {counted(sum(known), 'subscription')}{in_buckets} they make about {nodes:,} metadata nodes"
+            f" ({policy.metadata_nodes_per_topic} a topic and {policy.metadata_nodes_per_subscription} a"
             f" subscription), {snapshot}"
         )
-        if self.counted_nodes is not None:
-            words += (
-                f" (a ZooKeeper that counts {counted(self.counted_nodes, 'node')} cannot be the one that holds these)"
-            )
-        return words
+        if told is not None:
+            words += f" (a ZooKeeper that counts {counted(told, 'node')} cannot be the one that holds these)"
+    return Metadata(topics, sum(known) if known else None, nodes, plausible, words)
 
 
 def judge(queried: Queried, context: CheckContext[PartitionCeilingPolicy]) -> Judgement:
@@ -126,86 +112,75 @@ def judge(queried: Queried, context: CheckContext[PartitionCeilingPolicy]) -> Ju
     loaded = sorted(queried["loaded"].rows, key=lambda row: (-row["topics"], row["broker"]))
     if not loaded:
         return Judgement(cannot_tell="No broker told how many topics it has loaded.")
-    subscribed = queried["subscribed"].rows
-    subscriptions = [row["subscriptions"] for row in subscribed if row["subscriptions"] is not None]
-    nodes = [row["nodes"] for row in queried["counted"].rows if row["nodes"] is not None]
-    metadata = Metadata(
-        topics=sum(row["topics"] for row in loaded),
-        not_persistent=sum(row["not_persistent"] for row in subscribed),
-        subscriptions=sum(subscriptions) if subscriptions else None,
-        buckets=sum(row["buckets"] or 0 for row in queried["buckets"].rows),
-        counted_nodes=max(nodes, default=None),
-    )
-    of_brokers = (finding for row in loaded if (finding := _broker(row, limits)) is not None)
-    found = [*_cluster(context.about.cluster, metadata, limits), *of_brokers]
-    found.sort(key=lambda finding: -finding.severity.rank)
-    if not found and not metadata.topics:
+    metadata = metadata_of(queried, limits)
+    found = [_of_cluster(context.about.cluster, metadata, limits), *(_of_broker(row, limits) for row in loaded)]
+    findings = sorted(filter(None, found), key=lambda finding: -finding.severity.rank)
+    if not findings and not metadata.topics:
         return Judgement(cannot_tell=NOTHING_LOADED)
-    if not found and metadata.subscriptions is None and not metadata.is_counted(limits):
+    if not findings and metadata.subscriptions is None and not metadata.counted:
         return Judgement(cannot_tell="How many subscriptions the topics have was not read, nor did ZooKeeper tell.")
-    fullest = loaded[0]
     return Judgement(
-        findings=tuple(found),
+        findings=tuple(findings),
         quiet=(
-            f"{counted(metadata.topics, 'topic is', 'topics are')} loaded, at most {fullest['topics']:,} on one broker"
-            f" ({fullest['broker']}); {metadata.in_words(limits)}."
+            f"{counted(metadata.topics, 'topic is', 'topics are')} loaded, at most {loaded[0]['topics']:,} on one"
+            f" broker ({loaded[0]['broker']}); {metadata.words}."
         ),
     )
-
-
-def _broker(row: Row, policy: PartitionCeilingPolicy) -> Finding | None:
-    topics, configured, ceiling = row["topics"], row["configured"], policy.critical_topics_per_broker
-    if configured > 0:
-        ceiling = min(configured, ceiling)
-    warning = policy.warning_topics_per_broker * ceiling // policy.critical_topics_per_broker
-    severity = _severity(topics, warning, ceiling)
-    if severity is None:
-        return None
-    told = f"; {MAX_TOPICS} is {configured:,}" if configured > 0 else ""
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=severity,
-        subject=row["broker"],
-        evidence=(
-            f"{counted(topics, 'topic is', 'topics are')} loaded on this broker; the ceiling is {ceiling:,}{told}."
-        ),
-        figures={"ceiling_topics": ceiling, "topics": topics},
-    )
-
-
-def _cluster(name: str, metadata: Metadata, policy: PartitionCeilingPolicy) -> list[Finding]:
-    """At most one finding: the worse of the number of topics and its effect on the metadata store."""
-    severities = (
-        _severity(metadata.topics, policy.warning_topics_per_cluster, policy.critical_topics_per_cluster),
-        _severity(metadata.nodes(policy), policy.warning_metadata_nodes, policy.critical_metadata_nodes),
-    )
-    known = [severity for severity in severities if severity is not None]
-    if not known:
-        return []
-    return [
-        Finding(
-            check_id=CHECK.check_id,
-            severity=max(known, key=lambda severity: severity.rank),
-            subject=name,
-            evidence=(
-                f"{counted(metadata.topics, 'topic is', 'topics are')} loaded (ceiling"
-                f" {policy.critical_topics_per_cluster:,});"
-                f" {metadata.in_words(policy)} (ceiling {counted(policy.critical_metadata_nodes, 'node')})."
-            ),
-            figures={
-                "metadata_nodes": metadata.nodes(policy),
-                "metadata_nodes_counted": int(metadata.is_counted(policy)),
-                "subscriptions": metadata.subscriptions or 0,
-                "topics": metadata.topics,
-            },
-        )
-    ]
 
 
 def _severity(value: int, warning: int, critical: int) -> Severity | None:
     if value >= critical:
         return Severity.CRITICAL
     return Severity.WARNING if value >= warning else None
+
+
+def _of_broker(row: Row, policy: PartitionCeilingPolicy) -> Finding | None:
+    topics, configured, ceiling = row["topics"], row["configured"], policy.critical_topics_per_broker
+    if configured > 0:
+        ceiling = min(configured, ceiling)
+    severity = _severity(
+        topics, policy.warning_topics_per_broker * ceiling // policy.critical_topics_per_broker, ceiling
+    )
+    told = f"; {MAX_TOPICS} is {configured:,}" if configured > 0 else ""
+    loaded = f"{counted(topics, 'topic is', 'topics are')} loaded on this broker"
+    return (
+        severity
+        if severity is None
+        else CHECK.finding(
+            severity=severity,
+            subject=row["broker"],
+            evidence=f"{loaded}; the ceiling is {ceiling:,}{told}.",
+            figures={"ceiling_topics": ceiling, "topics": topics},
+        )
+    )
+
+
+def _of_cluster(name: str, metadata: Metadata, policy: PartitionCeilingPolicy) -> Finding | None:
+    """Finding by the worse of the number of topics and its effect on the metadata store."""
+    severities = (
+        _severity(metadata.topics, policy.warning_topics_per_cluster, policy.critical_topics_per_cluster),
+        _severity(metadata.nodes, policy.warning_metadata_nodes, policy.critical_metadata_nodes),
+    )
+    worst = max(filter(None, severities), key=lambda severity: severity.rank, default=None)
+    return (
+        worst
+        if worst is None
+        else CHECK.finding(
+            severity=worst,
+            subject=name,
+            evidence=(
+                f"{counted(metadata.topics, 'topic is', 'topics are')} loaded (ceiling"
+                f" {policy.critical_topics_per_cluster:,}); {metadata.words} (ceiling"
+                f" {counted(policy.critical_metadata_nodes, 'node')})."
+            ),
+            figures={
+                "metadata_nodes": metadata.nodes,
+                "metadata_nodes_counted": int(metadata.counted),
+                "subscriptions": metadata.subscriptions or 0,
+                "topics": metadata.topics,
+            },
+        )
+    )
 
 
 CHECK = Check(
@@ -220,11 +195,7 @@ CHECK = Check(
     ),
     source="docs/checks/partition-ceiling.md; docs/knowledge.md E",
     policy=PartitionCeilingPolicy,
-    shards={
-        "subscribed": Query(SUBSCRIBED),
-        "buckets": Query(BUCKETS),
-        "counted": Query(COUNTED),
-    },
+    shards={"subscribed": Query(SUBSCRIBED), "buckets": Query(BUCKETS), "counted": Query(COUNTED)},
     cluster={"loaded": Query(LOADED)},
     judge=judge,
 )

@@ -1,16 +1,25 @@
-"""Number of delayed messages, and whether the snapshot has these figures at all."""
+"""What checks share: delayed messages and whether they were read at all, sums over partitions, brokers of one host."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Query
 from pulsar_steward.model.measures import DELAYED_SERIES
-from pulsar_steward.model.units import named
+from pulsar_steward.model.topics import PARTITION_END
+from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
     from pulsar_steward.checks.check import Queried
 
+BASE = f"regexp_replace(topic, '{PARTITION_END}', '')"
+"""SQL: the partitioned topic of a partition; any other topic unchanged. Too slow for a million topics."""
+
+PARTITIONS_KEPT = 10_000
+"""Number of partitioned topics per shard whose partitions are summed, the largest first."""
 
 TRACKER = "delayedDeliveryTrackerFactoryClassName"
 """Name of the setting in ``broker.conf``."""
@@ -40,7 +49,7 @@ GAP_CLUSTER = {
 """Queries for `gap`."""
 
 TALLY = Query("select count(*) as subscriptions, sum(delayed_messages)::bigint as messages from delayed_waiting")
-"""Query for `tally`."""
+"""Query for `tally_words`."""
 
 BY_BROKER = Query("""
     select broker, sum(delayed_messages)::bigint as messages, max(delayed_messages) as most
@@ -79,7 +88,36 @@ def gap(queried: Queried) -> str | None:
     return None
 
 
-def tally(queried: Queried) -> tuple[int, int]:
-    """Number of subscriptions with delayed messages, and number of these messages; from the query `tally`."""
+def tally_words(queried: Queried, one: str = "delayed message", many: str | None = None) -> str:
+    """Number of delayed messages and of the subscriptions that have them, in words; from the query `tally`."""
     rows = queried["tally"].rows
-    return sum(row["subscriptions"] for row in rows), sum(row["messages"] or 0 for row in rows)
+    messages = sum(row["messages"] or 0 for row in rows)
+    return f"{counted(messages, one, many)} of {counted(sum(row['subscriptions'] for row in rows), 'subscription')}"
+
+
+NOTHING_LOADED = (
+    "No topic is loaded on any broker that was read: what this cluster carries, and would have to load again, cannot be"
+    " seen at the moment."
+)
+"""Sentence for brokers without topics: after a restart of all brokers, or before the first use."""
+
+
+def host_of(broker: str) -> str:
+    """The host of ``host:webport``. Brokers in containers have host names of their own."""
+    return broker.rpartition(":")[0]
+
+
+def brokers_by_host(brokers: Iterable[str]) -> Mapping[str, Sequence[str]]:
+    """Brokers of each host, in order."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for broker in sorted(brokers):
+        found[host_of(broker)].append(broker)
+    return found
+
+
+def all_on_one_host(brokers: Sequence[str]) -> str:
+    """Further sentence if several brokers are all on one host; else empty."""
+    by_host = brokers_by_host(brokers)
+    if len(brokers) == 1 or len(by_host) > 1:
+        return ""
+    return f" All {counted(len(brokers), 'broker')} are on one host, {next(iter(by_host))}: its loss stops everything."

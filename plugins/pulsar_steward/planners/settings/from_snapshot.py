@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.checks.backlog.growth import Rise
-from pulsar_steward.checks.backlog.quota_check_disabled import INTERVAL
-from pulsar_steward.checks.backlog.quota_words import FILTERS, NO_FILTERS
-from pulsar_steward.checks.backlog.retention_too_short import CHECK as RETENTION_TOO_SHORT
-from pulsar_steward.checks.backlog.retention_too_short import RetentionFigures
-from pulsar_steward.checks.backlog.ttl_before_quota import CHECK as TTL_BEFORE_QUOTA
-from pulsar_steward.checks.backlog.ttl_before_quota import TtlFigures
+from pulsar_steward.checks.backlog.quota_settings import TTL_BEFORE_QUOTA, TtlFigures
+from pulsar_steward.checks.backlog.quotas import FILTERS, INTERVAL, NO_FILTERS
+from pulsar_steward.checks.backlog.retention import RETENTION_TOO_SHORT, RetentionFigures
 from pulsar_steward.decoding import decode
 from pulsar_steward.errors import SnapshotError
 from pulsar_steward.facts.backlogs import BacklogAges

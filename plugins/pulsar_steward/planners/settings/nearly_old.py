@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.checks.backlog.backlog_near_quota import CHECK as BACKLOG_NEAR_QUOTA
+from pulsar_steward.checks.backlog.quotas_exceeded import BACKLOG_NEAR_QUOTA
 from pulsar_steward.model.finding import QuotaFigures
 from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, TimeToLive
 from pulsar_steward.model.units import HOUR, counted, seconds_in_words

@@ -7,14 +7,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.checks.backlog.backlog_growing import CHECK as BACKLOG_GROWING
-from pulsar_steward.checks.backlog.backlog_near_quota import CHECK as BACKLOG_NEAR_QUOTA
-from pulsar_steward.checks.backlog.backlog_quota_missing import CHECK as BACKLOG_QUOTA_MISSING
-from pulsar_steward.checks.backlog.producer_hold_restart_risk import CHECK as PRODUCER_HOLD_RESTART_RISK
-from pulsar_steward.checks.backlog.quota_over_retention import CHECK as QUOTA_OVER_RETENTION
-from pulsar_steward.checks.backlog.retention_too_long import CHECK as RETENTION_TOO_LONG
-from pulsar_steward.checks.backlog.retention_too_short import CHECK as RETENTION_TOO_SHORT
-from pulsar_steward.checks.backlog.retention_unbounded import CHECK as RETENTION_UNBOUNDED
-from pulsar_steward.checks.backlog.ttl_before_quota import CHECK as TTL_BEFORE_QUOTA
+from pulsar_steward.checks.backlog.quota_settings import BACKLOG_QUOTA_MISSING, QUOTA_OVER_RETENTION, TTL_BEFORE_QUOTA
+from pulsar_steward.checks.backlog.quotas_exceeded import BACKLOG_NEAR_QUOTA, PRODUCER_HOLD_RESTART_RISK
+from pulsar_steward.checks.backlog.retention import RETENTION_TOO_LONG, RETENTION_TOO_SHORT, RETENTION_UNBOUNDED
 from pulsar_steward.model import topics
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.loss import Loss

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.checks.backlog.quota_over_retention import CHECK as QUOTA_OVER_RETENTION
+from pulsar_steward.checks.backlog.quota_settings import QUOTA_OVER_RETENTION
 from pulsar_steward.model.plan import Batch
 from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, in_words
 from pulsar_steward.model.step import ChangeSetting, GuardedChange, Step, Touched

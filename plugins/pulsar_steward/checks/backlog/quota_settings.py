@@ -1,0 +1,228 @@
+"""Quotas that do not fit: none at all, one that is not below the retention, and one that a time to live forestalls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_steward.checks.backlog.quotas import DEFAULTS, PRECISE, ROLLOVER, holds_producers, set_by, unknown_defaults
+from pulsar_steward.checks.check import Query, RowCheck, Scope
+from pulsar_steward.model.finding import Figures, Severity
+from pulsar_steward.model.section import Section, number
+from pulsar_steward.model.units import GIB, MIB, MINUTE, bytes_in_words, counted, seconds_in_words
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
+
+
+class BacklogQuotaMissingPolicy(Section):
+    """Thresholds for backlogs without a quota."""
+
+    info_backlog_bytes: int = number(1, "of all topics of the namespace that have no quota; 1: any backlog at all")
+    warning_backlog_bytes: int = number(
+        10 * GIB, "of one topic; 10 GiB was the default quota of Pulsar before it became none"
+    )
+
+
+# A namespace's topics are in several shards: the shards' results are added up.
+UNBOUNDED = """
+select namespace, count(*) as topics, sum(backlog_bytes)::bigint as backlog_bytes,
+    max({'bytes': backlog_bytes, 'topic': topic}) as largest
+from quotas_in_force where limit_bytes < 0 and limit_seconds <= 0 and backlog_bytes > 0 group by namespace
+"""
+MISSING = """
+with totals as (
+    select namespace, sum(topics)::bigint as topics, sum(backlog_bytes)::bigint as backlog_bytes,
+        max(largest) as largest
+    from unbounded group by namespace)
+select namespace, topics, backlog_bytes, largest.topic as topic, largest.bytes as most_backlog_bytes,
+    largest.bytes >= warning_backlog_bytes as warning
+from totals join limits using (namespace) where warning or backlog_bytes >= info_backlog_bytes
+"""
+
+BACKLOG_QUOTA_MISSING = RowCheck(
+    check_id="backlog-quota-missing",
+    order=30,
+    title="No backlog quota bounds the topics of a namespace",
+    advice=(
+        "Find the subscription that holds the backlog, and delete it if nobody needs it.",
+        "Set a size quota well above the present backlog: pulsar-admin namespaces set-backlog-quota.",
+        "Choose its policy with the topic's owners: producer_* stops producers, eviction loses messages.",
+        "Keep the quota below the retention, in size and in time.",
+    ),
+    source="docs/checks/backlog-quota-missing.md",
+    scope=Scope.NAMESPACE,
+    remedied_by="backlog_quota",
+    policy=BacklogQuotaMissingPolicy,
+    shards={"unbounded": Query(UNBOUNDED)},
+    cluster={
+        "found": Query(MISSING, worst_first="warning desc, most_backlog_bytes desc, namespace"),
+        "defaults": DEFAULTS,
+    },
+    severity=lambda row: Severity.WARNING if row["warning"] else Severity.INFO,
+    subject="namespace",
+    evidence=lambda row: (
+        f"Neither the namespace nor the brokers' default sets a backlog quota, and {counted(row['topics'], 'topic')}"
+        f" without one {'holds' if row['topics'] == 1 else 'hold'} {bytes_in_words(row['backlog_bytes'], rounded=True)}"
+        f" of backlog, {row['topic']} the most ({bytes_in_words(row['most_backlog_bytes'], rounded=True)})."
+    ),
+    figures=("backlog_bytes", "most_backlog_bytes", "topics"),
+    missing=lambda queried, _context: unknown_defaults(queried, "limit_bytes", "limit_seconds"),
+    quiet="No topic has a backlog without a quota.",
+)
+
+
+class QuotaOverRetentionPolicy(Section):
+    """Thresholds for backlog quotas that are larger than the retention."""
+
+    warning_percent: int = number(100, "quota as a share of the retention: brokers refuse a quota that is not below it")
+
+
+OVER = """
+select q.*, warning_percent from quotas_beside_retention q join limits using (namespace)
+where percent >= warning_percent
+"""
+
+
+def _over(row: Row) -> str:
+    words = []
+    if (row["size_percent"] or 0) >= row["warning_percent"]:
+        words.append(
+            f"The size quota of {bytes_in_words(row['limit_bytes'], rounded=True)} ({set_by(row['bytes_by'])}) is"
+            f" {row['size_percent']:,} % of the {bytes_in_words(row['retention_megabytes'] * MIB, rounded=True)} that"
+            f" are retained ({set_by(row['retention_by'])})"
+        )
+    if (row["time_percent"] or 0) >= row["warning_percent"]:
+        words.append(
+            f"the age quota of {seconds_in_words(row['limit_seconds'], rounded=True)} ({set_by(row['seconds_by'])}) is"
+            f" {row['time_percent']:,} % of the {seconds_in_words(row['retention_minutes'] * MINUTE, rounded=True)} of"
+            f" retention ({set_by(row['retention_by'])})"
+        )
+    return (
+        f"{', and '.join(words)}: a quota has to be below the retention, and the broker may"
+        " refuse the next change of either (412)."
+    )
+
+
+QUOTA_OVER_RETENTION = RowCheck(
+    check_id="quota-over-retention",
+    order=40,
+    title="A backlog quota is not below the retention",
+    advice=(
+        "Raise the retention above the quota first, in size and in time, or lower the quota.",
+        "Before lowering a producer_* quota, see that no topic's backlog is over the new one: its producers stop.",
+        "Do not rely on the broker to refuse it: it compares size quotas of the same level only.",
+    ),
+    source="docs/checks/quota-over-retention.md",
+    scope=Scope.NAMESPACE,
+    remedied_by="backlog_quota",
+    policy=QuotaOverRetentionPolicy,
+    cluster={"found": Query(OVER, worst_first="percent desc, subject"), "defaults": DEFAULTS},
+    severity=Severity.WARNING,
+    subject="subject",
+    evidence=_over,
+    figures=(
+        "limit_bytes",
+        "limit_seconds",
+        "retention_megabytes",
+        "retention_minutes",
+        "size_percent",
+        "time_percent",
+    ),
+    missing=lambda queried, _context: unknown_defaults(
+        queried, "limit_bytes", "limit_seconds", "retention_minutes", "retention_megabytes"
+    ),
+    quiet="Every quota is below the retention.",
+)
+
+
+class TtlBeforeQuotaPolicy(Section):
+    """Thresholds for times to live that end before the age quota acts."""
+
+    warning_percent: int = number(
+        100, "TTL as a share of when the age quota acts: at or below it, the quota is never reached"
+    )
+
+
+class TtlFigures(Figures, frozen=True, kw_only=True):
+    """A time to live, an age quota, and the maximum delay of that quota; None: not known."""
+
+    age_quota_delay_seconds: int | None = None
+    limit_seconds: int
+    ttl_seconds: int
+
+
+# The TTL ends before the quota's time, or only before its latest time on quiet topics, whose ledgers are closed late.
+EARLY = f"""
+with compared as (
+    select p.namespace, ttl_seconds, limit_seconds, seconds_policy,
+        if(ttl_own, 'namespace', 'default') as ttl_by, if(seconds_own, 'namespace', 'default') as seconds_by,
+        delay_seconds as age_quota_delay_seconds,
+        {holds_producers("seconds_policy")} as held,
+        ttl_seconds::hugeint * 100 <= limit_seconds::hugeint * warning_percent as always,
+        ttl_seconds::hugeint * 100 <= (limit_seconds::hugeint + coalesce(delay_seconds, 0)) * warning_percent as late
+    from namespace_policies p join limits using (namespace) cross join age_quota_delays
+    where ttl_seconds > 0 and limit_seconds > 0)
+select * from compared where always or late
+"""
+
+DELAY_UNKNOWN = """
+select count(*) as namespaces from namespace_policies cross join age_quota_delays
+where ttl_seconds > 0 and limit_seconds > 0 and delay_seconds is null
+"""
+
+
+def _unknown(queried: Queried, _context: CheckContext[TtlBeforeQuotaPolicy]) -> str | None:
+    namespaces = queried["delay_unknown"].one["namespaces"]
+    delay = (
+        f"{counted(namespaces, 'namespace')} {'has' if namespaces == 1 else 'have'} a TTL above an age quota, and how"
+        f" much later than its time that one acts was not read ({PRECISE}, {ROLLOVER})."
+    )
+    return unknown_defaults(queried, "limit_seconds", "ttl_seconds") or (delay if namespaces else None)
+
+
+def _early(row: Row) -> str:
+    meant = (
+        f"{row['seconds_policy']} never stops producers, and what nobody consumed in time is lost instead"
+        if row["held"]
+        else "the TTL drops messages for every subscription, and the quota's eviction has nothing left to do"
+    )
+    when = ":"
+    if not row["always"]:
+        later = seconds_in_words(row["age_quota_delay_seconds"], rounded=True)
+        when = (
+            f", counted from when the ledger of the oldest message was closed, up to {later} later ({ROLLOVER}): where"
+            " little is produced,"
+        )
+    return (
+        f"Messages expire after {seconds_in_words(row['ttl_seconds'], rounded=True)} ({set_by(row['ttl_by'])}),"
+        f" the age quota acts at {seconds_in_words(row['limit_seconds'], rounded=True)}"
+        f" ({set_by(row['seconds_by'])}){when} {meant}."
+    )
+
+
+# A warning if the quota would stop producers but never acts before the TTL; all else is information.
+TTL_BEFORE_QUOTA = RowCheck(
+    check_id="ttl-before-quota",
+    order=100,
+    title="Messages expire before their age quota can act",
+    advice=(
+        "Decide with the topics' owners which is meant: losing old messages (TTL) or stopping producers (quota).",
+        "Raise the TTL above the quota's time, or remove it: pulsar-admin namespaces set-message-ttl.",
+        "Otherwise remove the age quota, which protects nothing: pulsar-admin namespaces remove-backlog-quota.",
+    ),
+    source="docs/checks/ttl-before-quota.md",
+    scope=Scope.NAMESPACE,
+    remedied_by="retention",
+    policy=TtlBeforeQuotaPolicy,
+    cluster={
+        "found": Query(EARLY, worst_first="held and always desc, held desc, always desc, namespace"),
+        "delay_unknown": Query(DELAY_UNKNOWN),
+        "defaults": DEFAULTS,
+    },
+    severity=lambda row: Severity.WARNING if row["held"] and row["always"] else Severity.INFO,
+    subject="namespace",
+    evidence=_early,
+    figures=TtlFigures,
+    missing=_unknown,
+    quiet="No namespace has a TTL before its age quota acts.",
+)

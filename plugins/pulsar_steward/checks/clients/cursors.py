@@ -1,0 +1,246 @@
+"""What brokers write of cursors: too seldom, or more than the one BookKeeper entry that is persisted at most."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_steward.checks.check import BROKERS_READ, Query, RowCheck, Scope, nothing_read, ranked
+from pulsar_steward.checks.clients.consumers import LONG_ARRAY, MAX_RANGES, subject_of
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.units import KIB, MIB, bytes_in_words, counted, seconds_in_words
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
+
+
+class AckStateSeldomPolicy(Section):
+    """Thresholds for the time between two writes of a cursor."""
+
+    information_seconds: int = number(
+        10, "between two writes of what a subscription has acknowledged, or more; brokers wait for 1"
+    )
+    warning_messages: int = number(
+        10_000, "that consumers get again where brokers die, at the rate of now; fewer: information"
+    )
+
+
+DEFAULT = "managedLedgerDefaultMarkDeleteRateLimit"
+
+# Decimals make the sum independent of order; many subscriptions with less than one message per second add up.
+DELIVERED = """
+select namespace, sum(coalesce(try_cast(message_rate_out as decimal(18, 6)), 0)) as messages_per_second
+from user_subscriptions group by namespace
+"""
+
+# A namespace's setting goes before the brokers' default. 0 or below is no limit: each acknowledgement is written.
+SELDOM = f"""
+with own as (
+    select namespace, mark_deletes_per_second as writes_per_second from persistence
+    where mark_deletes_per_second is not null),
+rates as (
+    select namespace, sum(messages_per_second) as messages_per_second from delivered group by namespace),
+judged as (
+    select own.namespace, writes_per_second, coalesce(messages_per_second, 0) as messages_per_second
+    from own left join rates using (namespace)
+    union all
+    select null, min(try_cast(value as double)) filter (where try_cast(value as double) > 0),
+        (select coalesce(sum(messages_per_second), 0) from rates anti join own using (namespace))
+    from setting('{DEFAULT}'))
+select namespace, writes_per_second, round(messages_per_second)::bigint as messages_per_second,
+    1 / writes_per_second as seconds, messages_per_second::double / writes_per_second as messages,
+    round_even(messages, 0) >= $warning_messages as warning
+from judged where writes_per_second > 0 and 1 / writes_per_second >= $information_seconds
+"""
+
+
+def _seldom(row: Row) -> str:
+    own = "by the namespace's own policy"
+    who = own if row["namespace"] is not None else f"where a namespace sets nothing else ({DEFAULT})"
+    return (
+        f"What a subscription has acknowledged is written once in {seconds_in_words(row['seconds'], rounded=True)}"
+        f" {who}. Consumers get {counted(row['messages_per_second'], 'message')} a second there: where their brokers"
+        f" die, up to {counted(round(row['messages']), 'message')} come again."
+    )
+
+
+# A finding for each namespace with such a rate, and one for the brokers' default.
+ACK_STATE_SELDOM = RowCheck(
+    check_id="ack-state-seldom",
+    order=45,
+    title="What is acknowledged is written seldom",
+    advice=(
+        "Of a namespace: pulsar-admin namespaces set-persistence -r 1 (its -e -w -a as they are): once a second.",
+        f"Of all others: `{DEFAULT}=1` in broker.conf, its default; brokers restart for it.",
+        "0 writes each acknowledgement by itself: bookies have to bear that for every subscription.",
+        "Until then, have consumers bear messages that come again, and end brokers orderly: then nothing does.",
+    ),
+    source="docs/knowledge.md C: ack state written too often or too seldom; apache/pulsar#393, #180",
+    policy=AckStateSeldomPolicy,
+    shards={"delivered": Query(DELIVERED)},
+    cluster={
+        "found": Query(SELDOM, worst_first="messages desc, seconds desc, namespace"),
+        "read": Query(
+            f"select count(*) as brokers from setting('{DEFAULT}') where try_cast(value as double) is not null"
+        ),
+    },
+    severity=lambda row: Severity.WARNING if row["warning"] else Severity.INFO,
+    subject="namespace",
+    evidence=_seldom,
+    figures=lambda row: {"messages": round(row["messages"]), "seconds": round(row["seconds"])},
+    missing=lambda queried, _context: (
+        None if queried["read"].one["brokers"] else f"{DEFAULT} was not read of any broker."
+    ),
+    quiet=lambda _answers, context: (
+        f"What is acknowledged is written before {counted(context.limits.information_seconds, 'second')} are over,"
+        " whatever a broker then does."
+    ),
+)
+
+
+class CursorNotPersistablePolicy(Section):
+    """Thresholds for the size of a cursor's ack state, as a share of one BookKeeper entry; a larger one is critical."""
+
+    warning_percent: int = percent(50, "ack state of the largest entry: it doubles with the entries that it spans")
+
+
+MAX_MESSAGE = "maxMessageSize"
+BATCH_ACKS, MAX_BATCHES = "acknowledgmentAtBatchIndexLevelEnabled", "managedLedgerMaxBatchDeletedIndexToPersist"
+USUAL_BATCHES = 10_000
+USUAL_MESSAGE_BYTES = 5 * MIB
+FRAME_PADDING_BYTES = 10 * KIB
+"""Bytes that a broker allows an entry beyond `maxMessageSize` (`Commands.MESSAGE_SIZE_FRAME_PADDING`)."""
+
+LONG_BYTES, LONG_ENTRIES = 11, 64
+"""Bytes and entries of a long of the array: up to 11 bytes for 64 entries, so 30.6 million entries fill 5 MiB."""
+
+RANGE_BYTES = 30
+"""Largest size of two positions in the persisted ranges; 14 were measured on a broker with small numbers."""
+
+BATCHES_BOUND, MESSAGES_BOUND = 10**6, 10**6
+"""Upper bounds of figures, so that their product fits its type."""
+
+# The state is estimated as its possible maximum: as an array of longs if the persisted form is not known. A partly
+# acknowledged batch adds one bit per message to the same entry, which the measured size leaves out. The estimate
+# assumes as many of these batches as are delivered and not acknowledged.
+STATES = f"""
+with settings as (
+    select broker, max(try_cast(trim(value) as boolean)) filter (key = '{LONG_ARRAY}') as long_array,
+        max(try_cast(trim(value) as bigint)) filter (key = '{MAX_RANGES}') as max_ranges,
+        max(try_cast(trim(value) as bigint)) filter (key = '{MAX_MESSAGE}') as message_bytes,
+        max(try_cast(trim(value) as boolean)) filter (key = '{BATCH_ACKS}') as batch_acks,
+        max(try_cast(trim(value) as bigint)) filter (key = '{MAX_BATCHES}') as max_batches
+    from configuration where key in ('{LONG_ARRAY}', '{MAX_RANGES}', '{MAX_MESSAGE}', '{BATCH_ACKS}', '{MAX_BATCHES}')
+    group by broker),
+measured as (
+    select topic, subscription, max(ack_state_bytes) as measured_bytes
+    from drilled where subscription is not null group by topic, subscription),
+states as (
+    select topic, subscription, ack_holes, entries_since_first_gap as entries, measured_bytes, long_array,
+        warning_percent, coalesce(message_bytes, {USUAL_MESSAGE_BYTES}) + {FRAME_PADDING_BYTES} as frame_bytes,
+        case when not long_array then least(ack_holes, max_ranges) * {RANGE_BYTES}
+            else (entries + {LONG_ENTRIES - 1}) // {LONG_ENTRIES} * {LONG_BYTES} end as estimated_bytes,
+        messages_per_entry, case when batch_acks and messages_per_entry > 1 then greatest(
+            least(coalesce(max_batches, {USUAL_BATCHES}), backlog_entries, unacked_messages, {BATCHES_BOUND}), 0)
+            end as batches,
+        batches * ({RANGE_BYTES} + (least(messages_per_entry, {MESSAGES_BOUND}) + {LONG_ENTRIES - 1}) // {LONG_ENTRIES}
+            * {LONG_BYTES}) as batch_bytes
+    from user_subscriptions join limits using (namespace) left join measured using (topic, subscription)
+        left join settings using (broker)
+    where ack_holes > 0 or measured_bytes > 0)
+"""
+
+# A measured size takes precedence. A small one makes an estimate doubtful, but does not refute it: if the state is too
+# large, a shorter one is persisted elsewhere, and that one is measured.
+LARGE = f"""
+{STATES}
+select topic, subscription, ack_holes, entries, measured_bytes, estimated_bytes, frame_bytes, batches, batch_bytes,
+    coalesce(measured_bytes, estimated_bytes) as largest_bytes,
+    coalesce(measured_bytes * 100 >= frame_bytes * warning_percent, false) as by_measure,
+    case when measured_bytes >= frame_bytes then 2
+        when by_measure then 1
+        when long_array is null then null
+        when estimated_bytes >= frame_bytes then if(measured_bytes is null, 1, 0)
+        when measured_bytes is null and estimated_bytes * 100 >= frame_bytes * warning_percent then 0
+        when coalesce(measured_bytes, estimated_bytes) + batch_bytes >= frame_bytes then 0 end as rank
+from states where rank is not null
+"""
+
+UNKNOWN = f"""
+{STATES}
+select count(*) as cursors from states
+where measured_bytes is null
+    and (estimated_bytes is null or (long_array is null and estimated_bytes * 100 >= frame_bytes * warning_percent))
+"""
+
+
+def _unknown(queried: Queried, _context: CheckContext[CursorNotPersistablePolicy]) -> str | None:
+    """Reason that counts cursors which may be too large, with neither size nor persisted form known."""
+    count = sum(row["cursors"] for row in queried["unknown"].rows)
+    who = counted(count, "subscription with ack holes was", "subscriptions with ack holes were")
+    unknown = (
+        f"{who} not asked for the size of their ack state, and what their brokers persist of it ({LONG_ARRAY},"
+        f" {MAX_RANGES}) or how many entries it spans is not in the snapshot."
+    )
+    return nothing_read(queried["read"]) or (unknown if count else None)
+
+
+def _large(row: Row) -> str:
+    if row["by_measure"]:
+        state = f"its ack state has {bytes_in_words(row['measured_bytes'], rounded=True)}"
+    else:
+        state = f"its ack state may take up to {bytes_in_words(row['estimated_bytes'], rounded=True)} (an estimate"
+        if row["measured_bytes"] is None:
+            state += ": its topic was not asked)"
+        else:
+            state += f"; what was persisted last has {bytes_in_words(row['measured_bytes'], rounded=True)})"
+    batches = ""
+    if row["batch_bytes"]:
+        batches = (
+            f", and up to {bytes_in_words(row['batch_bytes'], rounded=True)} more for"
+            f" {counted(row['batches'], 'batch', 'batches')} that may be acknowledged in part ({BATCH_ACKS})"
+        )
+    return (
+        f"The cursor of subscription {row['subscription']} of {row['topic']} spans"
+        f" {counted(row['entries'] or 0, 'entry', 'entries')} with {counted(row['ack_holes'] or 0, 'ack hole')}:"
+        f" {state} of the {bytes_in_words(row['frame_bytes'], rounded=True)} that one entry of a cursor ledger"
+        f" holds{batches}; what does not fit is delivered again after a restart or move."
+    )
+
+
+# A measured size decides; an estimate, which is a maximum, counts one severity less.
+CURSOR_NOT_PERSISTABLE = RowCheck(
+    check_id="cursor-not-persistable",
+    order=40,
+    title="The ack state of a cursor comes near what one BookKeeper entry can hold",
+    advice=(
+        "Find the message that holds the cursor back: `pulsar-admin topics stats-internal TOPIC`, markDeletePosition.",
+        "Let it be acknowledged, or skip it: `pulsar-admin topics skip TOPIC --subscription SUB --count N`.",
+        "Do not unload or restart before: what was not persisted is delivered again.",
+        "Set `managedLedgerPersistIndividualAckAsLongArray=false` where few holes span many entries.",
+        "Spread the topic over more partitions: each has a cursor of its own.",
+    ),
+    source="docs/checks/cursor-not-persistable.md; apache/pulsar#25985, apache/pulsar#19966",
+    scope=Scope.NAMESPACE,
+    policy=CursorNotPersistablePolicy,
+    shards={
+        "found": Query(LARGE, worst_first="rank desc, largest_bytes desc, topic, subscription"),
+        "unknown": Query(UNKNOWN),
+    },
+    cluster={"read": BROKERS_READ},
+    severity=ranked,
+    subject=subject_of,
+    evidence=_large,
+    figures=lambda row: {
+        "ack_holes": row["ack_holes"],
+        "frame_bytes": row["frame_bytes"],
+        "entries_since_first_gap": row["entries"],
+        "ack_state_bytes": row["measured_bytes"],
+    },
+    missing=_unknown,
+    quiet=lambda _answers, context: context.in_each_part(
+        lambda limits: (
+            f"No cursor's ack state has {limits.warning_percent} % of the largest entry that BookKeeper takes."
+        )
+    ),
+)
