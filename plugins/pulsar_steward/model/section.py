@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 _WARNING, _CRITICAL = "warning_", "critical_"
@@ -44,3 +44,13 @@ class Section(BaseModel):
                 words = f"{name} ({getattr(self, name)}) is above {critical} ({getattr(self, critical)})"
                 raise PydanticCustomError("order", "{words}", {"words": words})
         return self
+
+
+def number(default: int, description: str, *, ge: int = 1, le: int | None = None) -> Any:
+    """A whole number of a section, from `ge` to `le`."""
+    return Field(default, ge=ge, le=le, description=description)
+
+
+def percent(default: int, description: str, *, ge: int = 1) -> Any:
+    """A percentage of a section, from `ge` to 100."""
+    return number(default, description, ge=ge, le=100)

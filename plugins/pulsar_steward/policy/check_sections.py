@@ -11,10 +11,9 @@ from pulsar_steward.model.section import Section
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.backlog.growth import BacklogGrowingPolicy
-    from pulsar_steward.checks.placement.broker_load_skew import BrokerLoadSkewPolicy
-    from pulsar_steward.checks.placement.bundle_topic_skew import BundleTopicSkewPolicy
-    from pulsar_steward.checks.placement.hot_bundle import HotBundlePolicy
-    from pulsar_steward.checks.placement.tc_skew import TcSkewPolicy
+    from pulsar_steward.checks.placement.broker_load import BrokerLoadSkewPolicy
+    from pulsar_steward.checks.placement.bundle_load import BundleTopicSkewPolicy, HotBundlePolicy
+    from pulsar_steward.checks.placement.coordinators import TcSkewPolicy
 
     class CheckSections(Section):
         """Sections of the checks, each an attribute with the check's name; the registry knows their names."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from pulsar_steward.checks.placement.tc_count import CHECK
+from pulsar_steward.checks.placement.coordinators import TC_COUNT as CHECK
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.plan import BROKER_DRAIN, TC_COUNT
 from pulsar_steward.model.step import RaiseCoordinators

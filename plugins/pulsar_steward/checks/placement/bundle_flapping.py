@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.checks.earlier import by_time, looking_back, too_few, within
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.series import STARTED
 from pulsar_steward.model.units import counted, time_in_words
 
@@ -203,15 +201,15 @@ def restarts(times: Sequence[datetime], starts: Starts, journeys: Iterable[Journ
 class BundleFlappingPolicy(Section):
     """Thresholds for bundles that change their owner repeatedly; a move straight back counts as two."""
 
-    window_minutes: int = Field(360, ge=1, description="earlier snapshots that are looked at")
-    warning_moves: int = Field(
-        4, ge=2, description="within the window; 3 are a move and its undoing, which Steward may have done itself"
+    window_minutes: int = number(360, "earlier snapshots that are looked at")
+    warning_moves: int = number(
+        4, "within the window; 3 are a move and its undoing, which Steward may have done itself", ge=2
     )
-    critical_moves: int = Field(8, ge=2, description="the same; there and back three times are 9")
-    warning_broker_restarts: int = Field(
-        3, ge=2, description="of a broker within the window; a rolling restart is one, and two where it is repeated"
+    critical_moves: int = number(8, "the same; there and back three times are 9", ge=2)
+    warning_broker_restarts: int = number(
+        3, "of a broker within the window; a rolling restart is one, and two where it is repeated", ge=2
     )
-    critical_broker_restarts: int = Field(6, ge=2, description="the same: it hardly serves anybody in between")
+    critical_broker_restarts: int = number(6, "the same: it hardly serves anybody in between", ge=2)
 
 
 MIN_SNAPSHOTS = 3

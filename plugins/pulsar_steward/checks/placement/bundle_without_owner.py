@@ -16,13 +16,12 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import msgspec
-from pydantic import Field
 
 from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, Scope, nothing_read
 from pulsar_steward.checks.earlier import EarlierRows, looking_back, window_minutes
 from pulsar_steward.decoding import decode
 from pulsar_steward.model.finding import Figures, Finding, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.units import counted, named, time_in_words
 
 if TYPE_CHECKING:
@@ -34,17 +33,11 @@ if TYPE_CHECKING:
 class BundleWithoutOwnerPolicy(Section):
     """Thresholds for bundles that nobody owns though clients used them."""
 
-    window_minutes: int = Field(
-        360, ge=1, description="earlier snapshots that are looked at for the last owner of a bundle"
+    window_minutes: int = number(360, "earlier snapshots that are looked at for the last owner of a bundle")
+    minimum_minutes: int = number(
+        2, "without an owner, from one snapshot to another: a dead broker's session lasts half a minute"
     )
-    minimum_minutes: int = Field(
-        2,
-        ge=1,
-        description="without an owner, from one snapshot to another: a dead broker's session lasts half a minute",
-    )
-    warning_clients: int = Field(
-        1, ge=1, description="producers and consumers of a namespace's bundles when they last had an owner"
-    )
+    warning_clients: int = number(1, "producers and consumers of a namespace's bundles when they last had an owner")
 
 
 MAX_BUNDLES = 10_000

@@ -10,12 +10,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import Query, RowCheck, brokers_of, ranked, silent_in
 from pulsar_steward.checks.earlier import LOOKS, WINDOW, WINDOW_MINUTES, looking_back, of_previous
 from pulsar_steward.checks.resources.slowness import WRITES, of_event, slow_before, slow_of
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
@@ -105,43 +103,36 @@ STALLED_WRITES = "over_second_per_minute"
 class BookieThreadBusyPolicy(Section):
     """Thresholds for threads of BookKeeper, in bookies and in brokers, that cannot keep up."""
 
-    window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
-    warning_queued_tasks: int = Field(
-        1000, ge=1, description="tasks that wait for one thread; bookies reject from 10,000 on (as configured there)"
+    window_minutes: int = number(WINDOW_MINUTES, WINDOW)
+    warning_queued_tasks: int = number(
+        1000, "tasks that wait for one thread; bookies reject from 10,000 on (as configured there)"
     )
-    critical_queued_tasks: int = Field(5000, ge=1, description="the same, at half of that")
-    minimum_writes_per_second: int = Field(
-        10, ge=1, description="writes of a broker to bookies; the share of slow ones among fewer is not judged"
+    critical_queued_tasks: int = number(5000, "the same, at half of that")
+    minimum_writes_per_second: int = number(
+        10, "writes of a broker to bookies; the share of slow ones among fewer is not judged"
     )
-    single_look_writes_per_second: int = Field(
+    single_look_writes_per_second: int = number(
         100,
-        ge=1,
-        description="the same; of fewer, a single hiccup is a large share, so it is information until two snapshots in"
+        "the same; of fewer, a single hiccup is a large share, so it is information until two snapshots in"
         " a row show it, as it is of more where hardly any took over a second; from critical_slow_percent on it is a"
         " warning then",
     )
-    warning_slow_percent: int = Field(
-        5, ge=1, le=100, description="writes to bookies over 200 ms; an overloaded test machine shows 1"
-    )
-    critical_slow_percent: int = Field(25, ge=1, le=100, description="the same, when producers time out")
-    minimum_stalled_writes_per_minute: int = Field(3, ge=1, description="writes over a second; fewer are left alone")
-    warning_lost_percent: int = Field(
+    warning_slow_percent: int = percent(5, "writes to bookies over 200 ms; an overloaded test machine shows 1")
+    critical_slow_percent: int = percent(25, "the same, when producers time out")
+    minimum_stalled_writes_per_minute: int = number(3, "writes over a second; fewer are left alone")
+    warning_lost_percent: int = percent(
         5,
-        ge=1,
-        le=100,
-        description="time in writes over a second, of all the time that writes took: information, and a warning where"
+        "time in writes over a second, of all the time that writes took: information, and a warning where"
         " two snapshots in a row show it",
     )
-    critical_lost_percent: int = Field(50, ge=1, le=100, description="the same: producers stand still more than not")
-    minimum_waiting_seconds: int = Field(
-        1, ge=1, description="entries of a topic that wait to be written, as seconds of what is produced to it"
+    critical_lost_percent: int = percent(50, "the same: producers stand still more than not")
+    minimum_waiting_seconds: int = number(
+        1, "entries of a topic that wait to be written, as seconds of what is produced to it"
     )
-    minimum_waiting_topics: int = Field(
-        20, ge=1, description="topics of a broker with such entries at once, for information; critical if they stay"
+    minimum_waiting_topics: int = number(
+        20, "topics of a broker with such entries at once, for information; critical if they stay"
     )
-    waiting_percent: int = Field(
-        50, ge=1, le=100, description="of a broker's topics that are written to, that these have to be besides"
-    )
+    waiting_percent: int = percent(50, "of a broker's topics that are written to, that these have to be besides")
 
 
 FOUND = """

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.checks.earlier import looking_back
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.shared_settings import OF_BALANCING, OF_MACHINES, OF_TOPICS, SHARED, TOGETHER
 from pulsar_steward.model.units import counted, named, time_in_words
 
@@ -24,9 +22,7 @@ if TYPE_CHECKING:
 class BrokerSettingsDifferPolicy(Section):
     """Window that tells a broker-by-broker change from a lasting difference."""
 
-    window_minutes: int = Field(
-        60, ge=1, description="a difference that began within these is information: a change may be under way"
-    )
+    window_minutes: int = number(60, "a difference that began within these is information: a change may be under way")
 
 
 KINDS = (

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import Check, Judgement, Query, brokers_of, silent_in
 from pulsar_steward.checks.earlier import LOOKS, WINDOW, WINDOW_MINUTES, looking_back, of_previous, of_sources
 from pulsar_steward.checks.resources.publish_causes import RESTS_ON, CausesOfSlowness
 from pulsar_steward.checks.resources.slowness import OVERFLOW, PROCESSES, PUBLISHES, READ_ONLY, WRITES
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
@@ -75,15 +73,11 @@ MIN_PEERS = 2
 class BrokerSlowerThanPeersPolicy(Section):
     """Thresholds for the median time that a broker takes to publish an entry, compared with the other brokers."""
 
-    window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
-    minimum_writes_per_second: int = Field(
-        10, ge=1, description="entries published on a broker; one with fewer is not compared"
-    )
-    warning_milliseconds: int = Field(
-        50, ge=1, description="median of a broker, at least: below it nobody waits for long"
-    )
-    warning_percent_of_peers: int = Field(
-        500, ge=101, description="its median, of the others': bounds of buckets are up to five times apart"
+    window_minutes: int = number(WINDOW_MINUTES, WINDOW)
+    minimum_writes_per_second: int = number(10, "entries published on a broker; one with fewer is not compared")
+    warning_milliseconds: int = number(50, "median of a broker, at least: below it nobody waits for long")
+    warning_percent_of_peers: int = number(
+        500, "its median, of the others': bounds of buckets are up to five times apart", ge=101
     )
 
 
@@ -216,5 +210,5 @@ CHECK = Check(
         "silent": silent_in("told"),
     },
     judge=judge,
-    rests_on=RESTS_ON,
+    rests_on_ids=RESTS_ON,
 )

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import Query, RowCheck, brokers_of, ranked, silent_in
 from pulsar_steward.checks.earlier import (
     LOOKS,
@@ -17,7 +15,7 @@ from pulsar_steward.checks.earlier import (
     of_sources,
 )
 from pulsar_steward.checks.resources.slowness import SWITCHES, latencies_of
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
@@ -29,19 +27,15 @@ class LedgerSwitchSlowPolicy(Section):
 
     UNORDERED = frozenset({"share_percent"})
 
-    window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
-    minimum_switches_per_minute: int = Field(
-        5, ge=1, description="slow switches of a broker in the last statistics period, as a rate; fewer are information"
+    window_minutes: int = number(WINDOW_MINUTES, WINDOW)
+    minimum_switches_per_minute: int = number(
+        5, "slow switches of a broker in the last statistics period, as a rate; fewer are information"
     )
-    warning_share_percent: int = Field(
-        20, ge=1, le=100, description="switches over 200 ms; usual are 10 to 100 ms each"
-    )
-    critical_share_percent: int = Field(20, ge=1, le=100, description="switches over a second")
-    warning_lost_percent: int = Field(
+    warning_share_percent: int = percent(20, "switches over 200 ms; usual are 10 to 100 ms each")
+    critical_share_percent: int = percent(20, "switches over a second")
+    warning_lost_percent: int = percent(
         50,
-        ge=1,
-        le=100,
-        description="time in switches over a second, of all the time that switches took, where two snapshots in a row"
+        "time in switches over a second, of all the time that switches took, where two snapshots in a row"
         " show it: among thousands of quick ones, slow ones are a small share of the number",
     )
 

@@ -12,12 +12,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import Check, Judgement, Query, unread_servers
 from pulsar_steward.checks.earlier import looking_back
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.series import STARTED
 from pulsar_steward.model.units import counted, time_in_words
 
@@ -56,13 +54,9 @@ class LedgersUnderReplicatedPolicy(Section):
 
     UNORDERED = frozenset({"ledgers"})
 
-    window_minutes: int = Field(
-        1440, ge=1, description="earlier snapshots from which is told what was found and what was copied since"
-    )
-    warning_ledgers: int = Field(1, ge=1, description="that wait for a copy, at least, or that a periodic check found")
-    critical_ledgers: int = Field(
-        1, ge=1, description="without any copy of an entry, or with fewer than the ack quorum"
-    )
+    window_minutes: int = number(1440, "earlier snapshots from which is told what was found and what was copied since")
+    warning_ledgers: int = number(1, "that wait for a copy, at least, or that a periodic check found")
+    critical_ledgers: int = number(1, "without any copy of an entry, or with fewer than the ack quorum")
 
 
 def figures_in(samples: str) -> str:

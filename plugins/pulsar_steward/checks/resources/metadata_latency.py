@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import Query, RowCheck, brokers_of, ranked, silent_in
 from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, growth, in_time, looking_back, since_words
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.series import STARTED
 from pulsar_steward.model.units import named, seconds_in_words
 
@@ -22,34 +20,25 @@ if TYPE_CHECKING:
 class MetadataLatencyPolicy(Section):
     """Thresholds for the latency of the metadata store as brokers measure it."""
 
-    window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
-    minimum_operations: int = Field(
-        20, ge=1, description="operations of a kind since the snapshot before; the mean of fewer says nothing"
+    window_minutes: int = number(WINDOW_MINUTES, WINDOW)
+    minimum_operations: int = number(
+        20, "operations of a kind since the snapshot before; the mean of fewer says nothing"
     )
-    warning_mean_milliseconds: int = Field(
-        100,
-        ge=1,
-        description="mean of a kind of operation; 2 to 7 on a busy machine, 25 in the first seconds of a broker",
+    warning_mean_milliseconds: int = number(
+        100, "mean of a kind of operation; 2 to 7 on a busy machine, 25 in the first seconds of a broker"
     )
-    critical_mean_milliseconds: int = Field(1000, ge=1, description="the same, when every topic load is felt")
-    settling_minutes: int = Field(
-        10,
-        ge=1,
-        description="age of a process until which a mean since its start is information only: it is of the start",
+    critical_mean_milliseconds: int = number(1000, "the same, when every topic load is felt")
+    settling_minutes: int = number(
+        10, "age of a process until which a mean since its start is information only: it is of the start"
     )
-    minimum_slow_operations: int = Field(
-        10, ge=1, description="operations over a second, or reads that failed; fewer are left alone"
-    )
-    warning_slow_percent: int = Field(1, ge=1, le=100, description="operations over a second, of all of a kind")
-    warning_lost_percent: int = Field(
+    minimum_slow_operations: int = number(10, "operations over a second, or reads that failed; fewer are left alone")
+    warning_slow_percent: int = percent(1, "operations over a second, of all of a kind")
+    warning_lost_percent: int = number(
         5,
-        ge=1,
-        description="time that operations over a second took, of the time between two snapshots (many may wait at once,"
+        "time that operations over a second took, of the time between two snapshots (many may wait at once,"
         " so it may be over 100): a warning where some took over 5 s, or where two snapshots in a row show it",
     )
-    warning_failed_percent: int = Field(
-        1, ge=1, le=100, description="reads that failed, of all; one of a node that is not there does not fail"
-    )
+    warning_failed_percent: int = percent(1, "reads that failed, of all; one of a node that is not there does not fail")
 
 
 MILLISECONDS = "pulsar_metadata_store_ops_latency_ms_sum"

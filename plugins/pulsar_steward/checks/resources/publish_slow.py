@@ -9,14 +9,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import Check, Judgement, Query, brokers_of, silent_in
 from pulsar_steward.checks.earlier import LOOKS, PERIOD, WINDOW, WINDOW_MINUTES, looking_back, of_previous
 from pulsar_steward.checks.resources.publish_causes import BOOKIES, RESTS_ON, CausesOfSlowness
 from pulsar_steward.checks.resources.slowness import PROCESSES, PUBLISHES, READ_ONLY, of_event, slow_before, slow_of
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.series import WRITES_OVER_A_SECOND, WRITES_UNDER_A_SECOND
 from pulsar_steward.model.units import counted, named
 
@@ -35,34 +33,28 @@ LEAST_WRITES_PERCENT = 10
 class PublishSlowPolicy(Section):
     """Thresholds for the time that brokers take to publish an entry, as brokers measure it."""
 
-    window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
-    minimum_writes_per_second: int = Field(
-        10, ge=1, description="entries published on a broker; the share of slow ones among fewer is not judged"
+    window_minutes: int = number(WINDOW_MINUTES, WINDOW)
+    minimum_writes_per_second: int = number(
+        10, "entries published on a broker; the share of slow ones among fewer is not judged"
     )
-    single_look_writes_per_second: int = Field(
+    single_look_writes_per_second: int = number(
         100,
-        ge=1,
-        description="the same; of fewer, two snapshots in a row have to show it, else it is information, as it is of"
+        "the same; of fewer, two snapshots in a row have to show it, else it is information, as it is of"
         " more where hardly any took over a second; from critical_slow_percent on it is a warning then",
     )
-    warning_slow_percent: int = Field(5, ge=1, le=100, description="entries over 200 ms")
-    critical_slow_percent: int = Field(25, ge=1, le=100, description="the same, when producers time out")
-    minimum_stalled_writes_per_minute: int = Field(
-        3, ge=1, description="entries over a second, of a broker or topic; fewer are left alone"
+    warning_slow_percent: int = percent(5, "entries over 200 ms")
+    critical_slow_percent: int = percent(25, "the same, when producers time out")
+    minimum_stalled_writes_per_minute: int = number(
+        3, "entries over a second, of a broker or topic; fewer are left alone"
     )
-    warning_lost_percent: int = Field(
+    warning_lost_percent: int = percent(
         5,
-        ge=1,
-        le=100,
-        description="time in entries over a second, of all the time that publishing took: information, and a warning"
+        "time in entries over a second, of all the time that publishing took: information, and a warning"
         " where two snapshots in a row show it",
     )
-    critical_lost_percent: int = Field(50, ge=1, le=100, description="the same: producers stand still more than not")
-    warning_topic_stalled_percent: int = Field(
-        5,
-        ge=1,
-        le=100,
-        description="entries of one topic over a second, of its messages, where two snapshots in a row show it",
+    critical_lost_percent: int = percent(50, "the same: producers stand still more than not")
+    warning_topic_stalled_percent: int = percent(
+        5, "entries of one topic over a second, of its messages, where two snapshots in a row show it"
     )
 
 
@@ -291,5 +283,5 @@ CHECK = Check(
         "silent": silent_in("publishes"),
     },
     judge=judge,
-    rests_on=RESTS_ON,
+    rests_on_ids=RESTS_ON,
 )

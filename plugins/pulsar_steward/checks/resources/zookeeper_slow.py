@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import Query, RowCheck, ranked, unread_servers
 from pulsar_steward.checks.earlier import (
     LOOKS,
@@ -21,7 +19,7 @@ from pulsar_steward.checks.earlier import (
     of_previous,
     since_words,
 )
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.series import STARTED
 from pulsar_steward.model.units import counted, named
 
@@ -40,29 +38,23 @@ COUNTERS = ("reads", "reading_ms", "updates", "updating_ms", "fsyncs", "syncing_
 class ZookeeperSlowPolicy(Section):
     """Thresholds for ZooKeeper servers, by their own metrics."""
 
-    window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
-    minimum_operations: int = Field(
-        20, ge=1, description="of a kind since the snapshot before; the mean of fewer says nothing"
+    window_minutes: int = number(WINDOW_MINUTES, WINDOW)
+    minimum_operations: int = number(20, "of a kind since the snapshot before; the mean of fewer says nothing")
+    warning_request_milliseconds: int = number(
+        100, "mean of reads or of writes, from their arrival at the server to its answer"
     )
-    warning_request_milliseconds: int = Field(
-        100, ge=1, description="mean of reads or of writes, from their arrival at the server to its answer"
-    )
-    critical_request_milliseconds: int = Field(1000, ge=1, description="the same, when every topic load is felt")
-    warning_fsync_milliseconds: int = Field(
+    critical_request_milliseconds: int = number(1000, "the same, when every topic load is felt")
+    warning_fsync_milliseconds: int = number(
         50,
-        ge=1,
-        description="mean of forcing the transaction log to its disk, which every write waits for; a disk of its own"
-        " takes 1 to 10",
+        "mean of forcing the transaction log to its disk, which every write waits for; a disk of its own takes 1 to 10",
     )
-    critical_fsync_milliseconds: int = Field(500, ge=1, description="the same; ZooKeeper itself warns of one of 1000")
-    warning_outstanding_requests: int = Field(
-        100, ge=1, description="requests that wait in two snapshots in a row; in one, it is information"
+    critical_fsync_milliseconds: int = number(500, "the same; ZooKeeper itself warns of one of 1000")
+    warning_outstanding_requests: int = number(
+        100, "requests that wait in two snapshots in a row; in one, it is information"
     )
-    critical_outstanding_requests: int = Field(
+    critical_outstanding_requests: int = number(
         300,
-        ge=1,
-        description="the same: of three servers, each reads no more from its clients from 333 on"
-        " (`globalOutstandingLimit`, 1000)",
+        "the same: of three servers, each reads no more from its clients from 333 on (`globalOutstandingLimit`, 1000)",
     )
 
 

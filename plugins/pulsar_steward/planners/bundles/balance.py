@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.checks.placement.broker_load_skew import CHECK as BROKER_LOAD_SKEW
+from pulsar_steward.checks.placement.broker_load import BROKER_LOAD_SKEW
 from pulsar_steward.checks.placement.bundle_flapping import CHECK as BUNDLE_FLAPPING
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.plan import BROKER_DRAIN, Batch

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.checks.placement.broker_draining import CHECK as BROKER_DRAINING
+from pulsar_steward.checks.placement.broker_load import BROKER_DRAINING
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guards.evaluate import GUARDS
 from pulsar_steward.guards.kinds import TargetGuard

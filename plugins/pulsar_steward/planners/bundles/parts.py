@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.checks.placement.bundle_topic_skew import FEW_BUNDLES
+from pulsar_steward.checks.placement.bundle_load import FEW_BUNDLES
 from pulsar_steward.model.bundles import FULL_RANGE, BundleRange, halves_by_topic_count
 from pulsar_steward.model.topics import partitioned_topic
 from pulsar_steward.model.units import MEGABYTE, counted, throughput_in_words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.placement.tc_skew import CHECK as TC_SKEW
+from pulsar_steward.checks.placement.coordinators import TC_SKEW
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.plan import BROKER_DRAIN, TC_COUNT, Batch
 from pulsar_steward.model.units import counted

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.placement.tc_count import CHECK as TC_COUNT_CHECK
-from pulsar_steward.checks.placement.tc_count import CoordinatorFigures
+from pulsar_steward.checks.placement.coordinators import TC_COUNT as TC_COUNT_CHECK
+from pulsar_steward.checks.placement.coordinators import CoordinatorFigures
 from pulsar_steward.model.plan import BROKER_DRAIN, TC_COUNT, Batch
 from pulsar_steward.model.step import RaiseCoordinators, Step, Touched
 from pulsar_steward.model.units import counted

@@ -1,13 +1,12 @@
-"""Bundles that are far hotter than others, or over their broker's split threshold, and whether a split can help."""
+"""Bundles far hotter than others or over their broker's split threshold, and topics that crowd in few bundles."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
-from pulsar_steward.checks.check import MAX_FINDINGS, Query, RowCheck, ranked
-from pulsar_steward.model.section import Section
+from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Query, RowCheck, Scope, ranked
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import MEGABYTE, MIB, counted, throughput_in_words
 
 if TYPE_CHECKING:
@@ -17,27 +16,22 @@ if TYPE_CHECKING:
 class HotBundlePolicy(Section):
     """Thresholds for bundles with far more load than others; a broker has to take a bundle as a whole."""
 
-    warning_times_mean: int = Field(
+    warning_times_mean: int = number(
         10,
-        ge=2,
-        description="throughput or clients of a bundle, as a multiple of the mean of bundles that have any, without the"
+        "throughput or clients of a bundle, as a multiple of the mean of bundles that have any, without the"
         " busiest tenth of these",
+        ge=2,
     )
-    minimum_broker_share_percent: int = Field(
+    minimum_broker_share_percent: int = percent(
         25,
-        ge=0,
-        le=100,
-        description="throughput or clients of a bundle, of what a broker carries on average; with less it is balanced"
+        "throughput or clients of a bundle, of what a broker carries on average; with less it is balanced"
         " like any other",
+        ge=0,
     )
-    minimum_throughput_megabytes: int = Field(20, ge=1, description="10^6 bytes a second; less is not hot")
-    minimum_clients: int = Field(1000, ge=1, description="producers and consumers; fewer are not hot")
-    dominating_topic_percent: int = Field(
-        50, ge=1, le=100, description="share of one topic in its bundle from which a split cannot help"
-    )
-    critical_cpu_percent: int = Field(
-        85, ge=1, le=100, description="CPU of the owner; as `loadBalancerBrokerOverloadedThresholdPercentage`"
-    )
+    minimum_throughput_megabytes: int = number(20, "10^6 bytes a second; less is not hot")
+    minimum_clients: int = number(1000, "producers and consumers; fewer are not hot")
+    dominating_topic_percent: int = percent(50, "share of one topic in its bundle from which a split cannot help")
+    critical_cpu_percent: int = percent(85, "CPU of the owner; as `loadBalancerBrokerOverloadedThresholdPercentage`")
 
 
 # A bundle is named by comparison with the mean of the others, or by its broker's threshold. Its topics are measured by
@@ -80,7 +74,7 @@ shares as (
 While a bundle moves, two brokers may report its topics.
 """
 
-FOUND = f"""
+HOT = f"""
 with suspects as ({SUSPECTS}), topmost as ({_HOTTEST_OF} from hottest group by namespace, bundle)
 select suspects.*, topic, topic_percent, $dominating_topic_percent as dominating_percent
 from suspects left join topmost using (namespace, bundle)
@@ -140,7 +134,7 @@ def _split_words(row: Row) -> str:
     return f"Its hottest topic {share}: a split can help."
 
 
-CHECK = RowCheck(
+HOT_BUNDLE = RowCheck(
     check_id="hot-bundle",
     order=40,
     title="One bundle is far hotter than the others, or over what its broker would split",
@@ -153,7 +147,7 @@ CHECK = RowCheck(
     remedied_by="bundle_split",
     policy=HotBundlePolicy,
     shards={"hottest": Query(HOTTEST)},
-    cluster={"found": Query(FOUND, worst_first=WORST_FIRST), "seen": Query(SEEN)},
+    cluster={"found": Query(HOT, worst_first=WORST_FIRST), "seen": Query(SEEN)},
     severity=ranked,
     subject=lambda row: f"{row['namespace']}/{row['bundle']}",
     evidence=lambda row: f"{_load_words(row)}{_reason_words(row)}. {_split_words(row)}",
@@ -165,4 +159,93 @@ CHECK = RowCheck(
     },
     missing=_missing,
     quiet=_quiet,
+)
+
+
+class BundleTopicSkewPolicy(Section):
+    """Thresholds for namespaces with most topics in a few bundles."""
+
+    minimum_topics: int = number(100, "namespaces with fewer topics are left alone")
+    warning_times_mean: int = number(
+        3,
+        "topics in the fullest bundle, as a multiple of the mean; where a namespace has four bundles or"
+        " fewer, of the mean of the others: none can have more than four times the mean of all",
+        ge=2,
+    )
+    minimum_bundle_topics: int = number(
+        50, "topics in the fullest bundle; fewer are no crowd, whatever the others have by chance"
+    )
+    warning_topics_per_bundle: int = number(1000, "topics in one bundle that are too many anywhere")
+
+
+FEW_BUNDLES = 4
+"""Number of bundles that namespaces have by default."""
+
+# Bundles that an unread broker may own are left out. The mean is used only if all bundles are known, or it would be too
+# low; a bundle that is too full by itself is reported in any case. With few bundles, it is the mean of the others. At a
+# tie the lowest bundle is named: ranges have leading zeros, so text sorts correctly. A namespace that could not be read
+# still has bundles, and the cluster's thresholds.
+CROWDED = f"""
+with crowds as (
+    select namespace, count(*) as bundles, sum(topics)::bigint as topics, bool_and(owner_known) as whole,
+        first(bundle order by topics desc, bundle) as bundle, max(topics) as most
+    from bundles group by namespace)
+select namespace, bundle, bundles, topics, most
+from crowds left join limits using (namespace)
+where topics >= coalesce(minimum_topics, $minimum_topics)
+    and (most >= coalesce(warning_topics_per_bundle, $warning_topics_per_bundle)
+        or (whole and bundles > 1 and most >= coalesce(minimum_bundle_topics, $minimum_bundle_topics)
+            and if(bundles <= {FEW_BUNDLES}, most * (bundles - 1), most * bundles)
+                >= coalesce(warning_times_mean, $warning_times_mean)
+                    * if(bundles <= {FEW_BUNDLES}, topics - most, topics)))
+"""
+
+
+def judge(queried: Queried, _: CheckContext[BundleTopicSkewPolicy]) -> Judgement:
+    """A warning for each such namespace; the ones with the fullest bundles are listed, in order of their names."""
+    found = queried["found"]
+    return Judgement(
+        findings=tuple(_finding(row) for row in sorted(found.rows, key=lambda row: str(row["namespace"]))),
+        more=found.more,
+        quiet="In no namespace do the topics crowd in few bundles.",
+    )
+
+
+def _finding(row: Row) -> Finding:
+    return Finding(
+        check_id=BUNDLE_TOPIC_SKEW.check_id,
+        severity=Severity.WARNING,
+        subject=row["namespace"],
+        evidence=(
+            f"Bundle {row['bundle']} holds {row['most']:,} of {counted(row['topics'], 'topic')}"
+            f" in {row['bundles']:,} bundle{_mean_words(row)}."
+        ),
+        figures={"bundles": row["bundles"], "most_topics": row["most"], "topics": row["topics"]},
+    )
+
+
+def _mean_words(row: Row) -> str:
+    """Text about the mean that the bundle is compared with; empty for a single bundle."""
+    bundles, topics = row["bundles"], row["topics"]
+    if bundles == 1:
+        return ""
+    if bundles <= FEW_BUNDLES:
+        return f"s; the mean of the others is {(topics - row['most']) / (bundles - 1):,.1f}"
+    return f"s; the mean is {topics / bundles:,.1f}"
+
+
+BUNDLE_TOPIC_SKEW = Check(
+    check_id="bundle-topic-skew",
+    order=20,
+    title="The topics of a namespace crowd in few of its bundles",
+    advice=(
+        "Split the crowded bundles by topic_count_equally_divide.",
+        "Give the namespace more bundles from the start when thousands of topics are to be expected.",
+    ),
+    source="docs/knowledge.md C",
+    scope=Scope.NAMESPACE,
+    remedied_by="bundle_split",
+    policy=BundleTopicSkewPolicy,
+    cluster={"found": Query(CROWDED, worst_first="most desc, namespace")},
+    judge=judge,
 )
