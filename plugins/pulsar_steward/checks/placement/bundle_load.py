@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Query, RowCheck, Scope, ranked
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.checks.check import MAX_FINDINGS, Query, RowCheck, Scope, ranked
+from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import MEGABYTE, MIB, counted, throughput_in_words
 
@@ -98,31 +98,21 @@ def _quiet(queried: Queried, _context: CheckContext[HotBundlePolicy]) -> str:
     )
 
 
-def _missing(queried: Queried, _context: CheckContext[HotBundlePolicy]) -> str | None:
-    if queried["seen"].one["without_most"]:
-        return "No bundle is far hotter than the others; but what their brokers would split is not in the snapshot."
-    return None
-
-
-def _load_words(row: Row) -> str:
-    throughput, messages = throughput_in_words(row["bytes"] or 0), row["messages"] or 0
-    return (
-        f"Bundle {row['bundle']} of {row['namespace']} on {row['owner']} carries {throughput}, {messages:,.0f}"
-        f" messages/s and {counted(row['clients'] or 0, 'client')} in {counted(row['topics'] or 0, 'topic')}"
-    )
-
-
-def _reason_words(row: Row) -> str:
+def _hot_words(row: Row) -> str:
     reasons = []
     if row["hot_bytes"]:
-        reasons.append(
-            f"{counted(row['bytes'] / row['mean_bytes'], 'time')} the mean throughput of the others that are busy"
-        )
+        times = counted(row["bytes"] / row["mean_bytes"], "time")
+        reasons.append(f"{times} the mean throughput of the others that are busy")
     if row["hot_clients"]:
         reasons.append(f"{counted(row['clients'] / row['mean_clients'], 'time')} their mean of clients")
     if row["over_limits"]:
         reasons.append("over what its broker would split")
-    return f": {', '.join(reasons)}"
+    throughput, messages = throughput_in_words(row["bytes"] or 0), row["messages"] or 0
+    return (
+        f"Bundle {row['bundle']} of {row['namespace']} on {row['owner']} carries {throughput}, {messages:,.0f}"
+        f" messages/s and {counted(row['clients'] or 0, 'client')} in {counted(row['topics'] or 0, 'topic')}:"
+        f" {', '.join(reasons)}."
+    )
 
 
 def _split_words(row: Row) -> str:
@@ -150,14 +140,18 @@ HOT_BUNDLE = RowCheck(
     cluster={"found": Query(HOT, worst_first=WORST_FIRST), "seen": Query(SEEN)},
     severity=ranked,
     subject=lambda row: f"{row['namespace']}/{row['bundle']}",
-    evidence=lambda row: f"{_load_words(row)}{_reason_words(row)}. {_split_words(row)}",
+    evidence=lambda row: f"{_hot_words(row)} {_split_words(row)}",
     figures=lambda row: {
         "bytes_per_second": row["bytes"] or 0,
         "clients": row["clients"] or 0,
         "topics": row["topics"] or 0,
         "hottest_topic_percent": None if row["topic"] is None else row["topic_percent"],
     },
-    missing=_missing,
+    missing=lambda queried, _context: (
+        "No bundle is far hotter than the others; but what their brokers would split is not in the snapshot."
+        if queried["seen"].one["without_most"]
+        else None
+    ),
     quiet=_quiet,
 )
 
@@ -201,29 +195,6 @@ where topics >= coalesce(minimum_topics, $minimum_topics)
 """
 
 
-def judge(queried: Queried, _: CheckContext[BundleTopicSkewPolicy]) -> Judgement:
-    """A warning for each such namespace; the ones with the fullest bundles are listed, in order of their names."""
-    found = queried["found"]
-    return Judgement(
-        findings=tuple(_finding(row) for row in sorted(found.rows, key=lambda row: str(row["namespace"]))),
-        more=found.more,
-        quiet="In no namespace do the topics crowd in few bundles.",
-    )
-
-
-def _finding(row: Row) -> Finding:
-    return Finding(
-        check_id=BUNDLE_TOPIC_SKEW.check_id,
-        severity=Severity.WARNING,
-        subject=row["namespace"],
-        evidence=(
-            f"Bundle {row['bundle']} holds {row['most']:,} of {counted(row['topics'], 'topic')}"
-            f" in {row['bundles']:,} bundle{_mean_words(row)}."
-        ),
-        figures={"bundles": row["bundles"], "most_topics": row["most"], "topics": row["topics"]},
-    )
-
-
 def _mean_words(row: Row) -> str:
     """Text about the mean that the bundle is compared with; empty for a single bundle."""
     bundles, topics = row["bundles"], row["topics"]
@@ -234,7 +205,8 @@ def _mean_words(row: Row) -> str:
     return f"s; the mean is {topics / bundles:,.1f}"
 
 
-BUNDLE_TOPIC_SKEW = Check(
+# The namespaces with the fullest bundles are listed, in order of their names.
+BUNDLE_TOPIC_SKEW = RowCheck(
     check_id="bundle-topic-skew",
     order=20,
     title="The topics of a namespace crowd in few of its bundles",
@@ -246,6 +218,17 @@ BUNDLE_TOPIC_SKEW = Check(
     scope=Scope.NAMESPACE,
     remedied_by="bundle_split",
     policy=BundleTopicSkewPolicy,
-    cluster={"found": Query(CROWDED, worst_first="most desc, namespace")},
-    judge=judge,
+    cluster={
+        "fullest": Query(CROWDED, worst_first="most desc, namespace"),
+        "found": Query("from fullest", worst_first="namespace"),
+    },
+    severity=Severity.WARNING,
+    subject="namespace",
+    evidence=lambda row: (
+        f"Bundle {row['bundle']} holds {row['most']:,} of {counted(row['topics'], 'topic')}"
+        f" in {row['bundles']:,} bundle{_mean_words(row)}."
+    ),
+    figures=lambda row: {"bundles": row["bundles"], "most_topics": row["most"], "topics": row["topics"]},
+    also_cut=("fullest",),
+    quiet="In no namespace do the topics crowd in few bundles.",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.check import Check, Judgement, Query, RowCheck, critical_or_warning
+from pulsar_steward.checks.check import Check, Judgement, Query, RowCheck, critical_or_warning, if_any, if_none
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import MIB, bytes_in_words, counted, named, throughput_in_words
@@ -48,13 +48,6 @@ The percentage is null if neither has it; the bytes are null if only the load re
 FOUND = "select *, percent >= $critical_percent as critical from memory where percent >= $warning_percent"
 
 
-def _missing(memory: QueryRows) -> str | None:
-    silent = [row["source"] for row in memory.rows if row["percent"] is None]
-    if silent:
-        return f"Neither metrics nor load report tell the direct memory of {named(silent)}."
-    return None if memory.rows else "No direct memory was read of any process."
-
-
 def _quiet(memory: QueryRows) -> str:
     most = max((row["percent"] for row in memory.rows if row["percent"] is not None), default=None)
     if most is None:
@@ -64,8 +57,8 @@ def _quiet(memory: QueryRows) -> str:
 
 def _evidence(row: Row) -> str:
     known = row["used_bytes"] is not None
-    bytes_words = f" ({row['used_bytes'] / MIB:,.0f} of {row['limit_bytes'] / MIB:,.0f} MiB)" if known else ""
-    return f"{row['source']} ({row['kind']}) has taken {row['percent']:.0f} % of its direct memory{bytes_words}."
+    of_limit = f" ({row['used_bytes'] / MIB:,.0f} of {row['limit_bytes'] / MIB:,.0f} MiB)" if known else ""
+    return f"{row['source']} ({row['kind']}) has taken {row['percent']:.0f} % of its direct memory{of_limit}."
 
 
 # Judges only the usage near the limit: the pool keeps all that it ever allocated.
@@ -82,12 +75,19 @@ DIRECT_MEMORY_PRESSURE = RowCheck(
     source="docs/knowledge.md C, step 1: resources; apache/pulsar#21168",
     policy=DirectMemoryPressurePolicy,
     shards={"measured": Query(MEASURED)},
-    cluster={"memory": Query(MEMORY), "found": Query(FOUND, worst_first="percent desc, source, kind")},
+    cluster={
+        "memory": Query(MEMORY),
+        "found": Query(FOUND, worst_first="percent desc, source, kind"),
+        "untold": Query("select source from memory where percent is null"),
+    },
     severity=critical_or_warning,
     subject="source",
     evidence=_evidence,
     figures=("percent", "limit_bytes", "used_bytes"),
-    missing=lambda queried, _context: _missing(queried["memory"]),
+    missing=(
+        if_any("untold", "Neither metrics nor load report tell the direct memory of {names}."),
+        if_none("memory", "No direct memory was read of any process."),
+    ),
     quiet=lambda queried, _context: _quiet(queried["memory"]),
 )
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.check import Query, RowCheck, brokers_of, critical_or_warning, silent_in
+from pulsar_steward.checks.check import Query, RowCheck, critical_or_warning, if_any, if_none, silent_in
 from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, growth, in_time, looking_back
 from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.series import STARTED
-from pulsar_steward.model.units import MIB, counted, named, seconds_in_words
+from pulsar_steward.model.units import MIB, counted, seconds_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Queried, QueryRows, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 # A heap fills up and is collected, so its use at one moment says little. Two figures are judged: the use after the
 # last collection of the old generation, and, for collectors that collect bit by bit, the lowest use in several
@@ -41,6 +41,11 @@ class HeapPressurePolicy(Section):
     minimum_minutes: int = number(30, "from the first to the last of them")
     warning_percent: int = percent(85, "in use after collections; a healthy process keeps half of it free or more")
     critical_percent: int = percent(95, "the same, when it collects without end, or ends")
+
+    @property
+    def least_time(self) -> str:
+        """`minimum_minutes` in words."""
+        return counted(self.minimum_minutes, "minute")
 
 
 def heaps_in(samples: str) -> str:
@@ -90,28 +95,16 @@ from heaps now left join seen
 
 FULL_HEAPS = "select *, percent >= $critical_percent as critical from kept where percent >= $warning_percent"
 
-UNDECIDED = """
-select source, tells_pools from kept
-where used_percent >= $warning_percent and percent < $warning_percent
-    and (not tells_pools or (bit_by_bit and lowest_percent is null))
-"""
-"""Full heaps of processes that do not report their pools, or were not seen often enough."""
+_FULL_NOW = "from kept where used_percent >= $warning_percent and percent < $warning_percent"
+
+UNTOLD = f"select source {_FULL_NOW} and not tells_pools"
+"""Full heaps of processes that do not report their pools."""
+
+UNDECIDED = f"select source {_FULL_NOW} and tells_pools and bit_by_bit and lowest_percent is null"
+"""Full heaps of processes that were not seen often enough."""
 
 
-def _missing_heaps(queried: Queried, limits: HeapPressurePolicy) -> str | None:
-    if silent := brokers_of(queried["silent"]):
-        return f"The snapshot has no figures of the heap of {named(silent)}."
-    if untold := [row["source"] for row in queried["undecided"].rows if not row["tells_pools"]]:
-        return f"Full now, and without figures of what collections leave: {named(untold)}."
-    if undecided := [row["source"] for row in queried["undecided"].rows]:
-        return (
-            f"Full now, and seen in fewer than {counted(limits.minimum_snapshots, 'snapshot')} over"
-            f" {counted(limits.minimum_minutes, 'minute')}: {named(undecided)}."
-        )
-    return None if queried["kept"].rows else "The snapshot has no figures of any heap."
-
-
-def _quiet_heaps(queried: Queried) -> str:
+def _quiet_heaps(queried: Queried, _context: CheckContext[HeapPressurePolicy]) -> str:
     rows = queried["kept"].rows
     if not rows:
         return "Nothing was judged."
@@ -156,6 +149,7 @@ HEAP_PRESSURE = RowCheck(
     cluster={
         "kept": Query(KEPT),
         "found": Query(FULL_HEAPS, worst_first="critical desc, percent desc, source, source_kind"),
+        "untold": Query(UNTOLD),
         "undecided": Query(UNDECIDED),
         "silent": silent_in("heaps"),
     },
@@ -170,8 +164,17 @@ HEAP_PRESSURE = RowCheck(
         "snapshots": row["snapshots"],
         "used_bytes": row["used_bytes"],
     },
-    missing=lambda queried, context: _missing_heaps(queried, context.limits),
-    quiet=lambda queried, _context: _quiet_heaps(queried),
+    missing=(
+        if_any("silent", "The snapshot has no figures of the heap of {names}."),
+        if_any("untold", "Full now, and without figures of what collections leave: {names}."),
+        if_any(
+            "undecided",
+            "Full now, and seen in fewer than {limits.minimum_snapshots:,} snapshots over {limits.least_time}:"
+            " {names}.",
+        ),
+        if_none("kept", "The snapshot has no figures of any heap."),
+    ),
+    quiet=_quiet_heaps,
 )
 
 
@@ -288,42 +291,28 @@ from judged where age_seconds >= $minimum_age_seconds group by source_kind
 YOUNG = "select source from judged where not coalesce(age_seconds >= $minimum_age_seconds, false)"
 
 
-def _missing(queried: Queried, limits: GcPressurePolicy) -> str | None:
-    if silent := brokers_of(queried["silent"]):
-        return f"The snapshot has no garbage collection metrics of {named(silent)}."
-    if young := [row["source"] for row in queried["young"].rows]:
-        least = f"{limits.minimum_age_seconds} s"
-        return f"Rates say nothing of a process younger than {least}, or of unknown age: {named(young)}."
-    return None if queried["costs"].rows else "The snapshot has no garbage collection metrics."
-
-
-def _quiet(kinds: QueryRows) -> str:
+def _quiet_collections(queried: Queried, _context: CheckContext[GcPressurePolicy]) -> str:
+    kinds = queried["kinds"].rows
     parts = [
-        f"at most {row['most']:.1f} % of the time of {row['processes']:,} {row['source_kind']}(s)" for row in kinds.rows
+        f"at most {row['most']:.1f} % of the time of {row['processes']:,} {row['source_kind']}(s)" for row in kinds
     ]
-    since = "the snapshot before" if any(row["compared"] for row in kinds.rows) else "their start"
+    since = "the snapshot before" if any(row["compared"] for row in kinds) else "their start"
     return f"Since {since}, garbage collection took {', '.join(parts)}." if parts else "Nothing was judged."
 
 
-def _evidence(row: Row) -> str:
+def _collected_evidence(row: Row) -> str:
     since = "its start" if row["since"] is None else "the snapshot before"
-    return (
+    words = (
         f"{row['source']} ({row['source_kind']}) stood still for garbage collection {row['share_percent']:.1f} %"
         f" of the {counted(row['seconds'] / 60, 'minute')} since {since} ({row['paused_seconds']:,.1f} s)"
-        f"{_full_words(row)}."
     )
-
-
-def _full_words(row: Row) -> str:
     if not row["fulls"]:
-        return ""
-    full = f"; {counted(row['fulls'], 'full collection')} ({row['fulls_per_hour']:,.1f} an hour)"
+        return f"{words}."
+    words += f"; {counted(row['fulls'], 'full collection')} ({row['fulls_per_hour']:,.1f} an hour)"
     if row["since"] is None:
-        return f"{full} of {row['full_pause_ms']:,.0f} ms on average"
-    return (
-        f"{full} in the last {seconds_in_words(row['full_within_seconds'], rounded=True)}, the longest of"
-        f" {row['full_pause_ms']:,.0f} ms at least"
-    )
+        return f"{words} of {row['full_pause_ms']:,.0f} ms on average."
+    within = seconds_in_words(row["full_within_seconds"], rounded=True)
+    return f"{words} in the last {within}, the longest of {row['full_pause_ms']:,.0f} ms at least."
 
 
 # Judges by the share of time, and by the frequency and duration of full collections.
@@ -350,7 +339,7 @@ GC_PRESSURE = RowCheck(
     },
     severity=critical_or_warning,
     subject="source",
-    evidence=_evidence,
+    evidence=_collected_evidence,
     figures=lambda row: {
         "age_seconds": row["age_seconds"],
         LATELY: row["lately"],
@@ -360,6 +349,13 @@ GC_PRESSURE = RowCheck(
         "seconds": row["seconds"],
         "share_percent": row["share_percent"],
     },
-    missing=lambda queried, context: _missing(queried, context.limits),
-    quiet=lambda queried, _context: _quiet(queried["kinds"]),
+    missing=(
+        if_any("silent", "The snapshot has no garbage collection metrics of {names}."),
+        if_any(
+            "young",
+            "Rates say nothing of a process younger than {limits.minimum_age_seconds} s, or of unknown age: {names}.",
+        ),
+        if_none("costs", "The snapshot has no garbage collection metrics."),
+    ),
+    quiet=_quiet_collections,
 )

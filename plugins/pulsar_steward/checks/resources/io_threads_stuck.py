@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.check import BROKERS_READ, Query, RowCheck, brokers_of, nothing_read, ranked
+from pulsar_steward.checks.check import BROKERS_READ, Query, RowCheck, if_any, nothing_read, ranked
 from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, looking_back
 from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.series import STARTED
-from pulsar_steward.model.units import counted, named
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import CheckContext, Queried, Row
+    from pulsar_steward.checks.check import Row
 
 
 class IoThreadsStuckPolicy(Section):
@@ -129,13 +129,6 @@ where read and (deadlocked is null or blocked is null or pending is null or file
 """
 
 
-def _missing(queried: Queried, _context: CheckContext[IoThreadsStuckPolicy]) -> str | None:
-    if silent := brokers_of(queried["silent"]):
-        named_ones = named(silent)
-        return f"Metrics of threads, waiting lookups, open files or the start are not in the snapshot for {named_ones}."
-    return nothing_read(queried["read"])
-
-
 _FIGURES = {
     "many_blocked": ("blocked", "blocked_threads"),
     "many_pending": ("pending", "pending_requests"),
@@ -152,14 +145,10 @@ def _sentence(row: Row) -> str:
         are = "is" if row["deadlocked"] == 1 else "are"
         dead = f"{counted(row['deadlocked'], 'thread')} of broker {row['source']} {are} in a deadlock"
         return f"{dead}; besides, {signs}." if signs else f"{dead}."
-    return f"Indirect signs of stuck threads at broker {row['source']}: {signs}{_share(row)}; a thread dump would tell."
-
-
-def _share(row: Row) -> str:
-    """Effect of a single stuck thread: connections are distributed evenly over all IO threads."""
-    if (threads := row["io_threads"]) is None:
-        return ""
-    return f"; one stuck thread of its {threads:,} for IO would be {100 / threads:.0f} % of its connections"
+    share = ""
+    if (threads := row["io_threads"]) is not None:  # connections are distributed evenly over all IO threads
+        share = f"; one stuck thread of its {threads:,} for IO would be {100 / threads:.0f} % of its connections"
+    return f"Indirect signs of stuck threads at broker {row['source']}: {signs}{share}; a thread dump would tell."
 
 
 def _words(row: Row, sign: str) -> str:
@@ -215,6 +204,12 @@ CHECK = RowCheck(
         "signs": row["signs"],
         **{name: row[column] for sign, (column, name) in _FIGURES.items() if row[sign]},
     },
-    missing=_missing,
+    missing=(
+        if_any(
+            "silent",
+            "Metrics of threads, waiting lookups, open files or the start are not in the snapshot for {names}.",
+        ),
+        lambda queried, _context: nothing_read(queried["read"]),
+    ),
     quiet="No broker shows a deadlock, many blocked threads, waiting lookups, used up sockets or mass reconnects.",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.check import Query, RowCheck, brokers_of, ranked, silent_in
+from pulsar_steward.checks.check import Query, RowCheck, if_any, if_none, ranked, silent_in
 from pulsar_steward.checks.earlier import (
     LOOKS,
     WINDOW,
@@ -16,10 +16,10 @@ from pulsar_steward.checks.earlier import (
 )
 from pulsar_steward.checks.resources.slowness import SWITCHES, latencies_of
 from pulsar_steward.model.section import Section, number, percent
-from pulsar_steward.model.units import counted, named
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Queried, QueryRows, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 class LedgerSwitchSlowPolicy(Section):
@@ -67,38 +67,26 @@ select * from ranked where rank is not null
 """Brokers with slow switches; `rank`: 2 critical, 1 warning, 0 information (any switch over a second)."""
 
 
-def _quiet(switches: QueryRows) -> str:
-    if not switches.rows:
+def _quiet(queried: Queried, _context: CheckContext[LedgerSwitchSlowPolicy]) -> str:
+    switches = queried["switches"].rows
+    if not switches:
         return "Nothing was judged."
-    rate, most = (math.fsum(row["rate"] for row in switches.rows), max(row["slow_percent"] for row in switches.rows))
+    rate, most = math.fsum(row["rate"] for row in switches), max(row["slow_percent"] for row in switches)
     return (
         f"About {counted(rate * 60, 'ledger was', 'ledgers were')} switched in the last minute;"
         f" at most {most:.0f} % on any broker took over 200 ms."
     )
 
 
-def _missing(queried: Queried) -> str | None:
-    if silent := brokers_of(queried["silent"]):
-        return f"The snapshot has no ledger switch latencies of {named(silent)}."
-    if any(row["rate"] > 0 for row in queried["switches"].rows):
-        return None
-    return "No ledger was switched in the last minute, so nothing is known of how long it takes."
-
-
 def _evidence(row: Row) -> str:
     a_minute = {name: row[f"{name}rate"] * 60 for name in ("", "slow_", "stalled_", "namespace_")}
+    lost = f", {row['lost_percent']:.0f} % of the time that topics waited at least" if row["stalled_rate"] else ""
+    again = ", as in the snapshot before" if lost and row["lost"] else ""
     return (
         f"Of about {a_minute['']:,.0f} ledger switches a minute on broker {row['source']}, {a_minute['slow_']:,.0f}"
         f" took over 200 ms ({row['slow_percent']:.0f} %) and {a_minute['stalled_']:,.0f} over a second"
-        f"{_lost(row)}; most of the slow ones in {row['namespace']} ({a_minute['namespace_']:,.0f})."
+        f"{lost}{again}; most of the slow ones in {row['namespace']} ({a_minute['namespace_']:,.0f})."
     )
-
-
-def _lost(row: Row) -> str:
-    if not row["stalled_rate"]:
-        return ""
-    again = ", as in the snapshot before" if row["lost"] else ""
-    return f", {row['lost_percent']:.0f} % of the time that topics waited at least{again}"
 
 
 # Judges by the share of a broker's switches that are slow, and by the share of time lost in the slowest.
@@ -118,6 +106,7 @@ CHECK = RowCheck(
     cluster={
         "found": Query(FOUND, worst_first="rank desc, stalled_rate desc, slow_rate desc, source"),
         "silent": silent_in("switches"),
+        "switched": Query("select source from switches where rate > 0"),
     },
     severity=ranked,
     subject="source",
@@ -128,6 +117,9 @@ CHECK = RowCheck(
         "over_second_per_minute": round(row["stalled_rate"] * 60),
         "switches_per_minute": round(row["rate"] * 60),
     },
-    missing=lambda queried, _context: _missing(queried),
-    quiet=lambda queried, _context: _quiet(queried["switches"]),
+    missing=(
+        if_any("silent", "The snapshot has no ledger switch latencies of {names}."),
+        if_none("switched", "No ledger was switched in the last minute, so nothing is known of how long it takes."),
+    ),
+    quiet=_quiet,
 )

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.check import Query, RowCheck, brokers_of, ranked, silent_in
+from pulsar_steward.checks.check import Query, RowCheck, if_any, if_none, ranked, silent_in
 from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, growth, in_time, looking_back, since_words
 from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.series import STARTED
-from pulsar_steward.model.units import named, seconds_in_words
+from pulsar_steward.model.units import seconds_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Queried, Row
+    from pulsar_steward.checks.check import Row
 
 
 class MetadataLatencyPolicy(Section):
@@ -169,14 +169,6 @@ from spans where operations >= $minimum_operations
 TOO_FEW = "select source from timed group by source having max(operations) < $minimum_operations"
 
 
-def _missing(queried: Queried, limits: MetadataLatencyPolicy) -> str | None:
-    if silent := brokers_of(queried["silent"]):
-        return f"The snapshot has no metadata latencies of {named(silent)}."
-    if few := [row["source"] for row in queried["too_few"].rows]:
-        return f"Too few metadata operations yet (below {limits.minimum_operations}) to judge {named(few)}."
-    return None if queried["timed"].rows else "The snapshot has no metadata latencies."
-
-
 def _quiet(row: Row, limits: MetadataLatencyPolicy) -> str:
     if not row["sources"]:
         return "Nothing was judged."
@@ -247,6 +239,10 @@ CHECK = RowCheck(
         "waiting_milliseconds": row["wait_ms"],
         "lost_seconds": None if row["grown_over_1000"] is None else row["lost_seconds"],
     },
-    missing=lambda queried, context: _missing(queried, context.limits),
+    missing=(
+        if_any("silent", "The snapshot has no metadata latencies of {names}."),
+        if_any("too_few", "Too few metadata operations yet (below {limits.minimum_operations}) to judge {names}."),
+        if_none("timed", "The snapshot has no metadata latencies."),
+    ),
     quiet=lambda queried, context: _quiet(queried["judged"].one, context.limits),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.check import Query, RowCheck, brokers_of, ranked, silent_in
+from pulsar_steward.checks.check import Query, RowCheck, if_any, if_none, ranked, silent_in
 from pulsar_steward.checks.earlier import (
     LOOKS,
     WINDOW,
@@ -21,7 +21,7 @@ from pulsar_steward.model.series import STARTED
 from pulsar_steward.model.units import counted, named, number_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Queried, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 # No metric gives the number of processors of a bookie or a ZooKeeper server. The policy may set it. If it does not,
 # the number of busy processors is reported, and is information from a threshold on.
@@ -118,16 +118,12 @@ def _missing_busy(queried: Queried, limits: CpuBusyPolicy) -> str | None:
     return None
 
 
-def _quiet(rows: tuple[Row, ...]) -> str:
-    shares = [share for row in rows if (share := _share(row)) is not None]
+def _quiet_processors(queried: Queried, _context: CheckContext[CpuBusyPolicy]) -> str:
+    told = [row["load_percent"] if row["percent"] is None else row["percent"] for row in queried["busy"].rows]
+    shares = [float(share) for share in told if share is not None]
     if not shares:
         return "Nothing was judged."
     return f"Of {counted(len(shares), 'process', 'processes')}, the busiest uses {max(shares):.0f} % of its processors."
-
-
-def _share(row: Row) -> float | None:
-    share = row["percent"] if row["percent"] is not None else row["load_percent"]
-    return None if share is None else float(share)
 
 
 def _busy_evidence(row: Row) -> str:
@@ -183,7 +179,7 @@ CPU_BUSY = RowCheck(
         "seconds": row["seconds"],
     },
     missing=lambda queried, context: _missing_busy(queried, context.limits),
-    quiet=lambda queried, _context: _quiet(queried["busy"].rows),
+    quiet=_quiet_processors,
 )
 
 
@@ -245,30 +241,6 @@ AT_DEBUG = (
 YOUNG = "select source from judged where not coalesce(age_seconds >= $minimum_age_seconds, false)"
 
 
-def _missing(queried: Queried) -> str | None:
-    if silent := brokers_of(queried["silent"]):
-        return f"The log lines of {named(silent)} are not counted: their log configuration has no Prometheus appender."
-    if young := [row["source"] for row in queried["young"].rows]:
-        return f"Rates say nothing of a process that has just started, or of unknown age: {named(young)}."
-    if not queried["counts"].rows:
-        return "No process counts its log lines."
-    if not any(row["debug_lines"] for row in queried["counts"].rows):
-        return (
-            "No process has counted a line at DEBUG since its start, and none does where conf/log4j2.yaml hands its"
-            " Prometheus appender INFO and above only, as Pulsar's own does."
-        )
-    return None
-
-
-def _evidence(row: Row) -> str:
-    since = "its start" if row["since"] is None else "the snapshot before"
-    return (
-        f"{row['source']} ({row['source_kind']}) logged {counted(row['debug_lines'], 'line')} at DEBUG or TRACE, of"
-        f" {row['lines']:,.0f} in all, in the {counted(row['seconds'] / 60, 'minute')} since {since}:"
-        f" {number_in_words(row['per_second'])} a second."
-    )
-
-
 LOGGING_DEBUG = RowCheck(
     check_id="logging-debug",
     order=70,
@@ -290,16 +262,34 @@ LOGGING_DEBUG = RowCheck(
         "found": Query(AT_DEBUG, worst_first="per_second desc, source, source_kind"),
         "silent": silent_in("counts"),
         "young": Query(YOUNG),
+        "debugging": Query("select source from counts where debug_lines <> 0"),
     },
     severity=Severity.WARNING,
     subject="source",
-    evidence=_evidence,
+    evidence=lambda row: (
+        f"{row['source']} ({row['source_kind']}) logged {counted(row['debug_lines'], 'line')} at DEBUG or TRACE, of"
+        f" {row['lines']:,.0f} in all, in the {counted(row['seconds'] / 60, 'minute')} since"
+        f" {'its start' if row['since'] is None else 'the snapshot before'}:"
+        f" {number_in_words(row['per_second'])} a second."
+    ),
     figures=lambda row: {
         "debug_lines": row["debug_lines"],
         "lines": row["lines"],
         "seconds": row["seconds"],
         "debug_lines_per_second": row["per_second"],
     },
-    missing=lambda queried, _context: _missing(queried),
+    missing=(
+        if_any(
+            "silent",
+            "The log lines of {names} are not counted: their log configuration has no Prometheus appender.",
+        ),
+        if_any("young", "Rates say nothing of a process that has just started, or of unknown age: {names}."),
+        if_none("counts", "No process counts its log lines."),
+        if_none(
+            "debugging",
+            "No process has counted a line at DEBUG since its start, and none does where conf/log4j2.yaml hands its"
+            " Prometheus appender INFO and above only, as Pulsar's own does.",
+        ),
+    ),
     quiet="No process logs at DEBUG, or hardly at all.",
 )

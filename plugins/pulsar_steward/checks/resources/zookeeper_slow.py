@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.check import Query, RowCheck, ranked, unread_servers
+from pulsar_steward.checks.check import Query, RowCheck, if_any, if_none, ranked, unread_servers
 from pulsar_steward.checks.earlier import (
     LOOKS,
     WINDOW,
@@ -21,10 +21,10 @@ from pulsar_steward.checks.earlier import (
 )
 from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.series import STARTED
-from pulsar_steward.model.units import counted, named
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Queried, Row
+    from pulsar_steward.checks.check import Row
 
 READS, READING = "readlatency_count", "readlatency_sum"
 UPDATES, UPDATING = "updatelatency_count", "updatelatency_sum"
@@ -126,14 +126,6 @@ from spans
 TOO_FEW = "select source from spans where request_ms is null and fsync_ms is null"
 
 
-def _missing(queried: Queried, limits: ZookeeperSlowPolicy) -> str | None:
-    if not queried["figures"].rows:
-        return "The snapshot has no metrics of ZooKeeper itself: name its servers in `collect.metrics_urls`."
-    if few := [row["source"] for row in queried["too_few"].rows]:
-        return f"Too few requests yet (below {limits.minimum_operations}) to judge {named(few)}."
-    return None
-
-
 def _quiet(row: Row) -> str:
     if not row["servers"]:
         return "Nothing was judged."
@@ -206,9 +198,14 @@ CHECK = RowCheck(
         "update_milliseconds": row["update_ms"],
         "updates": row["grown_updates"],
     },
-    missing=lambda queried, context: (
-        unread_servers(context, ("zookeeper",), {row["source"] for row in queried["figures"].rows})
-        or _missing(queried, context.limits)
+    missing=(
+        lambda queried, context: unread_servers(
+            context, ("zookeeper",), {row["source"] for row in queried["figures"].rows}
+        ),
+        if_none(
+            "figures", "The snapshot has no metrics of ZooKeeper itself: name its servers in `collect.metrics_urls`."
+        ),
+        if_any("too_few", "Too few requests yet (below {limits.minimum_operations}) to judge {names}."),
     ),
     quiet=lambda queried, _context: _quiet(queried["judged"].one),
 )
