@@ -11,7 +11,7 @@ from pulsar_steward.checks.delayed.delayed_past_ttl import DelayFigures
 from pulsar_steward.model.setting import DelayedDelivery, SettingName, TimeToLive
 from pulsar_steward.model.units import HOUR, seconds_in_words
 from pulsar_steward.planners.base import Planner, Proposal
-from pulsar_steward.planners.settings.effects import unread_loss
+from pulsar_steward.planners.settings.facts import unread_loss
 from pulsar_steward.planners.settings.namespaces import PARTIAL, RETENTION_KIND, batches_of, facts_by_name, obstacle
 from pulsar_steward.planners.settings.sizes import above
 from pulsar_steward.planners.settings.targets import TargetSettings, namespace_of

@@ -33,7 +33,7 @@ from pulsar_steward.planners.settings.facts import (
     largest_backlogs,
     topic_quotas,
 )
-from pulsar_steward.planners.settings.nearly_full import PLANNER as NEARLY_FULL
+from pulsar_steward.planners.settings.nearly_full import NEARLY_FULL
 from pulsar_steward.planners.settings.targets import ANSWERED, is_of_topic, may_need_more, namespace_of
 from pulsar_steward.pulsar.own_settings import NamespaceDocument, defaults_in, own_settings_in
 

@@ -10,7 +10,7 @@ from pulsar_steward.model.plan import Batch
 from pulsar_steward.model.setting import Retention, SettingName, in_words
 from pulsar_steward.model.step import ChangeSetting, Step, Touched
 from pulsar_steward.planners.base import Planner, Proposal, reasons_against
-from pulsar_steward.planners.settings.effects import effect, undo_note
+from pulsar_steward.planners.settings.facts import effect, undo_note
 from pulsar_steward.planners.settings.targets import ANSWERED, is_of_topic, namespace_of, target_settings
 from pulsar_steward.planners.snapshot_facts import guarded
 

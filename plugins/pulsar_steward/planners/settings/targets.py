@@ -28,7 +28,7 @@ from pulsar_steward.model.setting import (
     in_words,
 )
 from pulsar_steward.model.units import HOUR, MIB, bytes_in_words, seconds_in_words
-from pulsar_steward.planners.settings.effects import unread_loss
+from pulsar_steward.planners.settings.facts import unread_loss
 from pulsar_steward.planners.settings.sizes import above, age_quota, below, needed, shorter_retention
 
 if TYPE_CHECKING:
