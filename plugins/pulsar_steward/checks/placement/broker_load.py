@@ -79,7 +79,11 @@ def judge_load_skew(queried: Queried, context: CheckContext[BrokerLoadSkewPolicy
     """A full broker is a warning, critical if its CPU is at the limit; a nearly empty one is a warning."""
     limits, draining = context.limits, context.policy.brokers.draining
     listed = [row for row in queried["loads"].rows if row["broker"] not in draining]
-    loads = [_load(row) for row in listed if row["read"]]
+    loads = [
+        _Load(row["broker"], row["cpu_percent"], {each: float(row[each]) for each in UNITS if row[each] is not None})
+        for row in listed
+        if row["read"]
+    ]
     if len(loads) < 2:  # noqa: PLR2004 - one broker has nobody to be compared with
         words = (
             f"{len(loads)} of {counted(len(listed), 'broker')} could be read, draining ones aside: there is nothing to"
@@ -90,11 +94,6 @@ def judge_load_skew(queried: Queried, context: CheckContext[BrokerLoadSkewPolicy
     full.sort(key=lambda each: (-each.severity.rank, -len(each.figures), each.subject))
     empty = [each for load in loads if (each := _empty(load, loads, limits))]
     return Judgement(findings=(*full, *empty), quiet=_quiet(loads, draining))
-
-
-def _load(row: Row) -> _Load:
-    known = {name: float(row[name]) for name in UNITS if row[name] is not None}
-    return _Load(row["broker"], row["cpu_percent"], known)
 
 
 def _of_others(load: _Load, loads: Sequence[_Load], name: str) -> list[float]:
@@ -217,64 +216,49 @@ def judge_draining(queried: Queried, context: CheckContext[BrokerDrainingPolicy]
         return Judgement(quiet="No broker is marked as draining (policy key brokers.draining).")
     listed = {row["broker"]: row for row in queried["held"].rows}
     before = {row["broker"] for row in queried["listed_before"].rows}
-    found = [_finding(name, listed, before) for name in sorted(set(draining))]
-    findings = sorted((each for each in found if each), key=lambda finding: (-finding.severity.rank, finding.subject))
     unread = [name for name in sorted(set(draining)) if name in listed and not listed[name]["read"]]
+    findings = []
+    for name in sorted({*draining}.difference(unread)):
+        severity, words = _state_of(name, listed, before)
+        counts = ("bundles", "clients", "coordinators", "idle_bundles", "topics") if name in listed else ()
+        findings.append(
+            Finding(
+                check_id=BROKER_DRAINING.check_id,
+                severity=severity,
+                subject=name,
+                evidence=words,
+                figures={"listed": int(name in listed)} | {each: int(listed[name][each]) for each in counts},
+            )
+        )
+    findings.sort(key=lambda finding: (-finding.severity.rank, finding.subject))
     return Judgement(
         findings=tuple(findings),
         cannot_tell=f"What is left on {named(unread)} could not be read." if unread else None,
     )
 
 
-def _finding(name: str, listed: dict[str, Row], before: set[str]) -> Finding | None:
+def _state_of(name: str, listed: dict[str, Row], before: set[str]) -> tuple[Severity, str]:
     row = listed.get(name)
+    if row is None and name in before:
+        return Severity.INFO, (
+            f"{name} is marked as draining, and no longer listed: it was shut down. Take the mark away once it is back."
+        )
     if row is None:
-        return _gone(name) if name in before else _unknown(name, sorted(listed))
-    if not row["read"]:
-        return None
-    left = row["bundles"] or row["coordinators"]
-    return _made(
-        Severity.WARNING if left else Severity.INFO, name, _left(name, row) if left else _drained(name, row), row
-    )
-
-
-def _left(name: str, row: Row) -> str:
-    return (
-        f"{name} is draining, and still owns {counted(row['bundles'], 'bundle')} with"
-        f" {counted(row['topics'], 'topic')} and {counted(row['clients'], 'client')}, and holds"
-        f" {counted(row['coordinators'], 'transaction coordinator')}: a shutdown now would move all of them at once."
-    )
-
-
-def _drained(name: str, row: Row) -> str:
+        return Severity.WARNING, (
+            f"{name} is marked as draining (policy key brokers.draining), but there is no such broker: it is misspelt,"
+            f" or was shut down long ago. Listed are {named(sorted(listed)) or 'none'}."
+        )
+    if row["bundles"] or row["coordinators"]:
+        return Severity.WARNING, (
+            f"{name} is draining, and still owns {counted(row['bundles'], 'bundle')} with"
+            f" {counted(row['topics'], 'topic')} and {counted(row['clients'], 'client')}, and holds"
+            f" {counted(row['coordinators'], 'transaction coordinator')}: a shutdown now would move all of them at"
+            " once."
+        )
     idle = f" and {counted(row['idle_bundles'], 'bundle')} without a loaded topic" if row["idle_bundles"] else ""
-    return (
+    return Severity.INFO, (
         f"{name} is drained: it owns nothing but its heartbeats{idle}. Shut it down soon: brokers' load managers do not"
         " know that it is to stay empty."
-    )
-
-
-def _gone(name: str) -> Finding:
-    words = f"{name} is marked as draining, and no longer listed: it was shut down. Take the mark away once it is back."
-    return _made(Severity.INFO, name, words, None)
-
-
-def _unknown(name: str, listed: Sequence[str]) -> Finding:
-    words = (
-        f"{name} is marked as draining (policy key brokers.draining), but there is no such broker: it is misspelt, or"
-        f" was shut down long ago. Listed are {named(listed) or 'none'}."
-    )
-    return _made(Severity.WARNING, name, words, None)
-
-
-def _made(severity: Severity, name: str, words: str, row: Row | None) -> Finding:
-    figures = ("bundles", "clients", "coordinators", "idle_bundles", "topics")
-    return Finding(
-        check_id=BROKER_DRAINING.check_id,
-        severity=severity,
-        subject=name,
-        evidence=words,
-        figures={"listed": 0} if row is None else {"listed": 1} | {each: int(row[each]) for each in figures},
     )
 
 

@@ -120,7 +120,22 @@ def judge_tc_skew(queried: Queried, context: CheckContext[TcSkewPolicy]) -> Judg
     if severity is None:
         # Coordinators without a broker are no sign of health: no transaction can begin with them.
         return Judgement(quiet=_sentence(spread), cannot_tell=_sentence(spread) if spread.elsewhere else None)
-    return Judgement(findings=(_skew_finding(about.cluster, severity, spread),))
+    finding = Finding(
+        check_id=TC_SKEW.check_id,
+        severity=severity,
+        subject=about.cluster,
+        evidence=_sentence(spread),
+        figures={
+            "brokers_read": len(spread.held),
+            "coordinators": spread.total,
+            "coordinators_elsewhere": spread.elsewhere,
+            "fewest_coordinators": spread.fewest,
+            "most_coordinators": spread.most,
+            "share_percent": spread.share_percent,
+            "spread_coordinators": spread.spread,
+        },
+    )
+    return Judgement(findings=(finding,))
 
 
 def _spread(queried: Queried, total: int, draining: Collection[str]) -> _Spread:
@@ -140,24 +155,6 @@ def _severity(spread: _Spread, limits: TcSkewPolicy) -> Severity | None:
     if spread.spread >= limits.warning_spread_coordinators:
         return Severity.WARNING
     return None
-
-
-def _skew_finding(cluster: str, severity: Severity, spread: _Spread) -> Finding:
-    return Finding(
-        check_id=TC_SKEW.check_id,
-        severity=severity,
-        subject=cluster,
-        evidence=_sentence(spread),
-        figures={
-            "brokers_read": len(spread.held),
-            "coordinators": spread.total,
-            "coordinators_elsewhere": spread.elsewhere,
-            "fewest_coordinators": spread.fewest,
-            "most_coordinators": spread.most,
-            "share_percent": spread.share_percent,
-            "spread_coordinators": spread.spread,
-        },
-    )
 
 
 def _sentence(spread: _Spread) -> str:
@@ -243,10 +240,22 @@ def judge_tc_count(queried: Queried, context: CheckContext[TcCountPolicy]) -> Ju
     if not brokers:
         return Judgement(cannot_tell="No broker that may hold coordinators is listed.")
     severity, why = _trouble(about.coordinators, brokers, limits)
-    words = f"{_has(about.coordinators, brokers)}{why}."
+    there = "There is" if about.coordinators == 1 else "There are"
+    able = counted(brokers, "broker that could hold one", "brokers that could hold them")
+    words = f"{there} {counted(about.coordinators, 'transaction coordinator')} for {able}{why}."
     if severity is None:
         return Judgement(quiet=words)
-    return Judgement(findings=(_finding(about.cluster, severity, words, about.coordinators, brokers),))
+    figures = CoordinatorFigures(
+        brokers=brokers, coordinators=about.coordinators, share_percent=100 // about.coordinators
+    )
+    finding = Finding(
+        check_id=TC_COUNT.check_id,
+        severity=severity,
+        subject=about.cluster,
+        evidence=words,
+        figures=figures.by_name,
+    )
+    return Judgement(findings=(finding,))
 
 
 def _trouble(coordinators: int, brokers: int, limits: TcCountPolicy) -> tuple[Severity | None, str]:
@@ -262,24 +271,6 @@ def _trouble(coordinators: int, brokers: int, limits: TcCountPolicy) -> tuple[Se
         idle = counted(brokers - coordinators, "broker holds", "brokers hold")
         return Severity.INFO, f": at least {idle} none, and transactions load the rest"
     return None, ", which suits them"
-
-
-def _has(coordinators: int, brokers: int) -> str:
-    there = "There is" if coordinators == 1 else "There are"
-    able = counted(brokers, "broker that could hold one", "brokers that could hold them")
-    return f"{there} {counted(coordinators, 'transaction coordinator')} for {able}"
-
-
-def _finding(cluster: str, severity: Severity, words: str, coordinators: int, brokers: int) -> Finding:
-    return Finding(
-        check_id=TC_COUNT.check_id,
-        severity=severity,
-        subject=cluster,
-        evidence=words,
-        figures=CoordinatorFigures(
-            brokers=brokers, coordinators=coordinators, share_percent=100 // coordinators
-        ).by_name,
-    )
 
 
 TC_COUNT = Check(

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.check import Query, RowCheck, brokers_of, ranked, silent_in
+from pulsar_steward.checks.check import Query, RowCheck, if_any, ranked, silent_in
 from pulsar_steward.checks.earlier import LOOKS, WINDOW, WINDOW_MINUTES, looking_back, of_previous
 from pulsar_steward.checks.resources.slowness import WRITES, of_event, slow_before, slow_of
 from pulsar_steward.model.section import Section, number, percent
-from pulsar_steward.model.units import counted, named
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import CheckContext, Queried, Row
@@ -152,14 +152,6 @@ rank desc, stuck desc nulls last, waiting desc nulls last, lost_percent + slow_p
 """
 
 
-def _missing(queried: Queried, _context: CheckContext[BookieThreadBusyPolicy]) -> str | None:
-    if silent := brokers_of(queried["silent"]):
-        return f"The snapshot has no latencies of writes to bookies of {named(silent)}."
-    if _threads(queried) or any(row["rate"] > 0 for row in queried["writes"].rows):
-        return None
-    return "Nothing was written to bookies in the last minute, and the queues of threads are not in the snapshot."
-
-
 def _threads(queried: Queried) -> int:
     """Number of threads with exported queues, added up over the shards."""
     return sum(row["threads"] for row in queried["shown"].rows)
@@ -260,6 +252,13 @@ CHECK = RowCheck(
     evidence=lambda row: _OF_KIND[row["kind"]](row)[0],
     figures=lambda row: _OF_KIND[row["kind"]](row)[1],
     also_cut=("busy",),
-    missing=_missing,
+    missing=(
+        if_any("silent", "The snapshot has no latencies of writes to bookies of {names}."),
+        lambda queried, _context: (
+            None
+            if _threads(queried) or any(row["rate"] > 0 for row in queried["writes"].rows)
+            else "Nothing was written to bookies in the last minute, and the queues of threads are not in the snapshot."
+        ),
+    ),
     quiet=_quiet,
 )

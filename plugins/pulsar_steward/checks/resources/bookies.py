@@ -187,23 +187,18 @@ def _sentences(state: Row, disks: Sequence[Disk], *, none_writable: bool) -> Ite
     if not disks:
         return
     worst, *others_on = disks
+    forecast = ""
+    if worst.row["percent"] >= worst.full_percent:
+        forecast = f": it has come to the {worst.full_percent} % at which the bookie stops writing to it"
+    elif worst.seconds_left is not None:
+        left = seconds_in_words(worst.seconds_left, rounded=True)
+        forecast = f", {worst.per_hour:.2f} % more each hour: the bookie stops writing to it in {left}"
     yield (
         f"On bookie {state['source']}, the disk of ledger directory {worst.row['directory']} has"
-        f" {worst.row['percent']:.1f} % in use{_forecast(worst)}."
+        f" {worst.row['percent']:.1f} % in use{forecast}."
     )
     if also := sum(bool(disk.rank) for disk in others_on):
         yield f"Of its {len(disks):,} directories, {counted(also, 'other fills up', 'others fill up')} as well."
-
-
-def _forecast(disk: Disk) -> str:
-    if disk.row["percent"] >= disk.full_percent:
-        return f": it has come to the {disk.full_percent} % at which the bookie stops writing to it"
-    if disk.seconds_left is None:
-        return ""
-    return (
-        f", {disk.per_hour:.2f} % more each hour: the bookie stops writing to it in"
-        f" {seconds_in_words(disk.seconds_left, rounded=True)}"
-    )
 
 
 BOOKIE_DISK = Check(
@@ -255,12 +250,6 @@ from snapshot
 """
 
 
-def _missing(queried: Queried, _context: CheckContext[EnsembleTooLargePolicy]) -> str | None:
-    if not queried["bookies"].one["bookies"]:
-        return "The brokers did not tell which bookies there are."
-    return None if queried["bookies"].one["told"] else f"{DEFAULT} was not read of any broker."
-
-
 def _evidence(row: Row) -> str:
     ensemble, bookies = row["ensemble"], row["bookies"]
     who = (
@@ -300,7 +289,12 @@ ENSEMBLE_TOO_LARGE = RowCheck(
     subject="namespace",
     evidence=_evidence,
     figures=("bookies", "ensemble"),
-    missing=_missing,
+    missing=(
+        lambda queried, _context: (
+            None if queried["bookies"].one["bookies"] else "The brokers did not tell which bookies there are."
+        ),
+        lambda queried, _context: None if queried["bookies"].one["told"] else f"{DEFAULT} was not read of any broker.",
+    ),
     quiet=lambda queried, _context: (
         f"No ensemble takes more bookies than it should: the cluster has {queried['bookies'].one['bookies']:,}."
     ),

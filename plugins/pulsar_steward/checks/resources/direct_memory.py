@@ -156,35 +156,26 @@ from brokers left join settings using (broker) left join told using (broker) whe
 def judge(queried: Queried, context: CheckContext[EntryCacheSizePolicy]) -> Judgement:
     """Judges each broker by its promised share of direct memory, the time that its cache covers, and its threads."""
     rows = queried["sizes"].rows
-    found = [finding for row in rows for finding in _findings(row, context.limits)]
+    found = [
+        finding for row in rows for judged in (_promised, _cached, _threads) for finding in judged(row, context.limits)
+    ]
     found.sort(key=lambda finding: (-finding.severity.rank, finding.subject, finding.evidence))
     if found:
         return Judgement(findings=tuple(found))
     most = max((row["promised_percent"] for row in rows if row["promised_percent"] is not None), default=0.0)
+    silent = sorted(row["broker"] for row in rows if row["promised_percent"] is None)
+    unread = f"{CACHE}, or the limit of direct memory ({LIMIT}), was not read of {named(silent)}." if silent else None
     return Judgement(
         quiet=f"Of {counted(len(rows), 'broker')}, none promised more than {most:.0f} % of its direct memory.",
-        cannot_tell=_missing_sizes(queried),
+        cannot_tell=unread if rows else "No broker was read.",
     )
 
 
-def _missing_sizes(queried: Queried) -> str | None:
-    rows = queried["sizes"].rows
-    if silent := sorted(row["broker"] for row in rows if row["promised_percent"] is None):
-        return f"{CACHE}, or the limit of direct memory ({LIMIT}), was not read of {named(silent)}."
-    return None if rows else "No broker was read."
-
-
-def _findings(row: Row, limits: EntryCacheSizePolicy) -> Iterator[Finding]:
-    if row["promised_percent"] is not None and row["promised_percent"] >= limits.warning_promised_percent:
-        yield _promised(row, limits)
-    if row["cache_mb"] is not None:
-        yield from _cached(row, limits)
-    yield from _threads(row, limits)
-
-
-def _promised(row: Row, limits: EntryCacheSizePolicy) -> Finding:
+def _promised(row: Row, limits: EntryCacheSizePolicy) -> Iterator[Finding]:
+    if row["promised_percent"] is None or row["promised_percent"] < limits.warning_promised_percent:
+        return
     critical = row["promised_percent"] >= limits.critical_promised_percent
-    return Finding(
+    yield Finding(
         check_id=ENTRY_CACHE_SIZE.check_id,
         severity=Severity.CRITICAL if critical else Severity.WARNING,
         subject=row["broker"],
@@ -208,6 +199,8 @@ def _promised(row: Row, limits: EntryCacheSizePolicy) -> Finding:
 
 def _cached(row: Row, limits: EntryCacheSizePolicy) -> Iterator[Finding]:
     least = limits.minimum_megabytes_per_second * 1_000_000
+    if row["cache_mb"] is None:
+        return
     if row["cache_mb"] <= 0:
         if row["out_bytes"] >= least:
             words = f"The entry cache of {row['broker']} is off ({CACHE}={row['cache_mb']}): all of"

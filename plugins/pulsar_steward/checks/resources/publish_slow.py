@@ -119,7 +119,12 @@ def judge(queried: Queried, context: CheckContext[PublishSlowPolicy]) -> Judgeme
     found += list(_topics(queried, writes, causes, frozenset(each.subject for each in found)))
     if found:
         return Judgement(findings=tuple(found), more=topics.more)
-    return Judgement(quiet=_quiet(queried), cannot_tell=_missing(queried))
+    missing = None
+    if silent := brokers_of(queried["silent"]):
+        missing = f"The snapshot has no latencies of publishing on {named(silent)}."
+    elif not any(row["rate"] > 0 for row in queried["publishes"].rows):
+        missing = "Nothing was published in the last minute, so nothing is known of how long it takes."
+    return Judgement(quiet=_quiet(queried), cannot_tell=missing)
 
 
 class _Writes:
@@ -151,14 +156,6 @@ class _Writes:
         return all(writes[each] * 100 < LEAST_WRITES_PERCENT * rate for each, rate in entries.items() if rate)
 
 
-def _missing(queried: Queried) -> str | None:
-    if silent := brokers_of(queried["silent"]):
-        return f"The snapshot has no latencies of publishing on {named(silent)}."
-    if any(row["rate"] > 0 for row in queried["publishes"].rows):
-        return None
-    return "Nothing was published in the last minute, so nothing is known of how long it takes."
-
-
 def _quiet(queried: Queried) -> str:
     rows = queried["publishes"].rows
     slow, rate = max((row["slow_percent"] for row in rows), default=0.0), math.fsum(row["rate"] for row in rows)
@@ -174,31 +171,34 @@ def _brokers(queried: Queried, writes: _Writes, causes: CausesOfSlowness) -> Ite
         row = slow.get(broker)
         entries = {each: row[each] for each in ("slow_rate", "stalled_rate")} if row else {}
         cause = causes.in_words(broker, writes_are_quick=writes.are_quick(broker, entries))
-        yield _of_broker(broker, row, writes.hanging.get(broker), queried, cause)
-
-
-def _of_broker(broker: str, slow: Row | None, hanging: Row | None, queried: Queried, cause: str) -> Finding:
-    sentences: list[str] = []
-    figures: dict[str, int] = {}
-    ranks: list[int] = []
-    if slow is not None:
-        sentences.append(_slow_words(slow))
-        figures = _slow_figures(slow)
-        ranks.append(slow["rank"])
-    if hanging is not None:
-        sentences.append(_hanging_words(hanging))
-        figures["topics_stuck"] = hanging["stuck"]
-        ranks.append(hanging["rank"])
-    if slowest := [row for row in queried["slow_topics"].rows if row["source"] == broker][:MAX_SLOWEST]:
-        named_topics = (f"{row['topic']} ({counted(row['slow'], 'entry', 'entries')} over 200 ms)" for row in slowest)
-        sentences.append(f"Slowest topics: {', '.join(named_topics)}.")
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=tuple(Severity)[max(ranks)],
-        subject=broker,
-        evidence=" ".join((*sentences, cause)),
-        figures=figures,
-    )
+        sentences: list[str] = []
+        figures: dict[str, int] = {}
+        if row is not None:
+            sentences.append(_slow_words(row))
+            figures = {
+                "lost_percent": int(row["lost_percent"]),
+                "over_200_milliseconds_percent": int(row["slow_percent"]),
+                "over_second_per_minute": round(row["stalled_rate"] * 60),
+                "over_second_percent": int(row["stalled_percent"]),
+                "publishes_per_second": int(row["rate"]),
+            }
+        hanging = writes.hanging.get(broker)
+        if hanging is not None:
+            sentences.append(
+                f"Entries of {counted(hanging['stuck'], 'topic')} on broker {broker} wait in this snapshot and in the"
+                " one before: publishing hangs there, and clients give up after 30 s by default."
+            )
+            figures["topics_stuck"] = hanging["stuck"]
+        if slowest := [each for each in queried["slow_topics"].rows if each["source"] == broker][:MAX_SLOWEST]:
+            told = (f"{each['topic']} ({counted(each['slow'], 'entry', 'entries')} over 200 ms)" for each in slowest)
+            sentences.append(f"Slowest topics: {', '.join(told)}.")
+        yield Finding(
+            check_id=CHECK.check_id,
+            severity=tuple(Severity)[max(each["rank"] for each in (row, hanging) if each is not None)],
+            subject=broker,
+            evidence=" ".join((*sentences, cause)),
+            figures=figures,
+        )
 
 
 def _slow_words(row: Row) -> str:
@@ -208,23 +208,6 @@ def _slow_words(row: Row) -> str:
     return (
         f"Of {published} in the last minute,"
         f" {row['slow_percent']:.0f} % took over 200 ms and {row['stalled_percent']:.1f} % over a second{lost}{again}."
-    )
-
-
-def _slow_figures(row: Row) -> dict[str, int]:
-    return {
-        "lost_percent": int(row["lost_percent"]),
-        "over_200_milliseconds_percent": int(row["slow_percent"]),
-        "over_second_per_minute": round(row["stalled_rate"] * 60),
-        "over_second_percent": int(row["stalled_percent"]),
-        "publishes_per_second": int(row["rate"]),
-    }
-
-
-def _hanging_words(row: Row) -> str:
-    return (
-        f"Entries of {counted(row['stuck'], 'topic')} on broker {row['source']} wait in this snapshot and in the one"
-        " before: publishing hangs there, and clients give up after 30 s by default."
     )
 
 
