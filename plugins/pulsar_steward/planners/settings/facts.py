@@ -1,4 +1,4 @@
-"""Facts for the planners of settings: namespaces and topics, their backlogs, and topics' own quotas."""
+"""Facts for the planners of settings, and the effects of a changed setting on the cluster and on stored data."""
 
 from __future__ import annotations
 

@@ -64,6 +64,7 @@ def _limits(value: object) -> tuple[float, float]:
 
 QUOTA_KIND = "backlog_quota"
 RETENTION_KIND = "retention"
+OF_RETENTION = frozenset({SettingName.RETENTION, SettingName.TTL, SettingName.DELAYED_DELIVERY})
 
 PARTIAL = "Settings: nothing is proposed, as the snapshot is partial without {all_missing}."
 
@@ -114,7 +115,16 @@ def batches_of(
             none = "no age quota" if names == _APART else "nothing"
             return Proposal(batches=tuple(batches), notes=(f"{goal}: {none} is proposed: {against}.",))
         if steps:
-            batches.append(_batch(goal, changes, steps, findings))
+            targets = (f"{each.name} to {in_words(each.name, each.after)}" for each in changes)
+            retains = any(each.name in OF_RETENTION for each in changes)
+            batches.append(
+                Batch(
+                    kind=RETENTION_KIND if retains else QUOTA_KIND,
+                    title=f"{goal}: {', '.join(targets)}",
+                    findings=findings,
+                    steps=steps,
+                )
+            )
     return Proposal(batches=tuple(batches))
 
 
@@ -128,22 +138,6 @@ def obstacle(planning: PlanningFacts, goal: str) -> str | None:
     if goal in facts_by_name(planning):
         return None
     return f"{goal}: nothing is proposed, as its settings are not in the snapshot."
-
-
-def _batch(
-    name: str, changes: Sequence[ChangeSetting], steps: tuple[Step, ...], findings: tuple[Finding, ...]
-) -> Batch:
-    retains = {change.name for change in changes} & {
-        SettingName.RETENTION,
-        SettingName.TTL,
-        SettingName.DELAYED_DELIVERY,
-    }
-    return Batch(
-        kind=RETENTION_KIND if retains else QUOTA_KIND,
-        title=f"{name}: " + ", ".join(f"{each.name} to {in_words(each.name, each.after)}" for each in changes),
-        findings=findings,
-        steps=steps,
-    )
 
 
 def _changes(

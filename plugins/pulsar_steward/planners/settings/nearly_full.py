@@ -1,4 +1,4 @@
-"""Planner: raises a size quota of a namespace if topics are near it or growing towards it, as a forecast requires."""
+"""Planners: raise a size or age quota of a namespace if topics are near it, as a forecast requires."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from pulsar_steward.planners.settings.targets import (
 from pulsar_steward.planners.settings.topics import retains_more
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.model.setting import Setting
@@ -48,15 +48,12 @@ def propose_of_full(planning: PlanningFacts, _: str, findings: tuple[Finding, ..
         by_namespace[namespace_of(finding)].append(finding)
     left = planning.policy.backlog_quota_remedy.raise_cluster_megabytes * MIB
     proposals = []
-    for name in sorted(by_namespace, key=lambda each: (_urgency(by_namespace[each]), each)):
+    worst = {name: max(finding.severity.rank for finding in ours) for name, ours in by_namespace.items()}
+    for name in sorted(worst, key=lambda each: (-worst[each], each)):
         proposal, taken = _of_namespace(planning, name, tuple(by_namespace[name]), left)
         proposals.append(proposal)
         left -= taken
     return joined(proposals)
-
-
-def _urgency(findings: Iterable[Finding]) -> int:
-    return -max(finding.severity.rank for finding in findings)
 
 
 def _of_namespace(planning: PlanningFacts, name: str, findings: tuple[Finding, ...], left: int) -> tuple[Proposal, int]:
@@ -140,23 +137,20 @@ def raised_quota(
     )
     if need <= quota.limit_bytes:
         return ProposedQuota(None, f"it is large enough; {words}")
-    key, bound = min(_bounds(quota, len(full), remedy, left), key=lambda each: (each[1], each[0]))
+    bound, key = min(
+        (remedy.raise_most_megabytes * MIB, "backlog_quota_remedy.raise_most_megabytes"),
+        (
+            quota.limit_bytes + remedy.raise_namespace_megabytes * MIB // len(full),
+            "backlog_quota_remedy.raise_namespace_megabytes",
+        ),
+        (quota.limit_bytes + max(left, 0) // len(full), "backlog_quota_remedy.raise_cluster_megabytes"),
+    )
     if need > bound:
         words += f"; but {key} leaves {bytes_in_words(max(bound, 0))}"
         if max(fact.looks[0].peak, quota.limit_bytes) >= below(bound, remedy.room_percent):
             return ProposedQuota(None, f"{words}, which would be full at once, or no more than it is")
         need = bound
     return ProposedQuota(msgspec.structs.replace(quota, limit_bytes=need), words)
-
-
-def _bounds(quota: BacklogQuota, topics: int, remedy: BacklogQuotaRemedy, left: int) -> tuple[tuple[str, int], ...]:
-    """Upper limits of a quota in bytes, by their key in the policy."""
-    of_namespace = remedy.raise_namespace_megabytes * MIB
-    return (
-        ("backlog_quota_remedy.raise_most_megabytes", remedy.raise_most_megabytes * MIB),
-        ("backlog_quota_remedy.raise_namespace_megabytes", quota.limit_bytes + of_namespace // topics),
-        ("backlog_quota_remedy.raise_cluster_megabytes", quota.limit_bytes + max(left, 0) // topics),
-    )
 
 
 def _forecast(topic: FullTopic, hours: int) -> str:

@@ -1,4 +1,4 @@
-"""Planner: lowers topics' own size quotas below their retention; other topics are under their namespace's quota."""
+"""Planners of topics' own size quotas: lower ones below their retention, and new ones if they retain more."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from pulsar_steward.planners.settings.targets import OF_FULL_TOPICS, is_of_topic
 from pulsar_steward.planners.snapshot_facts import guarded, objections
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.planners.planning_facts import PlanningFacts
     from pulsar_steward.planners.settings.facts import TopicSettings
@@ -55,7 +53,18 @@ def propose_topic_quotas(planning: PlanningFacts, _: str, findings: tuple[Findin
                 f"{name}: {enumerated(more)} come with later plans, as one changes {most:,} at most (policy key"
                 " guards.most_changes_per_run)."
             )
-        batches.append(_batch(planning, name, [each for each in known if each[0].topic not in more]))
+        kept = [each for each in known if each[0].topic not in more]
+        of_topic = {fact.topic: fact for fact, _ in kept}  # partitions of one topic have one setting
+        changes = [(fact, change) for _, fact in sorted(of_topic.items()) if (change := _change(fact, planning))]
+        steps = [_quota_step(planning, *each, number) for number, each in enumerate(changes, start=1)]
+        batches.append(
+            Batch(
+                kind=QUOTA_KIND,
+                title=f"{name}: size quotas of {counted(len(steps), 'topic')} below their retention",
+                findings=tuple(finding for _, finding in kept),
+                steps=tuple(steps),
+            )
+        )
     return Proposal(batches=tuple(batches), notes=tuple(notes))
 
 
@@ -87,18 +96,6 @@ def _change(fact: TopicSettings, planning: PlanningFacts) -> ChangeSetting | Non
         name=SettingName.SIZE_QUOTA,
         before=quota,
         after=msgspec.structs.replace(quota, limit_bytes=most),
-    )
-
-
-def _batch(planning: PlanningFacts, namespace: str, known: Sequence[tuple[TopicSettings, Finding]]) -> Batch:
-    of_topic = {fact.topic: fact for fact, _ in known}  # partitions of one topic have one setting
-    changes = [(fact, change) for _, fact in sorted(of_topic.items()) if (change := _change(fact, planning))]
-    steps = tuple(_quota_step(planning, fact, change, number) for number, (fact, change) in enumerate(changes, start=1))
-    return Batch(
-        kind=QUOTA_KIND,
-        title=f"{namespace}: size quotas of {counted(len(steps), 'topic')} below their retention",
-        findings=tuple(finding for _, finding in known),
-        steps=steps,
     )
 
 
@@ -136,7 +133,11 @@ def propose_own_quotas(planning: PlanningFacts, _: str, findings: tuple[Finding,
     notes: list[str] = []
     steps: defaultdict[str, dict[str, Step]] = defaultdict(dict)
     facts = {fact.topic: fact for fact in planning.topics}
-    cases = _cases(planning, findings)
+    topic_of = {fact.subject: fact.topic for fact in planning.topics}  # the partitioned topic of a partition
+    cases: defaultdict[str, list[Finding]] = defaultdict(list)
+    for finding in findings:
+        if finding.subject in topic_of:
+            cases[topic_of[finding.subject]].append(finding)
     for topic in sorted(cases):
         fact = facts[topic]
         answer = _answer(fact, planning.policy.backlog_quota_remedy)
@@ -161,16 +162,6 @@ def propose_own_quotas(planning: PlanningFacts, _: str, findings: tuple[Finding,
         if ours
     )
     return Proposal(batches=batches, notes=tuple(notes))
-
-
-def _cases(planning: PlanningFacts, findings: tuple[Finding, ...]) -> dict[str, list[Finding]]:
-    """The findings by topic (partitioned topic, not partition), for topics with settings of their own."""
-    cases: defaultdict[str, list[Finding]] = defaultdict(list)
-    topic_of = {fact.subject: fact.topic for fact in planning.topics}
-    for finding in findings:
-        if finding.subject in topic_of:
-            cases[topic_of[finding.subject]].append(finding)
-    return cases
 
 
 def _answer(fact: TopicSettings, remedy: BacklogQuotaRemedy) -> ProposedQuota | None:
@@ -203,13 +194,15 @@ def retains_more(fact: TopicSettings, own: Retention) -> bool:
 
 
 def _step(planning: PlanningFacts, fact: TopicSettings, quota: BacklogQuota, why: str, number: int) -> Step:
+    common = fact.inherited.get(SettingName.SIZE_QUOTA)
+    in_force = common.limit_bytes if isinstance(common, BacklogQuota) else -1
     change = ChangeSetting(
         namespace=fact.namespace,
         topic=fact.topic,
         name=SettingName.SIZE_QUOTA,
         before=None,
         after=quota,
-        inherited=fact.inherited.get(SettingName.SIZE_QUOTA),
+        inherited=common,
     )
     step = Step(
         change=change,
@@ -218,16 +211,11 @@ def _step(planning: PlanningFacts, fact: TopicSettings, quota: BacklogQuota, why
             f"the {change.name} of {change.holder} is {in_words(change.name, quota)}; its largest backlog in"
             f" {counted(fact.snapshots, 'snapshot')} was {bytes_in_words(fact.peak)}"
         ),
-        touched=Touched(producers=0, consumers=0, topics=1, coordinators=0),
+        touched=TOUCHED,
         undo=change.inverse,
-        undo_note=f"Remove it again: {bytes_in_words(_common(fact))} of its namespace are in force then.",
+        undo_note=f"Remove it again: {bytes_in_words(in_force)} of its namespace are in force then.",
     )
     return guarded(step, planning, place_in_run=number, holder=fact)
-
-
-def _common(fact: TopicSettings) -> int:
-    quota = fact.inherited.get(SettingName.SIZE_QUOTA)
-    return quota.limit_bytes if isinstance(quota, BacklogQuota) else -1
 
 
 OWN_QUOTAS = Planner(

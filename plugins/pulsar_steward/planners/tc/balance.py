@@ -1,4 +1,4 @@
-"""Planner: spreads transaction coordinators evenly over the brokers, which never do so (docs/knowledge.md A)."""
+"""Planners: spread transaction coordinators over the brokers, and raise their number (docs/knowledge.md A)."""
 
 from __future__ import annotations
 
@@ -72,9 +72,13 @@ def propose_balance(planning: PlanningFacts, _: str, findings: tuple[Finding, ..
     loads = loads_after(before.loads, steps)
     spread_after = max(loads.values()) - min(loads[broker] for broker in before.targets)
     if rest := len(every) - len(steps):
-        notes = (_note_on_limit(len(steps), rest, helps=spread_after < spread), *notes)
+        key = "(policy key guards.most_changes_per_run)"
         if spread_after >= spread:
-            return Proposal(notes=notes)
+            first = counted(len(steps), "step")
+            none = f"{GOAL}: nothing is proposed, as the first {first} alone would not help {key}."
+            return Proposal(notes=(none, *notes))
+        later = counted(rest, "further step comes", "further steps come")
+        notes = (f"{GOAL}: {later} with later plans {key}.", *notes)
     batch = Batch(
         kind=KIND,
         title=(
@@ -102,14 +106,6 @@ def missing(planning: PlanningFacts) -> tuple[str, ...]:
 def obstacle(planning: PlanningFacts, _: str) -> str | None:
     """The note for clusters whose coordinators are not placed by bundles."""
     return None if planning.tcs_by_bundle else BY_METADATA_STORE
-
-
-def _note_on_limit(most: int, rest: int, *, helps: bool) -> str:
-    """A note on steps beyond the maximum of one run."""
-    key = "(policy key guards.most_changes_per_run)"
-    if helps:
-        return f"{GOAL}: {counted(rest, 'further step comes', 'further steps come')} with later plans {key}."
-    return f"{GOAL}: nothing is proposed, as the first {counted(most, 'step')} alone would not help {key}."
 
 
 def _note_on_rest(placement: CoordinatorAssignment, *, planned: bool) -> tuple[str, ...]:
@@ -145,9 +141,6 @@ TC_BALANCE = Planner(
         " the policy asks for (plan.standing_snapshots)."
     ),
 )
-
-
-# So a batch does most of its work even if it stops half way, or if only its first steps are approved.
 
 
 NO_WAY_BACK = (
@@ -201,16 +194,23 @@ def loads_after(loads: Mapping[str, int], steps: Iterable[Step]) -> dict[str, in
 
 
 def moves_in_order(loads: Mapping[str, int], placement: CoordinatorAssignment) -> Iterator[PartMove]:
-    """A move for each part that does not end at home.
+    """A move for each part that does not end at home, the one that helps most first.
+
+    So a batch does most of its work even if it stops half way, or if only its first steps are approved.
 
     Args:
         loads: Coordinators of every broker before the first move.
         placement: The placement that was found.
     """
     now = dict(loads)
-    waiting = _waiting(placement)
+    waiting: defaultdict[tuple[str, str], list[CoordinatorPart]] = defaultdict(list)  # the heaviest last
+    for rank in sorted(placement.where):
+        part, target = placement.parts[rank], placement.where[rank]
+        if target != part.home:
+            waiting[part.home, target].append(part)
     while waiting:
-        way = min(waiting, key=lambda way: (-_gain_of(waiting[way][-1], now, way), way))
+        gains = {way: gain(len(parts[-1].coordinators), now[way[0]] - now[way[1]]) for way, parts in waiting.items()}
+        way = min(gains, key=lambda way: (-gains[way], way))
         part = waiting[way].pop()
         if not waiting[way]:
             del waiting[way]
@@ -218,21 +218,6 @@ def moves_in_order(loads: Mapping[str, int], placement: CoordinatorAssignment) -
         yield PartMove(part, target, now[source], now[target])
         now[source] -= len(part.coordinators)
         now[target] += len(part.coordinators)
-
-
-def _waiting(placement: CoordinatorAssignment) -> dict[tuple[str, str], list[CoordinatorPart]]:
-    """Parts by source and target, the heaviest last."""
-    waiting: defaultdict[tuple[str, str], list[CoordinatorPart]] = defaultdict(list)
-    for rank in sorted(placement.where):
-        part, target = placement.parts[rank], placement.where[rank]
-        if target != part.home:
-            waiting[part.home, target].append(part)
-    return dict(waiting)
-
-
-def _gain_of(part: CoordinatorPart, loads: Mapping[str, int], way: tuple[str, str]) -> int:
-    source, target = way
-    return gain(len(part.coordinators), loads[source] - loads[target])
 
 
 def _split_step(split: PartSplit) -> Step:
