@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from pulsar_steward.checks.check import CheckContext, Earlier, Queried, QueryRows, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, QueryRows, Row
 
 
 STARTS = f"""
@@ -235,7 +235,10 @@ def judge(queried: Queried, context: CheckContext[BundleFlappingPolicy]) -> Judg
     needed = needed_snapshots(limits)
     if len(earlier) + 1 < needed:
         return Judgement(cannot_tell=too_few(len(earlier) + 1, needed, limits.window_minutes))
-    return _quiet(earlier)
+    partial = sum(each.partial for each in earlier)
+    seen = f"{counted(len(earlier) + 1, 'snapshot')} since {time_in_words(earlier[0].taken_at)}"
+    incomplete = f"{partial} of the {seen} {'is' if partial == 1 else 'are'} partial."
+    return Judgement(quiet=f"No bundle moved to and fro in the {seen}.", cannot_tell=incomplete if partial else None)
 
 
 def _found(queried: Queried, times: Sequence[datetime], limits: BundleFlappingPolicy) -> list[Finding]:
@@ -251,14 +254,6 @@ def _found(queried: Queried, times: Sequence[datetime], limits: BundleFlappingPo
     found = [_of_broker(each, limits) for each in restarting]
     found += [_finding(each, limits, shedding) for each in flapping]
     return sorted(found, key=lambda finding: -finding.severity.rank)
-
-
-def _quiet(earlier: Sequence[Earlier]) -> Judgement:
-    since, snapshots = time_in_words(earlier[0].taken_at), len(earlier) + 1
-    partial = sum(each.partial for each in earlier)
-    seen = f"{counted(snapshots, 'snapshot')} since {since}"
-    incomplete = f"{partial} of the {seen} {'is' if partial == 1 else 'are'} partial."
-    return Judgement(quiet=f"No bundle moved to and fro in the {seen}.", cannot_tell=incomplete if partial else None)
 
 
 def _shedding_words(settings: QueryRows) -> str:

@@ -147,11 +147,24 @@ def judge(queried: Queried, context: CheckContext[BundleWithoutOwnerPolicy]) -> 
     if found:
         listed = frozenset(row["broker"] for row in queried["listed"].rows)
         least = "At least " if queried["without_owner"].more else ""
-        return Judgement(findings=tuple(_finding(each, listed, least) for each in found))
-    return Judgement(
-        quiet="No bundle is without an owner that had clients when it last had one.",
-        cannot_tell=nothing_read(queried["read"]) or _missing(queried, context),
-    )
+        findings = (
+            Finding(
+                check_id=CHECK.check_id,
+                severity=Severity.CRITICAL if each.nowhere else Severity.WARNING,
+                subject=each.namespace,
+                evidence=least + " ".join(_sentences(each, listed)),
+                figures=each.figures.by_name,
+            )
+            for each in found
+        )
+        return Judgement(findings=tuple(findings))
+    without, missing = queried["without_owner"], nothing_read(queried["read"])
+    have = counted(without.count, "bundle has", "bundles have")
+    if missing is None and without.rows and not context.about.earlier:
+        missing = f"{have} no owner, and no earlier snapshot shows whether clients used them."
+    elif missing is None and without.more:
+        missing = f"{have} no owner; {MAX_BUNDLES:,} of them were looked up, and no client used these."
+    return Judgement(quiet="No bundle is without an owner that had clients when it last had one.", cannot_tell=missing)
 
 
 def _lost_bundles(queried: Queried, context: CheckContext[BundleWithoutOwnerPolicy]) -> Iterator[LostBundles]:
@@ -217,27 +230,6 @@ def _lost(
     return None
 
 
-def _missing(queried: Queried, context: CheckContext[BundleWithoutOwnerPolicy]) -> str | None:
-    """Reason why bundles without an owner prove nothing yet."""
-    without = queried["without_owner"]
-    have = counted(without.count, "bundle has", "bundles have")
-    if without.rows and not context.about.earlier:
-        return f"{have} no owner, and no earlier snapshot shows whether clients used them."
-    if without.more:
-        return f"{have} no owner; {MAX_BUNDLES:,} of them were looked up, and no client used these."
-    return None
-
-
-def _finding(found: LostBundles, listed: frozenset[str], least: str) -> Finding:
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=Severity.CRITICAL if found.nowhere else Severity.WARNING,
-        subject=found.namespace,
-        evidence=least + " ".join(_sentences(found, listed)),
-        figures=found.figures.by_name,
-    )
-
-
 def _sentences(found: LostBundles, listed: frozenset[str]) -> Iterator[str]:
     worst, figures = found.worst, found.figures
     have, them = ("has", "it") if figures.bundles == 1 else ("have", "them")
@@ -255,17 +247,13 @@ def _sentences(found: LostBundles, listed: frozenset[str]) -> Iterator[str]:
     if found.nowhere:
         yield "Isolation policies leave the namespace no broker that is there: nobody can reach these topics."
         if worst is not None:
-            yield _before_that(worst, listed)
+            where = "any broker"
+            if worst.allowed_then is not None:
+                gone = "" if listed & set(worst.allowed_then) else ", of which none is listed any more"
+                where = f"{named(sorted(worst.allowed_then)) or 'none'}{gone}"
+            yield f"At {time_in_words(worst.owned_at)} it could be on {where}."
     elif worst is not None:
         yield from _unclear(found.row, worst)
-
-
-def _before_that(worst: LostBundle, listed: frozenset[str]) -> str:
-    """The brokers that the namespace could use when the bundle last had an owner, and whether they are listed now."""
-    if worst.allowed_then is None:
-        return f"At {time_in_words(worst.owned_at)} it could be on any broker."
-    gone = "" if listed & set(worst.allowed_then) else ", of which none is listed any more"
-    return f"At {time_in_words(worst.owned_at)} it could be on {named(sorted(worst.allowed_then)) or 'none'}{gone}."
 
 
 def _unclear(row: Row, worst: LostBundle) -> Iterator[str]:

@@ -126,22 +126,21 @@ def judge(queried: Queried, context: CheckContext[BookieDiskPolicy]) -> Judgemen
     if found:
         return Judgement(findings=tuple(found))
     fullest = max((disk.row["percent"] for each in disks.values() for disk in each), default=0.0)
+    missing = unread_servers(context, ("bookie",), {row["source"] for row in states})
+    if not missing and not states:
+        missing = (
+            "No bookie's metrics were read: collect.metrics_urls has to name them (bookie=http://HOST:PORT/metrics)."
+        )
+    elif not missing and (silent := [row["source"] for row in states if row["source"] not in disks]):
+        missing = f"The disks of {', '.join(silent)} are not in the metrics."
     return Judgement(
         quiet=f"Of {counted(len(disks), 'bookie')}, the fullest disk has {fullest:.0f} % in use.",
-        cannot_tell=unread_servers(context, ("bookie",), {row["source"] for row in states})
-        or _missing_disks(states, disks),
+        cannot_tell=missing,
     )
 
 
 def _takes_no_writes(state: Row) -> bool:
     return state["status"] is not None and bool(state["status"] <= 0)
-
-
-def _missing_disks(states: Sequence[Row], disks: Mapping[str, object]) -> str | None:
-    if not states:
-        return "No bookie's metrics were read: collect.metrics_urls has to name them (bookie=http://HOST:PORT/metrics)."
-    silent = [row["source"] for row in states if row["source"] not in disks]
-    return f"The disks of {', '.join(silent)} are not in the metrics." if silent else None
 
 
 def _disks(queried: Queried, context: CheckContext[BookieDiskPolicy]) -> Mapping[str, list[Disk]]:

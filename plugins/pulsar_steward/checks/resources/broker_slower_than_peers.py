@@ -114,9 +114,18 @@ def judge(queried: Queried, context: CheckContext[BrokerSlowerThanPeersPolicy]) 
         causes = CausesOfSlowness.among(context.results, publishes, queried)
         slower.sort(key=lambda each: (not each.again, -each.row["at_least"], each.row["source"]))
         return Judgement(findings=tuple(_finding(each, causes) for each in slower))
+    missing = None
+    if silent := brokers_of(queried["silent"]):
+        missing = f"The snapshot has no latencies of publishing on {named(silent)}."
+    elif len(enough) <= MIN_PEERS:
+        least = counted(context.limits.minimum_writes_per_second, "entry", "entries")
+        missing = (
+            f"{counted(len(enough), 'broker publishes', 'brokers publish')} {least} a second or more; it takes"
+            f" {MIN_PEERS + 1} to say which one is slower than the others."
+        )
     return Judgement(
         quiet=f"Of {counted(len(enough), 'broker')} that publish enough, none is much slower than the others.",
-        cannot_tell=_missing(queried, len(enough), context.limits),
+        cannot_tell=missing,
     )
 
 
@@ -139,18 +148,6 @@ def _slower(enough: Sequence[Row], queried: Queried, limits: BrokerSlowerThanPee
     return found
 
 
-def _missing(queried: Queried, enough: int, limits: BrokerSlowerThanPeersPolicy) -> str | None:
-    if silent := brokers_of(queried["silent"]):
-        return f"The snapshot has no latencies of publishing on {named(silent)}."
-    if enough > MIN_PEERS:
-        return None
-    least = counted(limits.minimum_writes_per_second, "entry", "entries")
-    return (
-        f"{counted(enough, 'broker publishes', 'brokers publish')} {least} a second or more; it takes {MIN_PEERS + 1}"
-        " to say which one is slower than the others."
-    )
-
-
 def _finding(slower: Slower, causes: CausesOfSlowness) -> Finding:
     row = slower.row
     published = f"{counted(row['rate'], 'entry', 'entries')} a second published on broker {row['source']}"
@@ -161,6 +158,13 @@ def _finding(slower: Slower, causes: CausesOfSlowness) -> Finding:
         "peers_median_at_most_milliseconds": int(slower.peers_at_most),
         "publishes_per_second": int(row["rate"]),
     }
+    writes = ""
+    if slower.in_broker and slower.writes is not None:
+        at_most = slower.writes["at_most"]
+        writes = f" Half of its writes to bookies take {at_most:g} ms at most: the time passes in the broker itself."
+    elif slower.writes is not None:
+        at_least = slower.writes["at_least"]
+        writes = f" Its writes to bookies take as long: half of them {at_least:g} ms or more."
     if slower.writes is not None:
         figures["writes_median_at_least_milliseconds"] = int(slower.writes["at_least"])
     return Finding(
@@ -169,21 +173,11 @@ def _finding(slower: Slower, causes: CausesOfSlowness) -> Finding:
         subject=row["source"],
         evidence=(
             f"Of {published} in the last minute, half took {row['at_least']:g} ms or more; on the {slower.peers:,}"
-            f" others that publish enough, half take {slower.peers_at_most:g} ms at most; {again}.{_writes(slower)}"
+            f" others that publish enough, half take {slower.peers_at_most:g} ms at most; {again}.{writes}"
             f" {causes.in_words(row['source'], writes_are_quick=slower.in_broker)}"
         ),
         figures=figures,
     )
-
-
-def _writes(slower: Slower) -> str:
-    """Further sentence: whether bookies or the broker itself take the time."""
-    if slower.writes is None:
-        return ""
-    if not slower.in_broker:
-        return f" Its writes to bookies take as long: half of them {slower.writes['at_least']:g} ms or more."
-    at_most = slower.writes["at_most"]
-    return f" Half of its writes to bookies take {at_most:g} ms at most: the time passes in the broker itself."
 
 
 CHECK = Check(

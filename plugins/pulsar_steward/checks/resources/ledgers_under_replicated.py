@@ -210,9 +210,30 @@ def judge(queried: Queried, context: CheckContext[LedgersUnderReplicatedPolicy])
     limits = context.limits
     critical = any(gauges[name] >= limits.critical_ledgers for name in CRITICAL)
     if critical or max(recovery.waiting, *gauges.values()) >= limits.warning_ledgers:
-        return Judgement(findings=(_finding(rows, gauges, recovery, critical=critical),))
+        auditors = sorted(str(row["source"]) for row in rows if any(row[name] for name in GAUGES))
+        auditor = recovery.auditor or next(iter(auditors), str(rows[0]["source"]))
+        finding = Finding(
+            check_id=CHECK.check_id,
+            severity=Severity.CRITICAL if critical else Severity.WARNING,
+            subject=auditor,
+            evidence=" ".join(_sentences(auditor, gauges, recovery)),
+            figures={
+                **gauges,
+                "audits": recovery.audits,
+                "ledgers_copied": recovery.copied,
+                "ledgers_found": recovery.found,
+                "ledgers_waiting": recovery.waiting,
+                "tries_failed": recovery.failed,
+            },
+        )
+        return Judgement(findings=(finding,))
     missing = unread_servers(context, KINDS, {row["source"] for row in queried["read"].rows}) or _missing(queried)
-    return Judgement(quiet="Nothing was judged." if missing else _quiet(recovery), cannot_tell=missing)
+    if missing:
+        return Judgement(quiet="Nothing was judged.", cannot_tell=missing)
+    if not recovery.audits:
+        return Judgement(quiet="The auditor found no ledger with too few copies.")
+    found = counted(recovery.found, "ledger")
+    return Judgement(quiet=f"An audit found {found} with too few copies, and as many have all of them again.")
 
 
 def _missing(queried: Queried) -> str | None:
@@ -227,32 +248,6 @@ def _missing(queried: Queried) -> str | None:
     if not queried["figures_before"].rows:
         return "Needs an earlier snapshot with the same metrics: what was found is compared with what was copied since."
     return None
-
-
-def _quiet(recovery: Recovery) -> str:
-    if not recovery.audits:
-        return "The auditor found no ledger with too few copies."
-    found = counted(recovery.found, "ledger")
-    return f"An audit found {found} with too few copies, and as many have all of them again."
-
-
-def _finding(rows: Sequence[Row], gauges: Mapping[str, int], recovery: Recovery, *, critical: bool) -> Finding:
-    auditors = sorted(str(row["source"]) for row in rows if any(row[name] for name in GAUGES))
-    auditor = recovery.auditor or next(iter(auditors), str(rows[0]["source"]))
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=Severity.CRITICAL if critical else Severity.WARNING,
-        subject=auditor,
-        evidence=" ".join(_sentences(auditor, gauges, recovery)),
-        figures={
-            **gauges,
-            "audits": recovery.audits,
-            "ledgers_copied": recovery.copied,
-            "ledgers_found": recovery.found,
-            "ledgers_waiting": recovery.waiting,
-            "tries_failed": recovery.failed,
-        },
-    )
 
 
 def _sentences(auditor: str, gauges: Mapping[str, int], recovery: Recovery) -> Iterator[str]:

@@ -119,12 +119,17 @@ def judge(queried: Queried, context: CheckContext[PublishSlowPolicy]) -> Judgeme
     found += list(_topics(queried, writes, causes, frozenset(each.subject for each in found)))
     if found:
         return Judgement(findings=tuple(found), more=topics.more)
-    missing = None
+    rows, missing = queried["publishes"].rows, None
     if silent := brokers_of(queried["silent"]):
         missing = f"The snapshot has no latencies of publishing on {named(silent)}."
-    elif not any(row["rate"] > 0 for row in queried["publishes"].rows):
+    elif not any(row["rate"] > 0 for row in rows):
         missing = "Nothing was published in the last minute, so nothing is known of how long it takes."
-    return Judgement(quiet=_quiet(queried), cannot_tell=missing)
+    slow = max((row["slow_percent"] for row in rows), default=0.0)
+    published = counted(math.fsum(row["rate"] for row in rows), "entry", "entries")
+    return Judgement(
+        quiet=f"Of {published} published a second, at most {slow:.1f} % on any broker took over 200 ms.",
+        cannot_tell=missing,
+    )
 
 
 class _Writes:
@@ -154,13 +159,6 @@ class _Writes:
         if writes is None or broker in self.hanging:
             return False
         return all(writes[each] * 100 < LEAST_WRITES_PERCENT * rate for each, rate in entries.items() if rate)
-
-
-def _quiet(queried: Queried) -> str:
-    rows = queried["publishes"].rows
-    slow, rate = max((row["slow_percent"] for row in rows), default=0.0), math.fsum(row["rate"] for row in rows)
-    published = counted(rate, "entry", "entries")
-    return f"Of {published} published a second, at most {slow:.1f} % on any broker took over 200 ms."
 
 
 def _brokers(queried: Queried, writes: _Writes, causes: CausesOfSlowness) -> Iterator[Finding]:
@@ -217,24 +215,21 @@ def _topics(queried: Queried, writes: _Writes, causes: CausesOfSlowness, found: 
         broker = row["source"]
         stalled = {"stalled_rate": row["stalled_per_minute"] / 60}
         cause = causes.in_words(broker, writes_are_quick=writes.are_quick(broker, stalled))
-        yield _of_topic(row, "" if broker in found else "; the broker as a whole is quick", cause)
-
-
-def _of_topic(row: Row, but: str, cause: str) -> Finding:
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=Severity.WARNING,
-        subject=row["topic"],
-        evidence=(
-            f"Of about {counted(row['messages_per_minute'], 'message')} a minute published to {row['topic']} on broker"
-            f" {row['source']}, {counted(row['stalled_per_minute'], 'entry', 'entries')} took over a second, as in the"
-            f" snapshot before{but}. {cause}"
-        ),
-        figures={
-            "messages_per_minute": int(row["messages_per_minute"]),
-            "over_second_per_minute": int(row["stalled_per_minute"]),
-        },
-    )
+        but = "" if broker in found else "; the broker as a whole is quick"
+        yield Finding(
+            check_id=CHECK.check_id,
+            severity=Severity.WARNING,
+            subject=row["topic"],
+            evidence=(
+                f"Of about {counted(row['messages_per_minute'], 'message')} a minute published to {row['topic']} on"
+                f" broker {broker}, {counted(row['stalled_per_minute'], 'entry', 'entries')} took over a second, as in"
+                f" the snapshot before{but}. {cause}"
+            ),
+            figures={
+                "messages_per_minute": int(row["messages_per_minute"]),
+                "over_second_per_minute": int(row["stalled_per_minute"]),
+            },
+        )
 
 
 CHECK = Check(
