@@ -17,8 +17,7 @@ from pulsar_steward.planners.base import Proposal
 from pulsar_steward.planners.bundles.balance import PLANNER as BUNDLE_BALANCE
 from pulsar_steward.planners.bundles.drain import PLANNER as BROKER_DRAIN
 from pulsar_steward.planners.bundles.split import PLANNER as BUNDLE_SPLIT
-from pulsar_steward.planners.settings.delays import PLANNER as DELAYS
-from pulsar_steward.planners.settings.namespaces import PLANNER as NAMESPACE_SETTINGS
+from pulsar_steward.planners.settings.namespaces import DELAYS, NAMESPACE_SETTINGS
 from pulsar_steward.planners.settings.nearly_full import NEARLY_FULL, NEARLY_OLD
 from pulsar_steward.planners.settings.topics import OWN_QUOTAS, TOPIC_QUOTAS
 from pulsar_steward.planners.subscriptions.abandoned import PLANNER as ABANDONED_SUBSCRIPTIONS

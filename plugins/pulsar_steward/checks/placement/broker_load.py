@@ -206,8 +206,6 @@ from brokers left join held using (broker) left join holders using (broker)
 """
 """Each listed broker with its load, heartbeats left out; a bundle without a loaded topic counts as idle."""
 
-LISTED = "select broker from brokers"
-
 
 def judge_draining(queried: Queried, context: CheckContext[BrokerDrainingPolicy]) -> Judgement:
     """A warning for a draining broker that owns something, or for an unknown name; information for an empty broker."""
@@ -232,8 +230,7 @@ def judge_draining(queried: Queried, context: CheckContext[BrokerDrainingPolicy]
         )
     findings.sort(key=lambda finding: (-finding.severity.rank, finding.subject))
     return Judgement(
-        findings=tuple(findings),
-        cannot_tell=f"What is left on {named(unread)} could not be read." if unread else None,
+        findings=tuple(findings), cannot_tell=f"What is left on {named(unread)} could not be read." if unread else None
     )
 
 
@@ -275,7 +272,7 @@ BROKER_DRAINING = Check(
     source="docs/remediations/drain.md; docs/knowledge.md A: draining and excluded brokers take none",
     remedied_by="broker_drain",
     policy=BrokerDrainingPolicy,
-    earlier={"listed_before": looking_back(LISTED, small=True)},
+    earlier={"listed_before": looking_back("select broker from brokers", small=True)},
     cluster={"held": Query(HELD)},
     judge=judge_draining,
 )

@@ -321,10 +321,7 @@ CHECK = Check(
     source="docs/checks/bundle-flapping.md; apache/pulsar#21722, apache/pulsar#20822, apache/pulsar#16059",
     policy=BundleFlappingPolicy,
     shards={"starts": Query(STARTS)},
-    earlier={
-        "owners_before": looking_back(OWNERS, small=True),
-        "starts_before": looking_back(STARTS),
-    },
+    earlier={"owners_before": looking_back(OWNERS, small=True), "starts_before": looking_back(STARTS)},
     cluster={"owners": Query(OWNERS), "settings": Query(SETTINGS)},
     judge=judge,
 )

@@ -249,11 +249,7 @@ def judge_tc_count(queried: Queried, context: CheckContext[TcCountPolicy]) -> Ju
         brokers=brokers, coordinators=about.coordinators, share_percent=100 // about.coordinators
     )
     finding = Finding(
-        check_id=TC_COUNT.check_id,
-        severity=severity,
-        subject=about.cluster,
-        evidence=words,
-        figures=figures.by_name,
+        check_id=TC_COUNT.check_id, severity=severity, subject=about.cluster, evidence=words, figures=figures.by_name
     )
     return Judgement(findings=(finding,))
 

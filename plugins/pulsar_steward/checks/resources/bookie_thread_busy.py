@@ -46,10 +46,8 @@ from pooled
 """Waiting tasks of each thread, and of the other threads of its pool; whole numbers, so that order does not matter."""
 
 BUSY = f"with queues as ({QUEUES}) select * from queues where queued >= $warning_queued_tasks"
-SHOWN = f"with queues as ({QUEUES}) select count(*) as threads, max(queued) as most from queues"
 
 
-OF_BROKERS = of_event(WRITES)
 SLOW_BEFORE = slow_before("writes", WRITES)
 SLOW = slow_of("writes", "slow_before")
 """Brokers with slow writes."""
@@ -231,16 +229,12 @@ CHECK = RowCheck(
     policy=BookieThreadBusyPolicy,
     shards={
         "busy": Query(BUSY, worst_first="queued desc, source, thread, source_kind"),
-        "shown": Query(SHOWN),
-        "writes": Query(OF_BROKERS),
+        "shown": Query(f"with queues as ({QUEUES}) select count(*) as threads, max(queued) as most from queues"),
+        "writes": Query(of_event(WRITES)),
         "waiting": Query(WAITING, worst_first=LONGEST_FIRST, most=MAX_TOPICS),
         "written_to": Query(WRITTEN_TO),
     },
-    earlier={
-        "looks": LOOKS,
-        "slow_before": looking_back(SLOW_BEFORE),
-        "waiting_before": looking_back(WAITING_BEFORE),
-    },
+    earlier={"looks": LOOKS, "slow_before": looking_back(SLOW_BEFORE), "waiting_before": looking_back(WAITING_BEFORE)},
     cluster={
         "slow": Query(SLOW),
         "stuck": Query(STUCK),

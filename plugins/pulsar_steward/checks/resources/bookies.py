@@ -134,8 +134,7 @@ def judge(queried: Queried, context: CheckContext[BookieDiskPolicy]) -> Judgemen
     elif not missing and (silent := [row["source"] for row in states if row["source"] not in disks]):
         missing = f"The disks of {', '.join(silent)} are not in the metrics."
     return Judgement(
-        quiet=f"Of {counted(len(disks), 'bookie')}, the fullest disk has {fullest:.0f} % in use.",
-        cannot_tell=missing,
+        quiet=f"Of {counted(len(disks), 'bookie')}, the fullest disk has {fullest:.0f} % in use.", cannot_tell=missing
     )
 
 
@@ -280,10 +279,7 @@ ENSEMBLE_TOO_LARGE = RowCheck(
     ),
     source="docs/knowledge.md C: ensembles (E, Qw, Qa) that do not fit the bookies",
     policy=EnsembleTooLargePolicy,
-    cluster={
-        "found": Query(FOUND, worst_first="too_large desc, ensemble desc, namespace"),
-        "bookies": Query(BOOKIES),
-    },
+    cluster={"found": Query(FOUND, worst_first="too_large desc, ensemble desc, namespace"), "bookies": Query(BOOKIES)},
     severity=lambda row: Severity.CRITICAL if row["too_large"] else Severity.INFO,
     subject="namespace",
     evidence=_evidence,

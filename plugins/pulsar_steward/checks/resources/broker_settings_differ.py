@@ -131,11 +131,6 @@ CHECK = Check(
     source="docs/knowledge.md C: brokers of one cluster that are configured differently",
     policy=BrokerSettingsDifferPolicy,
     earlier={"equal_before": looking_back(EQUAL_BEFORE, small=True)},
-    cluster={
-        "values": Query(VALUES),
-        "changed": Query(CHANGED),
-        "unread": Query(UNREAD),
-        "told": Query(TOLD),
-    },
+    cluster={"values": Query(VALUES), "changed": Query(CHANGED), "unread": Query(UNREAD), "told": Query(TOLD)},
     judge=judge,
 )

@@ -52,8 +52,6 @@ def medians_of(samples: str) -> str:
     """
 
 
-MEDIANS = medians_of("metrics")
-
 TOLD = f"select source from ledger_latencies where event = '{PUBLISHES}'"
 """Brokers that report the latency of publishing, also brokers without publishing."""
 
@@ -193,16 +191,13 @@ CHECK = Check(
     source="docs/knowledge.md F: a broker that is slower than its peers",
     policy=BrokerSlowerThanPeersPolicy,
     shards={
-        "medians": Query(MEDIANS),
+        "medians": Query(medians_of("metrics")),
         "told": Query(TOLD),
         "processes": Query(PROCESSES),
         "read_only": Query(READ_ONLY),
     },
     earlier={"looks": LOOKS, "medians_before": looking_back(MEDIANS_BEFORE)},
-    cluster={
-        "again": Query(AGAIN),
-        "silent": silent_in("told"),
-    },
+    cluster={"again": Query(AGAIN), "silent": silent_in("told")},
     judge=judge,
     rests_on_ids=RESTS_ON,
 )

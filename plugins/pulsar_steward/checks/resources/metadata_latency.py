@@ -166,8 +166,6 @@ select count(distinct source) as sources, max(mean_ms) filter (grown_operations 
 from spans where operations >= $minimum_operations
 """
 
-TOO_FEW = "select source from timed group by source having max(operations) < $minimum_operations"
-
 
 def _quiet(row: Row, limits: MetadataLatencyPolicy) -> str:
     if not row["sources"]:
@@ -213,18 +211,14 @@ CHECK = RowCheck(
     ),
     source="docs/knowledge.md C; ZOOKEEPER-2044",
     policy=MetadataLatencyPolicy,
-    shards={
-        "timed": Query(operations_in("process_samples")),
-        "waiting": Query(WAITING),
-        "heard": Query(HEARD),
-    },
+    shards={"timed": Query(operations_in("process_samples")), "waiting": Query(WAITING), "heard": Query(HEARD)},
     earlier={"timed_before": looking_back(operations_in("metrics"))},
     cluster={
         "spans": Query(SPANS),
         "found": Query(FOUND, worst_first=WORST_FIRST),
         "judged": Query(JUDGED),
         "silent": silent_in("heard"),
-        "too_few": Query(TOO_FEW),
+        "too_few": Query("select source from timed group by source having max(operations) < $minimum_operations"),
     },
     severity=ranked,
     subject="source",

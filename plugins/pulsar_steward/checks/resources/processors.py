@@ -162,11 +162,7 @@ CPU_BUSY = RowCheck(
         "used_before": looking_back(used_in("metrics")),
         "loads_before": looking_back("select broker, cpu_percent from brokers where read", small=True),
     },
-    cluster={
-        "busy": Query(BUSY),
-        "found": Query(FOUND, worst_first=WORST_FIRST),
-        "unknown": Query(UNKNOWN),
-    },
+    cluster={"busy": Query(BUSY), "found": Query(FOUND, worst_first=WORST_FIRST), "unknown": Query(UNKNOWN)},
     severity=ranked,
     subject="source",
     evidence=_busy_evidence,
@@ -238,9 +234,6 @@ AT_DEBUG = (
     "select * from judged where age_seconds >= $minimum_age_seconds and lasting_per_second >= $warning_per_second"
 )
 
-YOUNG = "select source from judged where not coalesce(age_seconds >= $minimum_age_seconds, false)"
-
-
 LOGGING_DEBUG = RowCheck(
     check_id="logging-debug",
     order=70,
@@ -261,7 +254,7 @@ LOGGING_DEBUG = RowCheck(
         "judged": Query(JUDGED),
         "found": Query(AT_DEBUG, worst_first="per_second desc, source, source_kind"),
         "silent": silent_in("counts"),
-        "young": Query(YOUNG),
+        "young": Query("select source from judged where not coalesce(age_seconds >= $minimum_age_seconds, false)"),
         "debugging": Query("select source from counts where debug_lines <> 0"),
     },
     severity=Severity.WARNING,
@@ -280,8 +273,7 @@ LOGGING_DEBUG = RowCheck(
     },
     missing=(
         if_any(
-            "silent",
-            "The log lines of {names} are not counted: their log configuration has no Prometheus appender.",
+            "silent", "The log lines of {names} are not counted: their log configuration has no Prometheus appender."
         ),
         if_any("young", "Rates say nothing of a process that has just started, or of unknown age: {names}."),
         if_none("counts", "No process counts its log lines."),

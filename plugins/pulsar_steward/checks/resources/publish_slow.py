@@ -58,8 +58,6 @@ class PublishSlowPolicy(Section):
     )
 
 
-OF_BROKERS = of_event(PUBLISHES)
-SLOW_BEFORE = slow_before("publishes", PUBLISHES)
 SLOW = slow_of("publishes", "slow_before")
 """Brokers on which publishing is slow."""
 
@@ -245,21 +243,17 @@ CHECK = Check(
     source="docs/knowledge.md C: why producing timed out",
     policy=PublishSlowPolicy,
     shards={
-        "publishes": Query(OF_BROKERS),
+        "publishes": Query(of_event(PUBLISHES)),
         "slow_topics": Query(SLOW_TOPICS, worst_first=SLOWEST_FIRST, most=MAX_TOPICS),
         "processes": Query(PROCESSES),
         "read_only": Query(READ_ONLY),
     },
     earlier={
         "looks": LOOKS,
-        "slow_before": looking_back(SLOW_BEFORE),
+        "slow_before": looking_back(slow_before("publishes", PUBLISHES)),
         "slow_topics_before": looking_back(SLOW_TOPICS_BEFORE),
     },
-    cluster={
-        "slow": Query(SLOW),
-        "single": Query(TOPICS, worst_first=SLOWEST_FIRST),
-        "silent": silent_in("publishes"),
-    },
+    cluster={"slow": Query(SLOW), "single": Query(TOPICS, worst_first=SLOWEST_FIRST), "silent": silent_in("publishes")},
     judge=judge,
     rests_on_ids=RESTS_ON,
 )

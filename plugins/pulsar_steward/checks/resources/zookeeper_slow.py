@@ -123,8 +123,6 @@ select count(*) as servers, max(request_ms) as request_ms, max(fsync_ms) as fsyn
 from spans
 """
 
-TOO_FEW = "select source from spans where request_ms is null and fsync_ms is null"
-
 
 def _quiet(row: Row) -> str:
     if not row["servers"]:
@@ -181,7 +179,7 @@ CHECK = RowCheck(
         "spans": Query(SPANS),
         "found": Query(FOUND, worst_first=WORST_FIRST),
         "judged": Query(JUDGED),
-        "too_few": Query(TOO_FEW),
+        "too_few": Query("select source from spans where request_ms is null and fsync_ms is null"),
     },
     severity=ranked,
     subject="source",

@@ -79,12 +79,7 @@ def _half(part: BundlePart, half: BundleRange) -> BundlePart:
     first, last = (bisect_left(part.topics, bound, key=lambda topic: topic.position) for bound in (half.lower, end))
     topics = part.topics[first:last]
     return BundlePart(
-        range=half,
-        bundle=part.bundle,
-        owner=part.owner,
-        positions=positions,
-        topics=topics,
-        load=load_of(topics),
+        range=half, bundle=part.bundle, owner=part.owner, positions=positions, topics=topics, load=load_of(topics)
     )
 
 

@@ -146,12 +146,7 @@ def survey(planning: PlanningFacts) -> Survey:
             f" bundles of {TC_NAMESPACE}: {named}; a client's next lookup has them loaded."
         )
     keeps = f"bundles of {TC_NAMESPACE} where they are, though their coordinators count"
-    return Survey(
-        loads=loads,
-        targets=targets,
-        movable=tuple(movable),
-        notes=(*notes, *held_back.notes(keeps)),
-    )
+    return Survey(loads=loads, targets=targets, movable=tuple(movable), notes=(*notes, *held_back.notes(keeps)))
 
 
 def targets_of(planning: PlanningFacts) -> tuple[str, ...]:
