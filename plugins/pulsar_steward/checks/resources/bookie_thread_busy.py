@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Query, RowCheck, if_any, ranked, silent_in
 from pulsar_steward.checks.earlier import LOOKS, WINDOW, WINDOW_MINUTES, looking_back, of_previous
-from pulsar_steward.checks.resources.slowness import WRITES, of_event, slow_before, slow_of
+from pulsar_steward.checks.resources.slowness import WRITES, of_event, slow_before, slow_figures, slow_of, slow_words
 from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import counted
 
@@ -92,10 +92,6 @@ from judged where stuck > 0 or many
 
 `rank`: 2 critical, 1 warning, 0 information, as one moment may be a single hiccup.
 """
-
-
-STALLED_WRITES = "over_second_per_minute"
-"""Figure in a finding of slow writes: writes over one second, per minute."""
 
 
 class BookieThreadBusyPolicy(Section):
@@ -178,21 +174,9 @@ def _of_queue(row: Row) -> tuple[str, dict[str, int]]:
 
 
 def _of_slow_writes(row: Row) -> tuple[str, dict[str, int]]:
-    lost = f", {row['lost_percent']:.0f} % of the time that writes took at least" if row["stalled_rate"] else ""
-    again = "; the snapshot before shows it too" if row["again"] else "; no other snapshot shows it yet"
-    words = (
-        f"Of {row['rate']:,.0f} writes a second from broker {row['source']} to bookies in the last minute,"
-        f" {row['slow_percent']:.0f} % took over 200 ms and {row['stalled_percent']:.1f} % over a second{lost}{again}:"
-        " indirect evidence of a busy thread, a slow disk or the network."
-    )
-    figures = {
-        "lost_percent": int(row["lost_percent"]),
-        "over_200_milliseconds_percent": int(row["slow_percent"]),
-        STALLED_WRITES: round(row["stalled_rate"] * 60),
-        "over_second_percent": int(row["stalled_percent"]),
-        "writes_per_second": int(row["rate"]),
-    }
-    return words, figures
+    events = f"{row['rate']:,.0f} writes a second from broker {row['source']} to bookies"
+    words = f"{slow_words(row, events, 'writes')}: indirect evidence of a busy thread, a slow disk or the network."
+    return words, slow_figures(row, "writes_per_second")
 
 
 def _of_stuck_writes(row: Row) -> tuple[str, dict[str, int]]:

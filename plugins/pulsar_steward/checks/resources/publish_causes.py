@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.clients.consumers import subject_of
+from pulsar_steward.checks.resources.slowness import STALLED
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.units import named
 
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 
 BOOKIES, COLLECTIONS, METADATA, SWITCHES = "bookie-thread-busy", "gc-pressure", "metadata-latency", "ledger-switch-slow"
 STUCK_THREADS = "io-threads-stuck"
-
-STALLED_WRITES = "over_second_per_minute"
-"""Figure of `bookie-thread-busy` if writes are slow: writes over one second, per minute."""
 
 LATELY = "collected_lately"
 """Figure of `gc-pressure`: 0 if its full collections were before the snapshot before, else 1."""
@@ -105,7 +103,7 @@ class Sighting:
     def by_latency(self) -> bool:
         """True if only the latency of a broker's own writes shows it; these may be too few to matter."""
         of_writes = self.kind is None and self.finding.check_id == BOOKIES
-        return of_writes and STALLED_WRITES in self.finding.figures
+        return of_writes and STALLED in self.finding.figures
 
     @property
     def over(self) -> bool:

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING
 from pulsar_steward.checks.check import Check, Judgement, Query, brokers_of, silent_in
 from pulsar_steward.checks.earlier import LOOKS, PERIOD, WINDOW, WINDOW_MINUTES, looking_back, of_previous
 from pulsar_steward.checks.resources.publish_causes import BOOKIES, RESTS_ON, CausesOfSlowness
-from pulsar_steward.checks.resources.slowness import PROCESSES, PUBLISHES, READ_ONLY, of_event, slow_before, slow_of
+from pulsar_steward.checks.resources.slowness import (
+    PROCESSES,
+    PUBLISHES,
+    READ_ONLY,
+    of_event,
+    slow_before,
+    slow_figures,
+    slow_of,
+    slow_words,
+)
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.series import WRITES_OVER_A_SECOND, WRITES_UNDER_A_SECOND
@@ -21,7 +30,7 @@ from pulsar_steward.model.units import counted, named
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pulsar_steward.checks.check import CheckContext, Queried, Row
+    from pulsar_steward.checks.check import CheckContext, Queried
 
 MAX_SLOWEST = 3
 """Maximum number of topics named in one sentence."""
@@ -170,14 +179,9 @@ def _brokers(queried: Queried, writes: _Writes, causes: CausesOfSlowness) -> Ite
         sentences: list[str] = []
         figures: dict[str, int] = {}
         if row is not None:
-            sentences.append(_slow_words(row))
-            figures = {
-                "lost_percent": int(row["lost_percent"]),
-                "over_200_milliseconds_percent": int(row["slow_percent"]),
-                "over_second_per_minute": round(row["stalled_rate"] * 60),
-                "over_second_percent": int(row["stalled_percent"]),
-                "publishes_per_second": int(row["rate"]),
-            }
+            published = f"{counted(row['rate'], 'entry', 'entries')} a second published on broker {broker}"
+            sentences.append(f"{slow_words(row, published, 'publishing')}.")
+            figures = slow_figures(row, "publishes_per_second")
         hanging = writes.hanging.get(broker)
         if hanging is not None:
             sentences.append(
@@ -195,16 +199,6 @@ def _brokers(queried: Queried, writes: _Writes, causes: CausesOfSlowness) -> Ite
             evidence=" ".join((*sentences, cause)),
             figures=figures,
         )
-
-
-def _slow_words(row: Row) -> str:
-    lost = f", {row['lost_percent']:.0f} % of the time that publishing took at least" if row["stalled_rate"] else ""
-    again = "; the snapshot before shows it too" if row["again"] else "; no other snapshot shows it yet"
-    published = f"{counted(row['rate'], 'entry', 'entries')} a second published on broker {row['source']}"
-    return (
-        f"Of {published} in the last minute,"
-        f" {row['slow_percent']:.0f} % took over 200 ms and {row['stalled_percent']:.1f} % over a second{lost}{again}."
-    )
 
 
 def _topics(queried: Queried, writes: _Writes, causes: CausesOfSlowness, found: frozenset[str]) -> Iterator[Finding]:

@@ -132,6 +132,37 @@ def slow_of(now: str, before: str) -> str:
     """
 
 
+STALLED = "over_second_per_minute"
+"""Figure of slow events: those over a second, per minute."""
+
+
+def slow_words(row: Row, events: str, what: str) -> str:
+    """Clause about a row of `slow_of`, and whether the snapshot before shows the same.
+
+    Args:
+        row: The row.
+        events: The number of events, with the broker.
+        what: What took the time, such as writes.
+    """
+    lost = f", {row['lost_percent']:.0f} % of the time that {what} took at least" if row["stalled_rate"] else ""
+    again = "; the snapshot before shows it too" if row["again"] else "; no other snapshot shows it yet"
+    return (
+        f"Of {events} in the last minute, {row['slow_percent']:.0f} % took over 200 ms and"
+        f" {row['stalled_percent']:.1f} % over a second{lost}{again}"
+    )
+
+
+def slow_figures(row: Row, rate: str) -> dict[str, int]:
+    """Figures of a row of `slow_of`; `rate` is the name of the events per second."""
+    return {
+        "lost_percent": int(row["lost_percent"]),
+        "over_200_milliseconds_percent": int(row["slow_percent"]),
+        STALLED: round(row["stalled_rate"] * 60),
+        "over_second_percent": int(row["stalled_percent"]),
+        rate: int(row["rate"]),
+    }
+
+
 READ_ONLY = f"select distinct source from process_samples where series = '{BOOKIE_STATUS}' and value <= 0"
 """Bookies that take no writes, by their own metrics (docs/pulsar-behaviour.md)."""
 

@@ -29,7 +29,6 @@ from pulsar_steward.pulsar.own_settings import NamespaceDocument
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from pulsar_steward.facts.risks import Surroundings
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.model.setting import Setting
     from pulsar_steward.planners.bundles.facts import BundleTrouble
@@ -108,7 +107,11 @@ def risk_figures(
     if not bundles:
         return RiskFigures()
     namespaces, ranges = zip(*sorted(bundles), strict=True)
-    around = _surroundings(snapshot, sorted(set(namespaces)), defaults)
+    running, names = snapshot.usual_settings((*SETTINGS, TRACKER)), sorted(set(namespaces))
+    own = own_policies(snapshot, names)
+    around = {
+        name: surroundings_of({**defaults, **own.get(name, NamespaceDocument()).settings}, running) for name in names
+    }
     sizes = [each.quotas.get(SettingName.SIZE_QUOTA) for each in around.values()]
     ages = [each.quotas.get(SettingName.AGE_QUOTA) for each in around.values()]
     figures: defaultdict[str, list[TopicFigures]] = defaultdict(list)
@@ -124,17 +127,6 @@ def risk_figures(
     ):
         figures[f"{row.namespace}/{row.bundle}"].append(row.figures)
     return RiskFigures(figures={name: tuple(each) for name, each in figures.items()}, around=around)
-
-
-def _surroundings(
-    snapshot: Snapshot, namespaces: list[str], defaults: Mapping[SettingName, Setting]
-) -> dict[str, Surroundings]:
-    running = snapshot.usual_settings((*SETTINGS, TRACKER))
-    own = own_policies(snapshot, namespaces)
-    return {
-        name: surroundings_of({**defaults, **own.get(name, NamespaceDocument()).settings}, running)
-        for name in namespaces
-    }
 
 
 def bundle_facts(

@@ -220,10 +220,11 @@ class _Search:
             pass
 
     def _improve(self) -> bool:
+        # First parts that came from the source: moving them back saves a move.
         return (
             _move_one(self._placement)
-            or _exchange_one(self._placement, _is_guest)
-            or _exchange_one(self._placement, _may_go)
+            or _exchange_one(self._placement, lambda placement, rank, source: placement.parts[rank].home == source)
+            or _exchange_one(self._placement, CoordinatorAssignment.may_hold)
         )
 
     def _detour(self) -> bool:
@@ -247,15 +248,6 @@ def _move_one(placement: CoordinatorAssignment) -> bool:
             placement.move(rank, placement.emptiest)
             return True
     return False
-
-
-def _is_guest(placement: CoordinatorAssignment, rank: Rank, source: str) -> bool:
-    """True if a part came from the source, so that moving it back saves a move."""
-    return placement.parts[rank].home == source
-
-
-def _may_go(placement: CoordinatorAssignment, rank: Rank, source: str) -> bool:
-    return placement.may_hold(rank, source)
 
 
 def _exchange_one(
@@ -294,7 +286,7 @@ def _even_exchanges(
     """Ways to swap the loads of two brokers: a part that goes back, if any, and one that goes forth for it."""
     if alone := first_of_count(placement.held(source), difference):
         yield None, alone
-    for back in _one_of_each_count(placement, source, target, _may_go):
+    for back in _one_of_each_count(placement, source, target, CoordinatorAssignment.may_hold):
         if forth := first_of_count(placement.held(source), back[0] + difference):
             yield back, forth
 
