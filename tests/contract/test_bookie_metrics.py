@@ -17,9 +17,9 @@ from lab.cluster import running_lab
 from lab.simulator import AuditorSpec, BookieSpec, running_servers
 from lab.testing import need_lab
 from lab.waiting import wait_until
-from pulsar_steward.checks.resources import cpu_busy, heap_pressure
+from pulsar_steward.checks.resources import heap, processors
 from pulsar_steward.checks.resources import ledgers_under_replicated as copies
-from pulsar_steward.checks.resources.bookie_disk import DIRECTORY, WRITABLE
+from pulsar_steward.checks.resources.bookies import DIRECTORY, WRITABLE
 from pulsar_steward.collect.metrics import ENDINGS, SERIES
 from pulsar_steward.model.measures import BOOKIE_STATUS
 from pulsar_steward.pulsar.metrics import Exposition, Sample
@@ -38,9 +38,9 @@ AUTO_RECOVERY = {
 OF_PROCESS = {
     "jvm_memory_bytes_used",
     "jvm_memory_bytes_max",
-    heap_pressure.LEFT,
-    heap_pressure.LEFT_LIMIT,
-    cpu_busy.SECONDS,
+    heap.LEFT,
+    heap.LEFT_LIMIT,
+    processors.SECONDS,
 }
 OF_AUDITOR = {
     copies.FOUND,

@@ -14,7 +14,7 @@ from lab.cluster import running_lab
 from lab.simulator import ClusterSpec, LoadSpec, running_simulator
 from lab.testing import need_lab
 from lab.waiting import wait_until
-from pulsar_steward.checks.resources.logging_debug import LINES
+from pulsar_steward.checks.resources.processors import LINES
 from pulsar_steward.pulsar.metrics import Exposition
 
 if TYPE_CHECKING:

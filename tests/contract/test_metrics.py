@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from pulsar_steward.apply.health import LATENCY
-from pulsar_steward.checks.resources.logging_debug import LINES
+from pulsar_steward.checks.resources.processors import LINES
 from pulsar_steward.collect.metrics import LATER_NAMES, SERIES
 from pulsar_steward.pulsar.metrics import Exposition
 from tests.contract.api import Api

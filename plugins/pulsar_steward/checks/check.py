@@ -293,8 +293,9 @@ class Check(CheckWords):
             name).
         scope: Data that it needs to judge one subject.
         reads: Other sections of the policy that it reads, and that namespaces may override.
-        rests_on: Checks whose results its judge reads (`CheckContext.results`), so that nothing is judged twice. They
-            run before it, and depend on no other check.
+        rests_on_ids: Ids of checks whose results its judge reads (`CheckContext.results`), so that nothing is judged
+            twice. They run before it, and depend on no other check.
+        rests_on: These checks, as the registry finds them by their ids.
     """
 
     policy: type[Section]
@@ -304,6 +305,7 @@ class Check(CheckWords):
     cluster: Mapping[str, Query] = field(default_factory=dict)
     scope: Scope = Scope.CLUSTER
     reads: tuple[str, ...] = ()
+    rests_on_ids: tuple[str, ...] = ()
     rests_on: tuple[Check, ...] = ()
 
     @property
@@ -331,6 +333,30 @@ def critical_or_warning(row: Row) -> Severity:
     return Severity.CRITICAL if row["critical"] else Severity.WARNING
 
 
+Reason = Callable[[Queried, CheckContext[Any]], str | None]
+"""Function that says why the absence of findings proves nothing; None if it does."""
+
+
+def if_any(selected: str, words: str) -> Reason:
+    """Reason that holds if a result has rows.
+
+    Args:
+        selected: The result's name.
+        words: The sentence, with `{names}` for its first column, and `{limits.NAME}` for a limit of the check.
+    """
+
+    def said(queried: Queried, context: CheckContext[Any]) -> str | None:
+        names = [str(next(iter(row.values()))) for row in queried[selected].rows]
+        return words.format(names=named(names), limits=context.limits) if names else None
+
+    return said
+
+
+def if_none(selected: str, words: str) -> Reason:
+    """Reason that holds if a result has no rows."""
+    return lambda queried, _context: None if queried[selected].rows else words
+
+
 @dataclass(frozen=True, kw_only=True)
 class RowCheck(Check):
     """A check whose query `found` returns one row for each finding, the worst first.
@@ -342,7 +368,7 @@ class RowCheck(Check):
         figures: Columns that are figures, the type that takes them from a row, or a function from a row to the figures
             by name. Fractions are cut off, and null is left out.
         also_cut: Further queries whose rows beyond their limit would be findings.
-        missing: Reason why the absence of rows proves nothing; None if it does.
+        missing: Reasons why the absence of rows proves nothing; the first that holds is given.
         quiet: Sentence about what was checked, or a function that gives it, if there are no rows.
     """
 
@@ -351,7 +377,7 @@ class RowCheck(Check):
     evidence: Callable[[Row], str]
     figures: tuple[str, ...] | type[Figures] | Callable[[Row], Mapping[str, float | None]]
     also_cut: tuple[str, ...] = ()
-    missing: Callable[[Queried, CheckContext[Any]], str | None]
+    missing: Reason | tuple[Reason, ...] = ()
     quiet: str | Callable[[Queried, CheckContext[Any]], str]
     judge: Callable[[Queried, CheckContext[Any]], Judgement] = field(init=False, repr=False, compare=False)
 
@@ -366,7 +392,9 @@ class RowCheck(Check):
             more = found.more + sum(queried[name].more for name in self.also_cut)
             return Judgement(findings=findings, more=more, graded=found.more_by(self.severity))
         quiet = self.quiet if isinstance(self.quiet, str) else self.quiet(queried, context)
-        return Judgement(quiet=quiet, cannot_tell=self.missing(queried, context))
+        reasons = self.missing if isinstance(self.missing, tuple) else (self.missing,)
+        holding = (words for reason in reasons if (words := reason(queried, context)))
+        return Judgement(quiet=quiet, cannot_tell=next(holding, None))
 
     def _finding(self, row: Row, cluster: str) -> Finding:
         return self.finding(

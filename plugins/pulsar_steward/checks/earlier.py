@@ -196,12 +196,7 @@ class EarlierRows:
                 yield each.taken_at, older
 
     def in_a_row(
-        self,
-        row: Row,
-        same: Callable[[Row, Row], bool],
-        until: datetime | None = None,
-        *,
-        apart_seconds: int = 0,
+        self, row: Row, same: Callable[[Row, Row], bool], until: datetime | None = None, *, apart_seconds: int = 0
     ) -> list[Row]:
         """Rows of the consecutive snapshots right before this one that show the same, the newest first.
 

@@ -16,7 +16,7 @@ from pulsar_steward.model.broker_defaults import SERIES, SETTINGS
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.planners.bundles.from_snapshot import bundle_facts
 from pulsar_steward.planners.bundles.loads_from_snapshot import allowed_by_namespace
-from pulsar_steward.planners.planning_facts import BrokerFact, PlanningFacts, TcBundle
+from pulsar_steward.planners.planning_facts import BrokerFact, PlanningFacts, TcBundle, subscription_facts
 from pulsar_steward.planners.settings.from_snapshot import (
     backlog_caveats,
     clocks_differ_milliseconds,
@@ -25,7 +25,6 @@ from pulsar_steward.planners.settings.from_snapshot import (
     quotas_are_checked,
     topic_facts,
 )
-from pulsar_steward.planners.subscriptions.facts import subscription_facts
 from pulsar_steward.planners.unseen_names import unseen_names
 
 if TYPE_CHECKING:

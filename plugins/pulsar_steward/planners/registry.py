@@ -16,15 +16,12 @@ from pulsar_steward.planners.base import Proposal
 from pulsar_steward.planners.bundles.balance import PLANNER as BUNDLE_BALANCE
 from pulsar_steward.planners.bundles.drain import PLANNER as BROKER_DRAIN
 from pulsar_steward.planners.bundles.split import PLANNER as BUNDLE_SPLIT
-from pulsar_steward.planners.settings.delays import PLANNER as DELAYS
-from pulsar_steward.planners.settings.namespaces import PLANNER as NAMESPACE_SETTINGS
-from pulsar_steward.planners.settings.nearly_full import PLANNER as NEARLY_FULL
-from pulsar_steward.planners.settings.nearly_old import PLANNER as NEARLY_OLD
-from pulsar_steward.planners.settings.own_quota import PLANNER as OWN_QUOTAS
-from pulsar_steward.planners.settings.topics import PLANNER as TOPIC_QUOTAS
+from pulsar_steward.planners.settings.namespaces import DELAYS, NAMESPACE_SETTINGS
+from pulsar_steward.planners.settings.nearly_full import NEARLY_FULL, NEARLY_OLD
+from pulsar_steward.planners.settings.topics import OWN_QUOTAS, TOPIC_QUOTAS
 from pulsar_steward.planners.subscriptions.abandoned import PLANNER as ABANDONED_SUBSCRIPTIONS
-from pulsar_steward.planners.tc.balance import PLANNER as TC_BALANCE
-from pulsar_steward.planners.tc.count import PLANNER as TC_COUNT
+from pulsar_steward.planners.tc.balance import TC_BALANCE
+from pulsar_steward.planners.tc.balance import TC_COUNT_RAISE as TC_COUNT
 from pulsar_steward.policy.never_asked import namespace_never_asked_about
 
 if TYPE_CHECKING:

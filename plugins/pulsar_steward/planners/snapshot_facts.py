@@ -27,8 +27,7 @@ from pulsar_steward.guards.loss import Guarded, bounded
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of
 from pulsar_steward.model.setting import BacklogQuota, SettingName
 from pulsar_steward.model.step import ChangeSetting, UnloadBundle, present_owner
-from pulsar_steward.planners.settings.effects import taken_from
-from pulsar_steward.planners.settings.facts import NamespaceFact, TopicSettings
+from pulsar_steward.planners.settings.facts import NamespaceFact, TopicSettings, taken_from
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,8 +47,7 @@ if TYPE_CHECKING:
         Step,
     )
     from pulsar_steward.model.subscription import SubscriptionState
-    from pulsar_steward.planners.planning_facts import PlanningFacts
-    from pulsar_steward.planners.subscriptions.facts import SubscriptionFact
+    from pulsar_steward.planners.planning_facts import PlanningFacts, SubscriptionFact
 
 
 class AboutChange(TypedDict, total=False):

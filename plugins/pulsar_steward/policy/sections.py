@@ -12,10 +12,9 @@ from pulsar_steward.policy.names import SubscriptionPattern, TopicPattern  # noq
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.backlog.growth import BacklogGrowingPolicy
-    from pulsar_steward.checks.placement.broker_load_skew import BrokerLoadSkewPolicy
-    from pulsar_steward.checks.placement.bundle_topic_skew import BundleTopicSkewPolicy
-    from pulsar_steward.checks.placement.hot_bundle import HotBundlePolicy
-    from pulsar_steward.checks.placement.tc_skew import TcSkewPolicy
+    from pulsar_steward.checks.placement.broker_load import BrokerLoadSkewPolicy
+    from pulsar_steward.checks.placement.bundle_load import BundleTopicSkewPolicy, HotBundlePolicy
+    from pulsar_steward.checks.placement.coordinators import TcSkewPolicy
 
     class CheckSections(Section):
         """Sections of the checks, each an attribute with the check's name; the registry knows their names."""

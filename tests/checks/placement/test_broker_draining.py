@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.placement.broker_draining import CHECK
+from pulsar_steward.checks.placement.broker_load import BROKER_DRAINING as CHECK
 from pulsar_steward.model.finding import Severity
 from tests.builders import NOW, a_policy
 

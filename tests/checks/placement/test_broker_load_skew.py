@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.placement import broker_load_skew
+from pulsar_steward.checks.placement import broker_load
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.schema import Policy
 
@@ -83,7 +83,7 @@ def test_brokers_are_compared(
     judged: JudgeRows, brokers: list[dict[str, Any]], expected: list[tuple[str, Severity]]
 ) -> None:
     """Each kind of load of a broker is compared by itself with the median of the other brokers."""
-    judgement = judged(broker_load_skew.CHECK, {"brokers": brokers})
+    judgement = judged(broker_load.BROKER_LOAD_SKEW, {"brokers": brokers})
 
     assert [(finding.subject, finding.severity) for finding in judgement.findings] == expected
     assert judgement.cannot_tell is None
@@ -94,7 +94,7 @@ def test_a_draining_broker_is_meant_to_be_empty(judged: JudgeRows, golden: Golde
     policy = Policy.model_validate({"brokers": {"draining": ["c:8080"]}})
     brokers = [*brokers_with("topics", 1500, 1000), broker("c:8080", topics=0)]
 
-    judgement = judged(broker_load_skew.CHECK, {"brokers": brokers}, policy)
+    judgement = judged(broker_load.BROKER_LOAD_SKEW, {"brokers": brokers}, policy)
 
     assert not judgement.findings
     golden(judgement.quiet)
@@ -114,7 +114,7 @@ def test_without_others_there_is_nothing_to_compare(
     judged: JudgeRows, brokers: list[dict[str, Any]], unknown: bool
 ) -> None:
     """A single broker is no finding, and the check cannot tell if the others were not read."""
-    judgement = judged(broker_load_skew.CHECK, {"brokers": brokers})
+    judgement = judged(broker_load.BROKER_LOAD_SKEW, {"brokers": brokers})
 
     assert not judgement.findings
     assert (judgement.cannot_tell is not None) is unknown
@@ -128,7 +128,7 @@ def test_the_evidence_has_the_numbers(judged: JudgeRows, golden: Golden) -> None
         broker("c:1", topics=0, bundles=2, cpu_percent=1.0),
     ]
 
-    full, empty = judged(broker_load_skew.CHECK, {"brokers": brokers}).findings
+    full, empty = judged(broker_load.BROKER_LOAD_SKEW, {"brokers": brokers}).findings
 
     golden(full.evidence)
     assert full.figures == {
@@ -145,6 +145,6 @@ def test_only_the_worst_hundred_are_listed(judged: JudgeRows) -> None:
     """At most a hundred findings are listed, and the others are counted."""
     brokers = [broker(f"b{number:03}", topics=0 if number < 104 else 2_000_000) for number in range(106)]
 
-    judgement = judged(broker_load_skew.CHECK, {"brokers": brokers})
+    judgement = judged(broker_load.BROKER_LOAD_SKEW, {"brokers": brokers})
 
     assert (len(judgement.findings), judgement.more) == (100, 6)

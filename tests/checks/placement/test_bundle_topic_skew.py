@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.placement import bundle_topic_skew
+from pulsar_steward.checks.placement import bundle_load
 from pulsar_steward.model.bundles import ranges_of
 from pulsar_steward.policy.schema import Policy
 
@@ -47,7 +47,7 @@ def bundle_rows(namespace: str, topics: list[int | None]) -> list[dict[str, Any]
 @pytest.mark.parametrize(("topics", "most"), CASES.values(), ids=CASES)
 def test_a_namespace_is_judged(judged: JudgeRows, topics: list[int | None], most: int | None) -> None:
     """A namespace has at most one finding, which is about its fullest bundle."""
-    found = judged(bundle_topic_skew.CHECK, {"bundles": bundle_rows("acme/orders", topics)}).findings
+    found = judged(bundle_load.BUNDLE_TOPIC_SKEW, {"bundles": bundle_rows("acme/orders", topics)}).findings
 
     assert [finding.figures["most_topics"] for finding in found] == ([most] if most else [])
 
@@ -56,7 +56,7 @@ def test_the_evidence_names_the_fullest_bundle(judged: JudgeRows, golden: Golden
     """The evidence names the lowest of equally full bundles, and namespaces are listed in order."""
     rows = bundle_rows("b/b", [1000, 1000, 0, 0]) + bundle_rows("a/a", [5, 2000, 3, 4])
 
-    first, second = judged(bundle_topic_skew.CHECK, {"bundles": rows}).findings
+    first, second = judged(bundle_load.BUNDLE_TOPIC_SKEW, {"bundles": rows}).findings
 
     assert (first.subject, second.subject) == ("a/a", "b/b")
     golden(first.evidence)
@@ -75,7 +75,7 @@ def test_namespaces_may_have_thresholds_of_their_own(judged: JudgeRows) -> None:
         "namespaces": {"big/b": {"bundle_topic_skew": {"warning_topics_per_bundle": 1200}}},
     }
 
-    found = judged(bundle_topic_skew.CHECK, snapshot, Policy.model_validate(own)).findings
+    found = judged(bundle_load.BUNDLE_TOPIC_SKEW, snapshot, Policy.model_validate(own)).findings
 
     assert [finding.subject for finding in found] == ["big/b", "unread/d", "usual/c"]
 
@@ -93,14 +93,14 @@ def test_a_few_topics_are_no_crowd(judged: JudgeRows, most: int, *, found: bool)
         for number, count in enumerate([most, *[1] * 63])
     ]
 
-    assert bool(judged(bundle_topic_skew.CHECK, {"bundles": rows}).findings) is found
+    assert bool(judged(bundle_load.BUNDLE_TOPIC_SKEW, {"bundles": rows}).findings) is found
 
 
 def test_only_the_worst_hundred_are_listed(judged: JudgeRows) -> None:
     """At most 100 namespaces are listed, those with the fullest bundles, and the rest is counted."""
     rows = [row for number in range(102) for row in bundle_rows(f"acme/n{number:03}", [1000 + number])]
 
-    judgement = judged(bundle_topic_skew.CHECK, {"bundles": rows})
+    judgement = judged(bundle_load.BUNDLE_TOPIC_SKEW, {"bundles": rows})
 
     assert (len(judgement.findings), judgement.more) == (100, 2)
     assert judgement.findings[0].subject == "acme/n002"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.placement import hot_bundle
+from pulsar_steward.checks.placement import bundle_load
 from pulsar_steward.model.bundles import ranges_of
 from pulsar_steward.model.finding import Severity
 
@@ -109,7 +109,7 @@ CASES: dict[str, tuple[Any, Severity | None]] = {
 @pytest.mark.parametrize(("rows", "severity"), CASES.values(), ids=CASES)
 def test_bundles_are_judged(judged: JudgeRows, rows: Any, severity: Severity | None) -> None:
     """A bundle is judged by the mean of busy bundles, by its broker's split limits and by its owner's CPU."""
-    judgement = judged(hot_bundle.CHECK, rows)
+    judgement = judged(bundle_load.HOT_BUNDLE, rows)
 
     assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
 
@@ -125,7 +125,7 @@ def test_bundles_are_judged(judged: JudgeRows, rows: Any, severity: Severity | N
 )
 def test_a_few_hot_bundles_do_not_hide_each_other(judged: JudgeRows, bundles: list[Row], found: int) -> None:
     """Hot bundles are found if they are at most a tenth; many idle bundles do not make the others hot."""
-    assert len(judged(hot_bundle.CHECK, snapshot(bundles, limits={})).findings) == found
+    assert len(judged(bundle_load.HOT_BUNDLE, snapshot(bundles, limits={})).findings) == found
 
 
 @pytest.mark.parametrize(("brokers", "found"), [(5, True), (1, False)])
@@ -135,7 +135,7 @@ def test_what_a_broker_hardly_notices_is_not_hot(judged: JudgeRows, brokers: int
     for number, row in enumerate(bundles):
         row["owner"] = f"{'abcde'[number % brokers]}:1"
 
-    assert bool(judged(hot_bundle.CHECK, snapshot(bundles, limits={})).findings) is found
+    assert bool(judged(bundle_load.HOT_BUNDLE, snapshot(bundles, limits={})).findings) is found
 
 
 HOT_BYTES = [bundle(0, megabytes=90), *quiet_ones(13)]
@@ -163,7 +163,7 @@ HELP: dict[str, tuple[list[Row], list[Row], str]] = {
 @pytest.mark.parametrize(("bundles", "topics", "words"), HELP.values(), ids=HELP)
 def test_it_says_whether_a_split_can_help(judged: JudgeRows, bundles: list[Row], topics: list[Row], words: str) -> None:
     """The evidence says whether a split can help, by the share of the bundle's hottest topic."""
-    (finding,) = judged(hot_bundle.CHECK, snapshot(bundles, topics)).findings
+    (finding,) = judged(bundle_load.HOT_BUNDLE, snapshot(bundles, topics)).findings
 
     assert finding.evidence.endswith(f". {words}")
 
@@ -172,7 +172,7 @@ def test_the_evidence_has_the_numbers(judged: JudgeRows, golden: Golden) -> None
     """The evidence states the bundle's place, its load and the comparison that makes this load high."""
     rows = snapshot([bundle(0, megabytes=120, clients=8000, rate=500), *quiet_ones(13)], [topic("hot", 60)])
 
-    (finding,) = judged(hot_bundle.CHECK, rows).findings
+    (finding,) = judged(bundle_load.HOT_BUNDLE, rows).findings
 
     assert finding.subject == "acme/orders/0x00000000_0x10000000"
     golden(finding.evidence)
@@ -186,17 +186,17 @@ def test_the_evidence_has_the_numbers(judged: JudgeRows, golden: Golden) -> None
 
 def test_limits_that_were_not_read_leave_it_open(judged: JudgeRows) -> None:
     """The check cannot tell if the brokers' limits for bundles were not read."""
-    judgement = judged(hot_bundle.CHECK, snapshot([bundle(0)], limits={}))
+    judgement = judged(bundle_load.HOT_BUNDLE, snapshot([bundle(0)], limits={}))
 
     assert judgement.cannot_tell is not None
-    assert judged(hot_bundle.CHECK, snapshot([bundle(0)])).cannot_tell is None
+    assert judged(bundle_load.HOT_BUNDLE, snapshot([bundle(0)])).cannot_tell is None
 
 
 def test_only_the_worst_hundred_are_listed(judged: JudgeRows) -> None:
     """At most 100 bundles are listed, those with most throughput first, and the rest is counted."""
     bundles = [bundle(0, megabytes=105 + number, namespace=f"acme/n{number:03}") for number in range(102)]
 
-    judgement = judged(hot_bundle.CHECK, snapshot(bundles))
+    judgement = judged(bundle_load.HOT_BUNDLE, snapshot(bundles))
 
     assert (len(judgement.findings), judgement.more) == (100, 2)
     assert judgement.findings[0].subject.startswith("acme/n101/")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.placement.tc_count import CHECK
+from pulsar_steward.checks.placement.coordinators import TC_COUNT as CHECK
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.schema import Policy
 from tests.builders import NOW

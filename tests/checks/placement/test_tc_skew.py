@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.placement import tc_skew
+from pulsar_steward.checks.placement import coordinators
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.schema import Policy
 from tests.builders import NOW
@@ -76,7 +76,7 @@ CASES: dict[str, tuple[Counts, int, Severity | None]] = {
 @pytest.mark.parametrize(("held", "unowned", "severity"), CASES.values(), ids=CASES)
 def test_a_placement_is_judged(judge_rows: JudgeRows, held: Counts, unowned: int, severity: Severity | None) -> None:
     """Only brokers that were read are judged; without a finding, coordinators elsewhere leave the result unknown."""
-    judgement = judge_rows(tc_skew.CHECK, rows(held, unowned))
+    judgement = judge_rows(coordinators.TC_SKEW, rows(held, unowned))
 
     assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
     assert (judgement.cannot_tell is not None) is (severity is None and unowned > 0)
@@ -93,7 +93,7 @@ def test_few_coordinators_in_one_bundle_are_left_there(
     """A few coordinators in a single bundle are not found, as moving the bundle would not lower the maximum."""
     held = rows({"a": most, "b": 0, "c": 0}, unowned=16 - most, bundle="0x00000000_0x10000000")
 
-    judgement = judge_rows(tc_skew.CHECK, held)
+    judgement = judge_rows(coordinators.TC_SKEW, held)
 
     assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
 
@@ -104,14 +104,14 @@ def test_a_broker_that_can_be_relieved_counts_beside_a_settled_one(judge_rows: J
     two_bundles = rows({"b": 3})["transaction_coordinators"]
     held["transaction_coordinators"] += two_bundles
 
-    (finding,) = judge_rows(tc_skew.CHECK, held).findings
+    (finding,) = judge_rows(coordinators.TC_SKEW, held).findings
 
     assert finding.figures["spread_coordinators"] == 3
 
 
 def test_the_evidence_has_the_numbers(judge_rows: JudgeRows, golden: Golden) -> None:
     """The evidence names the brokers with most and fewest coordinators, and counts those on no read broker."""
-    judgement = judge_rows(tc_skew.CHECK, rows({"b": 9, "a": 0, "c": 9}, unowned=2))
+    judgement = judge_rows(coordinators.TC_SKEW, rows({"b": 9, "a": 0, "c": 9}, unowned=2))
 
     (finding,) = judgement.findings
     assert finding.subject == "lab"
@@ -135,7 +135,7 @@ def test_coordinators_that_nobody_has_are_told_from_those_that_an_unread_broker_
     for number, row in enumerate(held["transaction_coordinators"]):
         row["broker_known"] = number < 14
 
-    judgement = judge_rows(tc_skew.CHECK, held)
+    judgement = judge_rows(coordinators.TC_SKEW, held)
 
     assert judgement.findings == ()
     golden(str(judgement.cannot_tell))
@@ -154,7 +154,7 @@ def test_a_broker_that_is_to_have_none_is_not_the_emptiest(
     system = {"namespace": "pulsar/system", "allowed_brokers": None if draining else ["a", "b"]}
     policy = Policy.model_validate({"brokers": {"draining": [DRAINED] if draining else []}})
 
-    judgement = judge_rows(tc_skew.CHECK, rows(held) | {"namespaces": [system]}, policy)
+    judgement = judge_rows(coordinators.TC_SKEW, rows(held) | {"namespaces": [system]}, policy)
 
     assert bool(judgement.findings) is found
 
@@ -163,7 +163,7 @@ def test_thresholds_come_from_the_policy(judge_rows: JudgeRows) -> None:
     """A policy with higher thresholds does not find a spread that the default policy finds."""
     loose = Policy.model_validate({"tc_skew": {"warning_spread_coordinators": 11, "critical_share_percent": 90}})
 
-    assert not judge_rows(tc_skew.CHECK, rows({"a": 12, "b": 2, "c": 2}), loose).findings
+    assert not judge_rows(coordinators.TC_SKEW, rows({"a": 12, "b": 2, "c": 2}), loose).findings
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_clusters_without_such_coordinators_are_not_judged(
     judge_rows: JudgeRows, meta: dict[str, Any], *, unknown: bool
 ) -> None:
     """A cluster without coordinators placed by bundles gets no finding, however uneven the numbers are."""
-    judgement = judge_rows(tc_skew.CHECK, rows({"a": 16, "b": 0}, **meta))
+    judgement = judge_rows(coordinators.TC_SKEW, rows({"a": 16, "b": 0}, **meta))
 
     assert not judgement.findings
     assert (judgement.cannot_tell is not None) is unknown
@@ -183,11 +183,11 @@ def test_clusters_without_such_coordinators_are_not_judged(
 
 def test_elected_coordinators_are_advised_about(judge_rows: JudgeRows, golden: Golden) -> None:
     """For elected coordinators the check cannot tell; it says where leaders are recorded and what moves one."""
-    golden(judge_rows(tc_skew.CHECK, rows({"a": 16, "b": 0}, tcs_by_bundle=False)).cannot_tell or "")
+    golden(judge_rows(coordinators.TC_SKEW, rows({"a": 16, "b": 0}, tcs_by_bundle=False)).cannot_tell or "")
 
 
 def test_brokers_that_were_not_read_cannot_be_judged(judge_rows: JudgeRows, golden: Golden) -> None:
     """The check cannot tell when no broker that may hold coordinators was read."""
-    judgement = judge_rows(tc_skew.CHECK, rows({"a": None}, unowned=16))
+    judgement = judge_rows(coordinators.TC_SKEW, rows({"a": None}, unowned=16))
 
     golden(judgement.cannot_tell)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.resources.bookie_disk import CHECK, WRITABLE
+from pulsar_steward.checks.resources.bookies import BOOKIE_DISK as CHECK
+from pulsar_steward.checks.resources.bookies import WRITABLE
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import BOOKIE_STATUS
 from tests.builders import a_policy

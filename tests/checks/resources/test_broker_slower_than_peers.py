@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.resources.broker_slower_than_peers import CHECK
-from pulsar_steward.checks.resources.logging_debug import LINES
+from pulsar_steward.checks.registry import BY_ID
+from pulsar_steward.checks.resources.processors import LINES
 from pulsar_steward.checks.resources.slowness import PUBLISHES, WRITES
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import BOOKIE_STATUS, STARTED
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     MinutesAgo = Callable[[float, Rows], Rows]
 
+CHECK = BY_ID["broker-slower-than-peers"]
 INFO, WARNING = Severity.INFO, Severity.WARNING
 BUCKETS = {1: "1.0_5.0", 10: "10.0_20.0", 20: "20.0_50.0", 50: "50.0_100.0", 200: "200.0_1000.0"}
 QUICK = {1: 100.0}

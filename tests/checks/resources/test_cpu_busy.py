@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.resources.cpu_busy import CHECK, SECONDS
+from pulsar_steward.checks.resources.processors import CPU_BUSY as CHECK
+from pulsar_steward.checks.resources.processors import SECONDS
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import STARTED
 from pulsar_steward.policy.schema import Policy

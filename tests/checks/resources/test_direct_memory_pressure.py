@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.resources import direct_memory_pressure
+from pulsar_steward.checks.resources import direct_memory
 from pulsar_steward.model.finding import Severity
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ CASES: dict[str, tuple[float | None, tuple[float, float] | None, Severity | None
 
 def samples(source: str, used: float, limit: float, kind: str) -> list[dict[str, Any]]:
     """Used and most direct memory of a process."""
-    values = {direct_memory_pressure.USED: used, direct_memory_pressure.LIMIT: limit}
+    values = {direct_memory.USED: used, direct_memory.LIMIT: limit}
     return [
         {"source": source, "source_kind": kind, "series": series, "labels_json": "{}", "value": float(value)}
         for series, value in values.items()
@@ -46,7 +46,7 @@ def test_a_broker_is_judged(
     brokers = [{"broker": "a:1", "read": True, "direct_memory_percent": reported}]
     metrics = samples("a:1", *measured, kind="broker") if measured else []
 
-    judgement = judged(direct_memory_pressure.CHECK, {"brokers": brokers, "metrics": metrics})
+    judgement = judged(direct_memory.DIRECT_MEMORY_PRESSURE, {"brokers": brokers, "metrics": metrics})
 
     assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
     assert (judgement.cannot_tell is not None) is unknown
@@ -57,7 +57,7 @@ def test_bookies_are_judged_too(judged: JudgeRows, golden: Golden) -> None:
     brokers = [{"broker": "a:1", "read": True, "direct_memory_percent": 90.0}, {"broker": "gone:1", "read": False}]
     metrics = samples("bookie:1", 508 * 2**20, 512 * 2**20, kind="bookie")
 
-    judgement = judged(direct_memory_pressure.CHECK, {"brokers": brokers, "metrics": metrics})
+    judgement = judged(direct_memory.DIRECT_MEMORY_PRESSURE, {"brokers": brokers, "metrics": metrics})
 
     assert [finding.subject for finding in judgement.findings] == ["bookie:1", "a:1"]
     golden("\n".join(finding.evidence for finding in judgement.findings))
@@ -66,6 +66,6 @@ def test_bookies_are_judged_too(judged: JudgeRows, golden: Golden) -> None:
 
 def test_no_process_is_no_health(judged: JudgeRows, golden: Golden) -> None:
     """The check cannot tell if the direct memory of no process was read."""
-    judgement = judged(direct_memory_pressure.CHECK, {})
+    judgement = judged(direct_memory.DIRECT_MEMORY_PRESSURE, {})
 
     golden(judgement.cannot_tell)

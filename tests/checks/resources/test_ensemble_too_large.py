@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pulsar_steward.checks.resources.ensemble_too_large import CHECK, DEFAULT
+from pulsar_steward.checks.resources.bookies import DEFAULT
+from pulsar_steward.checks.resources.bookies import ENSEMBLE_TOO_LARGE as CHECK
 from pulsar_steward.model.finding import Severity
 from tests.builders import NOW, a_policy
 

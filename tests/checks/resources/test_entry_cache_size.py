@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.resources.entry_cache_size import CHECK, CONNECTIONS, LIMIT
+from pulsar_steward.checks.resources.direct_memory import CONNECTIONS, LIMIT
+from pulsar_steward.checks.resources.direct_memory import ENTRY_CACHE_SIZE as CHECK
 from pulsar_steward.model.finding import Severity
 from tests.builders import a_policy
 

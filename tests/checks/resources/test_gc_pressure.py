@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.resources import gc_pressure
+from pulsar_steward.checks.resources import heap
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import STARTED
 
@@ -26,7 +26,7 @@ def process(
     source: str, collectors: Collectors, age: float | None = 3600, kind: str = "broker"
 ) -> list[dict[str, Any]]:
     """The samples of a process."""
-    by_series = {gc_pressure.SECONDS: 0, gc_pressure.COLLECTIONS: 1}
+    by_series = {heap.SECONDS: 0, heap.COLLECTIONS: 1}
     rows = [
         {"series": series, "labels_json": json.dumps({"gc": name}), "value": float(values[column])}
         for name, values in collectors.items()
@@ -79,7 +79,7 @@ def test_a_broker_is_judged(
     unknown: bool,
 ) -> None:
     """A broker is judged by the share of its lifetime spent in collections, and by its full collections."""
-    judgement = judge_rows(gc_pressure.CHECK, snapshot(process("a:1", collectors, age)))
+    judgement = judge_rows(heap.GC_PRESSURE, snapshot(process("a:1", collectors, age)))
 
     assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
     assert (judgement.cannot_tell is not None) is unknown
@@ -89,7 +89,7 @@ def test_a_broker_without_metrics_is_not_healthy(judge_rows: JudgeRows, golden: 
     """The check cannot tell if brokers have no garbage collection metrics, although a bookie has them."""
     samples = process("bookie:1", {"Copy": (1, 100)}, kind="bookie")
 
-    judgement = judge_rows(gc_pressure.CHECK, snapshot(samples, ("a:1", "b:1")))
+    judgement = judge_rows(heap.GC_PRESSURE, snapshot(samples, ("a:1", "b:1")))
 
     golden(judgement.cannot_tell)
 
@@ -98,7 +98,7 @@ def test_what_is_no_number_is_no_sample(judge_rows: JudgeRows, golden: Golden) -
     """A value of NaN leads to no finding, and a start of NaN makes the process's age unknown."""
     samples = process("a:1", {"Copy": (float("nan"), 10)}) + process("b:1", {"Copy": (1, 10)}, age=float("nan"))
 
-    judgement = judge_rows(gc_pressure.CHECK, snapshot(samples, ("a:1", "b:1")))
+    judgement = judge_rows(heap.GC_PRESSURE, snapshot(samples, ("a:1", "b:1")))
 
     assert judgement.findings == ()
     golden(judgement.cannot_tell)
@@ -110,7 +110,7 @@ def test_the_worst_comes_first_with_its_numbers(judge_rows: JudgeRows, golden: G
         "bookie:1", {"Copy": (20, 10), "MarkSweepCompact": (880, 60)}, kind="bookie"
     )
 
-    first, second = judge_rows(gc_pressure.CHECK, snapshot(samples)).findings
+    first, second = judge_rows(heap.GC_PRESSURE, snapshot(samples)).findings
 
     assert (first.subject, second.subject) == ("bookie:1", "a:1")
     golden(first.evidence)
@@ -121,7 +121,7 @@ def test_only_the_worst_hundred_are_listed(judge_rows: JudgeRows) -> None:
     """At most a hundred findings are listed, the worst first, and the others are counted."""
     samples = [row for number in range(103) for row in process(f"b{number:03}:1", {"Copy": (1000 + number, 10)})]
 
-    judgement = judge_rows(gc_pressure.CHECK, snapshot(samples))
+    judgement = judge_rows(heap.GC_PRESSURE, snapshot(samples))
 
     assert (len(judgement.findings), judgement.more) == (100, 3)
     assert judgement.findings[0].subject == "b102:1"
@@ -129,7 +129,7 @@ def test_only_the_worst_hundred_are_listed(judge_rows: JudgeRows) -> None:
 
 def test_the_quiet_word_says_what_was_looked_at(judge_rows: JudgeRows, golden: Golden) -> None:
     """The quiet result gives the number of processes by kind, so that it shows that no bookie was read."""
-    judgement = judge_rows(gc_pressure.CHECK, snapshot(process("a:1", {"Copy": (36, 10)})))
+    judgement = judge_rows(heap.GC_PRESSURE, snapshot(process("a:1", {"Copy": (36, 10)})))
 
     golden(judgement.quiet)
 
@@ -146,7 +146,7 @@ def over_time(judge_rows: JudgeRows, *histories: Collectors, started: float = DA
         rows["snapshot"][0]["taken_at"] = NOW - number * timedelta(minutes=apart)
         snapshots.append(rows)
     now, *earlier = snapshots
-    return judge_rows(gc_pressure.CHECK, now, earlier=earlier)
+    return judge_rows(heap.GC_PRESSURE, now, earlier=earlier)
 
 
 def young(seconds: float) -> Collectors:
@@ -208,7 +208,7 @@ def test_it_tells_whether_it_collected_lately(
     """A figure tells whether the broker stood still, or a collection was full, since the snapshot before."""
     (finding,) = over_time(judge_rows, *histories).findings
 
-    assert finding.figures[gc_pressure.LATELY] == int(lately)
+    assert finding.figures[heap.LATELY] == int(lately)
 
 
 @pytest.mark.parametrize("apart", [4, 400], ids=["too near", "too long ago"])
@@ -222,7 +222,7 @@ def test_a_restart_begins_anew(judge_rows: JudgeRows, golden: Golden) -> None:
     now, before = snapshot(process("a:1", young(60), 1000)), snapshot(process("a:1", young(1), 1000.5))
     before["snapshot"][0]["taken_at"] = NOW - timedelta(minutes=15)
 
-    (finding,) = judge_rows(gc_pressure.CHECK, now, earlier=[before]).findings
+    (finding,) = judge_rows(heap.GC_PRESSURE, now, earlier=[before]).findings
 
     golden(finding.evidence)
 
@@ -239,7 +239,7 @@ def test_a_single_full_collection_is_one(judge_rows: JudgeRows) -> None:
     """The evidence counts a single full collection in the singular."""
     samples = process("a:1", {"PS MarkSweep": (2, 1)})
 
-    (finding,) = judge_rows(gc_pressure.CHECK, snapshot(samples)).findings
+    (finding,) = judge_rows(heap.GC_PRESSURE, snapshot(samples)).findings
 
     assert "; 1 full collection (1.0 an hour) of 2,000 ms on average." in finding.evidence
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.resources.heap_pressure import CHECK
+from pulsar_steward.checks.resources.heap import HEAP_PRESSURE as CHECK
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import STARTED
 from tests.builders import NOW

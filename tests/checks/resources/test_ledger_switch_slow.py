@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.resources import ledger_switch_slow as check
+from pulsar_steward.checks.resources import slowness
 from pulsar_steward.checks.resources.slowness import SWITCHES
 from pulsar_steward.model.finding import Severity
 
@@ -57,7 +57,7 @@ def test_a_broker_is_judged(
     unknown: bool,
 ) -> None:
     """A broker is judged by the number and share of its slow ledger switches, and is unknown without switches."""
-    judgement = judged(check.CHECK, {"brokers": BROKERS, "metrics": rows})
+    judgement = judged(slowness.CHECK, {"brokers": BROKERS, "metrics": rows})
 
     assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
     assert (judgement.cannot_tell is not None) is unknown
@@ -67,7 +67,7 @@ def test_the_evidence_names_the_namespace(judged: JudgeRows, golden: Golden) -> 
     """The switches of all namespaces of a broker are added, and the one with most slow switches is named."""
     rows = switches(30, 2, 0, "acme/few/persistent") + switches(0, 8, 10)
 
-    (finding,) = judged(check.CHECK, {"brokers": BROKERS, "metrics": rows}).findings
+    (finding,) = judged(slowness.CHECK, {"brokers": BROKERS, "metrics": rows}).findings
 
     golden(finding.evidence)
     assert finding.figures == {
@@ -97,6 +97,6 @@ def test_few_among_many_are_judged_by_the_time_that_they_take(
     """Few slow switches among many are a warning if they take half of the time in two snapshots."""
     earlier = [minutes_ago(15, {"brokers": BROKERS, "metrics": before})]
 
-    judgement = judged(check.CHECK, {"brokers": BROKERS, "metrics": now}, earlier=earlier)
+    judgement = judged(slowness.CHECK, {"brokers": BROKERS, "metrics": now}, earlier=earlier)
 
     assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.resources.logging_debug import CHECK, LINES
+from pulsar_steward.checks.resources.processors import LINES
+from pulsar_steward.checks.resources.processors import LOGGING_DEBUG as CHECK
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import STARTED
 from tests.builders import NOW

@@ -8,15 +8,8 @@ import pytest
 
 from pulsar_steward.checks.check import JudgedRows, Judgement, QueryRows
 from pulsar_steward.checks.clients import ack_holes
-from pulsar_steward.checks.placement import hot_bundle
-from pulsar_steward.checks.resources import (
-    cpu_busy,
-    gc_pressure,
-    heap_pressure,
-    io_threads_stuck,
-    logging_debug,
-    zookeeper_slow,
-)
+from pulsar_steward.checks.placement import bundle_load
+from pulsar_steward.checks.resources import heap, io_threads_stuck, processors, zookeeper_slow
 from pulsar_steward.checks.resources.publish_causes import (
     BOOKIES,
     COLLECTIONS,
@@ -32,10 +25,10 @@ if TYPE_CHECKING:
 
     from pulsar_steward.checks.check import Row
 
-DEBUG, STUCK = logging_debug.CHECK.check_id, io_threads_stuck.CHECK.check_id
-HEAP, PROCESSORS = heap_pressure.CHECK.check_id, cpu_busy.CHECK.check_id
+DEBUG, STUCK = processors.LOGGING_DEBUG.check_id, io_threads_stuck.CHECK.check_id
+HEAP, PROCESSORS = heap.HEAP_PRESSURE.check_id, processors.CPU_BUSY.check_id
 ZOOKEEPER = zookeeper_slow.CHECK.check_id
-HOLES, BUNDLE = ack_holes.CHECK.check_id, hot_bundle.CHECK.check_id
+HOLES, BUNDLE = ack_holes.CHECK.check_id, bundle_load.HOT_BUNDLE.check_id
 INFO, WARNING, CRITICAL = Severity
 
 Seen = tuple[str, str, Severity]
@@ -59,14 +52,14 @@ def causes(
                 severity=severity,
                 subject=subject,
                 evidence=f"{subject} it is.",
-                figures={gc_pressure.LATELY: int(subject not in over_at)} if check_id == COLLECTIONS else {},
+                figures={heap.LATELY: int(subject not in over_at)} if check_id == COLLECTIONS else {},
             )
             for check_id, subject, severity in seen
-            if check_id == check.check_id
+            if check_id == check
         )
-        told = tuple((rows or {}).get(check.check_id, ()))
+        told = tuple((rows or {}).get(check, ()))
         unknown = None if findings else "Nothing is known."
-        results[check.check_id] = JudgedRows(
+        results[check] = JudgedRows(
             Judgement(findings=findings, cannot_tell=unknown), {"found": QueryRows(told, len(told))}
         )
     return CausesOfSlowness(results, ("a:1", "b:1"), KINDS, read_only)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.resources.gc_pressure import COLLECTIONS, SECONDS
-from pulsar_steward.checks.resources.logging_debug import LINES
-from pulsar_steward.checks.resources.publish_slow import CHECK
+from pulsar_steward.checks.registry import BY_ID
+from pulsar_steward.checks.resources.heap import COLLECTIONS, SECONDS
+from pulsar_steward.checks.resources.processors import LINES
 from pulsar_steward.checks.resources.slowness import PUBLISHES, SWITCHES, WRITES
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import BOOKIE_STATUS, STARTED, WRITES_OVER_A_SECOND
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Samples = list[dict[str, Any]]
 
+CHECK = BY_ID["publish-slow"]
 HOUR = 3600.0
 TOPIC = "persistent://acme/orders/slips"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from pulsar_steward.checks.check import Check, Judgement, Query
-from pulsar_steward.checks.placement.tc_skew import TcSkewPolicy
+from pulsar_steward.checks.placement.coordinators import TcSkewPolicy
 from pulsar_steward.diagnose.diagnosing import diagnose, verdict_of
 from pulsar_steward.errors import SnapshotError
 from pulsar_steward.model.finding import Finding, Outlook, Severity

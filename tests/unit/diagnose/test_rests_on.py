@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pulsar_steward.checks.check import Check, Judgement, Query
-from pulsar_steward.checks.placement.tc_skew import TcSkewPolicy
+from pulsar_steward.checks.placement.coordinators import TcSkewPolicy
 from pulsar_steward.diagnose.runner import SnapshotSources, run_checks
 from pulsar_steward.model.tables import SNAPSHOT
 from pulsar_steward.policy.schema import Policy

@@ -14,7 +14,7 @@ from pulsar_steward.guards.every_change import VersionTried
 from pulsar_steward.guards.kinds import Objection
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.planners.tc.balance import PLANNER
+from pulsar_steward.planners.tc.balance import TC_BALANCE as PLANNER
 from pulsar_steward.policy.load import load_policy
 from tests.builders import (
     PULSAR,

@@ -12,8 +12,8 @@ from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.loss import Loss, TopicLoss
 from pulsar_steward.model.setting import DelayedDelivery, Setting, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, Step
-from pulsar_steward.planners.settings.delays import PLANNER
 from pulsar_steward.planners.settings.facts import BacklogSample, NamespaceFact
+from pulsar_steward.planners.settings.namespaces import DELAYS as PLANNER
 from tests.builders import NOW, a_policy, planning_facts_with
 
 if TYPE_CHECKING:

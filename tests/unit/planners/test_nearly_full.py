@@ -11,7 +11,7 @@ from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.planners.settings.facts import BacklogSample, FullTopic, NamespaceFact, TopicSettings
-from pulsar_steward.planners.settings.nearly_full import PLANNER
+from pulsar_steward.planners.settings.nearly_full import NEARLY_FULL as PLANNER
 from tests.builders import NOW, a_policy, planning_facts_with
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.model.units import DAY, HOUR
 from pulsar_steward.planners.registry import proposals_of
 from pulsar_steward.planners.settings.facts import BacklogSample, FullTopic, NamespaceFact, TopicSettings
-from pulsar_steward.planners.settings.nearly_full import PLANNER as NEARLY_FULL
-from pulsar_steward.planners.settings.nearly_old import PLANNER as NEARLY_OLD
+from pulsar_steward.planners.settings.nearly_full import NEARLY_FULL, NEARLY_OLD
 from tests.builders import NOW, a_policy, planning_facts_with
 
 if TYPE_CHECKING:

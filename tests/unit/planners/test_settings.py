@@ -12,8 +12,7 @@ from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, S
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.planners.base import Proposal, joined
 from pulsar_steward.planners.registry import PLANNERS, proposals_of
-from pulsar_steward.planners.settings.effects import effect
-from pulsar_steward.planners.settings.facts import BacklogSample, NamespaceFact, TopicSettings
+from pulsar_steward.planners.settings.facts import BacklogSample, NamespaceFact, TopicSettings, effect
 from pulsar_steward.planners.settings.namespaces import in_order, raises
 from tests.builders import NOW, a_policy, planning_facts_with
 

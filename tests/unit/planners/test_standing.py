@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from pulsar_steward.planners.tc.balance import PLANNER
+from pulsar_steward.planners.tc.balance import TC_BALANCE as PLANNER
 from tests.builders import a_finding, a_policy, broker, hashed_tc_bundles, planning_facts_with
 
 

@@ -16,9 +16,9 @@ from pulsar_steward.model.plan import content_digest, loses_more
 from pulsar_steward.model.risk import Risk
 from pulsar_steward.model.step import DeleteSubscription
 from pulsar_steward.model.subscription import SubscriptionState
+from pulsar_steward.planners.planning_facts import SubscriptionFact, subscription_facts
 from pulsar_steward.planners.registry import PLANNERS, make_plan
 from pulsar_steward.planners.subscriptions.abandoned import PLANNER
-from pulsar_steward.planners.subscriptions.facts import SubscriptionFact, subscription_facts
 from pulsar_steward.report.approval import body
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import CURSOR, NOW, a_deletion, a_policy, planning_facts_with

@@ -11,7 +11,7 @@ from pulsar_steward.guards.evaluate import guards_of
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.plan import numbered
 from pulsar_steward.model.step import SplitBundle, UnloadBundle
-from pulsar_steward.planners.tc.balance import PLANNER
+from pulsar_steward.planners.tc.balance import TC_BALANCE as PLANNER
 from tests.beside import yardstick
 from tests.builders import a_finding, broker, bundle_of, counted_tc_bundles, hashed_tc_bundles, planning_facts_with
 from tests.unit.planners.replay import Replay

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from pulsar_steward.checks.placement.tc_count import CHECK
+from pulsar_steward.checks.placement.coordinators import TC_COUNT as CHECK
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.plan import BROKER_DRAIN, TC_COUNT
 from pulsar_steward.model.step import RaiseCoordinators
 from pulsar_steward.planners.base import Proposal
 from pulsar_steward.planners.registry import PLANNERS, make_plan
-from pulsar_steward.planners.tc.balance import PLANNER as TC_BALANCE
-from pulsar_steward.planners.tc.count import PLANNER
+from pulsar_steward.planners.tc.balance import TC_BALANCE
+from pulsar_steward.planners.tc.balance import TC_COUNT_RAISE as PLANNER
 from tests.builders import NOW, a_finding, a_policy, broker, hashed_tc_bundles, planning_facts_with
 
 if TYPE_CHECKING:

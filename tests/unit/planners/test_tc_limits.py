@@ -11,7 +11,7 @@ from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.planners.base import Proposal
 from pulsar_steward.planners.planning_facts import BrokerFact
-from pulsar_steward.planners.tc.balance import PLANNER
+from pulsar_steward.planners.tc.balance import TC_BALANCE as PLANNER
 from tests.builders import (
     NOW,
     a_finding,

@@ -15,7 +15,7 @@ from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.canonical import canonical_json
 from pulsar_steward.model.step import SplitBundle, UnloadBundle
 from pulsar_steward.model.units import counted
-from pulsar_steward.planners.tc.balance import PLANNER
+from pulsar_steward.planners.tc.balance import TC_BALANCE as PLANNER
 from pulsar_steward.planners.tc.parts import targets_of
 from tests.builders import (
     NOW,

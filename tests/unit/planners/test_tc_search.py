@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_steward.model.bundles import FULL_RANGE, BundleRange
-from pulsar_steward.planners.tc.assignment import CoordinatorAssignment, best_to_move, first_of_count
+from pulsar_steward.planners.tc.assignment import CoordinatorAssignment, best_to_move, even_out, first_of_count
+from pulsar_steward.planners.tc.balance import moves_in_order
 from pulsar_steward.planners.tc.parts import part_of, split_of
-from pulsar_steward.planners.tc.search import even_out
-from pulsar_steward.planners.tc.steps import moves_in_order
 from tests.builders import broker, coordinators_in, counted_tc_bundles, tc_bundle
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pulsar_steward.model.loss import InFlight, Loss, TopicLoss
 from pulsar_steward.model.plan import BROKER_DRAIN, ROLLBACK, Placement, TakenBack
 from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, QuotaPolicy, Retention, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, GuardResult, Touched
-from pulsar_steward.planners.settings.effects import undo_note
+from pulsar_steward.planners.settings.facts import undo_note
 from pulsar_steward.policy.approval import ApprovalPolicy
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.approval import body, labels, subject

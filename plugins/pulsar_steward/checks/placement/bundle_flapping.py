@@ -10,20 +10,18 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.checks.earlier import by_time, looking_back, too_few, within
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.measures import STARTED
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.units import counted, time_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from pulsar_steward.checks.check import CheckContext, Earlier, Queried, QueryRows, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, QueryRows, Row
 
 
 STARTS = f"""
@@ -203,15 +201,15 @@ def restarts(times: Sequence[datetime], starts: Starts, journeys: Iterable[Journ
 class BundleFlappingPolicy(Section):
     """Thresholds for bundles that change their owner repeatedly; a move straight back counts as two."""
 
-    window_minutes: int = Field(360, ge=1, description="earlier snapshots that are looked at")
-    warning_moves: int = Field(
-        4, ge=2, description="within the window; 3 are a move and its undoing, which Steward may have done itself"
+    window_minutes: int = number(360, "earlier snapshots that are looked at")
+    warning_moves: int = number(
+        4, "within the window; 3 are a move and its undoing, which Steward may have done itself", ge=2
     )
-    critical_moves: int = Field(8, ge=2, description="the same; there and back three times are 9")
-    warning_broker_restarts: int = Field(
-        3, ge=2, description="of a broker within the window; a rolling restart is one, and two where it is repeated"
+    critical_moves: int = number(8, "the same; there and back three times are 9", ge=2)
+    warning_broker_restarts: int = number(
+        3, "of a broker within the window; a rolling restart is one, and two where it is repeated", ge=2
     )
-    critical_broker_restarts: int = Field(6, ge=2, description="the same: it hardly serves anybody in between")
+    critical_broker_restarts: int = number(6, "the same: it hardly serves anybody in between", ge=2)
 
 
 MIN_SNAPSHOTS = 3
@@ -237,7 +235,10 @@ def judge(queried: Queried, context: CheckContext[BundleFlappingPolicy]) -> Judg
     needed = needed_snapshots(limits)
     if len(earlier) + 1 < needed:
         return Judgement(cannot_tell=too_few(len(earlier) + 1, needed, limits.window_minutes))
-    return _quiet(earlier)
+    partial = sum(each.partial for each in earlier)
+    seen = f"{counted(len(earlier) + 1, 'snapshot')} since {time_in_words(earlier[0].taken_at)}"
+    incomplete = f"{partial} of the {seen} {'is' if partial == 1 else 'are'} partial."
+    return Judgement(quiet=f"No bundle moved to and fro in the {seen}.", cannot_tell=incomplete if partial else None)
 
 
 def _found(queried: Queried, times: Sequence[datetime], limits: BundleFlappingPolicy) -> list[Finding]:
@@ -253,14 +254,6 @@ def _found(queried: Queried, times: Sequence[datetime], limits: BundleFlappingPo
     found = [_of_broker(each, limits) for each in restarting]
     found += [_finding(each, limits, shedding) for each in flapping]
     return sorted(found, key=lambda finding: -finding.severity.rank)
-
-
-def _quiet(earlier: Sequence[Earlier]) -> Judgement:
-    since, snapshots = time_in_words(earlier[0].taken_at), len(earlier) + 1
-    partial = sum(each.partial for each in earlier)
-    seen = f"{counted(snapshots, 'snapshot')} since {since}"
-    incomplete = f"{partial} of the {seen} {'is' if partial == 1 else 'are'} partial."
-    return Judgement(quiet=f"No bundle moved to and fro in the {seen}.", cannot_tell=incomplete if partial else None)
 
 
 def _shedding_words(settings: QueryRows) -> str:
@@ -328,10 +321,7 @@ CHECK = Check(
     source="docs/checks/bundle-flapping.md; apache/pulsar#21722, apache/pulsar#20822, apache/pulsar#16059",
     policy=BundleFlappingPolicy,
     shards={"starts": Query(STARTS)},
-    earlier={
-        "owners_before": looking_back(OWNERS, small=True),
-        "starts_before": looking_back(STARTS),
-    },
+    earlier={"owners_before": looking_back(OWNERS, small=True), "starts_before": looking_back(STARTS)},
     cluster={"owners": Query(OWNERS), "settings": Query(SETTINGS)},
     judge=judge,
 )

@@ -16,13 +16,12 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import msgspec
-from pydantic import Field
 
 from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, Scope, nothing_read
 from pulsar_steward.checks.earlier import EarlierRows, looking_back, window_minutes
 from pulsar_steward.decoding import decode
 from pulsar_steward.model.finding import Figures, Finding, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.units import counted, named, time_in_words
 
 if TYPE_CHECKING:
@@ -34,17 +33,11 @@ if TYPE_CHECKING:
 class BundleWithoutOwnerPolicy(Section):
     """Thresholds for bundles that nobody owns though clients used them."""
 
-    window_minutes: int = Field(
-        360, ge=1, description="earlier snapshots that are looked at for the last owner of a bundle"
+    window_minutes: int = number(360, "earlier snapshots that are looked at for the last owner of a bundle")
+    minimum_minutes: int = number(
+        2, "without an owner, from one snapshot to another: a dead broker's session lasts half a minute"
     )
-    minimum_minutes: int = Field(
-        2,
-        ge=1,
-        description="without an owner, from one snapshot to another: a dead broker's session lasts half a minute",
-    )
-    warning_clients: int = Field(
-        1, ge=1, description="producers and consumers of a namespace's bundles when they last had an owner"
-    )
+    warning_clients: int = number(1, "producers and consumers of a namespace's bundles when they last had an owner")
 
 
 MAX_BUNDLES = 10_000
@@ -154,11 +147,24 @@ def judge(queried: Queried, context: CheckContext[BundleWithoutOwnerPolicy]) -> 
     if found:
         listed = frozenset(row["broker"] for row in queried["listed"].rows)
         least = "At least " if queried["without_owner"].more else ""
-        return Judgement(findings=tuple(_finding(each, listed, least) for each in found))
-    return Judgement(
-        quiet="No bundle is without an owner that had clients when it last had one.",
-        cannot_tell=nothing_read(queried["read"]) or _missing(queried, context),
-    )
+        findings = (
+            Finding(
+                check_id=CHECK.check_id,
+                severity=Severity.CRITICAL if each.nowhere else Severity.WARNING,
+                subject=each.namespace,
+                evidence=least + " ".join(_sentences(each, listed)),
+                figures=each.figures.by_name,
+            )
+            for each in found
+        )
+        return Judgement(findings=tuple(findings))
+    without, missing = queried["without_owner"], nothing_read(queried["read"])
+    have = counted(without.count, "bundle has", "bundles have")
+    if missing is None and without.rows and not context.about.earlier:
+        missing = f"{have} no owner, and no earlier snapshot shows whether clients used them."
+    elif missing is None and without.more:
+        missing = f"{have} no owner; {MAX_BUNDLES:,} of them were looked up, and no client used these."
+    return Judgement(quiet="No bundle is without an owner that had clients when it last had one.", cannot_tell=missing)
 
 
 def _lost_bundles(queried: Queried, context: CheckContext[BundleWithoutOwnerPolicy]) -> Iterator[LostBundles]:
@@ -224,27 +230,6 @@ def _lost(
     return None
 
 
-def _missing(queried: Queried, context: CheckContext[BundleWithoutOwnerPolicy]) -> str | None:
-    """Reason why bundles without an owner prove nothing yet."""
-    without = queried["without_owner"]
-    have = counted(without.count, "bundle has", "bundles have")
-    if without.rows and not context.about.earlier:
-        return f"{have} no owner, and no earlier snapshot shows whether clients used them."
-    if without.more:
-        return f"{have} no owner; {MAX_BUNDLES:,} of them were looked up, and no client used these."
-    return None
-
-
-def _finding(found: LostBundles, listed: frozenset[str], least: str) -> Finding:
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=Severity.CRITICAL if found.nowhere else Severity.WARNING,
-        subject=found.namespace,
-        evidence=least + " ".join(_sentences(found, listed)),
-        figures=found.figures.by_name,
-    )
-
-
 def _sentences(found: LostBundles, listed: frozenset[str]) -> Iterator[str]:
     worst, figures = found.worst, found.figures
     have, them = ("has", "it") if figures.bundles == 1 else ("have", "them")
@@ -262,17 +247,13 @@ def _sentences(found: LostBundles, listed: frozenset[str]) -> Iterator[str]:
     if found.nowhere:
         yield "Isolation policies leave the namespace no broker that is there: nobody can reach these topics."
         if worst is not None:
-            yield _before_that(worst, listed)
+            where = "any broker"
+            if worst.allowed_then is not None:
+                gone = "" if listed & set(worst.allowed_then) else ", of which none is listed any more"
+                where = f"{named(sorted(worst.allowed_then)) or 'none'}{gone}"
+            yield f"At {time_in_words(worst.owned_at)} it could be on {where}."
     elif worst is not None:
         yield from _unclear(found.row, worst)
-
-
-def _before_that(worst: LostBundle, listed: frozenset[str]) -> str:
-    """The brokers that the namespace could use when the bundle last had an owner, and whether they are listed now."""
-    if worst.allowed_then is None:
-        return f"At {time_in_words(worst.owned_at)} it could be on any broker."
-    gone = "" if listed & set(worst.allowed_then) else ", of which none is listed any more"
-    return f"At {time_in_words(worst.owned_at)} it could be on {named(sorted(worst.allowed_then)) or 'none'}{gone}."
 
 
 def _unclear(row: Row, worst: LostBundle) -> Iterator[str]:

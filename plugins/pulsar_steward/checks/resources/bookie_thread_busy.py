@@ -10,13 +10,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
-from pulsar_steward.checks.check import Query, RowCheck, brokers_of, ranked, silent_in
+from pulsar_steward.checks.check import Query, RowCheck, if_any, ranked, silent_in
 from pulsar_steward.checks.earlier import LOOKS, WINDOW, WINDOW_MINUTES, looking_back, of_previous
-from pulsar_steward.checks.resources.slowness import WRITES, of_event, slow_before, slow_of
-from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import counted, named
+from pulsar_steward.checks.resources.slowness import WRITES, of_event, slow_before, slow_figures, slow_of, slow_words
+from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import CheckContext, Queried, Row
@@ -48,10 +46,8 @@ from pooled
 """Waiting tasks of each thread, and of the other threads of its pool; whole numbers, so that order does not matter."""
 
 BUSY = f"with queues as ({QUEUES}) select * from queues where queued >= $warning_queued_tasks"
-SHOWN = f"with queues as ({QUEUES}) select count(*) as threads, max(queued) as most from queues"
 
 
-OF_BROKERS = of_event(WRITES)
 SLOW_BEFORE = slow_before("writes", WRITES)
 SLOW = slow_of("writes", "slow_before")
 """Brokers with slow writes."""
@@ -98,50 +94,39 @@ from judged where stuck > 0 or many
 """
 
 
-STALLED_WRITES = "over_second_per_minute"
-"""Figure in a finding of slow writes: writes over one second, per minute."""
-
-
 class BookieThreadBusyPolicy(Section):
     """Thresholds for threads of BookKeeper, in bookies and in brokers, that cannot keep up."""
 
-    window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
-    warning_queued_tasks: int = Field(
-        1000, ge=1, description="tasks that wait for one thread; bookies reject from 10,000 on (as configured there)"
+    window_minutes: int = number(WINDOW_MINUTES, WINDOW)
+    warning_queued_tasks: int = number(
+        1000, "tasks that wait for one thread; bookies reject from 10,000 on (as configured there)"
     )
-    critical_queued_tasks: int = Field(5000, ge=1, description="the same, at half of that")
-    minimum_writes_per_second: int = Field(
-        10, ge=1, description="writes of a broker to bookies; the share of slow ones among fewer is not judged"
+    critical_queued_tasks: int = number(5000, "the same, at half of that")
+    minimum_writes_per_second: int = number(
+        10, "writes of a broker to bookies; the share of slow ones among fewer is not judged"
     )
-    single_look_writes_per_second: int = Field(
+    single_look_writes_per_second: int = number(
         100,
-        ge=1,
-        description="the same; of fewer, a single hiccup is a large share, so it is information until two snapshots in"
+        "the same; of fewer, a single hiccup is a large share, so it is information until two snapshots in"
         " a row show it, as it is of more where hardly any took over a second; from critical_slow_percent on it is a"
         " warning then",
     )
-    warning_slow_percent: int = Field(
-        5, ge=1, le=100, description="writes to bookies over 200 ms; an overloaded test machine shows 1"
-    )
-    critical_slow_percent: int = Field(25, ge=1, le=100, description="the same, when producers time out")
-    minimum_stalled_writes_per_minute: int = Field(3, ge=1, description="writes over a second; fewer are left alone")
-    warning_lost_percent: int = Field(
+    warning_slow_percent: int = percent(5, "writes to bookies over 200 ms; an overloaded test machine shows 1")
+    critical_slow_percent: int = percent(25, "the same, when producers time out")
+    minimum_stalled_writes_per_minute: int = number(3, "writes over a second; fewer are left alone")
+    warning_lost_percent: int = percent(
         5,
-        ge=1,
-        le=100,
-        description="time in writes over a second, of all the time that writes took: information, and a warning where"
+        "time in writes over a second, of all the time that writes took: information, and a warning where"
         " two snapshots in a row show it",
     )
-    critical_lost_percent: int = Field(50, ge=1, le=100, description="the same: producers stand still more than not")
-    minimum_waiting_seconds: int = Field(
-        1, ge=1, description="entries of a topic that wait to be written, as seconds of what is produced to it"
+    critical_lost_percent: int = percent(50, "the same: producers stand still more than not")
+    minimum_waiting_seconds: int = number(
+        1, "entries of a topic that wait to be written, as seconds of what is produced to it"
     )
-    minimum_waiting_topics: int = Field(
-        20, ge=1, description="topics of a broker with such entries at once, for information; critical if they stay"
+    minimum_waiting_topics: int = number(
+        20, "topics of a broker with such entries at once, for information; critical if they stay"
     )
-    waiting_percent: int = Field(
-        50, ge=1, le=100, description="of a broker's topics that are written to, that these have to be besides"
-    )
+    waiting_percent: int = percent(50, "of a broker's topics that are written to, that these have to be besides")
 
 
 FOUND = """
@@ -159,14 +144,6 @@ WORST_FIRST = """
 rank desc, stuck desc nulls last, waiting desc nulls last, lost_percent + slow_percent desc nulls last,
     queued desc nulls last, source, thread, source_kind
 """
-
-
-def _missing(queried: Queried, _context: CheckContext[BookieThreadBusyPolicy]) -> str | None:
-    if silent := brokers_of(queried["silent"]):
-        return f"The snapshot has no latencies of writes to bookies of {named(silent)}."
-    if _threads(queried) or any(row["rate"] > 0 for row in queried["writes"].rows):
-        return None
-    return "Nothing was written to bookies in the last minute, and the queues of threads are not in the snapshot."
 
 
 def _threads(queried: Queried) -> int:
@@ -197,21 +174,9 @@ def _of_queue(row: Row) -> tuple[str, dict[str, int]]:
 
 
 def _of_slow_writes(row: Row) -> tuple[str, dict[str, int]]:
-    lost = f", {row['lost_percent']:.0f} % of the time that writes took at least" if row["stalled_rate"] else ""
-    again = "; the snapshot before shows it too" if row["again"] else "; no other snapshot shows it yet"
-    words = (
-        f"Of {row['rate']:,.0f} writes a second from broker {row['source']} to bookies in the last minute,"
-        f" {row['slow_percent']:.0f} % took over 200 ms and {row['stalled_percent']:.1f} % over a second{lost}{again}:"
-        " indirect evidence of a busy thread, a slow disk or the network."
-    )
-    figures = {
-        "lost_percent": int(row["lost_percent"]),
-        "over_200_milliseconds_percent": int(row["slow_percent"]),
-        STALLED_WRITES: round(row["stalled_rate"] * 60),
-        "over_second_percent": int(row["stalled_percent"]),
-        "writes_per_second": int(row["rate"]),
-    }
-    return words, figures
+    events = f"{row['rate']:,.0f} writes a second from broker {row['source']} to bookies"
+    words = f"{slow_words(row, events, 'writes')}: indirect evidence of a busy thread, a slow disk or the network."
+    return words, slow_figures(row, "writes_per_second")
 
 
 def _of_stuck_writes(row: Row) -> tuple[str, dict[str, int]]:
@@ -248,16 +213,12 @@ CHECK = RowCheck(
     policy=BookieThreadBusyPolicy,
     shards={
         "busy": Query(BUSY, worst_first="queued desc, source, thread, source_kind"),
-        "shown": Query(SHOWN),
-        "writes": Query(OF_BROKERS),
+        "shown": Query(f"with queues as ({QUEUES}) select count(*) as threads, max(queued) as most from queues"),
+        "writes": Query(of_event(WRITES)),
         "waiting": Query(WAITING, worst_first=LONGEST_FIRST, most=MAX_TOPICS),
         "written_to": Query(WRITTEN_TO),
     },
-    earlier={
-        "looks": LOOKS,
-        "slow_before": looking_back(SLOW_BEFORE),
-        "waiting_before": looking_back(WAITING_BEFORE),
-    },
+    earlier={"looks": LOOKS, "slow_before": looking_back(SLOW_BEFORE), "waiting_before": looking_back(WAITING_BEFORE)},
     cluster={
         "slow": Query(SLOW),
         "stuck": Query(STUCK),
@@ -269,6 +230,13 @@ CHECK = RowCheck(
     evidence=lambda row: _OF_KIND[row["kind"]](row)[0],
     figures=lambda row: _OF_KIND[row["kind"]](row)[1],
     also_cut=("busy",),
-    missing=_missing,
+    missing=(
+        if_any("silent", "The snapshot has no latencies of writes to bookies of {names}."),
+        lambda queried, _context: (
+            None
+            if _threads(queried) or any(row["rate"] > 0 for row in queried["writes"].rows)
+            else "Nothing was written to bookies in the last minute, and the queues of threads are not in the snapshot."
+        ),
+    ),
     quiet=_quiet,
 )

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
-from pulsar_steward.checks.check import Check, Judgement, Query
+from pulsar_steward.checks.check import Check, Judgement, Query, brokers_of
 from pulsar_steward.checks.earlier import looking_back
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.setting import OF_BALANCING, OF_MACHINES, OF_TOPICS, SHARED, TOGETHER
 from pulsar_steward.model.units import counted, named, time_in_words
 
@@ -24,9 +22,7 @@ if TYPE_CHECKING:
 class BrokerSettingsDifferPolicy(Section):
     """Window that tells a broker-by-broker change from a lasting difference."""
 
-    window_minutes: int = Field(
-        60, ge=1, description="a difference that began within these is information: a change may be under way"
-    )
+    window_minutes: int = number(60, "a difference that began within these is information: a change may be under way")
 
 
 KINDS = (
@@ -85,63 +81,41 @@ def judge(queried: Queried, _context: CheckContext[BrokerSettingsDifferPolicy]) 
     found.sort(key=lambda finding: (-finding.severity.rank, SHARED.index(finding.subject)))
     if found:
         return Judgement(findings=tuple(found))
-    told = queried["told"].one["brokers"]
+    told, unread = queried["told"].one["brokers"], brokers_of(queried["unread"])
+    no_settings = None if told else "No settings were read of any broker."
     return Judgement(
         quiet=f"{counted(told, 'broker tells', 'brokers tell')} the same of {counted(len(SHARED), 'setting')}.",
-        cannot_tell=_missing(queried, told),
+        cannot_tell=f"The settings of {named(unread)} were not read." if unread else no_settings,
     )
-
-
-def _missing(queried: Queried, told: int) -> str | None:
-    if unread := [row["broker"] for row in queried["unread"].rows]:
-        return f"The settings of {named(unread)} were not read."
-    return None if told else "No settings were read of any broker."
 
 
 def _finding(key: str, rows: Sequence[Row], equal_at: datetime | None) -> Finding:
     severity, why = next((severity, why) for keys, severity, why in KINDS if key in keys)
     usual, *others = sorted(rows, key=lambda row: (-row["brokers"], row["value"]))
+    versions = [version for row in rows for version in row["versions"]]
     if equal_at is not None:
         severity = Severity.INFO
         why = f"all had the same in the snapshot of {time_in_words(equal_at)}, so a change may be under way"
-    elif _by_version(rows):
+    elif len(versions) == len(set(versions)) > 1:  # the brokers of each version agree
         severity = Severity.INFO
         why = "each version has its own, as its default may have changed"
+    words = f"{key} is {usual['value'] or 'empty'} on {counted(usual['brokers'], 'broker')}"
+    for row in others[:MAX_VALUES]:
+        unnamed = row["brokers"] - len(row["names"])  # `VALUES` only counts the rest
+        words += f", {row['value'] or 'empty'} on {named([*row['names'], *[''] * unnamed])}"
+    if (left := len(others) - MAX_VALUES) > 0:
+        words += f", and {counted(left, 'further value', 'further values')}"
     return Finding(
         check_id=CHECK.check_id,
         severity=severity,
         subject=key,
-        evidence=(
-            f"{key} is {_value(usual)} on {counted(usual['brokers'], 'broker')}"
-            f"{''.join(map(_other, others[:MAX_VALUES]))}{_more(others)}: {why}."
-        ),
+        evidence=f"{words}: {why}.",
         figures={
             "brokers": sum(row["brokers"] for row in rows),
             "brokers_with_another_value": sum(row["brokers"] for row in others),
             "values": len(rows),
         },
     )
-
-
-def _by_version(rows: Sequence[Row]) -> bool:
-    """True if there are several versions, and the brokers of each version agree."""
-    versions = [version for row in rows for version in row["versions"]]
-    return len(versions) == len(set(versions)) > 1
-
-
-def _value(row: Row) -> str:
-    value: str = row["value"]
-    return value or "empty"
-
-
-def _other(row: Row) -> str:
-    unnamed = row["brokers"] - len(row["names"])  # `VALUES` only counts the rest
-    return f", {_value(row)} on {named([*row['names'], *[''] * unnamed])}"
-
-
-def _more(others: Sequence[Row]) -> str:
-    left = len(others) - MAX_VALUES
-    return f", and {counted(left, 'further value', 'further values')}" if left > 0 else ""
 
 
 CHECK = Check(
@@ -157,11 +131,6 @@ CHECK = Check(
     source="docs/knowledge.md C: brokers of one cluster that are configured differently",
     policy=BrokerSettingsDifferPolicy,
     earlier={"equal_before": looking_back(EQUAL_BEFORE, small=True)},
-    cluster={
-        "values": Query(VALUES),
-        "changed": Query(CHANGED),
-        "unread": Query(UNREAD),
-        "told": Query(TOLD),
-    },
+    cluster={"values": Query(VALUES), "changed": Query(CHANGED), "unread": Query(UNREAD), "told": Query(TOLD)},
     judge=judge,
 )

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import Check, Judgement, Query, brokers_of, silent_in
 from pulsar_steward.checks.earlier import LOOKS, WINDOW, WINDOW_MINUTES, looking_back, of_previous, of_sources
 from pulsar_steward.checks.resources.publish_causes import RESTS_ON, CausesOfSlowness
 from pulsar_steward.checks.resources.slowness import OVERFLOW, PROCESSES, PUBLISHES, READ_ONLY, WRITES
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
@@ -54,8 +52,6 @@ def medians_of(samples: str) -> str:
     """
 
 
-MEDIANS = medians_of("metrics")
-
 TOLD = f"select source from ledger_latencies where event = '{PUBLISHES}'"
 """Brokers that report the latency of publishing, also brokers without publishing."""
 
@@ -75,15 +71,11 @@ MIN_PEERS = 2
 class BrokerSlowerThanPeersPolicy(Section):
     """Thresholds for the median time that a broker takes to publish an entry, compared with the other brokers."""
 
-    window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
-    minimum_writes_per_second: int = Field(
-        10, ge=1, description="entries published on a broker; one with fewer is not compared"
-    )
-    warning_milliseconds: int = Field(
-        50, ge=1, description="median of a broker, at least: below it nobody waits for long"
-    )
-    warning_percent_of_peers: int = Field(
-        500, ge=101, description="its median, of the others': bounds of buckets are up to five times apart"
+    window_minutes: int = number(WINDOW_MINUTES, WINDOW)
+    minimum_writes_per_second: int = number(10, "entries published on a broker; one with fewer is not compared")
+    warning_milliseconds: int = number(50, "median of a broker, at least: below it nobody waits for long")
+    warning_percent_of_peers: int = number(
+        500, "its median, of the others': bounds of buckets are up to five times apart", ge=101
     )
 
 
@@ -120,9 +112,18 @@ def judge(queried: Queried, context: CheckContext[BrokerSlowerThanPeersPolicy]) 
         causes = CausesOfSlowness.among(context.results, publishes, queried)
         slower.sort(key=lambda each: (not each.again, -each.row["at_least"], each.row["source"]))
         return Judgement(findings=tuple(_finding(each, causes) for each in slower))
+    missing = None
+    if silent := brokers_of(queried["silent"]):
+        missing = f"The snapshot has no latencies of publishing on {named(silent)}."
+    elif len(enough) <= MIN_PEERS:
+        least = counted(context.limits.minimum_writes_per_second, "entry", "entries")
+        missing = (
+            f"{counted(len(enough), 'broker publishes', 'brokers publish')} {least} a second or more; it takes"
+            f" {MIN_PEERS + 1} to say which one is slower than the others."
+        )
     return Judgement(
         quiet=f"Of {counted(len(enough), 'broker')} that publish enough, none is much slower than the others.",
-        cannot_tell=_missing(queried, len(enough), context.limits),
+        cannot_tell=missing,
     )
 
 
@@ -145,18 +146,6 @@ def _slower(enough: Sequence[Row], queried: Queried, limits: BrokerSlowerThanPee
     return found
 
 
-def _missing(queried: Queried, enough: int, limits: BrokerSlowerThanPeersPolicy) -> str | None:
-    if silent := brokers_of(queried["silent"]):
-        return f"The snapshot has no latencies of publishing on {named(silent)}."
-    if enough > MIN_PEERS:
-        return None
-    least = counted(limits.minimum_writes_per_second, "entry", "entries")
-    return (
-        f"{counted(enough, 'broker publishes', 'brokers publish')} {least} a second or more; it takes {MIN_PEERS + 1}"
-        " to say which one is slower than the others."
-    )
-
-
 def _finding(slower: Slower, causes: CausesOfSlowness) -> Finding:
     row = slower.row
     published = f"{counted(row['rate'], 'entry', 'entries')} a second published on broker {row['source']}"
@@ -167,6 +156,13 @@ def _finding(slower: Slower, causes: CausesOfSlowness) -> Finding:
         "peers_median_at_most_milliseconds": int(slower.peers_at_most),
         "publishes_per_second": int(row["rate"]),
     }
+    writes = ""
+    if slower.in_broker and slower.writes is not None:
+        at_most = slower.writes["at_most"]
+        writes = f" Half of its writes to bookies take {at_most:g} ms at most: the time passes in the broker itself."
+    elif slower.writes is not None:
+        at_least = slower.writes["at_least"]
+        writes = f" Its writes to bookies take as long: half of them {at_least:g} ms or more."
     if slower.writes is not None:
         figures["writes_median_at_least_milliseconds"] = int(slower.writes["at_least"])
     return Finding(
@@ -175,21 +171,11 @@ def _finding(slower: Slower, causes: CausesOfSlowness) -> Finding:
         subject=row["source"],
         evidence=(
             f"Of {published} in the last minute, half took {row['at_least']:g} ms or more; on the {slower.peers:,}"
-            f" others that publish enough, half take {slower.peers_at_most:g} ms at most; {again}.{_writes(slower)}"
+            f" others that publish enough, half take {slower.peers_at_most:g} ms at most; {again}.{writes}"
             f" {causes.in_words(row['source'], writes_are_quick=slower.in_broker)}"
         ),
         figures=figures,
     )
-
-
-def _writes(slower: Slower) -> str:
-    """Further sentence: whether bookies or the broker itself take the time."""
-    if slower.writes is None:
-        return ""
-    if not slower.in_broker:
-        return f" Its writes to bookies take as long: half of them {slower.writes['at_least']:g} ms or more."
-    at_most = slower.writes["at_most"]
-    return f" Half of its writes to bookies take {at_most:g} ms at most: the time passes in the broker itself."
 
 
 CHECK = Check(
@@ -205,16 +191,13 @@ CHECK = Check(
     source="docs/knowledge.md F: a broker that is slower than its peers",
     policy=BrokerSlowerThanPeersPolicy,
     shards={
-        "medians": Query(MEDIANS),
+        "medians": Query(medians_of("metrics")),
         "told": Query(TOLD),
         "processes": Query(PROCESSES),
         "read_only": Query(READ_ONLY),
     },
     earlier={"looks": LOOKS, "medians_before": looking_back(MEDIANS_BEFORE)},
-    cluster={
-        "again": Query(AGAIN),
-        "silent": silent_in("told"),
-    },
+    cluster={"again": Query(AGAIN), "silent": silent_in("told")},
     judge=judge,
-    rests_on=RESTS_ON,
+    rests_on_ids=RESTS_ON,
 )

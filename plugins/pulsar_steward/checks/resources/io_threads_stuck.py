@@ -8,43 +8,37 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
-from pulsar_steward.checks.check import BROKERS_READ, Query, RowCheck, brokers_of, nothing_read, ranked
+from pulsar_steward.checks.check import BROKERS_READ, Query, RowCheck, if_any, nothing_read, ranked
 from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, looking_back
 from pulsar_steward.model.measures import STARTED
-from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import counted, named
+from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import CheckContext, Queried, Row
+    from pulsar_steward.checks.check import Row
 
 
 class IoThreadsStuckPolicy(Section):
     """Thresholds for the indirect signs of stuck threads in a broker."""
 
-    window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
-    blocked_threads: int = Field(10, ge=1, description="threads that wait for a lock at one moment; usual: 0 to 2")
-    pending_requests: int = Field(
-        1000,
-        ge=1,
-        description="lookups and topic loads under way at one moment; usual: near 0, also with 10,000 clients",
+    window_minutes: int = number(WINDOW_MINUTES, WINDOW)
+    blocked_threads: int = number(10, "threads that wait for a lock at one moment; usual: 0 to 2")
+    pending_requests: int = number(
+        1000, "lookups and topic loads under way at one moment; usual: near 0, also with 10,000 clients"
     )
-    steady_snapshots: int = Field(
-        4, ge=3, le=13, description="in which threads or requests have to wait, this one and all others of the window"
+    steady_snapshots: int = number(
+        4, "in which threads or requests have to wait, this one and all others of the window", ge=3, le=13
     )
-    steady_blocked_threads: int = Field(
-        1, ge=1, description="threads that wait for a lock in each of them: one may be an IO thread"
+    steady_blocked_threads: int = number(1, "threads that wait for a lock in each of them: one may be an IO thread")
+    steady_pending_requests: int = number(
+        10, "lookups and topic loads under way in each of them: some of them may never end"
     )
-    steady_pending_requests: int = Field(
-        10, ge=1, description="lookups and topic loads under way in each of them: some of them may never end"
+    open_files_percent: int = percent(80, "open files, sockets among them, of the limit")
+    minimum_producers: int = number(100, "brokers with fewer producers are not judged by reconnects")
+    reconnected_percent: int = percent(
+        50, "producers that connected within `collect.recent_minutes`, without a recent start"
     )
-    open_files_percent: int = Field(80, ge=1, le=100, description="open files, sockets among them, of the limit")
-    minimum_producers: int = Field(100, ge=1, description="brokers with fewer producers are not judged by reconnects")
-    reconnected_percent: int = Field(
-        50, ge=1, le=100, description="producers that connected within `collect.recent_minutes`, without a recent start"
-    )
-    warning_signs: int = Field(2, ge=1, le=4, description="signs at one broker that make a warning; fewer: information")
+    warning_signs: int = number(2, "signs at one broker that make a warning; fewer: information", le=4)
 
 
 DEADLOCKED = "jvm_threads_deadlocked"
@@ -135,13 +129,6 @@ where read and (deadlocked is null or blocked is null or pending is null or file
 """
 
 
-def _missing(queried: Queried, _context: CheckContext[IoThreadsStuckPolicy]) -> str | None:
-    if silent := brokers_of(queried["silent"]):
-        named_ones = named(silent)
-        return f"Metrics of threads, waiting lookups, open files or the start are not in the snapshot for {named_ones}."
-    return nothing_read(queried["read"])
-
-
 _FIGURES = {
     "many_blocked": ("blocked", "blocked_threads"),
     "many_pending": ("pending", "pending_requests"),
@@ -158,14 +145,10 @@ def _sentence(row: Row) -> str:
         are = "is" if row["deadlocked"] == 1 else "are"
         dead = f"{counted(row['deadlocked'], 'thread')} of broker {row['source']} {are} in a deadlock"
         return f"{dead}; besides, {signs}." if signs else f"{dead}."
-    return f"Indirect signs of stuck threads at broker {row['source']}: {signs}{_share(row)}; a thread dump would tell."
-
-
-def _share(row: Row) -> str:
-    """Effect of a single stuck thread: connections are distributed evenly over all IO threads."""
-    if (threads := row["io_threads"]) is None:
-        return ""
-    return f"; one stuck thread of its {threads:,} for IO would be {100 / threads:.0f} % of its connections"
+    share = ""
+    if (threads := row["io_threads"]) is not None:  # connections are distributed evenly over all IO threads
+        share = f"; one stuck thread of its {threads:,} for IO would be {100 / threads:.0f} % of its connections"
+    return f"Indirect signs of stuck threads at broker {row['source']}: {signs}{share}; a thread dump would tell."
 
 
 def _words(row: Row, sign: str) -> str:
@@ -221,6 +204,12 @@ CHECK = RowCheck(
         "signs": row["signs"],
         **{name: row[column] for sign, (column, name) in _FIGURES.items() if row[sign]},
     },
-    missing=_missing,
+    missing=(
+        if_any(
+            "silent",
+            "Metrics of threads, waiting lookups, open files or the start are not in the snapshot for {names}.",
+        ),
+        lambda queried, _context: nothing_read(queried["read"]),
+    ),
     quiet="No broker shows a deadlock, many blocked threads, waiting lookups, used up sockets or mass reconnects.",
 )

@@ -12,13 +12,11 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import Check, Judgement, Query, unread_servers
 from pulsar_steward.checks.earlier import looking_back
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.measures import STARTED
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.units import counted, time_in_words
 
 if TYPE_CHECKING:
@@ -56,13 +54,9 @@ class LedgersUnderReplicatedPolicy(Section):
 
     UNORDERED = frozenset({"ledgers"})
 
-    window_minutes: int = Field(
-        1440, ge=1, description="earlier snapshots from which is told what was found and what was copied since"
-    )
-    warning_ledgers: int = Field(1, ge=1, description="that wait for a copy, at least, or that a periodic check found")
-    critical_ledgers: int = Field(
-        1, ge=1, description="without any copy of an entry, or with fewer than the ack quorum"
-    )
+    window_minutes: int = number(1440, "earlier snapshots from which is told what was found and what was copied since")
+    warning_ledgers: int = number(1, "that wait for a copy, at least, or that a periodic check found")
+    critical_ledgers: int = number(1, "without any copy of an entry, or with fewer than the ack quorum")
 
 
 def figures_in(samples: str) -> str:
@@ -216,9 +210,30 @@ def judge(queried: Queried, context: CheckContext[LedgersUnderReplicatedPolicy])
     limits = context.limits
     critical = any(gauges[name] >= limits.critical_ledgers for name in CRITICAL)
     if critical or max(recovery.waiting, *gauges.values()) >= limits.warning_ledgers:
-        return Judgement(findings=(_finding(rows, gauges, recovery, critical=critical),))
+        auditors = sorted(str(row["source"]) for row in rows if any(row[name] for name in GAUGES))
+        auditor = recovery.auditor or next(iter(auditors), str(rows[0]["source"]))
+        finding = Finding(
+            check_id=CHECK.check_id,
+            severity=Severity.CRITICAL if critical else Severity.WARNING,
+            subject=auditor,
+            evidence=" ".join(_sentences(auditor, gauges, recovery)),
+            figures={
+                **gauges,
+                "audits": recovery.audits,
+                "ledgers_copied": recovery.copied,
+                "ledgers_found": recovery.found,
+                "ledgers_waiting": recovery.waiting,
+                "tries_failed": recovery.failed,
+            },
+        )
+        return Judgement(findings=(finding,))
     missing = unread_servers(context, KINDS, {row["source"] for row in queried["read"].rows}) or _missing(queried)
-    return Judgement(quiet="Nothing was judged." if missing else _quiet(recovery), cannot_tell=missing)
+    if missing:
+        return Judgement(quiet="Nothing was judged.", cannot_tell=missing)
+    if not recovery.audits:
+        return Judgement(quiet="The auditor found no ledger with too few copies.")
+    found = counted(recovery.found, "ledger")
+    return Judgement(quiet=f"An audit found {found} with too few copies, and as many have all of them again.")
 
 
 def _missing(queried: Queried) -> str | None:
@@ -233,32 +248,6 @@ def _missing(queried: Queried) -> str | None:
     if not queried["figures_before"].rows:
         return "Needs an earlier snapshot with the same metrics: what was found is compared with what was copied since."
     return None
-
-
-def _quiet(recovery: Recovery) -> str:
-    if not recovery.audits:
-        return "The auditor found no ledger with too few copies."
-    found = counted(recovery.found, "ledger")
-    return f"An audit found {found} with too few copies, and as many have all of them again."
-
-
-def _finding(rows: Sequence[Row], gauges: Mapping[str, int], recovery: Recovery, *, critical: bool) -> Finding:
-    auditors = sorted(str(row["source"]) for row in rows if any(row[name] for name in GAUGES))
-    auditor = recovery.auditor or next(iter(auditors), str(rows[0]["source"]))
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=Severity.CRITICAL if critical else Severity.WARNING,
-        subject=auditor,
-        evidence=" ".join(_sentences(auditor, gauges, recovery)),
-        figures={
-            **gauges,
-            "audits": recovery.audits,
-            "ledgers_copied": recovery.copied,
-            "ledgers_found": recovery.found,
-            "ledgers_waiting": recovery.waiting,
-            "tries_failed": recovery.failed,
-        },
-    )
 
 
 def _sentences(auditor: str, gauges: Mapping[str, int], recovery: Recovery) -> Iterator[str]:

@@ -7,49 +7,38 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
-from pulsar_steward.checks.check import Query, RowCheck, brokers_of, ranked, silent_in
+from pulsar_steward.checks.check import Query, RowCheck, if_any, if_none, ranked, silent_in
 from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, growth, in_time, looking_back, since_words
 from pulsar_steward.model.measures import STARTED
-from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import named, seconds_in_words
+from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.units import seconds_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Queried, Row
+    from pulsar_steward.checks.check import Row
 
 
 class MetadataLatencyPolicy(Section):
     """Thresholds for the latency of the metadata store as brokers measure it."""
 
-    window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
-    minimum_operations: int = Field(
-        20, ge=1, description="operations of a kind since the snapshot before; the mean of fewer says nothing"
+    window_minutes: int = number(WINDOW_MINUTES, WINDOW)
+    minimum_operations: int = number(
+        20, "operations of a kind since the snapshot before; the mean of fewer says nothing"
     )
-    warning_mean_milliseconds: int = Field(
-        100,
-        ge=1,
-        description="mean of a kind of operation; 2 to 7 on a busy machine, 25 in the first seconds of a broker",
+    warning_mean_milliseconds: int = number(
+        100, "mean of a kind of operation; 2 to 7 on a busy machine, 25 in the first seconds of a broker"
     )
-    critical_mean_milliseconds: int = Field(1000, ge=1, description="the same, when every topic load is felt")
-    settling_minutes: int = Field(
-        10,
-        ge=1,
-        description="age of a process until which a mean since its start is information only: it is of the start",
+    critical_mean_milliseconds: int = number(1000, "the same, when every topic load is felt")
+    settling_minutes: int = number(
+        10, "age of a process until which a mean since its start is information only: it is of the start"
     )
-    minimum_slow_operations: int = Field(
-        10, ge=1, description="operations over a second, or reads that failed; fewer are left alone"
-    )
-    warning_slow_percent: int = Field(1, ge=1, le=100, description="operations over a second, of all of a kind")
-    warning_lost_percent: int = Field(
+    minimum_slow_operations: int = number(10, "operations over a second, or reads that failed; fewer are left alone")
+    warning_slow_percent: int = percent(1, "operations over a second, of all of a kind")
+    warning_lost_percent: int = number(
         5,
-        ge=1,
-        description="time that operations over a second took, of the time between two snapshots (many may wait at once,"
+        "time that operations over a second took, of the time between two snapshots (many may wait at once,"
         " so it may be over 100): a warning where some took over 5 s, or where two snapshots in a row show it",
     )
-    warning_failed_percent: int = Field(
-        1, ge=1, le=100, description="reads that failed, of all; one of a node that is not there does not fail"
-    )
+    warning_failed_percent: int = percent(1, "reads that failed, of all; one of a node that is not there does not fail")
 
 
 MILLISECONDS = "pulsar_metadata_store_ops_latency_ms_sum"
@@ -177,16 +166,6 @@ select count(distinct source) as sources, max(mean_ms) filter (grown_operations 
 from spans where operations >= $minimum_operations
 """
 
-TOO_FEW = "select source from timed group by source having max(operations) < $minimum_operations"
-
-
-def _missing(queried: Queried, limits: MetadataLatencyPolicy) -> str | None:
-    if silent := brokers_of(queried["silent"]):
-        return f"The snapshot has no metadata latencies of {named(silent)}."
-    if few := [row["source"] for row in queried["too_few"].rows]:
-        return f"Too few metadata operations yet (below {limits.minimum_operations}) to judge {named(few)}."
-    return None if queried["timed"].rows else "The snapshot has no metadata latencies."
-
 
 def _quiet(row: Row, limits: MetadataLatencyPolicy) -> str:
     if not row["sources"]:
@@ -232,18 +211,14 @@ CHECK = RowCheck(
     ),
     source="docs/knowledge.md C; ZOOKEEPER-2044",
     policy=MetadataLatencyPolicy,
-    shards={
-        "timed": Query(operations_in("process_samples")),
-        "waiting": Query(WAITING),
-        "heard": Query(HEARD),
-    },
+    shards={"timed": Query(operations_in("process_samples")), "waiting": Query(WAITING), "heard": Query(HEARD)},
     earlier={"timed_before": looking_back(operations_in("metrics"))},
     cluster={
         "spans": Query(SPANS),
         "found": Query(FOUND, worst_first=WORST_FIRST),
         "judged": Query(JUDGED),
         "silent": silent_in("heard"),
-        "too_few": Query(TOO_FEW),
+        "too_few": Query("select source from timed group by source having max(operations) < $minimum_operations"),
     },
     severity=ranked,
     subject="source",
@@ -258,6 +233,10 @@ CHECK = RowCheck(
         "waiting_milliseconds": row["wait_ms"],
         "lost_seconds": None if row["grown_over_1000"] is None else row["lost_seconds"],
     },
-    missing=lambda queried, context: _missing(queried, context.limits),
+    missing=(
+        if_any("silent", "The snapshot has no metadata latencies of {names}."),
+        if_any("too_few", "Too few metadata operations yet (below {limits.minimum_operations}) to judge {names}."),
+        if_none("timed", "The snapshot has no metadata latencies."),
+    ),
     quiet=lambda queried, context: _quiet(queried["judged"].one, context.limits),
 )

@@ -15,33 +15,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.clients import ack_holes
 from pulsar_steward.checks.clients.consumers import subject_of
-from pulsar_steward.checks.placement import hot_bundle
-from pulsar_steward.checks.resources import (
-    bookie_thread_busy,
-    cpu_busy,
-    direct_memory_pressure,
-    gc_pressure,
-    heap_pressure,
-    io_threads_stuck,
-    ledger_switch_slow,
-    logging_debug,
-    metadata_latency,
-    zookeeper_slow,
-)
+from pulsar_steward.checks.resources.slowness import STALLED
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.units import named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pulsar_steward.checks.check import Check, JudgedRows, Queried
+    from pulsar_steward.checks.check import JudgedRows, Queried
 
-BOOKIES = bookie_thread_busy.CHECK.check_id
-COLLECTIONS = gc_pressure.CHECK.check_id
-METADATA = metadata_latency.CHECK.check_id
-SWITCHES = ledger_switch_slow.CHECK.check_id
+BOOKIES, COLLECTIONS, METADATA, SWITCHES = "bookie-thread-busy", "gc-pressure", "metadata-latency", "ledger-switch-slow"
+STUCK_THREADS = "io-threads-stuck"
+
+LATELY = "collected_lately"
+"""Figure of `gc-pressure`: 0 if its full collections were before the snapshot before, else 1."""
 
 SEEN_FROM_INSIDE = (BOOKIES, METADATA, SWITCHES)
 """Checks of figures measured in a broker: they suffer if the broker stands still or waits for a processor."""
@@ -56,13 +44,13 @@ class Cause:
 
     Attributes:
         words: Its name in a sentence.
-        check: The check that finds it; None for read-only bookies, which their own metrics report.
+        check_id: The check that finds it; None for read-only bookies, which their own metrics report.
         explains: Checks whose findings it explains.
         local: True if it is one broker's own trouble; False if one broker's finding counts for all.
     """
 
     words: str
-    check: Check | None
+    check_id: str | None
     explains: tuple[str, ...] = ()
     local: bool = True
 
@@ -70,30 +58,26 @@ class Cause:
 READ_ONLY = Cause("a read-only bookie", None, (BOOKIES,), local=False)
 
 CAUSES = (
-    Cause(
-        "a heap that stays full",
-        heap_pressure.CHECK,
-        (COLLECTIONS, *SEEN_FROM_INSIDE, io_threads_stuck.CHECK.check_id),
-    ),
-    Cause("garbage collection", gc_pressure.CHECK, (*SEEN_FROM_INSIDE, io_threads_stuck.CHECK.check_id)),
-    Cause("busy processors", cpu_busy.CHECK, SEEN_FROM_INSIDE),
-    Cause("stuck threads", io_threads_stuck.CHECK),
+    Cause("a heap that stays full", "heap-pressure", (COLLECTIONS, *SEEN_FROM_INSIDE, STUCK_THREADS)),
+    Cause("garbage collection", COLLECTIONS, (*SEEN_FROM_INSIDE, STUCK_THREADS)),
+    Cause("busy processors", "cpu-busy", SEEN_FROM_INSIDE),
+    Cause("stuck threads", STUCK_THREADS),
     READ_ONLY,
-    Cause("bookies, or a thread that serves them", bookie_thread_busy.CHECK),
-    Cause("a ZooKeeper server", zookeeper_slow.CHECK, local=False),
-    Cause("the metadata store", metadata_latency.CHECK, (SWITCHES,), local=False),
-    Cause("switches to new ledgers", ledger_switch_slow.CHECK),
-    Cause("direct memory", direct_memory_pressure.CHECK),
-    Cause("logging at DEBUG", logging_debug.CHECK, SEEN_FROM_INSIDE),
-    Cause("a hot bundle", hot_bundle.CHECK),
-    Cause("ack holes", ack_holes.CHECK),
+    Cause("bookies, or a thread that serves them", BOOKIES),
+    Cause("a ZooKeeper server", "zookeeper-slow", local=False),
+    Cause("the metadata store", METADATA, (SWITCHES,), local=False),
+    Cause("switches to new ledgers", SWITCHES),
+    Cause("direct memory", "direct-memory-pressure"),
+    Cause("logging at DEBUG", "logging-debug", SEEN_FROM_INSIDE),
+    Cause("a hot bundle", "hot-bundle"),
+    Cause("ack holes", "ack-holes"),
 )
 """With equal weight, the earlier one comes first: causes that slow a whole process, then causes that slow a write."""
 
 NO_WEIGHT = -1
 """Less than the weight of information."""
 
-RESTS_ON = tuple(cause.check for cause in CAUSES if cause.check is not None)
+RESTS_ON = tuple(cause.check_id for cause in CAUSES if cause.check_id is not None)
 
 
 @dataclass(frozen=True)
@@ -119,12 +103,12 @@ class Sighting:
     def by_latency(self) -> bool:
         """True if only the latency of a broker's own writes shows it; these may be too few to matter."""
         of_writes = self.kind is None and self.finding.check_id == BOOKIES
-        return of_writes and bookie_thread_busy.STALLED_WRITES in self.finding.figures
+        return of_writes and STALLED in self.finding.figures
 
     @property
     def over(self) -> bool:
         """True if its full collections were before the snapshot before: publishing is slow now without them."""
-        return self.finding.check_id == COLLECTIONS and self.finding.figures.get(gc_pressure.LATELY) == 0
+        return self.finding.check_id == COLLECTIONS and self.finding.figures.get(LATELY) == 0
 
     def set_aside(self, *, writes_are_quick: bool) -> bool:
         """True if most slow entries have another cause.
@@ -138,10 +122,10 @@ class Sighting:
     @property
     def words(self) -> str:
         """Its name, with the check and its severity."""
-        if self.cause.check is None:
+        if self.cause.check_id is None:
             return self.cause.words
         severity = "information" if self.finding.severity is Severity.INFO else self.finding.severity.value
-        return f"{self.cause.words} ({self.cause.check.check_id}, {severity})"
+        return f"{self.cause.words} ({self.cause.check_id}, {severity})"
 
 
 class CausesOfSlowness:
@@ -164,12 +148,10 @@ class CausesOfSlowness:
         self._publishing = frozenset(publishing)
         self._at: dict[Cause, dict[str, Sighting]] = {cause: {} for cause in CAUSES}
         self._elsewhere = [Sighting(READ_ONLY, _read_only(bookie), "bookie") for bookie in read_only]
-        self.unknown = tuple(
-            check.check_id for check in RESTS_ON if results[check.check_id].judgement.cannot_tell is not None
-        )
+        self.unknown = tuple(each for each in RESTS_ON if results[each].judgement.cannot_tell is not None)
         for cause in CAUSES:
-            if cause.check is not None:
-                self._sight(cause, results[cause.check.check_id], kinds)
+            if cause.check_id is not None:
+                self._sight(cause, results[cause.check_id], kinds)
 
     @classmethod
     def among(cls, results: Mapping[str, JudgedRows], publishing: Iterable[str], queried: Queried) -> CausesOfSlowness:
@@ -233,9 +215,9 @@ class CausesOfSlowness:
         return [sightings[number] for number in order]
 
     def _explains(self, sighting: Sighting, effect: Sighting) -> bool:
-        if effect.kind is not None or effect.cause.check is None:
+        if effect.kind is not None or effect.cause.check_id is None:
             return False
-        if effect.cause.check.check_id not in sighting.explains:
+        if effect.cause.check_id not in sighting.explains:
             return False
         if sighting.kind is not None or not sighting.cause.local:
             return True

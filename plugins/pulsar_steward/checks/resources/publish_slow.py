@@ -9,21 +9,28 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import Check, Judgement, Query, brokers_of, silent_in
 from pulsar_steward.checks.earlier import LOOKS, PERIOD, WINDOW, WINDOW_MINUTES, looking_back, of_previous
 from pulsar_steward.checks.resources.publish_causes import BOOKIES, RESTS_ON, CausesOfSlowness
-from pulsar_steward.checks.resources.slowness import PROCESSES, PUBLISHES, READ_ONLY, of_event, slow_before, slow_of
+from pulsar_steward.checks.resources.slowness import (
+    PROCESSES,
+    PUBLISHES,
+    READ_ONLY,
+    of_event,
+    slow_before,
+    slow_figures,
+    slow_of,
+    slow_words,
+)
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.measures import WRITES_OVER_A_SECOND, WRITES_UNDER_A_SECOND
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pulsar_steward.checks.check import CheckContext, Queried, Row
+    from pulsar_steward.checks.check import CheckContext, Queried
 
 MAX_SLOWEST = 3
 """Maximum number of topics named in one sentence."""
@@ -35,39 +42,31 @@ LEAST_WRITES_PERCENT = 10
 class PublishSlowPolicy(Section):
     """Thresholds for the time that brokers take to publish an entry, as brokers measure it."""
 
-    window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
-    minimum_writes_per_second: int = Field(
-        10, ge=1, description="entries published on a broker; the share of slow ones among fewer is not judged"
+    window_minutes: int = number(WINDOW_MINUTES, WINDOW)
+    minimum_writes_per_second: int = number(
+        10, "entries published on a broker; the share of slow ones among fewer is not judged"
     )
-    single_look_writes_per_second: int = Field(
+    single_look_writes_per_second: int = number(
         100,
-        ge=1,
-        description="the same; of fewer, two snapshots in a row have to show it, else it is information, as it is of"
+        "the same; of fewer, two snapshots in a row have to show it, else it is information, as it is of"
         " more where hardly any took over a second; from critical_slow_percent on it is a warning then",
     )
-    warning_slow_percent: int = Field(5, ge=1, le=100, description="entries over 200 ms")
-    critical_slow_percent: int = Field(25, ge=1, le=100, description="the same, when producers time out")
-    minimum_stalled_writes_per_minute: int = Field(
-        3, ge=1, description="entries over a second, of a broker or topic; fewer are left alone"
+    warning_slow_percent: int = percent(5, "entries over 200 ms")
+    critical_slow_percent: int = percent(25, "the same, when producers time out")
+    minimum_stalled_writes_per_minute: int = number(
+        3, "entries over a second, of a broker or topic; fewer are left alone"
     )
-    warning_lost_percent: int = Field(
+    warning_lost_percent: int = percent(
         5,
-        ge=1,
-        le=100,
-        description="time in entries over a second, of all the time that publishing took: information, and a warning"
+        "time in entries over a second, of all the time that publishing took: information, and a warning"
         " where two snapshots in a row show it",
     )
-    critical_lost_percent: int = Field(50, ge=1, le=100, description="the same: producers stand still more than not")
-    warning_topic_stalled_percent: int = Field(
-        5,
-        ge=1,
-        le=100,
-        description="entries of one topic over a second, of its messages, where two snapshots in a row show it",
+    critical_lost_percent: int = percent(50, "the same: producers stand still more than not")
+    warning_topic_stalled_percent: int = percent(
+        5, "entries of one topic over a second, of its messages, where two snapshots in a row show it"
     )
 
 
-OF_BROKERS = of_event(PUBLISHES)
-SLOW_BEFORE = slow_before("publishes", PUBLISHES)
 SLOW = slow_of("publishes", "slow_before")
 """Brokers on which publishing is slow."""
 
@@ -127,7 +126,17 @@ def judge(queried: Queried, context: CheckContext[PublishSlowPolicy]) -> Judgeme
     found += list(_topics(queried, writes, causes, frozenset(each.subject for each in found)))
     if found:
         return Judgement(findings=tuple(found), more=topics.more)
-    return Judgement(quiet=_quiet(queried), cannot_tell=_missing(queried))
+    rows, missing = queried["publishes"].rows, None
+    if silent := brokers_of(queried["silent"]):
+        missing = f"The snapshot has no latencies of publishing on {named(silent)}."
+    elif not any(row["rate"] > 0 for row in rows):
+        missing = "Nothing was published in the last minute, so nothing is known of how long it takes."
+    slow = max((row["slow_percent"] for row in rows), default=0.0)
+    published = counted(math.fsum(row["rate"] for row in rows), "entry", "entries")
+    return Judgement(
+        quiet=f"Of {published} published a second, at most {slow:.1f} % on any broker took over 200 ms.",
+        cannot_tell=missing,
+    )
 
 
 class _Writes:
@@ -159,21 +168,6 @@ class _Writes:
         return all(writes[each] * 100 < LEAST_WRITES_PERCENT * rate for each, rate in entries.items() if rate)
 
 
-def _missing(queried: Queried) -> str | None:
-    if silent := brokers_of(queried["silent"]):
-        return f"The snapshot has no latencies of publishing on {named(silent)}."
-    if any(row["rate"] > 0 for row in queried["publishes"].rows):
-        return None
-    return "Nothing was published in the last minute, so nothing is known of how long it takes."
-
-
-def _quiet(queried: Queried) -> str:
-    rows = queried["publishes"].rows
-    slow, rate = max((row["slow_percent"] for row in rows), default=0.0), math.fsum(row["rate"] for row in rows)
-    published = counted(rate, "entry", "entries")
-    return f"Of {published} published a second, at most {slow:.1f} % on any broker took over 200 ms."
-
-
 def _brokers(queried: Queried, writes: _Writes, causes: CausesOfSlowness) -> Iterator[Finding]:
     """Brokers with slow entries, the slowest first, then brokers with hanging entries only."""
     slow = {row["source"]: row for row in queried["slow"].rows}
@@ -182,58 +176,29 @@ def _brokers(queried: Queried, writes: _Writes, causes: CausesOfSlowness) -> Ite
         row = slow.get(broker)
         entries = {each: row[each] for each in ("slow_rate", "stalled_rate")} if row else {}
         cause = causes.in_words(broker, writes_are_quick=writes.are_quick(broker, entries))
-        yield _of_broker(broker, row, writes.hanging.get(broker), queried, cause)
-
-
-def _of_broker(broker: str, slow: Row | None, hanging: Row | None, queried: Queried, cause: str) -> Finding:
-    sentences: list[str] = []
-    figures: dict[str, int] = {}
-    ranks: list[int] = []
-    if slow is not None:
-        sentences.append(_slow_words(slow))
-        figures = _slow_figures(slow)
-        ranks.append(slow["rank"])
-    if hanging is not None:
-        sentences.append(_hanging_words(hanging))
-        figures["topics_stuck"] = hanging["stuck"]
-        ranks.append(hanging["rank"])
-    if slowest := [row for row in queried["slow_topics"].rows if row["source"] == broker][:MAX_SLOWEST]:
-        named_topics = (f"{row['topic']} ({counted(row['slow'], 'entry', 'entries')} over 200 ms)" for row in slowest)
-        sentences.append(f"Slowest topics: {', '.join(named_topics)}.")
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=tuple(Severity)[max(ranks)],
-        subject=broker,
-        evidence=" ".join((*sentences, cause)),
-        figures=figures,
-    )
-
-
-def _slow_words(row: Row) -> str:
-    lost = f", {row['lost_percent']:.0f} % of the time that publishing took at least" if row["stalled_rate"] else ""
-    again = "; the snapshot before shows it too" if row["again"] else "; no other snapshot shows it yet"
-    published = f"{counted(row['rate'], 'entry', 'entries')} a second published on broker {row['source']}"
-    return (
-        f"Of {published} in the last minute,"
-        f" {row['slow_percent']:.0f} % took over 200 ms and {row['stalled_percent']:.1f} % over a second{lost}{again}."
-    )
-
-
-def _slow_figures(row: Row) -> dict[str, int]:
-    return {
-        "lost_percent": int(row["lost_percent"]),
-        "over_200_milliseconds_percent": int(row["slow_percent"]),
-        "over_second_per_minute": round(row["stalled_rate"] * 60),
-        "over_second_percent": int(row["stalled_percent"]),
-        "publishes_per_second": int(row["rate"]),
-    }
-
-
-def _hanging_words(row: Row) -> str:
-    return (
-        f"Entries of {counted(row['stuck'], 'topic')} on broker {row['source']} wait in this snapshot and in the one"
-        " before: publishing hangs there, and clients give up after 30 s by default."
-    )
+        sentences: list[str] = []
+        figures: dict[str, int] = {}
+        if row is not None:
+            published = f"{counted(row['rate'], 'entry', 'entries')} a second published on broker {broker}"
+            sentences.append(f"{slow_words(row, published, 'publishing')}.")
+            figures = slow_figures(row, "publishes_per_second")
+        hanging = writes.hanging.get(broker)
+        if hanging is not None:
+            sentences.append(
+                f"Entries of {counted(hanging['stuck'], 'topic')} on broker {broker} wait in this snapshot and in the"
+                " one before: publishing hangs there, and clients give up after 30 s by default."
+            )
+            figures["topics_stuck"] = hanging["stuck"]
+        if slowest := [each for each in queried["slow_topics"].rows if each["source"] == broker][:MAX_SLOWEST]:
+            told = (f"{each['topic']} ({counted(each['slow'], 'entry', 'entries')} over 200 ms)" for each in slowest)
+            sentences.append(f"Slowest topics: {', '.join(told)}.")
+        yield Finding(
+            check_id=CHECK.check_id,
+            severity=tuple(Severity)[max(each["rank"] for each in (row, hanging) if each is not None)],
+            subject=broker,
+            evidence=" ".join((*sentences, cause)),
+            figures=figures,
+        )
 
 
 def _topics(queried: Queried, writes: _Writes, causes: CausesOfSlowness, found: frozenset[str]) -> Iterator[Finding]:
@@ -242,24 +207,21 @@ def _topics(queried: Queried, writes: _Writes, causes: CausesOfSlowness, found: 
         broker = row["source"]
         stalled = {"stalled_rate": row["stalled_per_minute"] / 60}
         cause = causes.in_words(broker, writes_are_quick=writes.are_quick(broker, stalled))
-        yield _of_topic(row, "" if broker in found else "; the broker as a whole is quick", cause)
-
-
-def _of_topic(row: Row, but: str, cause: str) -> Finding:
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=Severity.WARNING,
-        subject=row["topic"],
-        evidence=(
-            f"Of about {counted(row['messages_per_minute'], 'message')} a minute published to {row['topic']} on broker"
-            f" {row['source']}, {counted(row['stalled_per_minute'], 'entry', 'entries')} took over a second, as in the"
-            f" snapshot before{but}. {cause}"
-        ),
-        figures={
-            "messages_per_minute": int(row["messages_per_minute"]),
-            "over_second_per_minute": int(row["stalled_per_minute"]),
-        },
-    )
+        but = "" if broker in found else "; the broker as a whole is quick"
+        yield Finding(
+            check_id=CHECK.check_id,
+            severity=Severity.WARNING,
+            subject=row["topic"],
+            evidence=(
+                f"Of about {counted(row['messages_per_minute'], 'message')} a minute published to {row['topic']} on"
+                f" broker {broker}, {counted(row['stalled_per_minute'], 'entry', 'entries')} took over a second, as in"
+                f" the snapshot before{but}. {cause}"
+            ),
+            figures={
+                "messages_per_minute": int(row["messages_per_minute"]),
+                "over_second_per_minute": int(row["stalled_per_minute"]),
+            },
+        )
 
 
 CHECK = Check(
@@ -275,21 +237,17 @@ CHECK = Check(
     source="docs/knowledge.md C: why producing timed out",
     policy=PublishSlowPolicy,
     shards={
-        "publishes": Query(OF_BROKERS),
+        "publishes": Query(of_event(PUBLISHES)),
         "slow_topics": Query(SLOW_TOPICS, worst_first=SLOWEST_FIRST, most=MAX_TOPICS),
         "processes": Query(PROCESSES),
         "read_only": Query(READ_ONLY),
     },
     earlier={
         "looks": LOOKS,
-        "slow_before": looking_back(SLOW_BEFORE),
+        "slow_before": looking_back(slow_before("publishes", PUBLISHES)),
         "slow_topics_before": looking_back(SLOW_TOPICS_BEFORE),
     },
-    cluster={
-        "slow": Query(SLOW),
-        "single": Query(TOPICS, worst_first=SLOWEST_FIRST),
-        "silent": silent_in("publishes"),
-    },
+    cluster={"slow": Query(SLOW), "single": Query(TOPICS, worst_first=SLOWEST_FIRST), "silent": silent_in("publishes")},
     judge=judge,
-    rests_on=RESTS_ON,
+    rests_on_ids=RESTS_ON,
 )

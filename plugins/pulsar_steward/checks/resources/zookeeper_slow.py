@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
-from pulsar_steward.checks.check import Query, RowCheck, ranked, unread_servers
+from pulsar_steward.checks.check import Query, RowCheck, if_any, if_none, ranked, unread_servers
 from pulsar_steward.checks.earlier import (
     LOOKS,
     WINDOW,
@@ -22,11 +20,11 @@ from pulsar_steward.checks.earlier import (
     since_words,
 )
 from pulsar_steward.model.measures import STARTED
-from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import counted, named
+from pulsar_steward.model.section import Section, number
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Queried, Row
+    from pulsar_steward.checks.check import Row
 
 READS, READING = "readlatency_count", "readlatency_sum"
 UPDATES, UPDATING = "updatelatency_count", "updatelatency_sum"
@@ -40,29 +38,23 @@ COUNTERS = ("reads", "reading_ms", "updates", "updating_ms", "fsyncs", "syncing_
 class ZookeeperSlowPolicy(Section):
     """Thresholds for ZooKeeper servers, by their own metrics."""
 
-    window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
-    minimum_operations: int = Field(
-        20, ge=1, description="of a kind since the snapshot before; the mean of fewer says nothing"
+    window_minutes: int = number(WINDOW_MINUTES, WINDOW)
+    minimum_operations: int = number(20, "of a kind since the snapshot before; the mean of fewer says nothing")
+    warning_request_milliseconds: int = number(
+        100, "mean of reads or of writes, from their arrival at the server to its answer"
     )
-    warning_request_milliseconds: int = Field(
-        100, ge=1, description="mean of reads or of writes, from their arrival at the server to its answer"
-    )
-    critical_request_milliseconds: int = Field(1000, ge=1, description="the same, when every topic load is felt")
-    warning_fsync_milliseconds: int = Field(
+    critical_request_milliseconds: int = number(1000, "the same, when every topic load is felt")
+    warning_fsync_milliseconds: int = number(
         50,
-        ge=1,
-        description="mean of forcing the transaction log to its disk, which every write waits for; a disk of its own"
-        " takes 1 to 10",
+        "mean of forcing the transaction log to its disk, which every write waits for; a disk of its own takes 1 to 10",
     )
-    critical_fsync_milliseconds: int = Field(500, ge=1, description="the same; ZooKeeper itself warns of one of 1000")
-    warning_outstanding_requests: int = Field(
-        100, ge=1, description="requests that wait in two snapshots in a row; in one, it is information"
+    critical_fsync_milliseconds: int = number(500, "the same; ZooKeeper itself warns of one of 1000")
+    warning_outstanding_requests: int = number(
+        100, "requests that wait in two snapshots in a row; in one, it is information"
     )
-    critical_outstanding_requests: int = Field(
+    critical_outstanding_requests: int = number(
         300,
-        ge=1,
-        description="the same: of three servers, each reads no more from its clients from 333 on"
-        " (`globalOutstandingLimit`, 1000)",
+        "the same: of three servers, each reads no more from its clients from 333 on (`globalOutstandingLimit`, 1000)",
     )
 
 
@@ -131,16 +123,6 @@ select count(*) as servers, max(request_ms) as request_ms, max(fsync_ms) as fsyn
 from spans
 """
 
-TOO_FEW = "select source from spans where request_ms is null and fsync_ms is null"
-
-
-def _missing(queried: Queried, limits: ZookeeperSlowPolicy) -> str | None:
-    if not queried["figures"].rows:
-        return "The snapshot has no metrics of ZooKeeper itself: name its servers in `collect.metrics_urls`."
-    if few := [row["source"] for row in queried["too_few"].rows]:
-        return f"Too few requests yet (below {limits.minimum_operations}) to judge {named(few)}."
-    return None
-
 
 def _quiet(row: Row) -> str:
     if not row["servers"]:
@@ -197,7 +179,7 @@ CHECK = RowCheck(
         "spans": Query(SPANS),
         "found": Query(FOUND, worst_first=WORST_FIRST),
         "judged": Query(JUDGED),
-        "too_few": Query(TOO_FEW),
+        "too_few": Query("select source from spans where request_ms is null and fsync_ms is null"),
     },
     severity=ranked,
     subject="source",
@@ -214,9 +196,14 @@ CHECK = RowCheck(
         "update_milliseconds": row["update_ms"],
         "updates": row["grown_updates"],
     },
-    missing=lambda queried, context: (
-        unread_servers(context, ("zookeeper",), {row["source"] for row in queried["figures"].rows})
-        or _missing(queried, context.limits)
+    missing=(
+        lambda queried, context: unread_servers(
+            context, ("zookeeper",), {row["source"] for row in queried["figures"].rows}
+        ),
+        if_none(
+            "figures", "The snapshot has no metrics of ZooKeeper itself: name its servers in `collect.metrics_urls`."
+        ),
+        if_any("too_few", "Too few requests yet (below {limits.minimum_operations}) to judge {names}."),
     ),
     quiet=lambda queried, _context: _quiet(queried["judged"].one),
 )

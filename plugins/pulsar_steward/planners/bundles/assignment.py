@@ -12,7 +12,7 @@ from pulsar_steward.planners.bundles.facts import Load, PlacedBundle, Usage
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pulsar_steward.checks.placement.broker_load_skew import BrokerLoadSkewPolicy
+    from pulsar_steward.checks.placement.broker_load import BrokerLoadSkewPolicy
     from pulsar_steward.planners.bundles.facts import DrainFacts, OwnedBundlesLoad
     from pulsar_steward.policy.schema import Policy
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.checks.placement.broker_load_skew import CHECK as BROKER_LOAD_SKEW
+from pulsar_steward.checks.placement.broker_load import BROKER_LOAD_SKEW
 from pulsar_steward.checks.placement.bundle_flapping import CHECK as BUNDLE_FLAPPING
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.plan import BROKER_DRAIN, Batch
@@ -152,7 +152,11 @@ def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> P
     spread, topics = loads.spread, dict(loads.topics)
     search = BalanceSearch(planning, loads, facts)
     search.run(remedy.most_moves)
-    notes = (*_note_on_rest(planning, loads, search), *search.notes(), *set_aside, *_note_on_moved(facts))
+    notes = (*_note_on_rest(planning, loads, search), *search.notes(), *set_aside)
+    if facts.moved:
+        were, rest = ("was", "rests") if facts.moved == 1 else ("were", "rest")
+        moved = f"{counted(facts.moved, 'bundle')} that {were} elsewhere, or not there yet,"
+        notes = (*notes, f"{GOAL}: {moved} in one of {counted(facts.snapshots, 'snapshot')} {rest}.")
     if not search.steps:
         return Proposal(notes=notes)
     batch = Batch(
@@ -231,15 +235,6 @@ def _note_on_rest(planning: PlanningFacts, loads: LoadAssignment, search: Balanc
         yield (
             f"{GOAL}: {far}{after}, and no move evens that out: what is left may not move, is too heavy as a whole,"
             " or would be too much elsewhere at its peak."
-        )
-
-
-def _note_on_moved(facts: LoadFacts) -> Iterator[str]:
-    if facts.moved:
-        were = "was" if facts.moved == 1 else "were"
-        yield (
-            f"{GOAL}: {counted(facts.moved, 'bundle')} that {were} elsewhere, or not there yet, in one of"
-            f" {counted(facts.snapshots, 'snapshot')} {'rests' if facts.moved == 1 else 'rest'}."
         )
 
 

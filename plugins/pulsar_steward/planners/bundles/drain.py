@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.checks.placement.broker_draining import CHECK as BROKER_DRAINING
+from pulsar_steward.checks.placement.broker_load import BROKER_DRAINING
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guards.evaluate import GUARDS
 from pulsar_steward.guards.kinds import TargetGuard
@@ -20,7 +20,7 @@ from pulsar_steward.planners.bundles.assignment import RESOURCES, Room
 from pulsar_steward.planners.snapshot_facts import guarded, vetoes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.planners.bundles.facts import DrainFacts, PlacedBundle
@@ -177,13 +177,17 @@ def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> P
         return Proposal()
     if why := _too_many(planning, [broker for broker in marked if broker in listed], listed):
         return Proposal(notes=(why,))
-    room = Room(facts, _coordinators(planning), planning.policy)
+    held = dict.fromkeys((fact.broker for fact in planning.brokers), 0)
+    for bundle in planning.tc_bundles:
+        if bundle.owner in held:
+            held[bundle.owner] += len(bundle.coordinators)
+    room = Room(facts, held, planning.policy)
     if shortages := "; ".join(room.shortages()):
         short = f"{GOAL}: nothing is moved from {enumerated(sources)}, as the others have no room: {shortages}."
         return Proposal(notes=(short,))
     search = DrainSearch(planning, room, facts)
     batches = tuple(_batches(search, sources, findings))
-    return Proposal(batches=batches, notes=(*search.notes(), *_notes_on_idle(facts), *_notes_on_shedding(planning)))
+    return Proposal(batches=batches, notes=(*search.notes(), *_notes(facts, planning)))
 
 
 def _too_many(planning: PlanningFacts, marked: list[str], listed: list[str]) -> str | None:
@@ -217,24 +221,13 @@ def _batches(search: DrainSearch, sources: list[str], findings: tuple[Finding, .
             before = part.topics
 
 
-def _coordinators(planning: PlanningFacts) -> dict[str, int]:
-    held = dict.fromkeys((fact.broker for fact in planning.brokers), 0)
-    for bundle in planning.tc_bundles:
-        if bundle.owner in held:
-            held[bundle.owner] += len(bundle.coordinators)
-    return held
-
-
-def _notes_on_idle(facts: DrainFacts) -> Iterator[str]:
+def _notes(facts: DrainFacts, planning: PlanningFacts) -> Iterator[str]:
+    """Notes on idle bundles, which stay, and on load shedding that may refill an emptied broker."""
     for broker, idle in facts.idle.items():
         yield (
             f"{GOAL}: {counted(idle, 'bundle')} of {broker} without a loaded topic {'stays' if idle == 1 else 'stay'}:"
             " nobody is connected through them, and no lookup could have them loaded elsewhere."
         )
-
-
-def _notes_on_shedding(planning: PlanningFacts) -> Iterable[str]:
-    """A note if the brokers' load shedding may refill an emptied broker."""
     manager = planning.load_manager
     if isinstance(manager, Unknown) or manager.sheds:
         yield (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.checks.placement.bundle_topic_skew import FEW_BUNDLES
+from pulsar_steward.checks.placement.bundle_load import FEW_BUNDLES
 from pulsar_steward.model.bundles import FULL_RANGE, BundleRange, halves_by_topic_count
 from pulsar_steward.model.topics import partitioned_topic
 from pulsar_steward.model.units import MEGABYTE, counted, throughput_in_words
@@ -79,12 +79,7 @@ def _half(part: BundlePart, half: BundleRange) -> BundlePart:
     first, last = (bisect_left(part.topics, bound, key=lambda topic: topic.position) for bound in (half.lower, end))
     topics = part.topics[first:last]
     return BundlePart(
-        range=half,
-        bundle=part.bundle,
-        owner=part.owner,
-        positions=positions,
-        topics=topics,
-        load=load_of(topics),
+        range=half, bundle=part.bundle, owner=part.owner, positions=positions, topics=topics, load=load_of(topics)
     )
 
 

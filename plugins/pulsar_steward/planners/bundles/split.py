@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.placement.bundle_topic_skew import CHECK as BUNDLE_TOPIC_SKEW
-from pulsar_steward.checks.placement.hot_bundle import CHECK as HOT_BUNDLE
+from pulsar_steward.checks.placement.bundle_load import BUNDLE_TOPIC_SKEW, HOT_BUNDLE
 from pulsar_steward.model.bundles import BY_TOPIC_COUNT
 from pulsar_steward.model.plan import Batch
 from pulsar_steward.model.step import SplitBundle, Step, Touched

@@ -18,7 +18,6 @@ from pulsar_steward.facts.backlogs import BacklogAges
 from pulsar_steward.model.broker_defaults import KEYS
 from pulsar_steward.model.measures import DELAYED_SERIES
 from pulsar_steward.model.topics import PARTITION_END, partitioned_topic
-from pulsar_steward.planners.settings.delays import PLANNER as DELAYS
 from pulsar_steward.planners.settings.facts import (
     LIMITED,
     MAX_BACKLOGS,
@@ -30,7 +29,8 @@ from pulsar_steward.planners.settings.facts import (
     largest_backlogs,
     topic_quotas,
 )
-from pulsar_steward.planners.settings.nearly_full import PLANNER as NEARLY_FULL
+from pulsar_steward.planners.settings.namespaces import DELAYS
+from pulsar_steward.planners.settings.nearly_full import NEARLY_FULL
 from pulsar_steward.planners.settings.targets import ANSWERED, is_of_topic, may_need_more, namespace_of
 from pulsar_steward.pulsar.own_settings import NamespaceDocument, defaults_in, own_settings_in
 

@@ -1,4 +1,4 @@
-"""Planner: raises a size quota of a namespace if topics are near it or growing towards it, as a forecast requires."""
+"""Planners: raise a size or age quota of a namespace if topics are near it, as a forecast requires."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from pulsar_steward.checks.backlog.backlog_growing import CHECK as BACKLOG_GROWING
 from pulsar_steward.checks.backlog.quotas_exceeded import BACKLOG_NEAR_QUOTA
 from pulsar_steward.model.finding import QuotaFigures
-from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName
+from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, TimeToLive
 from pulsar_steward.model.units import HOUR, MIB, bytes_in_words, counted, seconds_in_words
 from pulsar_steward.planners.base import Planner, Proposal, enumerated, joined
 from pulsar_steward.planners.settings.namespaces import (
@@ -21,35 +21,39 @@ from pulsar_steward.planners.settings.namespaces import (
     facts_by_name,
     obstacle,
 )
-from pulsar_steward.planners.settings.own_quota import retains_more
 from pulsar_steward.planners.settings.sizes import ProposedQuota, above, below
-from pulsar_steward.planners.settings.targets import TargetSettings, namespace_of, raise_retained, retained_bytes
+from pulsar_steward.planners.settings.targets import (
+    TargetSettings,
+    namespace_of,
+    raise_retained,
+    raise_retained_time,
+    retained_bytes,
+)
+from pulsar_steward.planners.settings.topics import retains_more
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pulsar_steward.model.finding import Finding
+    from pulsar_steward.model.setting import Setting
     from pulsar_steward.planners.planning_facts import PlanningFacts
     from pulsar_steward.planners.settings.facts import FullTopic, NamespaceFact
     from pulsar_steward.policy.remedies import BacklogQuotaRemedy
 
 
-def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> Proposal:
+def propose_of_full(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> Proposal:
     """A batch for each namespace, the most urgent first, as they share the additional bytes of the cluster."""
     by_namespace: defaultdict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
         by_namespace[namespace_of(finding)].append(finding)
     left = planning.policy.backlog_quota_remedy.raise_cluster_megabytes * MIB
     proposals = []
-    for name in sorted(by_namespace, key=lambda each: (_urgency(by_namespace[each]), each)):
+    worst = {name: max(finding.severity.rank for finding in ours) for name, ours in by_namespace.items()}
+    for name in sorted(worst, key=lambda each: (-worst[each], each)):
         proposal, taken = _of_namespace(planning, name, tuple(by_namespace[name]), left)
         proposals.append(proposal)
         left -= taken
     return joined(proposals)
-
-
-def _urgency(findings: Iterable[Finding]) -> int:
-    return -max(finding.severity.rank for finding in findings)
 
 
 def _of_namespace(planning: PlanningFacts, name: str, findings: tuple[Finding, ...], left: int) -> tuple[Proposal, int]:
@@ -66,11 +70,11 @@ def _of_namespace(planning: PlanningFacts, name: str, findings: tuple[Finding, .
     fact = facts_by_name(planning)[name]
     quota = {**planning.defaults, **fact.own}.get(SettingName.SIZE_QUOTA)
     limit = quota.limit_bytes if isinstance(quota, BacklogQuota) else -1
-    ours, notes = _under(planning, findings, limit)
+    ours, notes = _under_size(planning, findings, limit)
     full = [topic for topic in fact.full if topic.topic in {finding.subject for finding in ours}]
     if not isinstance(quota, BacklogQuota) or not full:
         return Proposal(notes=notes), 0
-    topics = len(full) + sum(planning.unlisted.get(check_id, 0) for check_id in PLANNER.answers)
+    topics = len(full) + sum(planning.unlisted.get(check_id, 0) for check_id in NEARLY_FULL.answers)
     answer = raised_quota(fact, quota, full, planning.policy.backlog_quota_remedy, left, topics)
     if answer.quota is None:
         return Proposal(notes=(*notes, f"{name}: its size quota is not raised: {answer.words}.")), 0
@@ -85,7 +89,7 @@ def _of_namespace(planning: PlanningFacts, name: str, findings: tuple[Finding, .
     return Proposal(batches=made.batches, notes=(*notes, *made.notes)), taken
 
 
-def _under(
+def _under_size(
     planning: PlanningFacts, findings: tuple[Finding, ...], limit: int
 ) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """The findings about topics that are under their namespace's size quota and near it; notes on the others."""
@@ -141,7 +145,14 @@ def raised_quota(
     )
     if need <= quota.limit_bytes:
         return ProposedQuota(None, f"it is large enough; {words}")
-    key, bound = min(_bounds(quota, topics, remedy, left), key=lambda each: (each[1], each[0]))
+    bound, key = min(
+        (remedy.raise_most_megabytes * MIB, "backlog_quota_remedy.raise_most_megabytes"),
+        (
+            quota.limit_bytes + remedy.raise_namespace_megabytes * MIB // topics,
+            "backlog_quota_remedy.raise_namespace_megabytes",
+        ),
+        (quota.limit_bytes + max(left, 0) // topics, "backlog_quota_remedy.raise_cluster_megabytes"),
+    )
     if need > bound:
         among = f" among up to {counted(topics, 'topic')}, as not all findings are listed" if topics > len(full) else ""
         words += f"; but {key} leaves {bytes_in_words(max(bound, 0))}{among}"
@@ -149,16 +160,6 @@ def raised_quota(
             return ProposedQuota(None, f"{words}, which would be full at once, or no more than it is")
         need = bound
     return ProposedQuota(msgspec.structs.replace(quota, limit_bytes=need), words)
-
-
-def _bounds(quota: BacklogQuota, topics: int, remedy: BacklogQuotaRemedy, left: int) -> tuple[tuple[str, int], ...]:
-    """Upper limits of a quota in bytes, by their key in the policy."""
-    of_namespace = remedy.raise_namespace_megabytes * MIB
-    return (
-        ("backlog_quota_remedy.raise_most_megabytes", remedy.raise_most_megabytes * MIB),
-        ("backlog_quota_remedy.raise_namespace_megabytes", quota.limit_bytes + of_namespace // topics),
-        ("backlog_quota_remedy.raise_cluster_megabytes", quota.limit_bytes + max(left, 0) // topics),
-    )
 
 
 def _forecast(topic: FullTopic, hours: int) -> str:
@@ -187,11 +188,110 @@ def _caveats(planning: PlanningFacts, fact: NamespaceFact, raised: BacklogQuota)
     return "".join(f". {each}" for each in (*said, *planning.backlog_caveats))
 
 
-PLANNER = Planner(
+NEARLY_FULL = Planner(
     kinds=(QUOTA_KIND, RETENTION_KIND),
     answers=frozenset({BACKLOG_NEAR_QUOTA.check_id, BACKLOG_GROWING.check_id}),
     goal=lambda _: "namespaces",
-    propose=propose,
+    propose=propose_of_full,
     partial_note=PARTIAL,
+    young_note="",  # its topics are reported by their own checks, and their consumers may only be late
+)
+
+
+def propose_of_old(planning: PlanningFacts, goal: str, findings: tuple[Finding, ...]) -> Proposal:
+    """A batch for a namespace, the goal: its retention first, if the quota would not be below it."""
+    if goal in planning.claimed_settings:
+        note = f"{goal}: its age quota is not raised yet, as this plan changes other settings of it first."
+        return Proposal(notes=(note,))
+    fact = facts_by_name(planning)[goal]
+    settings = {**planning.defaults, **fact.own}
+    quota = settings.get(SettingName.AGE_QUOTA)
+    ours, notes = _under_age(planning, findings, quota.limit_seconds if isinstance(quota, BacklogQuota) else -1)
+    if not isinstance(quota, BacklogQuota) or not ours:
+        return Proposal(notes=notes)
+    remedy = planning.policy.backlog_quota_remedy
+    answer = raised_age_quota(settings, quota, ours, remedy)
+    if answer.quota is None:
+        return Proposal(notes=(*notes, f"{goal}: its age quota is not raised: {answer.words}."))
+    decided = TargetSettings(settings)
+    decided.put(SettingName.AGE_QUOTA, answer.quota, ". ".join((answer.words, *planning.backlog_caveats)))
+    kept = settings.get(SettingName.RETENTION)
+    needed = above(answer.quota.limit_seconds, remedy.retention_margin_percent)
+    if isinstance(kept, Retention) and 0 < kept.minutes * 60 < needed:
+        raise_retained_time(decided, kept, answer.quota.limit_seconds, planning.policy)
+    # With an age quota set, brokers report ages of backlogs: no step has to wait for them in a batch of its own.
+    made = batches_of(planning, fact, decided, ours, together=True)
+    return Proposal(batches=made.batches, notes=(*notes, *made.notes))
+
+
+def _under_age(
+    planning: PlanningFacts, findings: tuple[Finding, ...], limit_seconds: int
+) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+    """The findings about topics under a namespace's age quota and retention; notes on the others."""
+    retaining = {fact.subject for fact in planning.topics if SettingName.RETENTION in fact.own}
+    ours: list[Finding] = []
+    apart: list[str] = []
+    own: list[str] = []
+    for finding in findings:
+        if QuotaFigures.of(finding).limit_seconds != limit_seconds:
+            apart.append(finding.subject)
+        elif finding.subject in retaining:
+            own.append(finding.subject)
+        else:
+            ours.append(finding)
+    told = (
+        (apart, "the age quota that is nearly reached is the topic's own, and is to be raised by hand, if at all"),
+        (own, "its retention is its own, so that an age quota is to be raised on it by hand, below that"),
+    )
+    return tuple(ours), tuple(f"{enumerated(sorted(set(names)))}: {words}." for names, words in told if names)
+
+
+def raised_age_quota(
+    settings: Mapping[SettingName, Setting],
+    quota: BacklogQuota,
+    findings: tuple[Finding, ...],
+    remedy: BacklogQuotaRemedy,
+) -> ProposedQuota:
+    """A longer age quota, with its computation as text; without a quota, the reason why it is not raised.
+
+    The forecast: a backlog without consumption gets older by a second each second, whatever the inflow.
+
+    Args:
+        settings: Settings in force in the namespace.
+        quota: The age quota in force.
+        findings: Findings of topics near it; one or more.
+        remedy: The policy.
+    """
+    hours, room = remedy.raise_headroom_hours, remedy.room_percent
+    oldest, topic = max((QuotaFigures.of(each).oldest_backlog_age_seconds or 0, each.subject) for each in findings)
+    need = -(-above(oldest + hours * HOUR, room) // HOUR) * HOUR
+    words = (
+        f"{counted(len(findings), 'topic')} {'is' if len(findings) == 1 else 'are'} near the age quota of"
+        f" {seconds_in_words(quota.limit_seconds)}; the oldest message of {topic} is"
+        f" {seconds_in_words(oldest, rounded=True)} old, and {hours} h older in {hours} h if it is not consumed; with"
+        f" {room} % free, that is {seconds_in_words(need)}"
+    )
+    if need <= quota.limit_seconds:
+        return ProposedQuota(None, f"it is long enough; {words}")
+    bound = remedy.raise_most_hours * HOUR
+    if need > bound:
+        words += f"; but backlog_quota_remedy.raise_most_hours leaves {seconds_in_words(bound)}"
+        if max(oldest, quota.limit_seconds) >= below(bound, room):
+            return ProposedQuota(None, f"{words}, which would be reached at once, or is no longer than it is")
+        need = bound
+    ttl = settings.get(SettingName.TTL)
+    if isinstance(ttl, TimeToLive) and 0 < ttl.seconds <= need:
+        expiry = seconds_in_words(ttl.seconds)
+        return ProposedQuota(None, f"{words}; but messages expire after {expiry}, before such a quota could act")
+    return ProposedQuota(msgspec.structs.replace(quota, limit_seconds=need), words)
+
+
+NEARLY_OLD = Planner(
+    kinds=(QUOTA_KIND, RETENTION_KIND),
+    answers=frozenset({BACKLOG_NEAR_QUOTA.check_id}),
+    goal=lambda finding: namespace_of(finding) if QuotaFigures.of(finding).by_age else None,
+    propose=propose_of_old,
+    obstacle=obstacle,
+    partial_note="",  # the planner of size quotas handles the same check, and has this note
     young_note="",  # its topics are reported by their own checks, and their consumers may only be late
 )

@@ -162,10 +162,11 @@ def _time(target: Mapping[SettingName, Setting], fact: NamespaceFact, policy: Po
     outage = remedy.survive_outage_hours * HOUR * (100 + remedy.outage_headroom_percent) // 100
     quota = max(_limit(target, SettingName.AGE_QUOTA), fact.topic_quotas[1])
     most = max(keep, outage, above(quota, remedy.retention_margin_percent))
+    margin = f"the age quota of {seconds_in_words(quota)} with a margin of {remedy.retention_margin_percent} %"
     words = (
         f"{seconds_in_words(most)}, the largest of {seconds_in_words(keep)} (retention_remedy.keep_hours), an outage of"
         f" {remedy.survive_outage_hours} h + {remedy.outage_headroom_percent} % = {seconds_in_words(outage)}, and"
-        f" {_above(seconds_in_words(quota) if quota else None, remedy.retention_margin_percent, 'age')}"
+        f" {margin if quota else 'no age quota'}"
     )
     return most, words
 
@@ -180,10 +181,6 @@ def _size(target: Mapping[SettingName, Setting], fact: NamespaceFact, policy: Po
         f" {bytes_in_words(need.bytes)} ({need.words}) and {bytes_in_words(quota) if quota else 'no size quota'}"
     )
     return most, words
-
-
-def _above(quota: str | None, margin_percent: int, kind: str) -> str:
-    return f"the {kind} quota of {quota} with a margin of {margin_percent} %" if quota else f"no {kind} quota"
 
 
 def _limit(target: Mapping[SettingName, Setting], name: SettingName) -> int:

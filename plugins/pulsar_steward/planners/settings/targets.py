@@ -23,7 +23,7 @@ from pulsar_steward.model.setting import (
     in_words,
 )
 from pulsar_steward.model.units import HOUR, MIB, bytes_in_words, seconds_in_words
-from pulsar_steward.planners.settings.effects import unread_loss
+from pulsar_steward.planners.settings.facts import unread_loss
 from pulsar_steward.planners.settings.sizes import above, age_quota, below, needed, shorter_retention
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.planners.settings.facts import NamespaceFact
-    from pulsar_steward.policy.remedies import BacklogQuotaRemedy
     from pulsar_steward.policy.schema import Policy
 
 ANSWERED = frozenset(
@@ -157,7 +156,8 @@ def _add_size_quota(decided: TargetSettings, fact: NamespaceFact, policy: Policy
     remedy = policy.backlog_quota_remedy
     need = needed(fact, remedy)
     limit, why = need.bytes, f"no quota bounds the backlog of its topics; {need.words}"
-    if (evicted := _evict_above(remedy)) is not None and limit > evicted:
+    evicted = remedy.eviction_most_megabytes * MIB
+    if remedy.policy is QuotaPolicy.EVICT and evicted and limit > evicted:
         words = f"; but {remedy.policy} is to leave no more than {bytes_in_words(evicted)}"
         why += f"{words} (backlog_quota_remedy.eviction_most_megabytes)"
         limit = evicted
@@ -275,12 +275,6 @@ def _raise_ttl(decided: TargetSettings, fact: NamespaceFact, policy: Policy) -> 
         why += f"; the oldest backlog, of {fact.ages.topic}, {known} {seconds_in_words(oldest, rounded=True)} old"
     decided.averted = unread_loss(fact)
     decided.put(SettingName.TTL, TimeToLive(seconds=seconds), why)
-
-
-def _evict_above(remedy: BacklogQuotaRemedy) -> int | None:
-    """Bytes above which a new quota evicts, whatever the backlogs; None: the quota leaves room for the backlogs."""
-    evicts = remedy.policy is QuotaPolicy.EVICT and remedy.eviction_most_megabytes
-    return remedy.eviction_most_megabytes * MIB if evicts else None
 
 
 def retained_bytes(decided: TargetSettings) -> int | None:

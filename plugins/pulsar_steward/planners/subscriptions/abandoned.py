@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pulsar_steward.model.finding import Finding
-    from pulsar_steward.planners.planning_facts import PlanningFacts
-    from pulsar_steward.planners.subscriptions.facts import SubscriptionFact
+    from pulsar_steward.planners.planning_facts import PlanningFacts, SubscriptionFact
 
 GOAL = "Abandoned subscriptions"
 

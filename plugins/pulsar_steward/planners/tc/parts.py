@@ -13,7 +13,7 @@ from pulsar_steward.planners.base import Vetoed, enumerated
 from pulsar_steward.planners.snapshot_facts import objections
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from pulsar_steward.planners.planning_facts import PlanningFacts, TcBundle
 
@@ -91,17 +91,16 @@ def split_of(part: CoordinatorPart) -> PartSplit | None:
     ranges = halves_by_topic_count(part.range, part.positions)
     if ranges is None:
         return None
-    lower, upper = (_half_of(part, half) for half in ranges)
-    return PartSplit(part, (lower, upper)) if lower.positions and upper.positions else None
-
-
-def _half_of(part: CoordinatorPart, half: BundleRange) -> CoordinatorPart:
-    return msgspec.structs.replace(
-        part,
-        range=half,
-        coordinators=tuple(number for number in part.coordinators if position_of(tc_topic(number)) in half),
-        positions=tuple(position for position in part.positions if position in half),
+    lower, upper = (
+        msgspec.structs.replace(
+            part,
+            range=half,
+            coordinators=tuple(number for number in part.coordinators if position_of(tc_topic(number)) in half),
+            positions=tuple(position for position in part.positions if position in half),
+        )
+        for half in ranges
     )
+    return PartSplit(part, (lower, upper)) if lower.positions and upper.positions else None
 
 
 class Survey(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,14 +127,26 @@ def survey(planning: PlanningFacts) -> Survey:
     for part in parts:
         loads[part.home] += len(part.coordinators)
     held_back = Vetoed()
-    movable = tuple(part for part in parts if not _is_held(part, targets, planning, held_back))
+    movable = []
+    for part in parts:
+        # Any target would do: the guards' veto is about the bundle.
+        if target := next((broker for broker in targets if broker != part.home), None):
+            move = UnloadBundle(namespace=TC_NAMESPACE, bundle=str(part.range), source=part.home, target=target)
+            asked = GuardedChange(change=move, touched=part.touched)
+            if held_back.holds(objections(asked, planning, whole=part.bundle), str(part.range)):
+                continue
+        movable.append(part)
+    notes = []
+    if homeless:
+        coordinators = sum(len(bundle.coordinators) for bundle in homeless)
+        named = enumerated([bundle.bundle for bundle in homeless])
+        notes.append(
+            f"{counted(coordinators, 'transaction coordinator is', 'transaction coordinators are')} left out of the"
+            " balance, as no listed broker owns their"
+            f" bundles of {TC_NAMESPACE}: {named}; a client's next lookup has them loaded."
+        )
     keeps = f"bundles of {TC_NAMESPACE} where they are, though their coordinators count"
-    return Survey(
-        loads=loads,
-        targets=targets,
-        movable=movable,
-        notes=(*_notes_on_homeless(homeless), *held_back.notes(keeps)),
-    )
+    return Survey(loads=loads, targets=targets, movable=tuple(movable), notes=(*notes, *held_back.notes(keeps)))
 
 
 def targets_of(planning: PlanningFacts) -> tuple[str, ...]:
@@ -164,24 +175,3 @@ def _placed(bundles: Iterable[TcBundle], loads: Mapping[str, int]) -> tuple[list
         else:
             homeless.append(bundle)
     return sorted(parts, key=lambda part: part.range), sorted(homeless, key=lambda bundle: bundle.bundle)
-
-
-def _is_held(part: CoordinatorPart, targets: Sequence[str], planning: PlanningFacts, held_back: Vetoed) -> bool:
-    """True if guards veto a part's move to the first target. Any target would do: the veto is about the bundle."""
-    target = next((broker for broker in targets if broker != part.home), None)
-    if target is None:
-        return False
-    move = UnloadBundle(namespace=TC_NAMESPACE, bundle=str(part.range), source=part.home, target=target)
-    asked = GuardedChange(change=move, touched=part.touched)
-    return held_back.holds(objections(asked, planning, whole=part.bundle), str(part.range))
-
-
-def _notes_on_homeless(bundles: Sequence[TcBundle]) -> Iterator[str]:
-    if bundles:
-        coordinators = sum(len(bundle.coordinators) for bundle in bundles)
-        named = enumerated([bundle.bundle for bundle in bundles])
-        yield (
-            f"{counted(coordinators, 'transaction coordinator is', 'transaction coordinators are')} left out of the"
-            " balance, as no listed broker owns their"
-            f" bundles of {TC_NAMESPACE}: {named}; a client's next lookup has them loaded."
-        )

@@ -1,41 +1,114 @@
-"""Entry caches and thread pools of brokers, compared with direct memory, throughput, topics and connections."""
+"""Direct memory of brokers and bookies, and what brokers promise of it; thread pools that are small for their load."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
-from pulsar_steward.checks.check import Check, Judgement, Query
+from pulsar_steward.checks.check import Check, Judgement, Query, RowCheck, critical_or_warning, if_any, if_none
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import MIB, bytes_in_words, counted, named, throughput_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pulsar_steward.checks.check import CheckContext, Queried, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, QueryRows, Row
+
+
+class DirectMemoryPressurePolicy(Section):
+    """Thresholds for direct memory, which holds messages in transit."""
+
+    warning_percent: int = percent(
+        85, "used of the limit; the pool keeps what it took, so 50 to 70 are usual under load"
+    )
+    critical_percent: int = percent(95, "the same, when the next chunk may fail")
+
+
+USED = "jvm_memory_direct_bytes_used"
+LIMIT = "jvm_memory_direct_bytes_max"
+
+MEASURED = f"""
+select * from (
+    select source, source_kind, max(value) filter (series = '{USED}') as used_bytes,
+        max(value) filter (series = '{LIMIT}') as limit_bytes
+    from process_samples where series in ('{USED}', '{LIMIT}') group by source, source_kind)
+where limit_bytes > 0 and used_bytes is not null
+"""
+
+MEMORY = """
+select source, coalesce(source_kind, 'broker') as kind, used_bytes, limit_bytes,
+    coalesce(used_bytes * 100 / limit_bytes, direct_memory_percent) as percent
+from measured full join (select broker as source, direct_memory_percent from brokers where read) using (source)
+"""
+"""Usage of the direct memory of each process: by its metrics, else by its load report.
+
+The percentage is null if neither has it; the bytes are null if only the load report has it.
+"""
+
+FOUND = "select *, percent >= $critical_percent as critical from memory where percent >= $warning_percent"
+
+
+def _quiet(memory: QueryRows) -> str:
+    most = max((row["percent"] for row in memory.rows if row["percent"] is not None), default=None)
+    if most is None:
+        return "Nothing was judged."
+    return f"Of {len(memory.rows):,} process(es), the fullest uses {most:.0f} % of its direct memory."
+
+
+def _evidence(row: Row) -> str:
+    known = row["used_bytes"] is not None
+    of_limit = f" ({row['used_bytes'] / MIB:,.0f} of {row['limit_bytes'] / MIB:,.0f} MiB)" if known else ""
+    return f"{row['source']} ({row['kind']}) has taken {row['percent']:.0f} % of its direct memory{of_limit}."
+
+
+# Judges only the usage near the limit: the pool keeps all that it ever allocated.
+DIRECT_MEMORY_PRESSURE = RowCheck(
+    check_id="direct-memory-pressure",
+    order=20,
+    title="Direct memory is nearly used up",
+    advice=(
+        "Raise `-XX:MaxDirectMemorySize`, within what the machine or container has.",
+        "On a broker, lower `managedLedgerCacheSizeMB` or `maxMessagePublishBufferSizeInMB`, which are taken from it.",
+        "On a bookie, lower `dbStorage_writeCacheMaxSizeMb` or `dbStorage_readAheadCacheMaxSizeMb`.",
+        "Look for `OutOfDirectMemoryError` in its log: then writes are already failing.",
+    ),
+    source="docs/knowledge.md C, step 1: resources; apache/pulsar#21168",
+    policy=DirectMemoryPressurePolicy,
+    shards={"measured": Query(MEASURED)},
+    cluster={
+        "memory": Query(MEMORY),
+        "found": Query(FOUND, worst_first="percent desc, source, kind"),
+        "untold": Query("select source from memory where percent is null"),
+    },
+    severity=critical_or_warning,
+    subject="source",
+    evidence=_evidence,
+    figures=("percent", "limit_bytes", "used_bytes"),
+    missing=(
+        if_any("untold", "Neither metrics nor load report tell the direct memory of {names}."),
+        if_none("memory", "No direct memory was read of any process."),
+    ),
+    quiet=lambda queried, _context: _quiet(queried["memory"]),
+)
 
 
 class EntryCacheSizePolicy(Section):
     """Thresholds for entry caches and thread pools."""
 
-    warning_promised_percent: int = Field(
-        95, ge=1, description="of direct memory, promised to cache, publishing and reads; Pulsar's defaults: 70 to 85"
+    warning_promised_percent: int = number(
+        95, "of direct memory, promised to cache, publishing and reads; Pulsar's defaults: 70 to 85"
     )
-    critical_promised_percent: int = Field(150, ge=1, description="the same, when two of them at once do not fit")
-    warning_cached_milliseconds: int = Field(
-        250, ge=1, description="of what is published, that the cache holds: who reads later than that goes to bookies"
+    critical_promised_percent: int = number(150, "the same, when two of them at once do not fit")
+    warning_cached_milliseconds: int = number(
+        250, "of what is published, that the cache holds: who reads later than that goes to bookies"
     )
-    minimum_megabytes_per_second: int = Field(
-        1, ge=1, description="published on a broker, or sent to consumers; below it a cache does not matter"
+    minimum_megabytes_per_second: int = number(
+        1, "published on a broker, or sent to consumers; below it a cache does not matter"
     )
-    information_topics_per_thread: int = Field(
-        10_000, ge=1, description="topics of a broker for each thread of a pool in which a topic has one thread"
+    information_topics_per_thread: int = number(
+        10_000, "topics of a broker for each thread of a pool in which a topic has one thread"
     )
-    information_connections_per_thread: int = Field(
-        5000, ge=1, description="connections of a broker for each of its IO threads"
-    )
+    information_connections_per_thread: int = number(5000, "connections of a broker for each of its IO threads")
 
 
 CACHE = "managedLedgerCacheSizeMB"
@@ -45,7 +118,6 @@ READS = "managedLedgerMaxReadsInFlightSizeInMB"
 EXECUTORS = "numOrderedExecutorThreads"
 WORKERS = "bookkeeperClientNumWorkerThreads"
 IO_THREADS = "numIOThreads"
-LIMIT = "jvm_memory_direct_bytes_max"
 CONNECTIONS = "pulsar_active_connections"
 
 TOLD = f"""
@@ -84,36 +156,27 @@ from brokers left join settings using (broker) left join told using (broker) whe
 def judge(queried: Queried, context: CheckContext[EntryCacheSizePolicy]) -> Judgement:
     """Judges each broker by its promised share of direct memory, the time that its cache covers, and its threads."""
     rows = queried["sizes"].rows
-    found = [finding for row in rows for finding in _findings(row, context.limits)]
+    found = [
+        finding for row in rows for judged in (_promised, _cached, _threads) for finding in judged(row, context.limits)
+    ]
     found.sort(key=lambda finding: (-finding.severity.rank, finding.subject, finding.evidence))
     if found:
         return Judgement(findings=tuple(found))
     most = max((row["promised_percent"] for row in rows if row["promised_percent"] is not None), default=0.0)
+    silent = sorted(row["broker"] for row in rows if row["promised_percent"] is None)
+    unread = f"{CACHE}, or the limit of direct memory ({LIMIT}), was not read of {named(silent)}." if silent else None
     return Judgement(
         quiet=f"Of {counted(len(rows), 'broker')}, none promised more than {most:.0f} % of its direct memory.",
-        cannot_tell=_missing(queried),
+        cannot_tell=unread if rows else "No broker was read.",
     )
 
 
-def _missing(queried: Queried) -> str | None:
-    rows = queried["sizes"].rows
-    if silent := sorted(row["broker"] for row in rows if row["promised_percent"] is None):
-        return f"{CACHE}, or the limit of direct memory ({LIMIT}), was not read of {named(silent)}."
-    return None if rows else "No broker was read."
-
-
-def _findings(row: Row, limits: EntryCacheSizePolicy) -> Iterator[Finding]:
-    if row["promised_percent"] is not None and row["promised_percent"] >= limits.warning_promised_percent:
-        yield _promised(row, limits)
-    if row["cache_mb"] is not None:
-        yield from _cached(row, limits)
-    yield from _threads(row, limits)
-
-
-def _promised(row: Row, limits: EntryCacheSizePolicy) -> Finding:
+def _promised(row: Row, limits: EntryCacheSizePolicy) -> Iterator[Finding]:
+    if row["promised_percent"] is None or row["promised_percent"] < limits.warning_promised_percent:
+        return
     critical = row["promised_percent"] >= limits.critical_promised_percent
-    return Finding(
-        check_id=CHECK.check_id,
+    yield Finding(
+        check_id=ENTRY_CACHE_SIZE.check_id,
         severity=Severity.CRITICAL if critical else Severity.WARNING,
         subject=row["broker"],
         evidence=(
@@ -136,6 +199,8 @@ def _promised(row: Row, limits: EntryCacheSizePolicy) -> Finding:
 
 def _cached(row: Row, limits: EntryCacheSizePolicy) -> Iterator[Finding]:
     least = limits.minimum_megabytes_per_second * 1_000_000
+    if row["cache_mb"] is None:
+        return
     if row["cache_mb"] <= 0:
         if row["out_bytes"] >= least:
             words = f"The entry cache of {row['broker']} is off ({CACHE}={row['cache_mb']}): all of"
@@ -167,7 +232,7 @@ def _of_cache(row: Row, severity: Severity, evidence: str) -> Finding:
     if row["cached_ms"] is not None:
         figures["cached_milliseconds"] = int(row["cached_ms"])
     return Finding(
-        check_id=CHECK.check_id, severity=severity, subject=row["broker"], evidence=evidence, figures=figures
+        check_id=ENTRY_CACHE_SIZE.check_id, severity=severity, subject=row["broker"], evidence=evidence, figures=figures
     )
 
 
@@ -182,7 +247,7 @@ def _threads(row: Row, limits: EntryCacheSizePolicy) -> Iterator[Finding]:
         if threads is None or served is None or threads <= 0 or served < most * threads:
             continue
         yield Finding(
-            check_id=CHECK.check_id,
+            check_id=ENTRY_CACHE_SIZE.check_id,
             severity=Severity.INFO,
             subject=row["broker"],
             evidence=(
@@ -193,7 +258,7 @@ def _threads(row: Row, limits: EntryCacheSizePolicy) -> Iterator[Finding]:
         )
 
 
-CHECK = Check(
+ENTRY_CACHE_SIZE = Check(
     check_id="entry-cache-size",
     order=25,
     title="Entry cache or thread pools do not fit the broker",

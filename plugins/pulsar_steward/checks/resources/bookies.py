@@ -1,4 +1,4 @@
-"""Disks of bookies that fill up, and bookies that are read-only."""
+"""Disks of bookies that fill up, read-only bookies, and ensembles with more bookies than there are."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
-from pulsar_steward.checks.check import Check, Judgement, Query, unread_servers
+from pulsar_steward.checks.check import Check, Judgement, Query, RowCheck, unread_servers
 from pulsar_steward.checks.earlier import apart, looking_back
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.measures import BOOKIE_STATUS
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import DAY, HOUR, counted, seconds_in_words
 
 if TYPE_CHECKING:
@@ -30,16 +28,16 @@ class BookieDiskPolicy(Section):
 
     UNORDERED = frozenset({"hours"})
 
-    window_minutes: int = Field(720, ge=1, description="earlier snapshots from which growth is told")
-    minimum_minutes: int = Field(30, ge=1, description="over which a disk has to have filled, for a forecast")
-    warning_percent: int = Field(85, ge=1, le=100, description="of a disk in use: time to order the next one")
-    critical_percent: int = Field(92, ge=1, le=100, description="the same: major compaction may have stopped at 90")
-    full_percent: int = Field(95, ge=1, le=100, description="where the bookie stops writing: its `diskUsageThreshold`")
-    forecast_from_percent: int = Field(
-        60, ge=1, le=100, description="of a disk in use; below it growth is left alone, as a new disk fills quickly"
+    window_minutes: int = number(720, "earlier snapshots from which growth is told")
+    minimum_minutes: int = number(30, "over which a disk has to have filled, for a forecast")
+    warning_percent: int = percent(85, "of a disk in use: time to order the next one")
+    critical_percent: int = percent(92, "the same: major compaction may have stopped at 90")
+    full_percent: int = percent(95, "where the bookie stops writing: its `diskUsageThreshold`")
+    forecast_from_percent: int = percent(
+        60, "of a disk in use; below it growth is left alone, as a new disk fills quickly"
     )
-    warning_hours: int = Field(48, ge=1, description="until it is full at the rate seen: time to act in daylight")
-    critical_hours: int = Field(6, ge=1, description="the same: time to act is running out")
+    warning_hours: int = number(48, "until it is full at the rate seen: time to act in daylight")
+    critical_hours: int = number(6, "the same: time to act is running out")
 
 
 DISKS = f"""
@@ -128,21 +126,20 @@ def judge(queried: Queried, context: CheckContext[BookieDiskPolicy]) -> Judgemen
     if found:
         return Judgement(findings=tuple(found))
     fullest = max((disk.row["percent"] for each in disks.values() for disk in each), default=0.0)
+    missing = unread_servers(context, ("bookie",), {row["source"] for row in states})
+    if not missing and not states:
+        missing = (
+            "No bookie's metrics were read: collect.metrics_urls has to name them (bookie=http://HOST:PORT/metrics)."
+        )
+    elif not missing and (silent := [row["source"] for row in states if row["source"] not in disks]):
+        missing = f"The disks of {', '.join(silent)} are not in the metrics."
     return Judgement(
-        quiet=f"Of {counted(len(disks), 'bookie')}, the fullest disk has {fullest:.0f} % in use.",
-        cannot_tell=unread_servers(context, ("bookie",), {row["source"] for row in states}) or _missing(states, disks),
+        quiet=f"Of {counted(len(disks), 'bookie')}, the fullest disk has {fullest:.0f} % in use.", cannot_tell=missing
     )
 
 
 def _takes_no_writes(state: Row) -> bool:
     return state["status"] is not None and bool(state["status"] <= 0)
-
-
-def _missing(states: Sequence[Row], disks: Mapping[str, object]) -> str | None:
-    if not states:
-        return "No bookie's metrics were read: collect.metrics_urls has to name them (bookie=http://HOST:PORT/metrics)."
-    silent = [row["source"] for row in states if row["source"] not in disks]
-    return f"The disks of {', '.join(silent)} are not in the metrics." if silent else None
 
 
 def _disks(queried: Queried, context: CheckContext[BookieDiskPolicy]) -> Mapping[str, list[Disk]]:
@@ -172,7 +169,7 @@ def _finding(state: Row, disks: Sequence[Disk], *, none_writable: bool) -> Findi
         figures["writable_directories"] = int(state["writable_directories"])
     critical = rank > 1 or (no_writes and none_writable)
     return Finding(
-        check_id=CHECK.check_id,
+        check_id=BOOKIE_DISK.check_id,
         severity=Severity.CRITICAL if critical else Severity.WARNING,
         subject=state["source"],
         evidence=" ".join(_sentences(state, disks, none_writable=none_writable)),
@@ -188,26 +185,21 @@ def _sentences(state: Row, disks: Sequence[Disk], *, none_writable: bool) -> Ite
     if not disks:
         return
     worst, *others_on = disks
+    forecast = ""
+    if worst.row["percent"] >= worst.full_percent:
+        forecast = f": it has come to the {worst.full_percent} % at which the bookie stops writing to it"
+    elif worst.seconds_left is not None:
+        left = seconds_in_words(worst.seconds_left, rounded=True)
+        forecast = f", {worst.per_hour:.2f} % more each hour: the bookie stops writing to it in {left}"
     yield (
         f"On bookie {state['source']}, the disk of ledger directory {worst.row['directory']} has"
-        f" {worst.row['percent']:.1f} % in use{_forecast(worst)}."
+        f" {worst.row['percent']:.1f} % in use{forecast}."
     )
     if also := sum(bool(disk.rank) for disk in others_on):
         yield f"Of its {len(disks):,} directories, {counted(also, 'other fills up', 'others fill up')} as well."
 
 
-def _forecast(disk: Disk) -> str:
-    if disk.row["percent"] >= disk.full_percent:
-        return f": it has come to the {disk.full_percent} % at which the bookie stops writing to it"
-    if disk.seconds_left is None:
-        return ""
-    return (
-        f", {disk.per_hour:.2f} % more each hour: the bookie stops writing to it in"
-        f" {seconds_in_words(disk.seconds_left, rounded=True)}"
-    )
-
-
-CHECK = Check(
+BOOKIE_DISK = Check(
     check_id="bookie-disk",
     order=47,
     title="A bookie's disk fills up, or a bookie is read-only",
@@ -222,4 +214,83 @@ CHECK = Check(
     shards={"disks": Query(DISKS), "states": Query(STATES)},
     earlier={"disks_before": looking_back(DISKS_BEFORE)},
     judge=judge,
+)
+
+
+class EnsembleTooLargePolicy(Section):
+    """Thresholds for ensembles compared with the number of bookies."""
+
+    information_spare_bookies: int = number(
+        1,
+        "bookies beyond an ensemble that may be away before no ledger can be made; with fewer it is"
+        " information, and nothing where there is one bookie alone",
+        ge=0,
+    )
+
+
+DEFAULT = "managedLedgerDefaultEnsembleSize"
+
+# A namespace's own setting; the default (the largest of all brokers) has no namespace.
+FOUND = f"""
+with sizes as (
+    select namespace, ensemble from persistence
+    union all select null, max(try_cast(value as bigint)) from setting('{DEFAULT}')),
+judged as (
+    select namespace, ensemble, bookies, ensemble > bookies as too_large,
+        bookies > 1 and ensemble > bookies - $information_spare_bookies as close
+    from sizes cross join snapshot where ensemble is not null and bookies > 0)
+select * from judged where too_large or close
+"""
+BOOKIES = f"""
+select coalesce(bookies, 0) as bookies,
+    (select count(*) from setting('{DEFAULT}') where try_cast(value as bigint) is not null) as told
+from snapshot
+"""
+
+
+def _evidence(row: Row) -> str:
+    ensemble, bookies = row["ensemble"], row["bookies"]
+    who = (
+        f"where a namespace sets nothing else ({DEFAULT})"
+        if row["namespace"] is None
+        else "by the namespace's own policy"
+    )
+    words = f"Each ledger is spread over {counted(ensemble, 'bookie')} {who}, and the cluster has {bookies:,}: "
+    if row["too_large"]:
+        words += (
+            "no new ledger can be made, so no topic can be loaded, and those that are loaded stop at their next one."
+        )
+    else:
+        may = bookies - ensemble
+        words += f"{'while one is' if not may else f'while {may + 1:,} are'} away, no new ledger can be made."
+    return words
+
+
+# A finding for each namespace with such an ensemble, and one for the brokers' default.
+ENSEMBLE_TOO_LARGE = RowCheck(
+    check_id="ensemble-too-large",
+    order=45,
+    title="Ledgers are spread over as many bookies as there are, or more",
+    advice=(
+        "More than there are: lower it at once (pulsar-admin namespaces set-persistence -e E -w QW -a QA).",
+        "Or bring missing bookies back: pulsar-admin bookies list-bookies names all that belong to the cluster.",
+        "As many as there are: add a bookie, so that one may be away.",
+        "What is written already stays where it is; only new ledgers follow the setting.",
+    ),
+    source="docs/knowledge.md C: ensembles (E, Qw, Qa) that do not fit the bookies",
+    policy=EnsembleTooLargePolicy,
+    cluster={"found": Query(FOUND, worst_first="too_large desc, ensemble desc, namespace"), "bookies": Query(BOOKIES)},
+    severity=lambda row: Severity.CRITICAL if row["too_large"] else Severity.INFO,
+    subject="namespace",
+    evidence=_evidence,
+    figures=("bookies", "ensemble"),
+    missing=(
+        lambda queried, _context: (
+            None if queried["bookies"].one["bookies"] else "The brokers did not tell which bookies there are."
+        ),
+        lambda queried, _context: None if queried["bookies"].one["told"] else f"{DEFAULT} was not read of any broker.",
+    ),
+    quiet=lambda queried, _context: (
+        f"No ensemble takes more bookies than it should: the cluster has {queried['bookies'].one['bookies']:,}."
+    ),
 )

@@ -1,16 +1,14 @@
-"""Transaction coordinators concentrated on few brokers: their number is the load, and nothing rebalances it."""
+"""Transaction coordinators: how evenly they are spread over the brokers, and whether their number suits these."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.finding import Figures, Finding, Severity
+from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
@@ -36,19 +34,19 @@ WHERE_THEY_ARE = (
 class TcSkewPolicy(Section):
     """Thresholds for unevenly placed transaction coordinators, and limits for moving them."""
 
-    warning_spread_coordinators: int = Field(
-        3, ge=2, description="most minus fewest on a broker; a freshly started cluster shows 2 (6/6/4)"
+    warning_spread_coordinators: int = number(
+        3, "most minus fewest on a broker; a freshly started cluster shows 2 (6/6/4)", ge=2
     )
-    settled_bundle_coordinators: int = Field(
+    settled_bundle_coordinators: int = number(
         4,
-        ge=0,
-        description="most coordinators in one bundle that may stay as they are where a broker has that bundle alone: no"
+        "most coordinators in one bundle that may stay as they are where a broker has that bundle alone: no"
         " move makes them fewer, and a split cannot be undone",
+        ge=0,
     )
-    critical_share_percent: int = Field(
-        75, ge=1, le=100, description="share of all coordinators on one broker, whose restart would stall that many"
+    critical_share_percent: int = percent(
+        75, "share of all coordinators on one broker, whose restart would stall that many"
     )
-    cooldown_minutes: int = Field(30, ge=0, description="rest of a bundle after a move, against moving in circles")
+    cooldown_minutes: int = number(30, "rest of a bundle after a move, against moving in circles", ge=0)
 
 
 HOLDERS = f"""
@@ -108,7 +106,7 @@ class _Spread:
         return self.most * 100 // self.total
 
 
-def judge(queried: Queried, context: CheckContext[TcSkewPolicy]) -> Judgement:
+def judge_tc_skew(queried: Queried, context: CheckContext[TcSkewPolicy]) -> Judgement:
     """Critical if one broker has nearly all coordinators; a warning if the spread is uneven."""
     about = context.about
     if not about.tcs_by_bundle:
@@ -122,7 +120,22 @@ def judge(queried: Queried, context: CheckContext[TcSkewPolicy]) -> Judgement:
     if severity is None:
         # Coordinators without a broker are no sign of health: no transaction can begin with them.
         return Judgement(quiet=_sentence(spread), cannot_tell=_sentence(spread) if spread.elsewhere else None)
-    return Judgement(findings=(_finding(about.cluster, severity, spread),))
+    finding = Finding(
+        check_id=TC_SKEW.check_id,
+        severity=severity,
+        subject=about.cluster,
+        evidence=_sentence(spread),
+        figures={
+            "brokers_read": len(spread.held),
+            "coordinators": spread.total,
+            "coordinators_elsewhere": spread.elsewhere,
+            "fewest_coordinators": spread.fewest,
+            "most_coordinators": spread.most,
+            "share_percent": spread.share_percent,
+            "spread_coordinators": spread.spread,
+        },
+    )
+    return Judgement(findings=(finding,))
 
 
 def _spread(queried: Queried, total: int, draining: Collection[str]) -> _Spread:
@@ -144,24 +157,6 @@ def _severity(spread: _Spread, limits: TcSkewPolicy) -> Severity | None:
     return None
 
 
-def _finding(cluster: str, severity: Severity, spread: _Spread) -> Finding:
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=severity,
-        subject=cluster,
-        evidence=_sentence(spread),
-        figures={
-            "brokers_read": len(spread.held),
-            "coordinators": spread.total,
-            "coordinators_elsewhere": spread.elsewhere,
-            "fewest_coordinators": spread.fewest,
-            "most_coordinators": spread.most,
-            "share_percent": spread.share_percent,
-            "spread_coordinators": spread.spread,
-        },
-    )
-
-
 def _sentence(spread: _Spread) -> str:
     (fullest, most), (emptiest, fewest) = spread.held[0], spread.held[-1]
     words = f"{fullest} holds {most} of {counted(spread.total, 'transaction coordinator')} ({spread.share_percent} %)"
@@ -174,7 +169,7 @@ def _sentence(spread: _Spread) -> str:
     return words + "."
 
 
-CHECK = Check(
+TC_SKEW = Check(
     check_id="tc-skew",
     order=10,
     title="Transaction coordinators are unevenly spread over the brokers",
@@ -187,5 +182,107 @@ CHECK = Check(
     remedied_by="tc_balance",
     policy=TcSkewPolicy,
     cluster={"holders": Query(HOLDERS), "nowhere": Query(NOWHERE)},
-    judge=judge,
+    judge=judge_tc_skew,
+)
+
+
+HOW_MANY = (
+    f"{NOT_BY_BUNDLE} Where Pulsar 5 elects their leaders (transactionCoordinatorScalableTopicsEnabled), there are as"
+    " many as transactionCoordinatorScalableTopicsParallelism says, which has to be the same on every broker and cannot"
+    " be changed later: choose as many as there are to be brokers, or more, before the cluster is first started."
+)
+
+
+class TcCountPolicy(Section):
+    """Thresholds for the number of transaction coordinators."""
+
+    warning_share_percent: int = percent(
+        33,
+        "of all transactions with one coordinator, while more brokers could share them: so many stall when"
+        " its broker restarts",
+    )
+    information_brokers_per_coordinator: int = number(
+        4, "brokers of which only one can hold a coordinator; transactions load few of them", ge=2
+    )
+    warning_coordinators_per_broker: int = number(
+        100,
+        "each is a log of its own that is replayed after a move, and every client that uses transactions"
+        " connects to all",
+    )
+
+
+class CoordinatorFigures(Figures, frozen=True, kw_only=True):
+    """Brokers that may hold coordinators, the coordinators, and the share of transactions of each."""
+
+    brokers: int
+    coordinators: int
+    share_percent: int
+
+
+BROKERS = f"""
+with isolation as (
+    select allowed_brokers from namespaces where namespace = '{TC_NAMESPACE}' and allowed_brokers is not null)
+select broker, exists(select 1 from isolation where not list_contains(allowed_brokers, broker)) as set_apart
+from brokers
+"""
+"""Each broker, read or not; `set_apart`: isolation policies exclude it from the coordinators' namespace."""
+
+
+def judge_tc_count(queried: Queried, context: CheckContext[TcCountPolicy]) -> Judgement:
+    """At most one finding, about the cluster."""
+    about, limits = context.about, context.limits
+    if not about.tcs_by_bundle:
+        return Judgement(cannot_tell=HOW_MANY)
+    if not about.coordinators:
+        return Judgement(quiet="Transactions are off: there are no coordinators.")
+    draining = context.policy.brokers.draining
+    brokers = sum(not row["set_apart"] and row["broker"] not in draining for row in queried["listed"].rows)
+    if not brokers:
+        return Judgement(cannot_tell="No broker that may hold coordinators is listed.")
+    severity, why = _trouble(about.coordinators, brokers, limits)
+    there = "There is" if about.coordinators == 1 else "There are"
+    able = counted(brokers, "broker that could hold one", "brokers that could hold them")
+    words = f"{there} {counted(about.coordinators, 'transaction coordinator')} for {able}{why}."
+    if severity is None:
+        return Judgement(quiet=words)
+    figures = CoordinatorFigures(
+        brokers=brokers, coordinators=about.coordinators, share_percent=100 // about.coordinators
+    )
+    finding = Finding(
+        check_id=TC_COUNT.check_id, severity=severity, subject=about.cluster, evidence=words, figures=figures.by_name
+    )
+    return Judgement(findings=(finding,))
+
+
+def _trouble(coordinators: int, brokers: int, limits: TcCountPolicy) -> tuple[Severity | None, str]:
+    share = 100 // coordinators
+    if coordinators < brokers and share >= limits.warning_share_percent:
+        return Severity.WARNING, f": {share} % of all transactions stall whenever the broker of one of them restarts"
+    if coordinators > limits.warning_coordinators_per_broker * brokers:
+        return Severity.WARNING, (
+            f", {coordinators // brokers:,} a broker: every client that uses transactions connects to each of them, and"
+            " a broker that restarts has the logs of all of its own replayed elsewhere"
+        )
+    if coordinators * limits.information_brokers_per_coordinator < brokers:
+        idle = counted(brokers - coordinators, "broker holds", "brokers hold")
+        return Severity.INFO, f": at least {idle} none, and transactions load the rest"
+    return None, ", which suits them"
+
+
+TC_COUNT = Check(
+    check_id="tc-count",
+    order=15,
+    title="There are too few or too many transaction coordinators for the brokers",
+    advice=(
+        "Too few: `pulsar-admin transactions scale-transactionCoordinators -r N`, N the number of brokers or more.",
+        "Raising it cannot be undone: brokers refuse a lower number. Raise it in steps, and not further than needed.",
+        "Look at tc-skew afterwards: new coordinators fall where hashes put them.",
+        "Too many: only a cluster with new metadata has fewer; add brokers, or keep them evenly spread.",
+        "Steward proposes a raise where the policy permits one (`guards.most_coordinators`), for a person to approve.",
+    ),
+    remedied_by="tc_count",
+    source="docs/knowledge.md A: the number of TCs has to suit the number of brokers; apache/pulsar#15296",
+    policy=TcCountPolicy,
+    cluster={"listed": Query(BROKERS)},
+    judge=judge_tc_count,
 )
