@@ -1,1 +1,1 @@
-"""The checks, one per file: each has queries in SQL and a function that converts their rows to findings."""
+"""The checks, by subject: each has queries in SQL, and turns their rows into findings."""
