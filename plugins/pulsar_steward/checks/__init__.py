@@ -1,1 +1,1 @@
-"""The checks, one per file: each has queries in SQL and a function that converts their rows to findings."""
+"""The checks, those of one subject in a file: each has queries in SQL, and says what their rows mean as findings."""

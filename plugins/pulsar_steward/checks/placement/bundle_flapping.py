@@ -49,13 +49,7 @@ One row per bundle would be far more data, as hardly any bundle moves. A bundle 
 
 @dataclass(frozen=True)
 class OwnershipPeriod:
-    """A bundle at one owner, for one or more consecutive snapshots.
-
-    Attributes:
-        owner: The broker.
-        at: Time of the first of the snapshots.
-        restart: True if the previous owner was away when the bundle left it.
-    """
+    """A bundle at one owner, from the snapshot of `at` on; `restart`: the owner before was away when it left."""
 
     owner: str
     at: datetime
@@ -64,13 +58,7 @@ class OwnershipPeriod:
 
 @dataclass(frozen=True)
 class Journey:
-    """The owners of a bundle over time.
-
-    Attributes:
-        namespace: The bundle's namespace.
-        bundle: Its range.
-        stays: Its periods at one owner, in order of time; at least two.
-    """
+    """The owners of a bundle over time: its periods at one owner (`stays`), in order of time; at least two."""
 
     namespace: str
     bundle: str
@@ -180,13 +168,7 @@ def away(times: Sequence[datetime], owners: Owners, starts: Starts) -> Gone:
 
 
 def restarts(times: Sequence[datetime], starts: Starts, journeys: Iterable[Journey]) -> list[Restarts]:
-    """Brokers that restarted between snapshots, by name; unknown starts are skipped.
-
-    Args:
-        times: Times of the snapshots, the oldest first.
-        starts: The starts in them.
-        journeys: Journeys of the bundles that moved meanwhile.
-    """
+    """Brokers that restarted between snapshots (`times`, the oldest first), by name; unknown starts are skipped."""
     last: dict[str, float] = {}
     seen: dict[str, list[datetime]] = defaultdict(list)
     for at in times:

@@ -49,11 +49,7 @@ class HeapPressurePolicy(Section):
 
 
 def heaps_in(samples: str) -> str:
-    """SQL for the heap of each process: its use, and its old generation's use after the last collection.
-
-    Args:
-        samples: Table to read: `process_samples`, or `metrics`, which needs no preparation.
-    """
+    """SQL for heaps by samples of processes: their use, and the old generation's use after the last collection."""
     return f"""
     with told as (
         select *, labels_json->>'area' = 'heap' as heap, coalesce(labels_json->>'pool', '') as pool,
@@ -198,11 +194,7 @@ APART_SECONDS = 300
 
 
 def collections_in(samples: str) -> str:
-    """SQL for the cost of collections of each process since it started.
-
-    Args:
-        samples: Table to read: `process_samples`, or `metrics`, which needs no preparation.
-    """
+    """SQL for the cost of collections of each process since it started, by samples of processes."""
     return f"""
     with marked as (
         select *, regexp_matches(coalesce(labels_json->>'gc', ''), '{CONCURRENT}') as beside,

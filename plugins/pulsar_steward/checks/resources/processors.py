@@ -50,11 +50,7 @@ class CpuBusyPolicy(Section):
 
 
 def used_in(samples: str) -> str:
-    """SQL for the CPU time of each process since it started.
-
-    Args:
-        samples: Table to read: `process_samples`, or `metrics`, which needs no preparation.
-    """
+    """SQL for the CPU time of each process since it started, by samples of processes."""
     return f"""
     select source, source_kind, max(value) filter (series = '{STARTED}') as started,
         max(value) filter (series = '{SECONDS}') as cpu_seconds
@@ -203,11 +199,7 @@ class LoggingDebugPolicy(Section):
 
 
 def lines_in(samples: str) -> str:
-    """SQL for the log lines of each process since it started.
-
-    Args:
-        samples: Table to read: `process_samples`, or `metrics`, which needs no preparation.
-    """
+    """SQL for the log lines of each process since it started, by samples of processes."""
     return f"""
     with marked as (
         select *, lower(coalesce(labels_json->>'level', '')) in ('debug', 'trace') as of_debug

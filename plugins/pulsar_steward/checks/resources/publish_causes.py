@@ -82,13 +82,7 @@ RESTS_ON = tuple(cause.check_id for cause in CAUSES if cause.check_id is not Non
 
 @dataclass(frozen=True)
 class Sighting:
-    """Worst finding of a cause at a broker, or in another process.
-
-    Attributes:
-        cause: The cause.
-        finding: The finding.
-        kind: Kind of the other process; None for a broker.
-    """
+    """Worst finding of a cause at a broker, or in another process, of this `kind`."""
 
     cause: Cause
     finding: Finding
@@ -111,12 +105,7 @@ class Sighting:
         return self.finding.check_id == COLLECTIONS and self.finding.figures.get(LATELY) == 0
 
     def set_aside(self, *, writes_are_quick: bool) -> bool:
-        """True if most slow entries have another cause.
-
-        Args:
-            writes_are_quick: True if slow writes to bookies are hardly any of the broker's slow entries. A bookie slows
-                only writes.
-        """
+        """True if most slow entries have another cause. If writes are quick, a bookie is none: it slows only writes."""
         return self.over or (writes_are_quick and (self.by_latency or self.kind == "bookie"))
 
     @property

@@ -140,11 +140,7 @@ def judge(queried: Queried, context: CheckContext[PublishSlowPolicy]) -> Judgeme
 
 
 class _Writes:
-    """Writes to bookies, as `bookie-thread-busy` sees them, by broker.
-
-    Attributes:
-        hanging: Brokers with entries of the same topics pending in two snapshots.
-    """
+    """Writes to bookies, as `bookie-thread-busy` sees them; `hanging`: brokers with entries pending twice."""
 
     def __init__(self, context: CheckContext[PublishSlowPolicy]) -> None:
         queried = context.results[BOOKIES].queried

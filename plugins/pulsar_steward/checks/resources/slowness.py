@@ -84,12 +84,7 @@ def of_event(event: str) -> str:
 
 
 def slow_before(now: str, event: str) -> str:
-    """SQL for earlier latencies of the brokers with a slow event now; if all are fast, next to nothing is read.
-
-    Args:
-        now: The result of `of_event`.
-        event: The event.
-    """
+    """SQL for earlier latencies of brokers with a slow event in the result `now` of `of_event`, often none."""
     return f"""
     select source, rate, slow_percent, stalled_rate, lost_percent
     from ({latencies_of(of_sources(f"{now} where slow_rate > 0"))}) where event = '{event}' and slow_rate > 0
@@ -137,13 +132,7 @@ STALLED = "over_second_per_minute"
 
 
 def slow_words(row: Row, events: str, what: str) -> str:
-    """Clause about a row of `slow_of`, and whether the snapshot before shows the same.
-
-    Args:
-        row: The row.
-        events: The number of events, with the broker.
-        what: What took the time, such as writes.
-    """
+    """Clause about so many `events` of a row of `slow_of`, and whether the snapshot before shows the same."""
     lost = f", {row['lost_percent']:.0f} % of the time that {what} took at least" if row["stalled_rate"] else ""
     again = "; the snapshot before shows it too" if row["again"] else "; no other snapshot shows it yet"
     return (

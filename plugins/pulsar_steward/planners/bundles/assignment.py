@@ -40,13 +40,7 @@ def amounts(load: Load) -> Amounts:
 
 
 class Move(msgspec.Struct, frozen=True):
-    """A bundle's move to another broker.
-
-    Attributes:
-        stay: The bundle.
-        target: The broker that gets it.
-        gain: Decrease of the spread, above 0.
-    """
+    """A bundle's move to the broker `target`; `gain` is the decrease of the spread, above 0."""
 
     stay: PlacedBundle
     target: str

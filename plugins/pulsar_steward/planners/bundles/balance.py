@@ -32,11 +32,7 @@ COMPARED = 4
 
 
 class BalanceSearch:
-    """Moves of bundles. Each lowers the spread of loads and removes its bundle from the search, so the search ends.
-
-    Attributes:
-        steps: The moves, in the order in which they run.
-    """
+    """Moves of bundles (`steps`). Each lowers the spread of loads and takes its bundle from the search, so it ends."""
 
     def __init__(self, planning: PlanningFacts, loads: LoadAssignment, facts: LoadFacts) -> None:
         self._planning = planning

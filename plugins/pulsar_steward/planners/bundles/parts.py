@@ -110,13 +110,7 @@ CLIENTS = Measure(
 
 
 class Excess(msgspec.Struct, frozen=True):
-    """A quantity that is too large for one bundle.
-
-    Attributes:
-        measure: The quantity.
-        amount: The bundle's amount.
-        limit: The smallest amount that is too much.
-    """
+    """A quantity of a bundle that is too large: its amount, and the smallest amount that is too much."""
 
     measure: Measure
     amount: int

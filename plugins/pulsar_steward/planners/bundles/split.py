@@ -32,11 +32,7 @@ NO_WAY_BACK = (
 
 
 class SplitSearch:
-    """The namespace's parts, and the splits that make them. Each split leaves fewer topics in both halves, so it ends.
-
-    Attributes:
-        steps: The splits, in the order in which they run.
-    """
+    """The namespace's parts, and the splits (`steps`) that make them: each leaves fewer topics, so it ends."""
 
     def __init__(self, planning: PlanningFacts, limits: BundleLimits) -> None:
         self._planning = planning

@@ -289,12 +289,7 @@ def taken_from(fact: NamespaceFact, change: ChangeSetting) -> Taken | Unknown:
 
 
 def unread_loss(fact: NamespaceFact, delayed: Mapping[str, int] | None = None) -> Loss:
-    """Unread data that is lost, by topic: all that expires if messages get older than their time to live.
-
-    Args:
-        fact: The namespace.
-        delayed: Delayed messages by topic, if only they count; None: the whole backlog counts.
-    """
+    """Unread data that expires unless a time to live is raised, by topic; only of `delayed` messages if given."""
     if delayed is None:
         return expired(fact.backlogs).loss
     bytes_of = {each.topic: each.bytes for each in fact.backlogs}

@@ -154,23 +154,13 @@ def best_to_move(ranks: Sequence[Rank], difference: int, *, over: int = 0) -> Ra
 
 
 def first_of_count(ranks: Sequence[Rank], count: int) -> Rank | None:
-    """The part with exactly this count that has the fewest clients, then the lowest range.
-
-    Args:
-        ranks: Parts in rising order.
-        count: Number of coordinators.
-    """
+    """The part (of `ranks`, rising) with exactly this count that has the fewest clients, then the lowest range."""
     place = bisect_left(ranks, count, key=_COUNT)
     return ranks[place] if place < len(ranks) and ranks[place][0] == count else None
 
 
 def gain(count: int, difference: int) -> int:
-    """Half of the decrease of the sum of squared loads, if so many coordinators move.
-
-    Args:
-        count: Coordinators that move.
-        difference: Coordinators of the source less coordinators of the target, before the move.
-    """
+    """Half of the decrease of the sum of squared loads if `count` coordinators move from the fuller broker."""
     return count * (difference - count)
 
 
