@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from pulsar_steward.checks.check import CheckContext, Queried, QueryRows, Row
 
-
 STARTS = f"""
 select source as broker, max(value) as started from metrics
 where series = '{STARTED}' and source_kind = 'broker' and isfinite(value) group by source
@@ -116,13 +115,7 @@ Gone: TypeAlias = "Mapping[str, Sequence[datetime]]"
 
 
 def journeys(times: Sequence[datetime], owners: Owners, gone: Gone) -> Iterator[Journey]:
-    """Yields the journeys of bundles that moved; snapshots in which a bundle's owner is unknown or missing are skipped.
-
-    Args:
-        times: Times of the snapshots, the oldest first.
-        owners: The owners in them.
-        gone: Brokers that were away.
-    """
+    """Yields journeys of bundles that moved between `times`, the oldest first; unknown owners are skipped."""
     stays: dict[str, list[OwnershipPeriod]] = {}
     seen: dict[str, datetime] = {}
     for at in times:

@@ -149,12 +149,7 @@ class CausesOfSlowness:
         return cls(results, publishing, kinds, [row["source"] for row in queried["read_only"].rows])
 
     def in_words(self, broker: str, *, writes_are_quick: bool = False) -> str:
-        """Sentence with the likeliest cause of a broker's slowness, its evidence, and the names of other causes.
-
-        Args:
-            broker: The broker.
-            writes_are_quick: True if slow writes to bookies are hardly any of its slow entries.
-        """
+        """Sentence with the likeliest cause of a broker's slowness, its evidence, and the names of other causes."""
         ranked = self.of(broker, writes_are_quick=writes_are_quick)
         causes = [each for each in ranked if not each.set_aside(writes_are_quick=writes_are_quick)]
         others = [each for each in ranked if each not in causes[:1]]
@@ -178,12 +173,7 @@ class CausesOfSlowness:
                 self._at[cause].setdefault(broker, Sighting(cause, finding))
 
     def of(self, broker: str, *, writes_are_quick: bool = False) -> list[Sighting]:
-        """Causes of a broker's slowness, the best supported first.
-
-        Args:
-            broker: The broker.
-            writes_are_quick: True if slow writes to bookies are hardly any of its slow entries.
-        """
+        """Causes of a broker's slowness, the best supported first; see `Sighting.set_aside` of quick writes."""
         here = [each for at in self._at.values() if (each := at.get(broker)) is not None]
         shared = [
             next(iter(at.values())) for cause, at in self._at.items() if not cause.local and at and broker not in at

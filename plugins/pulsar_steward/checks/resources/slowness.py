@@ -46,9 +46,6 @@ def latencies_of(samples: str) -> str:
     slow ones and their rate. `lost_percent`: the minimum share of the writers' waiting time lost in events over a
     second. These count as a second each, all others as the upper bound of their bucket. A writer that waits for each
     write writes little during a stall, so shares of the number of events would hide it.
-
-    Args:
-        samples: Table to read.
     """
     return f"""
     with samples as (
@@ -98,13 +95,9 @@ round(stalled_rate * 60) >= $minimum_stalled_writes_per_minute and lost_percent 
 
 
 def slow_of(now: str, before: str) -> str:
-    """SQL for the brokers with a slow event, by the thresholds of the calling check.
+    """SQL for the brokers with a slow event, by the thresholds of the calling check, its `of_event` and `slow_before`.
 
     `rank`: 2 critical, 1 warning, 0 information, as one minute may be a single hiccup.
-
-    Args:
-        now: The result of `of_event`.
-        before: The result of `slow_before`.
     """
     return f"""
     with before as (

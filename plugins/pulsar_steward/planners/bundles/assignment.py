@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pulsar_steward.planners.bundles.facts import DrainFacts, OwnedBundlesLoad
     from pulsar_steward.policy.schema import Policy
 
-
 MEASURES: tuple[Callable[[Load], int], ...] = (
     lambda load: load.topics,
     lambda load: load.bytes,

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pulsar_steward.planners.bundles.facts import PlacedBundle
     from pulsar_steward.planners.planning_facts import PlanningFacts
 
-
 COMPARED = 4
 """Number of emptiest targets, or fullest sources, that are tried for a broker before all others."""
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pulsar_steward.planners.bundles.parts import Dominant
     from pulsar_steward.planners.planning_facts import PlanningFacts
 
-
 NO_WAY_BACK = (
     "A split cannot be undone: Pulsar does not join bundles again. Both halves stay on their broker, and can be moved"
     " like any bundle."

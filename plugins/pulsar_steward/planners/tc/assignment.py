@@ -138,12 +138,7 @@ class CoordinatorAssignment:
 def best_to_move(ranks: Sequence[Rank], difference: int, *, over: int = 0) -> Rank | None:
     """The best part to move: its count less `over` is nearest to half the difference, and below the whole difference.
 
-    At a tie, the part with the fewest clients, then the lowest range.
-
-    Args:
-        ranks: Parts in rising order.
-        difference: Coordinators of the source less coordinators of the target.
-        over: Number of coordinators that come back in exchange.
+    At a tie, the part with the fewest clients, then the lowest range. `over` coordinators come back in exchange.
     """
     above = bisect_left(ranks, over + difference // 2 + 1, key=_COUNT)
     candidates = list(ranks[above : above + 1])
