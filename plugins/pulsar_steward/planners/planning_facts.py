@@ -33,12 +33,7 @@ if TYPE_CHECKING:
 
 
 class BrokerFact(msgspec.Struct, frozen=True, kw_only=True):
-    """A broker that the cluster lists.
-
-    Attributes:
-        broker: ``host:webport``.
-        read: True if it responded; a broker that did not respond is never a target.
-    """
+    """A broker that the cluster lists; one that did not respond (`read`) is never a target."""
 
     broker: str
     read: bool

@@ -65,7 +65,6 @@ PLANNERS: tuple[Planner, ...] = (
 )
 """All planners, in the order in which they run: each gets the changes of the earlier ones."""
 
-
 FIRST_KINDS = (*TC_COUNT.kinds, *TC_BALANCE.kinds)
 """Kinds of batches that come before all others; no plan has two of them."""
 

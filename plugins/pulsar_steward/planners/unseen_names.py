@@ -52,13 +52,7 @@ Lookup = Callable[["Snapshot", Collection[str]], set[str]]
 
 
 class _Names(NamedTuple):
-    """Names of one key.
-
-    Attributes:
-        kind: Kind of the named things.
-        of: Function from a policy to the names.
-        lookup: Finds the names that match something.
-    """
+    """Names of one key of the policy, what kind of thing they name, and how to find those that match something."""
 
     kind: str
     of: Callable[[Policy], Iterable[str]]

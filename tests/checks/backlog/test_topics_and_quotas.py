@@ -204,6 +204,7 @@ def test_the_worst_are_listed_and_the_rest_is_counted(scene: Scene) -> None:
     judgement = scene.judged(BACKLOG_NEAR_QUOTA)
 
     assert (len(judgement.findings), judgement.more) == (MAX_FINDINGS, 3)
+    assert judgement.graded == {Severity.WARNING: 3}
     assert [finding.subject[-4:] for finding in judgement.findings[:2]] == ["t102", "t000"]
 
 

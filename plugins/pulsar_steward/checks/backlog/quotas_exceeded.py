@@ -67,7 +67,9 @@ def near_quota(queried: Queried, _context: CheckContext[BacklogNearQuotaPolicy])
             )
         )
     if findings:
-        return Judgement(findings=told_once(findings, queried["precision"]), more=queried["found"].more)
+        found = queried["found"]
+        listed = told_once(findings, queried["precision"])
+        return Judgement(findings=listed, more=found.more, graded=found.more_by(critical_or_warning))
     return Judgement(
         quiet="No topic's backlog is close to its quota.",
         cannot_tell=unknown_defaults(queried, "limit_bytes", "limit_seconds") or unknown_ages(queried["ages_unread"]),

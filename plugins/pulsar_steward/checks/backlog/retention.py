@@ -283,6 +283,7 @@ def too_short(queried: Queried, context: CheckContext[RetentionTooShortPolicy]) 
     return Judgement(
         findings=tuple(findings),
         more=queried["outgrown"].more,
+        graded=queried["outgrown"].more_by(Severity.WARNING),
         quiet="No retention is too short for its quota or for the backlog seen.",
         cannot_tell=missing or (f"{have} a backlog whose age was not read." if blind and not findings else None),
     )

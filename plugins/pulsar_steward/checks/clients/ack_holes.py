@@ -144,13 +144,21 @@ def judge(queried: Queried, context: CheckContext[AckHolesPolicy]) -> Judgement:
             findings.append(held)
     if findings:
         findings.sort(key=lambda finding: -finding.severity.rank)
-        return Judgement(findings=tuple(findings), more=queried["found"].more + queried["held"].more)
+        return Judgement(
+            findings=tuple(findings),
+            more=queried["found"].more + queried["held"].more,
+            graded=queried["found"].more_by(_severity),
+        )
     return Judgement(
         quiet=context.in_each_part(
             lambda limits: f"No subscription has {limits.warning_percent} % of the ack holes that its broker persists."
         ),
         cannot_tell=nothing_read(queried["read"]) or setting_unread(queried["silent"], MAX_RANGES),
     )
+
+
+def _severity(row: Row) -> Severity:
+    return Severity.CRITICAL if row["beyond"] else Severity.WARNING
 
 
 def _finding(row: Row) -> Finding:
@@ -160,7 +168,7 @@ def _finding(row: Row) -> Finding:
     single = "; as long arrays are on, it counts single entries and may be passed already" if row["long_array"] else ""
     when = "a restart or move now" if row["beyond"] else "beyond that, a restart or move"
     return CHECK.finding(
-        severity=Severity.CRITICAL if row["beyond"] else Severity.WARNING,
+        severity=_severity(row),
         subject=subject_of(row),
         evidence=(
             f"Subscription {row['subscription']} of {row['topic']} has {counted(row['ack_holes'], 'ack hole')}, {share}"

@@ -212,6 +212,7 @@ def judge(queried: Queried, context: CheckContext[ClusterPlacementPolicy]) -> Ju
     return Judgement(
         findings=tuple(found),
         more=outside.more + cramped.more,
+        graded=outside.more_by(Severity.WARNING) + cramped.more_by(Severity.INFO),
         quiet=quiet,
         cannot_tell=None if found else _unknown(whole, quiet),
     )

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from pulsar_steward.checks.check import CheckContext, Queried, QueryRows, Row
 
-
 STARTS = f"""
 select source as broker, max(value) as started from metrics
 where series = '{STARTED}' and source_kind = 'broker' and isfinite(value) group by source
@@ -49,13 +48,7 @@ One row per bundle would be far more data, as hardly any bundle moves. A bundle 
 
 @dataclass(frozen=True)
 class OwnershipPeriod:
-    """A bundle at one owner, for one or more consecutive snapshots.
-
-    Attributes:
-        owner: The broker.
-        at: Time of the first of the snapshots.
-        restart: True if the previous owner was away when the bundle left it.
-    """
+    """A bundle at one owner, from the snapshot of `at` on; `restart`: the owner before was away when it left."""
 
     owner: str
     at: datetime
@@ -64,13 +57,7 @@ class OwnershipPeriod:
 
 @dataclass(frozen=True)
 class Journey:
-    """The owners of a bundle over time.
-
-    Attributes:
-        namespace: The bundle's namespace.
-        bundle: Its range.
-        stays: Its periods at one owner, in order of time; at least two.
-    """
+    """The owners of a bundle over time: its periods at one owner (`stays`), in order of time; at least two."""
 
     namespace: str
     bundle: str
@@ -128,13 +115,7 @@ Gone: TypeAlias = "Mapping[str, Sequence[datetime]]"
 
 
 def journeys(times: Sequence[datetime], owners: Owners, gone: Gone) -> Iterator[Journey]:
-    """Yields the journeys of bundles that moved; snapshots in which a bundle's owner is unknown or missing are skipped.
-
-    Args:
-        times: Times of the snapshots, the oldest first.
-        owners: The owners in them.
-        gone: Brokers that were away.
-    """
+    """Yields journeys of bundles that moved between `times`, the oldest first; unknown owners are skipped."""
     stays: dict[str, list[OwnershipPeriod]] = {}
     seen: dict[str, datetime] = {}
     for at in times:
@@ -180,13 +161,7 @@ def away(times: Sequence[datetime], owners: Owners, starts: Starts) -> Gone:
 
 
 def restarts(times: Sequence[datetime], starts: Starts, journeys: Iterable[Journey]) -> list[Restarts]:
-    """Brokers that restarted between snapshots, by name; unknown starts are skipped.
-
-    Args:
-        times: Times of the snapshots, the oldest first.
-        starts: The starts in them.
-        journeys: Journeys of the bundles that moved meanwhile.
-    """
+    """Brokers that restarted between snapshots (`times`, the oldest first), by name; unknown starts are skipped."""
     last: dict[str, float] = {}
     seen: dict[str, list[datetime]] = defaultdict(list)
     for at in times:

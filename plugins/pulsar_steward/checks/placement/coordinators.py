@@ -66,7 +66,6 @@ from brokers left join held_by using (broker)
 coordinators' namespace.
 """
 
-
 NOWHERE = "select count(*) as coordinators from transaction_coordinators where broker is null and broker_known"
 """Number of coordinators that are known to be on no broker."""
 
@@ -184,7 +183,6 @@ TC_SKEW = Check(
     cluster={"holders": Query(HOLDERS), "nowhere": Query(NOWHERE)},
     judge=judge_tc_skew,
 )
-
 
 HOW_MANY = (
     f"{NOT_BY_BUNDLE} Where Pulsar 5 elects their leaders (transactionCoordinatorScalableTopicsEnabled), there are as"

@@ -19,7 +19,6 @@ from pulsar_steward.model.units import counted
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import CheckContext, Queried, Row
 
-
 BOOKIE_QUEUE = "bookkeeper_server_thread_executor_queue"
 """Series of a bookie; its label `thread` names the thread, as ``BookieWriteThreadPool-OrderedExecutor-0-0``."""
 
@@ -46,7 +45,6 @@ from pooled
 """Waiting tasks of each thread, and of the other threads of its pool; whole numbers, so that order does not matter."""
 
 BUSY = f"with queues as ({QUEUES}) select * from queues where queued >= $warning_queued_tasks"
-
 
 SLOW_BEFORE = slow_before("writes", WRITES)
 SLOW = slow_of("writes", "slow_before")
@@ -194,7 +192,6 @@ def _of_stuck_writes(row: Row) -> tuple[str, dict[str, int]]:
 
 _OF_KIND = {"queue": _of_queue, "slow": _of_slow_writes, "stuck": _of_stuck_writes}
 """Evidence and figures of a row, by its kind."""
-
 
 # Judges by the queues of threads if exported, by the latency of writes, and by writes that do not end.
 CHECK = RowCheck(

@@ -66,7 +66,6 @@ select broker from brokers anti join (select broker from configuration where {_K
 """
 TOLD = f"select count(distinct broker) as brokers from configuration where {_KEYS}"
 
-
 MAX_VALUES = 3
 """Maximum number of values that a sentence names besides the usual one."""
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from pulsar_steward.checks.check import CheckContext, Queried, Row
 
-
 _SERIES = ", ".join(f"'{name}{end}'" for name in (PUBLISHES, WRITES) for end in ("", OVERFLOW))
 
 
@@ -26,9 +25,6 @@ def medians_of(samples: str) -> str:
     """SQL for the median of each broker's publishes and writes, between `at_least` and `at_most` milliseconds.
 
     Unlike a mean, a few hanging events do not change it. `at_most` is infinite if the middle event took over a second.
-
-    Args:
-        samples: Table to read.
     """
     return f"""
     with samples as (
@@ -62,7 +58,6 @@ MEDIANS_BEFORE = f"select source from ({medians_of(of_sources(f'medians where {_
 
 AGAIN = f"select source from {of_previous('medians_before')}"
 """Brokers that had one in the snapshot before."""
-
 
 MIN_PEERS = 2
 """Minimum number of other brokers to compare with: of two brokers, nobody knows which one is the exception."""

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 # last collection of the old generation, and, for collectors that collect bit by bit, the lowest use in several
 # snapshots.
 
-
 USED = "'jvm_memory_bytes_used', 'jvm_memory_used_bytes'"
 LIMIT = "'jvm_memory_bytes_max', 'jvm_memory_max_bytes'"
 LEFT = "jvm_memory_pool_collection_used_bytes"
@@ -49,11 +48,7 @@ class HeapPressurePolicy(Section):
 
 
 def heaps_in(samples: str) -> str:
-    """SQL for the heap of each process: its use, and its old generation's use after the last collection.
-
-    Args:
-        samples: Table to read: `process_samples`, or `metrics`, which needs no preparation.
-    """
+    """SQL for heaps by samples of processes: their use, and the old generation's use after the last collection."""
     return f"""
     with told as (
         select *, labels_json->>'area' = 'heap' as heap, coalesce(labels_json->>'pool', '') as pool,
@@ -177,9 +172,7 @@ HEAP_PRESSURE = RowCheck(
     quiet=_quiet_heaps,
 )
 
-
 # The judged time is since the snapshot before, or since the process's start if there is none.
-
 
 SECONDS = "jvm_gc_collection_seconds_sum"
 COLLECTIONS = "jvm_gc_collection_seconds_count"
@@ -198,11 +191,7 @@ APART_SECONDS = 300
 
 
 def collections_in(samples: str) -> str:
-    """SQL for the cost of collections of each process since it started.
-
-    Args:
-        samples: Table to read: `process_samples`, or `metrics`, which needs no preparation.
-    """
+    """SQL for the cost of collections of each process since it started, by samples of processes."""
     return f"""
     with marked as (
         select *, regexp_matches(coalesce(labels_json->>'gc', ''), '{CONCURRENT}') as beside,
@@ -244,7 +233,6 @@ where now.moment = $now::double
 between two snapshots, for the interval with the longest mean; so the longest collection took at least as long. If no
 earlier snapshot shows the same process, all figures count from its start, and this is the overall mean.
 """
-
 
 LATELY = "collected_lately"
 """Figure of a finding: 1 if collections since the snapshot before took a warning's share of time, or one was full.

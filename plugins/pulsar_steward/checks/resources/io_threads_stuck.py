@@ -102,7 +102,6 @@ from gauges left join of_brokers using (source) left join all_the_time using (so
 Null if a figure is not known.
 """
 
-
 FOUND = """
 with marked as (
     select *, coalesce(blocked >= $blocked_threads, false) as many_blocked,
@@ -127,7 +126,6 @@ select broker from brokers left join vitals on broker = source
 where read and (deadlocked is null or blocked is null or pending is null or files_percent is null
     or age_seconds is null)
 """
-
 
 _FIGURES = {
     "many_blocked": ("blocked", "blocked_threads"),

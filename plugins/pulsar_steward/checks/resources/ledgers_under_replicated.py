@@ -60,11 +60,7 @@ class LedgersUnderReplicatedPolicy(Section):
 
 
 def figures_in(samples: str) -> str:
-    """SQL for the figures of each auto recovery process: counts since its start, last results of periodic checks.
-
-    Args:
-        samples: Table to read: `process_samples`, or `metrics`, which needs no preparation.
-    """
+    """SQL for auto recovery by samples of processes: counts since their start, results of periodic checks."""
     columns = {
         "started": f"series = '{STARTED}'",
         "found": f"series = '{FOUND}' and success",

@@ -68,9 +68,6 @@ def operations_in(samples: str) -> str:
     took longer than each of `BOUNDS` (null without buckets). A slow failed operation timed out. A fast one mostly met a
     version that somebody else had changed, or a node that was already gone. Parsing JSON is slow, and nearly all
     samples are buckets: only buckets with such a bound somewhere in their text are parsed.
-
-    Args:
-        samples: Table to read: `process_samples`, or `metrics`, which needs no preparation.
     """
     return f"""
     with samples as (
@@ -127,7 +124,6 @@ where now.moment = $now::double
 The same for the interval before that. `lost_seconds`: the minimum time of operations over a second, each counted with
 the lower bound of its bucket. Many may wait at once for the same stall, so this is not the length of a standstill.
 """
-
 
 HEARD = f"select distinct source from process_samples where series = '{OPERATIONS}'"
 

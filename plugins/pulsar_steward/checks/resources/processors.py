@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 # No metric gives the number of processors of a bookie or a ZooKeeper server. The policy may set it. If it does not,
 # the number of busy processors is reported, and is information from a threshold on.
 
-
 SECONDS = "process_cpu_seconds_total"
 
 
@@ -50,11 +49,7 @@ class CpuBusyPolicy(Section):
 
 
 def used_in(samples: str) -> str:
-    """SQL for the CPU time of each process since it started.
-
-    Args:
-        samples: Table to read: `process_samples`, or `metrics`, which needs no preparation.
-    """
+    """SQL for the CPU time of each process since it started, by samples of processes."""
     return f"""
     select source, source_kind, max(value) filter (series = '{STARTED}') as started,
         max(value) filter (series = '{SECONDS}') as cpu_seconds
@@ -178,10 +173,8 @@ CPU_BUSY = RowCheck(
     quiet=_quiet_processors,
 )
 
-
 # The judged time is since the snapshot before, or since the process's start if there is none. Since the start, it
 # counts as ten minutes at least (`settling_minutes`), as a mean over less time shows nothing lasting.
-
 
 LINES = "log4j2_appender_total"
 """Log lines by level, counted by the Prometheus appender of Pulsar's ``conf/log4j2.yaml``.
@@ -203,11 +196,7 @@ class LoggingDebugPolicy(Section):
 
 
 def lines_in(samples: str) -> str:
-    """SQL for the log lines of each process since it started.
-
-    Args:
-        samples: Table to read: `process_samples`, or `metrics`, which needs no preparation.
-    """
+    """SQL for the log lines of each process since it started, by samples of processes."""
     return f"""
     with marked as (
         select *, lower(coalesce(labels_json->>'level', '')) in ('debug', 'trace') as of_debug

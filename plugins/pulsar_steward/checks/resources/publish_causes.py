@@ -82,13 +82,7 @@ RESTS_ON = tuple(cause.check_id for cause in CAUSES if cause.check_id is not Non
 
 @dataclass(frozen=True)
 class Sighting:
-    """Worst finding of a cause at a broker, or in another process.
-
-    Attributes:
-        cause: The cause.
-        finding: The finding.
-        kind: Kind of the other process; None for a broker.
-    """
+    """Worst finding of a cause at a broker, or in another process, of this `kind`."""
 
     cause: Cause
     finding: Finding
@@ -111,12 +105,7 @@ class Sighting:
         return self.finding.check_id == COLLECTIONS and self.finding.figures.get(LATELY) == 0
 
     def set_aside(self, *, writes_are_quick: bool) -> bool:
-        """True if most slow entries have another cause.
-
-        Args:
-            writes_are_quick: True if slow writes to bookies are hardly any of the broker's slow entries. A bookie slows
-                only writes.
-        """
+        """True if most slow entries have another cause. If writes are quick, a bookie is none: it slows only writes."""
         return self.over or (writes_are_quick and (self.by_latency or self.kind == "bookie"))
 
     @property
@@ -160,12 +149,7 @@ class CausesOfSlowness:
         return cls(results, publishing, kinds, [row["source"] for row in queried["read_only"].rows])
 
     def in_words(self, broker: str, *, writes_are_quick: bool = False) -> str:
-        """Sentence with the likeliest cause of a broker's slowness, its evidence, and the names of other causes.
-
-        Args:
-            broker: The broker.
-            writes_are_quick: True if slow writes to bookies are hardly any of its slow entries.
-        """
+        """Sentence with the likeliest cause of a broker's slowness, its evidence, and the names of other causes."""
         ranked = self.of(broker, writes_are_quick=writes_are_quick)
         causes = [each for each in ranked if not each.set_aside(writes_are_quick=writes_are_quick)]
         others = [each for each in ranked if each not in causes[:1]]
@@ -189,12 +173,7 @@ class CausesOfSlowness:
                 self._at[cause].setdefault(broker, Sighting(cause, finding))
 
     def of(self, broker: str, *, writes_are_quick: bool = False) -> list[Sighting]:
-        """Causes of a broker's slowness, the best supported first.
-
-        Args:
-            broker: The broker.
-            writes_are_quick: True if slow writes to bookies are hardly any of its slow entries.
-        """
+        """Causes of a broker's slowness, the best supported first; see `Sighting.set_aside` of quick writes."""
         here = [each for at in self._at.values() if (each := at.get(broker)) is not None]
         shared = [
             next(iter(at.values())) for cause, at in self._at.items() if not cause.local and at and broker not in at

@@ -125,7 +125,7 @@ def judge(queried: Queried, context: CheckContext[PublishSlowPolicy]) -> Judgeme
     topics = queried["single"]
     found += list(_topics(queried, writes, causes, frozenset(each.subject for each in found)))
     if found:
-        return Judgement(findings=tuple(found), more=topics.more)
+        return Judgement(findings=tuple(found), more=topics.more, graded=topics.more_by(Severity.WARNING))
     rows, missing = queried["publishes"].rows, None
     if silent := brokers_of(queried["silent"]):
         missing = f"The snapshot has no latencies of publishing on {named(silent)}."
@@ -140,11 +140,7 @@ def judge(queried: Queried, context: CheckContext[PublishSlowPolicy]) -> Judgeme
 
 
 class _Writes:
-    """Writes to bookies, as `bookie-thread-busy` sees them, by broker.
-
-    Attributes:
-        hanging: Brokers with entries of the same topics pending in two snapshots.
-    """
+    """Writes to bookies, as `bookie-thread-busy` sees them; `hanging`: brokers with entries pending twice."""
 
     def __init__(self, context: CheckContext[PublishSlowPolicy]) -> None:
         queried = context.results[BOOKIES].queried

@@ -46,9 +46,6 @@ def latencies_of(samples: str) -> str:
     slow ones and their rate. `lost_percent`: the minimum share of the writers' waiting time lost in events over a
     second. These count as a second each, all others as the upper bound of their bucket. A writer that waits for each
     write writes little during a stall, so shares of the number of events would hide it.
-
-    Args:
-        samples: Table to read.
     """
     return f"""
     with samples as (
@@ -84,12 +81,7 @@ def of_event(event: str) -> str:
 
 
 def slow_before(now: str, event: str) -> str:
-    """SQL for earlier latencies of the brokers with a slow event now; if all are fast, next to nothing is read.
-
-    Args:
-        now: The result of `of_event`.
-        event: The event.
-    """
+    """SQL for earlier latencies of brokers with a slow event in the result `now` of `of_event`, often none."""
     return f"""
     select source, rate, slow_percent, stalled_rate, lost_percent
     from ({latencies_of(of_sources(f"{now} where slow_rate > 0"))}) where event = '{event}' and slow_rate > 0
@@ -103,13 +95,9 @@ round(stalled_rate * 60) >= $minimum_stalled_writes_per_minute and lost_percent 
 
 
 def slow_of(now: str, before: str) -> str:
-    """SQL for the brokers with a slow event, by the thresholds of the calling check.
+    """SQL for the brokers with a slow event, by the thresholds of the calling check, its `of_event` and `slow_before`.
 
     `rank`: 2 critical, 1 warning, 0 information, as one minute may be a single hiccup.
-
-    Args:
-        now: The result of `of_event`.
-        before: The result of `slow_before`.
     """
     return f"""
     with before as (
@@ -137,13 +125,7 @@ STALLED = "over_second_per_minute"
 
 
 def slow_words(row: Row, events: str, what: str) -> str:
-    """Clause about a row of `slow_of`, and whether the snapshot before shows the same.
-
-    Args:
-        row: The row.
-        events: The number of events, with the broker.
-        what: What took the time, such as writes.
-    """
+    """Clause about so many `events` of a row of `slow_of`, and whether the snapshot before shows the same."""
     lost = f", {row['lost_percent']:.0f} % of the time that {what} took at least" if row["stalled_rate"] else ""
     again = "; the snapshot before shows it too" if row["again"] else "; no other snapshot shows it yet"
     return (

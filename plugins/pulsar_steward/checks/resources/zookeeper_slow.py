@@ -59,11 +59,7 @@ class ZookeeperSlowPolicy(Section):
 
 
 def figures_in(samples: str) -> str:
-    """SQL for the figures of each ZooKeeper server: counts and total milliseconds since its start, waiting requests.
-
-    Args:
-        samples: Table to read: `process_samples`, or `metrics`, which needs no preparation.
-    """
+    """SQL for ZooKeeper servers by samples of processes: counts and milliseconds since the start, waiting requests."""
     columns = {
         "started": STARTED,
         "reads": READS,

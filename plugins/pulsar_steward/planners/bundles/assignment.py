@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pulsar_steward.planners.bundles.facts import DrainFacts, OwnedBundlesLoad
     from pulsar_steward.policy.schema import Policy
 
-
 MEASURES: tuple[Callable[[Load], int], ...] = (
     lambda load: load.topics,
     lambda load: load.bytes,
@@ -40,13 +39,7 @@ def amounts(load: Load) -> Amounts:
 
 
 class Move(msgspec.Struct, frozen=True):
-    """A bundle's move to another broker.
-
-    Attributes:
-        stay: The bundle.
-        target: The broker that gets it.
-        gain: Decrease of the spread, above 0.
-    """
+    """A bundle's move to the broker `target`; `gain` is the decrease of the spread, above 0."""
 
     stay: PlacedBundle
     target: str

@@ -26,17 +26,12 @@ if TYPE_CHECKING:
     from pulsar_steward.planners.bundles.facts import PlacedBundle
     from pulsar_steward.planners.planning_facts import PlanningFacts
 
-
 COMPARED = 4
 """Number of emptiest targets, or fullest sources, that are tried for a broker before all others."""
 
 
 class BalanceSearch:
-    """Moves of bundles. Each lowers the spread of loads and removes its bundle from the search, so the search ends.
-
-    Attributes:
-        steps: The moves, in the order in which they run.
-    """
+    """Moves of bundles (`steps`). Each lowers the spread of loads and takes its bundle from the search, so it ends."""
 
     def __init__(self, planning: PlanningFacts, loads: LoadAssignment, facts: LoadFacts) -> None:
         self._planning = planning

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pulsar_steward.planners.bundles.facts import DrainFacts, PlacedBundle
     from pulsar_steward.planners.planning_facts import PlanningFacts
 
-
 OF_TARGETS = frozenset(guard.name for guard in GUARDS if isinstance(guard, TargetGuard))
 """Guards that may veto one target and let another one pass."""
 

@@ -19,15 +19,7 @@ def is_business(namespace: str) -> bool:
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
-    """The load of a topic, a bundle or a broker.
-
-    Attributes:
-        topics: Loaded topics.
-        bytes: Bytes in and out, per second.
-        messages: Messages in and out, per second.
-        producers: Connected producers.
-        consumers: Connected consumers.
-    """
+    """The load of a topic, bundle or broker: loaded topics, bytes and messages in and out per second, clients."""
 
     topics: int = 0
     bytes: int = 0
@@ -64,12 +56,7 @@ class TopicFact(msgspec.Struct, frozen=True, gc=False):
 
 
 class BundleTrouble(msgspec.Struct, frozen=True, kw_only=True):
-    """Summary of one namespace's findings about too large bundles.
-
-    Attributes:
-        by_topics: True if some of its bundles have too many topics.
-        hot: Its hot bundles, as ranges.
-    """
+    """One namespace's findings: whether some of its bundles have too many topics, and its hot bundles, as ranges."""
 
     by_topics: bool
     hot: frozenset[str]
@@ -223,12 +210,7 @@ class DrainFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RiskFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """Risks of changing bundles.
-
-    Attributes:
-        figures: Topics with a risk, by bundle (``tenant/namespace/range``); bundles without risks are absent.
-        around: The settings in force around these topics, by namespace.
-    """
+    """Topics with a risk, by bundle (``tenant/namespace/range``), and the settings around them, by namespace."""
 
     figures: dict[str, tuple[TopicFigures, ...]] = {}
     around: dict[str, Surroundings] = {}

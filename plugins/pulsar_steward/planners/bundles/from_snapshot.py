@@ -1,4 +1,7 @@
-"""Facts of business bundles with findings and the risks of changing them, read from a snapshot and earlier ones."""
+"""Facts of business bundles with findings and the risks of changing them, read from a snapshot and earlier ones.
+
+Functions of a snapshot raise `SnapshotError` if a table cannot be read.
+"""
 
 from __future__ import annotations
 
@@ -100,9 +103,6 @@ def risk_figures(
         bundles: Namespaces and ranges.
         defaults: Settings in force if a namespace sets nothing.
         policy: Has the margin to quotas.
-
-    Raises:
-        SnapshotError: If a table cannot be read.
     """
     if not bundles:
         return RiskFigures()
@@ -139,9 +139,6 @@ def bundle_facts(
         findings: Its findings.
         defaults: Settings in force if a namespace sets nothing.
         policy: The cluster's policy.
-
-    Raises:
-        SnapshotError: If a table cannot be read.
     """
     findings = tuple(findings)
     found = troubles(findings)
@@ -173,7 +170,6 @@ LIMITS = {
     "loadBalancerNamespaceBundleMaxBandwidthMbytes": "bytes",
 }
 """Brokers' settings for automatic splits, and their fields in `BrokerLimits`."""
-
 
 _BUNDLES = f"""
     select namespace, {{'bundle': bundle, 'owner': owner, 'load': {load_of(FIGURES)},
@@ -218,11 +214,7 @@ class _OwnedBundles(msgspec.Struct, frozen=True):
 def crowds_of(
     snapshot: Snapshot, troubles: Mapping[str, BundleTrouble], policy: Policy
 ) -> tuple[NamespaceToSplit, ...]:
-    """The namespaces with these troubles, with the bundles that may have to be split.
-
-    Raises:
-        SnapshotError: If a table cannot be read.
-    """
+    """The namespaces with these troubles, with the bundles that may have to be split."""
     if not troubles:
         return ()
     bundles: defaultdict[str, list[SplitCandidate]] = defaultdict(list)
@@ -244,11 +236,7 @@ def crowds_of(
 
 
 def busy_bundles(snapshot: Snapshot) -> Busy:
-    """The load of all owned bundles without heartbeats, as `hot-bundle` compares it.
-
-    Raises:
-        SnapshotError: If the table cannot be read.
-    """
+    """The load of all owned bundles without heartbeats, as `hot-bundle` compares it."""
     (owned,) = snapshot.select(_BUSY, _OwnedBundles)
     # Without the busiest tenth.
     flows, clients = (each[: len(each) - len(each) // 10] for each in (owned.bytes, owned.clients))
@@ -264,11 +252,7 @@ def busy_bundles(snapshot: Snapshot) -> Busy:
 
 
 def broker_limits(snapshot: Snapshot, brokers: Collection[str]) -> dict[str, BrokerLimits]:
-    """The limits beyond which brokers would split a bundle automatically.
-
-    Raises:
-        SnapshotError: If the table cannot be read.
-    """
+    """The limits beyond which brokers would split a bundle automatically."""
     found: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for row in snapshot.configuration(LIMITS):
         if row.broker in brokers and row.value is not None and row.value.isdecimal():

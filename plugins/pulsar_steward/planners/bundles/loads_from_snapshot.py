@@ -1,4 +1,7 @@
-"""Loads of bundles over several snapshots, so that a move is never based on a single moment."""
+"""Loads of bundles over several snapshots, so that a move is never based on a single moment.
+
+Functions of a snapshot raise `SnapshotError` if a table cannot be read.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,6 @@ if TYPE_CHECKING:
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.policy.schema import Policy
     from pulsar_steward.snapshots.read import Snapshot
-
 
 CANDIDATES_A_BROKER = 500
 """Number of a broker's heaviest bundles that are considered for a move."""
@@ -65,11 +67,7 @@ _OVER_TIME = f"""
 
 
 def load_facts(snapshot: Snapshot, findings: Iterable[Finding], policy: Policy) -> LoadFacts | None:
-    """The load over several snapshots; None: no finding needs it, or the snapshot is partial.
-
-    Raises:
-        SnapshotError: If a table cannot be read.
-    """
+    """The load over several snapshots; None: no finding needs it, or the snapshot is partial."""
     if not BUNDLE_BALANCE.answered(findings) or snapshot.meta().unread:
         return None
     remedy = policy.bundle_balance_remedy
@@ -107,11 +105,7 @@ def snapshots_looked_at(snapshot: Snapshot, window_minutes: int, most: int) -> l
 
 
 def broker_loads(looked: Sequence[Snapshot], brokers: Sequence[str]) -> Iterator[OwnedBundlesLoad]:
-    """The load of each of these brokers, by the bundles that it owns in the first of these snapshots.
-
-    Raises:
-        SnapshotError: If a table cannot be read.
-    """
+    """The load of each of these brokers, by the bundles that it owns in the first of these snapshots."""
     query = f"select owner as broker, {_views('sum({})::bigint')} from over_time where owner is not null group by owner"
     known = {row.broker: row for row in _selected(looked, query, OwnedBundlesLoad)}
     for broker in brokers:
@@ -119,11 +113,7 @@ def broker_loads(looked: Sequence[Snapshot], brokers: Sequence[str]) -> Iterator
 
 
 def placed_bundles(looked: Sequence[Snapshot], condition: str, **values: Any) -> list[PlacedBundle]:
-    """Bundles of the first of these snapshots that match a condition on `over_time`, by name.
-
-    Raises:
-        SnapshotError: If a table cannot be read.
-    """
+    """Bundles of the first of these snapshots that match a condition on `over_time`, by name."""
     query = f"select namespace, bundle, owner, {_views('{}')} from over_time where {condition}"
     return sorted(_selected(looked, query, PlacedBundle, **values), key=lambda stay: stay.name)
 
@@ -136,11 +126,7 @@ class OwnersBundles(msgspec.Struct, frozen=True):
 
 
 def bundles_of_owners(looked: Sequence[Snapshot], condition: str, **values: Any) -> list[OwnersBundles]:
-    """Numbers of matching bundles by owner, in order.
-
-    Raises:
-        SnapshotError: If a table cannot be read.
-    """
+    """Numbers of matching bundles by owner, in order."""
     query = f"select owner, count(*) as bundles from over_time where {condition} group by owner order by owner"
     return _selected(looked, query, OwnersBundles, **values)
 
@@ -164,11 +150,7 @@ def _stays(looked: Sequence[Snapshot], brokers: Sequence[OwnedBundlesLoad], poli
 
 
 def allowed_by_namespace(snapshot: Snapshot, namespaces: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Brokers allowed by isolation policies for these namespaces; namespaces that may use all brokers are absent.
-
-    Raises:
-        SnapshotError: If the table cannot be read.
-    """
+    """Brokers allowed by isolation policies for these namespaces; namespaces that may use all brokers are absent."""
     rows = snapshot.namespaces(namespaces)
     return {row.namespace: row.allowed_brokers for row in rows if row.allowed_brokers is not None}
 
@@ -182,9 +164,6 @@ def drain_facts(snapshot: Snapshot, findings: Iterable[Finding], policy: Policy)
     """Bundles to drain, with their load in several snapshots; None: no finding needs it, or the snapshot is partial.
 
     One snapshot is enough here: the reason to empty a broker is not its load.
-
-    Raises:
-        SnapshotError: If a table cannot be read.
     """
     if not BROKER_DRAIN.answered(findings) or snapshot.meta().unread:
         return None

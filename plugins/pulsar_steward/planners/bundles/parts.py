@@ -110,13 +110,7 @@ CLIENTS = Measure(
 
 
 class Excess(msgspec.Struct, frozen=True):
-    """A quantity that is too large for one bundle.
-
-    Attributes:
-        measure: The quantity.
-        amount: The bundle's amount.
-        limit: The smallest amount that is too much.
-    """
+    """A quantity of a bundle that is too large: its amount, and the smallest amount that is too much."""
 
     measure: Measure
     amount: int
@@ -164,12 +158,7 @@ class BundleLimits(msgspec.Struct, frozen=True, kw_only=True):
         return int(min(skew.warning_topics_per_bundle, by_mean))
 
     def excesses(self, part: BundlePart, more: int) -> tuple[Excess, ...]:
-        """All excesses of a part, the worst first.
-
-        Args:
-            part: A bundle, or part of one.
-            more: Number of bundles that splits have added since the snapshot.
-        """
+        """All excesses of a part, the worst first, once splits have added so many bundles (`more`) to the snapshot."""
         limits = [(TOPICS, self.topics(more))] if self._too_many_to_leave(part) else []
         if part.bundle in self.hot:
             limits += self._hot(part.owner, more)
@@ -214,13 +203,7 @@ class Dominant(msgspec.Struct, frozen=True):
 
 
 def dominant(part: BundlePart, measure: Measure, percent: int) -> Dominant | None:
-    """The topic that dominates a part; None: there is none, or the part has too many topics, which a split does help.
-
-    Args:
-        part: A bundle, or part of one.
-        measure: The quantity that is too large.
-        percent: Share of one topic, in percent, from which a split cannot help.
-    """
+    """The topic with so many percent of a part; None: there is none, or too many topics, which a split helps."""
     total = measure.of_bundle(part.load)
     if measure is TOPICS or not part.topics or not total:
         return None

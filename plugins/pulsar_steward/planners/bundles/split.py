@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pulsar_steward.planners.bundles.parts import Dominant
     from pulsar_steward.planners.planning_facts import PlanningFacts
 
-
 NO_WAY_BACK = (
     "A split cannot be undone: Pulsar does not join bundles again. Both halves stay on their broker, and can be moved"
     " like any bundle."
@@ -32,11 +31,7 @@ NO_WAY_BACK = (
 
 
 class SplitSearch:
-    """The namespace's parts, and the splits that make them. Each split leaves fewer topics in both halves, so it ends.
-
-    Attributes:
-        steps: The splits, in the order in which they run.
-    """
+    """The namespace's parts, and the splits (`steps`) that make them: each leaves fewer topics, so it ends."""
 
     def __init__(self, planning: PlanningFacts, limits: BundleLimits) -> None:
         self._planning = planning

@@ -1,4 +1,7 @@
-"""Facts for the planners of settings, and the effects of a changed setting on the cluster and on stored data."""
+"""Facts for the planners of settings, and the effects of a changed setting on the cluster and on stored data.
+
+Functions of a snapshot raise `SnapshotError` if a table cannot be read.
+"""
 
 from __future__ import annotations
 
@@ -215,21 +218,13 @@ class _Ages(msgspec.Struct, frozen=True):
 
 
 def topic_quotas(snapshot: Snapshot, namespaces: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """Largest own limits of drilled topics with their namespace's retention, in bytes and seconds, by namespace.
-
-    Raises:
-        SnapshotError: If the table cannot be read.
-    """
+    """Largest own limits of drilled topics with their namespace's retention, in bytes and seconds, by namespace."""
     rows = snapshot.select(_QUOTAS, _Quotas, views=IN_FORCE, names=namespaces)
     return {row.namespace: (row.bytes, row.seconds) for row in rows}
 
 
 def largest_backlogs(snapshot: Snapshot, namespaces: Sequence[str]) -> dict[str, list[Backlog]]:
-    """The largest backlogs of topics, falling, with their holders, by namespace; at most `MAX_BACKLOGS` of each.
-
-    Raises:
-        SnapshotError: If a table cannot be read.
-    """
+    """The largest backlogs of topics, falling, with their holders, by namespace; at most `MAX_BACKLOGS` of each."""
     found: defaultdict[str, list[Backlog]] = defaultdict(list)
     for row in snapshot.select(_LARGEST, _Largest, views=BACKLOGS, names=namespaces):
         found[row.namespace].append(backlog_of(row.topic, row.backlog_bytes, {}, {}, *row.holders))
@@ -237,11 +232,7 @@ def largest_backlogs(snapshot: Snapshot, namespaces: Sequence[str]) -> dict[str,
 
 
 def backlog_ages(snapshot: Snapshot, namespaces: Sequence[str]) -> dict[str, BacklogAges]:
-    """Ages of backlogs, by namespace: as brokers report them, else estimated from size and present inflow.
-
-    Raises:
-        SnapshotError: If a table cannot be read.
-    """
+    """Ages of backlogs, by namespace: as brokers report them, else estimated from size and present inflow."""
     return {
         row.namespace: ages_of(
             [row.oldest] if row.oldest else [],
@@ -289,12 +280,7 @@ def taken_from(fact: NamespaceFact, change: ChangeSetting) -> Taken | Unknown:
 
 
 def unread_loss(fact: NamespaceFact, delayed: Mapping[str, int] | None = None) -> Loss:
-    """Unread data that is lost, by topic: all that expires if messages get older than their time to live.
-
-    Args:
-        fact: The namespace.
-        delayed: Delayed messages by topic, if only they count; None: the whole backlog counts.
-    """
+    """Unread data that expires unless a time to live is raised, by topic; only of `delayed` messages if given."""
     if delayed is None:
         return expired(fact.backlogs).loss
     bytes_of = {each.topic: each.bytes for each in fact.backlogs}

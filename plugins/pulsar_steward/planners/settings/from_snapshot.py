@@ -1,4 +1,7 @@
-"""Facts of settings, read from a snapshot and earlier ones, only for namespaces and topics with findings."""
+"""Facts of settings, read from a snapshot and earlier ones, only for namespaces and topics with findings.
+
+Functions of a snapshot raise `SnapshotError` if a table cannot be read.
+"""
 
 from __future__ import annotations
 
@@ -42,13 +45,11 @@ if TYPE_CHECKING:
     from pulsar_steward.model.setting import Setting, SettingName
     from pulsar_steward.snapshots.read import Snapshot
 
-
 CHECKS_OF_SETTINGS = ANSWERED | NEARLY_FULL.answers | DELAYS.answers
 """Checks whose findings need the settings of their namespace."""
 
 LOOK_BACK = 12
 """Number of earlier snapshots whose backlogs are read."""
-
 
 _LOOKS = f"""
     select namespace, {{'taken_at': taken_at, 'topics': count(topic),
@@ -107,11 +108,7 @@ class _Look(msgspec.Struct, frozen=True):
 
 
 def namespace_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[NamespaceFact, ...]:
-    """Facts of the namespaces with findings about settings, by name.
-
-    Raises:
-        SnapshotError: If a table cannot be read.
-    """
+    """Facts of the namespaces with findings about settings, by name."""
     findings = [finding for finding in findings if finding.check_id in CHECKS_OF_SETTINGS]
     names = sorted({namespace_of(finding) for finding in findings})
     if not names:
@@ -205,11 +202,7 @@ def _of_namespace(findings: Iterable[Finding], name: str, check: Check) -> list[
 
 
 def topic_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[TopicSettings, ...]:
-    """Facts of the topics with settings of their own and findings about settings, by name.
-
-    Raises:
-        SnapshotError: If a table cannot be read.
-    """
+    """Facts of the topics with settings of their own and findings about settings, by name."""
     findings = tuple(findings)
     names = sorted({each.subject for each in findings if is_of_topic(each) or may_need_more(each)})
     if not names:
@@ -250,20 +243,12 @@ class _Peak(msgspec.Struct, frozen=True):
 
 
 def defaults_of(snapshot: Snapshot) -> dict[SettingName, Setting]:
-    """The most frequent values of brokers, used if a namespace sets nothing; unknown and unlimited ones are absent.
-
-    Raises:
-        SnapshotError: If the table cannot be read.
-    """
+    """The most frequent values of brokers, used if a namespace sets nothing; unknown and unlimited ones are absent."""
     return defaults_in(snapshot.usual_settings(KEYS))
 
 
 def quotas_are_checked(snapshot: Snapshot) -> bool | None:
-    """True if every broker that was read checks backlog quotas; None: unknown for one of them.
-
-    Raises:
-        SnapshotError: If a table cannot be read.
-    """
+    """True if every broker that was read checks backlog quotas; None: unknown for one of them."""
     told = [row.value for row in snapshot.configuration(["backlogQuotaCheckEnabled"])]
     brokers = sum(row.read for row in snapshot.brokers())
     if not told or None in told or len(told) < brokers:
@@ -272,11 +257,7 @@ def quotas_are_checked(snapshot: Snapshot) -> bool | None:
 
 
 def backlog_caveats(snapshot: Snapshot) -> tuple[str, ...]:
-    """Reasons in the brokers' settings why figures of backlogs are not exact, in sentences without their full stops.
-
-    Raises:
-        SnapshotError: If the table cannot be read.
-    """
+    """Reasons in the brokers' settings why figures of backlogs are not exact, in sentences without their full stops."""
     told: dict[str, set[str]] = {}
     for row in snapshot.configuration([INTERVAL, FILTERS]):
         if row.value is not None:
@@ -295,11 +276,7 @@ def backlog_caveats(snapshot: Snapshot) -> tuple[str, ...]:
 
 
 def clocks_differ_milliseconds(snapshot: Snapshot) -> int | None:
-    """Difference between the clocks of the brokers furthest ahead and furthest behind; None: unknown for one of them.
-
-    Raises:
-        SnapshotError: If the table cannot be read.
-    """
+    """Difference between the clocks of the brokers furthest ahead and behind; None: unknown for one of them."""
     told = [row.clock_skew_milliseconds for row in snapshot.brokers() if row.read]
     known = [each for each in told if each is not None]
     return max(known) - min(known) if known and len(known) == len(told) else None

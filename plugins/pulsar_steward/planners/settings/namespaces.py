@@ -104,12 +104,7 @@ def batches_of(
 ) -> Proposal:
     """Batches that give a namespace the decided settings, or a note on the guard that vetoes.
 
-    Args:
-        planning: The snapshot.
-        fact: The namespace.
-        decided: Its settings as they should be.
-        findings: The findings that the batches resolve.
-        together: True puts an age quota into one batch with the others, if the quota already in force allows it.
+    If `together`, an age quota is in one batch with the others: the quota already in force allows it.
     """
     goal = fact.namespace
     batches: list[Batch] = []

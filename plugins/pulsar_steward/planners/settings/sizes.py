@@ -129,13 +129,7 @@ def _retained(settings: Mapping[SettingName, Setting]) -> int | None:
 def shorter_retention(
     target: Mapping[SettingName, Setting], fact: NamespaceFact, policy: Policy
 ) -> tuple[Retention, str] | None:
-    """A retention that still outlasts an outage and is above every quota; None: it cannot be lowered.
-
-    Args:
-        target: Other settings that will be in force.
-        fact: The namespace.
-        policy: Minimum time and size to keep.
-    """
+    """A retention that outlasts an outage and is above every quota of the `target`; None: it cannot be lowered."""
     now = target.get(SettingName.RETENTION)
     if not isinstance(now, Retention):
         return None

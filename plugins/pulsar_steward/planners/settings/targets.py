@@ -33,17 +33,8 @@ if TYPE_CHECKING:
     from pulsar_steward.planners.settings.facts import NamespaceFact
     from pulsar_steward.policy.schema import Policy
 
-ANSWERED = frozenset(
-    info.check_id
-    for info in (
-        BACKLOG_QUOTA_MISSING,
-        QUOTA_OVER_RETENTION,
-        RETENTION_TOO_LONG,
-        RETENTION_TOO_SHORT,
-        RETENTION_UNBOUNDED,
-        TTL_BEFORE_QUOTA,
-    )
-)
+_RESOLVED = (QUOTA_OVER_RETENTION, RETENTION_TOO_LONG, RETENTION_TOO_SHORT, RETENTION_UNBOUNDED, TTL_BEFORE_QUOTA)
+ANSWERED = frozenset(check.check_id for check in (BACKLOG_QUOTA_MISSING, *_RESOLVED))
 """Checks whose findings are resolved by settings of a namespace or of a topic."""
 
 
@@ -92,14 +83,7 @@ class TargetSettings(msgspec.Struct):
 def target_settings(
     fact: NamespaceFact, checks: frozenset[str], defaults: Mapping[SettingName, Setting], policy: Policy
 ) -> TargetSettings:
-    """The settings that should be in force in a namespace.
-
-    Args:
-        fact: The namespace.
-        checks: Ids of the checks that found something in it.
-        defaults: Brokers' values if nothing is set.
-        policy: Limits of remedies.
-    """
+    """The settings that should be in force in a namespace with findings of these checks."""
     decided = TargetSettings({**defaults, **fact.own})
     if RETENTION_UNBOUNDED.check_id in checks:
         _bound_retention(decided, fact, policy)

@@ -138,12 +138,7 @@ class CoordinatorAssignment:
 def best_to_move(ranks: Sequence[Rank], difference: int, *, over: int = 0) -> Rank | None:
     """The best part to move: its count less `over` is nearest to half the difference, and below the whole difference.
 
-    At a tie, the part with the fewest clients, then the lowest range.
-
-    Args:
-        ranks: Parts in rising order.
-        difference: Coordinators of the source less coordinators of the target.
-        over: Number of coordinators that come back in exchange.
+    At a tie, the part with the fewest clients, then the lowest range. `over` coordinators come back in exchange.
     """
     above = bisect_left(ranks, over + difference // 2 + 1, key=_COUNT)
     candidates = list(ranks[above : above + 1])
@@ -154,23 +149,13 @@ def best_to_move(ranks: Sequence[Rank], difference: int, *, over: int = 0) -> Ra
 
 
 def first_of_count(ranks: Sequence[Rank], count: int) -> Rank | None:
-    """The part with exactly this count that has the fewest clients, then the lowest range.
-
-    Args:
-        ranks: Parts in rising order.
-        count: Number of coordinators.
-    """
+    """The part (of `ranks`, rising) with exactly this count that has the fewest clients, then the lowest range."""
     place = bisect_left(ranks, count, key=_COUNT)
     return ranks[place] if place < len(ranks) and ranks[place][0] == count else None
 
 
 def gain(count: int, difference: int) -> int:
-    """Half of the decrease of the sum of squared loads, if so many coordinators move.
-
-    Args:
-        count: Coordinators that move.
-        difference: Coordinators of the source less coordinators of the target, before the move.
-    """
+    """Half of the decrease of the sum of squared loads if `count` coordinators move from the fuller broker."""
     return count * (difference - count)
 
 

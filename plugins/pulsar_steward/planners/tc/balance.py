@@ -41,7 +41,6 @@ AFTER_DRAINING = (
     " broker is empty."
 )
 
-
 AFTER_RAISING = (
     f"{GOAL}: nothing is proposed in this plan, as it raises their number; they are evened out by a later plan, once"
     " hashes have put the new ones somewhere."
@@ -142,7 +141,6 @@ TC_BALANCE = Planner(
     ),
 )
 
-
 NO_WAY_BACK = (
     "A split cannot be undone: Pulsar does not join bundles again. Who holds how many coordinators can be brought back"
     " by undoing the moves of the halves."
@@ -168,13 +166,7 @@ class PartMove(msgspec.Struct, frozen=True):
 def steps_towards(
     placement: CoordinatorAssignment, loads: Mapping[str, int], planning: PlanningFacts
 ) -> tuple[Step, ...]:
-    """First all splits, then all moves, each with the results of all guards.
-
-    Args:
-        placement: The placement to reach.
-        loads: Coordinators of every broker in the snapshot.
-        planning: The facts for the guards.
-    """
+    """First all splits, then all moves, from these loads of all brokers, each with the results of all guards."""
     splits = ((split.part, _split_step(split)) for split in placement.splits)
     moves = ((move.part, _move_step(move)) for move in moves_in_order(loads, placement))
     return tuple(
@@ -197,10 +189,6 @@ def moves_in_order(loads: Mapping[str, int], placement: CoordinatorAssignment) -
     """A move for each part that does not end at home, the one that helps most first.
 
     So a batch does most of its work even if it stops half way, or if only its first steps are approved.
-
-    Args:
-        loads: Coordinators of every broker before the first move.
-        placement: The placement that was found.
     """
     now = dict(loads)
     waiting: defaultdict[tuple[str, str], list[CoordinatorPart]] = defaultdict(list)  # the heaviest last

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from pulsar_steward.planners.planning_facts import PlanningFacts, TcBundle
 
-
 Rank = tuple[int, int, int, int]
 """Order and name of a part: coordinators, clients, lower and upper boundary."""
 
