@@ -15,7 +15,7 @@ from lab.waiting import wait_until
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.model.notice import Event
 from pulsar_steward.orchestration.events import publisher
-from pulsar_steward.policy.files import SECRETS_FOLDERS
+from pulsar_steward.policy.place import SECRETS_FOLDERS
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.pulsar.logins import oauth2_in
 from pulsar_steward.pulsar.settings import AdminSettings

@@ -20,7 +20,7 @@ from pulsar_steward.ledger.store import transaction
 from pulsar_steward.ledger.verify import exported, verify_ledger
 from pulsar_steward.model.units import counted, time_in_words
 from pulsar_steward.outside_text import shown_json
-from pulsar_steward.policy.files import steward_home
+from pulsar_steward.policy.place import steward_home
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 

@@ -18,7 +18,7 @@ from pulsar_steward.errors import ConfigurationError, LedgerTampered, StewardErr
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.store import PASSWORD, open_ledger, read_url
 from pulsar_steward.ledger.verify import verify_ledger
-from pulsar_steward.policy.files import steward_home
+from pulsar_steward.policy.place import steward_home
 
 LEDGER = "STEWARD_LEDGER"
 

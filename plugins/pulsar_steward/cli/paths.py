@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pulsar_steward.errors import ConfigurationError
-from pulsar_steward.policy.files import steward_home
+from pulsar_steward.policy.place import steward_home
 from pulsar_steward.runtime.installed_files import project_files
 
 if TYPE_CHECKING:

@@ -17,9 +17,10 @@ from pulsar_steward.cli.options import PolicyFile
 from pulsar_steward.cli.output import tell
 from pulsar_steward.errors import ConfigurationError, PolicyError
 from pulsar_steward.model.units import counted
-from pulsar_steward.policy.files import policy_file, steward_home
+from pulsar_steward.policy.files import policy_file
 from pulsar_steward.policy.layers import CLUSTERS, KINDS, NAMESPACES, TENANTS, Layer, is_namespace, stack
 from pulsar_steward.policy.load import load_policy
+from pulsar_steward.policy.place import steward_home
 from pulsar_steward.policy.schema import SECTIONS, Policy
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)

@@ -16,7 +16,7 @@ import msgspec
 from pulsar_steward.decoding import decode
 from pulsar_steward.errors import ConfigurationError, LedgerTampered
 from pulsar_steward.ledger.chain import Head
-from pulsar_steward.policy.files import private_folder
+from pulsar_steward.policy.place import private_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

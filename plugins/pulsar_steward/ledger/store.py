@@ -15,7 +15,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
 from pulsar_steward.errors import ConfigurationError, LedgerError
 from pulsar_steward.ledger.migrations.migrate import VERSIONS, Migrations
-from pulsar_steward.policy.files import keep_private, private_file
+from pulsar_steward.policy.place import keep_private, private_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import SecretStr
 
 from pulsar_steward.errors import ConfigurationError
-from pulsar_steward.policy.files import SECRETS_FOLDERS, in_secrets_folders, secrets_folders
+from pulsar_steward.policy.place import SECRETS_FOLDERS, in_secrets_folders, secrets_folders
 from pulsar_steward.pulsar.addresses import address_map
 from pulsar_steward.pulsar.logins import Basic, Plugin, client_credentials, oauth2_in, token_in
 from pulsar_steward.pulsar.settings import map_in

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from airflow.sdk import Asset, Param
 
-from pulsar_steward.policy.files import private_folder, steward_home
+from pulsar_steward.policy.place import private_folder, steward_home
 
 
 def home() -> Path:

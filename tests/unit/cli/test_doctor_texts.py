@@ -11,7 +11,7 @@ import pytest
 
 from lab.simulator import Answer, ClusterSpec, Fault, LoadSpec, running_simulator
 from pulsar_steward.cli.doctor.spark import spark_lines
-from pulsar_steward.policy.files import SECRETS_FOLDERS
+from pulsar_steward.policy.place import SECRETS_FOLDERS
 from pulsar_steward.runtime.installed_airflow import InstalledAirflow
 from pulsar_steward.runtime.installed_spark import InstalledSpark
 from tests.builders import NOW

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pulsar_steward.errors import ConfigurationError
-from pulsar_steward.runtime import installed_airflow
+from pulsar_steward.runtime import installed_spark as module
 from pulsar_steward.runtime.installed_spark import InstalledSpark, installed_spark, require_own_files
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def test_a_client_that_was_overwritten_does_no_harm(tmp_path: Path, golden: Gold
 
 def test_a_mixture_is_refused_where_spark_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A PySpark with files of another package is refused with a message that holds the remedy."""
-    monkeypatch.setattr(installed_airflow, "installed_spark", lambda: InstalledSpark("4.3.0", "4.2.0", 515, 99))
+    monkeypatch.setattr(module, "installed_spark", lambda: InstalledSpark("4.3.0", "4.2.0", 515, 99))
     with pytest.raises(ConfigurationError, match=r"99 of 515 files .*`pip uninstall --yes pyspark-client`"):
         require_own_files()
 

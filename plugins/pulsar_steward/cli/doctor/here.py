@@ -16,8 +16,9 @@ from pulsar_steward.ledger.standing import row_ahead
 from pulsar_steward.ledger.store import read_url, transaction
 from pulsar_steward.ledger.verify import verify_ledger
 from pulsar_steward.model.units import counted
-from pulsar_steward.policy.files import SECRETS_FOLDERS, policy_files, secrets_folders, steward_home, unused_files
+from pulsar_steward.policy.files import policy_files, unused_files
 from pulsar_steward.policy.load import load_policy
+from pulsar_steward.policy.place import SECRETS_FOLDERS, secrets_folders, steward_home
 from pulsar_steward.runtime.installed_files import document
 
 if TYPE_CHECKING:
