@@ -14,7 +14,7 @@ from pulsar_steward.decoding import convert
 from pulsar_steward.model.people import different_people
 from pulsar_steward.model.plan import BROKER_DRAIN, KINDS, ROLLBACK, SUBSCRIPTION_DELETION, TC_COUNT
 from pulsar_steward.model.risk import Risk
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number
 from pulsar_steward.policy.approval_terms import FLOOR_VALID_MINUTES, ApprovalValues, Terms
 from pulsar_steward.policy.names import UserId  # noqa: TC001 - pydantic reads it
 
@@ -78,17 +78,15 @@ KindOfNamespaces = Annotated[str, AfterValidator(_kind_of_namespaces)]
 class ApprovalPolicy(Section):
     """People who may answer, the grouping of questions, and how long a question and its answer are valid."""
 
-    response_timeout_minutes: int = Field(24 * 60, ge=1, description="no answer by then is a rejection")
-    valid_minutes: int = Field(60, ge=1, description="from the answer to the last change made under it")
-    wait_for_window_minutes: int = Field(
+    response_timeout_minutes: int = number(24 * 60, "no answer by then is a rejection")
+    valid_minutes: int = number(60, "from the answer to the last change made under it")
+    wait_for_window_minutes: int = number(
         7 * 24 * 60,
-        ge=0,
-        description="that an approved batch may wait for the next of `guards.windows`, from whose opening"
+        "that an approved batch may wait for the next of `guards.windows`, from whose opening"
         " `valid_minutes` counts then; one that opens later is not waited for",
+        ge=0,
     )
-    ask_again_minutes: int = Field(
-        24 * 60, ge=0, description="rest of a proposal after somebody rejected it, or took it back"
-    )
+    ask_again_minutes: int = number(24 * 60, "rest of a proposal after somebody rejected it, or took it back", ge=0)
     never_ask: tuple[PlannedKind, ...] = Field(
         (), description="kinds of batches that are not proposed; for a tenant or a namespace too"
     )
@@ -107,7 +105,7 @@ class ApprovalPolicy(Section):
     decide_by_kind: dict[KindOfNamespaces, DecideBy] = Field(
         {}, description="the same for one kind of batch, in place of `decide_by`"
     )
-    most_steps: int = Field(200, ge=1, description="steps of a question about several namespaces; more are another one")
+    most_steps: int = number(200, "steps of a question about several namespaces; more are another one")
 
     by_risk: dict[Risk, RiskTerms] = Field(
         {}, description="what batches demand by their risk, which Steward computes; higher levels demand no less"

@@ -11,7 +11,7 @@ from croniter import CroniterError, croniter
 from pydantic import AfterValidator, Field
 
 from pulsar_steward.model.pulsar_versions import VERSION
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number
 from pulsar_steward.policy.names import ANY
 
 _AT_RANDOM = re.compile(r"(?<![a-z])[hr](?![a-z])", re.IGNORECASE)
@@ -61,49 +61,40 @@ class MaintenanceWindow(Section):
 class GuardsPolicy(Section):
     """Limits of the guards, which refuse changes even after approval."""
 
-    quota_margin_percent: int = Field(
-        10, ge=0, le=99, description="of a `producer_*` quota that a topic must have left for its bundle to be moved"
+    quota_margin_percent: int = number(
+        10, "of a `producer_*` quota that a topic must have left for its bundle to be moved", ge=0, le=99
     )
-    most_redelivered_messages: int = Field(
+    most_redelivered_messages: int = number(
         1_000_000,
-        ge=0,
-        description="acknowledged messages of batches acknowledged in part that a move may deliver again, at most; 0:"
+        "acknowledged messages of batches acknowledged in part that a move may deliver again, at most; 0:"
         " none, so that nothing is moved that consumers of batches hold messages of",
+        ge=0,
     )
-    largest_batch_messages: int = Field(
+    largest_batch_messages: int = number(
         1_000,
-        ge=1,
-        description="that producers put into a batch, at most: what clients do by default; 1: nobody batches. Brokers"
+        "that producers put into a batch, at most: what clients do by default; 1: nobody batches. Brokers"
         " tell no more than an average",
     )
-    most_delayed_index_megabytes: int = Field(
-        64, ge=0, description="of a bundle's in-memory index of delayed messages, whose backlog a move reads again"
+    most_delayed_index_megabytes: int = number(
+        64, "of a bundle's in-memory index of delayed messages, whose backlog a move reads again", ge=0
     )
-    most_clock_difference_seconds: int = Field(
-        5, ge=1, description="between brokers, for limits that go by a message's age"
+    most_clock_difference_seconds: int = number(5, "between brokers, for limits that go by a message's age")
+    snapshot_valid_minutes: int = number(
+        1500, "from the snapshot to the last change resting on it: a question's day, and its answer's hour"
     )
-    snapshot_valid_minutes: int = Field(
-        1500,
-        ge=1,
-        description="from the snapshot to the last change resting on it: a question's day, and its answer's hour",
-    )
-    circle_minutes: int = Field(
-        720, ge=0, description="a bundle moved away and back within this stops all moves in its namespace"
-    )
-    most_coordinators: int = Field(
+    circle_minutes: int = number(720, "a bundle moved away and back within this stops all moves in its namespace", ge=0)
+    most_coordinators: int = number(
         0,
+        "transaction coordinators that their number may be raised to, which cannot be undone; 0: it is"
+        " never raised, nor is that proposed",
         ge=0,
         le=10_000,
-        description="transaction coordinators that their number may be raised to, which cannot be undone; 0: it is"
-        " never raised, nor is that proposed",
     )
-    coordinators_rest_minutes: int = Field(
-        1440,
-        ge=0,
-        description="after their number was raised, before it is raised again: clients connect to new ones late",
+    coordinators_rest_minutes: int = number(
+        1440, "after their number was raised, before it is raised again: clients connect to new ones late", ge=0
     )
-    most_changes_per_run: int = Field(1000, ge=1, description="changes of one batch; what is more waits for the next")
-    most_changes_per_hour: int = Field(2000, ge=1, description="changes in this cluster, all batches together")
+    most_changes_per_run: int = number(1000, "changes of one batch; what is more waits for the next")
+    most_changes_per_hour: int = number(2000, "changes in this cluster, all batches together")
     versions_tried_here: tuple[Annotated[str, AfterValidator(_version)], ...] = Field(
         (),
         description="versions of Pulsar that you tried changes on: a line (4.3), or as brokers tell it (4.0.7-acme);"

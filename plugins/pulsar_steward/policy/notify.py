@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.notice import Occasion  # noqa: TC001 - pydantic reads it
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number
 
 CONNECTIONS = "steward_notify_"
 """Prefix of the names of connections that may receive messages.
@@ -70,6 +70,4 @@ class NotifyPolicy(Section):
     """People and systems that get messages; without a recipient nothing is sent."""
 
     recipients: dict[RecipientName, Recipient] = Field({}, description="who is told, by name; none: nothing is sent")
-    expiring_minutes: int = Field(
-        60, ge=1, description="before a question ends unanswered, when that is told; half of its time at most"
-    )
+    expiring_minutes: int = number(60, "before a question ends unanswered, when that is told; half of its time at most")

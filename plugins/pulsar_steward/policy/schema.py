@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from pulsar_steward.errors import PolicyError
 from pulsar_steward.model.canonical import canonical_json
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import GIB
 from pulsar_steward.policy.approval import ApprovalPolicy
 from pulsar_steward.policy.guards import GuardsPolicy
@@ -37,16 +37,16 @@ from pulsar_steward.policy.trouble import models_in
 class AdminPolicy(Section):
     """Limits of calls of the admin API."""
 
-    connect_timeout_seconds: int = Field(5, ge=1, le=300, description="to establish a connection")
-    read_timeout_seconds: int = Field(30, ge=1, le=3600, description="between two pieces of an answer")
-    total_timeout_seconds: int = Field(
-        300, ge=1, le=3600, description="for one whole call: connecting, redirects, and its answer to the end"
+    connect_timeout_seconds: int = number(5, "to establish a connection", le=300)
+    read_timeout_seconds: int = number(30, "between two pieces of an answer", le=3600)
+    total_timeout_seconds: int = number(
+        300, "for one whole call: connecting, redirects, and its answer to the end", le=3600
     )
-    most_answer_megabytes: int = Field(
-        1024, ge=1, le=65_536, description="2^20 bytes of one answer, as sent and as unpacked; a larger one is none"
+    most_answer_megabytes: int = number(
+        1024, "2^20 bytes of one answer, as sent and as unpacked; a larger one is none", le=65_536
     )
-    read_attempts: int = Field(3, ge=1, le=10, description="tries of a call that only looks; changes are tried once")
-    redirects: int = Field(5, ge=1, le=20, description="redirects followed within one call; two are usual")
+    read_attempts: int = number(3, "tries of a call that only looks; changes are tried once", le=10)
+    redirects: int = number(5, "redirects followed within one call; two are usual", le=20)
 
 
 class BrokersPolicy(Section):
@@ -60,16 +60,14 @@ class BrokersPolicy(Section):
 class ApplyPolicy(Section):
     """Pace and limits of the execution of approved steps."""
 
-    bundle_moves_per_minute: int = Field(60, ge=1, description="pace of moves and splits in this cluster")
-    reconnecting_clients_per_minute: int = Field(10_000, ge=1, description="pace of clients sent to reconnect")
-    most_clients_per_step: int = Field(20_000, ge=0, description="clients that one step may disturb")
-    intent_valid_seconds: int = Field(
-        10, ge=1, le=60, description="from a call's record to its leaving; held up longer, it is not sent"
-    )
-    proof_timeout_seconds: int = Field(60, ge=1, description="wait for the cluster to show a change")
-    proof_wait_seconds: int = Field(300, ge=0, description="wait for another batch's proof before the next one begins")
-    lease_seconds: int = Field(60, ge=5, description="how long a writer that fell silent still holds the cluster")
-    lease_wait_seconds: int = Field(1800, ge=0, description="wait for another writer of this cluster to finish")
+    bundle_moves_per_minute: int = number(60, "pace of moves and splits in this cluster")
+    reconnecting_clients_per_minute: int = number(10_000, "pace of clients sent to reconnect")
+    most_clients_per_step: int = number(20_000, "clients that one step may disturb", ge=0)
+    intent_valid_seconds: int = number(10, "from a call's record to its leaving; held up longer, it is not sent", le=60)
+    proof_timeout_seconds: int = number(60, "wait for the cluster to show a change")
+    proof_wait_seconds: int = number(300, "wait for another batch's proof before the next one begins", ge=0)
+    lease_seconds: int = number(60, "how long a writer that fell silent still holds the cluster", ge=5)
+    lease_wait_seconds: int = number(1800, "wait for another writer of this cluster to finish", ge=0)
     protected_namespaces: tuple[NamespacePattern, ...] = Field(
         (), description="namespaces (`tenant/name`, or all of a tenant's: `tenant/*`) never to be changed"
     )
@@ -81,19 +79,19 @@ class EventsPolicy(Section):
     topic: TopicName | None = Field(
         "persistent://public/default/steward-events", description="a topic of the cluster itself; null: off"
     )
-    timeout_seconds: int = Field(5, ge=1, le=60, description="for connecting, and for each event")
+    timeout_seconds: int = number(5, "for connecting, and for each event", le=60)
 
 
 class PlanPolicy(Section):
     """Conditions for a finding to become a proposal."""
 
-    standing_snapshots: int = Field(1, ge=1, le=1000, description="snapshots in a row that have to show it first")
+    standing_snapshots: int = number(1, "snapshots in a row that have to show it first", le=1000)
 
 
 class TrendsPolicy(Section):
     """Amount of history that each snapshot takes over from the one before."""
 
-    most_snapshots: int = Field(96, ge=2, le=1000, description="a day of them, at one every 15 minutes")
+    most_snapshots: int = number(96, "a day of them, at one every 15 minutes", ge=2, le=1000)
 
 
 MetricsUrl = Annotated[str, Field(pattern=r"^(bookie|zookeeper|autorecovery)=https?://[^\s/@?#]+(/[^\s@?#]*)?$")]
@@ -106,23 +104,23 @@ MetricsUrl = Annotated[str, Field(pattern=r"^(bookie|zookeeper|autorecovery)=htt
 class CollectPolicy(Section):
     """Limits of collecting."""
 
-    clients_per_subscription: int = Field(3, ge=0, le=100, description="worst consumers that are named, each")
-    recent_minutes: int = Field(10, ge=1, le=1440, description="a client that connected since then is a recent one")
-    drilled_topics: int = Field(200, ge=0, le=10_000, description="suspects asked for their own statistics, at most")
-    drilled_from_consumed_bytes: int = Field(
-        10 * GIB, ge=1, description="kept by a topic though it is consumed; from here on it is asked why"
+    clients_per_subscription: int = percent(3, "worst consumers that are named, each", ge=0)
+    recent_minutes: int = number(10, "a client that connected since then is a recent one", le=1440)
+    drilled_topics: int = number(200, "suspects asked for their own statistics, at most", ge=0, le=10_000)
+    drilled_from_consumed_bytes: int = number(
+        10 * GIB, "kept by a topic though it is consumed; from here on it is asked why"
     )
-    drill_calls_per_second: int = Field(100, ge=1, le=1000, description="that one broker is asked about suspects")
-    drill_seconds: int = Field(60, ge=1, le=3600, description="for the suspects of one broker; then the rest is left")
-    positions_bundles: int = Field(
-        5, ge=0, le=1000, description="of each broker, the largest, asked for all their topics' hash positions"
+    drill_calls_per_second: int = number(100, "that one broker is asked about suspects", le=1000)
+    drill_seconds: int = number(60, "for the suspects of one broker; then the rest is left", le=3600)
+    positions_bundles: int = number(
+        5, "of each broker, the largest, asked for all their topics' hash positions", ge=0, le=1000
     )
-    positions_from_topics: int = Field(
-        100, ge=2, description="loaded topics from which a bundle may be among them; fewer are hardly ever split"
+    positions_from_topics: int = number(
+        100, "loaded topics from which a bundle may be among them; fewer are hardly ever split", ge=2
     )
-    positions_from_clients: int = Field(500, ge=1, description="producers and consumers; the same")
-    positions_from_megabytes: int = Field(10, ge=1, description="bytes in and out, 10^6 a second; the same")
-    metrics_megabytes: int = Field(200, ge=1, le=4096, description="of one broker's Prometheus text, read at most")
+    positions_from_clients: int = number(500, "producers and consumers; the same")
+    positions_from_megabytes: int = number(10, "bytes in and out, 10^6 a second; the same")
+    metrics_megabytes: int = number(200, "of one broker's Prometheus text, read at most", le=4096)
     metrics_urls: tuple[MetricsUrl, ...] = Field(
         (),
         description="of bookies, ZooKeeper and autorecovery: `bookie=http://host:8000/metrics`; without a token",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field, create_model
 
 from pulsar_steward.checks.registry import CHECKS
-from pulsar_steward.model.section import Section
+from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.policy.names import SubscriptionPattern, TopicPattern  # noqa: TC001 - pydantic reads it
 
 if TYPE_CHECKING:
@@ -41,19 +41,15 @@ class SubscriptionsPolicy(Section):
     delete_abandoned: bool = Field(
         default=False, description="whether people are asked to delete what `subscription-abandoned` finds"
     )
-    minimum_days: int = Field(
-        35, ge=1, le=3650, description="without a consumer: five weeks, so that a job of every month is well"
-    )
-    growth_percent: int = Field(
+    minimum_days: int = number(35, "without a consumer: five weeks, so that a job of every month is well", le=3650)
+    growth_percent: int = number(
         25,
+        "that a backlog may grow until it is deleted, at least, as nobody reads it: it is rounded up, so"
+        " that no snapshot asks anew",
         ge=0,
         le=1000,
-        description="that a backlog may grow until it is deleted, at least, as nobody reads it: it is rounded up, so"
-        " that no snapshot asks anew",
     )
-    most_steps_per_plan: int = Field(
-        20, ge=1, le=1000, description="deletions of one plan, of what is abandoned for longest"
-    )
+    most_steps_per_plan: int = number(20, "deletions of one plan, of what is abandoned for longest", le=1000)
     protected_topics: tuple[TopicPattern, ...] = Field(
         (),
         description="topics (full names without `-partition-N`, or such as `persistent://tenant/name/*`) whose"
@@ -70,36 +66,33 @@ class HealthPolicy(Section):
     From half of a limit on, each measurement halves the pace of the batch's next changes.
     """
 
-    watched_topics: int = Field(
-        20, ge=0, le=1000, description="of each bundle, those of most clients, compared before and after; 0: none"
+    watched_topics: int = number(
+        20, "of each bundle, those of most clients, compared before and after; 0: none", ge=0, le=1000
     )
-    return_seconds: int = Field(30, ge=1, le=600, description="that clients and coordinators have to be back after")
-    most_missing_clients_percent: int = Field(
-        10, ge=0, le=100, description="producers or consumers that are not back by then: refused, or lost"
+    return_seconds: int = number(30, "that clients and coordinators have to be back after", le=600)
+    most_missing_clients_percent: int = percent(
+        10, "producers or consumers that are not back by then: refused, or lost", ge=0
     )
-    most_backlog_growth_percent: int = Field(
-        100, ge=0, description="of the watched topics' backlog meanwhile, once it is over `backlog_floor_messages`"
+    most_backlog_growth_percent: int = number(
+        100, "of the watched topics' backlog meanwhile, once it is over `backlog_floor_messages`", ge=0
     )
-    backlog_floor_messages: int = Field(10_000, ge=0, description="backlog that is never trouble")
-    most_publish_milliseconds: int = Field(
-        1000, ge=1, description="99th percentile of publishing at the owner, where it was below it before"
+    backlog_floor_messages: int = number(10_000, "backlog that is never trouble", ge=0)
+    most_publish_milliseconds: int = number(
+        1000, "99th percentile of publishing at the owner, where it was below it before"
     )
 
 
 class HousekeepingPolicy(Section):
     """Snapshots that ``pulsar_housekeeping`` removes or compacts. The ledger is kept for ever, as it is a chain."""
 
-    keep_snapshots_days: int = Field(14, ge=1, le=3650, description="from when a snapshot was taken")
-    keep_snapshots_least: int = Field(
-        12, ge=1, le=1000, description="finished snapshots, the newest, that stay whole however old they are"
+    keep_snapshots_days: int = number(14, "from when a snapshot was taken", le=3650)
+    keep_snapshots_least: int = number(
+        12, "finished snapshots, the newest, that stay whole however old they are", le=1000
     )
-    keep_topics_days: int = Field(
+    keep_topics_days: int = number(
         3,
-        ge=1,
-        le=3650,
-        description="after which only what was said of a snapshot stays, with its brokers, bundles and namespaces: "
+        "after which only what was said of a snapshot stays, with its brokers, bundles and namespaces: "
         "topics, subscriptions, clients and metrics are nearly all of its size; it counts as a snapshot no more",
+        le=3650,
     )
-    unfinished_hours: int = Field(
-        24, ge=1, description="after which a snapshot that was never finished is taken for left behind"
-    )
+    unfinished_hours: int = number(24, "after which a snapshot that was never finished is taken for left behind")
