@@ -33,13 +33,7 @@ def settings_of(target: PulsarTarget, policy: Policy) -> AdminSettings:
 
 
 def observe(
-    target: PulsarTarget,
-    policy: Policy,
-    *,
-    cluster: str,
-    out: Path,
-    taken_at: datetime,
-    checks: Collection[str] = (),
+    target: PulsarTarget, policy: Policy, *, cluster: str, out: Path, taken_at: datetime, checks: Collection[str] = ()
 ) -> str:
     """Takes a snapshot, diagnoses it, and returns its URI.
 

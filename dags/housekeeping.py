@@ -49,10 +49,7 @@ def pulsar_housekeeping() -> None:
         cluster="{{ params.cluster }}",
         application=spark_app(__file__, "housekeeping.py"),
         name="pulsar-steward-housekeeping",
-        application_args=[
-            *("--cluster", "{{ params.cluster }}"),
-            *("--out", "{{ ti.xcom_pull(task_ids='root') }}"),
-        ],
+        application_args=[*("--cluster", "{{ params.cluster }}"), *("--out", "{{ ti.xcom_pull(task_ids='root') }}")],
     )
     root() >> snapshots
     ledger()

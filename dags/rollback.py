@@ -24,14 +24,7 @@ PARAMS = {
 }
 
 
-@dag(
-    dag_id="pulsar_rollback",
-    schedule=None,
-    catchup=False,
-    params=PARAMS,
-    tags=["pulsar-steward"],
-    doc_md=__doc__,
-)
+@dag(dag_id="pulsar_rollback", schedule=None, catchup=False, params=PARAMS, tags=["pulsar-steward"], doc_md=__doc__)
 def pulsar_rollback() -> None:
     """Choose → approve → apply → verify, as for any other batch."""
 

@@ -125,11 +125,7 @@ class Boot:
         return {} if self._spec.listeners == "plain" else certificates.listener_settings(self._secrets, broker)
 
     def _authentication(self) -> dict[str, str]:
-        known = {
-            "token": tokens.settings,
-            "oauth2": tokens.key_pair_settings,
-            "tls": certificates.settings,
-        }
+        known = {"token": tokens.settings, "oauth2": tokens.key_pair_settings, "tls": certificates.settings}
         return known[self._spec.auth](self._secrets) if self._spec.auth in known else {}
 
     @property

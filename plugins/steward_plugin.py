@@ -77,13 +77,7 @@ class PulsarSteward(AirflowPlugin):
     name = "pulsar_steward"
     fastapi_apps = [{"app": LazyPages(pages), "url_prefix": PREFIX, "name": "Pulsar Steward"}]  # noqa: RUF012 - Airflow's own way
     external_views = [  # noqa: RUF012 - as above
-        {
-            "name": "Steward",
-            "href": f"{PREFIX}/",
-            "destination": "nav",
-            "category": "browse",
-            "url_route": "steward",
-        },
+        {"name": "Steward", "href": f"{PREFIX}/", "destination": "nav", "category": "browse", "url_route": "steward"},
         {
             "name": "Steward's plan",
             "href": f"{PREFIX}/question?dag_id={{DAG_ID}}&run_id={{RUN_ID}}&map_index={{MAP_INDEX}}",

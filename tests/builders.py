@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from pulsar_steward.facts.backlogs import Backlog
-from pulsar_steward.facts.load_manager import (
-    MANAGER_UNKNOWN,
-    THROUGHPUT_UNKNOWN,
-    USAGES_UNKNOWN,
-    LoadManager,
-)
+from pulsar_steward.facts.load_manager import MANAGER_UNKNOWN, THROUGHPUT_UNKNOWN, USAGES_UNKNOWN, LoadManager
 from pulsar_steward.facts.protocol import ClusterFacts
 from pulsar_steward.facts.risks import MoveRisks
 from pulsar_steward.facts.unknown import (

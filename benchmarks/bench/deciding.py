@@ -42,12 +42,7 @@ def decided(by: str) -> Figures:
     for batch in plan.batches:
         asked = ApprovalQuestion(plan=plan, batch_id=batch.batch_id, run="bench/bench/0", asked_digest=plan.digest)
         characters += len(body(plan, batch, policy)) + sum(map(len, labels(batch).values()))
-        form = {
-            QUESTION: plan.digest,
-            STEPS: [step.step_id for step in batch.steps],
-            LEFT_OUT: [],
-            LOSS: True,
-        }
+        form = {QUESTION: plan.digest, STEPS: [step.step_id for step in batch.steps], LEFT_OUT: [], LOSS: True}
         event = {
             "chosen_options": [APPROVE],
             "params_input": form,

@@ -30,10 +30,7 @@ FOR_EVER = Retention(minutes=-1, megabytes=-1)
 
 LOSING: Mapping[str, ChangeSetting] = {
     "unloaded archive": ChangeSetting(
-        namespace=ARCHIVED,
-        name=SettingName.RETENTION,
-        before=FOR_EVER,
-        after=Retention(minutes=-1, megabytes=1),
+        namespace=ARCHIVED, name=SettingName.RETENTION, before=FOR_EVER, after=Retention(minutes=-1, megabytes=1)
     ),
     "replicator behind": ChangeSetting(
         namespace=REPLICATED,

@@ -34,11 +34,7 @@ class AirflowApi:
     """
 
     def __init__(
-        self,
-        url: str,
-        user: str,
-        password: str,
-        noticed: Callable[[Mapping[str, Any]], bool] | None = None,
+        self, url: str, user: str, password: str, noticed: Callable[[Mapping[str, Any]], bool] | None = None
     ) -> None:
         self._noticed = noticed
         self._login = {"username": user, "password": password}

@@ -209,7 +209,4 @@ def _bundle_load(held: list[Topic]) -> dict[str, float]:
     }
 
 
-ROUTES = [
-    Route("/admin/v2/broker-stats/topics", topics),
-    Route("/admin/v2/broker-stats/load-report", load_report),
-]
+ROUTES = [Route("/admin/v2/broker-stats/topics", topics), Route("/admin/v2/broker-stats/load-report", load_report)]

@@ -83,7 +83,4 @@ def _totals(shown: list[Shown]) -> Totals:
     )
 
 
-ROUTES = [
-    Route("/metrics", to_metrics),
-    Route("/metrics/", metrics),
-]
+ROUTES = [Route("/metrics", to_metrics), Route("/metrics/", metrics)]

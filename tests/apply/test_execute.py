@@ -29,11 +29,7 @@ def test_a_move_is_done_when_the_target_owns_the_bundle(site: Worksite) -> None:
 
 @pytest.mark.parametrize(
     ("ticked", "moved"),
-    [
-        (("b1.s02",), (1,)),
-        (("b1.s03", "b1.s01"), (0, 2)),
-        ((), (0, 1, 2)),
-    ],
+    [(("b1.s02",), (1,)), (("b1.s03", "b1.s01"), (0, 2)), ((), (0, 1, 2))],
     ids=["one", "two, given in another order", "all"],
 )
 def test_only_the_approved_steps_run_in_the_plans_order(

@@ -199,10 +199,7 @@ DEFAULTS: dict[str, tuple[ChangeSetting, dict[str, str], bool, str]] = {
     "none": (LONGER, {}, False, ""),
     "a quota that evicts": (
         setting(SettingName.SIZE_QUOTA, BacklogQuota(limit_bytes=50 * GIB, policy=QuotaPolicy.EVICT)),
-        {
-            "backlogQuotaDefaultLimitBytes": TEN_GIB,
-            "backlogQuotaDefaultRetentionPolicy": "consumer_backlog_eviction",
-        },
+        {"backlogQuotaDefaultLimitBytes": TEN_GIB, "backlogQuotaDefaultRetentionPolicy": "consumer_backlog_eviction"},
         True,
         "LETS BROKERS DELETE MESSAGES",
     ),
@@ -385,11 +382,7 @@ def test_the_batch_carried_out_last_is_meant_unless_another_is_named(site: Works
     def meant(plan_id: str | None = None, batch_id: str | None = None) -> str:
         return choose_applied(site.ledger, CLUSTER, plan_id, batch_id).plan_id
 
-    assert [meant(), meant(first.plan_id), meant(back.plan_id, "b1")] == [
-        second.plan_id,
-        first.plan_id,
-        back.plan_id,
-    ]
+    assert [meant(), meant(first.plan_id), meant(back.plan_id, "b1")] == [second.plan_id, first.plan_id, back.plan_id]
     with pytest.raises(Refused, match=f"{never.plan_id} was carried out .*: plan {back.plan_id}"):
         meant(never.plan_id)
     with pytest.raises(Refused, match=f"batch b2 of plan {second.plan_id} was"):

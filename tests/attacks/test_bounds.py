@@ -120,11 +120,7 @@ def waiting(seconds: int, messages: int = 5_000_000) -> TopicSpec:
 @pytest.mark.parametrize(
     ("age", "agreed", "words"),
     [
-        (
-            2 * HOUR,
-            4_999_999,
-            "5,000,000 entries (476.84 MiB) would be lost at once, more than the 4,999,999 entries",
-        ),
+        (2 * HOUR, 4_999_999, "5,000,000 entries (476.84 MiB) would be lost at once, more than the 4,999,999 entries"),
         (2 * HOUR, 5_000_000, None),
         (HOUR - 540, 4_999_999, "5,000,000 entries"),
         (HOUR // 2, 0, None),

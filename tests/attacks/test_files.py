@@ -263,12 +263,7 @@ def test_a_ledger_of_another_user_counts_only_where_not_everybody_can_write_it(
 
 @pytest.mark.parametrize(
     "url",
-    [
-        "sqlite://",
-        "sqlite:///:memory:",
-        "sqlite:///file::memory:?uri=true",
-        "sqlite:///file:x.db?mode=memory&uri=true",
-    ],
+    ["sqlite://", "sqlite:///:memory:", "sqlite:///file::memory:?uri=true", "sqlite:///file:x.db?mode=memory&uri=true"],
 )
 @pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SADeprecationWarning")
 def test_a_ledger_in_memory_makes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str) -> None:

@@ -211,10 +211,7 @@ LONGER_KEPT = ChangeSetting(
 @pytest.mark.parametrize(
     ("rules", "words"),
     [
-        (
-            {"two_people_for": ["tc_balance"]},
-            "rollback of a tc_balance .* needs the approval of a second person",
-        ),
+        ({"two_people_for": ["tc_balance"]}, "rollback of a tc_balance .* needs the approval of a second person"),
         (
             {"assigned_users_by_kind": {"tc_balance": ["zoe"]}},
             "operator may not approve batches of kind rollback of a tc_balance",

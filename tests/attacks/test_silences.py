@@ -133,8 +133,7 @@ def test_taking_a_no_back_permits_nothing(site: Worksite) -> None:
 
 
 @pytest.mark.parametrize(
-    "namespace",
-    ["a:/b:", "-/-", "=/=", "a/b:", "1:2/3:4", "0x1/1e5", "yes/no", "-:/-", "---/...", "x" * 200 + "/y"],
+    "namespace", ["a:/b:", "-/-", "=/=", "a/b:", "1:2/3:4", "0x1/1e5", "yes/no", "-:/-", "---/...", "x" * 200 + "/y"]
 )
 def test_a_namespace_that_hides_yaml_is_one_key(namespace: str) -> None:
     """The proposed policy entry holds the namespace as one key, although its name looks like YAML."""

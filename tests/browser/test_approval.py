@@ -25,11 +25,7 @@ if TYPE_CHECKING:
     from pulsar_steward.model.plan import Plan
     from tests.live.care import Care
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.live,
-    pytest.mark.airflow,
-]
+pytestmark = [pytest.mark.browser, pytest.mark.live, pytest.mark.airflow]
 
 
 COORDINATORS = 16
@@ -52,12 +48,7 @@ def planned(care: Care) -> Plan:
         a_finding(), subject=care.cluster, evidence=f"{piled} has 16 of 16 transaction coordinators"
     )
     scene = planning_facts_with(
-        brokers,
-        bundles,
-        cluster=care.cluster,
-        snapshot_id=f"{care.cluster}-made",
-        taken_at=now(),
-        findings=(found,),
+        brokers, bundles, cluster=care.cluster, snapshot_id=f"{care.cluster}-made", taken_at=now(), findings=(found,)
     )
     plan = make_plan(scene)
     # Other tests may have moved these bundles a minute ago, by another name of the brokers.

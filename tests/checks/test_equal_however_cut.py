@@ -321,9 +321,7 @@ def same_however_cut(history: list[Rows], grouping: Sequence[int], policy: Polic
 
 
 CASE = given(
-    history=histories(),
-    grouping=st.lists(st.integers(0, 2), min_size=4, max_size=4),
-    policy=st.sampled_from(POLICIES),
+    history=histories(), grouping=st.lists(st.integers(0, 2), min_size=4, max_size=4), policy=st.sampled_from(POLICIES)
 )
 TRIED = settings(
     deadline=None,

@@ -26,10 +26,7 @@ def _no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 HEALTHY = pytest.param(
-    False,
-    0,
-    id="healthy",
-    marks=pytest.mark.extended("tests/live/test_checkup.py::test_a_cluster_through_its_days"),
+    False, 0, id="healthy", marks=pytest.mark.extended("tests/live/test_checkup.py::test_a_cluster_through_its_days")
 )
 
 

@@ -35,13 +35,7 @@ AUTO_RECOVERY = {
     "auditorReplicasCheckInterval": "3600",
     "auditorPeriodicPlacementPolicyCheckInterval": "3600",
 }
-OF_PROCESS = {
-    "jvm_memory_bytes_used",
-    "jvm_memory_bytes_max",
-    heap.LEFT,
-    heap.LEFT_LIMIT,
-    processors.SECONDS,
-}
+OF_PROCESS = {"jvm_memory_bytes_used", "jvm_memory_bytes_max", heap.LEFT, heap.LEFT_LIMIT, processors.SECONDS}
 OF_AUDITOR = {
     copies.FOUND,
     copies.AUDITS,

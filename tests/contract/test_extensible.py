@@ -28,10 +28,7 @@ if TYPE_CHECKING:
     from lab.pool import LabPool
 
 NAMESPACES = "/admin/v2/namespaces"
-SETTINGS = {
-    **LAB_SETTINGS,
-    "loadManagerClassName": f"org.apache.pulsar.broker.loadbalance.extensions.{EXTENSIBLE}",
-}
+SETTINGS = {**LAB_SETTINGS, "loadManagerClassName": f"org.apache.pulsar.broker.loadbalance.extensions.{EXTENSIBLE}"}
 TOLD_WITHIN_S = 60
 HAVE_IT = tuple(version for version in VERSIONS if version.startswith("4."))
 """Versions that it is tried on; it came with 3.0 (PIP-192), and matured afterwards."""

@@ -66,9 +66,9 @@ def test_positions_in_a_namespace_that_is_not_there_are_refused(api: Api) -> Non
     bundle = "public/nothing/0x00000000_0x10000000"
     answer = api.call("GET", f"{NAMESPACES}/{bundle}/topicHashPositions")
     whole = "public/nothing/0x00000000_0xffffffff"
-    refused = {
-        "4.2.4": (412, f"Invalid upper boundary for bundle {bundle}. Expected upper boundary of {whole}"),
-    }.get(api.version, (404, "Namespace does not exist"))
+    refused = {"4.2.4": (412, f"Invalid upper boundary for bundle {bundle}. Expected upper boundary of {whole}")}.get(
+        api.version, (404, "Namespace does not exist")
+    )
     assert (answer.status_code, answer.json()["reason"]) == refused
 
 
@@ -104,11 +104,7 @@ def test_bare_words_are_called_json_and_are_not(api: Api, path: str) -> None:
 
 @pytest.mark.parametrize(
     ("method", "path", "status"),
-    [
-        ("GET", "/admin/v2/nothing", 404),
-        ("GET", "/admin/broker-stats/topics", 404),
-        ("POST", "/admin/v2/brokers", 405),
-    ],
+    [("GET", "/admin/v2/nothing", 404), ("GET", "/admin/broker-stats/topics", 404), ("POST", "/admin/v2/brokers", 405)],
 )
 def test_unknown_paths_get_the_web_servers_page(api: Api, method: str, path: str, status: int) -> None:
     """Paths and methods that Pulsar does not know are answered in HTML."""

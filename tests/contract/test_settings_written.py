@@ -107,8 +107,7 @@ WRITES: list[tuple[str, str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(
-    ("method", "policy", "options"),
-    [*WRITES, ("POST", "messageTTL", {"json": 600}), ("DELETE", "messageTTL", {})],
+    ("method", "policy", "options"), [*WRITES, ("POST", "messageTTL", {"json": 600}), ("DELETE", "messageTTL", {})]
 )
 def test_a_namespace_that_is_not_there_takes_no_setting(
     api: Api, method: str, policy: str, options: dict[str, Any]

@@ -77,7 +77,7 @@ AIRFLOW_DIFFERENCES = {
     ),
 }
 AIRFLOW_OMISSIONS = {
-    "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "programs that answer wait for the scheduler's beats; people do not",
+    "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "programs that answer wait for the scheduler's beats; people do not"
 }
 AIRFLOW_ADDITIONS = {
     "AIRFLOW__SCHEDULER__ENABLE_HEALTH_CHECK": Setting("True", "the health check of the container asks it"),

@@ -141,13 +141,7 @@ class Hands:
         )
         writer = LedgerWriter(self.engine)
         writer.record_request(
-            plan,
-            batch.batch_id,
-            answer.run,
-            now,
-            origin=Origin.SCHEDULE,
-            policy=self.policy,
-            asked_digest=plan.digest,
+            plan, batch.batch_id, answer.run, now, origin=Origin.SCHEDULE, policy=self.policy, asked_digest=plan.digest
         )
         writer.record_answer(answer)
 

@@ -128,15 +128,9 @@ def test_a_target_that_dies_after_the_approval_leaves_nothing_half_done(care: Ca
     moves = [loaded_bundle(care.lab, f"public/answers-{next(_numbers)}") for _ in range(2)]
     doomed = next(broker for broker in sorted(care.lab.owned_bundles()) if broker not in {m.source for m in moves})
     sound = next(broker for broker in sorted(care.lab.owned_bundles()) if broker not in {doomed, moves[0].source})
-    steps = [
-        a_step(_towards(moves[0], sound), step_id="b1.s01"),
-        a_step(_towards(moves[1], doomed), step_id="b1.s02"),
-    ]
+    steps = [a_step(_towards(moves[0], sound), step_id="b1.s01"), a_step(_towards(moves[1], doomed), step_id="b1.s02")]
     plan = a_plan(
-        a_batch(*steps),
-        cluster=care.cluster,
-        snapshot_id=f"{care.cluster}-made-{next(_numbers)}",
-        taken_at=now(),
+        a_batch(*steps), cluster=care.cluster, snapshot_id=f"{care.cluster}-made-{next(_numbers)}", taken_at=now()
     )
     plan = care.record(plan)
     (detail,) = care.approvals(1, care.remediate(plan_id=plan.plan_id))

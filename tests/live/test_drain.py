@@ -121,9 +121,7 @@ def all_send(senders: list[Sender]) -> None:
     """Waits until each sent a message that began after this call."""
     now = time.monotonic()
     wait_until(
-        lambda: all(each.sent and each.sent[-1][0] > now for each in senders),
-        "all producers send",
-        SETTLED_WITHIN_S,
+        lambda: all(each.sent and each.sent[-1][0] > now for each in senders), "all producers send", SETTLED_WITHIN_S
     )
 
 
@@ -137,10 +135,7 @@ def test_a_drained_broker_is_not_missed(four_brokers: Lab, tmp_path: Path) -> No
     lab = four_brokers
     drained, stopped = lab.brokers[1].broker_id, lab.brokers[2].broker_id
     policy = POLICY | {"brokers": {"draining": [drained]}}
-    with (
-        plot(lab, "harvest", BUNDLES) as here,
-        Healer.on(lab, tmp_path, policy, checks=("broker-draining",)) as healer,
-    ):
+    with plot(lab, "harvest", BUNDLES) as here, Healer.on(lab, tmp_path, policy, checks=("broker-draining",)) as healer:
         topics = a_topic_in_each_bundle(here)
         with sending(lab, topics) as senders:
             wait_until(lambda: set(topics) <= shown_topics(lab).keys(), "all topics are shown", SHOWN_WITHIN_S, 0.5)

@@ -131,11 +131,7 @@ def observed(
 ) -> Observed:
     """``pulsar_observe`` in a real Airflow whose ``spark_default`` is the cluster, watched while it runs."""
     home = tmp_path_factory.mktemp("airflow-on-spark")
-    settings = {
-        **connection_to(simulator, NAME),
-        **connection_to_spark(cluster, conf),
-        "SPARK_LOCAL_IP": cluster.host,
-    }
+    settings = {**connection_to(simulator, NAME), **connection_to_spark(cluster, conf), "SPARK_LOCAL_IP": cluster.host}
     driver = f"http://{cluster.host}:{conf['spark.ui.port']}"
     with running_airflow(home, settings) as airflow:
         airflow.api.unpause("pulsar_observe")

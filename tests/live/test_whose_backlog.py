@@ -62,12 +62,7 @@ def test_what_was_never_replicated_is_not_evicted(lab: Lab, hands: Hands) -> Non
         here.until(topic, lambda each: each["replication"][AWAY]["replicationBacklog"] == MESSAGES, "it waits")
         quota = BacklogQuota(limit_bytes=LIMIT, policy=QuotaPolicy.EVICT)
         change = ChangeSetting(
-            namespace=here.namespace,
-            topic=topic,
-            name=SettingName.SIZE_QUOTA,
-            before=None,
-            after=quota,
-            inherited=None,
+            namespace=here.namespace, topic=topic, name=SettingName.SIZE_QUOTA, before=None, after=quota, inherited=None
         )
         outcome, reason = hands.refusal_of(a_step(change, loss=Loss(messages=10**9, bytes=10**18)))
         assert (outcome, reason.partition(":")[0]) == (Outcome.REFUSED, "own_cursors"), reason

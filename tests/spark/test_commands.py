@@ -65,11 +65,7 @@ def test_the_jobs_run_by_spark_submit_and_tell_no_secret(spark: SparkSession, tm
     with running(ClusterSpec(tc_owner=0), token=TOKEN) as cluster:
         urls = ",".join(cluster.admin_urls)
         first = submitted(
-            "observe.py",
-            [*OBSERVE, "--out", str(out)],
-            events,
-            STEWARD_ADMIN_URLS=urls,
-            STEWARD_ADMIN_TOKEN=TOKEN,
+            "observe.py", [*OBSERVE, "--out", str(out)], events, STEWARD_ADMIN_URLS=urls, STEWARD_ADMIN_TOKEN=TOKEN
         )
     assert first.returncode == 0, first.stderr
     uri = first.stdout.splitlines()[-1]
@@ -187,9 +183,7 @@ def test_housekeeping_tells_a_wrong_policy_without_spark(no_spark: None, caplog:
 
 def test_limits_of_the_policy_reach_the_client() -> None:
     """The client's limits are those of the policy's section `admin`, and its settings do not show the token."""
-    parsed = observe.parser().parse_args(
-        [*OBSERVE, "--out", "x", "--policy-json", '{"admin": {"read_attempts": 7}}'],
-    )
+    parsed = observe.parser().parse_args([*OBSERVE, "--out", "x", "--policy-json", '{"admin": {"read_attempts": 7}}'])
 
     settings = observe.settings_of(
         parsed, {"STEWARD_ADMIN_URLS": "https://a:1, https://b:1", "STEWARD_ADMIN_TOKEN": "t"}

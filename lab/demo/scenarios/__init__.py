@@ -5,14 +5,7 @@ from lab.demo.scenarios.scenario import Scenario
 
 SCENARIOS: dict[str, Scenario] = {
     each.name: each
-    for each in (
-        coordinators.TC,
-        split.SPLIT,
-        balance.UNLOAD,
-        drain.DRAIN,
-        settings.QUOTA,
-        settings.RETENTION,
-    )
+    for each in (coordinators.TC, split.SPLIT, balance.UNLOAD, drain.DRAIN, settings.QUOTA, settings.RETENTION)
 }
 
 __all__ = ["SCENARIOS", "Scenario"]

@@ -131,13 +131,7 @@ FAULTS = (
         allowed=OLDER,
         client="go",
     ),
-    _age(
-        "age-over-hold",
-        "A backlog over an age quota that holds producers.",
-        _aged(HOLD, 110),
-        NEAR,
-        RISK,
-    ),
+    _age("age-over-hold", "A backlog over an age quota that holds producers.", _aged(HOLD, 110), NEAR, RISK),
     _age(
         "age-over-exception",
         "A backlog over an age quota that refuses producers.",

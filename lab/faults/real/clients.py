@@ -167,13 +167,7 @@ FANOUTS = (
         twin_of=("consumer-fanout",),
     ),
     _fanout("producer-fanout", "1,000 producers on one partition.", "producer-fanout", producers=1_000),
-    _fanout(
-        "producer-fanout-go",
-        "1,100 producers on one partition.",
-        "producer-fanout",
-        producers=1_100,
-        client="go",
-    ),
+    _fanout("producer-fanout-go", "1,100 producers on one partition.", "producer-fanout", producers=1_100, client="go"),
     _fanout(
         "many-producers",
         "Healthy enough: 950 producers on one partition.",

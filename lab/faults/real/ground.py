@@ -108,11 +108,7 @@ class Ground:
     def producer(self, topic: str, *, batched: bool = True, **options: Any) -> pulsar.Producer:
         """A producer that waits where its queue is full."""
         return self.client.create_producer(
-            topic,
-            batching_enabled=batched,
-            block_if_queue_full=True,
-            max_pending_messages=5000,
-            **options,
+            topic, batching_enabled=batched, block_if_queue_full=True, max_pending_messages=5000, **options
         )
 
     def shared(self, topic: str, subscription: str = "s", **options: Any) -> pulsar.Consumer:

@@ -60,10 +60,7 @@ FAULTS = (
     RealFault(name="just-booted", about="Healthy: three brokers that started a moment ago.", own_lab=True),
     RealFault(name="idle", about="Healthy: three brokers that nobody uses.", alone=True),
     fault_on_ground(
-        "busy",
-        "Healthy: six topics with two subscriptions each, produced and consumed steadily.",
-        _busy(),
-        quick=True,
+        "busy", "Healthy: six topics with two subscriptions each, produced and consumed steadily.", _busy(), quick=True
     ),
     fault_on_ground(
         "busy-java",

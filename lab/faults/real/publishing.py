@@ -25,11 +25,7 @@ SHOWN_PERIODS = 3
 JUDGED_PERIODS = 7
 """Until a broker is old enough for its collections to be judged."""
 SETTINGS = (("managedLedgerStatsPeriodSeconds", str(PERIOD_S)),)
-SWITCHING = (
-    *SETTINGS,
-    ("managedLedgerMaxEntriesPerLedger", "200"),
-    ("managedLedgerMinLedgerRolloverTimeMinutes", "0"),
-)
+SWITCHING = (*SETTINGS, ("managedLedgerMaxEntriesPerLedger", "200"), ("managedLedgerMinLedgerRolloverTimeMinutes", "0"))
 """Ledgers of a few seconds: only who switches waits for the metadata store."""
 
 

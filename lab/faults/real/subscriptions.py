@@ -43,12 +43,7 @@ HUNG = (
         taken(kind="Key_Shared", consumers=2, **HANG),
         batched=False,
     ),
-    _stalled(
-        "hung-shared-java",
-        "The consumer of a Shared subscription hangs.",
-        taken(**HANG),
-        client="java",
-    ),
+    _stalled("hung-shared-java", "The consumer of a Shared subscription hangs.", taken(**HANG), client="java"),
     _stalled(
         "hung-exclusive-java",
         "The consumer of an Exclusive subscription hangs after 300 messages that it acknowledged.",
@@ -68,12 +63,7 @@ HUNG = (
         client="java",
         batched=False,
     ),
-    _stalled(
-        "hung-shared-go",
-        "The consumer of a Shared subscription hangs.",
-        taken(**HANG),
-        client="go",
-    ),
+    _stalled("hung-shared-go", "The consumer of a Shared subscription hangs.", taken(**HANG), client="go"),
     _stalled(
         "hung-exclusive-go",
         "The consumer of an Exclusive subscription hangs, while messages keep coming.",

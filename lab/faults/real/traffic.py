@@ -24,11 +24,7 @@ def receive(consumer: pulsar.Consumer, count: int) -> Iterator[pulsar.Message]:
 
 @contextlib.contextmanager
 def steady(
-    producers: Sequence[pulsar.Producer],
-    consumers: Sequence[pulsar.Consumer] = (),
-    *,
-    rate: int = 50,
-    size: int = 100,
+    producers: Sequence[pulsar.Producer], consumers: Sequence[pulsar.Consumer] = (), *, rate: int = 50, size: int = 100
 ) -> Iterator[None]:
     """Producers send ``rate`` messages a second each and consumers acknowledge what comes, until the block ends."""
     over = threading.Event()

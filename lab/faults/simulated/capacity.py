@@ -17,14 +17,7 @@ def _many(topics: int, bundles: int, brokers: int) -> NamespaceSpec:
 
 def _isolated_on(host: str) -> dict[str, dict[str, object]]:
     failover = {"policy_type": "min_available", "parameters": {"min_limit": "1", "usage_threshold": "80"}}
-    return {
-        "paying": {
-            "namespaces": ["bank/.*"],
-            "primary": [host],
-            "secondary": [],
-            "auto_failover_policy": failover,
-        }
-    }
+    return {"paying": {"namespaces": ["bank/.*"], "primary": [host], "secondary": [], "auto_failover_policy": failover}}
 
 
 def _isolated() -> ClusterSpec:

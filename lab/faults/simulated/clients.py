@@ -127,9 +127,7 @@ FAULTS = (
         expected=(Expected("cursor-not-persistable", "persistent://shop/money/payments"),),
         specs=(
             cluster(
-                _wide_cursor(),
-                version="4.2.4",
-                configuration={"managedLedgerPersistIndividualAckAsLongArray": "true"},
+                _wide_cursor(), version="4.2.4", configuration={"managedLedgerPersistIndividualAckAsLongArray": "true"}
             ),
         ),
         why="30 million messages take longer to write than the lab may run",

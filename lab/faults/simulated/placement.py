@@ -46,13 +46,7 @@ FAULTS = (
         name="new-broker-stays-empty",
         about="A fourth broker joined, and nothing moved to it.",
         expected=(Expected("broker-load-skew", at(3)),),
-        specs=(
-            ClusterSpec(
-                brokers=4,
-                hosts="distinct",
-                namespaces=_uneven({0: 700, 1: 700, 2: 700}),
-            ),
-        ),
+        specs=(ClusterSpec(brokers=4, hosts="distinct", namespaces=_uneven({0: 700, 1: 700, 2: 700})),),
         why=NO_ROOM,
     ),
     SimulatedFault(

@@ -178,10 +178,7 @@ FAULTS = (
         name="requests-wait-for-an-instant",
         about="Healthy: at the moment of a look 400 requests wait in a ZooKeeper server, which answers quickly.",
         specs=(cluster(),),
-        servers=(
-            (ZooKeeperSpec(),) * 3,
-            (replace(ZOOKEEPER_LATER, outstanding=400), ZOOKEEPER_LATER, ZOOKEEPER_LATER),
-        ),
+        servers=((ZooKeeperSpec(),) * 3, (replace(ZOOKEEPER_LATER, outstanding=400), ZOOKEEPER_LATER, ZOOKEEPER_LATER)),
         observations=2,
         why=NO_SLOW_DISK,
         twin_of=("slow-transaction-log",),

@@ -12,11 +12,7 @@ def _used(look: int, *, timed_out: int = 0, without: int | None = None) -> Clust
     """A cluster whose 16 coordinators open 600 transactions between two looks."""
     return cluster(
         transactions={
-            number: CoordinatorSpec(
-                opened=10_000 + 600 * look,
-                still_open=3,
-                timed_out=timed_out * look,
-            )
+            number: CoordinatorSpec(opened=10_000 + 600 * look, still_open=3, timed_out=timed_out * look)
             for number in range(16)
             if number != without
         }

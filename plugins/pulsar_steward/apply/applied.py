@@ -103,12 +103,7 @@ def applied_batches(ledger: LedgerReader, cluster: str) -> tuple[Applied, ...]:
 
 
 def choose_applied(
-    ledger: LedgerReader,
-    cluster: str,
-    plan_id: str | None,
-    batch_id: str | None,
-    *,
-    noted: Collection[Head] = (),
+    ledger: LedgerReader, cluster: str, plan_id: str | None, batch_id: str | None, *, noted: Collection[Head] = ()
 ) -> Applied:
     """The chosen batch among those that were carried out in a cluster.
 

@@ -20,13 +20,7 @@ from pulsar_steward.facts.backlogs import NOTHING_TAKEN, retained_seconds
 from pulsar_steward.facts.load_manager import THROUGHPUT_UNKNOWN
 from pulsar_steward.facts.protocol import ClusterFacts
 from pulsar_steward.facts.risks import MoveRisks
-from pulsar_steward.facts.unknown import (
-    QUOTA_CHECKS_UNKNOWN,
-    Unknown,
-    delayed_unknown,
-    loss_unknown,
-    owner_unknown,
-)
+from pulsar_steward.facts.unknown import QUOTA_CHECKS_UNKNOWN, Unknown, delayed_unknown, loss_unknown, owner_unknown
 from pulsar_steward.ledger.moves import circling_lately, moved_lately, raised_lately
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, TimeToLive

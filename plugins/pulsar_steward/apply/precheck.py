@@ -84,10 +84,7 @@ def rehearse(context: ReadContext, plan: Plan, batch: Batch) -> str:
         with suppress(AdminError):  # the guards report a broker that cannot be read
             waited = waited or cluster.wait_until_told(step, context.clock, sleep)
         facts = cluster.before(step, context.clock(), number)
-        lines += [
-            f"  {step.step_id}: {step.effect}",
-            *(f"    {line}" for line in _lines(context, step, facts)),
-        ]
+        lines += [f"  {step.step_id}: {step.effect}", *(f"    {line}" for line in _lines(context, step, facts))]
     return "\n".join(map(shown, lines))
 
 

@@ -46,7 +46,7 @@ MACROS = (
 TABLE_MACROS = {
     # A setting, for each broker that reported it.
     "setting": """create macro setting(name) as table
-        select broker, value from configuration where key = name and value is not null""",
+        select broker, value from configuration where key = name and value is not null"""
 }
 """Macros that need the tables that they select from, by name."""
 

@@ -121,8 +121,7 @@ class ChangeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a cluster is changed, where that is not how it is looked at."""
 
     change_admin_url: Annotated[
-        list[str] | None,
-        typer.Option(metavar="URL", help="Where the cluster is changed.  [default: as --admin-url]"),
+        list[str] | None, typer.Option(metavar="URL", help="Where the cluster is changed.  [default: as --admin-url]")
     ] = None
     change_token_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Holds the token of a role that may change the cluster.")

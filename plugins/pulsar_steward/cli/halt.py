@@ -60,11 +60,7 @@ def halt(
 
 
 def resume(
-    cluster: Cluster = None,
-    *,
-    every: Every = False,
-    reason: ResumeReason = "",
-    ledger: LedgerUrl = None,
+    cluster: Cluster = None, *, every: Every = False, reason: ResumeReason = "", ledger: LedgerUrl = None
 ) -> None:
     """Ends the halt of a cluster; --all ends the halt of every cluster, not those of single ones."""
     name = _named(cluster, every=every)

@@ -17,8 +17,7 @@ from pulsar_steward.report.overview import SnapshotSummary, summary_of
 from pulsar_steward.snapshots.latest import SnapshotShelf
 
 Clusters = Annotated[
-    list[str] | None,
-    typer.Option("--cluster", metavar="NAME", help="Only this cluster; repeatable.  [default: all]"),
+    list[str] | None, typer.Option("--cluster", metavar="NAME", help="Only this cluster; repeatable.  [default: all]")
 ]
 Snapshots = Annotated[
     str | None,

@@ -29,11 +29,7 @@ AirflowUrl = Annotated[
 
 
 def notify(
-    *,
-    dry_run: DryRun = False,
-    ledger: LedgerUrl = None,
-    snapshots: Snapshots = None,
-    airflow_url: AirflowUrl = "",
+    *, dry_run: DryRun = False, ledger: LedgerUrl = None, snapshots: Snapshots = None, airflow_url: AirflowUrl = ""
 ) -> None:
     """Prints the messages that would be sent now, by the policies in STEWARD_HOME. Sends nothing, changes nothing."""
     if not dry_run:

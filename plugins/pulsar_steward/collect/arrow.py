@@ -29,10 +29,7 @@ if TYPE_CHECKING:
 UNREAD = Table(
     "unread",
     "one row a namespace that could not be read; collecting's own, not written",
-    (
-        Column("name", Kind.STRING, "the namespace"),
-        Column("failure", Kind.STRING, "why it could not be read"),
-    ),
+    (Column("name", Kind.STRING, "the namespace"), Column("failure", Kind.STRING, "why it could not be read")),
 )
 
 OWN_POLICIES = Table(

@@ -166,8 +166,7 @@ def in_turn(lists: Iterable[Sequence[str]], most: int) -> list[str]:
 
 def _of_subscriptions(rows: pa.RecordBatch) -> Mapping[str, pa.Array]:
     blocked = pc.or_(
-        pc.fill_null(rows["blocked_on_unacked"], False),
-        pc.fill_null(pc.greater(rows["consumers_blocked"], 0), False),
+        pc.fill_null(rows["blocked_on_unacked"], False), pc.fill_null(pc.greater(rows["consumers_blocked"], 0), False)
     )
     first = pc.multiply(pc.cast(blocked, pa.float64()), _BLOCKED_FIRST)
     return {

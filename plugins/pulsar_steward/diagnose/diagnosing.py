@@ -40,11 +40,7 @@ TOPICS_A_SHARD = 20_000
 
 
 def diagnose(
-    folder: SnapshotFolder,
-    policy: Policy,
-    map_over: MapOver,
-    checks: Sequence[Check] = CHECKS,
-    threads: int = 1,
+    folder: SnapshotFolder, policy: Policy, map_over: MapOver, checks: Sequence[Check] = CHECKS, threads: int = 1
 ) -> None:
     """Writes the tables `findings`, `verdicts`, `trends` and `failovers`, replacing earlier ones.
 

@@ -38,11 +38,7 @@ class CheckResult:
 
 
 def run_checks(
-    snapshot: SnapshotSources,
-    policy: Policy,
-    checks: Sequence[Check],
-    views: Sequence[SqlView],
-    map_over: MapOver,
+    snapshot: SnapshotSources, policy: Policy, checks: Sequence[Check], views: Sequence[SqlView], map_over: MapOver
 ) -> list[CheckResult]:
     """Runs checks on a snapshot; a check that fails does not affect the others.
 

@@ -188,9 +188,7 @@ def after_move(usages: Collection[BrokerUsage], move: BundleMove) -> tuple[Broke
     def moved(each: BrokerUsage) -> BrokerUsage:
         sign = {move.source: -1, move.target: 1}.get(each.broker, 0)
         return BrokerUsage(
-            broker=each.broker,
-            percent=each.percent + sign * carried,
-            bytes=max(0.0, each.bytes + sign * move.bytes),
+            broker=each.broker, percent=each.percent + sign * carried, bytes=max(0.0, each.bytes + sign * move.bytes)
         )
 
     return tuple(moved(each) for each in usages)

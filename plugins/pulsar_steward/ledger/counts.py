@@ -195,8 +195,7 @@ def _without_outcome() -> Select[Any]:
 def _answer_times() -> Select[Any]:
     asked, answers, plans = tables.REQUESTS, tables.ANSWERS, tables.PLANS
     of_question = and_(
-        *same(asked, answers, "plan_id", "batch_id", "run", "voice"),
-        asked.c.at <= answers.c.answered_at,
+        *same(asked, answers, "plan_id", "batch_id", "run", "voice"), asked.c.at <= answers.c.answered_at
     )
     query = (
         select(plans.c.cluster, func.max(asked.c.at).label("began"), answers.c.answered_at.label("ended"))

@@ -58,8 +58,7 @@ def add_question_changes(chain: Appending, plan: Plan, changes: QuestionChanges,
     for new in changes.asked:
         if new.batch_id not in asked:
             chain.add(
-                QUESTIONS,
-                {**msgspec.structs.asdict(new), "cluster": plan.cluster, "plan_id": plan.plan_id, "at": at},
+                QUESTIONS, {**msgspec.structs.asdict(new), "cluster": plan.cluster, "plan_id": plan.plan_id, "at": at}
             )
     for plan_id, questions in groupby(_standing(chain, changes.confirmed), key=lambda row: row["plan_id"]):
         batches = list(questions)

@@ -16,12 +16,7 @@ from pulsar_steward.ledger.cluster_names import known_cluster
 from pulsar_steward.ledger.rows import QuestionEnd, Request, from_row
 from pulsar_steward.ledger.silences import Silence, silences
 from pulsar_steward.ledger.store import transaction
-from pulsar_steward.ledger.tables import (
-    CONFIRMATIONS,
-    QUESTION_ENDS,
-    QUESTIONS,
-    REQUESTS,
-)
+from pulsar_steward.ledger.tables import CONFIRMATIONS, QUESTION_ENDS, QUESTIONS, REQUESTS
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -97,11 +97,7 @@ def waiting_questions(batches: Iterable[BatchRecord], now: datetime) -> list[Wai
     found = [(each, request) for each in batches for request in each.waiting(now)]
     return [
         WaitingQuestion(
-            **_named(each),
-            run=request.run,
-            voice=request.voice,
-            asked_at=request.at,
-            ends_at=request.ends_at,
+            **_named(each), run=request.run, voice=request.voice, asked_at=request.at, ends_at=request.ends_at
         )
         for each, request in sorted(found, key=lambda pair: pair[1].request_id)
     ]
@@ -110,10 +106,7 @@ def waiting_questions(batches: Iterable[BatchRecord], now: datetime) -> list[Wai
 def unasked_questions(batches: Iterable[BatchRecord], now: datetime) -> list[UnaskedQuestion]:
     """Open questions that nobody was ever asked, oldest first."""
     return [
-        UnaskedQuestion(
-            **_named(each),
-            since=each.question.at,
-        )
+        UnaskedQuestion(**_named(each), since=each.question.at)
         for each in batches
         if each.question is not None and each.state(now) is BatchState.NOT_ASKED
     ]

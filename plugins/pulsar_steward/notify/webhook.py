@@ -65,11 +65,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def _headers(webhook: Webhook, message: Message) -> dict[str, str]:
-    headers = {
-        "Content-Type": "application/json",
-        "User-Agent": "pulsar-steward",
-        ID_HEADER: message.id,
-    }
+    headers = {"Content-Type": "application/json", "User-Agent": "pulsar-steward", ID_HEADER: message.id}
     if webhook.login is not None:
         user, password = webhook.login
         secret = password.get_secret_value()

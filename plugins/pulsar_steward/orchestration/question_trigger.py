@@ -49,11 +49,7 @@ class QuestionTrigger(HITLTrigger):
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Name of this class, and its arguments."""
         _, waiting = super().serialize()
-        own = {
-            "plan_id": self.plan_id,
-            "batch_id": self.batch_id,
-            "look_every_seconds": self.look_every_seconds,
-        }
+        own = {"plan_id": self.plan_id, "batch_id": self.batch_id, "look_every_seconds": self.look_every_seconds}
         return f"{__name__}.{type(self).__name__}", {**waiting, **own}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:

@@ -166,6 +166,5 @@ def _failovers(sources: Sources, snapshot: Snapshot) -> Failovers:
     else:
         unknown = told.reason if told.outlook is Outlook.UNKNOWN else ""
     return Failovers(
-        brokers=tuple(sorted(snapshot.failovers(), key=lambda each: (-each.lost_seconds, each.broker))),
-        unknown=unknown,
+        brokers=tuple(sorted(snapshot.failovers(), key=lambda each: (-each.lost_seconds, each.broker))), unknown=unknown
     )

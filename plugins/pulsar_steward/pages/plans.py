@@ -15,13 +15,7 @@ from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.ledger.history import PlanLine, plan_lines
 from pulsar_steward.ledger.rows import Outcome, interrupted
 from pulsar_steward.ledger.store import one_moment
-from pulsar_steward.ledger.waiting import (
-    ASKING_DAG,
-    ROLLBACK_DAG,
-    ROLLBACK_IS_PAUSED,
-    waiting_questions,
-    why_unasked,
-)
+from pulsar_steward.ledger.waiting import ASKING_DAG, ROLLBACK_DAG, ROLLBACK_IS_PAUSED, waiting_questions, why_unasked
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.risk import worth_of
 from pulsar_steward.model.step import (
@@ -207,11 +201,7 @@ def _answer(answer: RecordedAnswer) -> AnswerView:
 
 
 def _step(
-    step: Step,
-    approved: bool,
-    outcome: StepOutcome | None,
-    intents: Sequence[Intent],
-    outcomes: Sequence[StepOutcome],
+    step: Step, approved: bool, outcome: StepOutcome | None, intents: Sequence[Intent], outcomes: Sequence[StepOutcome]
 ) -> StepView:
     kind, calls = kind_of(step.change), [each for each in intents if each.step_id == step.step_id]
     open_calls = [each for each in interrupted(intents, outcomes) if each.step_id == step.step_id]

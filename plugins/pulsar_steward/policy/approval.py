@@ -91,8 +91,7 @@ class ApprovalPolicy(Section):
         (), description="kinds of batches that are not proposed; for a tenant or a namespace too"
     )
     assigned_users: tuple[UserId, ...] = Field(
-        (),
-        description="who may answer, by Airflow's ids; empty: everyone whom it lets",
+        (), description="who may answer, by Airflow's ids; empty: everyone whom it lets"
     )
     assigned_users_by_kind: dict[Kind, tuple[UserId, ...]] = Field(
         {}, description="the same for one kind of batch, in place of `assigned_users`; no empty list"

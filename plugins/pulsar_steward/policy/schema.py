@@ -122,8 +122,7 @@ class CollectPolicy(Section):
     positions_from_megabytes: int = number(10, "bytes in and out, 10^6 a second; the same")
     metrics_megabytes: int = number(200, "of one broker's Prometheus text, read at most", le=4096)
     metrics_urls: tuple[MetricsUrl, ...] = Field(
-        (),
-        description="of bookies, ZooKeeper and autorecovery: `bookie=http://host:8000/metrics`; without a token",
+        (), description="of bookies, ZooKeeper and autorecovery: `bookie=http://host:8000/metrics`; without a token"
     )
 
 

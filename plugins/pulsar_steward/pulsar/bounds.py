@@ -103,10 +103,7 @@ class BoundAdapter(HTTPAdapter):
         return manager
 
     def _pools(self) -> dict[str, Any]:
-        return {
-            "http": partial(_PlainPool, bounds=self._bounds),
-            "https": partial(_TlsPool, bounds=self._bounds),
-        }
+        return {"http": partial(_PlainPool, bounds=self._bounds), "https": partial(_TlsPool, bounds=self._bounds)}
 
 
 class _Stream(io.RawIOBase):

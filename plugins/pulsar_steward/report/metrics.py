@@ -122,11 +122,7 @@ METRICS = {
 
 
 def exposition(
-    counts: LedgerCounts,
-    snapshots: Mapping[str, SnapshotSummary | None],
-    now: datetime,
-    *,
-    openmetrics: bool = False,
+    counts: LedgerCounts, snapshots: Mapping[str, SnapshotSummary | None], now: datetime, *, openmetrics: bool = False
 ) -> bytes:
     """The metrics as text.
 

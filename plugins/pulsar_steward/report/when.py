@@ -27,13 +27,7 @@ def least_time(batch: Batch, policy: Policy) -> timedelta:
     return pace.least([step.touched.clients for step in batch.steps])
 
 
-def when(
-    batch: Batch,
-    policy: Policy,
-    terms: Terms,
-    now: datetime,
-    moved: MoveTimes | None = None,
-) -> Iterator[str]:
+def when(batch: Batch, policy: Policy, terms: Terms, now: datetime, moved: MoveTimes | None = None) -> Iterator[str]:
     """Sentences on the begin and end of a batch if it were approved now.
 
     Args:

@@ -236,11 +236,7 @@ class Snapshot:
         names = list(columns or table.names)
         try:
             return pq.read_table(
-                f"{self._path}/{table.name}",
-                columns=names,
-                filters=filters,
-                filesystem=self._files,
-                partitioning=None,
+                f"{self._path}/{table.name}", columns=names, filters=filters, filesystem=self._files, partitioning=None
             ).select(names)
         except (OSError, KeyError, pa.ArrowException) as error:
             raise SnapshotError(f"{self.uri}: the table {table.name} cannot be read: {error}") from error

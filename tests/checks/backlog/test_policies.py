@@ -71,10 +71,7 @@ def test_a_quota_of_one_level_is_compared_with_the_retention_of_another(scene: S
 
 @pytest.mark.parametrize(
     ("own_retention", "subjects"),
-    [
-        ({}, {"acme/orders"}),
-        (retention(30, -1), {"acme/orders", "persistent://acme/orders/t"}),
-    ],
+    [({}, {"acme/orders"}), (retention(30, -1), {"acme/orders", "persistent://acme/orders/t"})],
     ids=["nothing of its own", "a retention of its own"],
 )
 def test_what_a_namespace_sets_is_told_once(scene: Scene, own_retention: dict[str, int], subjects: set[str]) -> None:
@@ -97,10 +94,7 @@ def test_a_backlog_that_outgrew_the_retention_is_found(scene: Scene) -> None:
         scene.add("drilled", f"acme/old/{name}", oldest_backlog_age_seconds=seconds, slowest_subscription="s")
     scene.topic("acme/young/t", 10 * MIB).add("drilled", "acme/young/t", oldest_backlog_age_seconds=300)
 
-    assert scene.found(RETENTION_TOO_SHORT) == {
-        "persistent://acme/big/t": WARNING,
-        "persistent://acme/old/t": WARNING,
-    }
+    assert scene.found(RETENTION_TOO_SHORT) == {"persistent://acme/big/t": WARNING, "persistent://acme/old/t": WARNING}
 
 
 def test_backlogs_are_listed_before_quotas_and_the_rest_is_counted(scene: Scene) -> None:
@@ -115,10 +109,7 @@ def test_backlogs_are_listed_before_quotas_and_the_rest_is_counted(scene: Scene)
 
     subjects = [finding.subject for finding in judgement.findings]
     assert (len(subjects), judgement.more) == (100, 3)
-    assert (subjects[0], subjects[98:]) == (
-        "persistent://acme/big/t98",
-        ["persistent://acme/big/t0", "acme/tight3"],
-    )
+    assert (subjects[0], subjects[98:]) == ("persistent://acme/big/t98", ["persistent://acme/big/t0", "acme/tight3"])
 
 
 def test_a_tight_quota_is_left_to_the_other_check_by_each_namespaces_own_values(scene: Scene) -> None:

@@ -137,9 +137,7 @@ def test_the_brokers_default_stands_where_nothing_is_set(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    "check",
-    [BACKLOG_NEAR_QUOTA, BACKLOG_QUOTA_MISSING, PRODUCER_HOLD_RESTART_RISK, QUOTA_STUCK],
-    ids=named,
+    "check", [BACKLOG_NEAR_QUOTA, BACKLOG_QUOTA_MISSING, PRODUCER_HOLD_RESTART_RISK, QUOTA_STUCK], ids=named
 )
 def test_without_the_brokers_settings_silence_is_unknown(scene: Scene, check: Check) -> None:
     """The checks cannot tell about a namespace without a quota if the brokers' default quota was not read."""
@@ -269,11 +267,7 @@ STUCK: dict[str, tuple[dict[str, Any], dict[str, Any], Severity | None]] = {
     "holes may explain it": ({"producers": 0}, {"backlog_entries": 1, "ack_holes": 3}, WARNING),
     "under the quota": ({"producers": 0, "backlog_bytes": GIB - 1}, {"backlog_entries": 0}, None),
     # Messages of 3 MiB, whichever way they flow.
-    "large messages come": (
-        {"message_rate_in": 2.0, "throughput_in_bytes": 6.0 * MIB},
-        {"backlog_entries": 400},
-        None,
-    ),
+    "large messages come": ({"message_rate_in": 2.0, "throughput_in_bytes": 6.0 * MIB}, {"backlog_entries": 400}, None),
     "large messages go": (
         {"producers": 0, "message_rate_out": 2.0, "throughput_out_bytes": 6.0 * MIB},
         {"backlog_entries": 400, "messages_per_entry": 1},

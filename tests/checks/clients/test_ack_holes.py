@@ -60,9 +60,7 @@ def test_each_broker_has_a_limit_of_its_own(
 
 
 @pytest.mark.parametrize(
-    ("settings", "holes"),
-    [(RANGES, 6000), (RANGES, 12_000), ({}, 6000)],
-    ids=["near", "beyond", "long arrays"],
+    ("settings", "holes"), [(RANGES, 6000), (RANGES, 12_000), ({}, 6000)], ids=["near", "beyond", "long arrays"]
 )
 def test_the_evidence_tells_what_it_means(scene: Any, settings: dict[str, str], holes: int, golden: Golden) -> None:
     """The evidence gives the number of ack holes, the limit and the effect of a restart."""
@@ -96,12 +94,7 @@ def test_the_worst_are_listed_and_the_others_counted(scene: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("read", "limit", "lacking"),
-    [
-        (True, "10000", None),
-        (True, None, LIMIT),
-        (False, "10000", "No broker"),
-    ],
+    ("read", "limit", "lacking"), [(True, "10000", None), (True, None, LIMIT), (False, "10000", "No broker")]
 )
 def test_silence_means_health_only_where_the_limit_is_known(
     scene: Any, read: bool, limit: str | None, lacking: str | None, golden: Golden

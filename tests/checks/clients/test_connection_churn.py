@@ -40,11 +40,7 @@ def add(scene: Any, name: str, clients: tuple[int, int, int, int], broker: str =
     """A topic with so many producers, new producers, consumers and new consumers."""
     producers, new_producers, consumers, new_consumers = clients
     scene.topic(
-        name,
-        broker=broker,
-        producers=producers,
-        producers_connected_recently=new_producers,
-        consumers=consumers,
+        name, broker=broker, producers=producers, producers_connected_recently=new_producers, consumers=consumers
     )
     topic = scene.rows["topics"][-1]["topic"]
     for subscription, new in (("a", new_consumers // 3), ("s", new_consumers - new_consumers // 3)):

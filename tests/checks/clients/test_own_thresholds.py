@@ -6,13 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.clients import (
-    ack_holes,
-    client_numbers,
-    cursors,
-    subscription_blocked,
-    subscription_stalled,
-)
+from pulsar_steward.checks.clients import ack_holes, client_numbers, cursors, subscription_blocked, subscription_stalled
 from pulsar_steward.policy.schema import Policy
 
 if TYPE_CHECKING:

@@ -36,12 +36,7 @@ def crowd(scene: Any, consumers: int = 10, entries: int = 5000, kind: str = "Sha
 
 @pytest.mark.parametrize(
     ("snapshots", "consumers", "severity"),
-    [
-        (1, 10, Severity.INFO),
-        (2, 10, Severity.INFO),
-        (5, 10, Severity.WARNING),
-        (2, 2, Severity.WARNING),
-    ],
+    [(1, 10, Severity.INFO), (2, 10, Severity.INFO), (5, 10, Severity.WARNING), (2, 2, Severity.WARNING)],
 )
 def test_one_stuck_consumer_of_many_is_found_by_how_long_and_how_many(
     scene_before: Callable[[int], Any], snapshots: int, consumers: int, severity: Severity, golden: Golden

@@ -78,11 +78,7 @@ def address(scene: Any, consumer: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("consumers", "words"),
-    [
-        (3, "slowest is not in the snapshot."),
-        (0, "no consumer is connected."),
-    ],
+    ("consumers", "words"), [(3, "slowest is not in the snapshot."), (0, "no consumer is connected.")]
 )
 def test_unnamed_consumers_are_said_to_be_so(scene: Any, consumers: int, words: str) -> None:
     """The evidence says that the slowest consumer is not in the snapshot, or that none is connected."""

@@ -92,10 +92,7 @@ def cluster(judge_rows: JudgeRows) -> Callable[..., Cluster]:
     """
 
     def make(
-        *,
-        settings: dict[str, str | None] | None = None,
-        instead: Rows | None = None,
-        **tables: list[dict[str, Any]],
+        *, settings: dict[str, str | None] | None = None, instead: Rows | None = None, **tables: list[dict[str, Any]]
     ) -> Cluster:
         rows = healthy()
         for name, more in tables.items():

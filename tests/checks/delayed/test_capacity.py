@@ -218,9 +218,7 @@ def test_the_loss_of_the_fullest_broker_is_judged(
     held = [{"broker": each, "read": True, "bundles": 10, "topics": 0} for each in ("b:8080", "c:8080")]
     fullest = {"broker": "a:8080", "read": True, "bundles": 10, "topics": topics}
     lab = cluster(
-        settings=settings,
-        instead={"brokers": [*held, fullest]},
-        metrics=[delayed("persistent://t/n/any", messages)],
+        settings=settings, instead={"brokers": [*held, fullest]}, metrics=[delayed("persistent://t/n/any", messages)]
     )
 
     judgement = lab.judged(failover_time.CHECK)

@@ -153,10 +153,7 @@ def test_a_topic_that_two_brokers_tell_of_is_not_multiplied(
     assert lab.judged(DELAYED_INDEX_MULTIPLIED).findings == ()
 
 
-@pytest.mark.parametrize(
-    "check",
-    [DELAYED_INDEX_MEMORY, DELAYED_INDEX_MULTIPLIED, DELAYED_BUCKET_COUNT],
-)
+@pytest.mark.parametrize("check", [DELAYED_INDEX_MEMORY, DELAYED_INDEX_MULTIPLIED, DELAYED_BUCKET_COUNT])
 def test_silence_of_brokers_is_not_health(cluster: Callable[..., Cluster], check: Check) -> None:
     """A broker with subscriptions that tells nothing of delayed messages allows no verdict; a healthy cluster does."""
     silent = [{"source": each, "source_kind": "broker", "series": "jvm_x"} for each in ("a:8080", "b:8080", "c:8080")]

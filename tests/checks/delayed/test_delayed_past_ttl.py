@@ -144,10 +144,7 @@ def test_what_expired_in_earlier_snapshots_counts(
     ids=["no metrics", "no default", "no policies"],
 )
 def test_what_was_not_read_is_said(
-    cluster: Callable[..., Cluster],
-    delayed: Callable[..., dict[str, Any]],
-    changed: dict[str, Any],
-    words: str,
+    cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]], changed: dict[str, Any], words: str
 ) -> None:
     """The check cannot tell if the delayed messages or the time to live were not read."""
     rows = {

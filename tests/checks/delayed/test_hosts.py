@@ -40,10 +40,7 @@ FAILOVERS: dict[str, tuple[list[dict[str, Any]], dict[str, Severity]]] = {
     ),
     "on hosts of their own": (on("w", 12_000) + on("x", 12_000) + on("y", 100) + on("z", 100), {}),
     "their host is short of it too": (on("x", 5_500, 5_500) + on("y", 100) + on("z", 100), {}),
-    "a broker is found anyway": (
-        on("x", 30_000, 100) + on("y", 100) + on("z", 100),
-        {"x:8080": Severity.WARNING},
-    ),
+    "a broker is found anyway": (on("x", 30_000, 100) + on("y", 100) + on("z", 100), {"x:8080": Severity.WARNING}),
     "all on one host": (on("x", 12_000, 12_000, 100, 100), {}),
 }
 

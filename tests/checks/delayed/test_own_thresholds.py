@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.delayed import (
-    delayed_buckets,
-    delayed_holds_ledgers,
-    delayed_index,
-    delayed_past_ttl,
-)
+from pulsar_steward.checks.delayed import delayed_buckets, delayed_holds_ledgers, delayed_index, delayed_past_ttl
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.schema import Policy
 

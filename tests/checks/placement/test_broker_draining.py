@@ -79,12 +79,7 @@ def test_a_broker_that_was_there_lately_was_shut_down(judged: JudgeRows, golden:
     """A draining broker that only an earlier snapshot lists is reported as shut down, as information."""
     before: Rows = {
         "snapshot": [
-            {
-                "cluster": "lab",
-                "taken_at": NOW - timedelta(minutes=15),
-                "unread_brokers": [],
-                "unread_namespaces": [],
-            }
+            {"cluster": "lab", "taken_at": NOW - timedelta(minutes=15), "unread_brokers": [], "unread_namespaces": []}
         ],
         "brokers": brokers("a:1", "b:1"),
     }

@@ -61,10 +61,7 @@ CASES: dict[str, tuple[list[dict[str, Any]], list[tuple[str, Severity]]]] = {
         brokers_with("throughput_in_bytes", 60e6, 60e6, 60e6, 31e6, 31e6, 31e6),
         [],
     ),
-    "half of the brokers idle": (
-        brokers_with("topics", 600, 600, 0, 0),
-        [(name, Severity.WARNING) for name in "abcd"],
-    ),
+    "half of the brokers idle": (brokers_with("topics", 600, 600, 0, 0), [(name, Severity.WARNING) for name in "abcd"]),
     "half of a small cluster idle": (brokers_with("topics", 400, 400, 0, 0), []),
     "what is not known is left out": ([broker("a", topics=None), *brokers_with("topics", 900, 1000)[1:]], []),
     "full and hot": (

@@ -207,11 +207,7 @@ ON = {
     "loadBalancerSheddingEnabled": "true",
     "loadBalancerLoadSheddingStrategy": "org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder",
 }
-SHEDDING: dict[str, dict[str, str]] = {
-    "on": ON,
-    "off": ON | {"loadBalancerSheddingEnabled": "false"},
-    "not read": {},
-}
+SHEDDING: dict[str, dict[str, str]] = {"on": ON, "off": ON | {"loadBalancerSheddingEnabled": "false"}, "not read": {}}
 
 
 @pytest.mark.parametrize("settings", SHEDDING.values(), ids=SHEDDING)

@@ -208,11 +208,7 @@ def test_more_than_are_looked_up_leave_it_open(judge_rows: JudgeRows, monkeypatc
     query = bundle_without_owner.CHECK.shards["without_owner"]
     assert query.most == bundle_without_owner.MAX_BUNDLES
     monkeypatch.setattr(bundle_without_owner, "MAX_BUNDLES", 2)
-    monkeypatch.setitem(
-        bundle_without_owner.CHECK.shards,
-        "without_owner",
-        replace(query, most=2),
-    )
+    monkeypatch.setitem(bundle_without_owner.CHECK.shards, "without_owner", replace(query, most=2))
     bundles = dict.fromkeys("xyz", NOBODYS)
 
     judgement = judge_rows(bundle_without_owner.CHECK, a_snapshot(bundles), None, [a_snapshot(bundles, 1)])

@@ -116,11 +116,7 @@ def test_bundles_are_judged(judged: JudgeRows, rows: Any, severity: Severity | N
 
 @pytest.mark.parametrize(
     ("bundles", "found"),
-    [
-        (several(3, 27), 3),
-        (several(4, 27), 0),
-        (several(140, 60, megabytes=0.001, others=25), 0),
-    ],
+    [(several(3, 27), 3), (several(4, 27), 0), (several(140, 60, megabytes=0.001, others=25), 0)],
     ids=["three of thirty", "four of 31 are more than a tenth", "most bundles are nearly idle"],
 )
 def test_a_few_hot_bundles_do_not_hide_each_other(judged: JudgeRows, bundles: list[Row], found: int) -> None:

@@ -61,11 +61,7 @@ CASES: dict[str, tuple[Counts, int, Severity | None]] = {
     "nobody knows what an unread broker holds": ({"a": 8, "b": None}, 8, None),
     "a skew among those read stands": ({"a": 9, "b": 2, "c": None}, 5, Severity.WARNING),
     "a broker that holds nearly all stands": ({"a": 14, "b": None}, 2, Severity.CRITICAL),
-    "half on each of two of twenty brokers": (
-        alike("ab", 8) | alike("cdefghijklmnopqrst", 0),
-        0,
-        Severity.WARNING,
-    ),
+    "half on each of two of twenty brokers": (alike("ab", 8) | alike("cdefghijklmnopqrst", 0), 0, Severity.WARNING),
     "fewer than brokers, one on each": (alike("abcdefghijklmnop", 1) | alike("qrst", 0), 0, None),
     "fewer than brokers, three on one": (alike("a", 3) | alike("bcdef", 1) | alike("g", 0), 0, Severity.WARNING),
     "a single one cannot be spread": ({"a": 1, "b": 0, "c": 0}, 0, None),

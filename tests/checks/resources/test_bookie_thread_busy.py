@@ -25,11 +25,7 @@ BROKERS = [{"broker": "a:1", "read": True}]
 
 def writes(quick: float, slow: float, stalled: float = 0, source: str = "a:1") -> list[dict[str, Any]]:
     """Writes a second below 200 ms, up to a second, and over it."""
-    values = {
-        ("1.0_5.0", WRITES): quick,
-        ("200.0_1000.0", WRITES): slow,
-        (None, f"{WRITES}_OVERFLOW"): stalled,
-    }
+    values = {("1.0_5.0", WRITES): quick, ("200.0_1000.0", WRITES): slow, (None, f"{WRITES}_OVERFLOW"): stalled}
     return [
         {
             "source": source,
@@ -83,10 +79,7 @@ CASES: dict[str, tuple[list[dict[str, Any]], Severity | None, bool]] = {
 
 @pytest.mark.parametrize(("rows", "severity", "unknown"), CASES.values(), ids=CASES)
 def test_threads_and_writes_are_judged(
-    judged: JudgeRows,
-    rows: list[dict[str, Any]],
-    severity: Severity | None,
-    unknown: bool,
+    judged: JudgeRows, rows: list[dict[str, Any]], severity: Severity | None, unknown: bool
 ) -> None:
     """A finding follows from a bookie thread's queue or from the latency of a broker's writes."""
     judgement = judged(check.CHECK, {"brokers": BROKERS, "metrics": rows})

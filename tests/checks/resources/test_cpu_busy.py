@@ -108,12 +108,7 @@ def test_the_evidence_can_be_checked_by_hand(
 
     assert [finding.subject for finding in findings] == ["b:1", "a:1"]
     golden("\n".join(finding.evidence for finding in findings))
-    assert findings[0].figures == {
-        "percent": 97,
-        "processors": 4,
-        "processors_busy_thousandths": 3888,
-        "seconds": 900,
-    }
+    assert findings[0].figures == {"percent": 97, "processors": 4, "processors_busy_thousandths": 3888, "seconds": 900}
 
 
 def test_what_was_looked_at_is_told(judged: JudgeRows, golden: Golden) -> None:

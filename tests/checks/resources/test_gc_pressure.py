@@ -53,12 +53,7 @@ CASES: dict[str, tuple[Collectors, float | None, Severity | None, bool]] = {
     "just below 15 % are a warning": ({"G1 Young Generation": (539, 900)}, 3600, Severity.WARNING, False),
     "15 % are critical": ({"G1 Young Generation": (540, 900)}, 3600, Severity.CRITICAL, False),
     "what runs beside the process is no pause": ({"ZGC Major Cycles": (900, 9)}, 3600, None, False),
-    "ZGC's pauses are": (
-        {"ZGC Major Cycles": (900, 9), "ZGC Major Pauses": (200, 9)},
-        3600,
-        Severity.WARNING,
-        False,
-    ),
+    "ZGC's pauses are": ({"ZGC Major Cycles": (900, 9), "ZGC Major Pauses": (200, 9)}, 3600, Severity.WARNING, False),
     "a dozen full ones an hour": ({"G1 Old Generation": (6, 12)}, 3600, Severity.WARNING, False),
     "fewer full ones": ({"G1 Old Generation": (6, 11)}, 3600, None, False),
     "those of a start do not count": ({"MarkSweepCompact": (0.4, 3)}, 70, None, False),
@@ -71,12 +66,7 @@ CASES: dict[str, tuple[Collectors, float | None, Severity | None, bool]] = {
 
 @pytest.mark.parametrize(("collectors", "age", "severity", "unknown"), CASES.values(), ids=CASES)
 def test_a_broker_is_judged(
-    judge_rows: JudgeRows,
-    collectors: Collectors,
-    age: float | None,
-    severity: Severity | None,
-    *,
-    unknown: bool,
+    judge_rows: JudgeRows, collectors: Collectors, age: float | None, severity: Severity | None, *, unknown: bool
 ) -> None:
     """A broker is judged by the share of its lifetime spent in collections, and by its full collections."""
     judgement = judge_rows(heap.GC_PRESSURE, snapshot(process("a:1", collectors, age)))

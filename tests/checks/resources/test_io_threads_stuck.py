@@ -63,11 +63,7 @@ CASES: dict[str, tuple[dict[str, list[dict[str, Any]]], Severity | None, bool]] 
     "lookups and loads that wait": (snapshot({series.LOOKUPS: 600, series.LOADS: 400}), Severity.INFO, False),
     "open files": (snapshot(FILES), Severity.INFO, False),
     "mass reconnects": (snapshot({}, producers=1000, recent=500), Severity.INFO, False),
-    "reconnects after a start": (
-        snapshot({STARTED: NOW.timestamp() - 900}, producers=1000, recent=1000),
-        None,
-        False,
-    ),
+    "reconnects after a start": (snapshot({STARTED: NOW.timestamp() - 900}, producers=1000, recent=1000), None, False),
     "reconnects of few producers": (snapshot({}, producers=99, recent=99), None, False),
     "two signs": (snapshot(BLOCKED | FILES), Severity.WARNING, False),
     "a deadlock": (snapshot({series.DEADLOCKED: 2}), Severity.CRITICAL, False),
@@ -78,10 +74,7 @@ CASES: dict[str, tuple[dict[str, list[dict[str, Any]]], Severity | None, bool]] 
 
 @pytest.mark.parametrize(("rows", "severity", "unknown"), CASES.values(), ids=CASES)
 def test_a_broker_is_judged(
-    judged: JudgeRows,
-    rows: dict[str, list[dict[str, Any]]],
-    severity: Severity | None,
-    unknown: bool,
+    judged: JudgeRows, rows: dict[str, list[dict[str, Any]]], severity: Severity | None, unknown: bool
 ) -> None:
     """One sign of stuck threads is information, two are a warning, and a deadlock is critical."""
     judgement = judged(check.CHECK, rows)

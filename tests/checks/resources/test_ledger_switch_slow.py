@@ -51,10 +51,7 @@ CASES: dict[str, tuple[list[dict[str, Any]], Severity | None, bool]] = {
 
 @pytest.mark.parametrize(("rows", "severity", "unknown"), CASES.values(), ids=CASES)
 def test_a_broker_is_judged(
-    judged: JudgeRows,
-    rows: list[dict[str, Any]],
-    severity: Severity | None,
-    unknown: bool,
+    judged: JudgeRows, rows: list[dict[str, Any]], severity: Severity | None, unknown: bool
 ) -> None:
     """A broker is judged by the number and share of its slow ledger switches, and is unknown without switches."""
     judgement = judged(slowness.CHECK, {"brokers": BROKERS, "metrics": rows})

@@ -78,19 +78,11 @@ HISTORIES: dict[str, tuple[Sequence[Rows], Severity | None]] = {
         WARNING,
     ),
     "found again by a later audit, and copied then": (
-        (
-            rows(process(found=90, audits=3, copied=80)),
-            rows(process(found=80, audits=2, copied=70)),
-            IDLE,
-        ),
+        (rows(process(found=90, audits=3, copied=80)), rows(process(found=80, audits=2, copied=70)), IDLE),
         None,
     ),
     "those of two bookies, of which none can be copied any more": (
-        (
-            rows(process(found=90, audits=3, copied=80, failed=9)),
-            rows(process(found=90, audits=3, copied=80)),
-            IDLE,
-        ),
+        (rows(process(found=90, audits=3, copied=80, failed=9)), rows(process(found=90, audits=3, copied=80)), IDLE),
         WARNING,
     ),
     "tries that failed before all were copied": (
@@ -121,10 +113,7 @@ HISTORIES: dict[str, tuple[Sequence[Rows], Severity | None]] = {
 
 @pytest.mark.parametrize(("snapshots", "severity"), HISTORIES.values(), ids=HISTORIES)
 def test_what_waits_is_found(
-    judged: JudgeRows,
-    minutes_ago: Callable[[float, Rows], Rows],
-    snapshots: Sequence[Rows],
-    severity: Severity | None,
+    judged: JudgeRows, minutes_ago: Callable[[float, Rows], Rows], snapshots: Sequence[Rows], severity: Severity | None
 ) -> None:
     """Ledgers found with too few copies since the first snapshot are reported unless they were copied since."""
     now, *before = snapshots

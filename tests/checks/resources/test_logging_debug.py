@@ -85,12 +85,7 @@ def test_only_what_was_logged_lately_counts(judged: JudgeRows, minutes_ago: Call
         "a:1 (broker) logged 60,000 lines at DEBUG or TRACE, of 60,000 in all, in the 10 minutes since the snapshot"
         " before: 100 a second."
     )
-    assert finding.figures == {
-        "debug_lines": 60_000,
-        "lines": 60_000,
-        "seconds": 600,
-        "debug_lines_per_second": 100,
-    }
+    assert finding.figures == {"debug_lines": 60_000, "lines": 60_000, "seconds": 600, "debug_lines_per_second": 100}
 
 
 def test_counters_begin_anew_with_a_process(judged: JudgeRows, minutes_ago: Callable[[float, Rows], Rows]) -> None:

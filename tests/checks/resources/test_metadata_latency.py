@@ -75,10 +75,7 @@ CASES: dict[str, tuple[list[dict[str, Any]], Severity | None, bool]] = {
 
 @pytest.mark.parametrize(("rows", "severity", "unknown"), CASES.values(), ids=CASES)
 def test_a_broker_is_judged(
-    judged: JudgeRows,
-    rows: list[dict[str, Any]],
-    severity: Severity | None,
-    unknown: bool,
+    judged: JudgeRows, rows: list[dict[str, Any]], severity: Severity | None, unknown: bool
 ) -> None:
     """A broker is judged by each operation's mean time, by operations over a second and by failed reads."""
     judgement = judged(check.CHECK, {"brokers": BROKERS, "metrics": rows})
@@ -128,10 +125,7 @@ HISTORIES: dict[str, tuple[tuple[Rows, ...], Severity | None]] = {
     ),
     "a stall of a second for many": ((counted(MONTH + 100_000, slow=60, lost=70), counted(MONTH)), Severity.INFO),
     "a stall of a second for some": ((counted(MONTH + 100_000, slow=40, lost=50), counted(MONTH)), None),
-    "a single one that hung": (
-        (counted(MONTH + 1000, slow=1, stalled=1, lost=9), counted(MONTH)),
-        Severity.INFO,
-    ),
+    "a single one that hung": ((counted(MONTH + 1000, slow=1, stalled=1, lost=9), counted(MONTH)), Severity.INFO),
     "stalls of a second again and again": (
         (counted(MONTH + 200_000, slow=120, lost=140), counted(MONTH + 100_000, slow=60, lost=70), counted(MONTH)),
         Severity.WARNING,

@@ -135,10 +135,7 @@ ORDERS: dict[str, tuple[list[Seen], list[str]]] = {
         [(BOOKIES, "a:1", CRITICAL), (BOOKIES, "b:1", CRITICAL), (COLLECTIONS, "k:1", WARNING)],
         [COLLECTIONS, BOOKIES],
     ),
-    "ZooKeeper's do not": (
-        [(BOOKIES, "a:1", CRITICAL), (COLLECTIONS, "z:1", WARNING)],
-        [BOOKIES, COLLECTIONS],
-    ),
+    "ZooKeeper's do not": ([(BOOKIES, "a:1", CRITICAL), (COLLECTIONS, "z:1", WARNING)], [BOOKIES, COLLECTIONS]),
     "they explain a slow metadata store": (
         [(METADATA, "a:1", CRITICAL), (COLLECTIONS, "z:1", WARNING)],
         [COLLECTIONS, METADATA],

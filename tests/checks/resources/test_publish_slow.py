@@ -247,11 +247,7 @@ READ_ONLY = [sample(BOOKIE_STATUS, 0, "k:1", "bookie")]
 OF_A_BOOKIE: dict[str, tuple[Samples, Samples, bool]] = {
     "writes are quick": (published(950, 40, 10), written(900), False),
     "slow writes are hardly any of it": (published(90, 0, 20), written(90, 0, 1.9), False),
-    "slow writes are most of it, and a little too few for a finding": (
-        published(94, 0, 6),
-        written(940, 46),
-        True,
-    ),
+    "slow writes are most of it, and a little too few for a finding": (published(94, 0, 6), written(940, 46), True),
     "how long writes take is not known": (published(950, 40, 10), [], True),
 }
 

@@ -27,9 +27,7 @@ pulsar_nan NaN
 
 def read(text: bytes, wanted: dict[str, float | None], piece: int = 7, most: int = 10_000) -> list[Sample]:
     """The samples of a text that comes in small pieces."""
-    return list(
-        Exposition((text[at : at + piece] for at in range(0, len(text), piece)), most).samples(wanted),
-    )
+    return list(Exposition((text[at : at + piece] for at in range(0, len(text), piece)), most).samples(wanted))
 
 
 @pytest.mark.parametrize("piece", [1, 7, 64, 10_000])

@@ -37,10 +37,7 @@ def test_the_pause_keeps_both_limits(made: list[tuple[int, int]], clients: int, 
     assert pause_before(changes, clients, THREE_MOVES_TEN_CLIENTS, NOW) == pause
 
 
-@given(
-    made=st.lists(st.tuples(st.floats(0, 120), st.integers(0, 12)), max_size=8),
-    clients=st.integers(0, 12),
-)
+@given(made=st.lists(st.tuples(st.floats(0, 120), st.integers(0, 12)), max_size=8), clients=st.integers(0, 12))
 def test_after_the_pause_the_limits_hold(made: list[tuple[float, int]], clients: int) -> None:
     """After the pause one more change is within the limits of moves and of reconnecting clients per minute."""
     policy = THREE_MOVES_TEN_CLIENTS

@@ -50,8 +50,7 @@ def carried_out(folder: Path, *, without: str = "") -> subprocess.CompletedProce
     first = "from pulsar_steward.changes.setting"
     imports = "from pulsar_steward.changes.load import Load\nfrom pulsar_steward.model.step import LoadBundle\n"
     change(
-        library / "changes" / "__init__.py",
-        {first: f"{imports}{first}", "        case _:": f"{case}        case _:"},
+        library / "changes" / "__init__.py", {first: f"{imports}{first}", "        case _:": f"{case}        case _:"}
     )
     (library / "changes" / "load.py").write_text(KIND.replace(f"def {without}(", "def left_out("), encoding="utf-8")
     (folder / "test_load.py").write_text(TEST, encoding="utf-8")

@@ -35,10 +35,7 @@ __all__ = ["home"]
 
 SIMPLE = {"loadManagerClassName": "org.apache.pulsar.broker.loadbalance.impl.SimpleLoadManagerImpl"}
 GUARDED = {"authenticationEnabled": "true", "authorizationEnabled": "true"}
-MACHINES = (
-    (re.compile(r"127\.0\.0\.1:\d{4,5}"), "127.0.0.1:PORT"),
-    (re.compile(r"\d+\.\d s\b"), "N s"),
-)
+MACHINES = ((re.compile(r"127\.0\.0\.1:\d{4,5}"), "127.0.0.1:PORT"), (re.compile(r"\d+\.\d s\b"), "N s"))
 """What differs between two runs: ports and how far clocks are apart."""
 
 

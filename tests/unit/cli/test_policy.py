@@ -188,10 +188,7 @@ def test_a_cluster_has_the_file_that_scheduled_runs_use(
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [
-        (["east", "orders"], "give it as tenant/namespace"),
-        ([EXAMPLE], "name a policy file by --policy"),
-    ],
+    [(["east", "orders"], "give it as tenant/namespace"), ([EXAMPLE], "name a policy file by --policy")],
 )
 def test_arguments_that_cannot_be_names(steward: Steward, arguments: list[str], words: str) -> None:
     """Arguments that cannot be names end the command with exit code 2 and one line with the remedy."""

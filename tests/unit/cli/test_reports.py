@@ -138,12 +138,7 @@ def test_json_takes_the_place_of_text(steward: Steward, snapshot: str) -> None:
     ],
 )
 def test_what_cannot_be_looked_at_is_one_line(
-    steward: Steward,
-    snapshot: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    arguments: list[str],
-    words: str,
+    steward: Steward, snapshot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: str
 ) -> None:
     """Wrong arguments end the check-up with exit code 2 and one line with the reason on standard error."""
     monkeypatch.chdir(tmp_path)

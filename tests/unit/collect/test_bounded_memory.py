@@ -142,11 +142,7 @@ def test_a_document_of_500_megabytes_is_read_in_half_of_it(tmp_path: Path) -> No
     settings = AdminSettings(urls=("http://127.0.0.1:1",), limits=AdminPolicy(read_attempts=1))
     scope = ReadScope(datetime(2026, 1, 1, 0, 5, tzinfo=UTC), CollectPolicy(clients_per_subscription=3))
     Broker.ranges = tuple(name for name, _ in bundles())
-    with (
-        serving(Broker) as broker,
-        peak_of_memory() as peak,
-        TableFiles(tmp_path, "part.parquet", SHARDED) as files,
-    ):
+    with serving(Broker) as broker, peak_of_memory() as peak, TableFiles(tmp_path, "part.parquet", SHARDED) as files:
         rows = read_brokers(settings, [BrokerTask(broker, "local", leader=False)], scope)
         rest = [piece for piece in rows if not files.takes(piece)]
         list(files.written())

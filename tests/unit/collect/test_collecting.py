@@ -146,10 +146,7 @@ def test_looking_changes_nothing(cluster: Simulator, tmp_path: Path) -> None:
 
 NAMES: dict[str, tuple[dict[str, str], str | None]] = {
     "a partition's name": ({"topic": "persistent://t/n/t-partition-3"}, "persistent://t/n/t-partition-3"),
-    "a partition's number apart": (
-        {"topic": "persistent://t/n/t", "partition": "3"},
-        "persistent://t/n/t-partition-3",
-    ),
+    "a partition's number apart": ({"topic": "persistent://t/n/t", "partition": "3"}, "persistent://t/n/t-partition-3"),
     "no partition": ({"topic": "persistent://t/n/t", "partition": "-1"}, "persistent://t/n/t"),
     "no topic": ({"partition": "3"}, None),
 }

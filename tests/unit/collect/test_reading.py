@@ -175,8 +175,7 @@ def test_metrics_that_are_too_long_are_cut_and_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "effect"),
-    [("/metrics/", Answer(500)), ("/metrics/", Answer(302)), ("configuration/runtime", Answer(403))],
+    ("path", "effect"), [("/metrics/", Answer(500)), ("/metrics/", Answer(302)), ("configuration/runtime", Answer(403))]
 )
 def test_a_broker_is_read_though_it_tells_no_metrics_or_settings(cluster: Simulator, path: str, effect: Answer) -> None:
     """A broker whose metrics or settings cannot be read is read without them."""

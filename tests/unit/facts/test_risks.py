@@ -67,11 +67,7 @@ HELD = {
     ),
     "a wider one of its own": (size(1000), {"backlog_bytes": 1000, "limit_bytes": 10_000}, None),
     "none of its own": (size(1000), {"backlog_bytes": 1000, "limit_bytes": -1}, None),
-    "told to be its namespace's": (
-        size(1000, QuotaPolicy.EVICT),
-        {"backlog_bytes": 1000, "limit_bytes": 1000},
-        None,
-    ),
+    "told to be its namespace's": (size(1000, QuotaPolicy.EVICT), {"backlog_bytes": 1000, "limit_bytes": 1000}, None),
 }
 
 

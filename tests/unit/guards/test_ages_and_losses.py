@@ -136,16 +136,8 @@ EVICT = BacklogQuota(limit_bytes=1000, policy=QuotaPolicy.EVICT)
         (None, NOTHING_LOST, None),
         (Loss(messages=5, bytes=500), Loss(messages=5, bytes=500), None),
         (Loss(messages=5, bytes=500), Loss(messages=4, bytes=500), None),
-        (
-            Loss(messages=5, bytes=500),
-            Loss(messages=6, bytes=500),
-            "6 entries (500 B)",
-        ),
-        (
-            Loss(messages=5, bytes=500),
-            Loss(messages=5, bytes=501),
-            "than the 5 entries (500 B)",
-        ),
+        (Loss(messages=5, bytes=500), Loss(messages=6, bytes=500), "6 entries (500 B)"),
+        (Loss(messages=5, bytes=500), Loss(messages=5, bytes=501), "than the 5 entries (500 B)"),
         (None, Loss(messages=1, bytes=1), "than the 0 entries (0 B)"),
         (Loss(messages=5, bytes=500), None, "is not known"),
         (Loss(messages=5, bytes=500), Loss(messages=None, bytes=500), "a number of entries that is not known"),

@@ -20,8 +20,7 @@ OF_BUNDLES = ["boundaries", "owner", *OF_TARGETS, "cooldown", "circles", "client
 RISKS = ["producers_return", "ack_holes", "volatile_topics", "delayed_index"]
 IN_ORDER = [*OF_ANY, *OF_BUNDLES, *RISKS, "window", "limits", "protected"]
 STRICT = a_policy(
-    brokers={"draining": (broker(1),)},
-    apply={"most_clients_per_step": 0, "protected_namespaces": ("pulsar/system",)},
+    brokers={"draining": (broker(1),)}, apply={"most_clients_per_step": 0, "protected_namespaces": ("pulsar/system",)}
 )
 GONE: dict[str, Any] = {"has_bundle": False, "owner": None}
 

@@ -96,11 +96,7 @@ def test_a_coordinator_is_placed_by_its_partition() -> None:
 def test_boundaries_make_ranges_without_gaps() -> None:
     """Boundaries in any order become ascending ranges without gaps."""
     made = ranges_of(["0xffffffff", "0x00000000", "0x80000000", "0x40000000"])
-    assert [str(each) for each in made] == [
-        "0x00000000_0x40000000",
-        "0x40000000_0x80000000",
-        "0x80000000_0xffffffff",
-    ]
+    assert [str(each) for each in made] == ["0x00000000_0x40000000", "0x40000000_0x80000000", "0x80000000_0xffffffff"]
     assert ranges_of(["0x00000000"]) == ()
 
 

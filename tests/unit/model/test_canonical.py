@@ -62,17 +62,7 @@ def test_a_digest_is_sha_256_of_the_document() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [
-        1.0,
-        float("nan"),
-        [1, 2.5],
-        (0.1,),
-        {"a": {"b": [0.5]}},
-        {1.5: "a key"},
-        object(),
-        {"a": object()},
-        {1, 0.5},
-    ],
+    [1.0, float("nan"), [1, 2.5], (0.1,), {"a": {"b": [0.5]}}, {1.5: "a key"}, object(), {"a": object()}, {1, 0.5}],
 )
 def test_what_has_no_single_form_is_refused(value: object) -> None:
     """A value with a float, or of a type that JSON does not know, is refused."""

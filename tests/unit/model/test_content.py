@@ -42,10 +42,7 @@ def with_first(**fields: Any) -> Batch:
     [
         pytest.param(a_batch(FIRST, SECOND, title="five bundles move", findings=(), unit="bundles"), id="words"),
         pytest.param(with_first(why="for once", effect="all is well"), id="reasons and effects"),
-        pytest.param(
-            with_first(touched=Touched(producers=9, consumers=9, topics=9, coordinators=9)),
-            id="clients",
-        ),
+        pytest.param(with_first(touched=Touched(producers=9, consumers=9, topics=9, coordinators=9)), id="clients"),
         pytest.param(with_first(guards=(msgspec.structs.replace(OWNER, reason="it does"),)), id="a guard's words"),
         pytest.param(with_first(loss=Loss(messages=3, bytes=100)), id="what is lost"),
         pytest.param(
@@ -89,11 +86,7 @@ def test_what_would_be_done_is_content(other: Batch) -> None:
 
 
 @pytest.mark.parametrize(
-    "fields",
-    [
-        {"cluster": "west"},
-        {"pulsar_cluster": ClusterIdentity(name="local", metadata_id="f" * 16)},
-    ],
+    "fields", [{"cluster": "west"}, {"pulsar_cluster": ClusterIdentity(name="local", metadata_id="f" * 16)}]
 )
 def test_the_cluster_is_content(fields: dict[str, Any]) -> None:
     """The same batch in a plan of another or unknown cluster has another digest of its content."""

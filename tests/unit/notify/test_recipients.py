@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 
 CONNECTION = "steward_notify_ops"
 MESSAGE = composed(
-    "id-1",
-    [a_notice(Occasion.FAILED, severity=Severity.CRITICAL, subject="failed: <b>x</b> ä", text=NASTY)],
-    AIRFLOW,
+    "id-1", [a_notice(Occasion.FAILED, severity=Severity.CRITICAL, subject="failed: <b>x</b> ä", text=NASTY)], AIRFLOW
 )
 
 
@@ -152,8 +150,7 @@ def test_what_pagerduty_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     hook = SimpleNamespace(send_event=lambda **fields: given.append(fields))
     connected(monkeypatch, password="key")
     provided(
-        monkeypatch,
-        airflow__providers__pagerduty__hooks__pagerduty_events={"PagerdutyEventsHook": lambda **_: hook},
+        monkeypatch, airflow__providers__pagerduty__hooks__pagerduty_events={"PagerdutyEventsHook": lambda **_: hook}
     )
     recipients.send(route(RecipientKind.PAGERDUTY), MESSAGE)
     [fields] = given

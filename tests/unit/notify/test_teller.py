@@ -126,10 +126,7 @@ def test_an_event_is_told_once(office: Office) -> None:
     assert office.round(MINUTE) == Round()
     halt(office.engine, office.now, halted=False)
     office.round(MINUTE)
-    assert office.told() == [
-        "[east] all changes are halted, by bob",
-        "[east] changes may be made again, by bob",
-    ]
+    assert office.told() == ["[east] all changes are halted, by bob", "[east] changes may be made again, by bob"]
     assert verify_ledger(office.engine).tampered == ()
 
 

@@ -120,8 +120,7 @@ def test_whatever_is_no_plain_yes_permits_nothing(given_event: Any, decision: st
 
 
 @pytest.mark.parametrize(
-    ("choice", "decision"),
-    [(APPROVE, Decision.APPROVED), (REJECT, Decision.REJECTED), (SNOOZE, Decision.SNOOZED)],
+    ("choice", "decision"), [(APPROVE, Decision.APPROVED), (REJECT, Decision.REJECTED), (SNOOZE, Decision.SNOOZED)]
 )
 def test_the_comment_is_kept(choice: str, decision: Decision) -> None:
     """The comment of an approval, a rejection and a snooze is kept without the blanks around it."""

@@ -52,9 +52,7 @@ NEW = a_plan(snapshot_id="new", policy_digest=POLICY.digest)
 SAME = a_plan(snapshot_id="later", policy_digest=POLICY.digest)
 OTHER = a_plan(a_batch(a_step(a_move(target=broker(2)))), snapshot_id="other", policy_digest=POLICY.digest)
 CRITICAL = a_plan(
-    a_batch(findings=(a_finding(Severity.CRITICAL),)),
-    snapshot_id="critical",
-    policy_digest=POLICY.digest,
+    a_batch(findings=(a_finding(Severity.CRITICAL),)), snapshot_id="critical", policy_digest=POLICY.digest
 )
 EMPTY = a_plan(snapshot_id="empty", policy_digest=POLICY.digest)
 EMPTY = msgspec.structs.replace(EMPTY, batches=())

@@ -229,11 +229,7 @@ def test_what_no_task_waits_for_names_the_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("batch", "asks"),
-    [
-        pytest.param(SHOP, False, id="the same"),
-        pytest.param(SHOP_LATER, True, id="something else"),
-    ],
+    ("batch", "asks"), [pytest.param(SHOP, False, id="the same"), pytest.param(SHOP_LATER, True, id="something else")]
 )
 @pytest.mark.parametrize("stands", [True, False])
 def test_what_was_rejected_rests(batch: Batch, asks: bool, stands: bool) -> None:

@@ -84,8 +84,7 @@ def test_jobs_can_be_imported_from_the_archive(monkeypatch: pytest.MonkeyPatch, 
 
 
 @pytest.mark.parametrize(
-    ("chosen", "shipped"),
-    [("", None), (" ", None), ("hdfs:///code/steward.zip", "hdfs:///code/steward.zip")],
+    ("chosen", "shipped"), [("", None), (" ", None), ("hdfs:///code/steward.zip", "hdfs:///code/steward.zip")]
 )
 def test_what_is_chosen_is_shipped(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, chosen: str, shipped: str | None

@@ -52,24 +52,9 @@ def stored(size: int) -> Loss:
         pytest.param(proposal(found(), found("quota-stuck")), proposal(), "quota-stuck of shop/orders", id="a new one"),
         pytest.param(proposal(), proposal(found(), found("quota-stuck")), None, id="one is gone"),
         pytest.param(proposal(loss=messages(1)), proposal(), "more would be lost", id="messages are lost"),
-        pytest.param(
-            proposal(loss=messages(2)),
-            proposal(loss=messages(1)),
-            "more would be lost",
-            id="more messages",
-        ),
-        pytest.param(
-            proposal(loss=stored(2)),
-            proposal(loss=stored(1)),
-            "more would be lost",
-            id="more bytes",
-        ),
-        pytest.param(
-            proposal(loss=messages(1)),
-            proposal(loss=messages(1)),
-            None,
-            id="as much is lost",
-        ),
+        pytest.param(proposal(loss=messages(2)), proposal(loss=messages(1)), "more would be lost", id="more messages"),
+        pytest.param(proposal(loss=stored(2)), proposal(loss=stored(1)), "more would be lost", id="more bytes"),
+        pytest.param(proposal(loss=messages(1)), proposal(loss=messages(1)), None, id="as much is lost"),
         pytest.param(
             proposal(seconds=9, loss=stored(2)),
             proposal(loss=stored(1)),
@@ -102,13 +87,7 @@ def test_worse(now: Batch, then: Batch | None, words: str | None) -> None:
 def test_a_loss_that_moves_to_another_setting_is_greater_there() -> None:
     """A proposal is worse when the loss of one setting grows, however much the loss of another one shrinks."""
     other = ChangeSetting(namespace="shop/carts", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
-    now = a_batch(
-        a_step(proposal().steps[0].change, loss=stored(1)),
-        a_step(other, loss=stored(5)),
-    )
-    then = a_batch(
-        a_step(proposal().steps[0].change, loss=stored(9)),
-        a_step(other, loss=stored(4)),
-    )
+    now = a_batch(a_step(proposal().steps[0].change, loss=stored(1)), a_step(other, loss=stored(5)))
+    then = a_batch(a_step(proposal().steps[0].change, loss=stored(9)), a_step(other, loss=stored(4)))
     assert got_worse(now, then) is not None
     assert got_worse(then, now) is not None

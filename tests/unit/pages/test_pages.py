@@ -221,10 +221,7 @@ def test_a_steps_whole_life(client: Client, plans: Plans) -> None:
     life = read[read.index("Its whole life") :]
     assert [
         each in life for each in ("planned", "asked", "answered", "taken up", "about to call", "ended", "b1.s02")
-    ] == [
-        *[True] * 6,
-        False,
-    ]
+    ] == [*[True] * 6, False]
 
 
 def test_history_tells_who_and_what(client: Client) -> None:

@@ -57,9 +57,7 @@ def test_what_moves_is_taken_from_one_and_given_to_the_other(tmp_path: Path) -> 
 def test_what_is_there_already_or_not_seen_is_not_counted_twice(tmp_path: Path) -> None:
     """A move to the present owner changes nothing, and a bundle without an owner is counted as not seen."""
     found = today(
-        tmp_path,
-        a_move(bundle=BUNDLES[0], target=broker(0)),
-        a_move(bundle="0x11111111_0x22222222", target=broker(1)),
+        tmp_path, a_move(bundle=BUNDLES[0], target=broker(0)), a_move(bundle="0x11111111_0x22222222", target=broker(1))
     )
     assert found is not None
     assert (found.brokers, found.moves, found.not_seen, found.unchanged) == ((), 2, 1, 2)

@@ -24,10 +24,7 @@ FACTS = BundleFacts(crowds=(crowded(1500, 10, 10, 10),), load=load_of_stays(3, S
 def test_coordinators_are_balanced_before_bundles_move() -> None:
     """A plan that balances coordinators may split bundles but moves none, and a note says that moves come later."""
     planning = planning_facts_with(
-        3,
-        hashed_tc_bundles([broker(0)] * 16, 16),
-        findings=(finding("tc-skew", "east"), CROWDED, SKEW),
-        bundles=FACTS,
+        3, hashed_tc_bundles([broker(0)] * 16, 16), findings=(finding("tc-skew", "east"), CROWDED, SKEW), bundles=FACTS
     )
     plan = make_plan(planning)
 

@@ -14,10 +14,7 @@ def test_a_young_skew_is_not_acted_upon_yet(stood: int, proposed: bool) -> None:
     """A skew that has stood for fewer snapshots than the policy asks for gets no step but a note with their number."""
     finding = msgspec.structs.replace(a_finding(), snapshots_in_a_row=stood)
     planning = planning_facts_with(
-        3,
-        hashed_tc_bundles([broker(0)] * 16, 16),
-        findings=(finding,),
-        policy=a_policy(plan={"standing_snapshots": 3}),
+        3, hashed_tc_bundles([broker(0)] * 16, 16), findings=(finding,), policy=a_policy(plan={"standing_snapshots": 3})
     )
     proposal = PLANNER.proposal(planning)
     assert bool(proposal.batches) == proposed

@@ -53,8 +53,7 @@ def moved(minutes_ago: int, *indices: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "findings",
-    [(), (a_finding(Severity.INFO),), (a_finding(Severity.CRITICAL, check_id="bundle-topic-skew"),)],
+    "findings", [(), (a_finding(Severity.INFO),), (a_finding(Severity.CRITICAL, check_id="bundle-topic-skew"),)]
 )
 def test_silent_without_a_warning(findings: tuple[Any, ...]) -> None:
     """The planner proposes nothing and adds no note if there is no warning of a skew of coordinators."""

@@ -367,11 +367,7 @@ NEVER_ASKED: dict[str, Any] = {
 
 @pytest.mark.parametrize(
     ("namespace", "never"),
-    [
-        ("other/one", ("bundle_split",)),
-        ("acme/carts", ("retention",)),
-        ("acme/orders", ("retention", "backlog_quota")),
-    ],
+    [("other/one", ("bundle_split",)), ("acme/carts", ("retention",)), ("acme/orders", ("retention", "backlog_quota"))],
 )
 def test_what_is_never_asked_differs_by_namespace(namespace: str, never: tuple[str, ...]) -> None:
     """`never_ask` comes from the nearest layer, and the approval section's other keys from the cluster."""

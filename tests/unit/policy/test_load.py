@@ -90,8 +90,7 @@ def test_every_trouble_is_named_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
-    [b"admin: [", b"\tadmin: 1", b"admin: \xff", b"!!python/name:os.system", b"[]", b"false", b"0"],
+    "content", [b"admin: [", b"\tadmin: 1", b"admin: \xff", b"!!python/name:os.system", b"[]", b"false", b"0"]
 )
 def test_a_file_that_is_no_policy_is_refused(content: bytes, file: Path) -> None:
     """A file that is not YAML, not UTF-8 or not a mapping is refused with an error that names the file."""

@@ -174,9 +174,7 @@ def test_where_tls_ends_before_brokers_the_remedy_is_the_map() -> None:
         made.token_for("http://b-1.internal:8080")
 
 
-def test_a_redirect_to_an_advertised_address_goes_where_the_map_says(
-    make_broker: Callable[[], ScriptedBroker],
-) -> None:
+def test_a_redirect_to_an_advertised_address_goes_where_the_map_says(make_broker: Callable[[], ScriptedBroker]) -> None:
     """A redirect to an advertised address goes to the mapped one, with the path and query of the redirect."""
     front, owner = make_broker(), make_broker()
     front.on(TENANTS, redirect(f"http://b-2.internal:8080{TENANTS}?authoritative=true"))

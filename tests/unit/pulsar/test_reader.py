@@ -131,18 +131,8 @@ ANSWERS: list[tuple[Callable[[Reader], Any], str, Reply, Any]] = [
     (lambda reader: reader.version_and_clock(), VERSION, raw(b"HTTP/1.1 200 OK\r\n\r\n4.0.7"), ("4.0.7", None)),
     (lambda reader: reader.isolation_policies("local"), ISOLATION, answer(ISOLATED), ISOLATED),
     (lambda reader: reader.isolation_policies("local"), ISOLATION, answer(), {}),
-    (
-        lambda reader: reader.anti_affinity_group("a/x"),
-        GROUP,
-        answer(b"apart"),
-        "apart",
-    ),
-    (
-        lambda reader: reader.anti_affinity_group("a/x"),
-        GROUP,
-        answer(status=204),
-        None,
-    ),
+    (lambda reader: reader.anti_affinity_group("a/x"), GROUP, answer(b"apart"), "apart"),
+    (lambda reader: reader.anti_affinity_group("a/x"), GROUP, answer(status=204), None),
     (
         lambda reader: reader.clusters_of("a/x"),
         "/admin/v2/namespaces/a/x",

@@ -90,10 +90,7 @@ def test_the_next_try_asks_the_next_base(
 @changes
 @pytest.mark.parametrize("kind", PASSING)
 def test_a_change_is_sent_once(
-    kind: str,
-    change: Call,
-    make_broker: Callable[[], ScriptedBroker],
-    settings: Callable[..., AdminSettings],
+    kind: str, change: Call, make_broker: Callable[[], ScriptedBroker], settings: Callable[..., AdminSettings]
 ) -> None:
     """A change that failed is sent once, and is repeated neither at the same broker nor at another."""
     reply, expected = PASSING[kind]

@@ -83,13 +83,7 @@ def a_group(namespaces: int) -> Batch:
         )
         for number in range(namespaces)
     )
-    return a_batch(
-        *steps,
-        kind="retention",
-        title="many namespaces",
-        findings=findings,
-        parts=(3,) * namespaces,
-    )
+    return a_batch(*steps, kind="retention", title="many namespaces", findings=findings, parts=(3,) * namespaces)
 
 
 def words_of(batch: Batch, **fields: Any) -> str:

@@ -93,10 +93,7 @@ def test_a_chart_is_as_high_as_its_bars_are_many() -> None:
     [
         ("broker-00:8080", "broker-00:8080"),
         ("persistent://acme/orders/placed", "acme/orders/placed"),
-        (
-            "a-very-long-domain.of-an-even-longer-company.example:8080",
-            "…domain.of-an-even-longer-company.example:8080",
-        ),
+        ("a-very-long-domain.of-an-even-longer-company.example:8080", "…domain.of-an-even-longer-company.example:8080"),
         ("<b>&amp;", "&lt;b&gt;&amp;amp;"),
         ("a\u202eb\x07", "a\\u202eb\\x07"),
     ],

@@ -42,8 +42,7 @@ def test_what_is_written_is_valid(checkup_with: Make, changed: dict[str, Any]) -
 
 
 @pytest.mark.parametrize(
-    ("key", "value"),
-    [("format", "else"), ("version", 2), ("outcome", "fine"), ("checks", {}), ("counts", None)],
+    ("key", "value"), [("format", "else"), ("version", 2), ("outcome", "fine"), ("checks", {}), ("counts", None)]
 )
 def test_the_schema_refuses_what_is_none(checkup_with: Make, key: str, value: object) -> None:
     """The schema refuses a document with an invalid value."""

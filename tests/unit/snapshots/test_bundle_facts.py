@@ -208,11 +208,7 @@ def test_what_drains(folder: Path) -> None:
     brokers = [row | {"cpu_percent": 12.5, "direct_memory_percent": 3.0} for row in USUAL["brokers"]]
     namespaces = [USUAL["namespaces"][0] | {"allowed_brokers": ["a:1", "c:1"]}]
     place = put(
-        folder,
-        findings=[found("broker-draining", "a:1")],
-        bundles=rows,
-        brokers=brokers,
-        namespaces=namespaces,
+        folder, findings=[found("broker-draining", "a:1")], bundles=rows, brokers=brokers, namespaces=namespaces
     )
     policy = a_policy(brokers={"draining": ["a:1"]})
     facts = planning(place, policy).bundles

@@ -132,11 +132,7 @@ def test_findings_before_diagnosing_are_an_error(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [
-        b"no parquet",
-        {"broker": ["a:1"]},
-        {name: [None] for name in BROKERS.names},
-    ],
+    [b"no parquet", {"broker": ["a:1"]}, {name: [None] for name in BROKERS.names}],
     ids=["not Parquet", "columns missing", "nulls where none may be"],
 )
 def test_a_table_of_another_shape_is_an_error(folder: Path, content: bytes | dict[str, list[str | None]]) -> None:

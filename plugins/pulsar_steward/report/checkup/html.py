@@ -66,12 +66,7 @@ def _shown(value: object) -> object:
 def _template() -> Template:
     loader = PackageLoader("pulsar_steward.report.checkup", "templates")
     environment = Environment(
-        loader=loader,
-        autoescape=True,
-        finalize=_shown,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=loader, autoescape=True, finalize=_shown, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["coded"] = coded
     environment.filters["counted"] = counted

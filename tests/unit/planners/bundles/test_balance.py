@@ -257,9 +257,7 @@ ALIKE = Load(topics=100, bytes=MEGABYTE, producers=5, consumers=5)
 @settings(max_examples=80, deadline=None)
 @example(brokers=3, loads=[(0, ALIKE, ALIKE)] * 20, least=10)
 @given(
-    brokers=st.integers(2, 5),
-    loads=st.lists(st.tuples(st.integers(0, 4), LOADS, LOADS), max_size=25),
-    least=st.just(0),
+    brokers=st.integers(2, 5), loads=st.lists(st.tuples(st.integers(0, 4), LOADS, LOADS), max_size=25), least=st.just(0)
 )
 def test_every_move_improves_and_each_bundle_moves_once(
     brokers: int, loads: list[tuple[int, Load, Load]], least: int

@@ -37,7 +37,7 @@ SPEC = ClusterSpec(
     namespaces=(
         NamespaceSpec("shop/orders", bundles=2, topics=(TopicSpec("t", partitions=300, producers=1),), owner=0),
         NamespaceSpec("shop/carts", bundles=16, topics=(TopicSpec("t", partitions=600, producers=1),), owner=0),
-    ),
+    )
 )
 BEGAN = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 PLANNERS = {"bundle-topic-skew", "broker-load-skew"}

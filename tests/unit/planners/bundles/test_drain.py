@@ -19,13 +19,7 @@ from pulsar_steward.planners.base import Proposal
 from pulsar_steward.planners.bundles.drain import PLANNER
 from pulsar_steward.planners.bundles.facts import BundleFacts, DrainFacts, Load, PlacedBundle, Usage
 from pulsar_steward.planners.registry import make_plan
-from tests.builders import (
-    NOW,
-    a_policy,
-    broker,
-    hashed_tc_bundles,
-    planning_facts_with,
-)
+from tests.builders import NOW, a_policy, broker, hashed_tc_bundles, planning_facts_with
 from tests.unit.facts.test_load_manager import MODULAR
 from tests.unit.planners.bundles.scenes import NAMESPACE, a_stay, finding, load_of_stays, ways
 

@@ -114,11 +114,7 @@ def test_a_hot_bundle_is_split_where_its_load_lies() -> None:
     [
         ({"bytes": 60 * MEGABYTE}, {}, "80 % of its throughput"),
         ({"producers": 6000}, {}, "80 % of its clients"),
-        (
-            {"messages": 6000},
-            {"limits": {"broker-00:8080": BrokerLimits(messages=1000)}},
-            "80 % of its messages",
-        ),
+        ({"messages": 6000}, {"limits": {"broker-00:8080": BrokerLimits(messages=1000)}}, "80 % of its messages"),
     ],
 )
 def test_a_topic_that_dominates_its_bundle_needs_partitions(
@@ -292,11 +288,7 @@ def test_a_namespace_may_have_thresholds_of_its_own() -> None:
 @example(counts=[153, 40, 40, 80], most=6, flow=3)  # the most splits of a plan are reached, a hot half is left
 @example(counts=[138, 61, 64], most=5, flow=3)  # the same, and that half has too many topics as well
 @example(counts=[140, 8, 64, 64], most=5, flow=3)  # more such halves than are named
-@given(
-    counts=st.lists(st.integers(0, 160), min_size=1, max_size=6),
-    most=st.integers(5, 120),
-    flow=st.integers(0, 3),
-)
+@given(counts=st.lists(st.integers(0, 160), min_size=1, max_size=6), most=st.integers(5, 120), flow=st.integers(0, 3))
 def test_every_bundle_comes_below_its_limits_or_it_is_said(counts: list[int], most: int, flow: int) -> None:
     """For any namespace, bundles come below their limits or there is a note, and equal facts give equal bytes."""
     ranges = equal_ranges(len(counts))
