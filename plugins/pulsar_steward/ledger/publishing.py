@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class NewQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch that becomes a question of its own; see `pulsar_steward.ledger.questions.QuestionRow`."""
+    """A batch that becomes a question of its own; see `pulsar_steward.ledger.rows.QuestionRow`."""
 
     batch_id: str
     content_digest: str
@@ -29,7 +29,7 @@ class NewQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
-    """End of a question, to be recorded; see `pulsar_steward.ledger.questions.QuestionEnd`."""
+    """End of a question, to be recorded; see `pulsar_steward.ledger.rows.QuestionEnd`."""
 
     question_id: int
     reason: EndReason

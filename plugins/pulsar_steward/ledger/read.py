@@ -209,7 +209,7 @@ class LedgerReader:
         )
 
     def policy(self, digest: str) -> RecordedPolicy:
-        """A policy that was in force for a plan or a request; see `pulsar_steward.ledger.questions.recorded_policy`."""
+        """A policy that was in force for a plan or a request; see `pulsar_steward.ledger.policies.recorded_policy`."""
         with transaction(self._engine) as connection:
             return recorded_policy(connection, digest)
 

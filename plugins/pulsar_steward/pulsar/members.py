@@ -1,7 +1,7 @@
 """The brokers of a cluster: their addresses, and the URL that reaches each of them.
 
 A cluster lists its brokers as ``host:port``, with the port for http, or the port for TLS if there is no http. So for
-TLS, port and scheme have to be known from elsewhere (docs/decisions/0015).
+TLS, port and scheme have to be known from elsewhere (docs/decisions/0015-where-brokers-are-reached.md).
 """
 
 from __future__ import annotations

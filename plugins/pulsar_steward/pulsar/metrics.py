@@ -1,7 +1,7 @@
 """Reader of Prometheus's text format that parses a stream as it arrives, and only the wanted series.
 
 A broker with 10,000 topics returns 100 MB, and less than 1 % of it is wanted. So only the name of each line is read
-first, and only wanted lines are parsed, by Prometheus's own library (docs/decisions/0007).
+first, and only wanted lines are parsed, by Prometheus's own library (docs/decisions/0007-prometheus-text.md).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Redirects are followed here and not by `requests`, which drops the token for another host or port, as every broker is.
 The token is sent only to brokers of this cluster, and a redirected call has to be the same call
-(`pulsar_steward.pulsar.transport`). Addresses of listed brokers: docs/decisions/0015.
+(`difference`). Addresses of listed brokers: docs/decisions/0015-where-brokers-are-reached.md.
 """
 
 from __future__ import annotations
