@@ -178,7 +178,10 @@ namespace or the brokers; `oldest_seconds` (null: the broker does not know eithe
 LIMITS_IN_FORCE = """
 select namespace as holder, * from namespace_policies union all by name select topic as holder, * from drilled_topics
 """
-"""The settings in force in each namespace and each drilled topic, the `holder`, with the level that sets each."""
+"""The settings in force in each namespace and each drilled topic, the `holder`, with the level that sets each.
+
+A topic has no `ttl_seconds`: its statistics do not show a time to live of its own.
+"""
 
 _MOST_BYTES, _MOST_SECONDS = "9e18", "1e12"
 
