@@ -1,8 +1,8 @@
 """Last check before a call leaves: now or never.
 
-A process can be stopped between the record of its intent and the call: by a debugger, a paused machine, a full disk of
-swap. When it goes on, its lease may have ended, somebody may have said stop, and another process may have finished the
-step. So right before a call leaves, its intent has to be young, and all that permits it is looked at once more.
+A process can be stopped between the record of its intent and the call: by a debugger, a paused machine, or heavy
+swapping. When it goes on, its lease may have ended, somebody may have said stop, and another process may have finished
+the step. So right before a call leaves, its intent has to be young, and all that permits it is looked at once more.
 """
 
 from __future__ import annotations

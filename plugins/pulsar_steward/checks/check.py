@@ -81,9 +81,8 @@ class QueryRows:
     Attributes:
         rows: The rows, in order if the query has one.
         count: Number of rows before they were limited.
-        cut: The rows that are not among `rows`, as pairs of flags and the number of rows with them. Flags are the
-            columns that are true or false, and `rank`: those that a severity depends on. Rows without flags are left
-            out.
+        cut: Numbers of the rows that are not among `rows`, by the columns that decide a severity: those that are true
+            or false, and `rank`. Rows without flags are left out.
     """
 
     rows: tuple[Row, ...]

@@ -195,7 +195,7 @@ class BatchRecord(BatchName, frozen=True, kw_only=True):
         return BatchState.ENDED if self.end is not None else closed
 
     def _of_approval(self, now: datetime) -> BatchState | None:
-        """Its state by its newest approval; None: there is none, or it ended before anything was done under it."""
+        """State that follows from the newest approval; None: no approval, or it ended before any step was made."""
         counting = self.approval(now)
         given = counting or self.approved
         if given is None or not given.step_ids:
@@ -231,7 +231,7 @@ class BatchRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def answer(self) -> RecordedAnswer | None:
-        """The answer that decides: the first person's that is no approval, else the last one; None: no answer."""
+        """The deciding answer: the first one that is no approval, or else the last approval; None: no answer."""
         last = last_words(self.answers)
         refusing = (answer for answer in last if answer.decision is not Decision.APPROVED)
         return next(refusing, last[-1] if last else None)

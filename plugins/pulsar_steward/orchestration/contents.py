@@ -64,7 +64,7 @@ class Contents:
         return self._of_questions[question.question_id]
 
     def covered_by(self, question: AskedBatch) -> frozenset[str]:
-        """Contents of the plan's parts for a question's goals, if the question has all of them unchanged; else none.
+        """Contents of the plan's parts that share a goal with the question; none unless the question has all unchanged.
 
         The question may have more parts: a partial snapshot need not show all parts of a group.
         """
