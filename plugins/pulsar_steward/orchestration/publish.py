@@ -1,13 +1,15 @@
 """Decision on a new plan: each batch is asked about once, and a question ends when it no longer describes the cluster.
 
-Each batch is a question of its own. A new observation can do one of three things to it:
+Each batch is a question of its own. A new observation confirms it, replaces it or ends it:
 
 - It proposes the same: the question is confirmed. If nobody was asked yet, it is published again.
 - It proposes something else for the same goal, or the same with a higher risk: a new question replaces it.
 - It no longer proposes it, and its snapshot is complete: the question ends.
 
-A question under another name of the cluster is confirmed in the same way. As long as it can be answered, only a higher
-risk ends it here, and nothing else is asked for its goal: the policy of that name decides on its replacement.
+`_ends` has every reason, also those of the policy, of a snooze, and of a question that no task asks any more.
+
+A question under another name of the cluster is confirmed as well. While it can be answered, only a higher risk ends it
+here, and no other question is asked for its goal: the policy of that name decides on its replacement.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The trigger of a question: Airflow's own, which waits for an answer, and the shared poll of the ledger.
 
 A question that ends in the ledger also leaves Airflow's list of required actions: the trigger resumes its task, and the
-task is skipped with the reason. If the ledger cannot be read, the trigger goes on waiting. If the trigger is lost,
-there is no answer, and nothing is changed.
+task is skipped with the reason. If the ledger cannot be read, the trigger goes on waiting. Without a triggerer, answers
+still arrive (since Airflow 3.3), and the gate refuses one to a question that ended (decision 16).
 """
 
 from __future__ import annotations
