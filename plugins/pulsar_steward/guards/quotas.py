@@ -42,7 +42,8 @@ class QuotaRoom(SettingGuard):
             return self.result(largest.reason, passed=False)
         percent = policy.backlog_quota_remedy.room_percent
         most = quota.limit_bytes * (100 - percent) // 100
-        passed = largest.bytes <= most
+        # A broker acts from the limit itself on (`>=`), so that a limit of 0 is full without a message.
+        passed = largest.bytes <= most and largest.bytes < quota.limit_bytes
         held = f" ({largest.topic}, held by {largest.held_by})" if largest.held_by else ""
         words = (
             f"the largest backlog of a topic is {bytes_in_words(largest.bytes)}{held}, the quota"

@@ -76,6 +76,14 @@ def test_what_is_said_of_a_new_quota(seen: Seen, objection: Objection | None, wo
     assert words in (said[1] if said else "")
 
 
+@pytest.mark.parametrize("limit", [0, 1])
+def test_a_quota_of_nothing_is_full_without_a_message(limit: int) -> None:
+    """A broker stops producers from the limit itself on: a limit of 0 does so at once, one of a byte does not."""
+    change = msgspec.structs.replace(CHANGE, after=BacklogQuota(limit_bytes=limit, policy=QuotaPolicy.HOLD))
+
+    assert (objection_to(a_step(change), *view()) is not None) == (limit == 0)
+
+
 def test_other_settings_need_no_room() -> None:
     """A time to live passes although the sizes of backlogs are unknown."""
     assert objection_to(a_step(TTL), *view(backlog=None)) is None
