@@ -156,7 +156,7 @@ class ClusterFacts(Protocol):
         """The largest backlog of one of the setting's topics, with its holders."""
 
     def taken(self, change: ChangeSetting) -> Taken | Unknown:
-        """Upper bound of the data that brokers delete at once after this change, of all topics and all cursors."""
+        """Upper bound of the data that brokers delete at once for it, of all topics, loaded or not, and all cursors."""
 
     def backlog_ages(self, change: ChangeSetting) -> BacklogAges | Unknown:
         """Ages of the backlogs of an age quota's topics."""

@@ -231,7 +231,7 @@ class BatchRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def answer(self) -> RecordedAnswer | None:
-        """The deciding answer: the first one that is no approval, or else the last approval; None: no answer."""
+        """The deciding answer: the first by person that is no approval, or else the last person's; None: no answer."""
         last = last_words(self.answers)
         refusing = (answer for answer in last if answer.decision is not Decision.APPROVED)
         return next(refusing, last[-1] if last else None)

@@ -1,7 +1,7 @@
 """Questions: batches that are asked separately, later observations that confirm them, and their ends. Cannot write.
 
-A question is open until it has an end. Rollbacks have no questions: their batches are open until a newer plan
-supersedes their plan.
+A question is open until it has an end, which a later observation writes. Rollbacks have no questions: their batches
+are open until a newer plan supersedes their plan.
 """
 
 from __future__ import annotations
