@@ -88,8 +88,6 @@ def slowed(policy: ApplyPolicy, times: int) -> ApplyPolicy:
 
 # People approve during their working hours, and the policy may permit changes only at other times. A waiting batch
 # is neither begun nor claimed: once the window opens, everything is checked as if the answer had just come.
-
-
 def opening_waited_for(context: LedgerContext, plan_id: str, batch_id: str) -> datetime | None:
     """Opening of the window that an approved batch waits for; None: it is to be tried now.
 

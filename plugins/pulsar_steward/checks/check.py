@@ -205,7 +205,7 @@ class Judgement:
         findings: The problems found, the worst severity first, by which partitions of one topic take turns with other
             subjects; those beyond `MAX_FINDINGS` are only counted.
         more: Number of further problems that are not listed.
-        graded: Of these, those whose severity is known, by severity. None is worse than a listed one.
+        graded: Their numbers by severity, as far as it is known. None is worse than a listed problem.
         quiet: Sentence about what was checked, if there are no findings.
         cannot_tell: Reason why the check cannot judge this cluster at all; None if it can.
         broke: True if the check itself failed, which is a defect; the next run may succeed.
@@ -292,9 +292,8 @@ class Check(CheckWords):
             name).
         scope: Data that it needs to judge one subject.
         reads: Other sections of the policy that it reads, and that namespaces may override.
-        rests_on_ids: Ids of checks whose results its judge reads (`CheckContext.results`), so that nothing is judged
-            twice. They run before it, and depend on no other check.
-        rests_on: These checks, as the registry finds them by their ids.
+        rests_on: Ids of checks whose results its judge reads (`CheckContext.results`), so that nothing is judged twice.
+            They run before it, and depend on no other check.
     """
 
     policy: type[Section]
@@ -304,8 +303,7 @@ class Check(CheckWords):
     cluster: Mapping[str, Query] = field(default_factory=dict)
     scope: Scope = Scope.CLUSTER
     reads: tuple[str, ...] = ()
-    rests_on_ids: tuple[str, ...] = ()
-    rests_on: tuple[Check, ...] = ()
+    rests_on: tuple[str, ...] = ()
 
     @property
     def section(self) -> str:

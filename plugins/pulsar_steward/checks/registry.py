@@ -6,7 +6,6 @@ backlog and retention, then delayed messages and capacity (docs/knowledge.md C).
 
 from __future__ import annotations
 
-from dataclasses import replace
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,7 +14,6 @@ from pulsar_steward.checks import backlog, clients, delayed, placement, resource
 from pulsar_steward.checks.check import Check
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from types import ModuleType
 
     from pulsar_steward.checks.views import SqlView
@@ -36,27 +34,13 @@ class GuideSection(NamedTuple):
 _PACKAGES = (resources, clients, placement, backlog, delayed)
 
 
-def _groups() -> tuple[GuideSection, ...]:
-    found: dict[ModuleType, dict[str, Check]] = {}
-    for package in _PACKAGES:
-        modules = [import_module(f"{package.__name__}.{each.name}") for each in iter_modules(package.__path__)]
-        checks = [each for module in modules for each in vars(module).values() if isinstance(each, Check)]
-        found[package] = {
-            check.check_id: check for check in sorted(checks, key=lambda each: (each.order, each.check_id))
-        }
-    by_id = {name: check for checks in found.values() for name, check in checks.items()}
-    return tuple(
-        GuideSection(package.TITLE, tuple(_resting(check, by_id) for check in checks.values()))
-        for package, checks in found.items()
-    )
+def _group(package: ModuleType) -> GuideSection:
+    modules = (import_module(f"{package.__name__}.{each.name}") for each in iter_modules(package.__path__))
+    checks = {each.check_id: each for module in modules for each in vars(module).values() if isinstance(each, Check)}
+    return GuideSection(package.TITLE, tuple(sorted(checks.values(), key=lambda each: (each.order, each.check_id))))
 
 
-def _resting(check: Check, by_id: Mapping[str, Check]) -> Check:
-    rests_on = tuple(by_id[each] for each in check.rests_on_ids)
-    return replace(check, rests_on=rests_on) if rests_on else check
-
-
-GROUPS = _groups()
+GROUPS = tuple(_group(package) for package in _PACKAGES)
 
 CHECKS = tuple(check for group in GROUPS for check in group.checks)
 """All checks, in the order in which they are reported."""

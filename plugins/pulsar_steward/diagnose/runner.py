@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.checks.check import CheckContext, JudgedRows, Judgement, Scope
+from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.diagnose.queries import QuerySet
 from pulsar_steward.diagnose.running import QueryFailed, SnapshotSources, about_of, ask
 from pulsar_steward.policy.division import divided
@@ -62,7 +63,7 @@ def query_sets_of(checks: Sequence[Check], about: AboutSnapshot, policy: Policy)
 def with_those_they_rest_on(checks: Sequence[Check]) -> list[Check]:
     """All checks, including those that they depend on, which come first."""
     given = {check.check_id: check for check in checks}
-    needed = [given.get(each.check_id, each) for check in checks for each in check.rests_on]
+    needed = [given.get(name) or BY_ID[name] for check in checks for name in check.rests_on]
     return list({check.check_id: check for check in (*needed, *checks)}.values())
 
 
@@ -91,9 +92,7 @@ def judged(
     contexts = {query_set.name: query_set.context for query_set in query_sets}
     results: dict[str, JudgedRows] = {}
     for check in with_those_they_rest_on(checks):
-        context = replace(
-            contexts[check.check_id], results={each.check_id: results[each.check_id] for each in check.rests_on}
-        )
+        context = replace(contexts[check.check_id], results={name: results[name] for name in check.rests_on})
         given = queried[check.check_id]
         judgement = _judgement_of(check, given, context)
         results[check.check_id] = JudgedRows(judgement, {} if isinstance(given, QueryFailed) else given)

@@ -52,8 +52,6 @@ class Owner(BundleGuard):
 
 
 # The brokers' own shedders have unloaded bundles in circles: apache/pulsar#21722, #20822, #16059.
-
-
 def rest_ends(moved_at: datetime, policy: Policy) -> datetime:
     """End of a moved bundle's cooldown, when it may be moved again."""
     return moved_at + timedelta(minutes=policy.tc_skew.cooldown_minutes)
@@ -80,8 +78,6 @@ class Cooldown(BundleGuard):
 
 # Two opposite moves of one bundle mean that two balancers disagree, or that the load follows the bundle. Another move
 # would only continue the circle (apache/pulsar#21722, #20822, #16059).
-
-
 class Circles(BundleGuard):
     """Looks for circles in the whole namespace, as the same load may return in another bundle."""
 
@@ -101,8 +97,6 @@ class Circles(BundleGuard):
 
 # Thousands of clients that reconnect at once are a risk themselves: operators saw this in clusters with 10,000
 # clients on one partition.
-
-
 class Clients(BundleGuard):
     """Counts the producers and consumers that have to reconnect."""
 
@@ -124,8 +118,6 @@ class Clients(BundleGuard):
 
 # A move disconnects producers, and a broker accepts no producer for a topic over a `producer_*` quota: seen on 4.0.7
 # (docs/pulsar-behaviour.md, Quotas). Operators lost the production of a whole cluster that way (docs/knowledge.md B).
-
-
 class ProducersReturn(BundleGuard):
     """Compares backlogs with `producer_*` quotas, as a careless remediation can stop production."""
 
@@ -153,8 +145,6 @@ class ProducersReturn(BundleGuard):
 
 # The in-memory tracker stores its index nowhere else: the broker that loads the topic reads all delayed messages anew
 # (docs/knowledge.md D).
-
-
 class DelayedIndex(BundleGuard):
     """Adds up the indexes that are in memory only; indexes in buckets survive a move."""
 

@@ -67,8 +67,6 @@ class WholeCluster(Guard):
 
 
 # A broker may respond normally to a call that it does not know: before 3.0, it ignores the destination of an unload.
-
-
 class VersionTried(Guard):
     """Looks up the step's operation in the table of docs/versions.md; the least capable broker counts."""
 

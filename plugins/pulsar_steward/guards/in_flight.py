@@ -1,4 +1,4 @@
-"""Messages in flight of a step, and the guards of those that a move delivers again or loses."""
+"""Messages in flight of a step, and the guards against a move that delivers again or loses too many."""
 
 from __future__ import annotations
 
@@ -93,8 +93,6 @@ def _not_known(risks: MoveRisks, largest_batch: int) -> str:
 
 
 # Their messages are not stored: messages that are published while a consumer reconnects are lost.
-
-
 class VolatileTopics(BundleStepGuard):
     """Compares the non-persistent topics and their rates with those of the approval."""
 

@@ -35,8 +35,6 @@ def bounded(step: Guarded, facts: ClusterFacts) -> Guarded:
 
 
 # A backlog may grow between the answer and the call, and nobody approved the loss of the added part.
-
-
 class LossAsApproved(Guard):
     """Compares the present loss by a setting or a deletion with the loss in its step, in entries and bytes."""
 

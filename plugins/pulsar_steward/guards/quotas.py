@@ -18,10 +18,9 @@ if TYPE_CHECKING:
     from pulsar_steward.model.step import ChangeSetting, GuardResult
     from pulsar_steward.policy.schema import Policy
 
+
 # Seen on 4.0.7: at its next check, the broker disconnects the producers of such a topic (docs/pulsar-behaviour.md). The
 # guard `loss_as_approved` checks the loss by a quota that evicts.
-
-
 class QuotaRoom(SettingGuard):
     """Compares the largest backlog of a topic with the quota, less the policy's margin."""
 

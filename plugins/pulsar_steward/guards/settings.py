@@ -42,8 +42,6 @@ class SettingAsPlanned(SettingGuard):
 
 # Policies of a namespace are in the configuration store, which clusters may share. A value set in one cluster then
 # applies in all clusters that serve the namespace, but their backlogs and messages are not known here.
-
-
 class OneCluster(SettingGuard):
     """Looks for other clusters in the namespace's policies; a topic's own setting applies to this cluster only."""
 
@@ -106,8 +104,6 @@ def _is_no_shorter(before: Setting | msgspec.UnsetType | None, after: Setting | 
 
 # Brokers do not report the delay of a message. A message that has waited longer than the new maximum may have a delay
 # that would be refused; or its subscription is slow, which looks the same (docs/knowledge.md D and F).
-
-
 class LongestDelay(SettingGuard):
     """Compares the age of the oldest unconsumed message with the maximum delay."""
 
@@ -135,8 +131,6 @@ class LongestDelay(SettingGuard):
 # Delayed messages count as backlog, and their age counts from publishing. Eviction, TTL and age limits delete them
 # before they are due, or stop their topic's producers until then
 # (docs/knowledge.md B and F; apache/pulsar#21898, #25010).
-
-
 class DelayedKept(SettingGuard):
     """Looks for delayed messages if a limit that deletes messages is set or tightened."""
 
@@ -165,8 +159,6 @@ def concerns_delayed(change: ChangeSetting) -> bool:
 
 # Eviction, a time to live and age limits apply to every durable cursor of a topic. No application can decide that a
 # cursor of Pulsar's own needs no more messages: some may not be replicated or compacted yet.
-
-
 class OwnCursors(SettingGuard):
     """Looks for Pulsar's own cursors that a limit would move past messages."""
 

@@ -100,8 +100,6 @@ def _held_at_the_snapshot(step: GuardedChange) -> int | None:
 
 
 # Brokers also let people delete the cursors of deduplication and compaction, with all data that depends on them.
-
-
 class SubscriptionExpendable(SubscriptionGuard):
     """Checks its name, its replication, and the policy's protection."""
 

@@ -53,8 +53,6 @@ class TargetAllowed(TargetGuard):
 
 # Brokers place the namespaces of a group on different brokers, so that the loss of one broker affects few of them. An
 # unload with a destination ignores that.
-
-
 class AntiAffinity(TargetGuard):
     """Counts the group's other namespaces on the target and on every broker that may have the bundle."""
 
@@ -80,8 +78,6 @@ class AntiAffinity(TargetGuard):
 
 # Two balancers that disagree move the same bundle back and forth, and its clients reconnect each time
 # (apache/pulsar#21722, #20822, #16059).
-
-
 class Shedding(TargetGuard):
     """Compares the brokers' usages after the move with the thresholds of the load manager's own strategy."""
 

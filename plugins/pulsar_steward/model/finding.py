@@ -116,9 +116,9 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         outlook: The result.
         reason: The reason, in a sentence.
         more: Number of unlisted findings; none of them has a worse severity than a listed one.
-        more_critical: Of these, those that are known to be critical; snapshots before 0.3.0 know of none.
-        more_warning: The same, warnings.
-        more_info: The same, information.
+        more_critical: Number of unlisted findings that are known to be critical; 0 in snapshots of 0.2.0.
+        more_warning: The same for warnings.
+        more_info: The same for information.
     """
 
     check_id: str

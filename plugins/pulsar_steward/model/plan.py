@@ -253,8 +253,6 @@ def _numbered(steps: Iterable[Step], batch: str) -> Iterator[Step]:
 # It consists of the changes, their objects, their order, and the results of the guards. It excludes the snapshot,
 # and all figures that differ in every snapshot (clients, effects, reasons, the age of findings). It excludes the
 # loss and the messages in flight too: a question stays open as long as these are at most what it says.
-
-
 def content_digest(plan: Plan, batch: Batch) -> str:
     """Digest of a batch's content: equal in two plans that ask the same about the same Pulsar cluster."""
     places = {step.step_id: number for number, step in enumerate(batch.steps)}

@@ -49,8 +49,6 @@ class BatchRisk(msgspec.Struct, frozen=True):
 
 # There is no sum. A quota that is reached in two hours and a broker with four coordinators too many have no common
 # unit, and any weights would be arbitrary. An unknown value is None, and is reported as unknown.
-
-
 class Worth(msgspec.Struct, frozen=True, kw_only=True):
     """Worth of a batch: the problems that it solves.
 

@@ -82,8 +82,6 @@ def holding(subscriptions: Iterable[str]) -> int:
 # Brokers store a message until the slowest durable cursor has passed it. Most cursors are subscriptions of
 # applications; some are Pulsar's own: replicators, deduplication, compaction. All cursors count for sizes of
 # backlogs, quotas and eviction, whoever owns them (docs/pulsar-behaviour.md, Whose backlog).
-
-
 class HolderKind(StrEnum):
     """Kind of a cursor, by its name."""
 

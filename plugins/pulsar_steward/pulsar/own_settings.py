@@ -143,8 +143,6 @@ def _defaults(told: BrokerDefaults) -> Iterator[tuple[SettingName, Setting]]:
 # Any broker can read them from the metadata store, without loading the topic. The store has neither the size nor
 # the entries of the last ledger, so a cursor's backlog is not known (docs/pulsar-behaviour.md, Topics that are not
 # loaded).
-
-
 class _Position(msgspec.Struct, frozen=True, rename="camel"):
     ledger_id: Long
 

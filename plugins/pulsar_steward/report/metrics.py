@@ -71,7 +71,7 @@ METRICS = {
     "steward_finding_oldest_timestamp_seconds": Metric(
         _GAUGE, "First of the snapshots in a row that show the oldest of these findings.", _OF_SEVERITY
     ),
-    "steward_findings_not_listed": Metric(_GAUGE, "Of these findings, those that are only counted.", _OF_CHECK),
+    "steward_findings_not_listed": Metric(_GAUGE, "The part of `steward_findings` that is only counted.", _OF_CHECK),
     "steward_check_unknown": Metric(_GAUGE, "1: the check could not judge the newest snapshot.", _OF_CHECK),
     "steward_plans": Metric(_COUNTER, "Plans in the ledger."),
     "steward_questions_waiting": Metric(_GAUGE, "Batches that wait for an answer.", ("cluster", "kind")),

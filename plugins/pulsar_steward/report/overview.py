@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pulsar_steward.snapshots.read import Snapshot
-    from pulsar_steward.snapshots.rows import ReadSpan
 
 
 class FindingCount(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,7 +25,7 @@ class FindingCount(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         count: Their number, listed or not.
-        listed: Number of those that are listed.
+        listed: Number of the listed ones.
         since: Time of the first snapshot with the oldest listed one; None: none is listed.
     """
 
@@ -39,12 +38,12 @@ LONG_READ = timedelta(minutes=1)
 """Shortest time of reading brokers that is told beside a snapshot's age."""
 
 
-def span_in_words(span: ReadSpan) -> str | None:
+def span_in_words(meta: SnapshotMeta) -> str | None:
     """When brokers were read: ``read 2026-01-31 14:02:05 to 14:09:10 UTC``; None: within a minute, or not known."""
-    if span.read_from is None or span.read_until is None or span.read_until - span.read_from < LONG_READ:
+    if meta.read_from is None or meta.read_until is None or meta.read_until - meta.read_from < LONG_READ:
         return None
-    begin, same_day = f"{span.read_from:%Y-%m-%d %H:%M:%S}", span.read_from.date() == span.read_until.date()
-    return f"read {begin} to {time_in_words(span.read_until, date=not same_day, seconds=True)}"
+    begin, same_day = f"{meta.read_from:%Y-%m-%d %H:%M:%S}", meta.read_from.date() == meta.read_until.date()
+    return f"read {begin} to {time_in_words(meta.read_until, date=not same_day, seconds=True)}"
 
 
 class SnapshotSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +97,7 @@ def summary_of(snapshot: Snapshot) -> SnapshotSummary:
         topics=sum(topics or 0 for topics in brokers["topics"]),
         found=_found(snapshot, meta.taken_at, verdicts),
         verdicts=verdicts,
-        span=span_in_words(snapshot.read_span()),
+        span=span_in_words(meta),
     )
 
 

@@ -42,7 +42,6 @@ from pulsar_steward.snapshots.rows import (
     CoordinatorRow,
     FailoverRow,
     NamespaceRow,
-    ReadSpan,
     SnapshotMeta,
     TrendRow,
 )
@@ -107,19 +106,10 @@ class Snapshot:
 
     def meta(self) -> SnapshotMeta:
         """Metadata of the snapshot, with the names of unread brokers and namespaces."""
-        rows = self._rows(SNAPSHOT, SnapshotMeta)
+        rows = self._rows_of_any_release(SNAPSHOT, SnapshotMeta)
         if len(rows) != 1:
             raise SnapshotError(f"{self.uri}: the table {SNAPSHOT.name} has {counted(len(rows), 'row')} instead of one")
         return rows[0]
-
-    def read_span(self) -> ReadSpan:
-        """When brokers were read; ages of a snapshot count from `taken_at`, which is before that."""
-        columns = [field.name for field in msgspec.structs.fields(ReadSpan)]
-        try:
-            rows = self._dataset(SNAPSHOT).to_table(columns=columns).to_pylist()
-        except (OSError, pa.ArrowException) as error:
-            raise SnapshotError(f"{self.uri}: the table {SNAPSHOT.name} cannot be read: {error}") from error
-        return convert(rows, list[ReadSpan])[0]
 
     def brokers(self) -> tuple[BrokerRow, ...]:
         """All brokers, by id."""
@@ -173,9 +163,8 @@ class Snapshot:
 
     def verdicts(self) -> tuple[Verdict, ...]:
         """Verdicts of the checks for the snapshot, by check."""
-        graded = ", ".join(f"coalesce({each}, 0) as {each}" for each in VERDICTS.names[-3:])  # not in 0.2.0
-        query = f"select check_id, outlook, reason, more, {graded} from verdicts order by check_id"
-        return tuple(self.select(query, Verdict))
+        rows = self._rows_of_any_release(VERDICTS, Verdict)
+        return tuple(sorted(rows, key=lambda verdict: verdict.check_id))
 
     def trends(self) -> tuple[TrendRow, ...]:
         """Figures over time, by measure, subject and time."""
@@ -245,5 +234,17 @@ class Snapshot:
         columns = [field.name for field in msgspec.structs.fields(kind)]
         try:
             return convert(self.table(table, columns, filters).to_pylist(), list[kind])  # type: ignore[valid-type]  # a type only known here
+        except msgspec.ValidationError as error:
+            raise SnapshotError(f"{self.uri}: the table {table.name} is of another shape: {error}") from error
+
+    def _rows_of_any_release(self, table: Table, kind: type[Row]) -> list[Row]:
+        """Rows of a table that gained columns since 0.2.0: where a snapshot lacks one, the field has its default."""
+        columns = [field.name for field in msgspec.structs.fields(kind)]
+        try:
+            rows = self._dataset(table).to_table(columns=columns).to_pylist()
+            told = [{name: value for name, value in row.items() if value is not None} for row in rows]
+            return convert(told, list[kind])  # type: ignore[valid-type]  # a type only known here
+        except (OSError, pa.ArrowException) as error:
+            raise SnapshotError(f"{self.uri}: the table {table.name} cannot be read: {error}") from error
         except msgspec.ValidationError as error:
             raise SnapshotError(f"{self.uri}: the table {table.name} is of another shape: {error}") from error

@@ -10,7 +10,10 @@ from pulsar_steward.model.cluster import ClusterIdentity
 
 
 class SnapshotMeta(msgspec.Struct, frozen=True, kw_only=True):
-    """Metadata of a snapshot, with the names of unread brokers and namespaces."""
+    """Metadata of a snapshot, with the names of unread brokers and namespaces.
+
+    `read_from` and `read_until` are when the reading of brokers began and ended, UTC; None in snapshots of 0.2.0.
+    """
 
     snapshot_id: str
     cluster: str
@@ -23,6 +26,8 @@ class SnapshotMeta(msgspec.Struct, frozen=True, kw_only=True):
     unread_namespaces: tuple[str, ...]
     coordinators: int
     tcs_by_bundle: bool
+    read_from: datetime | None = None
+    read_until: datetime | None = None
 
     @property
     def identity(self) -> ClusterIdentity:
@@ -33,13 +38,6 @@ class SnapshotMeta(msgspec.Struct, frozen=True, kw_only=True):
     def unread(self) -> tuple[str, ...]:
         """All that could not be read; not empty means partial."""
         return (*self.unread_brokers, *self.unread_namespaces)
-
-
-class ReadSpan(msgspec.Struct, frozen=True, kw_only=True):
-    """When the reading of brokers began and ended, UTC; None: an older version's snapshot does not say."""
-
-    read_from: datetime | None
-    read_until: datetime | None
 
 
 class BrokerRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -116,7 +116,7 @@ def test_a_whole_cluster_is_collected_and_judged(cluster: Simulator, tmp_path: P
 
     snapshot = diagnosed(settings_of(cluster), tmp_path)
 
-    span = snapshot.read_span()
+    span = snapshot.meta()
     assert began <= (span.read_from or began) < (span.read_until or began) <= datetime.now(UTC)
     assert [path.name for path in (tmp_path / "cluster=lab").iterdir()] == ["taken_at=20260131T235959Z"]
     scene = planning_facts_of(snapshot, Policy(), Moves())

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import pytest
+
 from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.checks.placement.coordinators import TcSkewPolicy
+from pulsar_steward.diagnose import runner
 from pulsar_steward.diagnose.runner import SnapshotSources, run_checks
 from pulsar_steward.model.tables import SNAPSHOT
 from pulsar_steward.policy.schema import Policy
@@ -22,6 +25,15 @@ ABOUT: dict[str, Any] = {"cluster": "east", "taken_at": NOW, "unread_brokers": [
 FORTY_TWO = Query("select 42 as answer")
 
 
+REGISTERED: dict[str, Check] = {}
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The registry with the made-up checks."""
+    monkeypatch.setattr(runner, "BY_ID", REGISTERED)
+
+
 class Named(Check):
     """A check of any name, under the limits of another."""
 
@@ -29,7 +41,8 @@ class Named(Check):
 
 
 def a_check(name: str, judge: Any, query: Query = FORTY_TWO, rests_on: tuple[Check, ...] = ()) -> Check:
-    """A made-up check of one question."""
+    """A made-up check of one question; those that it rests on are in the registry while this module is tested."""
+    REGISTERED.update({each.check_id: each for each in rests_on})
     return Named(
         check_id=name,
         title="made up",
@@ -38,7 +51,7 @@ def a_check(name: str, judge: Any, query: Query = FORTY_TWO, rests_on: tuple[Che
         policy=TcSkewPolicy,
         cluster={"asked": query},
         judge=judge,
-        rests_on=rests_on,
+        rests_on=tuple(each.check_id for each in rests_on),
     )
 
 

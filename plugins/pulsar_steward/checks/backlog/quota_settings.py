@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.backlog.quotas import DEFAULTS, PRECISE, ROLLOVER, holds_producers, set_by, unknown_defaults
+from pulsar_steward.checks.backlog.quotas import (
+    DEFAULTS,
+    PRECISE,
+    ROLLOVER,
+    defaults_known,
+    holds_producers,
+    set_by,
+    unknown_defaults,
+)
 from pulsar_steward.checks.check import Query, RowCheck, Scope
 from pulsar_steward.model.finding import Figures, Severity
 from pulsar_steward.model.section import Section, number
@@ -66,7 +74,7 @@ BACKLOG_QUOTA_MISSING = RowCheck(
         f" of backlog, {row['topic']} the most ({bytes_in_words(row['most_backlog_bytes'], rounded=True)})."
     ),
     figures=("backlog_bytes", "most_backlog_bytes", "topics"),
-    missing=lambda queried, _context: unknown_defaults(queried, "limit_bytes", "limit_seconds"),
+    missing=defaults_known("limit_bytes", "limit_seconds"),
     quiet="No topic has a backlog without a quota.",
 )
 
@@ -128,9 +136,7 @@ QUOTA_OVER_RETENTION = RowCheck(
         "size_percent",
         "time_percent",
     ),
-    missing=lambda queried, _context: unknown_defaults(
-        queried, "limit_bytes", "limit_seconds", "retention_minutes", "retention_megabytes"
-    ),
+    missing=defaults_known("limit_bytes", "limit_seconds", "retention_minutes", "retention_megabytes"),
     quiet="Every quota is below the retention.",
 )
 

@@ -17,7 +17,7 @@ from pulsar_steward.model.units import bytes_in_words, counted, named, seconds_i
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pulsar_steward.checks.check import Queried, QueryRows, Row
+    from pulsar_steward.checks.check import Queried, QueryRows, Reason, Row
     from pulsar_steward.model.finding import Finding
 
 INTERVAL = "backlogQuotaCheckIntervalInSeconds"
@@ -41,6 +41,11 @@ def unknown_defaults(queried: Queried, *names: str) -> str | None:
         f"Brokers differ in what they do where a namespace sets nothing ({', '.join(differing)}): what most of them"
         " do was looked at, and a topic is under what its own broker does."
     )
+
+
+def defaults_known(*names: str) -> Reason:
+    """Reason by `unknown_defaults`, for checks made of rows."""
+    return lambda queried, _context: unknown_defaults(queried, *names)
 
 
 def holds_producers(policy: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.backlog.quotas import DEFAULTS, set_by, unknown_defaults
+from pulsar_steward.checks.backlog.quotas import DEFAULTS, defaults_known, set_by, unknown_defaults
 from pulsar_steward.checks.check import Check, Judgement, Query, RowCheck, Scope
 from pulsar_steward.decoding import convert
 from pulsar_steward.model.finding import Figures, Finding, Severity
@@ -125,9 +125,7 @@ RETENTION_TOO_LONG = RowCheck(
         "storage_bytes",
         "topics",
     ),
-    missing=lambda queried, _context: unknown_defaults(
-        queried, "limit_bytes", "limit_seconds", "retention_minutes", "retention_megabytes"
-    ),
+    missing=defaults_known("limit_bytes", "limit_seconds", "retention_minutes", "retention_megabytes"),
     quiet="No namespace stores much more of what is consumed than its quota or an outage need.",
 )
 
@@ -195,7 +193,7 @@ RETENTION_UNBOUNDED = RowCheck(
     subject="namespace",
     evidence=_endless,
     figures=("most_storage_bytes", "storage_bytes", "topics"),
-    missing=lambda queried, _context: unknown_defaults(queried, "retention_minutes", "retention_megabytes"),
+    missing=defaults_known("retention_minutes", "retention_megabytes"),
     quiet="No namespace retains messages for ever.",
 )
 

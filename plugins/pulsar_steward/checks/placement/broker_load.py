@@ -17,10 +17,9 @@ if TYPE_CHECKING:
 
     from pulsar_steward.checks.check import CheckContext, Queried, Row
 
+
 # A full broker is compared with the median of the others. So idle brokers, as after a scale-out, do not make all
 # others full, and several full brokers do not hide each other.
-
-
 class BrokerLoadSkewPolicy(Section):
     """Thresholds for brokers with far more load than the others, or none."""
 

@@ -194,5 +194,5 @@ CHECK = Check(
     earlier={"looks": LOOKS, "medians_before": looking_back(MEDIANS_BEFORE)},
     cluster={"again": Query(AGAIN), "silent": silent_in("told")},
     judge=judge,
-    rests_on_ids=RESTS_ON,
+    rests_on=RESTS_ON,
 )

@@ -245,5 +245,5 @@ CHECK = Check(
     },
     cluster={"slow": Query(SLOW), "single": Query(TOPICS, worst_first=SLOWEST_FIRST), "silent": silent_in("publishes")},
     judge=judge,
-    rests_on_ids=RESTS_ON,
+    rests_on=RESTS_ON,
 )

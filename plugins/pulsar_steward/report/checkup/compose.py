@@ -107,7 +107,7 @@ def _about(snapshot: Snapshot) -> About:
         pulsar_version=meta.pulsar_version,
         load_manager=meta.load_manager.rpartition(".")[2],
         taken_at=meta.taken_at,
-        span=span_in_words(snapshot.read_span()),
+        span=span_in_words(meta),
         complete=not meta.unread,
         unread=tuple(_unread(meta, brokers)),
         brokers=len(brokers),

@@ -104,10 +104,10 @@ class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
     reason: Annotated[str, Meta(description="why, in a sentence")]
     severity: Annotated[Severity | None, Meta(description="of the worst finding; null where there is none")]
     findings: Annotated[tuple[FindingReport, ...], Meta(description="worst first")]
-    not_listed: Annotated[int, Meta(description="further findings, of no worse severity than those that are listed")]
+    not_listed: Annotated[int, Meta(description="further findings, none of a worse severity than a listed one")]
     not_graded: Annotated[
         int,
-        Meta(description="of those not listed, those that `found` counts at the severity of the least bad listed one"),
+        Meta(description="unlisted findings of unknown severity; `found` counts them as the least bad listed one"),
     ]
     found: Annotated[BySeverity, Meta(description="all findings, listed or not")]
     advice: Annotated[tuple[str, ...], Meta(description="steps, in this order")]
@@ -124,9 +124,9 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     """Findings by severity, and checks that found nothing."""
 
     found: Annotated[BySeverity, Meta(description="all findings of all checks, listed or not")]
-    critical: Annotated[int, Meta(description="of them, those that are listed")]
-    warning: Annotated[int, Meta(description="of them, those that are listed")]
-    info: Annotated[int, Meta(description="of them, those that are listed")]
+    critical: Annotated[int, Meta(description="listed findings")]
+    warning: Annotated[int, Meta(description="listed findings")]
+    info: Annotated[int, Meta(description="listed findings")]
     checks_clear: int
     checks_unknown: int
 
