@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from pulsar_steward.facts.backlogs import Backlog
+from pulsar_steward.facts.backlogs import Backlog, PulsarsHold
 from pulsar_steward.facts.load_manager import MANAGER_UNKNOWN, THROUGHPUT_UNKNOWN, USAGES_UNKNOWN, LoadManager
 from pulsar_steward.facts.protocol import ClusterFacts
 from pulsar_steward.facts.risks import MoveRisks
@@ -316,6 +316,7 @@ FACTS: dict[str, Any] = {
     "setting": None,
     "inherited": msgspec.UNSET,
     "largest_backlog": None,
+    "held_by_pulsar": PulsarsHold(),
     "taken": None,
     "backlog_ages": None,
     "retained_seconds": None,

@@ -44,6 +44,7 @@ def parser() -> argparse.ArgumentParser:
     kind.add_argument("--simulated", action="store_true", help="only simulated ones")
     made.add_argument("--quick", action="store_true", help="only those that the tests run")
     made.add_argument("--only", nargs="+", metavar="NAME", help="only these")
+    made.add_argument("--pulsar-version", default=VERSIONS[0], choices=VERSIONS, help="of the real brokers")
     made.add_argument("--out", type=Path, default=DOCUMENT, metavar="FILE", help="written when all faults were run")
     made.add_argument("--home", type=Path, metavar="FOLDER", help="for labs and snapshots (default: a passing one)")
     return made
@@ -79,15 +80,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     possible = [fault for fault in faults if _can_be_made(fault, say)]
     began = time.monotonic()
     if arguments.home is not None:
-        outcomes = _outcomes(possible, arguments.home, say)
+        outcomes = _outcomes(possible, Workbench(arguments.home, say, arguments.pulsar_version), say)
     else:
         with tempfile.TemporaryDirectory(prefix="accuracy-") as home:
-            outcomes = _outcomes(possible, Path(home), say)
+            outcomes = _outcomes(possible, Workbench(Path(home), say, arguments.pulsar_version), say)
     seconds = time.monotonic() - began
     of_checks = scores(outcomes, check_ids())
     console.print(faults_table(outcomes), checks_table(of_checks))
     say(f"{seconds:.0f} s in all")
-    if len(possible) == len(FAULTS):
+    if len(possible) == len(FAULTS) and arguments.pulsar_version == VERSIONS[0]:
         run = Run(
             outcomes,
             of_checks,
@@ -113,9 +114,9 @@ def _can_be_made(fault: AnyFault, say: Callable[[str], None]) -> bool:
     return why is None
 
 
-def _outcomes(faults: Sequence[AnyFault], home: Path, say: Callable[[str], None]) -> list[SceneOutcome]:
+def _outcomes(faults: Sequence[AnyFault], workbench: Workbench, say: Callable[[str], None]) -> list[SceneOutcome]:
     outcomes = []
-    for scene in Workbench(home, say).outcomes(faults):
+    for scene in workbench.outcomes(faults):
         outcomes.append(scene)
         done = sum(len(each.outcomes) for each in outcomes)
         say(f"{done}/{len(faults)} {scene.scene.name}, {scene.seconds:.0f} s")

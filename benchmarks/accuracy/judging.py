@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lab.faults.fault import RealFault
@@ -18,10 +18,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Missed:
-    """An expected finding that is not there, and what its check said instead."""
+    """An expected finding that is not there, and what its check said instead.
+
+    Attributes:
+        expected: The finding.
+        said: What its check said instead.
+        half: Whether the check did find it, but its evidence lacks what it has to name.
+    """
 
     expected: Expected
     said: str
+    half: bool = False
 
 
 @dataclass(frozen=True)
@@ -33,27 +40,51 @@ class Judgement:
         missed: Expected, and not there.
         false: There at warning or critical, and neither expected nor allowed.
         allowed: There, and allowed by the label.
+        harmful: What would make a reported trouble worse, and was said or proposed.
     """
 
     found: tuple[Expected, ...] = ()
     missed: tuple[Missed, ...] = ()
     false: tuple[Finding, ...] = ()
     allowed: tuple[Finding, ...] = ()
+    harmful: tuple[str, ...] = ()
 
     @property
     def right(self) -> bool:
-        """True if nothing is missed and nothing false."""
-        return not self.missed and not self.false
+        """True if nothing is missed, false or harmful."""
+        return not (self.missed or self.false or self.harmful)
+
+    @property
+    def verdict(self) -> str:
+        """``found``, ``half`` (found without its cause), ``missed``, ``wrong`` or ``harmful``: the worst that holds."""
+        if self.harmful:
+            return "harmful"
+        if self.false:
+            return "wrong"
+        if all(each.half for each in self.missed):
+            return "half" if self.missed else "found"
+        return "missed"
 
 
-def judge(fault: Fault, findings: Sequence[Finding], verdicts: Sequence[Verdict]) -> Judgement:
+def judge(
+    fault: Fault, findings: Sequence[Finding], verdicts: Sequence[Verdict], proposed: Iterable[str] = ()
+) -> Judgement:
     """Compares findings at warning and critical with the labels; information counts neither way.
 
     A finding of an expected check about another subject is false: it is not what the label says.
+
+    Args:
+        fault: What was made.
+        findings: What was found.
+        verdicts: What the checks said.
+        proposed: The steps that are proposed, in words.
     """
     judged, strays = judge_together((fault,), findings, verdicts)
     own = judged[fault.name]
-    return Judgement(own.found, own.missed, (*own.false, *strays), own.allowed)
+    said = (*(finding.evidence for finding in findings), *proposed)
+    never = fault.report.never if fault.report else ()
+    harmful = tuple(words for words in said if any(re.search(pattern, words) for pattern in never))
+    return Judgement(own.found, own.missed, (*own.false, *strays), own.allowed, harmful)
 
 
 def judge_together(
@@ -94,14 +125,19 @@ def namespace_of(subject: str) -> str:
 def _judged(fault: Fault, serious: Sequence[Finding], said: Mapping[str, str]) -> Judgement:
     there = [expected for expected in fault.expected if any(_fits(expected, finding) for finding in serious)]
     others = [finding for finding in serious if not any(_fits(expected, finding) for expected in fault.expected)]
+    halves = [each for each in others if any(_fits(replace(one, evidence=""), each) for one in fault.expected)]
     return Judgement(
         found=tuple(there),
         missed=tuple(
-            Missed(expected, said.get(expected.check_id, "there is no such check"))
+            Missed(
+                expected,
+                said.get(expected.check_id, "there is no such check"),
+                any(_fits(replace(expected, evidence=""), finding) for finding in serious),
+            )
             for expected in fault.expected
             if expected not in there
         ),
-        false=tuple(finding for finding in others if finding.check_id not in fault.allowed),
+        false=tuple(finding for finding in others if finding.check_id not in fault.allowed and finding not in halves),
         allowed=tuple(finding for finding in others if finding.check_id in fault.allowed),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lab.faults.real.ground import COMMON_SETTINGS
+from lab.model import VERSIONS
 from lab.pool import LabPool
 
 if TYPE_CHECKING:
@@ -23,11 +24,13 @@ class Labs:
     Args:
         home: The folder of the labs.
         say: Told what happens, a line at a time.
+        pulsar_version: Of the brokers.
     """
 
-    def __init__(self, home: Path, say: Callable[[str], None]) -> None:
+    def __init__(self, home: Path, say: Callable[[str], None], pulsar_version: str = VERSIONS[0]) -> None:
         self._pool = LabPool(home, progress=say)
         self._say = say
+        self._pulsar_version = pulsar_version
 
     def __enter__(self) -> Self:
         return self
@@ -44,7 +47,10 @@ class Labs:
         self._say(f"a lab with {', '.join(f'{key}={value}' for key, value in scene.settings) or 'no further settings'}")
         bookies, settings = scene.bookies
         return self._pool.lab(
-            broker_settings=dict(COMMON_SETTINGS) | dict(scene.settings), bookies=bookies, bookie_settings=settings
+            pulsar_version=self._pulsar_version,
+            broker_settings=dict(COMMON_SETTINGS) | dict(scene.settings),
+            bookies=bookies,
+            bookie_settings=settings,
         )
 
     def done_with(self, scene: Scene) -> None:

@@ -17,9 +17,13 @@ from benchmarks.accuracy.stage import Stage
 from benchmarks.observing import observe
 from lab.bookie import metrics_urls
 from lab.faults.fault import RealFault, SimulatedFault
+from lab.model import VERSIONS
 from lab.simulator import running_servers
+from pulsar_steward.changes import kind_of
 from pulsar_steward.checks.resources import bookie_thread_busy, publish_slow
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
+from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.load import parse_policy
 from pulsar_steward.snapshots.folder import stamp_of
 from pulsar_steward.snapshots.read import open_snapshot
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from lab.faults.registry import AnyFault
     from lab.target import PulsarTarget
     from pulsar_steward.model.finding import Finding
+    from pulsar_steward.snapshots.read import Snapshot
 
 
 A_SECOND_S = 1.0
@@ -44,16 +49,18 @@ class Workbench:
     Args:
         home: A folder for labs and snapshots.
         say: Told what happens, a line at a time.
+        pulsar_version: Of the real brokers.
     """
 
-    def __init__(self, home: Path, say: Callable[[str], None]) -> None:
+    def __init__(self, home: Path, say: Callable[[str], None], pulsar_version: str = VERSIONS[0]) -> None:
         self._home = home
+        self._pulsar_version = pulsar_version
         self._snapshots = home / "snapshots" / stamp_of(datetime.now(UTC))  # those of another run are no scene's past
         self._say = say
 
     def outcomes(self, faults: Iterable[AnyFault]) -> Iterator[SceneOutcome]:
         """Outcome of each scene, as soon as it is known; labs are started and ended on the way."""
-        with Labs(self._home / "labs", self._say) as labs:
+        with Labs(self._home / "labs", self._say, self._pulsar_version) as labs:
             for scene in scenes(faults):
                 self._say(f"{scene.name}: {', '.join(fault.name for fault in scene.faults)}")
                 yield self.outcome(scene, labs)
@@ -150,9 +157,11 @@ class Workbench:
                         uri = self._observe(scene, cluster, now - ago, servers=servers.metrics_urls)
         except Exception as error:  # noqa: BLE001 - as above
             return _failed(scene, f"{type(error).__name__}: {error}", time.monotonic() - began)
-        judged, strays = _judged(uri, [fault])
+        snapshot = open_snapshot(uri)
+        proposed = _proposed(snapshot, scene) if fault.report else ()
+        judgement = judge(fault, snapshot.findings(), snapshot.verdicts(), proposed)
         seconds = time.monotonic() - began
-        return SceneOutcome(scene, (Outcome(fault, judged[fault.name], seconds),), strays, seconds)
+        return SceneOutcome(scene, (Outcome(fault, judgement, seconds),), (), seconds)
 
     def _observe(
         self,
@@ -171,6 +180,17 @@ class Workbench:
         return observe(
             cluster, policy, cluster=scene.name, out=out or self._snapshots, taken_at=taken_at, checks=checks
         )
+
+
+def _proposed(snapshot: Snapshot, scene: Scene) -> tuple[str, ...]:
+    """Every step that is proposed, in words."""
+    policy = parse_policy(dict(scene.policy), name=f"the policy of {scene.name}")
+    plan = make_plan(planning_facts_of(snapshot, policy, Moves()))
+    return tuple(
+        f"{batch.title}: {kind_of(step.change).describe()}: {step.why}"
+        for batch in plan.batches
+        for step in batch.steps
+    )
 
 
 def _outcome(actor: Actor, judged: Mapping[str, Judgement]) -> Outcome:

@@ -68,6 +68,7 @@ def wrongs(outcome: Outcome) -> Sequence[str]:
         *([f"failed: {outcome.failure}"] if outcome.failure else []),
         *(f"missed {each.expected.check_id}: {each.said}" for each in judgement.missed),
         *map(_false, judgement.false),
+        *(f"harmful: {words}" for words in judgement.harmful),
     ]
 
 

@@ -25,6 +25,24 @@ class Expected:
     evidence: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What somebody reported in public, and the right answer to it, written down before the product was asked.
+
+    Attributes:
+        address: ``owner/repository#number``, or an address.
+        right: What is the matter, who or what is to be named, and what helps.
+        never: Regular expressions of what would make it worse, found in no evidence of the fault's findings and in no
+            step that is proposed.
+        unseen: Whether somebody wrote it who does not know the checks, and it was run once before anything was mended.
+    """
+
+    address: str
+    right: str
+    never: tuple[str, ...] = ()
+    unseen: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     """A cluster in a state that is labelled with what must be found in it, and nothing else may be.
@@ -39,6 +57,7 @@ class Fault:
         policy: Sections of the policy that differ from the defaults, as its file would have them; not for moving a
             threshold to where the fault happens to be.
         twin_of: Of a healthy one, the names of the troubles that it looks like.
+        report: The report that it is made from; None: one of our own.
     """
 
     name: str
@@ -49,6 +68,7 @@ class Fault:
     observations: int = 1
     policy: dict[str, object] = field(default_factory=dict)
     twin_of: tuple[str, ...] = ()
+    report: Report | None = None
 
 
 Change = Callable[[int], None]

@@ -1,6 +1,7 @@
 """Every labelled fault there is, real ones first."""
 
 from lab.faults.fault import RealFault, SimulatedFault
+from lab.faults.field import FAULTS as FIELD
 from lab.faults.real import (
     ack_holes,
     acks,
@@ -58,5 +59,5 @@ REAL = (
     *transactions.FAULTS,
 )
 
-FAULTS: tuple[AnyFault, ...] = (*REAL, *SIMULATED)
+FAULTS: tuple[AnyFault, ...] = (*REAL, *SIMULATED, *FIELD)
 """Names are unique."""

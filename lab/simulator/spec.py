@@ -36,6 +36,7 @@ class SubscriptionSpec:
         client_version: What its consumers say; empty: brokers know none.
         delayed_buckets: Sealed buckets of the delayed index; the one that still fills is not among them.
         consumed_ms: Time of the last message that was sent to a consumer (``lastConsumedTimestamp``); 0: none was.
+        told: Further members of its ``/stats``, by the names of the admin API.
         replicated: Whether its position is replicated to other clusters (``isReplicated``).
         made: When the metadata store got its cursor (``creationDate``).
         cursor_ledger: Ledger of its cursor (``cursorLedger``); -1: nothing was written since the topic was loaded.
@@ -65,6 +66,7 @@ class SubscriptionSpec:
     cursor_entry: int = -1
     messages_per_entry: int = 1
     durable: bool = True
+    told: tuple[tuple[str, object], ...] = ()
 
     @property
     def is_shared(self) -> bool:
@@ -140,6 +142,7 @@ class TopicSpec:
         dedup_behind: Entries since the last snapshot of its deduplication; None: it has none.
         stored_ago_s: How long ago all that it stores was in a closed ledger.
         just_made: True for one that was made this moment, and is in no statistics of its broker yet.
+        told: Further members of its ``/stats``, by the names of the admin API.
         persistent: False for one that only passes on what it gets: ``non-persistent://``, without a backlog.
     """
 
@@ -162,6 +165,7 @@ class TopicSpec:
     stored_ago_s: int = 0
     just_made: bool = False
     persistent: bool = True
+    told: tuple[tuple[str, object], ...] = ()
 
     @property
     def domain(self) -> str:

@@ -140,6 +140,7 @@ def _shape(spec: TopicSpec, just_now: str) -> Document:
             "lastCompactionFailedTimestamp": 0,
             "lastCompactionDurationTimeInMills": 0,
         },
+        **dict(spec.told),
     }
 
 
@@ -201,6 +202,7 @@ def _subscription(spec: SubscriptionSpec, topic: TopicSpec, just_now: str) -> Do
         "consumersAfterMarkDeletePosition": {},
         "subscriptionProperties": {},
         **_memory([spec]),
+        **dict(spec.told),
     }
 
 

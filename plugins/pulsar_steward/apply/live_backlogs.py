@@ -20,6 +20,7 @@ from pulsar_steward.facts.backlogs import (
     evicted,
     evicting_from,
     expired,
+    held_by_pulsar,
     keeps_nothing,
     unshown_holders,
 )
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from pulsar_steward.apply.topic_looks import ShownTopic, TopicLooks
-    from pulsar_steward.facts.backlogs import BacklogAges, Taken
+    from pulsar_steward.facts.backlogs import BacklogAges, PulsarsHold, Taken
     from pulsar_steward.model.setting import Retention
     from pulsar_steward.model.subscription import Holder
     from pulsar_steward.pulsar.owner import TopicDetail
@@ -92,6 +93,16 @@ class LiveBacklogs:
             return backlogs
         none = Backlog(topic=self._holder, bytes=0)
         return max(backlogs, key=lambda each: (each.bytes, each.topic), default=none)
+
+    def held_by_pulsar(self) -> PulsarsHold | Unknown:
+        """What Pulsar's own cursors hold, and the largest compaction threshold of a topic.
+
+        Only topics with a cursor of compaction are asked for a threshold of their own: enabling it makes one.
+        """
+        backlogs, compaction = self._of_all(), self._looks.compaction_bytes()
+        if isinstance(backlogs, Unknown):
+            return backlogs
+        return compaction if isinstance(compaction, Unknown) else held_by_pulsar(backlogs, compaction)
 
     def ages(self) -> BacklogAges | Unknown:
         """Ages of the backlogs by their owners' clocks, for at most as many topics as the budget permits."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pulsar_steward.apply.live_reader import LiveReader
-    from pulsar_steward.facts.backlogs import Backlog, BacklogAges, Taken
+    from pulsar_steward.facts.backlogs import Backlog, BacklogAges, PulsarsHold, Taken
     from pulsar_steward.ledger.past import PastReader
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.model.cluster import ClusterIdentity
@@ -280,6 +280,11 @@ class LiveCluster(WholeLook, ClusterFacts):
     def largest_backlog(self, change: ChangeSetting) -> Backlog | Unknown:
         """Largest backlog of one of the setting's topics."""
         return self._backlogs(change).largest()
+
+    @once
+    def held_by_pulsar(self, change: ChangeSetting) -> PulsarsHold | Unknown:
+        """What Pulsar's own cursors hold of the setting's topics."""
+        return self._backlogs(change).held_by_pulsar()
 
     @once
     def taken(self, change: ChangeSetting) -> Taken | Unknown:

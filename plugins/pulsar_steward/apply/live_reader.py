@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from pulsar_steward.apply.kept import KeptFacts
 from pulsar_steward.errors import AdminError, BrokenAnswer, NotFound, Refused
 from pulsar_steward.facts.load_manager import MANAGER_UNKNOWN, load_manager_of, usage_of
-from pulsar_steward.model.broker_defaults import SERIES, is_extensible
+from pulsar_steward.model.broker_defaults import SERIES, broker_defaults, is_extensible
 from pulsar_steward.model.bundles import (
     LOAD_BALANCER_TOPICS,
     TC_TOPIC,
@@ -185,14 +185,31 @@ class LiveReader(Closing):
         """
         if change.topic is None:
             return self._reader.own_settings(change.namespace).get(change.name)
-        # Topic policies are answered by the owner of a partitioned topic's first partition (docs/pulsar-behaviour.md).
-        first = f"{change.topic}-partition-0" if self._reader.partitions(change.topic) else change.topic
-        bundle = range_holding(ranges_of(self._reader.boundaries(change.namespace)), position_of(first))
-        owner = self.owner(change.namespace, str(bundle))
+        with self._owner_of_policies(change.namespace, change.topic) as owner:
+            return owner.own_setting(change.topic, change.name)
+
+    def own_compaction_bytes(self, namespace: str, topic: str) -> int | None:
+        """Compaction threshold of a topic itself, by the name without a partition; None: not set there.
+
+        Raises:
+            AdminError: As of `own_setting`.
+        """
+        with self._owner_of_policies(namespace, topic) as owner:
+            return owner.own_compaction_bytes(topic)
+
+    def compaction_bytes(self, namespace: str) -> int:
+        """Compaction threshold of a namespace: its own, or else the brokers' default; 0: none."""
+        own = self._reader.own_compaction_bytes(namespace)
+        return broker_defaults(self._reader.runtime_configuration()).compaction_bytes or 0 if own is None else own
+
+    def _owner_of_policies(self, namespace: str, topic: str) -> OwnerReader:
+        """Reads a topic's policies, which the owner of its first partition reports (docs/pulsar-behaviour.md)."""
+        first = f"{topic}-partition-0" if self._reader.partitions(topic) else topic
+        bundle = range_holding(ranges_of(self._reader.boundaries(namespace)), position_of(first))
+        owner = self.owner(namespace, str(bundle))
         if owner is None:
-            raise AdminError("GET", paths.topic(change.topic), "no broker", UNOWNED)
-        with OwnerReader(self._settings, owner) as topics:
-            return topics.own_setting(change.topic, change.name)
+            raise AdminError("GET", paths.topic(topic), "no broker", UNOWNED)
+        return OwnerReader(self._settings, owner)
 
     def inherited(self, change: ChangeSetting) -> Setting | None:
         """The value of a topic's namespace, or the brokers' default; None: neither is set."""

@@ -207,13 +207,14 @@ def _figures_in_metrics(samples: Iterable[Sample], wanted: set[str]) -> dict[str
 
 def _figures_of_topic(reader: LiveReader, owner: str, topic: str) -> dict[str, int]:
     detail = reader.details(owner, topic)
+    age = detail.oldest_backlog_message_age_seconds
     index = sum(each.delayed_message_index_size_in_bytes or 0 for each in detail.subscriptions.values())
-    return {
+    told = {
         "limit_bytes": detail.backlog_quota_limit_size,
         "limit_seconds": detail.backlog_quota_limit_time,
-        "age_seconds": max(detail.oldest_backlog_message_age_seconds, 0),
-        "delayed_index_bytes": index,
+        "age_seconds": None if age is None else max(age, 0),
     }
+    return {name: value for name, value in told.items() if value is not None} | {"delayed_index_bytes": index}
 
 
 def _figures(name: str, topic: TopicStatistics, more: Mapping[str, int]) -> TopicFigures:

@@ -19,12 +19,13 @@ from pulsar_steward.apply.kept import once
 from pulsar_steward.apply.live_topics import keeping_unknown
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.model.bundles import BundleRange, position_of
-from pulsar_steward.model.topics import is_system_topic
+from pulsar_steward.model.subscription import COMPACTION
+from pulsar_steward.model.topics import is_system_topic, partitioned_topic
 from pulsar_steward.model.units import counted
 from pulsar_steward.pulsar.statistics import each_topic, is_of_topic, loaded_topics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pulsar_steward.apply.live_reader import LiveReader
     from pulsar_steward.model.step import ChangeSetting
@@ -139,6 +140,26 @@ class TopicLooks:
                 if shown.get(name) == owner and (each.storage_size or each.backlog_size):
                     found[name] = ShownTopic.of(each)
         return found
+
+    @once
+    def compaction_bytes(self) -> int | Unknown:
+        """The largest compaction threshold of a topic: its own, its namespace's or the brokers'; 0: none."""
+        compacted = sorted({partitioned_topic(name) for name in self._compacted()})
+        if len(compacted) > self.budget:
+            return self.too_many(f"{counted(len(compacted), 'topic')} of {self.change.holder} are compacted")
+        usual = self.reader.compaction_bytes(self.change.namespace)
+        own = [self.reader.own_compaction_bytes(self.change.namespace, name) for name in compacted]
+        told = [usual if each is None else each for each in own]
+        return max(told, default=0) if self.change.topic in compacted else max([usual, *told])
+
+    def _compacted(self) -> Iterator[str]:
+        """Loaded topics with a cursor of compaction."""
+        for owner in self.owners:
+            document = self.reader.statistics(owner)
+            for name, each in each_topic(document, self.change.namespace, owner, self.change.topic):
+                if COMPACTION in each.subscriptions and self._concerns(name):
+                    yield name
+        yield from (name for name, each in self.of_new().items() if COMPACTION in each.subscriptions)
 
     def internals(self, name: str) -> InternalDetail:
         """Current ledgers and cursors of a loaded topic."""

@@ -133,6 +133,7 @@ KEPT = frozenset(
         "managedLedgerDefaultEnsembleSize",
         "managedLedgerDefaultMarkDeleteRateLimit",
         "managedLedgerMaxLedgerRolloverTimeMinutes",
+        "managedLedgerOffloadDriver",
         "managedLedgerMaxBatchDeletedIndexToPersist",
         "managedLedgerMaxReadsInFlightSizeInMB",
         "managedLedgerMaxUnackedRangesToPersist",

@@ -18,6 +18,7 @@ from pulsar_steward.collect.arrow import OWN_POLICIES
 from pulsar_steward.collect.positions import GIVING_UP
 from pulsar_steward.collect.rows import UNFIT, Rows
 from pulsar_steward.errors import AdminError
+from pulsar_steward.model.subscription import DEDUPLICATION
 from pulsar_steward.model.tables import DRILLED
 from pulsar_steward.pulsar.own_settings import own_settings_in
 from pulsar_steward.pulsar.owner import OwnerReader, cursors_in
@@ -209,16 +210,18 @@ def rows_of(
 ) -> Iterator[dict[str, Any]]:
     """Rows of a topic in `drilled`, by column: one per subscription, or one for the topic if it has none."""
     internals, cursors = (inside[0], cursors_in(*inside)) if inside else (None, {})
-    size, seconds = detail.backlog_quota_limit_size, detail.backlog_quota_limit_time
-    age = detail.oldest_backlog_message_age_seconds
     topic = {
         "topic": wanted.topic,
         "namespace": wanted.bundle.rpartition("/")[0],
-        "oldest_backlog_age_seconds": age if age >= 0 else None,
-        "quota_limit_bytes": size if size >= 0 else None,
-        "quota_limit_seconds": seconds if seconds > 0 else None,  # the broker checks no age if the limit is 0
+        "oldest_backlog_age_seconds": detail.oldest_backlog_message_age_seconds,
+        "quota_limit_bytes": detail.backlog_quota_limit_size,
+        "quota_limit_seconds": detail.backlog_quota_limit_time,
         "slowest_subscription": detail.oldest_backlog_message_subscription_name,
         "ledgers": None if internals is None else len(internals.ledgers),
+        "offloaded_bytes": detail.offloaded_storage_size,
+        "offloaded_milliseconds": detail.last_offload_success_time_stamp,
+        "offload_failed_milliseconds": detail.last_offload_failure_time_stamp,
+        "deduplication_entries": internals and internals.entries_behind(DEDUPLICATION),
     }
     for name, each in detail.subscriptions.items():
         cursor = internals and internals.cursors.get(name)

@@ -24,13 +24,17 @@ from pulsar_steward.snapshots.database import schema_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-UNATTENDED = "unattended"
-"""Sign of a subscription without consumers: it may be proposed for deletion, and that needs its cursor's identity."""
+UNATTENDED, SIZE_QUOTA = "unattended", "size_quota"
+"""Signs of a subscription without consumers, and of a size quota that is nearly full.
+
+The first may be proposed for deletion, and that needs its cursor's identity. The second may be full of what
+deduplication has not passed, which statistics do not show.
+"""
 
 SIGNS = (
     "ack_holes",
     "unacked",
-    "size_quota",
+    SIZE_QUOTA,
     "age_quota",
     "backlog",
     "backlog_bytes",
@@ -48,8 +52,8 @@ neither its namespace nor a metric shows.
 a small quota is not among the largest.
 """
 
-NEAR_A_QUOTA = 0.5
-"""Share of a quota from which a topic is a suspect."""
+NEAR_A_QUOTA, NEARLY_FULL = 0.5, 0.8
+"""Shares of a quota from which a topic is a suspect, and from which its cursors are read."""
 
 _BLOCKED_FIRST = 1e15
 """More messages than any subscription has: blocked subscriptions come before merely slow ones."""
@@ -134,7 +138,7 @@ class _Shares:
     def taken(self) -> dict[str, pa.Table]:
         """Returns `topic` and `score` of the topics near a quota, by sign, and discards all figures."""
         seen, self._seen = self._seen, {}
-        of = {"size_quota": (TOPICS.name, SIZE_LIMIT), "age_quota": (AGE, AGE_LIMIT)}
+        of = {SIZE_QUOTA: (TOPICS.name, SIZE_LIMIT), "age_quota": (AGE, AGE_LIMIT)}
         return {
             sign: _shares(pa.concat_tables(seen[used]), pa.concat_tables(seen[allowed]))
             for sign, (used, allowed) in of.items()
@@ -153,9 +157,11 @@ def worst_of(found: pa.Table, most: int) -> list[str]:
     return in_turn([_worst([rows], most)["topic"].to_pylist() for _, rows in by_sign], most) if most else []
 
 
-def unattended_of(found: pa.Table) -> frozenset[str]:
-    """Full names of the suspects with a subscription that has a backlog and no consumer."""
-    return frozenset(found.filter(pc.field("sign") == UNATTENDED)["topic"].to_pylist())
+def looked_into(found: pa.Table) -> frozenset[str]:
+    """Full names of the suspects whose cursors are needed: see `UNATTENDED` and `SIZE_QUOTA`."""
+    sign, score = pc.field("sign"), pc.field("score")
+    needed = (sign == UNATTENDED) | ((sign == SIZE_QUOTA) & (score >= NEARLY_FULL))
+    return frozenset(found.filter(needed)["topic"].to_pylist())
 
 
 def in_turn(lists: Iterable[Sequence[str]], most: int) -> list[str]:
@@ -211,7 +217,7 @@ def _worst(tables: Sequence[pa.Table], most: int) -> pa.Table:
 INTERNALS_OF = 4
 """Number of worst suspects whose ledgers and cursors are read: these responses are long.
 
-They are also read for topics with a subscription that may be proposed for deletion.
+They are also read for the topics of `looked_into`.
 """
 
 _OWN = ("topic_quota_json", "topic_retention_json", "delayed_buckets")
@@ -228,18 +234,18 @@ order by topic, subscription
 """  # noqa: S608 - names of columns
 
 
-def wanted_of(topics: Sequence[str], namespaces: pa.Table, unattended: Collection[str] = ()) -> list[DetailRequest]:
+def wanted_of(topics: Sequence[str], namespaces: pa.Table, into: Collection[str] = ()) -> list[DetailRequest]:
     """Requests about suspects, the worst first, each with the bundle whose owner gets it.
 
     Args:
         topics: Full names.
         namespaces: The table `namespaces`.
-        unattended: Topics with a subscription without consumers.
+        into: Topics whose ledgers and cursors are read as well.
     """
     known = frozenset(topics)
     bundle_of = _BundleOf(namespaces, {namespace_of(topic) for topic in topics})
     wanted = [
-        DetailRequest(bundle, topic, internals=number * INTERNALS_OF < len(topics) or topic in unattended)
+        DetailRequest(bundle, topic, internals=number * INTERNALS_OF < len(topics) or topic in into)
         for number, topic in enumerate(topics)
         if (bundle := bundle_of(topic))
     ]

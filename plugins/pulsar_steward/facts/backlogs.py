@@ -49,6 +49,27 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
         return found.words if found else ""
 
 
+class PulsarsHold(msgspec.Struct, frozen=True, kw_only=True):
+    """What Pulsar's own cursors hold of a setting's topics, and may come to hold.
+
+    Attributes:
+        backlog: The largest backlog that a replicator, deduplication or compaction holds; None: there is none.
+        compaction_bytes: The largest compaction threshold in force: as many bytes a topic may hold before it is
+            compacted; 0: none.
+    """
+
+    backlog: Backlog | None = None
+    compaction_bytes: int = 0
+
+
+def held_by_pulsar(backlogs: Iterable[Backlog], compaction_bytes: int) -> PulsarsHold:
+    """What Pulsar's own cursors hold of some topics with these backlogs."""
+    own = (each for each in backlogs if (found := slowest(each.holders)) and found.is_own)
+    return PulsarsHold(
+        backlog=max(own, key=lambda each: (each.bytes, each.topic), default=None), compaction_bytes=compaction_bytes
+    )
+
+
 def backlog_of(
     topic: str, size: int, subscriptions: Mapping[str, int], replicators: Mapping[str, int], *more: Holder
 ) -> Backlog:

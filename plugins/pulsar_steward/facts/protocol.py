@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from pulsar_steward.facts.backlogs import Backlog, BacklogAges, Taken
+    from pulsar_steward.facts.backlogs import Backlog, BacklogAges, PulsarsHold, Taken
     from pulsar_steward.facts.load_manager import AntiAffinityGroup, BrokerUsage, LoadManager
     from pulsar_steward.facts.risks import MoveRisks
     from pulsar_steward.model.cluster import ClusterIdentity
@@ -154,6 +154,9 @@ class ClusterFacts(Protocol):
 
     def largest_backlog(self, change: ChangeSetting) -> Backlog | Unknown:
         """The largest backlog of one of the setting's topics, with its holders."""
+
+    def held_by_pulsar(self, change: ChangeSetting) -> PulsarsHold | Unknown:
+        """What Pulsar's own cursors hold of the setting's topics, and their compaction thresholds."""
 
     def taken(self, change: ChangeSetting) -> Taken | Unknown:
         """Upper bound of the data that brokers delete at once for it, of all topics, loaded or not, and all cursors."""

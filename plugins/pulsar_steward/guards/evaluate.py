@@ -19,7 +19,7 @@ from pulsar_steward.guards.every_change import (
 from pulsar_steward.guards.in_flight import AckHoles, VolatileTopics
 from pulsar_steward.guards.kinds import Objection
 from pulsar_steward.guards.loss import LossAsApproved
-from pulsar_steward.guards.quotas import AgeRoom, QuotaRoom, QuotasChecked
+from pulsar_steward.guards.quotas import AgeRoom, QuotaHeld, QuotaRoom, QuotasChecked
 from pulsar_steward.guards.settings import Clocks, DelayedKept, LongestDelay, OneCluster, OwnCursors, SettingAsPlanned
 from pulsar_steward.guards.subscriptions import SubscriptionExpendable, SubscriptionUnused
 from pulsar_steward.guards.targets import AntiAffinity, Shedding, TargetActive, TargetAllowed
@@ -58,6 +58,7 @@ GUARDS: tuple[Guard, ...] = (
     SubscriptionUnused(),
     SubscriptionExpendable(),
     OwnCursors(),
+    QuotaHeld(),
     LossAsApproved(),
     QuotasChecked(),
     Clocks(),

@@ -8,12 +8,12 @@ import msgspec
 
 from pulsar_steward.facts.unknown import Unknown, inherited_unknown
 from pulsar_steward.guards.kinds import Objection, SettingGuard
-from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
-from pulsar_steward.model.subscription import Holder
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, in_words
+from pulsar_steward.model.subscription import Holder, slowest
 from pulsar_steward.model.units import bytes_in_words, counted, seconds_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.facts.backlogs import BacklogAges
+    from pulsar_steward.facts.backlogs import Backlog, BacklogAges
     from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.step import ChangeSetting, GuardResult
     from pulsar_steward.policy.schema import Policy
@@ -110,6 +110,59 @@ def _oldest(ages: BacklogAges) -> str:
         return old
     holder = Holder(name=ages.holder, entries=None)
     return f"{old} at most (held by {holder.words}: {holder.remedy})"
+
+
+MOST_OWN_PERCENT = 10
+"""Share of a new quota that one of Pulsar's own cursors may hold: more is no passing lag."""
+
+
+# A cursor of compaction holds all that came since the last compaction, and brokers compact a topic only from its
+# threshold on. A replicator that is away, or deduplication between two snapshots, holds what nobody can consume. A
+# quota that these fill shuts producers out for as long (apache/pulsar#11003, apache/pulsar#11672, apache/pulsar#6438).
+class QuotaHeld(SettingGuard):
+    """Looks for Pulsar's own cursors that fill a quota, or would fill it before their topic is compacted."""
+
+    name = "quota_held"
+    objection = Objection.REFUSED
+    not_asked_of_rollbacks = "the former quota is restored as it was, also where Pulsar's own cursors may fill it"
+
+    def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+        """Vetoes a quota not above a compaction threshold, or of which Pulsar's own cursors hold more than a tenth."""
+        quota, by_size = change.after_in_force, change.name is SettingName.SIZE_QUOTA
+        if not isinstance(quota, BacklogQuota) or (quota.limit_bytes < 0 if by_size else quota.limit_seconds <= 0):
+            return self.result("no quota is set", passed=True)
+        held = facts.held_by_pulsar(change)
+        if isinstance(held, Unknown):
+            return self.result(held.reason, passed=False)
+        if held.compaction_bytes and not (by_size and held.compaction_bytes < quota.limit_bytes):
+            words = (
+                f"topics are compacted only from {bytes_in_words(held.compaction_bytes)} on, and their cursor of"
+                f" compaction holds all messages until then: a quota of {in_words(change.name, quota)} may act before"
+            )
+            return self.result(words, passed=False)
+        objection = _held_bytes(held.backlog, quota.limit_bytes) if by_size else self._held_for(change, facts, quota)
+        return self.result(objection or "no cursor of Pulsar's own fills it", passed=objection is None)
+
+    @staticmethod
+    def _held_for(change: ChangeSetting, facts: ClusterFacts, quota: BacklogQuota) -> str | None:
+        ages = facts.backlog_ages(change)
+        if isinstance(ages, Unknown):
+            return ages.reason
+        if not ages.holder or ages.oldest_seconds * 100 <= quota.limit_seconds * MOST_OWN_PERCENT:
+            return None
+        old = seconds_in_words(ages.oldest_seconds, rounded=True)
+        return _mend_first(Holder(name=ages.holder, entries=None), f"messages of {ages.topic} that are {old} old")
+
+
+def _held_bytes(backlog: Backlog | None, limit_bytes: int) -> str | None:
+    holder = slowest(backlog.holders) if backlog else None
+    if backlog is None or holder is None or backlog.bytes * 100 <= limit_bytes * MOST_OWN_PERCENT:
+        return None
+    return _mend_first(holder, f"{bytes_in_words(backlog.bytes)} of {backlog.topic}")
+
+
+def _mend_first(holder: Holder, held: str) -> str:
+    return f"{holder.words} holds {held}, which no application can consume: first {holder.remedy}"
 
 
 FIX = "set backlogQuotaCheckEnabled=true in broker.conf and restart the brokers one by one first"

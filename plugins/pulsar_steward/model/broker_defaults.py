@@ -25,6 +25,9 @@ TTL_SECONDS = "ttlDurationDefaultInSeconds"
 DELAYS_MESSAGES = "delayedDeliveryEnabled"
 DELAY_TICK = "delayedDeliveryTickTimeMillis"
 LONGEST_DELAY = "delayedDeliveryMaxDelayInMillis"
+COMPACTION_BYTES = "brokerServiceCompactionThresholdInBytes"
+DEDUPLICATED = "brokerDeduplicationEnabled"
+OFFLOAD_DRIVER = "managedLedgerOffloadDriver"
 
 KEYS = (
     QUOTA_GIGABYTES,
@@ -37,6 +40,7 @@ KEYS = (
     DELAYS_MESSAGES,
     DELAY_TICK,
     LONGEST_DELAY,
+    COMPACTION_BYTES,
 )
 
 _TRUTHS = {"true": True, "false": False}
@@ -57,6 +61,7 @@ class BrokerDefaults(msgspec.Struct, frozen=True, kw_only=True):
         delays_messages: True if a delayed message waits until it is due.
         delay_tick_milliseconds: Precision of the delivery time.
         longest_delay_milliseconds: Maximum delay that is accepted; 0: any.
+        compaction_bytes: Backlog of a topic from which it is compacted; 0: never.
     """
 
     limit_bytes: int | None = None
@@ -68,6 +73,7 @@ class BrokerDefaults(msgspec.Struct, frozen=True, kw_only=True):
     delays_messages: bool | None = None
     delay_tick_milliseconds: int | None = None
     longest_delay_milliseconds: int | None = None
+    compaction_bytes: int | None = None
 
 
 def broker_defaults(configuration: Mapping[str, str]) -> BrokerDefaults:
@@ -82,6 +88,7 @@ def broker_defaults(configuration: Mapping[str, str]) -> BrokerDefaults:
         delays_messages=_TRUTHS.get(configuration.get(DELAYS_MESSAGES, "")),
         delay_tick_milliseconds=_whole(_number(configuration, DELAY_TICK)),
         longest_delay_milliseconds=_whole(_number(configuration, LONGEST_DELAY)),
+        compaction_bytes=_whole(_number(configuration, COMPACTION_BYTES)),
     )
 
 

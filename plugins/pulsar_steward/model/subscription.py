@@ -110,7 +110,8 @@ EXPIRING = frozenset(HolderKind) - {HolderKind.DEDUPLICATION, HolderKind.COMPACT
 """Kinds of cursors that a time to live moves past messages; seen on 4.0.7."""
 
 _REPLICATOR = "pulsar.repl."
-_DEDUPLICATION = "pulsar.dedup"
+DEDUPLICATION, COMPACTION = "pulsar.dedup", "__compaction"
+"""Cursors of deduplication and of compaction."""
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,13 +154,13 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
         match self.kind:
             case HolderKind.REPLICATOR:
                 cluster = self.name.removeprefix(_REPLICATOR)
-                return f"mend the replication to {cluster}, or end it, first"
+                return f"mend the replication to {cluster}, or end it"
             case HolderKind.COMPACTION:
-                return "have the topic compacted first (`pulsar-admin topics compact`), or lower its threshold for that"
+                return "have the topic compacted (`pulsar-admin topics compact`), or lower its compaction threshold"
             case HolderKind.DEDUPLICATION:
-                return "wait for its next snapshot (brokerDeduplicationSnapshotIntervalSeconds), and try again"
+                return "wait for its next snapshot (brokerDeduplicationSnapshotIntervalSeconds)"
             case HolderKind.SYSTEM:
-                return "find out what keeps it from moving on first"
+                return "find out what keeps it from moving on"
             case _:
                 return "have its application consume what waits for it"
 
@@ -193,7 +194,7 @@ def unexplained() -> Holder:
 
     Brokers report its position only in a topic's ``internalStats``.
     """
-    return Holder(name=_DEDUPLICATION, entries=None)
+    return Holder(name=DEDUPLICATION, entries=None)
 
 
 def slowest(holders: Iterable[Holder]) -> Holder | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import msgspec
 
-from pulsar_steward.facts.backlogs import Backlog, evicted, retained_seconds
+from pulsar_steward.facts.backlogs import Backlog, evicted, held_by_pulsar, retained_seconds
 from pulsar_steward.facts.load_manager import THROUGHPUT_UNKNOWN, BundleMove, after_move
 from pulsar_steward.facts.protocol import ClusterFacts, not_served, subscription_unknown
 from pulsar_steward.facts.risks import Surroundings, move_risks_of
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from pulsar_steward.facts.backlogs import BacklogAges, Taken
+    from pulsar_steward.facts.backlogs import BacklogAges, PulsarsHold, Taken
     from pulsar_steward.facts.load_manager import AntiAffinityGroup, BrokerUsage, LoadManager
     from pulsar_steward.facts.risks import MoveRisks
     from pulsar_steward.model.cluster import ClusterIdentity
@@ -273,6 +273,12 @@ class SnapshotFacts(ClusterFacts):
                 return Backlog(topic=topic.topic, bytes=topic.peak)
             case None:
                 return backlogs_unknown(change)
+
+    def held_by_pulsar(self, change: ChangeSetting) -> PulsarsHold | Unknown:
+        """What Pulsar's own cursors hold in the snapshot; a topic's own compaction threshold is in none."""
+        if self._holder is None:
+            return backlogs_unknown(change)
+        return held_by_pulsar(self._holder.backlogs, self._holder.compaction_bytes)
 
     def taken(self, change: ChangeSetting) -> Taken | Unknown:
         """Data that brokers delete from the topics in the snapshot; for a topic, by its largest backlog seen."""

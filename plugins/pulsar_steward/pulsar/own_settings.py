@@ -77,6 +77,7 @@ class NamespaceDocument(msgspec.Struct, frozen=True):
     delayed_delivery_policies: DelayedDeliveryDocument | None = None
     replication_clusters: list[str] | None = None
     allowed_clusters: list[str] | None = None
+    compaction_threshold: Long | None = None
 
     @property
     def clusters(self) -> frozenset[str]:

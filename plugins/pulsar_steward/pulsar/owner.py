@@ -59,17 +59,23 @@ class SubscriptionDetail(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class TopicDetail(msgspec.Struct, frozen=True, rename="camel"):
-    """A topic's ``stats``; brokers write -1 for "not known" and "no limit"."""
+    """A topic's ``stats``; brokers write -1 for "not known" and "no limit".
+
+    None: brokers of that version do not report the figure. 2.10 reports neither limits nor the age.
+    """
 
     publishers: list[msgspec.Raw]
     subscriptions: dict[str, SubscriptionDetail]
     replication: dict[str, ReplicatorDetail]
     storage_size: Amount
     backlog_size: Amount
-    oldest_backlog_message_age_seconds: Figure = -1
+    oldest_backlog_message_age_seconds: Figure | None = None
     oldest_backlog_message_subscription_name: str | None = None
-    backlog_quota_limit_size: Long = -1
-    backlog_quota_limit_time: Long = -1
+    offloaded_storage_size: Figure | None = None
+    last_offload_success_time_stamp: Figure | None = None
+    last_offload_failure_time_stamp: Figure | None = None
+    backlog_quota_limit_size: Long | None = None
+    backlog_quota_limit_time: Long | None = None
 
 
 class CursorDetail(msgspec.Struct, frozen=True, rename="camel"):
@@ -237,6 +243,10 @@ class OwnerReader(Closing):
             case SettingName.DELAYED_DELIVERY:
                 delayed = self._set_on(topic, "delayedDelivery", DelayedDeliveryDocument)
                 return delayed.value if delayed else None
+
+    def own_compaction_bytes(self, topic: str) -> int | None:
+        """Compaction threshold set on the topic itself; None: not set there."""
+        return self._set_on(topic, "compactionThreshold", int)
 
     def _set_on(self, topic: str, policy: str, kind: type[T]) -> T | None:
         """A policy set on the topic itself; None if it is not set, as the body is empty then."""

@@ -167,6 +167,10 @@ class Reader(Closing):
         """Settings of a namespace that Steward may change, by name, without unset ones."""
         return self._transport.read(paths.namespace(namespace), NamespaceDocument).settings
 
+    def own_compaction_bytes(self, namespace: str) -> int | None:
+        """Compaction threshold that a namespace sets itself; None: not set."""
+        return self._transport.read(paths.namespace(namespace), NamespaceDocument).compaction_threshold
+
     def clusters_of(self, namespace: str) -> frozenset[str]:
         """Names of the clusters that serve a namespace, or may, by its policies."""
         return self._transport.read(paths.namespace(namespace), NamespaceDocument).clusters

@@ -21,6 +21,8 @@ TAKEN_AT = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 # What a broker of 4.0.7 answers with nothing configured.
 NOTHING_SET = {
     "backlogQuotaCheckEnabled": "true",
+    "brokerDeduplicationEnabled": "false",
+    "brokerServiceCompactionThresholdInBytes": "0",
     "backlogQuotaCheckIntervalInSeconds": "60",
     "backlogQuotaDefaultLimitGB": "-1.0",
     "backlogQuotaDefaultLimitBytes": "-1",
@@ -33,6 +35,9 @@ NOTHING_SET = {
     "preciseTimeBasedBacklogQuotaCheck": "false",
     "ttlDurationDefaultInSeconds": "0",
 }
+
+# As brokers from 3.0 on report them of a topic without quotas.
+NO_LIMITS = {"quota_limit_bytes": -1, "quota_limit_seconds": -1, "oldest_backlog_age_seconds": -1}
 
 # The parts of a namespace document of 4.0.7 without policies that the group does and does not read.
 DOCUMENT = {
@@ -84,7 +89,8 @@ class Scene:
     def add(self, table: str, topic: str = "acme/orders/t", **more: object) -> Scene:
         """A row about a topic, of `subscriptions`, `clients` or `drilled`."""
         where = {"topic": f"persistent://{topic}", "namespace": topic.rpartition("/")[0]}
-        self.rows[table].append(where | {"subscription": "s"} | more)
+        told = NO_LIMITS if table == "drilled" else {}
+        self.rows[table].append(where | {"subscription": "s"} | told | more)
         return self
 
     def judged(self, check: Check, policy: Policy | None = None, earlier: Sequence[Rows] = ()) -> Judgement:

@@ -135,8 +135,11 @@ def test_retention_without_any_limit_matters_by_what_is_stored(scene: Scene) -> 
     unbounded = retention(-1, -1)
     scene.namespace("acme/small", retention_policies=unbounded).topic("acme/small/t", storage_bytes=100 * GIB - 1)
     scene.namespace("acme/large", retention_policies=unbounded).topic("acme/large/t", storage_bytes=100 * GIB)
-    scene.namespace("acme/moved", retention_policies=unbounded, offload_threshold=0)
-    scene.topic("acme/moved/t", storage_bytes=100 * GIB)
+    for name, offloaded in (("moved", 1), ("meant", 0)):
+        scene.namespace(f"acme/{name}", retention_policies=unbounded, offload_threshold=0)
+        scene.topic(f"acme/{name}/t", storage_bytes=100 * GIB).add(
+            "drilled", f"acme/{name}/t", offloaded_bytes=offloaded
+        )
     scene.namespace("acme/empty", retention_policies=unbounded)
     scene.namespace("acme/timed", retention_policies=retention(60, -1)).topic("acme/timed/t", storage_bytes=10**13)
     scene.namespace("acme/sized", retention_policies=retention(-1, 60)).topic("acme/sized/t", storage_bytes=10**13)
@@ -146,6 +149,7 @@ def test_retention_without_any_limit_matters_by_what_is_stored(scene: Scene) -> 
     assert scene.found(RETENTION_UNBOUNDED) == {
         "acme/large": WARNING,
         "acme/moved": INFO,
+        "acme/meant": WARNING,
         "acme/small": INFO,
         "acme/apart": INFO,
         "acme/empty": INFO,

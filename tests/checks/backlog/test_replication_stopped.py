@@ -117,6 +117,7 @@ def test_topics_of_a_namespace_are_told_together(judge_rows: Any, golden: Golden
         "disconnected_topics": 2,
         "entries": 700_000,
         "replicated_topics": 4,
+        "shut_out_topics": 0,
         "since_seconds": 3600,
         "topics": 3,
     }

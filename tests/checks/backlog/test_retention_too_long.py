@@ -37,7 +37,16 @@ NAMESPACES: dict[str, tuple[dict[str, int] | None, dict[str, Any], int, int, dic
     "long, and not large": (retention(30 * DAY, 20_480), size(10 * GIB), TIB, 0, {}, None),
     "large, and not long": (retention(2 * DAY, 102_400), size(10 * GIB), TIB, 0, {}, None),
     "large and long": (retention(30 * DAY, 102_400), size(10 * GIB), TIB, 0, {}, WARNING),
-    "offloaded": (MONTH, {"offload": True}, TIB, 0, {}, INFO),
+    "offloaded": (MONTH, {"offload": {"offloaded_bytes": 1}}, TIB, 0, {}, INFO),
+    "to be offloaded": (MONTH, {"offload": {"offloaded_bytes": 0}}, TIB, 0, {}, WARNING),
+    "offloaded no more": (
+        MONTH,
+        {"offload": {"offloaded_bytes": 1, "offloaded_milliseconds": 1, "offload_failed_milliseconds": 2}},
+        TIB,
+        0,
+        {},
+        WARNING,
+    ),
 }
 
 
@@ -45,8 +54,9 @@ def test_only_much_for_long_is_found(scene: Scene) -> None:
     """Retention is found when it keeps much and for long, by its tighter limit, and less severe if offloaded."""
     for number, (kept, quotas, storage, backlog, more, _) in enumerate(NAMESPACES.values()):
         policies: dict[str, Any] = {"retention_policies": kept} if kept else {}
-        if quotas.get("offload"):
+        if "offload" in quotas:
             policies["offload_threshold"] = 0
+            scene.add("drilled", f"acme/n{number}/t", **quotas["offload"])
         limits = {name: quota for name, quota in quotas.items() if name != "offload"}
         scene.namespace(f"acme/n{number}", limits, **policies)
         scene.topic(f"acme/n{number}/t", backlog, storage_bytes=storage, **more)

@@ -61,7 +61,7 @@ def test_a_suspects_own_statistics_are_read(cluster: Simulator) -> None:
     assert (row["ledgers"], row["cursor_properties_json"]) == (2, "[]")
     position = msgspec.structs.replace(CURSOR, position="1:6")
     assert msgspec.json.decode(row["cursor_json"], type=Cursor) == position
-    assert row["quota_limit_bytes"] is row["quota_limit_seconds"] is row["oldest_backlog_age_seconds"] is None
+    assert row["quota_limit_bytes"] is row["quota_limit_seconds"] is row["oldest_backlog_age_seconds"] == -1
 
 
 def test_ledgers_are_asked_for_only_where_they_are_wanted(cluster: Simulator) -> None:
@@ -147,7 +147,7 @@ def test_no_more_is_asked_when_the_time_is_up(cluster: Simulator) -> None:
 
 
 def test_a_topic_without_subscriptions_is_one_row() -> None:
-    """A topic without subscriptions yields one row with its quota and age, and an age limit of 0 counts as none."""
+    """A topic without subscriptions yields one row with its quota and age, as its broker reports them."""
     nothing = TopicDetail(publishers=[], subscriptions={}, replication={}, storage_size=0, backlog_size=0)
     detail = msgspec.structs.replace(
         nothing, backlog_quota_limit_size=0, backlog_quota_limit_time=0, oldest_backlog_message_age_seconds=9
@@ -156,4 +156,4 @@ def test_a_topic_without_subscriptions_is_one_row() -> None:
     (row,) = rows_of(DetailRequest(WHOLE, BASE), detail, None)
 
     assert row.get("subscription") is None
-    assert (row["quota_limit_bytes"], row["quota_limit_seconds"], row["oldest_backlog_age_seconds"]) == (0, None, 9)
+    assert (row["quota_limit_bytes"], row["quota_limit_seconds"], row["oldest_backlog_age_seconds"]) == (0, 0, 9)

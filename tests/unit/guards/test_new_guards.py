@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.facts.backlogs import NOTHING_TAKEN, BacklogAges
+from pulsar_steward.facts.backlogs import NOTHING_TAKEN, Backlog, BacklogAges, PulsarsHold
 from pulsar_steward.facts.risks import HeldTopic, HoleySubscription, MoveRisks, OpenBatches
+from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guards.evaluate import objection_to
 from pulsar_steward.guards.kinds import Objection
 from pulsar_steward.model.loss import InFlight
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.model.subscription import Holder
 from tests.builders import NOW, Seen, a_look, a_policy, a_step
 
 if TYPE_CHECKING:
@@ -173,6 +175,14 @@ def looked(before: Setting | None = None, **known: Any) -> Seen:
     return a_look(setting=before, **{**usual, **known})
 
 
+AWAY = Holder(name="pulsar.repl.west", entries=9)
+
+
+def away(size: int) -> PulsarsHold:
+    """A replicator that holds so many bytes."""
+    return PulsarsHold(backlog=Backlog(topic="t", bytes=size, holders=(AWAY,)))
+
+
 HOLD = a_change(SettingName.SIZE_QUOTA, quota(size=1000))
 EVICT = a_change(SettingName.SIZE_QUOTA, quota(QuotaPolicy.EVICT, size=1000))
 BY_AGE = a_change(SettingName.AGE_QUOTA, quota(age=60))
@@ -193,6 +203,25 @@ SETTINGS = {
     "expiring takes them": (EXPIRE, looked(delayed_messages=9), "delayed_kept: 9 delayed messages"),
     "not known whether there are any": (EXPIRE, looked(delayed_messages=None), "delayed_kept: whether shop/orders has"),
     "holding by age stops for them": (BY_AGE, looked(delayed_messages=9), "delayed_kept: 9 delayed messages of shop/"),
+    "it is compacted after the quota is full": (
+        HOLD,
+        looked(held_by_pulsar=PulsarsHold(compaction_bytes=1000)),
+        "quota_held: topics are compacted only from 1,000 B on",
+    ),
+    "it is compacted before": (HOLD, looked(held_by_pulsar=PulsarsHold(compaction_bytes=999)), None),
+    "no age waits for a compaction": (
+        BY_AGE,
+        looked(held_by_pulsar=PulsarsHold(compaction_bytes=1)),
+        "quota_held: topics are compacted only from 1 B on",
+    ),
+    "a replicator is away": (HOLD, looked(held_by_pulsar=away(101)), "quota_held: the replicator to west holds 101 B"),
+    "a replicator lags a little": (HOLD, looked(held_by_pulsar=away(100)), None),
+    "a replicator holds what is old": (
+        BY_AGE,
+        looked(backlog_ages=BacklogAges(oldest_seconds=7, topic="t", holder=AWAY.name)),
+        "quota_held: the replicator to west holds messages of t",
+    ),
+    "who holds it is not known": (HOLD, looked(held_by_pulsar=Unknown("it is dark")), "quota_held: it is dark"),
     "expiring later takes none": (LATER, looked(TimeToLive(seconds=60), delayed_messages=9), None),
 }
 

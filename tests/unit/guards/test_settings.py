@@ -45,6 +45,7 @@ def test_guards_of_settings_only_look_at_settings() -> None:
         "quota_room",
         "age_room",
         "own_cursors",
+        "quota_held",
         "loss_as_approved",
         "quotas_checked",
         "clocks",

@@ -19,6 +19,7 @@ TOLD = {
     "delayedDeliveryEnabled": "true",
     "delayedDeliveryTickTimeMillis": "1000",
     "delayedDeliveryMaxDelayInMillis": "60000",
+    "brokerServiceCompactionThresholdInBytes": "4096",
 }
 
 
@@ -35,6 +36,7 @@ def test_what_is_told() -> None:
         delays_messages=True,
         delay_tick_milliseconds=1000,
         longest_delay_milliseconds=60_000,
+        compaction_bytes=4096,
     )
     assert broker_defaults({**TOLD, "backlogQuotaDefaultLimitGB": "0"}).limit_bytes == 700
 

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from pulsar_steward.facts.backlogs import Backlog
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.model.subscription import Holder
 from pulsar_steward.planners.base import Proposal, joined
 from pulsar_steward.planners.registry import PLANNERS, proposals_of
 from pulsar_steward.planners.settings.facts import BacklogSample, NamespaceFact, TopicSettings, effect
@@ -25,7 +27,17 @@ MIB, GIB = 1 << 20, 1 << 30
 DAY = 24 * 60
 
 
-OF_NAMESPACE = ("age_quota_delay_seconds", "ages", "backlogs", "consumed_bytes", "topic_quotas")
+AWAY = (
+    Backlog(topic="persistent://shop/orders/t", bytes=10 * GIB, holders=(Holder(name="pulsar.repl.west", entries=9),)),
+)
+OF_NAMESPACE = (
+    "age_quota_delay_seconds",
+    "ages",
+    "backlogs",
+    "compaction_bytes",
+    "consumed_bytes",
+    "topic_quotas",
+)
 
 
 def of_settings(planning: PlanningFacts) -> Proposal:
@@ -88,6 +100,29 @@ def test_a_missing_size_quota(backlog: int, rate: float, kept: Retention | None,
     assert changes(proposed(own, "backlog-quota-missing", backlog=backlog, rate=rate)) == [
         (SettingName.SIZE_QUOTA, size(limit))
     ]
+
+
+def test_no_quota_is_set_over_one_that_is() -> None:
+    """A topic without a quota in a namespace that has one sets that itself: the namespace's is left as it is."""
+    refusing = size(10 * GIB, QuotaPolicy.REFUSE)
+    proposal = proposed({SettingName.SIZE_QUOTA: refusing}, "backlog-quota-missing", backlog=GIB)
+    assert changes(proposal) == []
+    assert "it has a size quota already" in " ".join(proposal.notes)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"compaction_bytes": 15 * GIB}, "quota_held: topics are compacted only from 15 GiB on"),
+        ({"backlogs": AWAY}, "quota_held: the replicator to west holds 10 GiB"),
+    ],
+    ids=["compacted later", "not replicated"],
+)
+def test_no_quota_is_set_that_pulsars_own_cursors_fill(fields: dict[str, Any], words: str) -> None:
+    """A quota that compaction or replication fills would shut producers out, and no application could help."""
+    proposal = proposed({}, "backlog-quota-missing", backlog=10 * GIB, **fields)
+    assert SettingName.SIZE_QUOTA not in dict(changes(proposal))
+    assert words in " ".join(proposal.notes)
 
 
 def test_a_retention_that_leaves_no_room_is_raised_first() -> None:

@@ -140,6 +140,13 @@ ANSWERS: list[tuple[Callable[[Reader], Any], str, Reply, Any]] = [
         frozenset({"local", "west", "east"}),
     ),
     (lambda reader: reader.clusters_of("a/x"), "/admin/v2/namespaces/a/x", answer({}), frozenset()),
+    (
+        lambda reader: reader.own_compaction_bytes("a/x"),
+        "/admin/v2/namespaces/a/x",
+        answer({"compaction_threshold": 1 << 20}),
+        1 << 20,
+    ),
+    (lambda reader: reader.own_compaction_bytes("a/x"), "/admin/v2/namespaces/a/x", answer({}), None),
     (lambda reader: reader.isolation_policies("local"), ISOLATION, answer({"reason": "none"}, status=404), {}),
 ]
 

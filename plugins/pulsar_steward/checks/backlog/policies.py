@@ -15,6 +15,9 @@ from __future__ import annotations
 from pulsar_steward.checks.backlog.quotas import PRECISE, ROLLOVER
 from pulsar_steward.checks.views import USUAL_SETTINGS, SqlView
 from pulsar_steward.model.broker_defaults import (
+    COMPACTION_BYTES,
+    DEDUPLICATED,
+    OFFLOAD_DRIVER,
     QUOTA_BYTES,
     QUOTA_GIGABYTES,
     QUOTA_POLICY,
@@ -43,7 +46,9 @@ _DEFAULTS = f"""
     {_value(QUOTA_POLICY)} as policy,
     {_whole(RETENTION_MINUTES)} as retention_minutes,
     {_whole(RETENTION_MEGABYTES)} as retention_megabytes,
-    {_whole(TTL_SECONDS)} as ttl_seconds
+    {_whole(TTL_SECONDS)} as ttl_seconds,
+    coalesce({_whole(COMPACTION_BYTES)}, 0) as compaction_bytes,
+    coalesce({_value(OFFLOAD_DRIVER)}, case when count(*) > 0 then '' end) as offload_driver
 """
 
 BROKER_DEFAULTS = f"select {_DEFAULTS} from usual_settings"
@@ -74,6 +79,26 @@ from differ cross join rest
 """
 """One row: `differing`, the columns in which brokers differ while the default applies to some namespace."""
 
+OFFLOADS = """
+with told as (
+    select topic, max(namespace) as namespace, max(offloaded_bytes) as offloaded_bytes,
+        max(offloaded_milliseconds) as succeeded, max(offload_failed_milliseconds) as failed
+    from drilled group by topic),
+kept as (
+    select namespace, sum(offloaded_bytes)::bigint as offloaded_bytes, max(succeeded) as succeeded,
+        max(failed) as failed, arg_max(topic, (failed, topic)) filter (failed > coalesce(succeeded, 0)) as failing,
+        count(*) filter (failed > coalesce(succeeded, 0)) as failing_topics
+    from told group by namespace)
+select p.namespace, coalesce(offloaded_bytes, 0) as offloaded_bytes, failing, coalesce(failing_topics, 0)
+        as failing_topics, succeeded, failed, p.offload_driver = '' as without_driver,
+    coalesce(offloaded_bytes > 0 and failing is null, false) as offloaded
+from namespace_policies p left join kept using (namespace) where p.to_be_offloaded
+"""
+"""Namespaces that are set to offload, with what their drilled topics offloaded and where that fails.
+
+`offloaded` is true only if it happens: with a driver that is missing or fails, everything stays in the bookies.
+"""
+
 _A_CENTURY_MINUTES = 52_600_000
 
 AGE_QUOTA_DELAYS = f"""
@@ -95,8 +120,8 @@ _QUOTA = '{"limit": "BIGINT", "limitSize": "BIGINT", "limitTime": "BIGINT", "pol
 _QUOTAS = f'{{"destination_storage": {_QUOTA}, "message_age": {_QUOTA}}}'
 _RETENTION = '{"retentionTimeInMinutes": "BIGINT", "retentionSizeInMB": "BIGINT"}'
 _POLICIES = f"""{{"backlog_quota_map": {_QUOTAS}, "retention_policies": {_RETENTION},
-    "message_ttl_in_seconds": "BIGINT", "offload_threshold": "BIGINT", "offload_threshold_in_seconds": "BIGINT",
-    "offload_policies": {{"managedLedgerOffloadDriver": "VARCHAR"}}}}"""
+    "message_ttl_in_seconds": "BIGINT", "compaction_threshold": "BIGINT", "offload_threshold": "BIGINT",
+    "offload_threshold_in_seconds": "BIGINT", "offload_policies": {{"managedLedgerOffloadDriver": "VARCHAR"}}}}"""
 
 
 def _document(column: str, shape: str) -> str:
@@ -127,6 +152,7 @@ select
     case when retention is null then d.retention_megabytes else retention.retentionSizeInMB end
         as retention_megabytes,
     coalesce(own.message_ttl_in_seconds, d.ttl_seconds) as ttl_seconds,
+    coalesce(own.compaction_threshold, d.compaction_bytes) as compaction_bytes,
     size is not null as bytes_own,
     age is not null as seconds_own,
     retention is not null as retention_own,
@@ -135,34 +161,37 @@ select
     {_set_by("age is not null", "d.limit_seconds")} as seconds_by,
     {_set_by("retention is not null", "d.retention_megabytes")} as retention_by,
     coalesce(own.offload_threshold >= 0, false) or coalesce(own.offload_threshold_in_seconds > 0, false)
-        or own.offload_policies.managedLedgerOffloadDriver is not null as offloaded
+        or own.offload_policies.managedLedgerOffloadDriver is not null as to_be_offloaded,
+    coalesce(own.offload_policies.managedLedgerOffloadDriver, d.offload_driver) as offload_driver
 from parts cross join broker_defaults d
 """
 """Settings in force in each namespace whose policies were read, Pulsar's own namespaces left out.
 
 `namespace`; `limit_bytes` (under 0: none), `bytes_policy`, `limit_seconds` (0 or under: none), `seconds_policy`,
-`retention_minutes` and `retention_megabytes` (-1: unlimited, 0: nothing is retained), `ttl_seconds` (0: none), each
-null where it is not known; `bytes_own`, `seconds_own`, `retention_own` and `ttl_own`, whether the namespace sets it
-itself; `bytes_by`, `seconds_by` and `retention_by`, the same in words: namespace, default or null (not known);
-`offloaded`, whether it is set to offload old ledgers.
+`retention_minutes` and `retention_megabytes` (-1: unlimited, 0: nothing is retained), `ttl_seconds` (0: none),
+`compaction_bytes` (0: topics are not compacted by themselves), each null where it is not known; `bytes_own`,
+`seconds_own`, `retention_own` and `ttl_own`, whether the namespace sets it itself; `bytes_by`, `seconds_by` and
+`retention_by`, the same in words: namespace, default or null (not known); `to_be_offloaded`, whether it is set to
+offload old ledgers, and `offload_driver`, with which (empty: none; null: not known).
 """
 
 DRILLED_TOPICS = f"""
 with once as (
     select topic, max(namespace) as namespace, max(quota_limit_bytes) as limit_bytes,
-        max(quota_limit_seconds) as limit_seconds, max(oldest_backlog_age_seconds) as oldest_seconds,
+        max(quota_limit_seconds) as limit_seconds, max(oldest_backlog_age_seconds) as age_seconds,
         max(slowest_subscription) as slowest_subscription, sum(delayed_messages)::bigint as delayed_messages,
         {_document("nullif(max(topic_quota_json), '{}')", _QUOTAS)} as quota,
         {_document("nullif(max(topic_retention_json), '{}')", _RETENTION)} as retention
     from drilled group by topic)
-select topic, namespace, oldest_seconds, slowest_subscription, delayed_messages,
-    coalesce(once.limit_bytes, quota.destination_storage.limitSize, quota.destination_storage."limit", -1)
+select topic, namespace, case when age_seconds >= 0 then age_seconds end as oldest_seconds,
+    age_seconds is not null as age_told, slowest_subscription, delayed_messages,
+    coalesce(once.limit_bytes, quota.destination_storage.limitSize, quota.destination_storage."limit", p.limit_bytes)
         as limit_bytes,
     coalesce(quota.destination_storage.policy, p.bytes_policy) as bytes_policy,
-    coalesce(once.limit_seconds, quota.message_age.limitTime, -1) as limit_seconds,
+    coalesce(once.limit_seconds, quota.message_age.limitTime, p.limit_seconds) as limit_seconds,
     coalesce(quota.message_age.policy, p.seconds_policy) as seconds_policy,
     coalesce(retention.retentionTimeInMinutes, p.retention_minutes) as retention_minutes,
-    coalesce(retention.retentionSizeInMB, p.retention_megabytes) as retention_megabytes,
+    coalesce(retention.retentionSizeInMB, p.retention_megabytes) as retention_megabytes, p.compaction_bytes,
     if(quota.destination_storage is null, coalesce(p.bytes_by, 'default'), 'topic') as bytes_by,
     if(quota.message_age is null, coalesce(p.seconds_by, 'default'), 'topic') as seconds_by,
     if(retention is null, p.retention_by, 'topic') as retention_by
@@ -171,8 +200,9 @@ from once left join namespace_policies p using (namespace)
 """Drilled topics with the settings in force, one row each (the table `drilled` has one per subscription).
 
 `topic`, `namespace`; the settings as in `namespace_policies`, each from the topic itself (then `*_by` is topic), its
-namespace or the brokers; `oldest_seconds` (null: the broker does not know either), `slowest_subscription`,
-`delayed_messages` of all subscriptions.
+namespace or the brokers, so also a limit that brokers of the version do not report for a topic; `oldest_seconds` (null:
+not known), `age_told` (false: brokers of the version report no age), `slowest_subscription`, `delayed_messages` of all
+subscriptions.
 """
 
 LIMITS_IN_FORCE = """
@@ -236,8 +266,8 @@ with told as (
             when t.message_rate_out > 0 and t.throughput_out_bytes > 0 then t.throughput_out_bytes / t.message_rate_out
             end as message_bytes,
         d.topic is not null as drilled, d.slowest_subscription, d.delayed_messages,
-        d.topic is not null or q.age_seconds is not null or a.broker is not null as age_asked,
-        case when d.topic is null then q.age_seconds else d.oldest_seconds end as told_seconds,
+        coalesce(d.age_told, false) or q.age_seconds is not null or a.broker is not null as age_asked,
+        case when d.age_told then d.oldest_seconds else q.age_seconds end as told_seconds,
         coalesce(d.limit_bytes, q.limit_bytes, p.limit_bytes) as limit_bytes,
         coalesce(d.limit_seconds, q.limit_seconds, p.limit_seconds) as limit_seconds,
         case when d.topic is not null then d.bytes_policy when q.limit_bytes is null then p.bytes_policy end
@@ -326,6 +356,17 @@ select holder as subject, *, greatest(size_percent, time_percent) as percent fro
 are the quota in percent of the retention, null if one of them has no limit; `percent` is the larger one.
 """
 
+DEDUPLICATION = f"""
+select namespace, coalesce(
+    try_cast(case when json_valid(policies_json) then policies_json end->>'deduplicationEnabled' as boolean),
+    (select lower(trim(value)) = 'true' from usual_settings where key = '{DEDUPLICATED}')) as deduplicated
+from namespaces where policies_json is not null
+"""
+"""Whether each namespace's topics are deduplicated, by its policies or the brokers' default; null: not known.
+
+Topics may decide otherwise.
+"""
+
 _FIRST = SqlView("broker_defaults", BROKER_DEFAULTS)
 _POLICIES_VIEW = SqlView("namespace_policies", NAMESPACE_POLICIES, kept=True)
 _LAST = (SqlView("drilled_topics", DRILLED_TOPICS, kept=True), SqlView("limits_in_force", LIMITS_IN_FORCE))
@@ -333,9 +374,11 @@ _LAST = (SqlView("drilled_topics", DRILLED_TOPICS, kept=True), SqlView("limits_i
 VIEWS = (
     _FIRST,
     SqlView("age_quota_delays", AGE_QUOTA_DELAYS),
+    SqlView("deduplication", DEDUPLICATION),
     _POLICIES_VIEW,
     SqlView("defaults_that_differ", DIFFERING),
     *_LAST,
+    SqlView("offloads", OFFLOADS),
     SqlView("quotas_told", QUOTAS_TOLD, kept=True),
     SqlView("age_tellers", AGE_TELLERS, kept=True),
     SqlView("topics_under_policies", TOPICS_UNDER_POLICIES),

@@ -141,6 +141,61 @@ QUOTA_OVER_RETENTION = RowCheck(
 )
 
 
+class CompactionOverQuotaPolicy(Section):
+    """Thresholds for topics that are compacted too late for their quota."""
+
+    warning_percent: int = number(
+        100, "compaction threshold as a share of the size quota: from there on the quota acts before a compaction"
+    )
+
+
+COMPACTED_LATE = f"""
+with compared as (
+    select l.*, warning_percent, if(limit_bytes = 0, 100, least(9e18,
+        floor(compaction_bytes * 100::double / nullif(limit_bytes, 0))))::bigint as percent
+    from limits_in_force l join limits using (namespace)
+    where compaction_bytes > 0 and limit_bytes >= 0 and (holder = namespace or bytes_by = 'topic'))
+select *, {holds_producers("bytes_policy")} as held from compared where percent >= warning_percent
+"""
+
+
+def _compacted_late(row: Row) -> str:
+    limit = bytes_in_words(row["limit_bytes"], rounded=True)
+    until = (
+        "its producers are shut out at that size, and only a compaction lets them in again"
+        if row["held"]
+        else "its quota acts on what is not compacted yet"
+    )
+    return (
+        f"A topic is compacted once {bytes_in_words(row['compaction_bytes'], rounded=True)} wait for it, and the cursor"
+        f" of compaction holds them until then; the size quota of {limit} ({set_by(row['bytes_by'])}) is full before:"
+        f" {until}."
+    )
+
+
+# Only namespaces' thresholds and the brokers' are known: a topic's own is in no statistics.
+COMPACTION_OVER_QUOTA = RowCheck(
+    check_id="compaction-over-quota",
+    order=45,
+    title="Topics are compacted only after their quota is full",
+    advice=(
+        "Lower the compaction threshold well below the quota: pulsar-admin namespaces set-compaction-threshold.",
+        "Have topics that are full compacted now: pulsar-admin topics compact.",
+        "Set no threshold where topics are not meant to be compacted.",
+    ),
+    source="docs/checks/compaction-over-quota.md; apache/pulsar#11003",
+    scope=Scope.NAMESPACE,
+    policy=CompactionOverQuotaPolicy,
+    cluster={"found": Query(COMPACTED_LATE, worst_first="held desc, percent desc, holder"), "defaults": DEFAULTS},
+    severity=Severity.WARNING,
+    subject="holder",
+    evidence=_compacted_late,
+    figures=("compaction_bytes", "limit_bytes", "percent"),
+    missing=defaults_known("limit_bytes", "policy"),
+    quiet="No compaction threshold is at or above a size quota.",
+)
+
+
 class TtlBeforeQuotaPolicy(Section):
     """Thresholds for times to live that end before the age quota acts."""
 

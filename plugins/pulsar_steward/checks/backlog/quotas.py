@@ -12,6 +12,7 @@ import msgspec
 from pulsar_steward.checks.check import Query
 from pulsar_steward.decoding import convert
 from pulsar_steward.model.finding import QuotaFigures
+from pulsar_steward.model.subscription import Holder, unexplained
 from pulsar_steward.model.units import bytes_in_words, counted, named, seconds_in_words
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def ages_not_read(of: str = "true") -> Query:
 def unknown_ages(selected: QueryRows) -> str | None:
     """Reason why the absence of findings about age quotas proves nothing; None if every relevant age was read."""
     one, many = "topic with an age quota has", "topics with an age quota have"
-    return _not_asked(selected, one, many, "a backlog whose age was not read")
+    return _not_asked(selected, one, many, "a backlog whose age was not read (brokers before 3.0 report none)")
 
 
 def policies_not_read(percent: str) -> Query:
@@ -99,36 +100,54 @@ def _not_asked(selected: QueryRows, one: str, many: str, what: str) -> str | Non
 CULPRITS = """
 with slowest as (
     select topic, list({
-            'subscription': s.subscription, 'entries': coalesce(s.backlog_entries, 0),
-            'messages_per_entry': coalesce(s.messages_per_entry, 0), 'consumers': coalesce(s.consumers, 0)}
-        order by coalesce(s.subscription = w.slowest_subscription, false) desc, coalesce(s.backlog_entries, 0) desc,
-            s.subscription desc)[1] as slowest
-    from subscriptions s join worst w using (topic) group by topic),
+            'name': c.holder, 'entries': c.entries, 'messages_per_entry': coalesce(s.messages_per_entry, 0),
+            'consumers': coalesce(s.consumers, 0)}
+        order by coalesce(c.holder = w.slowest_subscription, false) desc, is_reader(c.holder), c.entries desc,
+            c.holder desc)[1] as slowest
+    from backlogs c join worst w using (topic) left join subscriptions s on s.topic = c.topic
+        and s.subscription = c.holder
+    group by topic),
 consumers as (
     select topic, list({
             'consumer': c.consumer, 'address': c.address, 'connected_since': c.connected_since,
             'unacked_messages': coalesce(c.unacked_messages, 0), 'blocked': coalesce(c.blocked, false)}
         order by coalesce(c.unacked_messages, 0) desc, c.consumer desc, c.address desc, c.connected_since desc
         )[1] as slowest_consumer
-    from clients c join slowest s using (topic) where c.subscription = s.slowest.subscription group by topic)
-select worst.*, slowest, slowest_consumer from worst left join slowest using (topic) left join consumers using (topic)
+    from clients c join slowest s using (topic) where c.subscription = s.slowest.name group by topic)
+select worst.*, slowest, slowest_consumer,
+    slowest is null and worst.backlog_bytes > 0 and coalesce(deduplicated, true) as held_by_deduplication
+from worst left join slowest using (topic) left join consumers using (topic)
+    left join deduplication d on d.namespace = worst.namespace
 """
-"""Adds `slowest` and `slowest_consumer` to rows with `topic` and `slowest_subscription`.
+"""Adds `slowest`, `slowest_consumer` and `held_by_deduplication` to rows with `topic`, `namespace`, `backlog_bytes` and
+`slowest_subscription`.
 
-Where `slowest_subscription` is null, the one with the largest backlog is used. `slowest` is null where the topic has no
-subscription, and `slowest_consumer` where none of its consumers is in the snapshot.
+`slowest` is the cursor that holds the backlog: `slowest_subscription` if that has entries left, else the cursor with
+most of them, of whatever kind. It is null where no known cursor has any, and `slowest_consumer` where it is no
+subscription, or none of its consumers is in the snapshot.
 """
+
+
+HELD_BY_NONE = (
+    "No subscription and no replicator has anything left: deduplication's cursor (pulsar.dedup), which statistics do"
+    f" not show, may hold it; if so, {unexplained().remedy}."
+)
+"""Sentence on a backlog without a known holder."""
 
 
 def slowest_words(row: Row) -> str:
     """Further sentence, for example `` Slowest is subscription s with 12 entries; no consumer is connected to it.``."""
     slowest, consumer = row["slowest"], row["slowest_consumer"]
     if slowest is None:
-        return ""
+        return f" {HELD_BY_NONE}" if row["held_by_deduplication"] else ""
+    holder = Holder(name=slowest["name"], entries=slowest["entries"])
+    if holder.is_own:
+        entries = counted(slowest["entries"], "entry", "entries")
+        return f" It is held by {holder.words}, with {entries} left: {holder.remedy}."
     # Brokers count entries, and a batch of messages is one.
     entries, batch = counted(slowest["entries"], "entry", "entries"), slowest["messages_per_entry"]
     batches = f" (lately of up to {counted(batch, 'message')} each)" if batch > 1 else ""
-    words = f" Slowest is subscription {slowest['subscription']} with {entries}{batches}"
+    words = f" Slowest is {holder.words} with {entries}{batches}"
     if slowest["consumers"] == 0:
         return f"{words}; no consumer is connected to it."
     if consumer is None:

@@ -29,6 +29,7 @@ from pulsar_steward.checks.backlog.quotas import (
 from pulsar_steward.checks.check import Check, Judgement, Query, RowCheck, Scope, critical_or_warning
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number
+from pulsar_steward.model.subscription import unexplained
 from pulsar_steward.model.units import KIB, MIB, bytes_in_words, counted
 
 if TYPE_CHECKING:
@@ -55,12 +56,13 @@ def near_quota(queried: Queried, _context: CheckContext[BacklogNearQuotaPolicy])
     for row in queried["found"].rows:
         by_size = (row["bytes_percent"] or 0) >= (row["seconds_percent"] or 0)
         policy = row["bytes_policy"] if by_size else row["seconds_policy"]
+        when = "once exceeded" if row["percent"] < 100 else "exceeded"  # noqa: PLR2004 - all of the quota
         findings.append(
             BACKLOG_NEAR_QUOTA.finding(
                 severity=critical_or_warning(row),
                 subject=row["topic"],
                 evidence=(
-                    f"{quota_used(row, by_size=by_size)}; once exceeded{in_brackets(policy)}, {consequence(policy)}."
+                    f"{quota_used(row, by_size=by_size)}; {when}{in_brackets(policy)}, {consequence(policy)}."
                     f"{delayed_words(row)}{slowest_words(row)}"
                 ),
                 figures=figures(row),
@@ -81,8 +83,9 @@ BACKLOG_NEAR_QUOTA = Check(
     order=10,
     title="A topic's backlog is close to its quota, or over it",
     advice=(
-        "Find out why the slowest subscription lags: consumers missing, blocked, slow, or without permits.",
-        "Delete the subscription if nobody needs it any more: pulsar-admin topics unsubscribe.",
+        "See what holds it. Mend a replication, compaction or deduplication that does; never delete its cursor.",
+        "Find out why a subscription lags: consumers missing, blocked, slow, or without permits.",
+        "Delete an application's subscription if nobody needs it any more: pulsar-admin topics unsubscribe.",
         "Skip or expire messages that nobody needs: pulsar-admin topics skip, expire-messages; both lose them.",
         "Raise the quota, below the retention, if bookies have room; never lower one that is nearly full.",
         "Unload, split or restart nothing that holds this topic until its backlog is down.",
@@ -138,7 +141,7 @@ PRODUCER_HOLD_RESTART_RISK = RowCheck(
     title="A restart or an unload would leave a topic's producers unable to connect",
     advice=(
         "Restart no broker and unload or split no bundle that holds this topic until its backlog is down.",
-        "Bring the backlog down: more or faster consumers, or delete a subscription that nobody needs.",
+        "Bring the backlog down: more or faster consumers, or mend the replication or compaction that holds it.",
         "If a restart cannot wait, raise the quota first: pulsar-admin topics set-backlog-quota, below the retention.",
         "Never lower the quota of a topic in this state.",
     ),
@@ -197,15 +200,15 @@ with compared as (
 select * from compared where over_size or over_age
 """
 
-# Per topic: the largest backlog of a subscription in entries, the most messages of one entry, and all ack holes.
-SUBSCRIBED = """
+# Per topic: the largest backlog of a cursor in entries, the most messages of one entry, and all ack holes.
+HOLDING = """
 with subscribed as (
-    select topic, max(backlog_entries) as entries, max(messages_per_entry) as messages_per_entry,
-        sum(ack_holes)::bigint as ack_holes
-    from subscriptions semi join worst using (topic) group by topic)
+    select topic, max(messages_per_entry) as messages_per_entry, sum(ack_holes)::bigint as ack_holes
+    from subscriptions semi join worst using (topic) group by topic),
+held as (select topic, max(entries) as entries from backlogs semi join worst using (topic) group by topic)
 select worst.* replace (coalesce(producers, 0) as producers), messages_per_entry,
-    greatest(coalesce(entries, 0), 0) as entries, coalesce(ack_holes, 0) as ack_holes
-from worst left join subscribed using (topic)
+    coalesce(entries, 0) as entries, coalesce(ack_holes, 0) as ack_holes
+from worst left join subscribed using (topic) left join held using (topic)
 """
 
 # An entry is a message or a batch, and never larger than `maxMessageSize` (the largest value of all brokers, as topics
@@ -226,7 +229,9 @@ compared as (
         over_size and backlog_bytes > entries::hugeint * possible_bytes as impossible,
         over_age and entries = 0 as by_age
     from sized)
-select *, impossible and ack_holes = 0 and producers = 0 as trouble from compared where by_size or by_age
+select compared.*, coalesce(n.deduplicated, true) as deduplicated,
+    impossible and ack_holes = 0 and producers = 0 and not coalesce(n.deduplicated, true) as trouble
+from compared left join deduplication n using (namespace) where by_size or by_age
 """
 
 SHUT_OUT = f"""
@@ -259,13 +264,15 @@ def _stuck(row: Row) -> str:
     if row["ack_holes"]:
         holes = counted(row["ack_holes"], "ack hole")
         likely = f"{holes}: a message that is not acknowledged may hold all that follow it"
+    elif row["deduplicated"]:
+        likely = f"the cursor of deduplication may hold it; if so, {unexplained().remedy}"
     elif row["by_size"]:
-        likely = "another cursor (deduplication, replication) may hold it, or the quota is stuck"
+        likely = "another cursor may hold it, or the quota is stuck"
     else:
         likely = "the broker's figure may be left over from before the backlog was consumed"
     producers = f"{counted(count, 'producer')} {'is' if count == 1 else 'are'} still connected."
     return (
-        f"{quota_used(row, by_size=row['by_size'])}, but the largest backlog of a subscription is"
+        f"{quota_used(row, by_size=row['by_size'])}, but the largest backlog of a known cursor is"
         f" {counted(row['entries'], 'entry', 'entries')}, which {_explained(row)}; {likely}."
         f" {producers if count else 'No producer is connected, as after being shut out.'} Indirect: see stats-internal."
     )
@@ -289,7 +296,7 @@ def _explained(row: Row) -> str:
 
 
 # The evidence is indirect: a snapshot shows that the quota's figures and the subscriptions' figures disagree, not why.
-# Cursors without a subscription (deduplication, replication) are in no table.
+# The cursor of deduplication is known for drilled topics only.
 # Critical if there is no other explanation, and no figure that contradicts.
 QUOTA_STUCK = RowCheck(
     check_id="quota-stuck",
@@ -297,15 +304,16 @@ QUOTA_STUCK = RowCheck(
     title="A quota shuts producers out though no backlog explains it",
     advice=(
         "Look at every cursor: pulsar-admin topics stats-internal; one that is no subscription may hold the ledgers.",
+        "If that is pulsar.dedup, wait for its next snapshot (brokerDeduplicationSnapshotIntervalSeconds).",
         "If a subscription holds a single unacknowledged message in front of others, have it consumed or skip it.",
-        "Otherwise unload the topic, which cures it for a while: pulsar-admin topics unload.",
+        "Only if no cursor holds anything, unload the topic, which cures it for a while: pulsar-admin topics unload.",
         "As a stopgap raise the quota: pulsar-admin topics set-backlog-quota.",
     ),
     source="docs/checks/quota-stuck.md; apache/pulsar#15609, apache/pulsar#8184",
     scope=Scope.NAMESPACE,
     policy=QuotaStuckPolicy,
     shards={
-        "over_quota": Query(OVER, worst_first="percent desc, topic", most=MAX_OVER, detail=SUBSCRIBED),
+        "over_quota": Query(OVER, worst_first="percent desc, topic", most=MAX_OVER, detail=HOLDING),
         "policies_unread": policies_not_read("100"),
         "shut_out": Query(SHUT_OUT),
     },

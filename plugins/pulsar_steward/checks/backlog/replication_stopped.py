@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from pulsar_steward.checks.backlog.quotas import holds_producers
 from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, LookBack, Query, Scope, nothing_read
 from pulsar_steward.checks.earlier import APART_SECONDS, MIN_EARLIER, EarlierRows, each_since, wider
 from pulsar_steward.checks.views import SqlView
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section, number
-from pulsar_steward.model.subscription import replicator_to
+from pulsar_steward.model.subscription import DEDUPLICATION, replicator_to
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
@@ -60,32 +61,37 @@ from (
     from {topics} where replication_json is not null)
 """
 
-VIEWS = (SqlView("replicators", _TOLD.format(more="namespace, broker,", shape=_SHAPE, topics="user_topics")),)
-"""One row for each user topic and remote cluster, as the owner reports it."""
-
-BACKLOGS = (
-    SqlView("replicators", _TOLD.format(more="namespace,", shape=_SHAPE, topics="topics")),
-    SqlView(
-        "backlogs",
-        f"""
-        select topic, namespace, subscription as holder, backlog_entries as entries
-        from subscriptions where backlog_entries > 0
-        union all select topic, namespace, '{replicator_to("")}' || remote, backlog_entries
-        from replicators where backlog_entries > 0""",
-    ),
+_HOLDING = SqlView(
+    "backlogs",
+    f"""
+    select topic, namespace, subscription as holder, backlog_entries as entries
+    from subscriptions where backlog_entries > 0
+    union all select topic, namespace, '{replicator_to("")}' || remote, backlog_entries
+    from replicators where backlog_entries > 0
+    union all select topic, namespace, '{DEDUPLICATION}', max(deduplication_entries)
+    from drilled where deduplication_entries > 0 group by topic, namespace""",
 )
+
+VIEWS = (SqlView("replicators", _TOLD.format(more="namespace, broker,", shape=_SHAPE, topics="user_topics")), _HOLDING)
+"""Views: `replicators` has one row for each user topic and remote cluster, as the owner reports it."""
+
+BACKLOGS = (SqlView("replicators", _TOLD.format(more="namespace,", shape=_SHAPE, topics="topics")), _HOLDING)
 """Views of a snapshot: `backlogs` has a row for each topic and cursor with entries left to consume, its `holder`."""
 
+_SHUTS_OUT = " or ".join(
+    f"({holds_producers(f'p.{each}_policy')} and p.{each}_percent >= 100)" for each in ("bytes", "seconds")
+)
+
 # An entry may be a batch of messages. Its size is known only from recent deliveries to consumers of the topic.
-WAITING = """
+WAITING = f"""
 with sizes as (
     select topic, max(messages_per_entry) as messages_per_entry from subscriptions
     where messages_per_entry > 0 group by topic)
-select topic, namespace, broker, remote, connected, backlog_entries, message_rate_out, expired_rate, message_rate_in,
-    messages_per_entry
-from replicators join limits using (namespace) left join sizes using (topic)
-where (connected = false and backlog_entries > 0) or (message_rate_out <= 0 and backlog_entries >= minimum_entries)
-    or backlog_entries >= minimum_entries_behind
+select r.topic, r.namespace, r.broker, remote, connected, r.backlog_entries, message_rate_out, expired_rate,
+    message_rate_in, messages_per_entry, coalesce(({_SHUTS_OUT}), false) as shuts_out
+from replicators r join limits using (namespace) left join sizes using (topic) left join pressed p using (topic)
+where (connected = false and r.backlog_entries > 0)
+    or (message_rate_out <= 0 and r.backlog_entries >= minimum_entries) or r.backlog_entries >= minimum_entries_behind
 """
 """Topics with a replication backlog for a remote cluster that may not receive it."""
 
@@ -150,9 +156,16 @@ class Replicator:
             and self.row["backlog_entries"] >= 2 * rows[-1]["backlog_entries"]
         )
 
+    @property
+    def shuts_out(self) -> bool:
+        """True if it sends nothing, and the quota that it fills shuts the topic's producers out."""
+        return bool(self.row["shuts_out"]) and _stands(self.row)
+
     @cached_property
     def severity(self) -> Severity | None:
         """Severity; None: nothing to report, or not yet."""
+        if self.shuts_out:
+            return Severity.CRITICAL
         if self.stands_still:
             long = self.before.lasted_seconds(self.stood) >= 60 * self.limits.critical_minutes
             return Severity.CRITICAL if long else Severity.WARNING
@@ -163,7 +176,7 @@ class Replicator:
     @property
     def rows(self) -> Sequence[Row]:
         """Earlier snapshots that justify the severity, the newest first."""
-        return self.stood if self.stands_still or self.disconnected else self.grew
+        return self.stood if self.stands_still or self.disconnected or self.shuts_out else self.grew
 
     @property
     def _sent_lately(self) -> bool:
@@ -245,6 +258,7 @@ def _finding(remote: Remote, suspects: Sequence[Replicator], topics: int) -> Fin
             "disconnected_topics": sum(each.disconnected for each in troubled),
             "entries": entries,
             "replicated_topics": topics,
+            "shut_out_topics": sum(each.shuts_out for each in troubled),
             "since_seconds": troubled[0].before.lasted_seconds(longest) if longest else 0,
             "topics": len(troubled),
         },
@@ -253,7 +267,7 @@ def _finding(remote: Remote, suspects: Sequence[Replicator], topics: int) -> Fin
 
 def _evidence(remote: Remote, troubled: Sequence[Replicator], topics: int, entries: int) -> str:
     namespace, cluster = remote
-    still = [each for each in troubled if each.stands_still or each.disconnected]
+    still = [each for each in troubled if each.stands_still or each.disconnected or each.shuts_out]
     slow = len(troubled) - len(still)
     disconnected = sum(each.disconnected for each in still)
     nothing = f"nothing is sent of {len(still):,} ({disconnected:,} disconnected)" if still else ""
@@ -266,6 +280,11 @@ def _evidence(remote: Remote, troubled: Sequence[Replicator], topics: int, entri
         f"Of {counted(topics, 'topic')} that {namespace} replicates to the cluster {cluster},"
         f" {' and '.join(filter(None, (nothing, less)))}, {since}. {counted(entries, 'entry waits', 'entries wait')}"
         f" for it, the most, {most['backlog_entries']:,}, of {most['topic']} on {most['broker']}."
+        + (
+            f" Their backlog fills a quota, which shuts out the producers of {counted(out, 'topic')}."
+            if (out := sum(each.shuts_out for each in troubled))
+            else ""
+        )
         + (f" Messages expire before they are sent: {cluster} never gets them." if expired else "")
     )
 

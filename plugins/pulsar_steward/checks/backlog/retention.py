@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.backlog.quotas import DEFAULTS, defaults_known, set_by, unknown_defaults
 from pulsar_steward.checks.check import Check, Judgement, Query, RowCheck, Scope
 from pulsar_steward.decoding import convert
+from pulsar_steward.model.broker_defaults import OFFLOAD_DRIVER
 from pulsar_steward.model.finding import Figures, Finding, Severity
 from pulsar_steward.model.section import Section, number
-from pulsar_steward.model.units import GIB, MIB, MINUTE, bytes_in_words, counted, seconds_in_words
+from pulsar_steward.model.units import GIB, MIB, MINUTE, bytes_in_words, counted, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import CheckContext, Queried, Row
@@ -54,7 +56,8 @@ with together as (
     from stored group by namespace),
 outage as (select $backlog_quota_remedy__survive_outage_hours::bigint * 3600 as outage_seconds),
 needs as (
-    select t.*, retention_minutes, retention_megabytes, retention_own, offloaded, warning_consumed_bytes,
+    select t.*, retention_minutes, retention_megabytes, retention_own, offloaded, offloaded_bytes,
+        warning_consumed_bytes,
         warning_percent,
         greatest(
             outage_seconds * (100 + $backlog_quota_remedy__outage_headroom_percent) // 100,
@@ -67,7 +70,8 @@ needs as (
             $backlog_quota_remedy__minimum_megabytes::double * {MIB},
             coalesce(limit_bytes, 0)::double
         )))::bigint as needed_bytes
-    from together t join namespace_policies using (namespace) join limits using (namespace) cross join outage),
+    from together t join namespace_policies using (namespace) join limits using (namespace) cross join outage
+        left join offloads using (namespace)),
 shares as (
     select *, floor(least(
             case when retention_minutes > 0 then retention_minutes * 100::double * {MINUTE} / needed_seconds end,
@@ -78,6 +82,15 @@ select * from shares where consumed_bytes >= warning_consumed_bytes and percent 
 """
 
 
+def _offload(row: Row) -> str:
+    """Further words on a namespace that is set to offload; what its topics tell counts, and not the setting."""
+    if row["offloaded"] is None:
+        return ""
+    if row["offloaded"]:
+        return f"; {bytes_in_words(row['offloaded_bytes'], rounded=True)} of old ledgers are offloaded"
+    return "; it is set to be offloaded, but no topic that was looked at shows that it is"
+
+
 def _too_long(row: Row) -> str:
     kept = []
     if row["retention_minutes"] > 0:
@@ -85,14 +98,13 @@ def _too_long(row: Row) -> str:
     if row["retention_megabytes"] > 0:
         kept.append(f"{bytes_in_words(row['retention_megabytes'] * MIB, rounded=True)} a topic")
     who = set_by("namespace" if row["retention_own"] else "default")
-    offload = "; old ledgers are offloaded" if row["offloaded"] else ""
     return (
         f"Over the cluster, {counted(row['topics'], 'loaded topic')} {'stores' if row['topics'] == 1 else 'store'}"
         f" {bytes_in_words(row['consumed_bytes'], rounded=True)} that every subscription has consumed, of"
         f" {bytes_in_words(row['storage_bytes'], rounded=True)} in all and before copies, {row['topic']} the most:"
         f" retention is {' and '.join(kept)} ({who}), {counted(row['percent'] / 100, 'time')} what quota and outage"
         f" need ({seconds_in_words(row['needed_seconds'], rounded=True)},"
-        f" {bytes_in_words(row['needed_bytes'], rounded=True)} a topic){offload}."
+        f" {bytes_in_words(row['needed_bytes'], rounded=True)} a topic){_offload(row)}."
     )
 
 
@@ -111,7 +123,10 @@ RETENTION_TOO_LONG = RowCheck(
     remedied_by="retention",
     policy=RetentionTooLongPolicy,
     shards={"stored": Query(BOUNDED_STORED)},
-    cluster={"found": Query(TOO_LONG, worst_first="offloaded, consumed_bytes desc, namespace"), "defaults": DEFAULTS},
+    cluster={
+        "found": Query(TOO_LONG, worst_first="coalesce(offloaded, false), consumed_bytes desc, namespace"),
+        "defaults": DEFAULTS,
+    },
     severity=lambda row: Severity.INFO if row["offloaded"] else Severity.WARNING,
     subject="namespace",
     evidence=_too_long,
@@ -151,11 +166,14 @@ with together as (
         max(most_bytes) as most_bytes, arg_max(topic, (coalesce(most_bytes, -1), topic)) as topic
     from stored group by namespace),
 kept as (
-    select p.namespace, {UNBOUNDED} as unbounded, retention_own, offloaded, warning_storage_bytes, topic,
+    select p.namespace, {UNBOUNDED} as unbounded, retention_own, offloaded, offloaded_bytes, warning_storage_bytes,
+        topic,
         coalesce(topics, 0) as topics, coalesce(storage_bytes, 0) as storage_bytes,
         coalesce(most_bytes, 0) as most_storage_bytes
-    from namespace_policies p join limits using (namespace) left join together using (namespace))
-select *, not offloaded and storage_bytes >= warning_storage_bytes as trouble from kept where unbounded or topics > 0
+    from namespace_policies p join limits using (namespace) left join together using (namespace)
+        left join offloads using (namespace))
+select *, offloaded is not true and storage_bytes >= warning_storage_bytes as trouble
+from kept where unbounded or topics > 0
 """
 
 
@@ -168,8 +186,7 @@ def _endless(row: Row) -> str:
         if row["topics"]
         else "no topic under it is loaded"
     )
-    offload = "; old ledgers are offloaded" if row["offloaded"] else ""
-    return f"Retention has no limit in time nor in size ({who}): {stored}{offload}."
+    return f"Retention has no limit in time nor in size ({who}): {stored}{_offload(row)}."
 
 
 # A warning if much is stored without limit and nothing is offloaded.
@@ -325,4 +342,52 @@ RETENTION_TOO_SHORT = Check(
     shards={"outgrown": Query(OUTGROWN, worst_first="percent desc, topic"), "blind": Query(BLIND)},
     cluster={"tight": Query(TIGHT), "defaults": DEFAULTS},
     judge=too_short,
+)
+
+
+class OffloadFailingPolicy(Section):
+    """Nothing to set but for whom the check holds."""
+
+
+# A topic with nothing but an open ledger has nothing to offload: silence is right there.
+NOT_OFFLOADED = "select * from offloads where without_driver or failing is not null"
+
+
+def _utc(milliseconds: int) -> str:
+    return time_in_words(datetime.fromtimestamp(milliseconds / 1000, UTC))
+
+
+def _not_offloaded(row: Row) -> str:
+    if row["without_driver"]:
+        return (
+            "The namespace is set to offload old ledgers, but neither it nor the brokers name a driver"
+            f" ({OFFLOAD_DRIVER}): brokers cannot offload, and everything stays in the bookies."
+        )
+    topics = counted(row["failing_topics"], "topic")
+    since = f"the last success was at {_utc(row['succeeded'])}" if row["succeeded"] else "none ever succeeded"
+    return (
+        f"Of the topics that were looked at, {topics} failed to offload, {row['failing']} last, at"
+        f" {_utc(row['failed'])}; {since}. What was to leave the bookies is still there."
+    )
+
+
+OFFLOAD_FAILING = RowCheck(
+    check_id="offload-failing",
+    order=95,
+    title="A namespace is set to offload old ledgers, and that fails",
+    advice=(
+        "Name a driver, and install its offloader on every broker: pulsar-admin namespaces set-offload-policies.",
+        "Read the owner's log for the failure: credentials, bucket, region, network.",
+        "Have one topic offloaded by hand and look: pulsar-admin topics offload, offload-status.",
+        "Watch the bookies' disks meanwhile: nothing is freed.",
+    ),
+    source="docs/checks/offload-failing.md; apache/pulsar#7639, apache/pulsar#12156",
+    scope=Scope.NAMESPACE,
+    policy=OffloadFailingPolicy,
+    cluster={"found": Query(NOT_OFFLOADED, worst_first="without_driver desc, failing_topics desc, namespace")},
+    severity=Severity.WARNING,
+    subject="namespace",
+    evidence=_not_offloaded,
+    figures=("failing_topics", "offloaded_bytes"),
+    quiet="No namespace that is set to offload is known to fail.",
 )

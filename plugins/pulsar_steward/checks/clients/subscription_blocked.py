@@ -57,7 +57,8 @@ holding as (
             or (unacked_messages >= unlimited_unacked_messages and without_limits))),
 last as (
     select topic, subscription, max(last_acked_milliseconds) as acked,
-        max(oldest_backlog_age_seconds) filter (slowest_subscription = subscription) as oldest_seconds
+        max(oldest_backlog_age_seconds) filter (
+            slowest_subscription = subscription and oldest_backlog_age_seconds >= 0) as oldest_seconds
     from drilled semi join holding using (topic, subscription) group by topic, subscription)
 select topic, subscription, coalesce(s.consumers, 0) as consumers, coalesce(s.backlog_entries, 0) as backlog,
     s.messages_per_entry, coalesce(s.unacked_messages, 0) as unacked,

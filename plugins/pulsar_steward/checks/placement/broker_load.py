@@ -171,6 +171,7 @@ BROKER_LOAD_SKEW = Check(
     advice=(
         "Balance the transaction coordinators first (check tc-skew), so that the two do not undo each other.",
         "See whether the brokers' own shedding is on (`loadBalancerSheddingEnabled`), and with which strategy.",
+        "A bundle with more than a broker's share is split first (check hot-bundle): moving it evens nothing.",
         "Move some by hand: `pulsar-admin namespaces unload NS --bundle RANGE --destinationBroker HOST:PORT`.",
         "Count the clients of a bundle before you move it: all of them reconnect at once.",
         "See whether isolation policies keep an empty broker empty: `pulsar-admin ns-isolation-policy list CLUSTER`.",

@@ -49,9 +49,12 @@ with marked as (
     from bundle_loads)
 select namespace, bundle, owner, topics, bytes, messages, clients, mean_bytes, mean_clients, hot_bytes, hot_clients,
     over_clients or over_messages or over_bytes as over_limits,
+    coalesce(over_limits and topics > 1 and brokers > 1 and bytes > broker_bytes, false) as over_share,
     not hot_bytes and (hot_clients or over_clients) as by_clients,
-    (hot_bytes or hot_clients)::int + coalesce(cpu_percent >= $critical_cpu_percent, false)::int as rank
-from marked where hot_bytes or hot_clients or over_clients or over_messages or over_bytes
+    (hot_bytes or hot_clients or over_share)::int
+        + coalesce(cpu_percent >= $critical_cpu_percent, false)::int as rank
+from marked cross join (select count(*) as brokers from brokers where read)
+where hot_bytes or hot_clients or over_clients or over_messages or over_bytes
 """
 WORST_FIRST = "rank desc, bytes desc, clients desc, namespace, bundle"
 
@@ -105,7 +108,9 @@ def _hot_words(row: Row) -> str:
         reasons.append(f"{times} the mean throughput of the others that are busy")
     if row["hot_clients"]:
         reasons.append(f"{counted(row['clients'] / row['mean_clients'], 'time')} their mean of clients")
-    if row["over_limits"]:
+    if row["over_share"]:
+        reasons.append("over what its broker would split, and more than a broker's share: no move evens that out")
+    elif row["over_limits"]:
         reasons.append("over what its broker would split")
     throughput, messages = throughput_in_words(row["bytes"] or 0), row["messages"] or 0
     return (

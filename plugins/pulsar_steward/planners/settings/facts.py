@@ -86,6 +86,8 @@ class TopicSettings(msgspec.Struct, frozen=True, kw_only=True):
         snapshots: Number of these snapshots.
         busiest_bytes_per_second: Incoming throughput; of the busiest partition if there are any.
         delayed_messages: Delayed messages of its namespace; None: not known.
+        backlogs: Backlogs of the topic or its partitions, of those of the namespace that are known, with their holders.
+        compaction_bytes: As of the namespace.
     """
 
     subject: str
@@ -97,6 +99,8 @@ class TopicSettings(msgspec.Struct, frozen=True, kw_only=True):
     snapshots: int = 1
     busiest_bytes_per_second: float = 0.0
     delayed_messages: int | None = None
+    backlogs: tuple[Backlog, ...] = ()
+    compaction_bytes: int = 0
 
 
 class FullTopic(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,6 +146,7 @@ class NamespaceFact(msgspec.Struct, frozen=True, kw_only=True):
         topic_quotas: The largest own limits of its drilled topics, in bytes and in seconds; 0: none.
         full: Topics that are near a size quota or growing towards it, by name.
         clusters: Clusters that serve it, by its policies, in order.
+        compaction_bytes: Backlog from which its topics are compacted, its own or the brokers' default; 0: they are not.
     """
 
     namespace: str
@@ -159,6 +164,7 @@ class NamespaceFact(msgspec.Struct, frozen=True, kw_only=True):
     topic_quotas: tuple[int, int] = (0, 0)
     full: tuple[FullTopic, ...] = ()
     clusters: tuple[str, ...] = ()
+    compaction_bytes: int = 0
 
     @property
     def peak(self) -> int:
@@ -186,7 +192,8 @@ _AGES = f"""
     from (select namespace, topic, told is null as estimated, coalesce(told,
             case when throughput_in_bytes > 0 and backlog_bytes >= 0
                 then least(ceil(backlog_bytes / throughput_in_bytes), {1 << 40}) end)::bigint as seconds
-        from ({LIMITED}) left join (select topic, max(oldest_backlog_age_seconds) as told from drilled group by topic)
+        from ({LIMITED}) left join (select topic, max(oldest_backlog_age_seconds) as told from drilled
+            where oldest_backlog_age_seconds >= 0 group by topic)
         using (topic) where coalesce(backlog_bytes, 1) > 0)
     group by namespace"""
 

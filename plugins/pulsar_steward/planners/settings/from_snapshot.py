@@ -18,7 +18,7 @@ from pulsar_steward.checks.backlog.retention import RETENTION_TOO_SHORT, Retenti
 from pulsar_steward.decoding import decode
 from pulsar_steward.errors import SnapshotError
 from pulsar_steward.facts.backlogs import BacklogAges
-from pulsar_steward.model.broker_defaults import KEYS
+from pulsar_steward.model.broker_defaults import COMPACTION_BYTES, KEYS, broker_defaults
 from pulsar_steward.model.measures import DELAYED_SERIES
 from pulsar_steward.model.topics import PARTITION_END, partitioned_topic
 from pulsar_steward.planners.settings.facts import (
@@ -38,7 +38,7 @@ from pulsar_steward.planners.settings.targets import ANSWERED, is_of_topic, may_
 from pulsar_steward.pulsar.own_settings import NamespaceDocument, defaults_in, own_settings_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pulsar_steward.checks.check import Check
     from pulsar_steward.model.finding import Finding
@@ -119,7 +119,7 @@ def namespace_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[Na
         looks[look.namespace].append(look)
     backlogs, ages = largest_backlogs(snapshot, names), backlog_ages(snapshot, names)
     own_quotas, delayed = topic_quotas(snapshot, names), _delayed(snapshot, names)
-    full = _full(findings, snapshot, before)
+    full, compaction = _full(findings, snapshot, before), _compaction_bytes(snapshot)
     return tuple(
         NamespaceFact(
             namespace=name,
@@ -137,6 +137,7 @@ def namespace_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[Na
             topic_quotas=own_quotas.get(name, (0, 0)),
             full=tuple(full.get(name, ())),
             clusters=tuple(sorted(known[name].clusters)),
+            compaction_bytes=compaction(known[name]),
         )
         for name in names
         if name in known
@@ -217,18 +218,21 @@ def topic_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[TopicS
     before = snapshot.earlier(LOOK_BACK)
     topics = sorted({partitioned_topic(name) for name in drilled})
     seen = {each.topic: each for each in snapshot.select(_PEAKS, _Peak, before, names=namespaces, topics=topics)}
-    delayed = _delayed(snapshot, namespaces)
+    delayed, compaction = _delayed(snapshot, namespaces), _compaction_bytes(snapshot)
+    backlogs = largest_backlogs(snapshot, namespaces)
     return tuple(
         TopicSettings(
             subject=name,
             topic=(base := partitioned_topic(name)),
             namespace=row.namespace,
             own=own_settings_in(row.quota, row.retention),
-            inherited={**defaults, **of_namespaces.get(row.namespace, NamespaceDocument()).settings},
+            inherited={**defaults, **(of := of_namespaces.get(row.namespace, NamespaceDocument())).settings},
             peak=(peak := seen.get(base, _Peak(topic=base))).bytes,
             snapshots=1 + len(before),
             busiest_bytes_per_second=peak.busiest_bytes_per_second,
             delayed_messages=delayed[row.namespace].messages,
+            backlogs=tuple(each for each in backlogs.get(row.namespace, ()) if partitioned_topic(each.topic) == base),
+            compaction_bytes=compaction(of),
         )
         for name, row in sorted(drilled.items())
     )
@@ -245,6 +249,12 @@ class _Peak(msgspec.Struct, frozen=True):
 def defaults_of(snapshot: Snapshot) -> dict[SettingName, Setting]:
     """The most frequent values of brokers, used if a namespace sets nothing; unknown and unlimited ones are absent."""
     return defaults_in(snapshot.usual_settings(KEYS))
+
+
+def _compaction_bytes(snapshot: Snapshot) -> Callable[[NamespaceDocument], int]:
+    """Compaction threshold in force in a namespace with these policies."""
+    usual = broker_defaults(snapshot.usual_settings((COMPACTION_BYTES,))).compaction_bytes or 0
+    return lambda policies: usual if policies.compaction_threshold is None else policies.compaction_threshold
 
 
 def quotas_are_checked(snapshot: Snapshot) -> bool | None:

@@ -137,7 +137,14 @@ def _lengthen_retention(decided: TargetSettings, fact: NamespaceFact, policy: Po
 
 
 def _add_size_quota(decided: TargetSettings, fact: NamespaceFact, policy: Policy) -> None:
-    remedy = policy.backlog_quota_remedy
+    """Adds a size quota; none over a quota in force, which the finding cannot be about: topics have their own."""
+    remedy, now = policy.backlog_quota_remedy, decided.target.get(SettingName.SIZE_QUOTA)
+    if isinstance(now, BacklogQuota) and now.limit_bytes >= 0:
+        decided.notes.append(
+            f"it has a size quota already ({in_words(SettingName.SIZE_QUOTA, now)}): topics without one set that"
+            " themselves, and are to be looked at by hand"
+        )
+        return
     need = needed(fact, remedy)
     limit, why = need.bytes, f"no quota bounds the backlog of its topics; {need.words}"
     evicted = remedy.eviction_most_megabytes * MIB
@@ -163,6 +170,9 @@ def _add_age_quota(
     decided: TargetSettings, fact: NamespaceFact, now: Mapping[SettingName, Setting], policy: Policy
 ) -> None:
     """Adds an age quota below the retention, before and after the other changes, as it is a batch of its own."""
+    quota = now.get(SettingName.AGE_QUOTA)
+    if isinstance(quota, BacklogQuota) and quota.limit_seconds > 0:
+        return
     proposed = age_quota(now, decided.target, fact.ages, policy.backlog_quota_remedy)
     if proposed.quota is None:
         decided.notes.append(proposed.words)

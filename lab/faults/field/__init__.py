@@ -1,0 +1,10 @@
+"""Faults that other people reported in public, each with its address and the answer that is right.
+
+They are made on a made-up cluster from the figures that a report shows, or that follow from it.
+"""
+
+from lab.faults.field import issue
+
+FAULTS = (*issue.FAULTS,)
+
+__all__ = ["FAULTS"]

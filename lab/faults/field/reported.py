@@ -1,0 +1,44 @@
+"""How a reported fault is written down."""
+
+from typing import Any
+
+from lab.faults.fault import Expected, Report, SimulatedFault
+from lab.simulator import ClusterSpec
+
+WHY = "reported by somebody else, and made from the figures of the report"
+
+
+def reported(
+    name: str,
+    address: str,
+    about: str,
+    right: str,
+    *specs: ClusterSpec,
+    expected: tuple[Expected, ...] = (),
+    never: tuple[str, ...] = (),
+    unseen: bool = False,
+    **label: Any,
+) -> SimulatedFault:
+    """A fault from a report, with a cluster a look.
+
+    Args:
+        name: The fault's, without ``field-``.
+        address: As of `Report`.
+        about: What was made, in a sentence.
+        right: As of `Report`.
+        *specs: The cluster, one for each look.
+        expected: What has to be found; none: silence is right.
+        never: As of `Report`.
+        unseen: As of `Report`.
+        **label: All else that a `SimulatedFault` has.
+    """
+    return SimulatedFault(
+        name=f"field-{name}",
+        about=about,
+        expected=expected,
+        specs=specs,
+        observations=len(specs),
+        why=WHY,
+        report=Report(address, right, never, unseen),
+        **label,
+    )
