@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from rich.console import Console
 
+from benchmarks.accuracy.running import Workbench
+from benchmarks.accuracy.table import strays_of, wrongs
 from benchmarks.chaos.ground import NAMESPACES, TOPICS, Ground
 from benchmarks.chaos.plans import BATCH, plan_of
 from benchmarks.chaos.running import RUN
@@ -30,6 +32,7 @@ from benchmarks.telling import sayer
 from lab.cluster import running_lab
 from lab.errors import AdminCallError, LabError
 from lab.faults.real.operator import operator_of
+from lab.faults.registry import ON_EVERY_VERSION
 from lab.model import CLUSTER, VERSIONS
 from pulsar_steward.apply.applied import what_was_done
 from pulsar_steward.apply.context import LedgerContext
@@ -70,7 +73,8 @@ SEED = 7
 HEALTHY, FINDINGS = 0, 1
 DONE = "done"
 TRIED_ON, STARTS, CHECKUP, CONTRACT = "tried on", "starts", "check-up", "contract suite"
-ROWS = (TRIED_ON, STARTS, CHECKUP, *Operation, CONTRACT)
+FOUND = "faults of quotas, retention, subscriptions and moves"
+ROWS = (TRIED_ON, STARTS, CHECKUP, *Operation, CONTRACT, FOUND)
 BROKE_OFF = "broke off"
 IDLE = "idle"
 """Subscription that nobody uses, of every topic of `SET`."""
@@ -95,7 +99,9 @@ BEFORE = """# Pulsar versions
 What was tried on real brokers of each version, with `ModularLoadManagerImpl`. Written by `python -m
 benchmarks.versions`, which starts three brokers, a bookie and ZooKeeper of the version from Maven Central, has a
 check-up look, and plans, approves, carries out, proves and undoes one change of each kind by the code that Airflow's
-tasks run. Then it runs the [contract suite](contract.md), as `make test-all` does.
+tasks run. Then it runs the [contract suite](contract.md), as `make test-all` does, and makes the labelled faults of
+quotas, retention, subscriptions and moves ([accuracy](accuracy.md)): each is right if all of it is found, and nothing
+else.
 
 - `done`: the brokers showed the change, and then showed it undone (a split, a deletion and a raise of the number of
   coordinators cannot be undone).
@@ -191,7 +197,26 @@ def contract(version: str) -> Iterator[tuple[str, str, str]]:
     yield CONTRACT, f"{told}, {len(failed)} fail" if failed or not holds else told, _one_line("; ".join(failed))
 
 
-PARTS: dict[str, Callable[[str], Iterator[tuple[str, str, str]]]] = {"operations": operations, "contract": contract}
+def faults(version: str) -> Iterator[tuple[str, str, str]]:
+    """Labelled faults on brokers of that version: how many are found, and what is missed, false or cannot be made."""
+    console = Console(width=160)
+    with tempfile.TemporaryDirectory(prefix="versions-") as home:
+        scenes = list(Workbench(Path(home), sayer(console), version).outcomes(ON_EVERY_VERSION))
+    outcomes = [outcome for scene in scenes for outcome in scene.outcomes]
+    made = [outcome for outcome in outcomes if outcome.failure is None]
+    right = sum(outcome.right for outcome in made)
+    told = [f"{each.fault.name}: {words}" for each in made if not each.right for words in wrongs(each)]
+    told += [stray for scene in scenes for stray in strays_of(scene)]
+    unmade = sorted(outcome.fault.name for outcome in outcomes if outcome.failure is not None)
+    told += [f"cannot be made there: {', '.join(unmade)}"] if unmade else []
+    yield FOUND, f"{right} of {len(made)} right", _one_line("; ".join(told))
+
+
+PARTS: dict[str, Callable[[str], Iterator[tuple[str, str, str]]]] = {
+    "operations": operations,
+    "contract": contract,
+    "faults": faults,
+}
 
 
 def _operations(ground: Ground, home: Path) -> Iterator[tuple[str, str, str]]:

@@ -59,5 +59,8 @@ REAL = (
     *transactions.FAULTS,
 )
 
+ON_EVERY_VERSION = (*quotas.FAULTS, *ages.FAULTS, *retention.FAULTS, *subscriptions.FAULTS, *moves.FAULTS)
+"""Faults that `benchmarks.versions` makes on each version: their figures come from what a version reports or lacks."""
+
 FAULTS: tuple[AnyFault, ...] = (*REAL, *SIMULATED, *FIELD)
 """Names are unique."""

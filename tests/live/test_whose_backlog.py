@@ -22,12 +22,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lab.cluster import Lab
+    from lab.faults.real.ground import Ground
     from lab.pool import LabPool
 
 pytestmark = [
     pytest.mark.live,
     pytest.mark.extended(
-        "tests/attacks/test_whose_backlog.py", "tests/attacks/test_bounds.py", "tests/contract/test_holders.py"
+        "tests/attacks/test_whose_backlog.py",
+        "tests/attacks/test_bounds.py",
+        "tests/contract/test_holders.py",
+        "tests/unit/guards/test_new_guards.py",
     ),
 ]
 
@@ -35,13 +39,14 @@ AWAY = "away"
 MESSAGES, BYTES = 2_500, 1_000
 LIMIT = 500_000
 SMALL_LEDGERS = (("managedLedgerMaxEntriesPerLedger", "500"), ("managedLedgerMinLedgerRolloverTimeMinutes", "0"))
+COMPACTED_SOON = (("brokerServiceCompactionMonitorIntervalInSeconds", "1"),)
 MIB = 1 << 20
 
 
 @pytest.fixture(scope="module")
 def lab(labs: LabPool) -> Iterator[Lab]:
     """Brokers whose ledgers are small, and a cluster beside them that is away."""
-    lab = labs.lab(broker_settings=dict((*COMMON_SETTINGS, *SMALL_LEDGERS)))
+    lab = labs.lab(broker_settings=dict((*COMMON_SETTINGS, *SMALL_LEDGERS, *COMPACTED_SOON)))
     yield lab
     labs.discard(lab)
 
@@ -71,6 +76,47 @@ def test_what_was_never_replicated_is_not_evicted(lab: Lab, hands: Hands) -> Non
         here.admin.set_quota(topic, SIZE, LIMIT, EVICTION)
         here.until(topic, lambda each: each["replication"][AWAY]["replicationBacklog"] < MESSAGES // 4, "it is gone")
         here.admin.set_policy(here.namespace, "replication", [lab.cluster])
+
+
+def test_no_quota_shuts_out_what_compaction_holds(lab: Lab, hands: Hands) -> None:
+    """A quota that is not above the compaction threshold is refused; above it, producers are never shut out."""
+    with plot(lab, "compacted", 1, compaction_threshold=LIMIT) as here:
+        topic = here.topic()
+        producer = here.producer(topic, batched=False)
+        publish(producer, 100, BYTES)
+        here.until(topic, lambda each: "__compaction" in each["subscriptions"], "it has the cursor of compaction")
+        outcome, reason = hands.refusal_of(_holding(here, LIMIT))
+        assert (outcome, reason.partition(":")[0]) == (Outcome.REFUSED, "quota_held"), reason
+
+        hands.heal(hands.plan_of(_holding(here, 6 * LIMIT)))
+        for _ in range(8):
+            publish(producer, 1_000, BYTES)
+            here.until(topic, lambda each: each["backlogSize"] < 2 * LIMIT, "it is compacted")
+
+
+def test_no_quota_shuts_out_what_is_not_replicated_or_deduplicated(lab: Lab, hands: Hands) -> None:
+    """A quota is refused of which a replicator that is away, or deduplication, holds more than a tenth."""
+    away = operator_of(lab).cluster_that_is_away(AWAY)
+    with (
+        away,
+        plot(lab, "behind", 1, replication_clusters=[lab.cluster, AWAY]) as behind,
+        plot(lab, "deduplicated", 1, deduplicationEnabled=True) as deduplicated,
+    ):
+        for here, holder in ((behind, f"the replicator to {AWAY}"), (deduplicated, "deduplication (pulsar.dedup)")):
+            topic = here.topic()
+            publish(here.producer(topic, batched=False), 900, BYTES)
+            here.until(topic, lambda each: each["backlogSize"] >= 900 * BYTES, "it waits")
+            outcome, reason = hands.refusal_of(_holding(here, 10 * LIMIT))
+            assert outcome is Outcome.REFUSED
+            assert f"quota_held: {holder} holds" in reason, reason
+        behind.admin.set_policy(behind.namespace, "replication", [lab.cluster])
+
+
+def _holding(here: Ground, limit: int) -> ChangeSetting:
+    quota = BacklogQuota(limit_bytes=limit, policy=QuotaPolicy.HOLD)
+    return ChangeSetting(
+        namespace=here.namespace, name=SettingName.SIZE_QUOTA, before=None, after=quota, inherited=None
+    )
 
 
 def test_an_archive_that_is_not_loaded_is_counted(lab: Lab, hands: Hands) -> None:
