@@ -3,8 +3,17 @@
 They are made on a made-up cluster from the figures that a report shows, or that follow from it.
 """
 
-from lab.faults.field import issue
+from lab.faults.field import bookies, clients, cursors, issue, placement, quotas, replication, unseen
 
-FAULTS = (*issue.FAULTS,)
+FAULTS = (
+    *issue.FAULTS,
+    *quotas.FAULTS,
+    *cursors.FAULTS,
+    *replication.FAULTS,
+    *clients.FAULTS,
+    *placement.FAULTS,
+    *bookies.FAULTS,
+    *unseen.FAULTS,
+)
 
 __all__ = ["FAULTS"]

@@ -1,0 +1,129 @@
+"""Reports about memory of brokers, and about bookies."""
+
+from lab.faults.fault import Expected
+from lab.faults.field.reported import reported
+from lab.faults.simulated._clusters import at, cluster, spread, strained
+from lab.simulator import BookieSpec, ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
+
+MB = 1024**2
+
+
+def quorums(ensemble: int, write: int, ack: int) -> dict[str, str]:
+    """Brokers' defaults for the copies of each entry."""
+    return {
+        "managedLedgerDefaultEnsembleSize": str(ensemble),
+        "managedLedgerDefaultWriteQuorum": str(write),
+        "managedLedgerDefaultAckQuorum": str(ack),
+    }
+
+
+def _standing_still(full_collections: int) -> ClusterSpec:
+    """Four brokers of 40 MB/s each that have stood still so often for 27 s."""
+    app = SubscriptionSpec("app", consumers=2, backlog=500, unacked=400, rate_out=1_600.0)
+    events = TopicSpec("events", partitions=500, producers=4, subscriptions=(app,), message_bytes=200, rate_in=1_600.0)
+    return cluster(
+        NamespaceSpec("iot/fleet", bundles=64, topics=(events,), owners=spread(64, 4)),
+        brokers=4,
+        usual=strained(
+            heap_mb=15.8e9 / MB,
+            heap_limit_mb=17.1e9 / MB,
+            left_mb=7_299.0,
+            full_gc_seconds=27.236_818 * full_collections,
+            full_gc_count=full_collections,
+        ),
+        configuration={"metadataStoreSessionTimeoutMillis": "30000", "managedLedgerCacheSizeMB": "2048"},
+        version="2.9.2",
+    )
+
+
+def _filling(direct_bytes: float) -> ClusterSpec:
+    """A broker of 150 MB/s of 5 MB messages, with so much direct memory in use."""
+    thumbs = SubscriptionSpec("thumbs", consumers=1, backlog=1, rate_out=1.0)
+    frames = TopicSpec(
+        "frames", partitions=30, producers=1, subscriptions=(thumbs,), message_bytes=5_000_000, rate_in=1.0
+    )
+    return cluster(
+        NamespaceSpec("media/raw", bundles=16, topics=(frames,), owners=(0,) * 16),
+        brokers=1,
+        bookies=2,
+        usual=strained(direct_mb=direct_bytes / MB),
+        configuration={
+            **quorums(2, 2, 1),
+            "maxMessagePublishBufferSizeInMB": "4096",
+            "managedLedgerCacheSizeMB": "512",
+        },
+    )
+
+
+def _three_copies() -> ClusterSpec:
+    """25 GB in topics, three of them in the cluster's own."""
+    app = SubscriptionSpec("app", consumers=2, backlog=30, rate_out=40.0)
+    logs = TopicSpec(
+        "logs",
+        partitions=22,
+        producers=2,
+        subscriptions=(app,),
+        message_bytes=1_000,
+        storage_bytes=1_000_000_000,
+        rate_in=40.0,
+    )
+    policies: dict[str, object] = {
+        "retention_policies": {"retentionTimeInMinutes": 1_440, "retentionSizeInMB": 10_240},
+        "message_ttl_in_seconds": 86_400,
+    }
+    return cluster(
+        NamespaceSpec("ops/logs", bundles=12, topics=(logs,), policies=policies, owners=spread(12, 3)),
+        bookies=3,
+        configuration=quorums(3, 3, 2),
+        version="2.8.2",
+    )
+
+
+FAULTS = (
+    reported(
+        "full-gc-longer-than-the-session",
+        "apache/pulsar#18408",
+        "Each of four brokers has stood still for 27 s at every full collection, some 40 times a day.",
+        "Pauses of 27 s are nearly the 30 s of a metadata session, on all four brokers. Find what fills the heap;"
+        " moving bundles to the neighbours helps nobody.",
+        _standing_still(40),
+        _standing_still(41),
+        expected=tuple(Expected("gc-pressure", at(number)) for number in range(4)),
+        allowed={"heap-pressure": "it is what makes the collections"},
+        never=(r"(?i)move .*iot/fleet", r"(?i)restart all", r"(?i)more partitions"),
+        minutes_apart=30,
+    ),
+    reported(
+        "one-slow-bookie-fills-the-broker",
+        "apache/pulsar#14861",
+        "Direct memory of a broker grows by 2.3 GB a minute to 88 % of its limit, with quorums of 2/2/1; how slow the"
+        " second bookie is cannot be made.",
+        "The broker is out of direct memory in a minute: copies for a slow bookie pile up, as one answer is enough.",
+        *(_filling(used) for used in (3.1e9, 5.4e9, 7.6e9)),
+        expected=(Expected("direct-memory-pressure", at(0)),),
+        allowed={"entry-cache-size": "half of the direct memory is promised to what is published"},
+        never=(r"(?i)move .*media/raw", r"(?i)raise .*PublishBuffer"),
+        minutes_apart=1,
+    ),
+    reported(
+        "ensemble-larger-than-the-bookies",
+        "apache/pulsar#17814",
+        "Ledgers are to be on three bookies each, and two are left.",
+        "No ledger can be made: bring the third bookie back, or lower the ensemble; touch no topic until then.",
+        cluster(bookies=2, configuration=quorums(3, 2, 2)),
+        expected=(Expected("ensemble-too-large", evidence="(?i)ensemble|bookies"),),
+        allowed={"bookies-refuse": "they do, for lack of a third one"},
+        never=(r"(?i)(move|split) .*shop/orders", r"(?i)decommission"),
+    ),
+    reported(
+        "disk-is-larger-than-the-topics",
+        "apache/pulsar#20320",
+        "Topics store 25 GB in three copies; bookies' disks have 6 % in use, 90 GB in all, an hour ago as now.",
+        "Nothing: three copies are 75 GB, and entry logs are collected later.",
+        _three_copies(),
+        _three_copies(),
+        servers=((BookieSpec(disks_percent=(6.0,)),) * 3,),
+        never=(r"(?i)retention of ops/logs", r"(?i)move .*ops/logs"),
+        minutes_apart=60,
+    ),
+)
