@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from benchmarks.accuracy.outcome import total
-from benchmarks.accuracy.table import figures, found_of, percent, strays_of, wrongs
+from benchmarks.accuracy.table import VERDICTS, figures, found_of, percent, strays_of, verdict_of, wrongs
 from lab.faults.fault import RealFault, SimulatedFault
 
 if TYPE_CHECKING:
@@ -46,9 +46,14 @@ class Run:
 
 def markdown(run: Run) -> str:
     """The document."""
+    field = [outcome for outcome in run.outcomes if outcome.fault.report is not None]
     real = [outcome for outcome in run.outcomes if isinstance(outcome.fault, RealFault)]
-    simulated = [outcome for outcome in run.outcomes if isinstance(outcome.fault, SimulatedFault)]
-    sections = [_summary(run, len(real), len(simulated))]
+    simulated = [
+        outcome
+        for outcome in run.outcomes
+        if isinstance(outcome.fault, SimulatedFault) and outcome.fault.report is None
+    ]
+    sections = [_summary(run, len(real), len(simulated), len(field)), field_section(field)]
     if real:
         sections.append(_clients([outcome.fault for outcome in real if isinstance(outcome.fault, RealFault)]))
     sections += [_checks(run.scores), _scenes(run.scenes), _faults("Made for real", real)]
@@ -57,10 +62,45 @@ def markdown(run: Run) -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def _summary(run: Run, real: int, simulated: int) -> str:
+def field_section(outcomes: Sequence[Outcome]) -> str:
+    """What came of the reports of others, by verdict, and each with its address and the right answer."""
+    verdicts = Counter(verdict_of(outcome) for outcome in outcomes)
+    first = Counter(outcome.fault.report.unseen for outcome in outcomes if outcome.fault.report)
+    unseen = sum(count for verdict, count in first.items() if verdict)
+    rows = [f"| {verdict} | {verdicts[verdict]} | {first[verdict]} |" for verdict in VERDICTS]
+    lines = [
+        "## The field",
+        "",
+        "Situations that other people reported in public, made on a made-up cluster from their figures. The right",
+        f"answer to each was written down before the product was asked. {unseen} of them were written by somebody who",
+        "did not know the checks; the last column is their first run, before anything was mended for them.",
+        "",
+        "- found: all that is to be found is, and nothing else; where silence is right, silence.",
+        "- half: the trouble is found, and its cause or its culprit is not named.",
+        "- missed: nothing is said of it. wrong: something else is said.",
+        "- harmful: what makes it worse is said or proposed.",
+        "",
+        f"| verdict | of {len(outcomes)} now | of {unseen} at first |",
+        "|---|---|---|",
+        *rows,
+        "",
+        "| report | what was made | right | verdict | found |",
+        "|---|---|---|---|---|",
+        *(
+            f"| {outcome.fault.report.address} | {_cell(outcome.fault.about)} | {_cell(outcome.fault.report.right)} |"
+            f" {verdict_of(outcome)} | {found_of(outcome)} |"
+            for outcome in outcomes
+            if outcome.fault.report
+        ),
+    ]
+    return "\n".join(lines)
+
+
+def _summary(run: Run, real: int, simulated: int, field: int) -> str:
+    own = [outcome for outcome in run.outcomes if outcome.fault.report is None]
     score = total(run.scores.values())
     silent = [check_id for check_id, each in run.scores.items() if each.recall is None]
-    healthy = [outcome.fault for outcome in run.outcomes if not outcome.fault.expected]
+    healthy = [outcome.fault for outcome in own if not outcome.fault.expected]
     twins = sum(bool(fault.twin_of) for fault in healthy)
     versions = ", ".join(f"{name} {version}" for name, version in run.versions.items())
     lines = [
@@ -78,7 +118,7 @@ def _summary(run: Run, real: int, simulated: int) -> str:
         "",
         "| | |",
         "|---|---|",
-        f"| faults | {len(run.outcomes)}: {real} on real brokers, {simulated} simulated |",
+        f"| faults | {len(own)}: {real} on real brokers, {simulated} simulated; {field} [reported](#the-field) |",
         f"| of these healthy | {len(healthy)}, {twins} of them the twin of a trouble that looks alike |",
         f"| expected findings | {score.found + score.missed}: {score.found} found, {score.missed} missed |",
         f"| false findings | {score.false} |",
@@ -89,7 +129,7 @@ def _summary(run: Run, real: int, simulated: int) -> str:
         lines += ["", f"No fault expects {', '.join(f'`{check_id}`' for check_id in silent)}."]
     lines += [
         "",
-        "The labels were written by those who wrote the checks: this is a test that both hold, no field study.",
+        "But for the field, the labels were written by those who wrote the checks: this is a test that both hold.",
     ]
     return "\n".join(lines)
 

@@ -112,7 +112,7 @@ def judge_together(
 def _owners(finding: Finding, faults: Sequence[Fault], of_namespaces: Mapping[str, Fault]) -> list[Fault]:
     if (owner := of_namespaces.get(namespace_of(finding.subject))) is not None:
         return [owner]
-    expecting = [fault for fault in faults if any(_fits(expected, finding) for expected in fault.expected)]
+    expecting = [fault for fault in faults if any(_fits_but_for_its_cause(each, finding) for each in fault.expected)]
     return expecting or [fault for fault in faults if finding.check_id in fault.allowed][:1]
 
 
@@ -125,14 +125,14 @@ def namespace_of(subject: str) -> str:
 def _judged(fault: Fault, serious: Sequence[Finding], said: Mapping[str, str]) -> Judgement:
     there = [expected for expected in fault.expected if any(_fits(expected, finding) for finding in serious)]
     others = [finding for finding in serious if not any(_fits(expected, finding) for expected in fault.expected)]
-    halves = [each for each in others if any(_fits(replace(one, evidence=""), each) for one in fault.expected)]
+    halves = [each for each in others if any(_fits_but_for_its_cause(one, each) for one in fault.expected)]
     return Judgement(
         found=tuple(there),
         missed=tuple(
             Missed(
                 expected,
                 said.get(expected.check_id, "there is no such check"),
-                any(_fits(replace(expected, evidence=""), finding) for finding in serious),
+                any(_fits_but_for_its_cause(expected, finding) for finding in serious),
             )
             for expected in fault.expected
             if expected not in there
@@ -140,6 +140,10 @@ def _judged(fault: Fault, serious: Sequence[Finding], said: Mapping[str, str]) -
         false=tuple(finding for finding in others if finding.check_id not in fault.allowed and finding not in halves),
         allowed=tuple(finding for finding in others if finding.check_id in fault.allowed),
     )
+
+
+def _fits_but_for_its_cause(expected: Expected, finding: Finding) -> bool:
+    return _fits(replace(expected, evidence=""), finding)
 
 
 def _fits(expected: Expected, finding: Finding) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -14,6 +15,24 @@ if TYPE_CHECKING:
 
     from benchmarks.accuracy.outcome import Outcome, SceneOutcome, Score
     from pulsar_steward.model.finding import Finding
+
+
+VERDICTS = ("found", "half", "missed", "wrong", "harmful")
+"""Verdicts on reports of others, the best first."""
+
+
+def verdict_of(outcome: Outcome) -> str:
+    """Verdict of a report; what could not be looked at is missed."""
+    return "missed" if outcome.failure is not None else outcome.judgement.verdict
+
+
+def field_table(outcomes: Iterable[Outcome]) -> Table:
+    """How many reports of others came to each verdict."""
+    verdicts = Counter(verdict_of(outcome) for outcome in outcomes if outcome.fault.report is not None)
+    table = Table("verdict", "reports", title="The field")
+    for verdict in VERDICTS:
+        table.add_row(verdict, str(verdicts[verdict]))
+    return table
 
 
 def faults_table(scenes: Iterable[SceneOutcome]) -> Table:

@@ -34,13 +34,14 @@ class Report:
         right: What is the matter, who or what is to be named, and what helps.
         never: Regular expressions of what would make it worse, found in no evidence of the fault's findings and in no
             step that is proposed.
-        unseen: Whether somebody wrote it who does not know the checks, and it was run once before anything was mended.
+        unseen: Of a report written down by somebody who does not know the checks, the verdict of the first run, before
+            anything was mended for it; empty: it is none of these.
     """
 
     address: str
     right: str
     never: tuple[str, ...] = ()
-    unseen: bool = False
+    unseen: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

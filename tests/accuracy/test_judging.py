@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from benchmarks.accuracy.judging import judge, judge_together, namespace_of
-from lab.faults.fault import Expected, Fault, RealFault
+from lab.faults.fault import Expected, Fault, RealFault, Report
 from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
 
 SKEW = Expected("tc-skew", r"^acme/")
@@ -42,11 +43,31 @@ def test_findings_are_held_against_labels(findings: list[Finding], counts: tuple
 
 
 def test_an_evidence_that_is_asked_for_has_to_be_there() -> None:
-    """A finding whose evidence does not match the label is false, and the expected finding is missed."""
+    """A finding whose evidence lacks what the label asks for is half of what was expected, and not false."""
     named, other = (Expected("tc-skew", r"^acme/", evidence) for evidence in ("^so it", "^otherwise"))
     assert judge(Fault(name="f", about="f", expected=(named,)), [finding("tc-skew")], []).right
     judged = judge(Fault(name="f", about="f", expected=(other,)), [finding("tc-skew")], [])
-    assert (len(judged.missed), len(judged.false)) == (1, 1)
+    assert [each.half for each in judged.missed] == [True]
+    assert (judged.false, judged.right, judged.verdict) == ((), False, "half")
+
+
+SAID = finding("tc-skew")
+VERDICTS = {
+    "found": ((SAID,), ()),
+    "half": ((msgspec.structs.replace(SAID, evidence="it is otherwise"),), ()),
+    "missed": ((), ()),
+    "wrong": ((SAID, finding("tc-count")), ()),
+    "harmful": ((SAID,), ("Delete subscription app",)),
+}
+
+
+@pytest.mark.parametrize("verdict", VERDICTS)
+def test_a_report_has_the_worst_verdict_that_holds(verdict: str) -> None:
+    """Of a report it counts as well what would make it worse, in the evidence or among the proposed steps."""
+    findings, proposed = VERDICTS[verdict]
+    report = Report("apache/pulsar#1", "as it is", never=("^Delete",))
+    fault = Fault(name="f", about="f", expected=(Expected("tc-skew", "", "^so it"),), report=report)
+    assert judge(fault, findings, [], proposed).verdict == verdict
 
 
 def test_a_healthy_cluster_is_right_where_nothing_is_found() -> None:

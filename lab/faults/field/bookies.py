@@ -112,7 +112,6 @@ FAULTS = (
         "No ledger can be made: bring the third bookie back, or lower the ensemble; touch no topic until then.",
         cluster(bookies=2, configuration=quorums(3, 2, 2)),
         expected=(Expected("ensemble-too-large", evidence="(?i)ensemble|bookies"),),
-        allowed={"bookies-refuse": "they do, for lack of a third one"},
         never=(r"(?i)(move|split) .*shop/orders", r"(?i)decommission"),
     ),
     reported(

@@ -201,7 +201,7 @@ FAULTS = (
         " the error.",
         _compaction_fails(2_600_000, 12),
         _compaction_fails(2_640_000, 2),
-        expected=(Expected("stored-though-consumed", "iot/state", "(?i)compaction"),),
+        expected=(Expected("compaction-failing", "iot/state"),),
         never=(r"(?i)delete .*__compaction", r"(?i)set .*(TTL|threshold)", r"nobody consumes .*__compaction"),
     ),
     reported(

@@ -16,7 +16,7 @@ def reported(
     *specs: ClusterSpec,
     expected: tuple[Expected, ...] = (),
     never: tuple[str, ...] = (),
-    unseen: bool = False,
+    unseen: str = "",
     **label: Any,
 ) -> SimulatedFault:
     """A fault from a report, with a cluster a look.

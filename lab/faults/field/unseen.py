@@ -24,8 +24,25 @@ SNAPSHOTS = "__transaction_buffer_snapshot"
 READERS = tuple(f"reader-{0x4C1D0A7B32 + 0x1357BD91F * number:010x}" for number in range(9))
 
 
+FIRST = {
+    "repl-one-partition-stalled": "missed",
+    "policy-topic-compaction-never-succeeds": "missed",
+    "policy-readers-hit-subscription-limit": "missed",
+    "txn-buffer-never-ready": "half",
+    "backlog-on-two-dead-bookies": "found",
+    "keyshared-new-consumer-behind-delay": "half",
+    "slow-bookie-eats-direct-memory": "found",
+    "reader-jumps-over-retained-history": "missed",
+    "zookeeper-disk-too-small-for-topics": "found",
+    "readers-only-topic-large-storage": "found",
+    "offload-lost-the-race-with-trimming": "wrong",
+    "hot-bundle-with-one-topic": "wrong",
+}
+"""Verdicts of the first run, on 2026-11-28, before anything was mended for these."""
+
+
 def _unseen(name: str, address: str, about: str, right: str, *specs: ClusterSpec, **label: Any) -> SimulatedFault:
-    return reported(name, address, about, right, *specs, unseen=True, **label)
+    return reported(name, address, about, right, *specs, unseen=FIRST[name], **label)
 
 
 def _held(limit: int) -> dict[str, object]:
@@ -353,7 +370,7 @@ FAULTS = (
         " policies less often.",
         _policy_topic(6_200, 14),
         _policy_topic(6_500, 4),
-        expected=(Expected("stored-though-consumed", f"ads/bidding(/{CHANGES})?", "(?i)compaction"),),
+        expected=(Expected("compaction-failing", f"ads/bidding(/{CHANGES})?"),),
         never=(r"(?i)delete .*(__compaction|__change_events)", r"(?i)threshold of ads/bidding", r"(?i)abandon"),
     ),
     _unseen(

@@ -221,12 +221,17 @@ def rows_of(
         "offloaded_bytes": detail.offloaded_storage_size,
         "offloaded_milliseconds": detail.last_offload_success_time_stamp,
         "offload_failed_milliseconds": detail.last_offload_failure_time_stamp,
+        "publishing_limited": detail.publish_rate_limited_times,
+        "compacted_milliseconds": detail.compaction.last_compaction_succeed_timestamp,
+        "compaction_failed_milliseconds": detail.compaction.last_compaction_failed_timestamp,
+        "oldest_ledger_milliseconds": _oldest(inside[1]) if inside else None,
         "deduplication_entries": internals and internals.entries_behind(DEDUPLICATION),
     }
     for name, each in detail.subscriptions.items():
         cursor = internals and internals.cursors.get(name)
         yield topic | {
             "subscription": name,
+            "dispatching_limited": each.times_limited,
             "delayed_messages": each.msg_delayed,
             "delayed_index_bytes": each.delayed_message_index_size_in_bytes,
             "ack_state_bytes": each.non_contiguous_deleted_messages_ranges_serialized_size,
@@ -239,6 +244,11 @@ def rows_of(
         }
     if not detail.subscriptions:
         yield topic
+
+
+def _oldest(stored: StoredTopic) -> int | None:
+    """When the oldest ledger was closed; None: only one is there, and it is open."""
+    return min((each.timestamp for each in stored.closed), default=None)
 
 
 def _json(value: object) -> str:

@@ -17,6 +17,7 @@ from pulsar_steward.collect.arrow import SUSPECTS, TableBatch
 from pulsar_steward.collect.drill import DetailRequest, DrillTask
 from pulsar_steward.model.bundles import position_of, range_holding, ranges_of
 from pulsar_steward.model.measures import AGE, AGE_LIMIT, DELAYED_SERIES, SIZE_LIMIT
+from pulsar_steward.model.subscription import COMPACTION
 from pulsar_steward.model.tables import BROKERS, DRILLED, METRICS, SUBSCRIPTIONS, TOPICS
 from pulsar_steward.model.topics import PARTITION_END, namespace_of, partitioned_topic
 from pulsar_steward.snapshots.database import schema_of
@@ -31,6 +32,11 @@ The first may be proposed for deletion, and that needs its cursor's identity. Th
 deduplication has not passed, which statistics do not show.
 """
 
+COMPACTED = "compacted"
+"""Sign of a large backlog of compaction, which may fail: also of the topics of topic policies."""
+
+MANY_TO_COMPACT = 1000
+
 SIGNS = (
     "ack_holes",
     "unacked",
@@ -42,6 +48,7 @@ SIGNS = (
     "delayed",
     "consumed_bytes",
     UNATTENDED,
+    COMPACTED,
 )
 """Signs of trouble, in the order in which they take turns.
 
@@ -68,7 +75,7 @@ _ROWS_AT_ONCE = 50_000
 class SuspectCollector:
     """The worst topics by each sign, among rows as they arrive.
 
-    Only persistent topics; Pulsar's own and heartbeat topics are left out.
+    Only persistent topics; Pulsar's own and heartbeat topics are left out, but for those that compaction is behind on.
 
     Args:
         most: Maximum number of topics for each sign.
@@ -98,7 +105,7 @@ class SuspectCollector:
         elif piece.table in {SUBSCRIPTIONS, METRICS}:
             scores = _of_subscriptions(rows) if piece.table == SUBSCRIPTIONS else _of_metrics(rows)
             for sign, score in scores.items():
-                self._keep(sign, _positive(rows["topic"], score))
+                self._keep(sign, _positive(rows["topic"], score, own=sign == COMPACTED))
         if piece.table == METRICS:
             for series in (SIZE_LIMIT, AGE_LIMIT, AGE):
                 told = rows.filter(pc.equal(rows["series"], series))
@@ -181,7 +188,13 @@ def _of_subscriptions(rows: pa.RecordBatch) -> Mapping[str, pa.Array]:
         "backlog": rows["backlog_entries"],
         "redelivery": rows["redeliver_rate"],
         UNATTENDED: pc.if_else(pc.equal(rows["consumers"], 0), rows["backlog_entries"], None),
+        COMPACTED: pc.if_else(_is_behind(rows), rows["backlog_entries"], None),
     }
+
+
+def _is_behind(rows: pa.RecordBatch) -> pa.Array:
+    compaction = pc.equal(rows["subscription"], COMPACTION)
+    return pc.and_(compaction, pc.greater_equal(rows["backlog_entries"], MANY_TO_COMPACT))
 
 
 def _of_metrics(rows: pa.RecordBatch) -> Mapping[str, pa.Array]:
@@ -197,12 +210,14 @@ def _shares(used: pa.Table, allowed: pa.Table) -> pa.Table:
     return shares.filter(pc.field("score") >= NEAR_A_QUOTA)
 
 
-def _positive(topics: pa.Array, scores: pa.Array) -> pa.Table:
-    """`topic` and `score` of the topics that show the sign, without Pulsar's own."""
+def _positive(topics: pa.Array, scores: pa.Array, *, own: bool = False) -> pa.Table:
+    """`topic` and `score` of the topics that show the sign, without Pulsar's own unless `own`."""
     rows = pa.table({"topic": topics, "score": pc.cast(scores, pa.float64(), safe=False)}).filter(pc.field("score") > 0)
     if not rows.num_rows:
         return rows
     names = rows["topic"]
+    if own:
+        return rows.filter(pc.starts_with(names, _PERSISTENT))
     somebodys = pc.and_not(pc.starts_with(names, _PERSISTENT), pc.match_substring_regex(names, _PULSARS_OWN))
     return rows.filter(somebodys)
 

@@ -190,7 +190,7 @@ _BY_MESSAGE = (
             r"ledger creation timed-out|\] Timeout creating ledger|Ledger creation was initiated (?P<took>\d+) ms ago",
             seconds=1e-3,
         ),
-        _pattern("ledgers not made", "ManagedLedgerImpl", r"^\[[^\]]{0,500}\] Error creating ledger rc="),
+        _pattern("ledgers not made", "ManagedLedgerImpl", r"^\[[^\]]{0,500}\] Error creating ledger rc=(?!-6\b)"),
         _pattern(
             "entries not written in time", "ManagedLedgerImpl", r"Failed to add entry \S+ in time-out (?P<took>\d+) sec"
         ),
@@ -202,6 +202,12 @@ _BY_MESSAGE = (
             "Make room on a full disk first: a bookie beyond `diskUsageThreshold` is read-only.",
             "See that more bookies are writable than an ensemble needs: `bookkeeper shell listbookies -rw`.",
             "Look at the log and the disks of the bookie that is named.",
+        ),
+        _pattern(
+            "ledgers refused for lack of bookies",
+            "ManagedLedgerImpl ManagedLedgerFactoryImpl ServerCnx BookieWatcherImpl",
+            r"Error creating ledger rc=-6\b|Not enough non-faulty bookies available",
+            Severity.CRITICAL,
         ),
         _pattern(
             "no ensemble of bookies", "LedgerCreateOp", r"^Not enough bookies to create ledger", Severity.CRITICAL
@@ -221,6 +227,27 @@ _BY_MESSAGE = (
         ),
         _pattern("entries not written", "PendingAddOp", r"^Failed to write entry \("),
         _pattern("bookies in quarantine are used", "BookieWatcherImpl", r"^Not enough healthy bookies available"),
+    ),
+    _check(
+        "log-topics-fenced",
+        "Topics refuse clients, as they are fenced or still being unloaded (log)",
+        (
+            "For minutes: look at the bookies first; a topic whose writes fail fences itself, and tries again.",
+            "Look for a second broker that owns the bundle, or for an unload that does not end.",
+            "Unload the topic once its bookies are well; restart its broker only if that does not end.",
+        ),
+        _pattern(
+            "producers refused by a fenced topic",
+            "PersistentTopic AbstractTopic NonPersistentTopic",
+            r"Attempting to add producer to a fenced topic",
+            least=10,
+        ),
+        _pattern(
+            "topics asked for while their bundle is unloaded",
+            "BrokerService",
+            r"^Namespace is being unloaded, cannot add topic",
+            least=100,
+        ),
     ),
     _check(
         "log-metadata-store",

@@ -38,6 +38,13 @@ class ReplicatorDetail(msgspec.Struct, frozen=True, rename="camel"):
     replication_backlog: Amount
 
 
+class CompactionDetail(msgspec.Struct, frozen=True, rename="camel"):
+    """Compaction in a topic's ``stats``, in ms since the epoch; 0: never."""
+
+    last_compaction_succeed_timestamp: Figure = 0
+    last_compaction_failed_timestamp: Figure = 0
+
+
 class SubscriptionDetail(msgspec.Struct, frozen=True, rename="camel"):
     """One subscription in a topic's ``stats``; None: the broker does not report a figure.
 
@@ -56,6 +63,16 @@ class SubscriptionDetail(msgspec.Struct, frozen=True, rename="camel"):
     delayed_message_index_size_in_bytes: Figure | None = None
     non_contiguous_deleted_messages_ranges_serialized_size: Figure | None = None
     last_mark_delete_advanced_timestamp: Figure | None = None
+    dispatch_throttled_msg_events_by_subscription_limit: Figure = 0
+    dispatch_throttled_bytes_events_by_subscription_limit: Figure = 0
+
+    @property
+    def times_limited(self) -> int:
+        """How often its own dispatch rate held something back, since its topic was loaded; told from 4.0 on."""
+        return (
+            self.dispatch_throttled_msg_events_by_subscription_limit
+            + self.dispatch_throttled_bytes_events_by_subscription_limit
+        )
 
 
 class TopicDetail(msgspec.Struct, frozen=True, rename="camel"):
@@ -76,6 +93,8 @@ class TopicDetail(msgspec.Struct, frozen=True, rename="camel"):
     last_offload_failure_time_stamp: Figure | None = None
     backlog_quota_limit_size: Long | None = None
     backlog_quota_limit_time: Long | None = None
+    publish_rate_limited_times: Figure = 0
+    compaction: CompactionDetail = CompactionDetail()
 
 
 class CursorDetail(msgspec.Struct, frozen=True, rename="camel"):

@@ -29,7 +29,7 @@ SEEN = [
         "08:37:47.950 ERROR LedgerCreateOp Not enough bookies to create ledger with ensembleSize=1, writeQuorumSize=1 and ackQuorumSize=1",
     ),
     (
-        "log-ledger-switch",
+        "log-bookies",
         "08:37:47.950 ERROR ManagedLedgerImpl [public/default/persistent/versions] Error creating ledger rc=-6 Not enough non-faulty bookies available",
     ),
     ("log-metadata-store", "10:49:15.922 ERROR ZKSessionWatcher ZooKeeper session expired"),
@@ -111,7 +111,15 @@ WRITTEN = [
     ),
     (
         "log-ledger-switch",
-        f"{_LEDGER}ManagedLedgerImpl - [a/b/persistent/c] Error creating ledger rc=-6 Not enough non-faulty bookies",
+        f"{_LEDGER}ManagedLedgerImpl - [a/b/persistent/c] Error creating ledger rc=-5 Error while using ZooKeeper",
+    ),
+    (
+        "log-topics-fenced",
+        f"{_HEAD}org.apache.pulsar.broker.service.AbstractTopic - [persistent://a/b/c] Attempting to add producer to a fenced topic",
+    ),
+    (
+        "log-topics-fenced",
+        f"{_HEAD}org.apache.pulsar.broker.service.BrokerService - Namespace is being unloaded, cannot add topic persistent://a/b/c",
     ),
     (
         "log-ledger-switch",

@@ -92,10 +92,12 @@ kept as (
 select p.namespace, coalesce(offloaded_bytes, 0) as offloaded_bytes, failing, coalesce(failing_topics, 0)
         as failing_topics, succeeded, failed, p.offload_driver = '' as without_driver,
     coalesce(offloaded_bytes > 0 and failing is null, false) as offloaded
-from namespace_policies p left join kept using (namespace) where p.to_be_offloaded
+from namespace_policies p left join kept using (namespace)
+where p.to_be_offloaded and retention_minutes <> 0 and retention_megabytes <> 0
 """
 """Namespaces that are set to offload, with what their drilled topics offloaded and where that fails.
 
+Namespaces that retain nothing are left out: ledgers are deleted before they are offloaded, and that counts as failed.
 `offloaded` is true only if it happens: with a driver that is missing or fails, everything stays in the bookies.
 """
 
@@ -303,16 +305,23 @@ select *,
     case when limit_seconds > 0
         then floor(oldest_seconds * 100::double / limit_seconds)::bigint end as seconds_percent,
     case when limit_seconds > 0 and drilled
-        then floor(told_seconds * 100::double / limit_seconds)::bigint end as told_percent
+        then floor(told_seconds * 100::double / limit_seconds)::bigint end as told_percent,
+    case when limit_seconds > 0 and told_seconds is null and age_asked and backlog_bytes > 0
+            and throughput_in_bytes > 0
+        then least(backlog_bytes / throughput_in_bytes, 1e12)::bigint end as estimated_seconds,
+    floor(estimated_seconds * 100::double / limit_seconds)::bigint as estimated_percent
 from topics_under_policies
 """
 """The same topics, with the usage of their quotas: null without a limit or a known age.
+
+`estimated_seconds` is the age by the backlog's size and what comes in, of topics whose brokers do not know it: they do
+once the ledger of the oldest message is closed, unless `preciseTimeBasedBacklogQuotaCheck` is on.
 
 `told_percent` uses the age that the broker reported for a drilled topic, with or without a backlog.
 """
 
 PRESSED = """
-select * from quotas_in_force where greatest(bytes_percent, seconds_percent, told_percent) >= 1
+select * from quotas_in_force where greatest(bytes_percent, seconds_percent, told_percent, estimated_percent) >= 1
 """
 """Topics of `quotas_in_force` that use 1 % or more of a quota, the lowest possible threshold."""
 

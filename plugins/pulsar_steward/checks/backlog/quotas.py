@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.checks.check import Query
+from pulsar_steward.checks.clients.consumers import to_the_second
 from pulsar_steward.decoding import convert
 from pulsar_steward.model.finding import QuotaFigures
 from pulsar_steward.model.subscription import Holder, unexplained
@@ -153,10 +154,10 @@ def slowest_words(row: Row) -> str:
     if consumer is None:
         return f"{words}."
     whose = "its only consumer" if slowest["consumers"] == 1 else f"of its {counted(slowest['consumers'], 'consumer')}"
-    since = f", connected since {consumer['connected_since']}," if consumer["connected_since"] else ""
+    since = f", connected since {to_the_second(consumer['connected_since'])}," if consumer["connected_since"] else ""
     return (
         f"{words}; {whose}, {consumer['consumer'] or '(without a name)'} at"
-        f" {consumer['address'] or '(address not told)'}{since} holds {consumer['unacked_messages']:,}"
+        f" {consumer['address'] or '(address not told)'}{since} holds {max(consumer['unacked_messages'], 0):,}"
         f" unacknowledged{', blocked' if consumer['blocked'] else ''}."
     )
 

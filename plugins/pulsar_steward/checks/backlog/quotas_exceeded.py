@@ -30,7 +30,7 @@ from pulsar_steward.checks.check import Check, Judgement, Query, RowCheck, Scope
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.subscription import unexplained
-from pulsar_steward.model.units import KIB, MIB, bytes_in_words, counted
+from pulsar_steward.model.units import KIB, MIB, bytes_in_words, counted, seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import CheckContext, Queried, Row
@@ -114,7 +114,8 @@ class ProducerHoldRestartRiskPolicy(Section):
 HELD = f"""
 with held as (
     select *, case when {holds_producers("bytes_policy")} then bytes_percent end as held_bytes_percent,
-        case when {holds_producers("seconds_policy")} then seconds_percent end as held_seconds_percent
+        case when {holds_producers("seconds_policy")} then coalesce(seconds_percent, estimated_percent) end
+            as held_seconds_percent
     from pressed),
 fullest as (select *, greatest(held_bytes_percent, held_seconds_percent) as percent from held)
 select fullest.*, percent >= critical_percent as critical
@@ -131,6 +132,14 @@ def _held(row: Row) -> str:
         outlook = "no producer is connected, and none can until the backlog is down; an unload does not change that"
     else:
         outlook = f"its {whose} cannot connect again after an unload or restart until the backlog is down"
+    if not by_size and row["seconds_percent"] is None:
+        used = (
+            f"By what comes in, the oldest message of the backlog is"
+            f" {seconds_in_words(row['estimated_seconds'], rounded=True)} old, {row['estimated_percent']:,} % of the"
+            f" age quota of {seconds_in_words(row['limit_seconds'], rounded=True)}; its broker knows only once its"
+            f" ledger is closed, as by an unload, and shuts producers out then ({policy})"
+        )
+        return f"{used}.{slowest_words(row)}"
     return f"{quota_used(row, by_size=by_size)} ({policy}); {outlook}.{slowest_words(row)}"
 
 

@@ -98,9 +98,10 @@ where (connected = false and r.backlog_entries > 0)
 MOST_FIRST = "connected = false desc, backlog_entries desc, topic, remote"
 
 REMOTES = """
-select namespace, remote, count(*) as topics from replicators group by namespace, remote
+select namespace, remote, count(*) as topics, count_if(message_rate_out > 0) as flowing
+from replicators group by namespace, remote
 """
-"""Number of topics that a namespace replicates to each cluster."""
+"""Number of topics that a namespace replicates to each cluster, and of those of which something is sent."""
 
 BEFORE = f"""
 select told.* from ({_TOLD.format(more="", shape=_SHAPE, topics="raw_topics")}) told
@@ -111,11 +112,19 @@ select told.* from ({_TOLD.format(more="", shape=_SHAPE, topics="raw_topics")}) 
 
 @dataclass(frozen=True)
 class Replicator:
-    """A row of `WAITING`, replication of a topic; the limits in force for it, and rows of earlier snapshots."""
+    """A row of `WAITING`, replication of a topic.
+
+    Attributes:
+        row: The row.
+        limits: The limits in force for it.
+        before: Rows of earlier snapshots.
+        others_flow: True if other topics of the namespace are sent to the same cluster: no pause explains this one.
+    """
 
     row: Row
     limits: ReplicationStoppedPolicy
     before: EarlierRows
+    others_flow: bool = False
 
     @cached_property
     def stood(self) -> list[Row]:
@@ -142,7 +151,7 @@ class Replicator:
     def stands_still(self) -> bool:
         """True if replication was disconnected, or sent nothing, for longer than a restart or a pause explains."""
         rows = self.stood
-        enough = 1 if self.disconnected else MIN_EARLIER
+        enough = 1 if self.disconnected or self.others_flow else MIN_EARLIER
         return len(rows) >= enough and self.before.lasted_seconds(rows) >= 60 * self.limits.warning_minutes
 
     @property
@@ -221,15 +230,18 @@ def _looked_back_minutes(limits: ReplicationStoppedPolicy) -> int:
 def judge(queried: Queried, context: CheckContext[ReplicationStoppedPolicy]) -> Judgement:
     """One finding for each namespace and remote cluster, as their topics stop together; the worst first."""
     topics: dict[Remote, int] = defaultdict(int)
+    flowing: dict[Remote, int] = defaultdict(int)
     for row in queried["remotes"].rows:
         topics[row["namespace"], row["remote"]] += row["topics"]
+        flowing[row["namespace"], row["remote"]] += row["flowing"]
     before = EarlierRows.of(queried["before"], context, _looked_back_minutes, *KEYS)
     troubled: dict[Remote, list[Replicator]] = defaultdict(list)
     for row in queried["waiting"].rows:
-        each = Replicator(row, context.limits_of(row["namespace"]), before)
+        remote = row["namespace"], row["remote"]
+        each = Replicator(row, context.limits_of(row["namespace"]), before, flowing[remote] > 0)
         if each.severity is not None:
-            troubled[row["namespace"], row["remote"]].append(each)
-    found = [_finding(remote, theirs, topics[remote]) for remote, theirs in troubled.items()]
+            troubled[remote].append(each)
+    found = [_finding(remote, theirs, topics[remote], flowing[remote]) for remote, theirs in troubled.items()]
     if found:
         found.sort(key=lambda each: (-each.severity.rank, -each.figures["entries"], each.subject))
         return Judgement(findings=tuple(found))
@@ -245,7 +257,7 @@ def judge(queried: Queried, context: CheckContext[ReplicationStoppedPolicy]) -> 
     )
 
 
-def _finding(remote: Remote, suspects: Sequence[Replicator], topics: int) -> Finding:
+def _finding(remote: Remote, suspects: Sequence[Replicator], topics: int, flowing: int) -> Finding:
     worst = max((each.severity or Severity.INFO for each in suspects), key=lambda each: each.rank)
     troubled = [each for each in suspects if worst is Severity.INFO or each.severity is not Severity.INFO]
     entries = sum(each.row["backlog_entries"] for each in troubled)
@@ -253,7 +265,7 @@ def _finding(remote: Remote, suspects: Sequence[Replicator], topics: int) -> Fin
     return CHECK.finding(
         severity=worst,
         subject=" to ".join(remote),
-        evidence=_evidence(remote, troubled, topics, entries),
+        evidence=_evidence(remote, troubled, topics, entries) + _flows(remote, troubled, flowing),
         figures={
             "disconnected_topics": sum(each.disconnected for each in troubled),
             "entries": entries,
@@ -263,6 +275,14 @@ def _finding(remote: Remote, suspects: Sequence[Replicator], topics: int) -> Fin
             "topics": len(troubled),
         },
     )
+
+
+def _flows(remote: Remote, troubled: Sequence[Replicator], flowing: int) -> str:
+    """Further sentence where other topics are sent: the link and the other cluster are well then."""
+    if not flowing or any(each.row["message_rate_out"] > 0 for each in troubled):
+        return ""
+    have = counted(flowing, "other topic is", "other topics are")
+    return f" {have} sent to {remote[1]}: the way there is open, and unloading a topic that stands still may free it."
 
 
 def _evidence(remote: Remote, troubled: Sequence[Replicator], topics: int, entries: int) -> str:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from pulsar_steward.checks.backlog.quotas import DEFAULTS, unknown_defaults
 from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, Scope, nothing_read
 from pulsar_steward.checks.earlier import APART_SECONDS, WINDOW_MINUTES, EarlierRows, looking_back, window_minutes
-from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section, number, percent
-from pulsar_steward.model.units import DAY, HOUR, bytes_in_words, counted, number_in_words, seconds_in_words
+from pulsar_steward.model.units import DAY, HOUR, MINUTE, bytes_in_words, counted, number_in_words, seconds_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,6 +72,22 @@ select topic, subscription, namespace, broker, consumers, backlog_entries, backl
     message_rate_in, message_rate_out, expired_rate, oldest_seconds, age_seconds, ttl_seconds
 from aged join (select topic, message_rate_in from user_topics) using (topic)
 where expired_rate > 0 or coalesce(age_seconds * 100 >= ttl_seconds::hugeint * warning_age_percent_of_ttl, false)
+"""
+
+# A reader's cursor is moved on as well. What a reader works on is older than the TTL where more is retained than that.
+READERS = """
+select t.topic, s.subscription, t.namespace, s.broker, s.backlog_entries, p.ttl_seconds, t.retention_minutes,
+    t.retention_megabytes
+from (from subscriptions where is_reader(subscription) and consumers > 0) s
+    join topics_under_policies t using (topic) join user_topics u using (topic)
+    join (from namespace_policies where ttl_seconds > 0) p on p.namespace = t.namespace
+    join limits on limits.namespace = t.namespace
+where s.backlog_entries >= minimum_entries and t.retention_minutes <> 0 and t.retention_megabytes <> 0
+    and (t.retention_minutes < 0 or t.retention_minutes * 60 > p.ttl_seconds)
+    and (s.expired_rate > 0 or coalesce(u.message_rate_in, 0) <= 0
+        or s.backlog_entries * greatest(coalesce(s.messages_per_entry, 1), 1) / u.message_rate_in * 100
+            >= p.ttl_seconds::hugeint * warning_age_percent_of_ttl)
+qualify row_number() over (partition by t.topic order by s.backlog_entries desc, s.subscription) = 1
 """
 
 WORST_FIRST = "consumers > 0 desc, expired_rate > 0 desc, backlog_entries desc, topic, subscription"
@@ -246,14 +262,15 @@ def judge(queried: Queried, context: CheckContext[TtlBeforeReadPolicy]) -> Judge
     before = EarlierRows.of(queried["before"], context, window_minutes, "topic", "subscription")
     losses = [UnreadLoss.of(row, context.limits_of(row["namespace"]), before) for row in queried["slow"].rows]
     found = sorted((each for each in losses if each is not None and each.matters), key=lambda each: each.order)
-    if found:
-        findings = (
-            CHECK.finding(
-                severity=each.severity, subject=each.row["topic"], evidence=each.evidence, figures=each.figures
-            )
-            for each in found
-        )
-        return Judgement(findings=tuple(findings), more=queried["slow"].more)
+    findings = [
+        CHECK.finding(severity=each.severity, subject=each.row["topic"], evidence=each.evidence, figures=each.figures)
+        for each in found
+    ]
+    told = {each.subject for each in findings}
+    findings += [_of_reader(row) for row in queried["readers"].rows if row["topic"] not in told]
+    if findings:
+        findings.sort(key=lambda each: -each.severity.rank)
+        return Judgement(findings=tuple(findings), more=queried["slow"].more + queried["readers"].more)
     too_many = f"More than {counted(MAX_ROWS, 'topic')} come near their TTL; those that were looked up lose nothing."
     unknown = (
         f"{counted(losses.count(None), 'topic comes', 'topics come')} near the TTL, and there is no earlier snapshot"
@@ -274,6 +291,23 @@ def judge(queried: Queried, context: CheckContext[TtlBeforeReadPolicy]) -> Judge
     )
 
 
+def _of_reader(row: Row) -> Finding:
+    kept = "what is retained without limit"
+    if row["retention_minutes"] > 0:
+        kept = f"the {seconds_in_words(row['retention_minutes'] * MINUTE, rounded=True)} that are retained"
+    return CHECK.finding(
+        severity=Severity.WARNING,
+        subject=row["topic"],
+        evidence=(
+            f"Reader {row['subscription']} of {row['topic']} on {row['broker']} has"
+            f" {counted(row['backlog_entries'], 'entry', 'entries')} left of {kept}; messages expire after"
+            f" {seconds_in_words(row['ttl_seconds'], rounded=True)}, and that moves readers on as well: what it has"
+            " not read by then is skipped without an error."
+        ),
+        figures={"backlog_entries": row["backlog_entries"], "ttl_seconds": row["ttl_seconds"]},
+    )
+
+
 CHECK = Check(
     check_id="ttl-before-read",
     order=105,
@@ -282,12 +316,16 @@ CHECK = Check(
         "Make whoever reads faster: more consumers, more partitions, or less work for each message.",
         "Raise the TTL while they catch up: pulsar-admin namespaces set-message-ttl; backlog and quota grow with it.",
         "Where nothing may be lost, set a quota that stops producers first: pulsar-admin namespaces set-backlog-quota.",
+        "For a reader of old messages: no TTL on its topic, or one longer than the history.",
         "What was deleted is acknowledged: where retention still keeps it, reset the cursor to read it again.",
     ),
-    source="docs/knowledge.md B: TTL deletes what a slow subscription has not read",
+    source="docs/knowledge.md B: TTL deletes what a slow subscription has not read; apache/pulsar#26504",
     scope=Scope.NAMESPACE,
     policy=TtlBeforeReadPolicy,
-    shards={"slow": Query(SLOW, worst_first=WORST_FIRST, most=MAX_ROWS)},
+    shards={
+        "slow": Query(SLOW, worst_first=WORST_FIRST, most=MAX_ROWS),
+        "readers": Query(READERS, worst_first="backlog_entries desc, topic"),
+    },
     earlier={"before": looking_back(BEFORE)},
     cluster={"read": BROKERS_READ, "defaults": DEFAULTS},
     judge=judge,

@@ -46,7 +46,7 @@ ACKNOWLEDGED_SHARE = 10
 # A delayed message holds back as many entries; it belongs to another check.
 HELD = f"""
 with spans as (
-    select topic, subscription, s.namespace, broker, consumers, ack_holes, backlog_entries,
+    select topic, subscription, s.namespace, broker, consumers, ack_holes, backlog_entries, unacked_messages,
         entries_since_first_gap as entries
     from user_subscriptions s join limits using (namespace)
     where entries_since_first_gap >= warning_held_entries and ack_holes > 0
@@ -89,6 +89,13 @@ class HeldEntries:
         long = self.before.lasted_seconds(self.alike) >= 60 * self.limits.warning_held_minutes
         return Severity.WARNING if long else Severity.INFO
 
+    @property
+    def _nobody(self) -> str:
+        """Words where consumers are connected, and none holds a message that is not acknowledged."""
+        if not self.row["consumers"] or self.row["unacked_messages"] != 0:
+            return ""
+        return "no consumer holds it, as where its ledger is lost; "
+
     def finding(self, check_id: str) -> Finding | None:
         """Finding, or None."""
         row, severity = self.row, self.severity
@@ -108,7 +115,7 @@ class HeldEntries:
                 f" {'follows' if row['entries'] == 1 else 'follow'} the first one that subscription"
                 f" {row['subscription']} has not acknowledged, and only {row['backlog_entries']:,} of them wait"
                 f" ({holes}): what nobody acknowledges holds the cursor back, and no ledger from"
-                f" there on is deleted ({since}); {slowest_words(row)}."
+                f" there on is deleted ({since}); {self._nobody}{slowest_words(row)}."
             ),
             figures={
                 "ack_holes": row["ack_holes"],

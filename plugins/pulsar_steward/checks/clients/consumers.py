@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from pulsar_steward.model.units import counted
@@ -52,14 +53,20 @@ def slowest_words(row: Row) -> str:
     return f"{whose}: {consumers_words(row['slowest'])}"
 
 
+def to_the_second(moment: str) -> str:
+    """A time as brokers write it, without fractions of a second."""
+    return re.sub(r"\.\d+", "", moment)
+
+
 def consumers_words(consumers: Sequence[Row]) -> str:
     """The first few consumers, with their addresses and unacknowledged messages."""
     words = []
     for consumer in consumers[:MAX_NAMED]:
         held = consumer["unacked_messages"]
         facts = (
-            f"connected since {consumer['connected_since']}" if consumer["connected_since"] else "",
-            "" if held is None else f"{held:,} unacknowledged",
+            f"connected since {to_the_second(consumer['connected_since'])}" if consumer["connected_since"] else "",
+            # Brokers may count below 0, where batches are acknowledged one by one.
+            "" if held is None or held < 0 else f"{held:,} unacknowledged",
             "no permits left" if consumer["permits"] <= 0 else f"{consumer['permits']:,} permits left",
             "blocked" if consumer["blocked"] else "",
         )

@@ -42,6 +42,13 @@ class SubscriptionStalledPolicy(Section):
     )
 
 
+READ_AHEAD = 50_000
+"""Delayed messages from which brokers may read no further for a subscription, as all seem to have the same delay.
+
+Default of `delayedDeliveryFixedDelayDetectionLookahead`. What follows them counts as due, and is not
+(apache/pulsar#23353).
+"""
+
 STILL, FULL, UNACKED, AGAIN = "still", "full", "unacked", "again"
 """Kinds of standstill.
 
@@ -101,7 +108,7 @@ delayed as (
 connected as ({_CONNECTED.format(clients="clients", wanted="slow")}),
 published as (select topic, message_rate_in from topics semi join slow using (topic)),
 due as (
-    select slow.*, greatest(backlog_entries - coalesce(delayed, 0), 0) as due_entries,
+    select slow.*, delayed, greatest(backlog_entries - coalesce(delayed, 0), 0) as due_entries,
         greatest(least(due_entries, {MAX_ENTRIES}) * coalesce(messages_per_entry, 1), unacked) as messages,
         delayed is not null or told.broker is not null as delayed_known,
         case kind when '{STILL}' then greatest(consumed, acked) when '{FULL}' then consumed else acked end as moved_at,
@@ -114,7 +121,8 @@ due as (
         left join published using (topic)
         left join clients_delayed_told told on told.broker = slow.broker
     where due_entries > 0 or unacked > 0)
-select topic, subscription, namespace, type, consumers, backlog_entries, due_entries, messages, messages_per_entry,
+select topic, subscription, namespace, broker, coalesce(delayed, 0) as delayed, type, consumers, backlog_entries,
+    due_entries, messages, messages_per_entry,
     unacked, delayed_known, without_permits, all_stuck, fresh, kind, redeliver_rate, expired_rate, asked, never,
     since_seconds, first_connected, last_connected, all_named, message_rate_in
 from due
@@ -235,13 +243,18 @@ class Standstill:
         """Severity; None: nothing to report, or not yet."""
         if self.row["fresh"] or self.comes_back:
             return self._of_returns()
-        if self.row["kind"] == FULL:
+        if self.row["kind"] == FULL or self.may_be_delayed:
             return Severity.INFO
         if self.row["kind"] == AGAIN:
             return self._of_the_same_again()
         if self.row["kind"] == UNACKED:
             return self._of_unacknowledged()
         return self._of_still() if self.many else self._of_few()
+
+    @property
+    def may_be_delayed(self) -> bool:
+        """True if so many messages are delayed that brokers may not have looked at the others."""
+        return bool(self.row["kind"] == STILL and self.row["delayed"] >= READ_AHEAD)
 
     @property
     def comes_back(self) -> bool:
@@ -319,7 +332,7 @@ class Standstill:
         if kind == AGAIN:
             what = f"{row['redeliver_rate']:,.1f} messages/s {what}"
         return (
-            f"Subscription {row['subscription']} of {row['topic']} has {row['due_entries']:,}"
+            f"Subscription {row['subscription']} of {row['topic']} on {row['broker']} has {row['due_entries']:,}"
             f" {'entry' if row['due_entries'] == 1 else 'entries'} due{known}, but"
             f" {what} ({self._since}){earlier}; {self._permits}{self._doubt}; {slowest_words(row)}."
         )
@@ -354,7 +367,7 @@ class Standstill:
     def _permits(self) -> str:
         row = self.row
         if row["fresh"]:
-            return "all its consumers have just connected"
+            return f"all its consumers connected in the last {counted(self.recent_minutes, 'minute')}"
         if row["without_permits"] >= row["consumers"]:
             return "no consumer asks for more: look at the clients"
         if row["type"] == "Failover" and row["all_stuck"]:
@@ -365,6 +378,10 @@ class Standstill:
     def _doubt(self) -> str:
         """Note on a healthy client that would look the same."""
         row = self.row
+        if self.may_be_delayed:
+            return "; brokers may read no further while so many messages wait for the same delay"
+        if row["type"] == "Key_Shared" and row["kind"] == STILL:
+            return "; it is Key_Shared: consumers that joined later get nothing that those before them hold back"
         if row["kind"] == AGAIN or self.severity is Severity.CRITICAL:
             return ""
         if not self.many_entries and (row["messages_per_entry"] or 0) > 1:

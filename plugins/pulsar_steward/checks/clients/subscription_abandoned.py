@@ -16,7 +16,7 @@ from pulsar_steward.checks.earlier import EarlierRows, looking_back, window_minu
 from pulsar_steward.decoding import decode
 from pulsar_steward.model.finding import Figures, Finding, Severity
 from pulsar_steward.model.section import Section, number
-from pulsar_steward.model.units import bytes_in_words, counted, seconds_in_words, time_in_words
+from pulsar_steward.model.units import HOUR, bytes_in_words, counted, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -116,7 +116,7 @@ class Absence:
         """
         alike = before.in_a_row(row, _without_consumer)
         if not alike:
-            return None
+            return cls._by_its_topic(row, subject, limits, before)
         known = next((found for each in alike if (found := found_before.get((each["taken_at"], subject)))), None)
         if known is not None:
             then = decode(known["figures_json"], AbandonedFigures)
@@ -141,6 +141,28 @@ class Absence:
             without_consumer_seconds=seconds,
         )
         return cls(row, subject, severity, since, figures)
+
+    @classmethod
+    def _by_its_topic(
+        cls, row: Row, subject: str, limits: SubscriptionAbandonedPolicy, before: EarlierRows
+    ) -> Absence | None:
+        """At the first look, an absence that has lasted for days by what the topic itself tells; None: it tells less.
+
+        No snapshot has seen it yet: for a deletion its days begin now.
+        """
+        idle = before.taken_at.timestamp() - (row["moved_milliseconds"] or 0) / 1000
+        known = (row["moved_milliseconds"] or 0) > 0 and next(before.told(row), None) is None
+        if not known or idle < limits.warning_hours * HOUR:
+            return None
+        figures = AbandonedFigures(
+            beginning_seen=0,
+            entries=row["backlog_entries"],
+            entries_then=row["backlog_entries"],
+            since_epoch_seconds=int(before.taken_at.timestamp()),
+            without_consumer_seconds=0,
+        )
+        severity = Severity.INFO if row["ttl_unknown"] else Severity.WARNING
+        return cls(row, subject, severity, before.taken_at, figures)
 
 
 def _without_consumer(newer: Row, older: Row) -> bool:
@@ -185,9 +207,13 @@ def _finding(absence: Absence) -> Finding:
     since = f"{time_in_words(absence.since)} ({seconds_in_words(figures.without_consumer_seconds, rounded=True)})"
     reach = "" if figures.beginning_seen else ", as far back as snapshots reach"
     others = row["subscriptions"] - 1
+    entries = counted(row["backlog_entries"], "entry", "entries")
+    seen = f"had no consumer in any snapshot since {since}{reach}; its backlog grew from {figures.entries_then:,} to"
+    if not figures.without_consumer_seconds:
+        moved = time_in_words(datetime.fromtimestamp(row["moved_milliseconds"] / 1000, UTC))
+        seen = f"has no consumer, and by its topic's own times nothing of it moved since {moved}; its backlog is"
     words = (
-        f"{absence.subject} on {row['broker']} had no consumer in any snapshot since {since}{reach}; its backlog grew"
-        f" from {figures.entries_then:,} to {counted(row['backlog_entries'], 'entry', 'entries')}. Deleting it would"
+        f"{absence.subject} on {row['broker']} {seen} {entries}. Deleting it would"
         f" lose these; the topic keeps {bytes_in_words(row['backlog_bytes'] or 0, rounded=True)} for its slowest"
         f" subscription, and has {counted(others, 'other')}."
     )

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
+LEAST_LIMIT = 4
+"""Buckets that a merge takes: a lower limit makes all fail before apache/pulsar#26242."""
+
+
 class DelayedBucketCountPolicy(Section):
     """Thresholds for the number of buckets of delayed messages of a subscription."""
 
@@ -93,6 +97,8 @@ def _crowded(row: Row) -> str:
     others = f" ({others} near it)" if more else ""
     if allowed is None:
         effect = "no bucket is ever merged, and each takes a ledger and a property of the cursor in the metadata store"
+    elif allowed < LEAST_LIMIT:
+        effect = f"with a limit below {LEAST_LIMIT} every merge fails, and their number only grows"
     elif row["buckets"] > allowed:
         effect = "merging does not keep up"
     else:

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
+SPLIT_ALGORITHM = "defaultNamespaceBundleSplitAlgorithm"
+"""Setting of brokers for splits that name no algorithm, their own ones included."""
+
+
 class HotBundlePolicy(Section):
     """Thresholds for bundles with far more load than others; a broker has to take a bundle as a whole."""
 
@@ -236,4 +240,44 @@ BUNDLE_TOPIC_SKEW = RowCheck(
     figures=lambda row: {"bundles": row["bundles"], "most_topics": row["most"], "topics": row["topics"]},
     also_cut=("fullest",),
     quiet="In no namespace do the topics crowd in few bundles.",
+)
+
+
+class SplitAlgorithmPolicy(Section):
+    """Thresholds for brokers' own splits of bundles."""
+
+    minimum_topics: int = number(1000, "in the cluster; with fewer no bundle is crowded for long")
+
+
+BY_RANGE = "range_equally_divide"
+"""Default of Pulsar, also of 5.0: it halves a bundle's range, however few topics are in one half."""
+
+OWN_SPLITS = f"""
+select value as algorithm, count(distinct broker) as brokers, (select sum(topics)::bigint from bundles) as topics
+from setting('{SPLIT_ALGORITHM}')
+where lower(trim(value)) = '{BY_RANGE}' and (select sum(topics) from bundles) >= $minimum_topics
+group by value
+"""
+
+# The default of every cluster: information.
+SPLIT_ALGORITHM_CHECK = RowCheck(
+    check_id="split-algorithm",
+    order=30,
+    title="Brokers split bundles in the middle of their range, not of their topics",
+    advice=(
+        f"Set {SPLIT_ALGORITHM}=topic_count_equally_divide on every broker: each half gets half of the topics.",
+        "By load: flow_or_qps_equally_divide, where few topics carry most of it.",
+    ),
+    source="docs/checks/split-algorithm.md; docs/knowledge.md C",
+    policy=SplitAlgorithmPolicy,
+    cluster={"found": Query(OWN_SPLITS, worst_first="brokers desc, algorithm")},
+    severity=Severity.INFO,
+    subject=lambda _row: "the brokers' own splits",
+    evidence=lambda row: (
+        f"{counted(row['brokers'], 'broker splits', 'brokers split')} bundles by {row['algorithm']}"
+        f" ({SPLIT_ALGORITHM}), in a cluster of {counted(row['topics'], 'loaded topic')}: a split may leave one half"
+        " empty, and the other as crowded as it was."
+    ),
+    figures=("brokers", "topics"),
+    quiet="Brokers do not split bundles in the middle of their range, or have few topics.",
 )

@@ -1,0 +1,142 @@
+"""Topics that store what nobody needs any more, and topics whose compaction fails."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from pulsar_steward.checks.check import Query, RowCheck, Scope
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.section import Section, number
+from pulsar_steward.model.units import DAY, GIB, MINUTE, bytes_in_words, counted, seconds_in_words, time_in_words
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Row
+
+
+class StoredThoughConsumedPolicy(Section):
+    """Thresholds for topics that store what is consumed and not retained."""
+
+    warning_bytes: int = number(10 * GIB, "stored by a topic though nothing is known to need it")
+    overdue_minutes: int = number(
+        1440, "since a consumed ledger had to be deleted: brokers delete when a ledger is closed, or cursors move"
+    )
+
+
+# A topic whose oldest closed ledger is older than retention allows, although all of it is consumed; or whose backlog no
+# subscription and no replicator holds, though it is not deduplicated. Only drilled topics tell their ledgers.
+STORED = """
+with ledgers as (
+    select topic, max(oldest_ledger_milliseconds) // 1000 as closed_at, max(ledgers) as ledgers,
+        max(deduplication_entries) as deduplication_entries
+    from drilled group by topic),
+known as (
+    select t.topic, t.namespace, t.storage_bytes, t.backlog_bytes, retention_minutes, retention_megabytes,
+        closed_at, l.ledgers, deduplication_entries, warning_bytes, overdue_minutes,
+        greatest(t.storage_bytes - coalesce(t.backlog_bytes, 0), 0) as consumed_bytes,
+        case when retention_minutes < 0 then null else retention_minutes * 60 end as kept_seconds
+    from topics_under_policies t join limits using (namespace) left join ledgers l using (topic)),
+judged as (
+    select *, floor($now)::bigint - closed_at as closed_seconds,
+        consumed_bytes >= warning_bytes and closed_at is not null and kept_seconds is not null
+            and floor($now)::bigint - closed_at > kept_seconds + 60 * overdue_minutes as overdue,
+        coalesce(backlog_bytes >= warning_bytes, false)
+            and topic not in (select topic from backlogs where holder <> 'pulsar.dedup') as unheld
+    from known)
+select judged.*
+from judged left join deduplication using (namespace) where overdue or (unheld and deduplicated is false)
+"""
+
+
+def _stored(row: Row) -> str:
+    if row["unheld"]:
+        read = "holds it" if row["deduplication_entries"] else "may hold it, which no statistics show"
+        return (
+            f"The topic keeps {bytes_in_words(row['backlog_bytes'], rounded=True)} as backlog, and no subscription and"
+            f" no replicator has anything left: a cursor of deduplication (pulsar.dedup) {read}, though deduplication"
+            " is off. Switching it on for the topic and off again removes the cursor."
+        )
+    since = seconds_in_words(row["closed_seconds"], rounded=True)
+    kept = "nothing is retained"
+    if row["retention_minutes"]:
+        kept = f"{seconds_in_words(row['retention_minutes'] * MINUTE, rounded=True)} are retained"
+    held = " The cursor of deduplication (pulsar.dedup) is behind." if row["deduplication_entries"] else ""
+    return (
+        f"The topic stores {bytes_in_words(row['consumed_bytes'], rounded=True)} that are consumed, in"
+        f" {counted(row['ledgers'], 'ledger')}; the oldest was closed {since} ago, and {kept}: deletion does not"
+        f" happen, or a cursor that is no subscription holds it back.{held}"
+    )
+
+
+STORED_THOUGH_CONSUMED = RowCheck(
+    check_id="stored-though-consumed",
+    order=92,
+    title="A topic stores far more than backlog and retention explain",
+    advice=(
+        "Look at every cursor: pulsar-admin topics stats-internal; the one in the oldest ledger holds all after it.",
+        "Held by pulsar.dedup though deduplication is off: switch it on for the topic and off again.",
+        "Held by nothing: have the topic trimmed (pulsar-admin topics trim-topic), and read the owner's log.",
+        "Shorten no retention for it: nothing that is retained is the reason.",
+    ),
+    source="docs/checks/stored-though-consumed.md; apache/pulsar#6935, apache/pulsar#9057, apache/pulsar#15363",
+    scope=Scope.NAMESPACE,
+    policy=StoredThoughConsumedPolicy,
+    shards={"found": Query(STORED, worst_first="greatest(consumed_bytes, backlog_bytes) desc, topic")},
+    severity=Severity.WARNING,
+    subject="topic",
+    evidence=_stored,
+    figures=("backlog_bytes", "consumed_bytes", "storage_bytes"),
+    quiet="No topic that was looked into stores what neither backlog nor retention needs.",
+)
+
+
+class CompactionFailingPolicy(Section):
+    """Thresholds for topics whose compaction fails."""
+
+    within_minutes: int = number(DAY // MINUTE, "since the failure; an older one is history")
+
+
+FAILED = """
+with told as (
+    select topic, max(namespace) as namespace, max(compacted_milliseconds) as succeeded,
+        max(compaction_failed_milliseconds) as failed
+    from drilled group by topic)
+select told.*, entries
+from told join limits using (namespace)
+    left join (select topic, max(entries) as entries from backlogs where holder = '__compaction' group by topic)
+        using (topic)
+where failed > coalesce(succeeded, 0) and failed // 1000 >= floor($now)::bigint - 60 * within_minutes
+"""
+
+
+def _failed(row: Row) -> str:
+    ever = f"the last success was at {_utc(row['succeeded'])}" if row["succeeded"] else "none ever succeeded"
+    left = f"; {counted(row['entries'], 'entry waits', 'entries wait')} for it" if row["entries"] else ""
+    return (
+        f"Compaction of the topic failed at {_utc(row['failed'])}, and {ever}{left}: what is behind its cursor stays."
+    )
+
+
+def _utc(milliseconds: int) -> str:
+    return time_in_words(datetime.fromtimestamp(milliseconds / 1000, UTC))
+
+
+COMPACTION_FAILING = RowCheck(
+    check_id="compaction-failing",
+    order=93,
+    title="Compaction of a topic fails",
+    advice=(
+        "Run it once by hand and read the error: pulsar-admin topics compact, compaction-status; the owner's log.",
+        "Usual reasons: messages without keys, a read that times out, a bookie that is gone.",
+        "Never delete or reset the subscription __compaction: the compacted view hangs on it.",
+    ),
+    source="docs/checks/compaction-failing.md; apache/pulsar#6432, apache/pulsar#25279",
+    scope=Scope.NAMESPACE,
+    policy=CompactionFailingPolicy,
+    shards={"found": Query(FAILED, worst_first="coalesce(entries, 0) desc, topic")},
+    severity=Severity.WARNING,
+    subject="topic",
+    evidence=_failed,
+    figures=lambda row: {"entries": row["entries"] or 0},
+    quiet="Compaction fails on no topic that was looked into.",
+)
