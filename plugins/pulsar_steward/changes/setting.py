@@ -122,7 +122,7 @@ class SettingChange(ChangeKind[ChangeSetting, BeforeSetting]):
             return _refused_delays(change)
         if self.loses_messages or loss is not None:
             headline, otherwise = "LETS BROKERS DELETE MESSAGES", "what it does not keep is gone once it is set"
-        elif isinstance(change.after_in_force, BacklogQuota):
+        elif isinstance(change.after_in_force, BacklogQuota) and not change.gives_room:
             headline = "STOPS PRODUCERS of a topic that is over it"
             otherwise = "producers of a topic that is over it are stopped once it is set, and what is stored stays"
         else:

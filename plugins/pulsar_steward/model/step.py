@@ -128,6 +128,18 @@ class ChangeSetting(msgspec.Struct, frozen=True, kw_only=True, tag="change_setti
         return quota.limit_seconds > 0 if self.name is SettingName.AGE_QUOTA else quota.limit_bytes >= 0
 
     @property
+    def gives_room(self) -> bool:
+        """True for a quota in place of a smaller one that stops producers as well: it stops nobody anew."""
+        before, after = self.before_in_force, self.after_in_force
+        if not isinstance(before, BacklogQuota) or not isinstance(after, BacklogQuota):
+            return False
+        if QuotaPolicy.EVICT in (before.policy, after.policy):
+            return False
+        if self.name is SettingName.AGE_QUOTA:
+            return before.limit_seconds > 0 and not _tighter(after.limit_seconds, before.limit_seconds)
+        return before.limit_bytes >= 0 and not _tighter(after.limit_bytes, before.limit_bytes)
+
+    @property
     def deletes_stored(self) -> bool:
         """True if brokers will, or may, delete consumed messages that they would store without this change."""
         if self.name is not SettingName.RETENTION:

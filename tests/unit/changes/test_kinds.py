@@ -107,3 +107,19 @@ def test_a_kind_that_leaves_something_out_cannot_be_used() -> None:
 
     with pytest.raises(TypeError, match="abstract"):
         Half(TTL)  # type: ignore[abstract]  # that is what is tried
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "warned"),
+    [(10, 20, False), (20, 10, True), (None, 20, True), (-1, 20, True)],
+    ids=["more room", "less room", "the first", "instead of none"],
+)
+def test_a_quota_with_more_room_stops_nobody_anew(before: int | None, after: int, warned: bool) -> None:
+    """A size quota that holds producers is a warning, unless it replaces a smaller one that does."""
+    quotas = [
+        None if limit is None else BacklogQuota(limit_bytes=limit, policy=QuotaPolicy.HOLD) for limit in (before, after)
+    ]
+    change = ChangeSetting(
+        namespace="shop/orders", name=SettingName.SIZE_QUOTA, before=quotas[0], after=quotas[1], inherited=None
+    )
+    assert (kind_of(change).warning(None) is not None) is warned

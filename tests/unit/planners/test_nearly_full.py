@@ -149,7 +149,7 @@ def test_the_policy_bounds_it(remedy: dict[str, int], megabytes: int) -> None:
 
     assert changes(proposal) == [(ORDERS, SIZE, raised(megabytes))]
     bounds = [key for key in remedy if "headroom" not in key]
-    assert all(f"but backlog_quota_remedy.{key} leaves" in proposal.batches[0].steps[0].why for key in bounds)
+    assert all(f"but backlog_quota_remedy.{key} allows" in proposal.batches[0].steps[0].why for key in bounds)
 
 
 def test_what_a_namespace_may_store_more_is_shared_by_its_full_topics() -> None:
@@ -267,3 +267,17 @@ def test_topics_that_are_not_listed_share_the_bytes_of_the_policy() -> None:
     assert [(holder, name) for holder, name, _ in alone][-1] == (ORDERS, SIZE)
     assert among != alone
     assert all(not isinstance(value, BacklogQuota) or value.limit_bytes <= 14 * GIB for *_, value in among)
+
+
+def test_nothing_is_foretold_where_producers_are_shut_out() -> None:
+    """At a quota that keeps producers out nothing comes in, and that says nothing of what would."""
+    full = FullTopic(topic=topic_of(ORDERS), backlog_bytes=11 * GIB, bytes_per_second=0.0, seconds=2 * HOUR)
+    (batch,) = proposed(a_namespace(full=(full,))).batches
+    assert "its quota keeps producers out, so that no growth can be foretold" in batch.steps[0].why
+
+
+def test_a_bound_below_the_quota_is_told_as_that() -> None:
+    """A policy that allows less than the quota in force would fill nothing at once: it forbids the raise."""
+    policy = a_policy(backlog_quota_remedy={"raise_most_megabytes": 5 * 1024})
+    proposal = proposed(a_namespace(), policy=policy)
+    assert "raise_most_megabytes allows 5 GiB at most, no more than it is" in " ".join(proposal.notes)

@@ -274,7 +274,7 @@ SPLIT_ALGORITHM_CHECK = RowCheck(
     severity=Severity.INFO,
     subject=lambda _row: "the brokers' own splits",
     evidence=lambda row: (
-        f"{counted(row['brokers'], 'broker splits', 'brokers split')} bundles by {row['algorithm']}"
+        f"Splits of {counted(row['brokers'], 'broker')} are by {row['algorithm']}"
         f" ({SPLIT_ALGORITHM}), in a cluster of {counted(row['topics'], 'loaded topic')}: a split may leave one half"
         " empty, and the other as crowded as it was."
     ),

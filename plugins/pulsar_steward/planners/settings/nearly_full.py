@@ -10,7 +10,7 @@ import msgspec
 from pulsar_steward.checks.backlog.backlog_growing import CHECK as BACKLOG_GROWING
 from pulsar_steward.checks.backlog.quotas_exceeded import BACKLOG_NEAR_QUOTA
 from pulsar_steward.model.finding import QuotaFigures
-from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, TimeToLive
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
 from pulsar_steward.model.units import HOUR, MIB, bytes_in_words, counted, seconds_in_words
 from pulsar_steward.planners.base import Planner, Proposal, enumerated, joined
 from pulsar_steward.planners.settings.namespaces import (
@@ -139,7 +139,7 @@ def raised_quota(
     need = -(-max(above(forecast, remedy.room_percent), peak) // MIB) * MIB
     words = (
         f"{counted(len(full), 'topic')} {'is' if len(full) == 1 else 'are'} near the size quota of"
-        f" {bytes_in_words(quota.limit_bytes)}, or will be soon; {_forecast(fastest, hours)}; with"
+        f" {bytes_in_words(quota.limit_bytes)}, or will be soon; {_forecast(fastest, hours, quota)}; with"
         f" {remedy.room_percent} % free, and at least the largest backlog seen of {bytes_in_words(fact.peak)} +"
         f" {remedy.peak_headroom_percent} %, that is {bytes_in_words(need)}"
     )
@@ -155,15 +155,20 @@ def raised_quota(
     )
     if need > bound:
         among = f" among up to {counted(topics, 'topic')}, as not all findings are listed" if topics > len(full) else ""
-        words += f"; but {key} leaves {bytes_in_words(max(bound, 0))}{among}"
+        words += f"; but {key} allows {bytes_in_words(max(bound, 0))} at most{among}"
+        if bound <= quota.limit_bytes:
+            return ProposedQuota(None, f"{words}, no more than it is")
         if max(fact.looks[0].peak, quota.limit_bytes) >= below(bound, remedy.room_percent):
-            return ProposedQuota(None, f"{words}, which would be full at once, or no more than it is")
+            return ProposedQuota(None, f"{words}, which would be full at once")
         need = bound
     return ProposedQuota(msgspec.structs.replace(quota, limit_bytes=need), words)
 
 
-def _forecast(topic: FullTopic, hours: int) -> str:
+def _forecast(topic: FullTopic, hours: int, quota: BacklogQuota) -> str:
     now, then = bytes_in_words(topic.backlog_bytes), bytes_in_words(topic.after(hours * HOUR))
+    stops = quota.policy is not QuotaPolicy.EVICT and topic.backlog_bytes >= quota.limit_bytes
+    if stops and topic.bytes_per_second <= 0:
+        return f"{topic.topic} has a backlog of {now}; its quota keeps producers out, so that no growth can be foretold"
     if topic.seconds:
         grown = seconds_in_words(topic.seconds, rounded=True)
         rate = f"as it grew by {bytes_in_words(int(topic.bytes_per_second))}/s for {grown}"
