@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import duckdb
 from rich.console import Console
 
-from benchmarks.accuracy.document import Run, markdown
+from benchmarks.accuracy.document import Run, field_section, markdown, with_field
 from benchmarks.accuracy.outcome import scores
 from benchmarks.accuracy.running import Workbench
 from benchmarks.accuracy.table import checks_table, faults_table, field_table, found_of, strays_of, verdict_of, wrongs
@@ -44,6 +44,7 @@ def parser() -> argparse.ArgumentParser:
     kind = made.add_mutually_exclusive_group()
     kind.add_argument("--real", action="store_true", help="only faults on real brokers")
     kind.add_argument("--simulated", action="store_true", help="only simulated ones")
+    kind.add_argument("--field", action="store_true", help="only those that others reported; writes their part")
     made.add_argument("--quick", action="store_true", help="only those that the tests run")
     made.add_argument("--only", nargs="+", metavar="NAME", help="only these")
     made.add_argument("--pulsar-version", default=VERSIONS[0], choices=VERSIONS, help="of the real brokers")
@@ -68,6 +69,7 @@ def _is_asked_for(fault: AnyFault, arguments: argparse.Namespace) -> bool:
     return (
         (not arguments.real or isinstance(fault, RealFault))
         and (not arguments.simulated or isinstance(fault, SimulatedFault))
+        and (not arguments.field or fault.report is not None)
         and (not arguments.quick or fault.quick)
         and (not arguments.only or fault.name in arguments.only)
     )
@@ -103,6 +105,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             seconds,
         )
         arguments.out.write_text(markdown(run), encoding="utf-8")
+        console.print(f"written: {arguments.out}")
+    elif arguments.field and not arguments.only:
+        written = arguments.out.read_text(encoding="utf-8")
+        arguments.out.write_text(with_field(written, field_section(every)), encoding="utf-8")
         console.print(f"written: {arguments.out}")
     harmful = any(verdict_of(outcome) == "harmful" for outcome in every)
     return 0 if all(scene.right for scene in own) and not harmful else 1

@@ -62,6 +62,19 @@ def markdown(run: Run) -> str:
     return "\n\n".join(sections) + "\n"
 
 
+FIELD = "## The field"
+
+
+def with_field(document: str, section: str) -> str:
+    """The document with another section about the field, which comes after the first one."""
+    before, found, after = document.partition(f"{FIELD}\n")
+    if not found:
+        before, _, after = document.partition("\n## ")
+        before, after = f"{before}\n", f"\n## {after}"
+    rest = after.partition("\n## ")[2]
+    return f"{before}{section}\n\n## {rest}"
+
+
 def field_section(outcomes: Sequence[Outcome]) -> str:
     """What came of the reports of others, by verdict, and each with its address and the right answer."""
     verdicts = Counter(verdict_of(outcome) for outcome in outcomes)
@@ -69,7 +82,7 @@ def field_section(outcomes: Sequence[Outcome]) -> str:
     unseen = sum(count for verdict, count in first.items() if verdict)
     rows = [f"| {verdict} | {verdicts[verdict]} | {first[verdict]} |" for verdict in VERDICTS]
     lines = [
-        "## The field",
+        FIELD,
         "",
         "Situations that other people reported in public, made on a made-up cluster from their figures. The right",
         f"answer to each was written down before the product was asked. {unseen} of them were written by somebody who",

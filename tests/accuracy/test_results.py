@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
-from benchmarks.accuracy.document import Run, markdown
+from benchmarks.accuracy.document import FIELD, Run, markdown, with_field
 from benchmarks.accuracy.judging import Judgement, Missed
 from benchmarks.accuracy.outcome import Outcome, SceneOutcome, Score, scores, total
 from benchmarks.accuracy.scenes import Scene
@@ -110,3 +110,13 @@ def test_the_document_tells_faults_labels_and_versions(golden: Golden) -> None:
     outcomes = [scene(PILED, BROKEN, strays=(STRAY,)), scene(HOLED)]
     text = markdown(Run(outcomes, scores(outcomes, ["clock-skew"]), "2026-01-31", {"Pulsar": "4.0.7"}, 120.0))
     golden(text)
+
+
+@pytest.mark.parametrize("before", ["# Title\n\nsummary\n", "# Title\n\nsummary\n\n## The field\n\nof before\n"])
+def test_the_part_of_the_field_is_replaced_alone(before: str) -> None:
+    """It comes after the summary, and everything else stays."""
+    section = f"{FIELD}\n\nof now"
+    assert (
+        with_field(f"{before}\n## Clients\n\nall\n", section)
+        == f"# Title\n\nsummary\n\n{section}\n\n## Clients\n\nall\n"
+    )

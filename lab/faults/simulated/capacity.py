@@ -1,7 +1,5 @@
 """Clusters that are too full, or that could not carry the loss of a broker."""
 
-from dataclasses import replace
-
 from lab.faults.fault import Expected, SimulatedFault
 from lab.faults.simulated._clusters import EIGHT_GIB, IN_MEMORY, at, busy_topic, cluster, spread, strained
 from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
@@ -53,21 +51,6 @@ def _waits_for_long(messages: int = 8_000_000) -> NamespaceSpec:
     return NamespaceSpec("shop/reminders", topics=(topic,), owner=1)
 
 
-def _came_back(seconds: int) -> tuple[ClusterSpec, ClusterSpec]:
-    """A broker's 400 topics before its restart, and after it, at the others: clients were back within that time."""
-    store = SubscriptionSpec("store", consumers=1)
-    before = tuple(TopicSpec(f"line-{part}", partitions=100, subscriptions=(store,)) for part in range(4))
-    back = replace(store, new_consumers=1)
-    after = tuple(
-        replace(topic, subscriptions=(back,), new_clients_ago_s=part * seconds // 3)
-        for part, topic in enumerate(before)
-    )
-    lines = NamespaceSpec("factory/lines", bundles=8, topics=before, owner=0)
-    moved = replace(lines, topics=after, owner=None, owners=(1, 2) * 4)
-    restarted = replace(EIGHT_GIB, uptime_s=420.0, gc_seconds=1.0, gc_count=20, full_gc_seconds=0.0, full_gc_count=0)
-    return cluster(lines), cluster(moved, broker_0=restarted)
-
-
 FAULTS = (
     SimulatedFault(
         name="too-many-topics-on-a-broker",
@@ -99,14 +82,6 @@ FAULTS = (
         why="millions of delayed messages take longer to write than the lab may run",
     ),
     SimulatedFault(
-        name="slow-failover-was-seen",
-        about="A broker of 400 topics restarted, and it took four minutes until clients had them back.",
-        expected=(Expected("failover-time", at(1)), Expected("failover-time", at(2))),
-        specs=_came_back(240),
-        why="brokers of the lab load topics as fast as any",
-        observations=2,
-    ),
-    SimulatedFault(
         name="no-room-to-lose-a-broker",
         about="Three brokers on hosts of their own use 80 % of their CPUs: two could not do their work.",
         expected=(Expected("cluster-placement"),),
@@ -134,14 +109,6 @@ FAULTS = (
         specs=(cluster(_waits_for_long(300_000), configuration=IN_MEMORY),),
         why="hundreds of thousands of delayed messages take longer to write than the lab may run",
         twin_of=("long-failover-for-delayed-messages",),
-    ),
-    SimulatedFault(
-        name="quick-failover-was-seen",
-        about="Healthy: a broker of 400 topics restarted, and clients had them back within three seconds.",
-        specs=_came_back(3),
-        why="brokers of the lab are lost in benchmarks/bench/failover.py",
-        twin_of=("slow-failover-was-seen",),
-        observations=2,
     ),
     SimulatedFault(
         name="room-to-lose-a-broker",

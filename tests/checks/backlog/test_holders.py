@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.checks.backlog.quota_settings import COMPACTION_OVER_QUOTA
-from pulsar_steward.checks.backlog.quotas_exceeded import BACKLOG_NEAR_QUOTA, QUOTA_STUCK
+from pulsar_steward.checks.backlog.quotas_exceeded import BACKLOG_NEAR_QUOTA, PRODUCER_HOLD_RESTART_RISK, QUOTA_STUCK
 from pulsar_steward.checks.backlog.replication_stopped import CHECK as REPLICATION_STOPPED
 from pulsar_steward.checks.backlog.retention import OFFLOAD_FAILING
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.units import GIB
-from tests.checks.backlog.documents import size
+from pulsar_steward.model.units import DAY, GIB
+from tests.checks.backlog.conftest import TAKEN_AT
+from tests.checks.backlog.documents import retention, size
 
 if TYPE_CHECKING:
     from tests.checks.backlog.conftest import Scene
@@ -81,11 +82,13 @@ def test_a_compaction_comes_before_its_quota_is_full(scene: Scene, threshold: in
     assert bool(scene.found(COMPACTION_OVER_QUOTA)) is found
 
 
+LATELY = int(TAKEN_AT.timestamp() - 60) * 1000
 OFFLOADS: dict[str, tuple[str, dict[str, int], bool]] = {
     "works": ("aws-s3", {"offloaded_bytes": 5, "offloaded_milliseconds": 9, "offload_failed_milliseconds": 3}, False),
     "nothing to offload yet": ("aws-s3", {"offloaded_bytes": 0}, False),
     "no driver": ("", {"offloaded_bytes": 0}, True),
-    "fails": ("aws-s3", {"offloaded_milliseconds": 0, "offload_failed_milliseconds": 60_000}, True),
+    "fails": ("aws-s3", {"offloaded_milliseconds": 0, "offload_failed_milliseconds": LATELY}, True),
+    "failed long ago": ("aws-s3", {"offload_failed_milliseconds": LATELY - 2 * DAY * 1000}, False),
 }
 
 
@@ -94,7 +97,9 @@ def test_offloading_is_believed_by_what_topics_tell(scene: Scene, golden: Golden
     """That a namespace is set to offload proves nothing: its driver and its topics do."""
     driver, told, fails = case
     scene.configured(managedLedgerOffloadDriver=driver)
-    scene.namespace(offload_threshold=0).topic(storage_bytes=GIB).add("drilled", **told)
+    scene.namespace(offload_threshold=0, retention_policies=retention(-1, -1)).topic(storage_bytes=GIB).add(
+        "drilled", **told
+    )
     findings = scene.judged(OFFLOAD_FAILING).findings
     assert bool(findings) is fails
     if findings:
@@ -112,3 +117,12 @@ def test_a_limit_that_a_version_does_not_report_is_the_holders_above(scene: Scen
         "persistent://acme/orders/own": Severity.WARNING,
         "persistent://acme/orders/common": Severity.CRITICAL,
     }
+
+
+def test_an_age_that_brokers_cannot_know_yet_is_estimated(scene: Scene, golden: Golden) -> None:
+    """With its ledger open a backlog has no age for its broker: by what comes in it may be over its quota already."""
+    quota = {"message_age": {"limitSize": -1, "limitTime": 60, "policy": "producer_request_hold"}}
+    scene.namespace(quotas=quota).topic(backlog_bytes=18_000_000, throughput_in_bytes=20_000.0)
+    scene.add("subscriptions", subscription="late", backlog_entries=45_000).add("drilled", quota_limit_seconds=60)
+    (finding,) = scene.judged(PRODUCER_HOLD_RESTART_RISK).findings
+    golden(finding.evidence)

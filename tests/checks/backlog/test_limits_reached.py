@@ -31,7 +31,7 @@ REACHED: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], bool]] 
     "messages": (publishing("lab", 100), {"message_rate_in": 95.0}, {}, True),
     "fewer messages": (publishing("lab", 100), {"message_rate_in": 94.0}, {}, False),
     "a limit of another cluster": (publishing("foo", 1), {"message_rate_in": 95.0}, {}, False),
-    "bytes": (publishing("lab", 0, 1000), {"throughput_in_bytes": 1000.0}, {}, True),
+    "bytes": (publishing("lab", 0, 10**7), {"throughput_in_bytes": 1e7}, {}, True),
     "a topic's own rate": ({}, {}, {"publishing_limited": 173}, True),
     "a subscription's rate": ({}, {}, {"dispatching_limited": 738}, True),
 }

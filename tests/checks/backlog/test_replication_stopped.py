@@ -165,3 +165,18 @@ def test_two_snapshots_of_one_minute_are_one(
     looks = [snapshot(at, {"a": {"backlog_entries": backlogs[-1 - int(at // 15)]} | changes}) for at in sorted(times)]
     found = judge_rows(CHECK, looks[0], None, looks[1:]).findings
     assert [(each.severity, each.subject) for each in found] == [(severity, "t/n to west")]
+
+
+@pytest.mark.parametrize(("rate", "found"), [(9.0, STILL), (0.0, None)], ids=["others flow", "nothing flows"])
+def test_one_that_stands_still_beside_others_is_found_at_the_second_look(
+    judge_rows: Any, golden: Golden, rate: float, found: Severity | None
+) -> None:
+    """Where other topics are sent to the same cluster, no pause explains that one is not."""
+    now, before = (
+        snapshot(minutes, {"a": {"backlog_entries": entries} | SILENT, "b": {"message_rate_out": rate}})
+        for minutes, entries in ((0, 140_000), (10, 71_000))
+    )
+    findings = judge_rows(CHECK, now, None, [before]).findings
+    assert [each.severity for each in findings] == [found] * bool(found)
+    for each in findings:
+        golden(each.evidence)

@@ -63,8 +63,8 @@ def test_a_compaction_that_failed_last_is_found(
         return 0 if ago is None else int(TAKEN_AT.timestamp() - ago) * 1000
 
     scene.namespace().topic().add("subscriptions", subscription="__compaction", backlog_entries=2_600_000)
-    times = {"compacted_milliseconds": at(succeeded_ago), "compaction_failed_milliseconds": at(failed_ago)}
-    findings = scene.add("drilled", **times).judged(COMPACTION_FAILING).findings
+    scene.add("drilled", compacted_milliseconds=at(succeeded_ago), compaction_failed_milliseconds=at(failed_ago))
+    findings = scene.judged(COMPACTION_FAILING).findings
     assert bool(findings) is found
     if findings:
         golden(findings[0].evidence)

@@ -15,6 +15,7 @@ from tests.checks.backlog.conftest import TAKEN_AT, Scene
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Judgement
     from tests.checks.conftest import JudgeRows
+    from tests.golden import Golden
 
 CRITICAL, WARNING, INFO = Severity.CRITICAL, Severity.WARNING, Severity.INFO
 TOPIC = "persistent://acme/orders/t"
@@ -216,3 +217,28 @@ def test_quiet_says_by_which_limits(judge_rows: JudgeRows) -> None:
     """The text for a healthy cluster names the policy's limits with their units."""
     judgement = judged(scene(judge_rows, 1), warning_hours=1)
     assert judgement.quiet == "No TTL deletes within 1 hour what a subscription of 100 or more entries has not read."
+
+
+@pytest.mark.parametrize(
+    ("minutes", "more", "found"),
+    [
+        (10_080, {}, WARNING),
+        (-1, {}, WARNING),
+        (240, {}, None),
+        (10_080, {"consumers": 0}, None),
+        (10_080, {"megabytes_a_second": 2.0, "messages_a_second": 2_000.0}, None),
+    ],
+    ids=["more is retained", "all is retained", "no more is retained", "it is gone", "it reads what is new"],
+)
+def test_a_reader_of_old_messages_is_moved_on_as_well(
+    judge_rows: JudgeRows, golden: Golden, minutes: int, more: dict[str, Any], found: Severity | None
+) -> None:
+    """If more is retained than the TTL leaves, and a reader has more left than half a TTL brings."""
+    made = scene(judge_rows, 7_200, subscription="reader-0123abc", **{"messages_a_second": 1_000.0, **more})
+    made.rows["namespaces"].clear()
+    kept = {"retentionTimeInMinutes": minutes, "retentionSizeInMB": -1}
+    made.namespace(message_ttl_in_seconds=4 * HOUR, retention_policies=kept)
+    findings = judged(made).findings
+    assert [each.severity for each in findings] == [found] * bool(found)
+    for each in findings:
+        golden(each.evidence)

@@ -159,3 +159,20 @@ def test_where_nothing_is_found_it_says_what_was_looked_at(judge_rows: Any) -> N
     )
     unread = look(0, 1) | {"brokers": [{"broker": "b:8080", "read": False}]}
     assert judge_rows(CHECK, unread).cannot_tell == "No broker was read."
+
+
+@pytest.mark.parametrize(
+    ("moved_hours_ago", "ttl", "found"),
+    [(193, 0, Severity.WARNING), (193, None, TOLD), (191, 0, None), (None, 0, None)],
+    ids=["for days", "for days and expiry unread", "not for days", "its topic does not tell"],
+)
+def test_what_its_topic_tells_counts_at_the_first_look(
+    judge_rows: Any, golden: Golden, moved_hours_ago: float | None, ttl: int | None, found: Severity | None
+) -> None:
+    """Without an earlier snapshot the topic's own times are believed; for a deletion the days begin now."""
+    moved = 0 if moved_hours_ago is None else ago(moved_hours_ago)
+    findings = judged(judge_rows, (9000,), moved=moved, ttl=ttl).findings
+    assert [each.severity for each in findings] == [found] * bool(found)
+    for each in findings:
+        assert each.figures["without_consumer_seconds"] == 0
+        golden(each.evidence)

@@ -180,7 +180,7 @@ WORDS = {
     "unasked": (STILL, {}, "(last delivery or acknowledgement not known, as its topic was not asked)"),
     "unacked": (DELIVERED, {}, "nothing is acknowledged of what is delivered (last acknowledgement not known"),
     "asking": (STILL | {"consumers_without_permits": 1}, {}, "2 of its consumers ask for more"),
-    "fresh": (STILL | {"consumers_connected_recently": 3}, {}, "all its consumers have just connected"),
+    "fresh": (STILL | {"consumers_connected_recently": 3}, {}, "all its consumers connected in the last "),
 }
 
 

@@ -161,7 +161,7 @@ def test_a_topics_own_limits_go_before_its_namespaces(checkup_with: Make) -> Non
 
 def test_a_drilled_topic_without_limits_of_its_own(checkup_with: Make) -> None:
     """A topic without a quota of its own has what its broker reports, whatever the namespace's policies hold."""
-    limited = drilled_limits(checkup_with, quota_limit_bytes=None)
+    limited = drilled_limits(checkup_with, quota_limit_bytes=-1)
 
     assert (limited.quota_bytes, limited.quota_by) == (None, "namespace")
     assert (limited.retention_bytes, limited.retention_by) == (2 * MIB, "namespace")

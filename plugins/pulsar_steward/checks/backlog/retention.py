@@ -346,11 +346,16 @@ RETENTION_TOO_SHORT = Check(
 
 
 class OffloadFailingPolicy(Section):
-    """Nothing to set but for whom the check holds."""
+    """Thresholds for offloading that fails."""
+
+    within_minutes: int = number(1440, "since the failure; an older one is history")
 
 
 # A topic with nothing but an open ledger has nothing to offload: silence is right there.
-NOT_OFFLOADED = "select * from offloads where without_driver or failing is not null"
+NOT_OFFLOADED = """
+select offloads.* from offloads join limits using (namespace)
+where without_driver or (failing is not null and failed // 1000 >= floor($now)::bigint - 60 * within_minutes)
+"""
 
 
 def _utc(milliseconds: int) -> str:
