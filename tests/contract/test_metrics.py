@@ -47,6 +47,7 @@ LABELS = {
     **{name: NAMESPACE for name in READ if name.startswith("pulsar_ml_")},
     **{name: NAMESPACE | {"quantile"} for name in READ if name.endswith("LatencyBuckets")},
     "pulsar_delayed_message_index_size_bytes": TOPIC,
+    "pulsar_publish_rate_limit_times": TOPIC,
     **{name: TOPIC for name in READ if name.startswith("pulsar_storage_")},
     **{name: SUBSCRIPTION for name in READ if name.startswith("pulsar_subscription_")},
 }

@@ -2,7 +2,7 @@
 
 from lab.faults.fault import Expected
 from lab.faults.field.reported import reported
-from lab.faults.simulated._clusters import GIB, cluster
+from lab.faults.simulated._clusters import DAY_S, GIB, cluster
 from lab.simulator import ClusterSpec, NamespaceSpec, ReplicatorSpec, SubscriptionSpec, TopicSpec
 
 TOPIC = "^persistent://shop/geo/orders$"
@@ -93,6 +93,54 @@ FAULTS = (
             Expected("retention-unbounded", "^shop/history$"),
         ),
         never=("ledgers are offloaded",),
+    ),
+    reported(
+        "stored-though-nothing-keeps-it",
+        "apache/pulsar#6935",
+        "Ten partitions store 800 GiB each, closed three days ago and consumed; two hours are retained.",
+        "Nothing keeps them: deletion fails, or a cursor that is no subscription holds the ledgers.",
+        cluster(
+            NamespaceSpec(
+                "shop/archive",
+                topics=(
+                    TopicSpec(
+                        "scans",
+                        partitions=10,
+                        producers=1,
+                        subscriptions=(SubscriptionSpec("index", consumers=1, backlog=5, rate_out=5.0),),
+                        message_bytes=100_000,
+                        storage_bytes=800 * GIB,
+                        rate_in=5.0,
+                        stored_ago_s=3 * DAY_S,
+                    ),
+                ),
+                policies={"retention_policies": {"retentionTimeInMinutes": 120, "retentionSizeInMB": -1}},
+            )
+        ),
+        expected=(Expected("stored-though-consumed", "shop/archive/scans"),),
+        never=(r"Set .*retention.*shop/archive",),
+    ),
+    reported(
+        "a-publish-rate-makes-producers-wait",
+        "apache/pulsar#13538",
+        "A topic's own publish rate of 10 messages/s made its producers wait 173 times; its broker writes quickly.",
+        "The rate makes producers wait, and no bookie: ask who set it, or raise it.",
+        cluster(
+            NamespaceSpec(
+                "shop/alerts",
+                topics=(
+                    TopicSpec(
+                        "pages",
+                        producers=3,
+                        subscriptions=(SubscriptionSpec("pager", consumers=1, backlog=2, rate_out=10.0),),
+                        rate_in=10.0,
+                        told=(("publishRateLimitedTimes", 173),),
+                    ),
+                ),
+            )
+        ),
+        expected=(Expected("limit-reached", "shop/alerts/pages", "173"),),
+        never=(r"shop/alerts.*bookie",),
     ),
     reported(
         "one-bundle-carries-everything",

@@ -20,6 +20,7 @@ from pulsar_steward.model.measures import (
     DELAYED_BUCKETS,
     DELAYED_INDEX,
     DELAYED_SERIES,
+    PUBLISHING_LIMITED,
     SIZE_LIMIT,
     WRITES_OVER_A_SECOND,
     WRITES_UNDER_A_SECOND,
@@ -171,6 +172,7 @@ _OF_TOPIC: dict[str, float | None] = {
     SIZE_LIMIT: -1,
     AGE_LIMIT: -1,
     DELAYED_SERIES: 0,
+    PUBLISHING_LIMITED: 0,
     WRITES_UNDER_A_SECOND: 0,
     WRITES_OVER_A_SECOND: 0,
 }

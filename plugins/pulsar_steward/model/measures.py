@@ -46,6 +46,9 @@ LOADED_TOPICS = "pulsar_topics_count"
 SIZE_LIMIT = "pulsar_storage_backlog_quota_limit"
 """Size quota in force, bytes; -1 for none."""
 
+PUBLISHING_LIMITED = "pulsar_publish_rate_limit_times"
+"""How often a publish rate made a topic's producers wait since it was loaded; told from 3.0 on."""
+
 AGE_LIMIT = "pulsar_storage_backlog_quota_limit_time"
 """Age quota in force, seconds; -1 for none."""
 

@@ -84,6 +84,8 @@ class HeldEntries:
     @property
     def severity(self) -> Severity | None:
         """Severity by duration; None: there were more entries a short while ago, so the first one has changed since."""
+        if self._nobody:
+            return Severity.WARNING  # no consumer will ever acknowledge it
         if not self.alike:
             return Severity.INFO if next(self.before.told(self.row), None) is None else None
         long = self.before.lasted_seconds(self.alike) >= 60 * self.limits.warning_held_minutes

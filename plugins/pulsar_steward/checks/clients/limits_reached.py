@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Query, RowCheck, Scope
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.measures import PUBLISHING_LIMITED
 from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import counted, throughput_in_words
 
@@ -75,9 +76,11 @@ counted as ({_COUNTED}
     from user_subscriptions s join own using (namespace)),
 rates as ({_RATES}),
 told as (
-    select topic, max(namespace) as namespace, null as subscription, 'times published too fast' as kind,
-        max(publishing_limited)::double as amount, 1 as allowed, 'publishRate' as setting
-    from drilled group by topic
+    select topic, namespace_of(topic) as namespace, null as subscription, 'times published too fast' as kind,
+        max(times)::double as amount, 1 as allowed, 'publishRate' as setting
+    from (select topic, publishing_limited as times from drilled union all
+        select topic, value from metrics where series = '{PUBLISHING_LIMITED}' and topic is not null)
+    group by topic
     union all select d.topic, d.namespace, d.subscription, 'times sent too fast', d.dispatching_limited::double, 1,
         'subscriptionDispatchRate'
     from drilled d join user_subscriptions s using (topic, subscription) join limits on limits.namespace = d.namespace
