@@ -13,6 +13,7 @@ from lab.faults.simulated import (
     processes,
     publishing,
     replication,
+    reported_twins,
     resources,
     transactions,
 )
@@ -31,6 +32,7 @@ FAULTS = (
     *publishing.FAULTS,
     *replication.FAULTS,
     *transactions.FAULTS,
+    *reported_twins.FAULTS,
     *healthy.FAULTS,
 )
 """All of them, by subject; the healthy clusters come last."""

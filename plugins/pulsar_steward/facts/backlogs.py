@@ -64,10 +64,21 @@ class PulsarsHold(msgspec.Struct, frozen=True, kw_only=True):
 
 def held_by_pulsar(backlogs: Iterable[Backlog], compaction_bytes: int) -> PulsarsHold:
     """What Pulsar's own cursors hold of some topics with these backlogs."""
-    own = (each for each in backlogs if (found := slowest(each.holders)) and found.is_own)
+    own = (found for each in backlogs if (found := _own_part(each)))
     return PulsarsHold(
         backlog=max(own, key=lambda each: (each.bytes, each.topic), default=None), compaction_bytes=compaction_bytes
     )
+
+
+def _own_part(backlog: Backlog) -> Backlog | None:
+    """The part of a backlog that Pulsar's own slowest cursor holds, by its share of entries; None: it holds nothing."""
+    own, most = slowest(each for each in backlog.holders if each.is_own), slowest(backlog.holders)
+    if own is None or most is None:
+        return None
+    part = backlog.bytes
+    if own.entries is not None and most.entries:
+        part = backlog.bytes * min(own.entries, most.entries) // most.entries
+    return Backlog(topic=backlog.topic, bytes=part, holders=(own,))
 
 
 def backlog_of(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from pulsar_steward.facts.backlogs import Backlog
+from pulsar_steward.facts.backlogs import Backlog, held_by_pulsar
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
@@ -108,6 +108,22 @@ def test_no_quota_is_set_over_one_that_is() -> None:
     proposal = proposed({SettingName.SIZE_QUOTA: refusing}, "backlog-quota-missing", backlog=GIB)
     assert changes(proposal) == []
     assert "it has a size quota already" in " ".join(proposal.notes)
+
+
+def test_a_replicator_behind_an_application_holds_its_share() -> None:
+    """Once the application has consumed what it has, the replicator is the slowest: it counts by its entries."""
+    held = held_by_pulsar(
+        [
+            Backlog(
+                topic="t",
+                bytes=1000,
+                holders=(Holder(name="app", entries=10), Holder(name="pulsar.repl.west", entries=9)),
+            )
+        ],
+        0,
+    )
+    assert held.backlog is not None
+    assert (held.backlog.bytes, held.backlog.held_by) == (900, "the replicator to west")
 
 
 @pytest.mark.parametrize(

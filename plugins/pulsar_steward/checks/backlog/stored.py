@@ -38,10 +38,13 @@ known as (
     from topics_under_policies t join limits using (namespace) left join ledgers l using (topic)),
 judged as (
     select *, floor($now)::bigint - closed_at as closed_seconds,
-        consumed_bytes >= warning_bytes and closed_at is not null and kept_seconds is not null
-            and floor($now)::bigint - closed_at > kept_seconds + 60 * overdue_minutes as overdue,
+        -- Whichever limit of retention is reached first deletes.
+        coalesce(consumed_bytes >= warning_bytes and closed_seconds > 60 * overdue_minutes + kept_seconds, false)
+            or coalesce(retention_megabytes >= 0 and closed_seconds > 60 * overdue_minutes
+                and consumed_bytes >= retention_megabytes * 1048576::hugeint + warning_bytes, false) as overdue,
         coalesce(backlog_bytes >= warning_bytes, false)
-            and topic not in (select topic from backlogs where holder <> 'pulsar.dedup') as unheld
+            and topic not in (
+                select topic from backlogs where holder <> 'pulsar.dedup' and not is_reader(holder)) as unheld
     from known)
 select judged.*
 from judged left join deduplication using (namespace) where overdue or (unheld and deduplicated is false)

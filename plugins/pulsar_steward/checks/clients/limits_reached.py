@@ -18,6 +18,7 @@ class LimitReachedPolicy(Section):
     """Thresholds for limits of clients and rates."""
 
     warning_percent_of_rate: int = percent(95, "of a publish or dispatch rate: what comes beyond waits")
+    minimum_times: int = number(100, "that a rate held something back since a topic was loaded; fewer are a burst")
     minimum_entries: int = number(1000, "that wait for a subscription at its dispatch rate; fewer are on their way")
 
 
@@ -31,50 +32,61 @@ COUNTS = {
 PER_SUBSCRIPTION = ("max_consumers_per_subscription", "maxConsumersPerSubscription")
 
 
-def _default(key: str) -> str:
-    return f"(select max(try_cast(trim(value) as bigint)) from usual_settings where key = '{key}')"
-
-
 def _limit(setting: tuple[str, str]) -> str:
     own, default = setting
-    return f"coalesce(try_cast(own->>'{own}' as bigint), {_default(default)})"
+    usual = f"(select max(try_cast(trim(value) as bigint)) from usual_settings where key = '{default}')"
+    # A negative value of a namespace is none.
+    return f"""coalesce(case when try_cast(own->>'{own}' as bigint) >= 0 then try_cast(own->>'{own}' as bigint) end,
+            {usual})::double as {own}"""
 
 
-def _rate(policy: str, member: str) -> str:
-    return f"""try_cast(own->'{policy}'->cluster->>'{member}' as double)"""
+def _rate(member: str) -> str:
+    return f"try_cast(own->'publishMaxMessageRate'->cluster->>'{member}' as double) as {member}"
 
 
-_OWN = """own as (
-    select namespace, case when json_valid(policies_json) then policies_json::json end as own, pulsar_cluster as cluster
-    from namespaces cross join (select pulsar_cluster from snapshot))"""
+RATES = {
+    "published messages": ("message_rate_in", "publishThrottlingRateInMsg"),
+    "published bytes": ("throughput_in_bytes", "publishThrottlingRateInByte"),
+}
+
+# Worked out once for each namespace, as there may be a million topics.
+_ALLOWED = f"""allowed as materialized (
+    select namespace, {", ".join(map(_limit, (*COUNTS.values(), PER_SUBSCRIPTION)))},
+        {", ".join(_rate(member) for _, member in RATES.values())}
+    from (select namespace, case when json_valid(policies_json) then policies_json::json end as own,
+            pulsar_cluster as cluster
+        from namespaces cross join (select pulsar_cluster from snapshot)))"""
+
+# From 3.0 on brokers exempt system topics from these limits (apache/pulsar#18369).
+_EXEMPT = "select coalesce(try_cast(split_part(pulsar_version, '.', 1) as integer) >= 3, false) as exempt from snapshot"
 
 _COUNTED = " union all ".join(
     f"""select t.topic, t.namespace, null as subscription, '{column}' as kind, t.{column}::double as amount,
-        {_limit(setting)}::double as allowed, '{setting[1]}' as setting
-    from topics t join own using (namespace) where not starts_with(t.namespace, 'pulsar/')"""
-    for column, setting in COUNTS.items()
+        {own} as allowed, '{default}' as setting
+    from topics t join allowed on allowed.namespace = t.namespace and {own} > 0 and t.{column} >= {own}
+        cross join ({_EXEMPT})
+    where t.of_users or (not exempt and not starts_with(t.namespace, 'pulsar/'))"""
+    for column, (own, default) in COUNTS.items()
 )
 
-_RATES = " union all ".join(
+_PUBLISHED = " union all ".join(
     f"""select t.topic, t.namespace, null as subscription, '{kind}' as kind, t.{column}::double as amount,
-        {_rate("publishMaxMessageRate", member)} as allowed, 'publishMaxMessageRate' as setting
-    from user_topics t join own using (namespace)"""
-    for kind, column, member in (
-        ("published messages", "message_rate_in", "publishThrottlingRateInMsg"),
-        ("published bytes", "throughput_in_bytes", "publishThrottlingRateInByte"),
-    )
+        {member} as allowed, 'publishMaxMessageRate' as setting
+    from user_topics t join allowed on allowed.namespace = t.namespace and {member} > 0"""
+    for kind, (column, member) in RATES.items()
 )
 
 # What a client is refused, or made to wait for: by what is set on its namespace or on the brokers, or, where topics set
 # it themselves, by what they tell they held back. A publish rate is held for each topic, a dispatch rate for each
 # subscription.
 REACHED = f"""
-with {_OWN},
+with {_ALLOWED},
 counted as ({_COUNTED}
     union all select s.topic, s.namespace, s.subscription, 'consumers', s.consumers::double,
-        {_limit(PER_SUBSCRIPTION)}::double, '{PER_SUBSCRIPTION[1]}'
-    from user_subscriptions s join own using (namespace)),
-rates as ({_RATES}),
+        {PER_SUBSCRIPTION[0]}, '{PER_SUBSCRIPTION[1]}'
+    from user_subscriptions s join allowed on allowed.namespace = s.namespace and {PER_SUBSCRIPTION[0]} > 0
+        and s.consumers >= {PER_SUBSCRIPTION[0]}),
+rates as ({_PUBLISHED}),
 told as (
     select topic, namespace_of(topic) as namespace, null as subscription, 'times published too fast' as kind,
         max(times)::double as amount, 1 as allowed, 'publishRate' as setting
@@ -86,12 +98,12 @@ told as (
     from drilled d join user_subscriptions s using (topic, subscription) join limits on limits.namespace = d.namespace
     where s.backlog_entries >= minimum_entries),
 reached as (
-    select *, 100 as percent from counted where allowed > 0
-    union all select *, (select max(warning_percent_of_rate) from limits) from rates where allowed > 0
-    union all select *, 100 from told)
-select reached.topic, reached.namespace, subscription, kind, amount, allowed, setting
-from reached where amount * 100 >= allowed * percent and amount > 0
-qualify row_number() over (partition by reached.topic order by allowed <= 1, kind, subscription) = 1
+    select *, 0 as rank from counted union all select *, 1 from rates union all select *, 2 from told)
+select topic, namespace, subscription, kind, amount, allowed, setting, rank
+from reached join limits using (namespace)
+where case rank when 0 then true when 1 then amount * 100 >= allowed * warning_percent_of_rate
+    else amount >= minimum_times end
+qualify row_number() over (partition by topic order by rank, kind, subscription) = 1
 """
 
 
@@ -131,7 +143,7 @@ LIMIT_REACHED = RowCheck(
     source="docs/checks/limit-reached.md; apache/pulsar#13538, apache/pulsar#18364",
     scope=Scope.NAMESPACE,
     policy=LimitReachedPolicy,
-    shards={"found": Query(REACHED, worst_first="amount / allowed desc, topic")},
+    shards={"found": Query(REACHED, worst_first="-rank desc, amount / allowed desc, topic")},
     severity=Severity.WARNING,
     subject="topic",
     evidence=_reached,

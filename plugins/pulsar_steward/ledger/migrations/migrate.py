@@ -56,8 +56,10 @@ class Migrations:
         Raises:
             ConfigurationError: If a later release made them, or a version from before the first one.
         """
-        present = self._present()
-        if present is None and (tables := metadata.tables.keys() & inspect(self._connection).get_table_names()):
+        # In one look: another process may be making all of them.
+        there = frozenset(inspect(self._connection).get_table_names())
+        present = self._present() if VERSIONS in there else None
+        if present is None and (tables := metadata.tables.keys() & there):
             raise ConfigurationError(
                 f"the ledger's database has tables without a version ({', '.join(sorted(tables))}): no release of"
                 " Steward made them, and none reads them; name an empty database"
@@ -71,8 +73,6 @@ class Migrations:
 
     def _present(self) -> str | None:
         # Alembic's own way logs two lines about the database, here for every task.
-        if not inspect(self._connection).has_table(VERSIONS):
-            return None
         return self._connection.execute(select(column("version_num")).select_from(table(VERSIONS))).scalar()
 
     def run(self) -> None:
