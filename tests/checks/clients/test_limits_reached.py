@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
     from tests.golden import Golden
 
-RATE = {"publishMaxMessageRate": {"lab": {"publishThrottlingRateInMsg": 10, "publishThrottlingRateInByte": -1}}}
+RATE: dict[str, Any] = {
+    "publishMaxMessageRate": {"lab": {"publishThrottlingRateInMsg": 10, "publishThrottlingRateInByte": -1}}
+}
 TOLD = "pulsar_publish_rate_limit_times"
 SYSTEM = "persistent://pulsar/system/t"
 
@@ -32,7 +34,8 @@ def test_consumers_are_counted_by_topic_and_by_subscription(
     scene: Any, golden: Golden, setting: str, limit: int, found: bool
 ) -> None:
     """From the limit on, as a warning; 0 is none."""
-    findings = limited(scene, **{setting: limit}).subscription("t").judged(LIMIT_REACHED).findings
+    policies: dict[str, Any] = {setting: limit}
+    findings = limited(scene, **policies).subscription("t").judged(LIMIT_REACHED).findings
     assert [each.severity for each in findings] == [Severity.WARNING] * found
     if findings:
         assert findings[0].figures == {"allowed": limit, "amount": 3}
