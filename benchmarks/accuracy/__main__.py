@@ -108,7 +108,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         console.print(f"written: {arguments.out}")
     elif arguments.field and not arguments.only:
         written = arguments.out.read_text(encoding="utf-8")
-        arguments.out.write_text(with_field(written, field_section(every)), encoding="utf-8")
+        arguments.out.write_text(
+            with_field(written, field_section(every, datetime.now(UTC).date().isoformat())), encoding="utf-8"
+        )
         console.print(f"written: {arguments.out}")
     harmful = any(verdict_of(outcome) == "harmful" for outcome in every)
     return 0 if all(scene.right for scene in own) and not harmful else 1

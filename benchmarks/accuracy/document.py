@@ -53,7 +53,7 @@ def markdown(run: Run) -> str:
         for outcome in run.outcomes
         if isinstance(outcome.fault, SimulatedFault) and outcome.fault.report is None
     ]
-    sections = [_summary(run, len(real), len(simulated), len(field)), field_section(field)]
+    sections = [_summary(run, len(real), len(simulated), len(field)), field_section(field, run.date)]
     if real:
         sections.append(_clients([outcome.fault for outcome in real if isinstance(outcome.fault, RealFault)]))
     sections += [_checks(run.scores), _scenes(run.scenes), _faults("Made for real", real)]
@@ -75,8 +75,8 @@ def with_field(document: str, section: str) -> str:
     return f"{before}{section}\n\n## {rest}"
 
 
-def field_section(outcomes: Sequence[Outcome]) -> str:
-    """What came of the reports of others, by verdict, and each with its address and the right answer."""
+def field_section(outcomes: Sequence[Outcome], date: str) -> str:
+    """What came of the reports of others on a day, by verdict, and each with its address and the right answer."""
     verdicts = Counter(verdict_of(outcome) for outcome in outcomes)
     first = Counter(outcome.fault.report.unseen for outcome in outcomes if outcome.fault.report)
     unseen = sum(count for verdict, count in first.items() if verdict)
@@ -93,7 +93,7 @@ def field_section(outcomes: Sequence[Outcome]) -> str:
         "- missed: nothing is said of it. wrong: something else is said.",
         "- harmful: what makes it worse is said or proposed.",
         "",
-        f"| verdict | of {len(outcomes)} now | of {unseen} at first |",
+        f"| verdict | of {len(outcomes)}, {date} | of {unseen} at first |",
         "|---|---|---|",
         *rows,
         "",
