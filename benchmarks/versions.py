@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 from datetime import UTC, datetime, timedelta
 from itertools import chain, cycle
 from pathlib import Path
@@ -115,6 +116,7 @@ else.
 - While brokers of several versions run, the one that can do least counts. A version that is not known is refused.
 
 """
+WIDTH = 120
 WHY = "\n## Why not, and what is to be known\n\n"
 
 
@@ -337,7 +339,11 @@ def markdown(columns: Iterable[Tried]) -> str:
     cells = [["", *(each.version for each in ordered)], ["---"] * (1 + len(ordered))]
     cells += [[row, *(each.cells.get(row, "") for each in ordered)] for row in rows]
     lines = [f"| {' | '.join(row)} |" for row in cells]
-    notes = [f"- {each.version}: {note}" for each in ordered for note in each.notes]
+    notes = [
+        textwrap.fill(f"- {each.version}: {note}", WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+        for each in ordered
+        for note in each.notes
+    ]
     return BEFORE + "\n".join(lines) + "\n" + (WHY + "\n".join(notes) + "\n" if notes else "")
 
 
@@ -348,7 +354,8 @@ def written(file: Path) -> list[Tried]:
     document = file.read_text(encoding="utf-8")
     table = [[cell.strip() for cell in line[1:-1].split("|")] for line in document.splitlines() if line.startswith("|")]
     versions, rows = table[0][1:], table[2:]
-    notes = [line[2:].partition(": ") for line in document.partition(WHY)[2].splitlines()]
+    whole = document.partition(WHY)[2].replace("\n  ", " ")  # lines that belong to the one before are indented
+    notes = [line[2:].partition(": ") for line in whole.splitlines()]
     return [
         Tried(
             version,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.versions import DOCUMENT, markdown, written
 from lab.model import VERSIONS
 from pulsar_steward.model import pulsar_versions
 from pulsar_steward.model.pulsar_versions import (
@@ -130,3 +131,8 @@ def test_one_operation_may_be_untried_on_a_release(monkeypatch: pytest.MonkeyPat
     assert reason.startswith("longest delay of a namespace: it was never tried on Pulsar 4.2.4 (docs/versions.md;")
     assert objection_to(operation, "4.2.4", ("4.2",)) is objection_to(TTL, "4.2.4") is None
     assert "came with 3.3" in (objection_to(operation, "3.0.7", ("3.0",)) or "")
+
+
+def test_columns_of_other_versions_stay_as_they_are() -> None:
+    """What the command writes it reads back whole, notes of several lines included."""
+    assert markdown(written(DOCUMENT)) == DOCUMENT.read_text(encoding="utf-8")
