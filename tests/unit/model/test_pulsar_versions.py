@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.versions import DOCUMENT, markdown, written
+from benchmarks.versions import markdown, written
 from lab.model import VERSIONS
 from pulsar_steward.model import pulsar_versions
 from pulsar_steward.model.pulsar_versions import (
