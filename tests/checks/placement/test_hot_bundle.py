@@ -196,3 +196,25 @@ def test_only_the_worst_hundred_are_listed(judged: JudgeRows) -> None:
 
     assert (len(judgement.findings), judgement.more) == (100, 2)
     assert judgement.findings[0].subject.startswith("acme/n101/")
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "severity"),
+    [
+        ({"megabytes": 240, "rate": 24_000}, 1, Severity.WARNING),
+        ({"megabytes": 240, "rate": 24_000, "topics": 1}, 1, Severity.INFO),
+        ({"megabytes": 150}, 200, Severity.INFO),
+        ({"megabytes": 1, "clients": 2000}, 0.1, Severity.INFO),
+        ({"megabytes": 19, "rate": 40_000}, 1, Severity.INFO),
+    ],
+    ids=["everything", "a single topic", "no more than its share", "clients alone", "few bytes"],
+)
+def test_what_no_move_evens_out_is_a_warning(judged: JudgeRows, own: Row, others: float, severity: Severity) -> None:
+    """A bundle over its broker's limits with more bytes than a broker's share is split, as it may not be moved away."""
+    own = dict(own)
+    topics = own.pop("topics", 4)
+    first = bundle(0, **own) | {"topics": topics}
+    rows = snapshot([first, *(bundle(number, others) | {"owner": f"{number}:1"} for number in (1, 2))])
+    rows["brokers"] += [{"broker": f"{number}:1", "read": True, "cpu_percent": 30.0} for number in (1, 2)]
+    found = {each.subject: each.severity for each in judged(bundle_load.HOT_BUNDLE, rows).findings}
+    assert found[f"acme/orders/{RANGES[0]}"] is severity

@@ -53,7 +53,8 @@ with marked as (
     from bundle_loads)
 select namespace, bundle, owner, topics, bytes, messages, clients, mean_bytes, mean_clients, hot_bytes, hot_clients,
     over_clients or over_messages or over_bytes as over_limits,
-    coalesce(over_limits and topics > 1 and brokers > 1 and bytes > broker_bytes, false) as over_share,
+    coalesce((over_messages or over_bytes) and topics > 1 and brokers > 1 and bytes > broker_bytes
+        and bytes >= $minimum_throughput_megabytes * {MEGABYTE}, false) as over_share,
     not hot_bytes and (hot_clients or over_clients) as by_clients,
     (hot_bytes or hot_clients or over_share)::int
         + coalesce(cpu_percent >= $critical_cpu_percent, false)::int as rank
