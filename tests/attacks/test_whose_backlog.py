@@ -34,7 +34,7 @@ BEHIND: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "compaction": (
         {"subscriptions": (SubscriptionSpec("__compaction", kind="None", backlog=2500),)},
-        "are not in the compacted view yet would be lost at once: have the topic compacted first",
+        "are not in the compacted view yet would be lost at once: have the topic compacted",
     ),
     "deduplication, which no statistics show": (
         {"dedup_behind": 2500, "subscriptions": (SubscriptionSpec("app"),)},
@@ -86,11 +86,11 @@ def test_nothing_is_evicted_that_a_cursor_of_pulsars_own_holds(
 
 
 def test_what_an_own_cursor_holds_below_the_limit_is_no_reason(tmp_path: Path) -> None:
-    """An evicting quota is set if it takes from a subscription alone, while Pulsar's own cursors are below it."""
+    """An evicting quota is set if it takes from a subscription alone, while Pulsar's own cursors hold a tenth of it."""
     fields: dict[str, Any] = {
-        "replicators": (ReplicatorSpec("west", backlog=500),),
-        "dedup_behind": 500,
-        "subscriptions": (SubscriptionSpec("app", backlog=2500), SubscriptionSpec("__compaction", backlog=500)),
+        "replicators": (ReplicatorSpec("west", backlog=100),),
+        "dedup_behind": 100,
+        "subscriptions": (SubscriptionSpec("app", backlog=2500), SubscriptionSpec("__compaction", backlog=100)),
     }
     with with_topic(tmp_path, **fields) as site:
         assert outcome_of(site, size_quota(QuotaPolicy.EVICT)) == (
