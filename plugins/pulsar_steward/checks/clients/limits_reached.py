@@ -18,7 +18,9 @@ class LimitReachedPolicy(Section):
     """Thresholds for limits of clients and rates."""
 
     warning_percent_of_rate: int = percent(95, "of a publish or dispatch rate: what comes beyond waits")
-    minimum_times: int = number(100, "that a rate held something back since a topic was loaded; fewer are a burst")
+    minimum_throttlings: int = number(
+        100, "that a rate held something back since a topic was loaded; fewer are a burst"
+    )
     minimum_entries: int = number(1000, "that wait for a subscription at its dispatch rate; fewer are on their way")
 
 
@@ -102,7 +104,7 @@ reached as (
 select topic, namespace, subscription, kind, amount, allowed, setting, rank
 from reached join limits using (namespace)
 where case rank when 0 then true when 1 then amount * 100 >= allowed * warning_percent_of_rate
-    else amount >= minimum_times end
+    else amount >= minimum_throttlings end
 qualify row_number() over (partition by topic order by rank, kind, subscription) = 1
 """
 
