@@ -35,7 +35,7 @@ class Report:
         never: Regular expressions of what would make it worse, found in no evidence of the fault's findings and in no
             step that is proposed.
         unseen: Of a report written down by somebody who does not know the checks, the verdict of the first run, before
-            anything was mended for it; empty: it is none of these.
+            anything was mended for it; else empty.
     """
 
     address: str

@@ -12,7 +12,7 @@ DAY_MIN = DAY_S // 60
 
 
 class Members(dict[str, object]):
-    """A JSON object among what is `told`: documents are kept by their specs, so that all of these have a hash."""
+    """A JSON object among what is `told`: documents are kept by their specs, so that each has a hash."""
 
     def __hash__(self) -> int:  # type: ignore[override]  # nobody changes it
         return hash(tuple(sorted(self.items())))

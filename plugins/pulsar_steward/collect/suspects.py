@@ -75,7 +75,7 @@ _ROWS_AT_ONCE = 50_000
 class SuspectCollector:
     """The worst topics by each sign, among rows as they arrive.
 
-    Only persistent topics; Pulsar's own and heartbeat topics are left out, but for those that compaction is behind on.
+    Only persistent topics; Pulsar's own and heartbeat topics are left out, except where compaction is behind.
 
     Args:
         most: Maximum number of topics for each sign.

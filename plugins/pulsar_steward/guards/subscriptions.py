@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from pulsar_steward.errors import InvalidName
@@ -10,7 +10,7 @@ from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guards.kinds import Objection, SubscriptionGuard
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.subscription import not_a_users
-from pulsar_steward.model.units import counted, time_in_words
+from pulsar_steward.model.units import counted, epoch_in_words
 from pulsar_steward.policy.names import naming, naming_topic
 from pulsar_steward.pulsar import calls
 
@@ -64,8 +64,7 @@ def _signs_of_use(
     if state.consumers:
         yield f"{counted(state.consumers, 'consumer is', 'consumers are')} connected to {named}"
     if state.moved_milliseconds > since.timestamp() * 1000:
-        moved = datetime.fromtimestamp(state.moved_milliseconds / 1000, UTC)
-        yield f"{named} was consumed, skipped or expired at {time_in_words(moved)}"
+        yield f"{named} was consumed, skipped or expired at {epoch_in_words(state.moved_milliseconds)}"
     if difference := planned.difference(state.cursor):
         yield f"{named} {difference}"
     if held is None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
 
 
 KIB = 1 << 10
@@ -71,6 +70,11 @@ def time_in_words(moment: datetime, *, date: bool = True, seconds: bool = False)
     """A time, such as ``2026-01-31 12:00 UTC``; without its date ``12:00 UTC``, with seconds ``12:00:00 UTC``."""
     clock = "%H:%M:%S" if seconds else "%H:%M"
     return f"{moment.astimezone(UTC).strftime(f'%Y-%m-%d {clock}' if date else clock)} UTC"
+
+
+def epoch_in_words(milliseconds: int) -> str:
+    """A time that Pulsar gives in milliseconds since 1970, such as ``2026-01-31 12:00 UTC``."""
+    return time_in_words(datetime.fromtimestamp(milliseconds / 1000, UTC))
 
 
 def throughput_in_words(bytes_per_second: float) -> str:

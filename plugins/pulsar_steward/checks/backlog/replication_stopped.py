@@ -101,7 +101,7 @@ REMOTES = """
 select namespace, remote, count(*) as topics, count_if(message_rate_out > 0) as flowing
 from replicators group by namespace, remote
 """
-"""Number of topics that a namespace replicates to each cluster, and of those of which something is sent."""
+"""Number of topics that a namespace replicates to each cluster, and how many of them send something."""
 
 BEFORE = f"""
 select told.* from ({_TOLD.format(more="", shape=_SHAPE, topics="raw_topics")}) told

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.backlog.quotas import DEFAULTS, defaults_known, set_by, unknown_defaults
@@ -11,7 +10,7 @@ from pulsar_steward.decoding import convert
 from pulsar_steward.model.broker_defaults import OFFLOAD_DRIVER
 from pulsar_steward.model.finding import Figures, Finding, Severity
 from pulsar_steward.model.section import Section, number
-from pulsar_steward.model.units import GIB, MIB, MINUTE, bytes_in_words, counted, seconds_in_words, time_in_words
+from pulsar_steward.model.units import GIB, MIB, MINUTE, bytes_in_words, counted, epoch_in_words, seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import CheckContext, Queried, Row
@@ -358,10 +357,6 @@ where without_driver or (failing is not null and failed // 1000 >= floor($now)::
 """
 
 
-def _utc(milliseconds: int) -> str:
-    return time_in_words(datetime.fromtimestamp(milliseconds / 1000, UTC))
-
-
 def _not_offloaded(row: Row) -> str:
     if row["without_driver"]:
         return (
@@ -369,10 +364,10 @@ def _not_offloaded(row: Row) -> str:
             f" ({OFFLOAD_DRIVER}): brokers cannot offload, and everything stays in the bookies."
         )
     topics = counted(row["failing_topics"], "topic")
-    since = f"the last success was at {_utc(row['succeeded'])}" if row["succeeded"] else "none ever succeeded"
+    since = f"the last success was at {epoch_in_words(row['succeeded'])}" if row["succeeded"] else "none ever succeeded"
     return (
         f"Of the topics that were looked at, {topics} failed to offload, {row['failing']} last, at"
-        f" {_utc(row['failed'])}; {since}. What was to leave the bookies is still there."
+        f" {epoch_in_words(row['failed'])}; {since}. What was to leave the bookies is still there."
     )
 
 

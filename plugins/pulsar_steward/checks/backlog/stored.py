@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Query, RowCheck, Scope
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number
-from pulsar_steward.model.units import DAY, GIB, MINUTE, bytes_in_words, counted, seconds_in_words, time_in_words
+from pulsar_steward.model.subscription import COMPACTION, DEDUPLICATION
+from pulsar_steward.model.units import GIB, MIB, MINUTE, bytes_in_words, counted, epoch_in_words, seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Row
@@ -25,7 +25,7 @@ class StoredThoughConsumedPolicy(Section):
 
 # A topic whose oldest closed ledger is older than retention allows, although all of it is consumed; or whose backlog no
 # subscription and no replicator holds, though it is not deduplicated. Only drilled topics tell their ledgers.
-STORED = """
+STORED = f"""
 with ledgers as (
     select topic, max(oldest_ledger_milliseconds) // 1000 as closed_at, max(ledgers) as ledgers,
         max(deduplication_entries) as deduplication_entries
@@ -41,10 +41,10 @@ judged as (
         -- Whichever limit of retention is reached first deletes.
         coalesce(consumed_bytes >= warning_bytes and closed_seconds > 60 * overdue_minutes + kept_seconds, false)
             or coalesce(retention_megabytes >= 0 and closed_seconds > 60 * overdue_minutes
-                and consumed_bytes >= retention_megabytes * 1048576::hugeint + warning_bytes, false) as overdue,
+                and consumed_bytes >= retention_megabytes * {MIB}::hugeint + warning_bytes, false) as overdue,
         coalesce(backlog_bytes >= warning_bytes, false)
             and topic not in (
-                select topic from backlogs where holder <> 'pulsar.dedup' and not is_reader(holder)) as unheld
+                select topic from backlogs where holder <> '{DEDUPLICATION}' and not is_reader(holder)) as unheld
     from known)
 select judged.*
 from judged left join deduplication using (namespace) where overdue or (unheld and deduplicated is false)
@@ -96,32 +96,27 @@ STORED_THOUGH_CONSUMED = RowCheck(
 class CompactionFailingPolicy(Section):
     """Thresholds for topics whose compaction fails."""
 
-    within_minutes: int = number(DAY // MINUTE, "since the failure; an older one is history")
+    within_minutes: int = number(1440, "since the failure; an older one is history")
 
 
-FAILED = """
+FAILED = f"""
 with told as (
     select topic, max(namespace) as namespace, max(compacted_milliseconds) as succeeded,
         max(compaction_failed_milliseconds) as failed
     from drilled group by topic)
 select told.*, entries
 from told join limits using (namespace)
-    left join (select topic, max(entries) as entries from backlogs where holder = '__compaction' group by topic)
+    left join (select topic, max(entries) as entries from backlogs where holder = '{COMPACTION}' group by topic)
         using (topic)
 where failed > coalesce(succeeded, 0) and failed // 1000 >= floor($now)::bigint - 60 * within_minutes
 """
 
 
 def _failed(row: Row) -> str:
-    ever = f"the last success was at {_utc(row['succeeded'])}" if row["succeeded"] else "none ever succeeded"
+    ever = f"the last success was at {epoch_in_words(row['succeeded'])}" if row["succeeded"] else "none ever succeeded"
     left = f"; {counted(row['entries'], 'entry waits', 'entries wait')} for it" if row["entries"] else ""
-    return (
-        f"Compaction of the topic failed at {_utc(row['failed'])}, and {ever}{left}: what is behind its cursor stays."
-    )
-
-
-def _utc(milliseconds: int) -> str:
-    return time_in_words(datetime.fromtimestamp(milliseconds / 1000, UTC))
+    at = epoch_in_words(row["failed"])
+    return f"Compaction of the topic failed at {at}, and {ever}{left}: what is behind its cursor stays."
 
 
 COMPACTION_FAILING = RowCheck(

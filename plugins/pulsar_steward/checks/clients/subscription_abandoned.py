@@ -16,7 +16,7 @@ from pulsar_steward.checks.earlier import EarlierRows, looking_back, window_minu
 from pulsar_steward.decoding import decode
 from pulsar_steward.model.finding import Figures, Finding, Severity
 from pulsar_steward.model.section import Section, number
-from pulsar_steward.model.units import HOUR, bytes_in_words, counted, seconds_in_words, time_in_words
+from pulsar_steward.model.units import HOUR, bytes_in_words, counted, epoch_in_words, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -210,7 +210,7 @@ def _finding(absence: Absence) -> Finding:
     entries = counted(row["backlog_entries"], "entry", "entries")
     seen = f"had no consumer in any snapshot since {since}{reach}; its backlog grew from {figures.entries_then:,} to"
     if not figures.without_consumer_seconds:
-        moved = time_in_words(datetime.fromtimestamp(row["moved_milliseconds"] / 1000, UTC))
+        moved = epoch_in_words(row["moved_milliseconds"])
         seen = f"has no consumer, and by its topic's own times nothing of it moved since {moved}; its backlog is"
     words = (
         f"{absence.subject} on {row['broker']} {seen} {entries}. Deleting it would"
