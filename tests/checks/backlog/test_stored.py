@@ -22,6 +22,18 @@ STORED: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], bool]] =
     "a ledger that is open": ({}, {}, {}, False),
     "little": ({"storage_bytes": 10 * GIB - 1}, {}, {"closed_ago": 3 * DAY}, False),
     "kept for ever": ({}, {"retention_policies": retention(-1, -1)}, {"closed_ago": 3 * DAY}, False),
+    "beyond what is kept by size, of any age": (
+        {},
+        {"retention_policies": retention(-1, 1024)},
+        {"closed_ago": 3 * DAY},
+        True,
+    ),
+    "beyond what is kept by size, and not old": (
+        {},
+        {"retention_policies": retention(10080, 1024)},
+        {"closed_ago": 3 * DAY},
+        True,
+    ),
     "a cursor of deduplication that was left behind": (
         {"backlog_bytes": 10 * GIB},
         {},

@@ -40,14 +40,15 @@ judged as (
     select *, floor($now)::bigint - closed_at as closed_seconds,
         -- Whichever limit of retention is reached first deletes.
         coalesce(consumed_bytes >= warning_bytes and closed_seconds > 60 * overdue_minutes + kept_seconds, false)
-            or coalesce(retention_megabytes >= 0 and closed_seconds > 60 * overdue_minutes
-                and consumed_bytes >= retention_megabytes * {MIB}::hugeint + warning_bytes, false) as overdue,
+            as past_time,
+        coalesce(retention_megabytes >= 0 and closed_seconds > 60 * overdue_minutes
+            and consumed_bytes >= retention_megabytes * {MIB}::hugeint + warning_bytes, false) as past_size,
         coalesce(backlog_bytes >= warning_bytes, false)
             and topic not in (
                 select topic from backlogs where holder <> '{DEDUPLICATION}' and not is_reader(holder)) as unheld
     from known)
 select judged.*
-from judged left join deduplication using (namespace) where overdue or (unheld and deduplicated is false)
+from judged left join deduplication using (namespace) where past_time or past_size or (unheld and deduplicated is false)
 """
 
 
@@ -61,7 +62,9 @@ def _stored(row: Row) -> str:
         )
     since = seconds_in_words(row["closed_seconds"], rounded=True)
     kept = "nothing is retained"
-    if row["retention_minutes"]:
+    if row["past_size"] and row["retention_megabytes"]:
+        kept = f"{bytes_in_words(row['retention_megabytes'] * MIB)} are retained"
+    elif row["past_time"] and row["retention_minutes"]:
         kept = f"{seconds_in_words(row['retention_minutes'] * MINUTE, rounded=True)} are retained"
     held = " The cursor of deduplication (pulsar.dedup) is behind." if row["deduplication_entries"] else ""
     return (
