@@ -124,6 +124,7 @@ KEPT = frozenset(
         "delayedDeliveryTrackerFactoryClassName",
         "entryFilterNames",
         "exposePreciseBacklogInPrometheus",
+        "isDelayedDeliveryDeliverAtTimeStrict",
         "loadBalancerBrokerMaxTopics",
         "loadBalancerNamespaceBundleMaxBandwidthMbytes",
         "loadBalancerNamespaceBundleMaxMsgRate",

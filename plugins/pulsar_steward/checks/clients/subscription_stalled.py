@@ -18,6 +18,16 @@ from pulsar_steward.checks.clients.standstill import (
     Standstill,
     SubscriptionStalledPolicy,
 )
+from pulsar_steward.checks.clients.unserved import (
+    MOST_READERS_FIRST,
+    OLDEST_FIRST,
+    OVERDUE,
+    READERS,
+    READERS_BEFORE,
+    left_behind,
+    overdue_words,
+    readers_words,
+)
 from pulsar_steward.checks.earlier import EarlierRows, each_since, wider
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.units import counted
@@ -160,6 +170,7 @@ def judge(queried: Queried, context: CheckContext[SubscriptionStalledPolicy]) ->
         for each in by_subscription(queried["stuck"].rows, context.limits_of, before)
         if each.severity is not None and subject_of(each.rows[0]) not in subjects
     )
+    found.extend(_unserved(queried, context))
     found.sort(key=lambda each: (-each[0].severity.rank, -each[1], each[0].subject))
     if found:
         return Judgement(findings=tuple(finding for finding, _ in found), more=queried["standing"].more)
@@ -175,6 +186,19 @@ def judge(queried: Queried, context: CheckContext[SubscriptionStalledPolicy]) ->
         ),
         cannot_tell=nothing_read(queried["read"]) or (too_many if queried["possible"].more else None),
     )
+
+
+def _unserved(queried: Queried, context: CheckContext[SubscriptionStalledPolicy]) -> Iterator[tuple[Finding, int]]:
+    for row in queried["overdue"].rows:
+        figures = {"delayed_messages": row["delayed_messages"], "oldest_seconds": row["age_seconds"]}
+        yield _finding(row, Severity.WARNING, overdue_words(row), figures), row["delayed_messages"]
+    before = EarlierRows.of(queried["readers_before"], context, _looked_back_minutes, "topic")
+    for row in queried["readers"].rows:
+        if alike := left_behind(row, before):
+            figures = {"due_entries": row["backlog_entries"], "readers": row["readers"]}
+            evidence = readers_words(row, alike)
+            found = CHECK.finding(severity=Severity.WARNING, subject=row["topic"], evidence=evidence, figures=figures)
+            yield found, row["backlog_entries"]
 
 
 def _finding(row: Row, severity: Severity, evidence: str, figures: dict[str, int]) -> Finding:
@@ -200,10 +224,13 @@ CHECK = Check(
         "standing": Query(STANDING, worst_first=LONGEST_FIRST, most=MAX_ROWS, detail=SLOWEST),
         "possible": Query(POSSIBLE, worst_first=LONGEST_FIRST, most=MAX_ROWS, detail=SLOWEST),
         "stuck": Query(STUCK, worst_first=MOST_FIRST, most=MAX_CONSUMERS),
+        "overdue": Query(OVERDUE, worst_first=OLDEST_FIRST),
+        "readers": Query(READERS, worst_first=MOST_READERS_FIRST),
     },
     earlier={
         "before": LookBack(minutes=_looked_back_minutes, sql=BEFORE),
         "stuck_before": LookBack(minutes=_looked_back_minutes, sql=STUCK_BEFORE),
+        "readers_before": LookBack(minutes=_looked_back_minutes, sql=READERS_BEFORE),
     },
     cluster={"read": BROKERS_READ},
     judge=judge,
