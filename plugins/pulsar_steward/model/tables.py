@@ -87,6 +87,7 @@ BROKERS = Table(
         Column("producers", Kind.LONG, "connected producers; null where not read"),
         Column("consumers", Kind.LONG, "connected consumers; null where not read"),
         Column("cpu_percent", Kind.DOUBLE, "use of its limit; null where not reported"),
+        Column("processors", Kind.DOUBLE, "that limit, by its load report: of its container or machine; null: unknown"),
         Column("memory_percent", Kind.DOUBLE, "heap in use of its limit; null where not reported"),
         Column("direct_memory_percent", Kind.DOUBLE, "direct memory in use of its limit; null where not reported"),
         Column("message_rate_in", Kind.DOUBLE, "messages per second from producers"),
