@@ -29,5 +29,24 @@ DELAYED_TOLD = SqlView(
 )
 """Brokers that export delayed messages: their subscriptions without a row in `clients_delayed` have none."""
 
-VIEWS = (DELAYED, DELAYED_TOLD)
+_HOLDER = (
+    '[{"consumer": "VARCHAR", "address": "VARCHAR", "connected_since": "VARCHAR", "unacked_messages": "BIGINT",'
+    ' "acked_milliseconds": "BIGINT", "consumed_milliseconds": "BIGINT", "draining_hashes": "BIGINT",'
+    ' "draining_messages": "BIGINT"}]'
+)
+
+HOLDERS = SqlView(
+    "clients_holders",
+    f"""
+    select topic, subscription, consumers_waiting, holder.*,
+        (epoch(try_cast(holder.connected_since as timestamptz)) * 1000)::bigint as connected_milliseconds
+    from (
+        select topic, subscription, coalesce(consumers_waiting, 0) as consumers_waiting,
+            unnest(json_transform(case when json_valid(holders_json) then holders_json end, '{_HOLDER}')) as holder
+        from drilled where subscription is not null and holders_json is not null)
+    """,
+)
+"""Consumers that hold messages, by their topics' own statistics: the worst few of each subscription."""
+
+VIEWS = (DELAYED, DELAYED_TOLD, HOLDERS)
 """Views that the queries of these checks use besides `pulsar_steward.checks.views`; later ones may use earlier ones."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.clients.consumers import slowest_words
+from pulsar_steward.checks.clients.consumers import named_subscription, slowest_words
 from pulsar_steward.checks.earlier import APART_SECONDS, apart, each_since
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number, percent
@@ -37,6 +37,13 @@ class SubscriptionStalledPolicy(Section):
         "unacknowledged messages of one consumer that is stuck while others are not; with a smaller receiver"
         " queue one that is slow looks the same",
     )
+    holding_minutes: int = number(
+        30,
+        "since the last delivery to and acknowledgement of a consumer that holds nearly all that waits; more than"
+        " the longest message takes",
+    )
+    holding_percent: int = percent(90, "of what waits, in messages: nearly all")
+    minimum_holding_messages: int = number(10, "that it holds; fewer are what a consumer works on")
     warning_stuck_percent: int = percent(
         50, "consumers of a subscription that are stuck; fewer: information for longer"
     )
@@ -328,11 +335,11 @@ class Standstill:
             earlier = f"; other consumers than now were connected {each_since(self.returns)}: they come and go"
         elif self.alike and kind != FULL and not row["fresh"]:
             earlier = f"; it was so {each_since(self.alike)} too"
-        what = _WHAT[kind]
+        what, named = _WHAT[kind], named_subscription(row)
         if kind == AGAIN:
             what = f"{row['redeliver_rate']:,.1f} messages/s {what}"
         return (
-            f"Subscription {row['subscription']} of {row['topic']} on {row['broker']} has {row['due_entries']:,}"
+            f"{named[0].upper()}{named[1:]} on {row['broker']} has {row['due_entries']:,}"
             f" {'entry' if row['due_entries'] == 1 else 'entries'} due{known}, but"
             f" {what} ({self._since}){earlier}; {self._permits}{self._doubt}; {slowest_words(row)}."
         )

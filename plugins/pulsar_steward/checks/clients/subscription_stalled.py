@@ -8,7 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, LookBack, Query, Scope, nothing_read
-from pulsar_steward.checks.clients.consumers import SLOWEST, consumers_words, subject_of
+from pulsar_steward.checks.clients.consumers import SLOWEST, consumers_words, named_subscription, subject_of
+from pulsar_steward.checks.clients.holders import HOLDING, holders_of
+from pulsar_steward.checks.clients.holders import LONGEST_FIRST as MOST_HELD_FIRST
 from pulsar_steward.checks.clients.standstill import (
     BEFORE,
     LONGEST_FIRST,
@@ -37,7 +39,7 @@ STUCK_COLUMNS = ("topic", "subscription", "consumer", "address", "connected_sinc
 # Only consumers that the snapshot names. On Exclusive and Failover subscriptions one consumer gets everything: if it is
 # stuck, all stands still.
 STUCK = """
-select topic, subscription, consumer, address, connected_since, c.unacked_messages, s.namespace,
+select topic, subscription, consumer, address, connected_since, c.unacked_messages, s.namespace, s.type,
     coalesce(c.available_permits, 0) as permits, false as blocked, s.consumers, s.consumers_stuck,
     s.entries_since_first_gap as entries
 from clients c join user_subscriptions s using (topic, subscription) join limits on limits.namespace = s.namespace
@@ -108,8 +110,8 @@ class StuckConsumers:
         if self.alike:
             since = f"with as many messages {each_since(self.alike)} too"
         return (
-            f"{self.count:,} of the {counted(row['consumers'], 'consumer')} of subscription {row['subscription']} of"
-            f" {row['topic']} {'is' if self.count == 1 else 'are'} stuck, holding"
+            f"{self.count:,} of the {counted(row['consumers'], 'consumer')} of {named_subscription(row)}"
+            f" {'is' if self.count == 1 else 'are'} stuck, holding"
             f" {counted(self.held, 'unacknowledged message')}: no permits left, nothing delivered and nothing"
             f" acknowledged in the last minute ({since}): {named}."
         )
@@ -153,14 +155,21 @@ def judge(queried: Queried, context: CheckContext[SubscriptionStalledPolicy]) ->
         still = Standstill(row, context.limits_of(row["namespace"]), context.policy.collect.recent_minutes, before)
         if still.severity is not None:
             found.append((_finding(row, still.severity, still.evidence, still.figures), row["messages"]))
-    subjects = {finding.subject for finding, _ in found}
+    found.extend(
+        (_finding(each.rows[0], Severity.WARNING, each.evidence, each.figures), each.rows[0]["held"])
+        for each in holders_of(queried["holding"].rows, 1000 * context.about.taken_at.timestamp())
+    )
     before = EarlierRows.of(queried["stuck_before"], context, _looked_back_minutes, *STUCK_COLUMNS)
     found.extend(
         (_finding(each.rows[0], each.severity, each.evidence, each.figures), each.held)
         for each in by_subscription(queried["stuck"].rows, context.limits_of, before)
-        if each.severity is not None and subject_of(each.rows[0]) not in subjects
+        if each.severity is not None
     )
-    found.sort(key=lambda each: (-each[0].severity.rank, -each[1], each[0].subject))
+    worst: dict[str, tuple[Finding, int]] = {}
+    for finding, messages in found:
+        if finding.subject not in worst or worst[finding.subject][0].severity.rank < finding.severity.rank:
+            worst[finding.subject] = finding, messages
+    found = sorted(worst.values(), key=lambda each: (-each[0].severity.rank, -each[1], each[0].subject))
     if found:
         return Judgement(findings=tuple(finding for finding, _ in found), more=queried["standing"].more)
     too_many = (
@@ -191,7 +200,8 @@ CHECK = Check(
         "Permits left: the broker does not dispatch; see `pulsar-admin topics stats-internal TOPIC` and its log.",
         "Delivered again and again: give the consumer a dead letter topic, and read why its handler fails.",
         "Consumers that come and go: look at their hosts for restarts, and at the message that ends them.",
-        "Restart the consumer that is stuck first; unload the topic only when its ack holes are few (ack-holes).",
+        "Close or restart the consumer that is stuck first: what it holds goes to the others.",
+        "Unload the topic last, and only when its ack holes are few (ack-holes).",
     ),
     source="docs/knowledge.md C; docs/checks/subscription-stalled.md; apache/pulsar#14337",
     scope=Scope.NAMESPACE,
@@ -199,6 +209,7 @@ CHECK = Check(
     shards={
         "standing": Query(STANDING, worst_first=LONGEST_FIRST, most=MAX_ROWS, detail=SLOWEST),
         "possible": Query(POSSIBLE, worst_first=LONGEST_FIRST, most=MAX_ROWS, detail=SLOWEST),
+        "holding": Query(HOLDING, worst_first=MOST_HELD_FIRST, most=MAX_CONSUMERS),
         "stuck": Query(STUCK, worst_first=MOST_FIRST, most=MAX_CONSUMERS),
     },
     earlier={
