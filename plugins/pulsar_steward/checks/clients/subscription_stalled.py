@@ -199,6 +199,7 @@ CHECK = Check(
         "No permits left: the client is not asking for more, its handlers are stuck or its receiver queue is full.",
         "Permits left: the broker does not dispatch; see `pulsar-admin topics stats-internal TOPIC` and its log.",
         "Delivered again and again: give the consumer a dead letter topic, and read why its handler fails.",
+        "How often a message was delivered is forgotten with each move of its topic and each reconnect.",
         "Consumers that come and go: look at their hosts for restarts, and at the message that ends them.",
         "Close or restart the consumer that is stuck first: what it holds goes to the others.",
         "Unload the topic last, and only when its ack holes are few (ack-holes).",
