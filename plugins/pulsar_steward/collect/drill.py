@@ -281,6 +281,7 @@ def _holders(subscription: SubscriptionDetail, most: int) -> list[dict[str, obje
             "address": each.address.removeprefix("/"),
             "connected_since": each.connected_since,
             "unacked_messages": each.unacked_messages,
+            "messages_per_entry": each.avg_messages_per_entry,
             "acked_milliseconds": each.last_acked_timestamp,
             "consumed_milliseconds": each.last_consumed_timestamp,
             "draining_hashes": each.draining_hashes_count,

@@ -283,7 +283,7 @@ DRILLED = Table(
             "holders_json",
             Kind.STRING,
             "an array with an object a consumer that holds messages, the worst few: `consumer`, `address`,"
-            " `connected_since`, `unacked_messages`, `acked_milliseconds`, `consumed_milliseconds`, `draining_hashes`,"
+            " `connected_since`, `unacked_messages`, `messages_per_entry` (0: not known), `acked_milliseconds`, `consumed_milliseconds`, `draining_hashes`,"
             " `draining_messages`; null: not told",
         ),
         Column(

@@ -56,6 +56,7 @@ class ConsumerDetail(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     address: str = ""
     connected_since: str = ""
     unacked_messages: Figure = 0
+    avg_messages_per_entry: Figure = 0
     last_acked_timestamp: Figure = 0
     last_consumed_timestamp: Figure = 0
     draining_hashes_count: Figure = 0

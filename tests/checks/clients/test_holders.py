@@ -30,7 +30,15 @@ def holder(unacked: int = 24, name: str = "hung", acked: int = 40, consumed: int
     """A consumer; `acked` and `consumed` are minutes before the snapshot, 0: never."""
     times = {"acked_milliseconds": ago(acked), "consumed_milliseconds": ago(consumed)}
     told = {"consumer": name, "address": "10.0.0.7:40001", "connected_since": "2026-01-01T00:00:00.123Z"}
-    return {**told, "unacked_messages": unacked, **times, "draining_hashes": 0, "draining_messages": 0, **more}
+    return {
+        **told,
+        "unacked_messages": unacked,
+        **times,
+        "messages_per_entry": 1,
+        "draining_hashes": 0,
+        "draining_messages": 0,
+        **more,
+    }
 
 
 CASES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], bool]] = {
@@ -40,11 +48,13 @@ CASES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], bool]] = {
     "others work": ({"message_rate_out": 9.0, "ack_rate": 9.0}, [holder()], True),
     "none acknowledged since it connected": ({}, [holder(acked=0, consumed=0)], True),
     "not nearly all": ({"backlog_entries": 27}, [holder()], False),
-    "not nearly all of batches": ({"messages_per_entry": 2}, [holder()], False),
+    "not nearly all of batches": ({}, [holder(messages_per_entry=2)], False),
+    "all of batches": ({"backlog_entries": 3, "messages_per_entry": 1000}, [holder(messages_per_entry=8)], True),
     "acknowledged lately": ({}, [holder(acked=29)], False),
     "its queue was just filled": ({}, [holder(consumed=1)], False),
     "has just connected": ({}, [holder(acked=0, consumed=0, connected_since="2026-01-02T11:31:00Z")], False),
     "since when is not told": ({}, [holder(acked=0, consumed=0, connected_since="")], False),
+    "each works on a few": ({}, [holder(8, "one"), holder(8, "two"), holder(8, "three")], False),
     "a message that takes long": ({"backlog_entries": 1, "unacked_messages": 1}, [holder(1)], False),
     "nothing else is there": ({"consumers": 1}, [holder()], False),
     "one gets all": ({"type": "Failover"}, [holder()], False),

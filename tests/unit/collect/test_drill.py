@@ -177,6 +177,7 @@ def test_consumers_that_hold_messages_are_named_the_worst_first() -> None:
         "address": "10.0.0.6:1",
         "connected_since": "",
         "unacked_messages": 4,
+        "messages_per_entry": 0,
         "acked_milliseconds": 0,
         "consumed_milliseconds": 0,
         "draining_hashes": 2,

@@ -31,6 +31,7 @@ DELAYED_TOLD = SqlView(
 
 _HOLDER = (
     '[{"consumer": "VARCHAR", "address": "VARCHAR", "connected_since": "VARCHAR", "unacked_messages": "BIGINT",'
+    ' "messages_per_entry": "BIGINT",'
     ' "acked_milliseconds": "BIGINT", "consumed_milliseconds": "BIGINT", "draining_hashes": "BIGINT",'
     ' "draining_messages": "BIGINT"}]'
 )

@@ -19,11 +19,10 @@ if TYPE_CHECKING:
 HOLDING = """
 with resting as (
     select h.*, s.namespace, s.broker, s.type, s.consumers, greatest(s.backlog_entries, 0) as backlog_entries,
-        greatest(s.backlog_entries - coalesce(delayed, 0), 0) * greatest(coalesce(s.messages_per_entry, 1), 1)
-            as waiting,
+        greatest(s.backlog_entries - coalesce(delayed, 0), 0) as waiting,
         floor($now)::bigint - greatest(acked_milliseconds, consumed_milliseconds, coalesce(connected_milliseconds, 0))
             // 1000 as rested_seconds,
-        holding_percent, minimum_holding_messages
+        holding_percent
     from clients_holders h join user_subscriptions s using (topic, subscription)
         join limits on limits.namespace = s.namespace
         left join (select topic, subscription, max(messages) as delayed from clients_delayed group by all)
@@ -31,18 +30,18 @@ with resting as (
     where s.type in ('Shared', 'Key_Shared') and s.consumers > 1 and s.backlog_entries > 0
         and not coalesce(s.blocked_on_unacked, false) and coalesce(s.consumers_blocked, 0) = 0
         and greatest(acked_milliseconds, consumed_milliseconds, connected_milliseconds) > 0
-        and rested_seconds >= 60 * holding_minutes),
+        and h.unacked_messages >= minimum_holding_messages and rested_seconds >= 60 * holding_minutes),
 holding as (
     select *, sum(unacked_messages) over (partition by topic, subscription)::bigint as held,
+        sum(unacked_messages // greatest(messages_per_entry, 1)) over (partition by topic, subscription) as entries,
         sum(draining_hashes) over (partition by topic, subscription)::bigint as keys,
         sum(draining_messages) over (partition by topic, subscription)::bigint as of_keys
     from resting)
 select topic, subscription, namespace, broker, type, consumers, backlog_entries, consumer, address, connected_since,
-    unacked_messages, acked_milliseconds, consumed_milliseconds, rested_seconds, held, waiting, keys, of_keys,
+    unacked_messages, acked_milliseconds, consumed_milliseconds, rested_seconds, held, keys, of_keys,
     consumers_waiting
 from holding
-where held >= minimum_holding_messages
-    and (held * 100 >= holding_percent * waiting or keys > 0 or consumers_waiting > 0)
+where entries * 100 >= holding_percent * waiting or keys > 0 or consumers_waiting > 0
 """
 """Consumers that together hold nearly all that waits of a subscription, or what others wait for."""
 

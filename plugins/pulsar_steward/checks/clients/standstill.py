@@ -42,8 +42,10 @@ class SubscriptionStalledPolicy(Section):
         "since the last delivery to and acknowledgement of a consumer that holds nearly all that waits; more than"
         " the longest message takes",
     )
-    holding_percent: int = percent(90, "of what waits, in messages: nearly all")
-    minimum_holding_messages: int = number(10, "that it holds; fewer are what a consumer works on")
+    holding_percent: int = percent(90, "of the entries that wait: nearly all")
+    minimum_holding_messages: int = number(
+        10, "of one consumer; fewer are what it works on, such as a message that takes long"
+    )
     warning_stuck_percent: int = percent(
         50, "consumers of a subscription that are stuck; fewer: information for longer"
     )
