@@ -283,8 +283,8 @@ DRILLED = Table(
             "holders_json",
             Kind.STRING,
             "an array with an object a consumer that holds messages, the worst few: `consumer`, `address`,"
-            " `connected_since`, `unacked_messages`, `messages_per_entry` (0: not known), `acked_milliseconds`, `consumed_milliseconds`, `draining_hashes`,"
-            " `draining_messages`; null: not told",
+            " `connected_since`, `unacked_messages`, `messages_per_entry` (0: not known), `acked_milliseconds`,"
+            " `consumed_milliseconds`, `draining_hashes`, `draining_messages`; null: not told",
         ),
         Column(
             "consumers_waiting", Kind.LONG, "Key_Shared consumers that joined later and get nothing yet (before 4.0)"

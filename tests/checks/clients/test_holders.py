@@ -30,15 +30,8 @@ def holder(unacked: int = 24, name: str = "hung", acked: int = 40, consumed: int
     """A consumer; `acked` and `consumed` are minutes before the snapshot, 0: never."""
     times = {"acked_milliseconds": ago(acked), "consumed_milliseconds": ago(consumed)}
     told = {"consumer": name, "address": "10.0.0.7:40001", "connected_since": "2026-01-01T00:00:00.123Z"}
-    return {
-        **told,
-        "unacked_messages": unacked,
-        **times,
-        "messages_per_entry": 1,
-        "draining_hashes": 0,
-        "draining_messages": 0,
-        **more,
-    }
+    figures = {"unacked_messages": unacked, "messages_per_entry": 1, "draining_hashes": 0, "draining_messages": 0}
+    return {**told, **figures, **times, **more}
 
 
 CASES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], bool]] = {

@@ -43,9 +43,7 @@ class SubscriptionStalledPolicy(Section):
         " the longest message takes",
     )
     holding_percent: int = percent(90, "of the entries that wait: nearly all")
-    minimum_holding_messages: int = number(
-        10, "of one consumer; fewer are what it works on, such as a message that takes long"
-    )
+    minimum_holding_messages: int = number(10, "of one consumer; fewer are what it works on")
     warning_stuck_percent: int = percent(
         50, "consumers of a subscription that are stuck; fewer: information for longer"
     )
