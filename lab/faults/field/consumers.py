@@ -3,7 +3,7 @@
 from typing import Any
 
 from lab.faults.fault import Expected
-from lab.faults.field.clients import ago_ms
+from lab.faults.field.clients import DAY_MIN, Members, ago_ms
 from lab.faults.field.reported import reported
 from lab.faults.simulated._clusters import cluster
 from lab.simulator import ClusterSpec, ConsumerSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
@@ -68,7 +68,67 @@ def _full_and_idle(left: int) -> ClusterSpec:
     return _topic("shop/work/jobs", jobs, {}, message_bytes=500)
 
 
+def _left_by_an_application() -> ClusterSpec:
+    """Sixteen topics with two subscriptions each, of which nobody has consumed anything for 40 days."""
+    topics = tuple(
+        TopicSpec(
+            f"by-dev-rootcoord-dml_{number}",
+            producers=1,
+            subscriptions=tuple(
+                SubscriptionSpec(
+                    f"by-dev-dataNode-{part}-{number}",
+                    kind="Exclusive",
+                    backlog=56_171_694 + 15 * number,
+                    consumed_ms=ago_ms(40 * DAY_MIN),
+                )
+                for part in (12, 17)
+            ),
+            message_bytes=48,
+            backlog_bytes=2_673_680_489,
+            storage_bytes=2_673_680_489,
+            rate_in=0.5,
+        )
+        for number in range(16)
+    )
+    return cluster(NamespaceSpec("ai/default", topics=topics))
+
+
+def _old_beside_new(look: int) -> ClusterSpec:
+    """Four consumers of a Key_Shared subscription; the first holds 13 messages, and those that joined later wait."""
+    old_ms, later = ago_ms(50 + 10 * look), {f"later-{number}": "75:1204" for number in range(3)}
+    old = ConsumerSpec(13, permits=987, acked_ms=old_ms, consumed_ms=old_ms)
+    new = ConsumerSpec(connected_ms=ago_ms(45 + 10 * look))
+    told = (("consumersAfterMarkDeletePosition", Members(later)),)
+    keys = SubscriptionSpec.of("5382f", old, new, new, new, kind="Key_Shared", backlog=120 + 60 * look, told=told)
+    topic = TopicSpec("orders", producers=1, subscriptions=(keys,), message_bytes=500, rate_in=0.1)
+    return cluster(NamespaceSpec("shop/keys", topics=(topic,)), version="2.7.1")
+
+
 FAULTS = (
+    reported(
+        "left-by-an-application-40-days-ago",
+        "milvus-io/milvus#47233",
+        "Thirty-two subscriptions on sixteen topics hold 56 million entries each; nobody has consumed anything for 40"
+        " days, by the topics' own times. The first look.",
+        "Name the subscriptions, at the first look: their application is gone. A quota would be filled by what nobody"
+        " reads, and shut its producers out.",
+        _left_by_an_application(),
+        expected=(Expected("subscription-abandoned", "ai/default/by-dev-rootcoord-dml_", "nothing of it moved since"),),
+        never=(_moves("ai/default"), r"^Delete .*ai/default", r"(?i)clear .*backlog"),
+    ),
+    reported(
+        "held-up-by-an-old-key-shared-consumer",
+        "apache/pulsar#10167",
+        "The first consumer of a Key_Shared subscription holds 13 messages that it does not acknowledge; three that"
+        " joined later get nothing.",
+        "The old consumer holds the others up: the type and that they wait are to be said, and the old consumer named."
+        " It has to acknowledge or be closed.",
+        *(_old_beside_new(look) for look in range(2)),
+        expected=(
+            Expected("subscription-stalled", "shop/keys/orders subscription", r"Key_Shared.*5382f-0 at.*joined later"),
+        ),
+        never=(_moves("shop/keys"), r"(?i)(clear|skip) ", r"(?i)add consumers"),
+    ),
     reported(
         "slow-consumer-fills-quota",
         "apache/pulsar#15284",

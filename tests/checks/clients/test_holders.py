@@ -67,6 +67,20 @@ def test_who_holds_nearly_all_and_does_nothing_is_found_at_the_first_look(
     assert by_name(scene.judged(check.CHECK)) == ({"t": Severity.WARNING} if found else {})
 
 
+def test_who_holds_messages_is_said_with_a_standstill(scene: Any, by_name: Callable[..., dict[str, Severity]]) -> None:
+    """A worse finding about the whole subscription names its holders too, in one finding."""
+    scene.measured({"pulsar_subscription_delayed": 0.0})
+    scene.subscription("t", **FEW | {"type": "Key_Shared", "backlog_entries": 5_000_000})
+    scene.drilled("t", holders_json=json.dumps([holder(13, draining_hashes=2, draining_messages=5)]))
+
+    judgement = scene.judged(check.CHECK)
+
+    assert by_name(judgement) == {"t": Severity.CRITICAL}
+    (finding,) = judgement.findings
+    assert finding.evidence.startswith("Key_Shared subscription s of persistent://t/n/t on b:8080 has 5,000,000")
+    assert "2 hashes of its keys now belong to other consumers" in finding.evidence
+
+
 @pytest.mark.parametrize(
     ("told", "waiting"),
     [({"draining_hashes": 3, "draining_messages": 13}, 0), ({}, 2)],

@@ -14,14 +14,12 @@ if TYPE_CHECKING:
 
     from pulsar_steward.checks.check import Row
 
-# Where one consumer gets everything, as on Exclusive and Failover subscriptions, all stands still if it does. The times
-# of a consumer that got or acknowledged nothing yet are 0: it rests since it connected.
+# Where one consumer gets everything, as on Exclusive and Failover subscriptions, all stands still if it does.
 HOLDING = """
 with resting as (
     select h.*, s.namespace, s.broker, s.type, s.consumers, greatest(s.backlog_entries, 0) as backlog_entries,
         greatest(s.backlog_entries - coalesce(delayed, 0), 0) as waiting,
-        floor($now)::bigint - greatest(acked_milliseconds, consumed_milliseconds, coalesce(connected_milliseconds, 0))
-            // 1000 as rested_seconds,
+        floor($now)::bigint - rested_since_milliseconds // 1000 as rested_seconds,
         holding_percent
     from clients_holders h join user_subscriptions s using (topic, subscription)
         join limits on limits.namespace = s.namespace
@@ -29,7 +27,6 @@ with resting as (
             using (topic, subscription)
     where s.type in ('Shared', 'Key_Shared') and s.consumers > 1 and s.backlog_entries > 0
         and not coalesce(s.blocked_on_unacked, false) and coalesce(s.consumers_blocked, 0) = 0
-        and greatest(acked_milliseconds, consumed_milliseconds, connected_milliseconds) > 0
         and h.unacked_messages >= minimum_holding_messages and rested_seconds >= 60 * holding_minutes),
 holding as (
     select *, sum(unacked_messages) over (partition by topic, subscription)::bigint as held,

@@ -22,7 +22,7 @@ from pulsar_steward.checks.clients.standstill import (
 )
 from pulsar_steward.checks.earlier import EarlierRows, each_since, wider
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.units import counted
+from pulsar_steward.model.units import counted, seconds_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -41,8 +41,9 @@ STUCK_COLUMNS = ("topic", "subscription", "consumer", "address", "connected_sinc
 STUCK = """
 select topic, subscription, consumer, address, connected_since, c.unacked_messages, s.namespace, s.type,
     coalesce(c.available_permits, 0) as permits, false as blocked, s.consumers, s.consumers_stuck,
-    s.entries_since_first_gap as entries
-from clients c join user_subscriptions s using (topic, subscription) join limits on limits.namespace = s.namespace
+    s.entries_since_first_gap as entries, floor($now)::bigint - rested_since_milliseconds // 1000 as rested_seconds
+from clients c left join clients_holders using (topic, subscription, consumer, address, connected_since)
+    join user_subscriptions s using (topic, subscription) join limits on limits.namespace = s.namespace
 where c.unacked_messages >= minimum_held_messages and c.available_permits <= 0 and c.message_rate_out <= 0
     and c.ack_rate <= 0 and not coalesce(c.blocked, false) and s.consumers_stuck > 0 and s.consumers_stuck < s.consumers
     and coalesce(s.type, 'Shared') not in ('Exclusive', 'Failover')
@@ -88,8 +89,15 @@ class StuckConsumers:
 
     @property
     def since_seconds(self) -> int | None:
-        """Minimum time for which that consumer has been stuck; None: not known."""
+        """Minimum time for which a consumer has been stuck, by its topic or by snapshots; None: not known."""
+        if self.told_seconds is not None:
+            return self.told_seconds
         return self.before.lasted_seconds(self.alike) if self.alike else None
+
+    @property
+    def told_seconds(self) -> int | None:
+        """The same, by the topic's own times; None: it was not asked."""
+        return max((row["rested_seconds"] for row in self.rows if row["rested_seconds"] is not None), default=None)
 
     @property
     def severity(self) -> Severity | None:
@@ -98,6 +106,8 @@ class StuckConsumers:
         if since is None:
             lately = self.before.looked_within(self.rows[0], 2 * self.limits.warning_minutes)
             return None if lately else Severity.INFO
+        if self.told_seconds is not None and since < 60 * self.limits.warning_minutes:
+            return None
         many = self.count * 100 >= self.rows[0]["consumers"] * self.limits.warning_stuck_percent
         least = self.limits.warning_minutes if many else self.limits.critical_minutes
         return Severity.WARNING if since >= 60 * least else Severity.INFO
@@ -107,7 +117,9 @@ class StuckConsumers:
         """Evidence in a sentence."""
         row, named = self.rows[0], consumers_words(self.rows)
         since = "since when is not known; a pause would look the same"
-        if self.alike:
+        if self.told_seconds is not None:
+            since = f"for {seconds_in_words(self.told_seconds, rounded=True)}, by the topic's own times"
+        elif self.alike:
             since = f"with as many messages {each_since(self.alike)} too"
         return (
             f"{self.count:,} of the {counted(row['consumers'], 'consumer')} of {named_subscription(row)}"
@@ -150,14 +162,20 @@ def _looked_back_minutes(limits: SubscriptionStalledPolicy) -> int:
 def judge(queried: Queried, context: CheckContext[SubscriptionStalledPolicy]) -> Judgement:
     """Judges by the duration of the standstill, from the topic's own statistics or from earlier snapshots."""
     before = EarlierRows.of(queried["before"], context, _looked_back_minutes, "topic", "subscription")
+    holders = {
+        subject_of(each.rows[0]): each
+        for each in holders_of(queried["holding"].rows, 1000 * context.about.taken_at.timestamp())
+    }
     found = []
     for row in (*queried["standing"].rows, *queried["possible"].rows):
         still = Standstill(row, context.limits_of(row["namespace"]), context.policy.collect.recent_minutes, before)
         if still.severity is not None:
-            found.append((_finding(row, still.severity, still.evidence, still.figures), row["messages"]))
+            holder = holders.get(subject_of(row))
+            evidence = f"{still.evidence} {holder.evidence}" if holder else still.evidence
+            found.append((_finding(row, still.severity, evidence, still.figures), row["messages"]))
     found.extend(
         (_finding(each.rows[0], Severity.WARNING, each.evidence, each.figures), each.rows[0]["held"])
-        for each in holders_of(queried["holding"].rows, 1000 * context.about.taken_at.timestamp())
+        for each in holders.values()
     )
     before = EarlierRows.of(queried["stuck_before"], context, _looked_back_minutes, *STUCK_COLUMNS)
     found.extend(
