@@ -10,6 +10,7 @@ import pytest
 
 from pulsar_steward.checks.clients import subscription_stalled as check
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.measures import DELAYED_SERIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,6 +66,18 @@ def test_who_holds_nearly_all_and_does_nothing_is_found_at_the_first_look(
     scene.subscription("t", **FEW | changes).drilled("t", holders_json=json.dumps(holders))
 
     assert by_name(scene.judged(check.CHECK)) == ({"t": Severity.WARNING} if found else {})
+
+
+@pytest.mark.parametrize(("broker", "found"), [("b:8080", True), ("before:8080", False)])
+def test_delayed_messages_wait_for_nobody(
+    scene: Any, by_name: Callable[..., dict[str, Severity]], broker: str, *, found: bool
+) -> None:
+    """What is delayed, as the topic's owner tells, is not among what waits."""
+    scene.measured({"pulsar_subscription_delayed": 0.0}).subscription("t", **FEW | {"backlog_entries": 500})
+    scene.measured({DELAYED_SERIES: 476}, source=broker, topic="persistent://t/n/t", subscription="s")
+    scene.drilled("t", holders_json=json.dumps([holder()]))
+
+    assert (by_name(scene.judged(check.CHECK)) == {"t": Severity.WARNING}) is found
 
 
 def test_who_holds_messages_is_said_with_a_standstill(scene: Any, by_name: Callable[..., dict[str, Severity]]) -> None:

@@ -16,15 +16,18 @@ if TYPE_CHECKING:
 
 # Where one consumer gets everything, as on Exclusive and Failover subscriptions, all stands still if it does.
 HOLDING = """
-with resting as (
+with delayed as (
+    select topic, subscription, max(messages) as delayed
+    from clients_delayed join user_subscriptions using (topic, subscription)
+    where told_by is null or told_by = broker group by all),
+resting as (
     select h.*, s.namespace, s.broker, s.type, s.consumers, greatest(s.backlog_entries, 0) as backlog_entries,
         greatest(s.backlog_entries - coalesce(delayed, 0), 0) as waiting,
         floor($now)::bigint - rested_since_milliseconds // 1000 as rested_seconds,
         holding_percent
     from clients_holders h join user_subscriptions s using (topic, subscription)
         join limits on limits.namespace = s.namespace
-        left join (select topic, subscription, max(messages) as delayed from clients_delayed group by all)
-            using (topic, subscription)
+        left join delayed using (topic, subscription)
     where s.type in ('Shared', 'Key_Shared') and s.consumers > 1 and s.backlog_entries > 0
         and not coalesce(s.blocked_on_unacked, false) and coalesce(s.consumers_blocked, 0) = 0
         and h.unacked_messages >= minimum_holding_messages and rested_seconds >= 60 * holding_minutes),
