@@ -273,13 +273,13 @@ def _holders(subscription: SubscriptionDetail, most: int) -> list[dict[str, obje
     """The consumers that hold messages: first those that others wait for, then those that hold most."""
     holding = [each for each in subscription.consumers if each.unacked_messages > 0]
     worst = nsmallest(
-        most, holding, key=lambda each: (-each.draining_hashes_count, -each.unacked_messages, each.address)
+        most, holding, key=lambda each: (-each.draining_hashes_count, -each.unacked_messages, each.address or "")
     )
     return [
         {
-            "consumer": each.consumer_name,
-            "address": each.address.removeprefix("/"),
-            "connected_since": each.connected_since,
+            "consumer": each.consumer_name or "",
+            "address": (each.address or "").removeprefix("/"),
+            "connected_since": each.connected_since or "",
             "unacked_messages": each.unacked_messages,
             "messages_per_entry": each.avg_messages_per_entry,
             "acked_milliseconds": each.last_acked_timestamp,

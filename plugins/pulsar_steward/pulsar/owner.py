@@ -52,9 +52,9 @@ class ConsumerDetail(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     gets none of their messages before this one has acknowledged what it holds of them.
     """
 
-    consumer_name: str = ""
-    address: str = ""
-    connected_since: str = ""
+    consumer_name: str | None = None
+    address: str | None = None
+    connected_since: str | None = None
     unacked_messages: Figure = 0
     avg_messages_per_entry: Figure = 0
     last_acked_timestamp: Figure = 0
