@@ -229,7 +229,9 @@ class LiveCluster(WholeLook, ClusterFacts):
         if owner is None:
             return THROUGHPUT_UNKNOWN
         topics = self.reader.topics(owner, change.namespace, change.bundle).values()
-        return sum(each.msg_throughput_in + each.msg_throughput_out for each in topics)
+        told = [rate for each in topics for rate in (each.msg_throughput_in, each.msg_throughput_out)]
+        known = [rate for rate in told if rate is not None]
+        return sum(known) if len(known) == len(told) else THROUGHPUT_UNKNOWN
 
     @once
     def move_risks(self, change: BundleChange) -> MoveRisks:
