@@ -182,8 +182,10 @@ class SnapshotFacts(ClusterFacts):
         """Usages in the snapshot, changed by the earlier steps of the batch."""
         usages = self._planning.usages
         for step in self._earlier:
-            if isinstance(usages, Unknown) or not isinstance(step.change, UnloadBundle):
+            if isinstance(usages, Unknown):
                 break
+            if not isinstance(step.change, UnloadBundle):
+                continue
             if isinstance(flow := self.throughput(step.change), Unknown):
                 return flow
             move = BundleMove(source=step.change.source, target=step.change.target, bytes=flow)
