@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Subject = tuple[str, str]
 """Subject of a change, without its value or target: a namespace's bundle, a setting of a namespace or topic, or a
-topic's subscription."""
+topic's subscription or partitions."""
 
 
 class Aspect(StrEnum):
@@ -36,6 +36,7 @@ class Aspect(StrEnum):
     OWNER = "owners of bundles"
     SETTING = "settings"
     COORDINATORS = "the number of coordinators"
+    PARTITIONS = "the number of a topic's partitions"
     SUBSCRIPTION = "subscriptions"
     DATA = "stored messages"
 
@@ -159,6 +160,12 @@ class ClusterReader(Protocol):
 
     def coordinators(self) -> int:
         """Number of the cluster's transaction coordinators."""
+
+    def partitions(self, topic: str) -> int:
+        """Number of a topic's partitions; 0: it has none, or does not exist."""
+
+    def stored_subscriptions(self, topic: str) -> frozenset[str] | None:
+        """Durable subscriptions of applications on a topic or partition, loaded or not; None: there is no topic."""
 
     def inherited(self, change: ChangeSetting) -> Setting | None:
         """Value that applies to a change's setting if its own level has none; None: there is no value."""

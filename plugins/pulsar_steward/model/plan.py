@@ -34,6 +34,9 @@ BROKER_DRAIN = "broker_drain"
 TC_COUNT = "tc_count"
 """Kind of a batch that raises the number of transaction coordinators."""
 
+TOPIC_PARTITIONS = "topic_partitions"
+"""Kind of a batch that raises the number of a topic's partitions; none of its steps can be rolled back."""
+
 SUBSCRIPTION_DELETION = "subscription_deletion"
 """Kind of a batch that deletes abandoned subscriptions; none of its steps can be rolled back."""
 
@@ -45,6 +48,7 @@ KINDS = (
     BROKER_DRAIN,
     "backlog_quota",
     "retention",
+    TOPIC_PARTITIONS,
     SUBSCRIPTION_DELETION,
     ROLLBACK,
 )

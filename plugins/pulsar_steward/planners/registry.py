@@ -16,6 +16,7 @@ from pulsar_steward.planners.base import Proposal, joined, told_of
 from pulsar_steward.planners.bundles.balance import PLANNER as BUNDLE_BALANCE
 from pulsar_steward.planners.bundles.drain import PLANNER as BROKER_DRAIN
 from pulsar_steward.planners.bundles.split import PLANNER as BUNDLE_SPLIT
+from pulsar_steward.planners.partitions.raising import PLANNER as TOPIC_PARTITIONS
 from pulsar_steward.planners.settings.namespaces import DELAYS, NAMESPACE_SETTINGS
 from pulsar_steward.planners.settings.nearly_full import NEARLY_FULL, NEARLY_OLD
 from pulsar_steward.planners.settings.topics import OWN_QUOTAS, TOPIC_QUOTAS
@@ -61,6 +62,7 @@ PLANNERS: tuple[Planner, ...] = (
     NEARLY_FULL,
     NEARLY_OLD,
     DELAYS,
+    TOPIC_PARTITIONS,
     ABANDONED_SUBSCRIPTIONS,
 )
 """All planners, in the order in which they run: each gets the changes of the earlier ones."""
