@@ -92,7 +92,7 @@ def test_it_is_proposed_raised_and_proved(seeing: Seeing) -> None:
     assert partitions(seeing.site) == 4
     with seeing.site.context() as context:
         for index in range(4):
-            assert context.reader.stored_subscriptions(f"{TOPIC}-partition-{index}") == {"sink"}
+            assert context.reader.stored_subscriptions(f"{TOPIC}-partition-{index}") == frozenset({"sink"})
     (intent,) = seeing.site.ledger.intents(plan.plan_id, "b1")
     assert intent.before == {"partitions": 2}
     with pytest.raises(Refused, match="cannot be undone: brokers refuse a lower number"):

@@ -120,6 +120,9 @@ TRIED: Mapping[str, frozenset[Operation]] = {
 Tried by `python -m benchmarks.versions`, on the date in docs/versions.md.
 """
 
+TRIED_SOMEWHERE = tuple(each for each in Operation if any(each in tried for tried in TRIED.values()))
+"""Operations that worked on a release at least; the others are off by default, and no lack of a version."""
+
 _BY_LINE = {release.rpartition(".")[0]: release for release in TRIED}
 
 
