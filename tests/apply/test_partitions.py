@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lab.simulator import ClusterSpec, Drop, Fault, NamespaceSpec, SubscriptionSpec, TopicSpec
+from lab.simulator import Answer, ClusterSpec, Drop, Fault, NamespaceSpec, SubscriptionSpec, TopicSpec
 from pulsar_steward.errors import Refused
 from pulsar_steward.model.plan import TOPIC_PARTITIONS
 from pulsar_steward.model.step import AddPartitions
@@ -152,3 +152,33 @@ def test_what_brokers_broke_off_is_named(site: Worksite) -> None:
     (outcome,) = site.carry_out(plan, after=somebody_deletes)
     assert outcome.outcome != "done"
     assert "3 lacks sink" in outcome.reason
+
+
+@pytest.mark.parametrize("number", [5, 8])
+def test_what_somebody_raises_right_before_the_call_is_drifted(site: Worksite, number: int) -> None:
+    """A raise drifts if the broker refuses it because there are more partitions already."""
+    (outcome,) = site.carry_out(site.approved(MORE), before=lambda _: somebody_raises(site, number))
+    assert outcome.outcome == "drifted"
+    assert f"Expect partitions 4 can't less than current partitions {number}" in outcome.reason
+    assert partitions(site) == number
+
+
+def test_a_refusal_with_a_part_done_is_said_loudly(site: Worksite) -> None:
+    """Where the call is refused, and the number is raised without a subscription, that is unknown and said."""
+
+    def half(_: object) -> None:
+        somebody_raises(site, 4)
+        with Writer(site.settings) as writer:
+            writer.send(calls.delete_subscription(f"{TOPIC}-partition-3", "sink"), permitted)
+        site.simulator.faults.add(Fault(Answer(409), path="/partitions$", method="POST"))
+
+    (outcome,) = site.carry_out(site.approved(MORE), before=half)
+    assert outcome.outcome == "unknown"
+    assert "3 lacks sink" in outcome.reason
+
+
+def test_a_refusal_with_nothing_done_is_no_doubt(site: Worksite) -> None:
+    """Where the call is refused and the number is as before, the outcome is what the answer means."""
+    site.simulator.faults.add(Fault(Answer(409), path="/partitions$", method="POST"))
+    (outcome,) = site.carry_out(site.approved(MORE))
+    assert (outcome.outcome, partitions(site)) == ("drifted", 2)

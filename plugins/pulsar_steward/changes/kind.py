@@ -59,6 +59,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
         words: The state, in a sentence.
         values: The state as values, for the ledger.
         continuation: The change from this state to the approved one, if Pulsar made another change; else None.
+        broken_off: True if the call took effect in part.
         retry: The change to repeat, if it was taken back; used only if the call was accepted and several observations
             show the same.
     """
@@ -67,6 +68,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     untouched: bool
     words: str
     values: dict[str, Any]
+    broken_off: bool = False
     continuation: Change | None = None
     retry: Change | None = None
 
@@ -185,7 +187,12 @@ class ChangeKind(ABC, Generic[ChangeT, BeforeT]):
     """One change of a kind, with its call, observation, inverse and words.
 
     All methods are abstract on purpose: an incomplete kind cannot be used at all.
+
+    Attributes:
+        breaks_off: True if brokers may refuse the call with a part of it done.
     """
+
+    breaks_off = False
 
     def __init__(self, change: ChangeT) -> None:
         self.change = change

@@ -26,6 +26,7 @@ class BeforePartitions(Before, frozen=True):
 class PartitionsRaise(Raise[AddPartitions, BeforePartitions]):
     """Raise of the number of a topic's partitions."""
 
+    breaks_off = True
     aspects = frozenset({Aspect.PARTITIONS})
     operation = Operation.ADD_PARTITIONS
     before_type = BeforePartitions

@@ -67,6 +67,7 @@ class Raise(ChangeKind[RaiseT, BeforeT]):
             there=now == self.change.after and not lacking,
             untouched=now == self.change.before,
             words=self.words(now) + lacking,
+            broken_off=bool(lacking),
             values={self.subject[1].rpartition(" ")[2]: now},
         )
 
