@@ -51,7 +51,7 @@ def test_the_partitions_of_the_topic_that_is_named(folder: Path, check: str, sub
 
 
 def test_what_a_raise_would_meet(folder: Path) -> None:
-    """Types of subscriptions, other clusters, compaction and limits are read, the namespace's own before the brokers'."""
+    """Types of subscriptions, other clusters, compaction and limits are read, the namespace's own limits first."""
     subscriptions = [
         a_subscription(FIRST, "app", "Shared"),
         a_subscription(SECOND, "app", "Failover"),
