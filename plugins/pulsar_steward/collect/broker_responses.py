@@ -130,8 +130,6 @@ KEPT = frozenset(
         "loadBalancerNamespaceBundleMaxSessions",
         "managedLedgerCacheEvictionTimeThresholdMillis",
         "managedLedgerCacheSizeMB",
-        "managedLedgerDefaultEnsembleSize",
-        "managedLedgerDefaultMarkDeleteRateLimit",
         "managedLedgerMaxLedgerRolloverTimeMinutes",
         "managedLedgerOffloadDriver",
         "managedLedgerMaxBatchDeletedIndexToPersist",

@@ -93,6 +93,10 @@ class GuardsPolicy(Section):
     coordinators_rest_minutes: int = number(
         1440, "after their number was raised, before it is raised again: clients connect to new ones late", ge=0
     )
+    fewer_copies: bool = Field(
+        default=False,
+        description="whether new ledgers may keep fewer copies (Qw, Qa) than they do now",
+    )
     most_changes_per_run: int = number(1000, "changes of one batch; what is more waits for the next")
     most_changes_per_hour: int = number(2000, "changes in this cluster, all batches together")
     versions_tried_here: tuple[Annotated[str, AfterValidator(_version)], ...] = Field(

@@ -28,7 +28,7 @@ from pulsar_steward.facts.backlogs import (
 )
 from pulsar_steward.facts.unknown import Unknown, loss_unknown
 from pulsar_steward.model.loss import Loss, TopicLoss
-from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Setting, SettingName, in_words
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Setting, SettingName, in_words, when_in_force
 from pulsar_steward.model.subscription import Holder
 from pulsar_steward.model.topics import SYSTEM_TOPIC
 from pulsar_steward.model.units import bytes_in_words, counted, seconds_in_words
@@ -255,7 +255,7 @@ def effect(fact: NamespaceFact, change: ChangeSetting) -> str:
     """The new value, and its effect if it had been in force in the last snapshots, as text."""
     words = f"the {change.name} of {change.holder} is {in_words(change.name, change.after)}"
     if not isinstance(change.after, BacklogQuota):
-        return words
+        return words + when_in_force(change.before_in_force, change.after_in_force)
     if change.name is SettingName.AGE_QUOTA:
         return f"{words}; {_older(fact, change.after)}"
     return f"{words}; {_over(fact, change.after)}"
