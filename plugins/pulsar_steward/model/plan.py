@@ -39,6 +39,7 @@ KINDS = (
     BROKER_DRAIN,
     "backlog_quota",
     "retention",
+    "persistence",
     SUBSCRIPTION_DELETION,
     ROLLBACK,
 )
