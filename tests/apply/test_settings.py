@@ -24,7 +24,9 @@ from pulsar_steward.model.setting import (
     TimeToLive,
 )
 from pulsar_steward.model.step import ChangeSetting
-from tests.apply.worksite import Worksite, quick_policy, said
+from pulsar_steward.pulsar.calls import set_to
+from pulsar_steward.pulsar.writer import Writer
+from tests.apply.worksite import Worksite, permitted, quick_policy, said
 from tests.builders import a_step
 from tests.ledgers import ledger_at
 
@@ -319,3 +321,16 @@ def test_a_policy_set_otherwise_is_put_back_as_it_was(site: Worksite) -> None:
     assert "loaded topics write their cursors so at once" in back.effect
     assert said(site.carry_out(site.approved(back.change))) == ["done"]
     assert own(site, second) == theirs
+
+
+def test_no_copies_are_given_up_under_a_policy_that_keeps_them(site: Worksite) -> None:
+    """A plan that lowers Qw is refused right before its call, and the former policy stays."""
+    site.policy = quick_policy(guards={"versions_tried_here": ["4.0"]})
+    theirs = Persistence.of((2, 2, 2), 1.0)
+    with Writer(site.settings) as writer:
+        writer.send(set_to(NAMESPACE, SettingName.PERSISTENCE, theirs), permitted)
+    change = setting(SettingName.PERSISTENCE, Persistence.of((2, 1, 1), 1.0), theirs)
+    (outcome,) = site.carry_out(site.approved(change))
+    assert outcome.outcome == "refused"
+    assert "copies_kept: E 2, Qw 1, Qa 1 are fewer copies than E 2, Qw 2, Qa 2" in outcome.reason
+    assert own(site, change) == theirs

@@ -124,6 +124,9 @@ TRIED: Mapping[str, frozenset[Operation]] = {
 Tried by `python -m benchmarks.versions`, on the date in docs/versions.md.
 """
 
+TRIED_SOMEWHERE = tuple(each for each in Operation if any(each in done for done in TRIED.values()))
+"""Operations that say something of a version: one that was tried on none yet is refused on every one of them."""
+
 _BY_LINE = {release.rpartition(".")[0]: release for release in TRIED}
 
 

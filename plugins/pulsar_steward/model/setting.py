@@ -151,7 +151,7 @@ def in_words(name: SettingName, value: Setting | None) -> str:
         case DelayedDelivery():
             return _delays_in_words(value)
         case Persistence():
-            return f"{value.quorums_in_words}, and {writes_in_words(value.writes_per_second)}"
+            return f"{value.quorums_in_words}, and cursors written {writes_in_words(value.writes_per_second)}"
 
 
 def when_in_force(before: object, after: object) -> str:
@@ -168,12 +168,12 @@ def when_in_force(before: object, after: object) -> str:
 
 
 def writes_in_words(per_second: float) -> str:
-    """The rate of writing a cursor as text: ``cursors written once in 10 s``; 0 or under is no limit."""
+    """The rate of writing a cursor as text: ``once in 10 s``; 0 or under is no limit."""
     if per_second <= 0:
-        return "cursors written at each acknowledgement"
+        return "at each acknowledgement"
     if per_second <= 1:
-        return f"cursors written once in {seconds_in_words(1 / per_second, rounded=True)}"
-    return f"cursors written {per_second:,g} times a second"
+        return f"once in {seconds_in_words(1 / per_second, rounded=True)}"
+    return f"{per_second:,g} times a second"
 
 
 def _delays_in_words(value: DelayedDelivery) -> str:

@@ -91,6 +91,7 @@ def test_both_parts_are_one_step() -> None:
     assert "was acknowledged in the last 5 s comes again" in step.why
     assert "new ledgers need 3 bookies, and there are 2" in step.why
     assert "E, Qw and Qa hold for new ledgers" in step.effect
+    assert "that are known to take writes" in step.undo_note
 
 
 @pytest.mark.parametrize(
@@ -99,7 +100,7 @@ def test_both_parts_are_one_step() -> None:
         (["ack-state-often"], {"policy": asking(propose_rate=False)}, "policy key persistence_remedy.propose_rate"),
         (["ensemble-too-large"], {"policy": asking(propose_ensemble=False)}, "persistence_remedy.propose_ensemble"),
         (["ack-state-often", "ack-state-seldom"], {}, "decide by hand"),
-        (["ack-state-often"], {"own": Persistence.of((3, 2, 2), 0.2)}, "cursors written once in 5 s already"),
+        (["ack-state-often"], {"own": Persistence.of((3, 2, 2), 0.2)}, "cursors are written once in 5 s already"),
         (["ensemble-too-large"], {"own": Persistence.of((3, 3, 2), 1.0)}, "fewer copies are for people"),
         (["ack-state-often"], {"own": None}, "brokers do not tell which E, Qw, Qa and rate apply"),
         (["ack-state-often"], {"namespaces": ()}, "its settings are not in the snapshot"),

@@ -183,7 +183,7 @@ def _often(row: Row) -> str:
 
 
 def _at_most(per_second: float) -> str:
-    words = writes_in_words(per_second).partition(" written ")[2]
+    words = writes_in_words(per_second)
     return words if per_second <= 0 else f"{words} at most"
 
 

@@ -28,7 +28,15 @@ from pulsar_steward.facts.backlogs import (
 )
 from pulsar_steward.facts.unknown import Unknown, loss_unknown
 from pulsar_steward.model.loss import Loss, TopicLoss
-from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Setting, SettingName, in_words, when_in_force
+from pulsar_steward.model.setting import (
+    BacklogQuota,
+    Persistence,
+    QuotaPolicy,
+    Setting,
+    SettingName,
+    in_words,
+    when_in_force,
+)
 from pulsar_steward.model.subscription import Holder
 from pulsar_steward.model.topics import SYSTEM_TOPIC
 from pulsar_steward.model.units import bytes_in_words, counted, seconds_in_words
@@ -263,7 +271,9 @@ def effect(fact: NamespaceFact, change: ChangeSetting) -> str:
 
 def undo_note(change: ChangeSetting) -> str:
     """The way to undo a change, as text; deleted data does not return."""
-    back = f"Set it back: {change.in_words(change.before)}."
+    back, before, after = f"Set it back: {change.in_words(change.before)}.", change.before_in_force, change.after
+    if isinstance(before, Persistence) and isinstance(after, Persistence) and after.ensemble < before.ensemble:
+        return f"{back} That takes so many bookies that are known to take writes (policy key collect.metrics_urls)."
     return f"{back} What was deleted meanwhile stays deleted." if change.loses_messages else back
 
 

@@ -66,10 +66,10 @@ def _rate(now: Persistence, found: Mapping[str, Finding], remedy: PersistenceRem
         return "the policy says so of how often cursors are written (policy key persistence_remedy.propose_rate)"
     if seldom is not None and often is not None:
         return "its cursors are written too often for bookies, and too seldom for consumers: decide by hand"
+    words = f"its cursors are written {writes_in_words(now.writes_per_second)}"
     seconds = remedy.seldom_seconds if seldom is not None else remedy.often_seconds
     if seldom is None and 0 < now.writes_per_second <= 1 / seconds:
-        return f"it has {writes_in_words(now.writes_per_second)} already: it needs fewer cursors, or fewer ack holes"
-    words = f"it has {writes_in_words(now.writes_per_second)}"
+        return f"{words} already: it needs fewer cursors, or fewer ack holes"
     if seldom is not None:
         again = counted(seldom.figures.get("messages", 0), "message")
         words += f", so that up to {again} come again where its brokers die"
