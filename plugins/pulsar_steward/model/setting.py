@@ -158,11 +158,12 @@ def when_in_force(before: object, after: object) -> str:
     """When a new persistence has an effect, as a clause to be added; empty for other settings."""
     if not isinstance(after, Persistence):
         return ""
-    words = "; loaded topics write their cursors so at once"
-    if isinstance(before, Persistence) and before.quorums == after.quorums:
-        return words
+    was = before if isinstance(before, Persistence) else None
+    rate = "" if was and was.rate == after.rate else "; loaded topics write their cursors so at once"
+    if was and was.quorums == after.quorums:
+        return rate
     return (
-        f"{words}; E, Qw and Qa hold for new ledgers: a topic's present one keeps its own until it is full or too old,"
+        f"{rate}; E, Qw and Qa hold for new ledgers: a topic's present one keeps its own until it is full or too old,"
         " or the topic is loaded anew, and what is stored already stays where it is"
     )
 

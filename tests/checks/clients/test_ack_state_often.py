@@ -117,7 +117,7 @@ def test_large_ack_states_that_are_written_often(
     ("own", "words"),
     [
         (None, f"each once in 1 s at most as it sets nothing else ({CURSOR_WRITES})"),
-        (0.0, "each at each acknowledgement by the namespace's own policy"),
+        (0.0, "a second, at each acknowledgement by the namespace's own policy"),
         (10.0, "each 10 times a second at most by the namespace's own policy"),
     ],
 )

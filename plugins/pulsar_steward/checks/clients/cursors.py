@@ -166,7 +166,7 @@ from judged where rank is not null
 def _often(row: Row) -> str:
     own = "by the namespace's own policy"
     who = own if row["own"] else f"as it sets nothing else ({CURSOR_WRITES})"
-    limit = "" if row["writes_per_second"] is None else f", each {_at_most(row['writes_per_second'])} {who}"
+    limit = "" if row["writes_per_second"] is None else f", {_at_most(row['writes_per_second'])} {who}"
     words = (
         f"Of {row['namespace']}, cursors are written {counted(round(row['cursor_writes']), 'time')} a second{limit}:"
         f" {row['percent']:.0f} % of what its brokers write to bookies, beside"
@@ -184,7 +184,7 @@ def _often(row: Row) -> str:
 
 def _at_most(per_second: float) -> str:
     words = writes_in_words(per_second)
-    return words if per_second <= 0 else f"{words} at most"
+    return words if per_second <= 0 else f"each {words} at most"
 
 
 ACK_STATE_OFTEN = RowCheck(
