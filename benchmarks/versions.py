@@ -52,7 +52,15 @@ from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.bundles import BY_TOPIC_COUNT, BundleRange
 from pulsar_steward.model.finding import Outlook
 from pulsar_steward.model.pulsar_versions import Operation
-from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, QuotaPolicy, Retention, SettingName, TimeToLive
+from pulsar_steward.model.setting import (
+    BacklogQuota,
+    DelayedDelivery,
+    Persistence,
+    QuotaPolicy,
+    Retention,
+    SettingName,
+    TimeToLive,
+)
 from pulsar_steward.model.step import AddPartitions, ChangeSetting, SplitBundle
 from pulsar_steward.model.units import DAY, GIB
 from pulsar_steward.orchestration.approval_response import ApprovalQuestion, interpret
@@ -96,6 +104,7 @@ VALUES: dict[SettingName, Setting] = {
     SettingName.AGE_QUOTA: BacklogQuota(limit_seconds=DAY, policy=QuotaPolicy.HOLD),
     SettingName.TTL: TimeToLive(seconds=2 * DAY),
     SettingName.DELAYED_DELIVERY: DelayedDelivery(active=True, tick_milliseconds=1000, longest_milliseconds=DAY * 1000),
+    SettingName.PERSISTENCE: Persistence.of((1, 1, 1), 0.2),
 }
 """In an order in which brokers take them: a quota has to be below the retention."""
 
@@ -253,7 +262,9 @@ def _changes(ground: Ground) -> Iterator[Change]:
     yield _more_partitions(ground)
     for topic in (None, f"persistent://{SET}/t-1"):
         for name, value in VALUES.items():
-            yield ChangeSetting(namespace=SET, topic=topic, name=name, before=None, after=value)
+            change = ChangeSetting(namespace=SET, topic=topic, name=name, before=None, after=value)
+            with _look(ground) as look:  # fewer copies than by default are refused, and so are unknown ones
+                yield msgspec.structs.replace(change, inherited=look.inherited(change))
 
 
 def _more_partitions(ground: Ground) -> AddPartitions:
@@ -286,8 +297,12 @@ def _inverse(ground: Ground, engine: Engine, name: str) -> Change | None:
     kind = kind_of(done.change)
     if not kind.undoable:
         return None
-    with LiveReader(settings_of(ground.lab, _policy(ground.lab.state.spec.pulsar_version))) as look:
+    with _look(ground) as look:
         return kind.inverse(kind.recorded(done.former), look).change
+
+
+def _look(ground: Ground) -> LiveReader:
+    return LiveReader(settings_of(ground.lab, _policy(ground.lab.state.spec.pulsar_version)))
 
 
 def _applied(ground: Ground, engine: Engine, change: Change, name: str) -> tuple[str, str]:

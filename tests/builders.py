@@ -15,7 +15,7 @@ import msgspec
 from pulsar_steward.facts.backlogs import Backlog, PulsarsHold
 from pulsar_steward.facts.load_manager import MANAGER_UNKNOWN, THROUGHPUT_UNKNOWN, USAGES_UNKNOWN, LoadManager
 from pulsar_steward.facts.partitions import PartitionedTopic
-from pulsar_steward.facts.protocol import ClusterFacts
+from pulsar_steward.facts.protocol import Bookies, ClusterFacts
 from pulsar_steward.facts.risks import MoveRisks
 from pulsar_steward.facts.unknown import (
     CLOCKS_UNKNOWN,
@@ -298,6 +298,7 @@ FACTS: dict[str, Any] = {
     "silent_brokers": (),
     "versions": (PULSAR,),
     "read_only_bookies": (),
+    "bookies": Bookies(listed=3),
     "allowed_brokers": None,
     "anti_affinity": None,
     "load_manager": CALM,

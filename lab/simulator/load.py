@@ -69,6 +69,7 @@ class LoadSpec(ProcessSpec):
         writes: To bookies; None: one for each message that comes in, all of them quick.
         publishes: Entries, from when they came until they were written; None: as `writes`, of which they are part.
         ledger_switches: Of topics to new ledgers.
+        cursor_writes: Of cursors to bookies, a second.
         client_queues: Tasks that wait for each thread of the BookKeeper client, which a broker tells where
             ``bookkeeperClientExposeStatsToPrometheus`` is on.
         pending_lookups: Lookups under way.
@@ -92,6 +93,7 @@ class LoadSpec(ProcessSpec):
     writes: LatencySpec | None = None
     publishes: LatencySpec | None = None
     ledger_switches: LatencySpec = LatencySpec()
+    cursor_writes: float = 0.0
     client_queues: tuple[int, ...] = (0, 0)
     pending_lookups: int = 0
     pending_topic_loads: int = 0

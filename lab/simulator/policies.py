@@ -1,4 +1,4 @@
-"""Backlog quota, retention, message TTL, delayed delivery: get, set, delete, of namespaces and topics. No more."""
+"""Backlog quota, retention, message TTL, delayed delivery, persistence: get, set, delete, of namespaces and topics."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -15,7 +15,7 @@ from lab.simulator.replies import Refusal
 from lab.simulator.routing import here, known_namespace, must_own, namespace_of, topic_of
 
 RETENTION, TTL = "retention_policies", "message_ttl_in_seconds"
-DELAYED = "delayed_delivery_policies"
+DELAYED, PERSISTENCE = "delayed_delivery_policies", "persistence"
 NOT_SET_HERE = (
     "compactionThreshold",
     "deduplication",
@@ -24,7 +24,6 @@ NOT_SET_HERE = (
     "maxConsumersPerSubscription",
     "maxConsumersPerTopic",
     "maxProducersPerTopic",
-    "persistence",
     "publishRate",
     "subscriptionExpirationTime",
 )
@@ -179,6 +178,20 @@ def delayed_delivery(of: Callable[[Request], Holder]) -> Callable[[Request], Awa
     return change
 
 
+def persistence(of: Callable[[Request], Holder]) -> Callable[[Request], Awaitable[Response]]:
+    """``persistence``: get, set whole, delete."""
+
+    async def change(request: Request) -> Response:
+        given = await _json(request) if request.method == "POST" else None
+        holder = of(request)
+        if request.method == "GET":
+            return _shown(holder.get(PERSISTENCE))
+        holder.set(PERSISTENCE, None if given is None else quotas.persistence_stored(given))
+        return replies.done()
+
+    return change
+
+
 def never_set(of: Callable[[Request], Holder]) -> Callable[[Request], Awaitable[Response]]:
     """A policy that the simulator has not got: as one that nobody has set."""
 
@@ -212,6 +225,7 @@ def _routes(path: str, of: Callable[[Request], Holder]) -> list[Route]:
         Route(f"{path}/retention", retention(of), methods=all_methods),
         Route(f"{path}/messageTTL", message_ttl(of), methods=all_methods),
         Route(f"{path}/delayedDelivery", delayed_delivery(of), methods=all_methods),
+        Route(f"{path}/persistence", persistence(of), methods=all_methods),
         *(Route(f"{path}/{name}", never_set(of)) for name in NOT_SET_HERE),
     ]
 

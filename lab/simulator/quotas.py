@@ -99,3 +99,27 @@ def delays_stored(given: dict[str, Any]) -> dict[str, Any]:
         "active": bool(given.get("active", False)),
         "maxDeliveryDelayInMillis": int(given.get("maxDeliveryDelayInMillis", 0)),
     }
+
+
+_QUORUMS = ("Ensemble", "WriteQuorum", "AckQuorum")
+_MOST_QUORUM = 5
+"""``managedLedgerMaxEnsembleSize``, ``...WriteQuorum`` and ``...AckQuorum`` by default."""
+
+
+def persistence_stored(given: dict[str, Any]) -> dict[str, Any]:
+    """Persistence as the broker keeps it: what was left out is 2, and no limit.
+
+    Read in Pulsar's source (`PersistencePolicies`, `AdminResource`), not measured.
+
+    Raises:
+        Refusal: 400, a quorum is out of range, or E, Qw and Qa do not fall.
+    """
+    quorums = {name: int(given.get(f"bookkeeper{name}", 2)) for name in _QUORUMS}
+    for name, number in quorums.items():
+        if not 0 < number <= _MOST_QUORUM:
+            raise Refusal(400, f"Bookkeeper-{name} must be <= {_MOST_QUORUM} and > 0.")
+    ensemble, write, ack = quorums.values()
+    if not ensemble >= write >= ack:
+        raise Refusal(400, f"Bookkeeper Ensemble ({ensemble}) >= WriteQuorum ({write}) >= AckQuorum ({ack})")
+    kept = {f"bookkeeper{name}": number for name, number in quorums.items()}
+    return {**kept, "managedLedgerMaxMarkDeleteRate": float(given.get("managedLedgerMaxMarkDeleteRate", 0.0))}

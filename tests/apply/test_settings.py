@@ -10,10 +10,13 @@ import pytest
 
 from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec, running_simulator
 from pulsar_steward.apply.verify import verify
+from pulsar_steward.changes import kind_of
+from pulsar_steward.changes.setting import BeforeSetting
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import (
     BacklogQuota,
     DelayedDelivery,
+    Persistence,
     QuotaPolicy,
     Retention,
     Setting,
@@ -21,7 +24,9 @@ from pulsar_steward.model.setting import (
     TimeToLive,
 )
 from pulsar_steward.model.step import ChangeSetting
-from tests.apply.worksite import Worksite, quick_policy, said
+from pulsar_steward.pulsar.calls import set_to
+from pulsar_steward.pulsar.writer import Writer
+from tests.apply.worksite import Worksite, permitted, quick_policy, said
 from tests.builders import a_step
 from tests.ledgers import ledger_at
 
@@ -33,14 +38,17 @@ NAMESPACE, TOPIC = "shop/orders", "persistent://shop/orders/t"
 QUOTA = BacklogQuota(limit_bytes=GIB, policy=QuotaPolicy.HOLD)
 AGE = BacklogQuota(limit_seconds=3600, policy=QuotaPolicy.EVICT)
 KEPT = Retention(minutes=1440, megabytes=10_240)
+ONE_COPY = Persistence.of((1, 1, 1), 0.2)
+"""As the simulator's brokers keep by default, with cursors that are written more seldom."""
 VALUES: list[tuple[SettingName, Setting]] = [
     (SettingName.SIZE_QUOTA, QUOTA),
     (SettingName.AGE_QUOTA, AGE),
     (SettingName.RETENTION, KEPT),
     (SettingName.TTL, TimeToLive(seconds=600)),
     (SettingName.DELAYED_DELIVERY, DelayedDelivery(active=True, tick_milliseconds=1000, longest_milliseconds=60_000)),
+    (SettingName.PERSISTENCE, ONE_COPY),
 ]
-APART = {SettingName.RETENTION, SettingName.TTL, SettingName.DELAYED_DELIVERY}
+APART = {SettingName.RETENTION, SettingName.TTL, SettingName.DELAYED_DELIVERY, SettingName.PERSISTENCE}
 """Settings that are compared with no other."""
 
 
@@ -67,7 +75,11 @@ def test_a_setting_is_set_proved_and_taken_back(
     site: Worksite, name: SettingName, value: Setting, topic: str | None
 ) -> None:
     """A setting that was not set is set to the approved value, and its inverse removes it again."""
+    site.policy = quick_policy(guards={"versions_tried_here": ["4.0"]})
     change = ChangeSetting(namespace=NAMESPACE, topic=topic, name=name, before=None, after=value)
+    if name is SettingName.PERSISTENCE:
+        with site.context() as context:
+            change = msgspec.structs.replace(change, inherited=context.reader.inherited(change))
     if not (topic is None or name in APART):
         keep = ChangeSetting(namespace=NAMESPACE, topic=topic, name=SettingName.RETENTION, before=None, after=KEPT)
         assert said(site.carry_out(site.approved(keep))) == ["done"]
@@ -269,3 +281,56 @@ def test_a_topic_whose_bundle_nobody_owns_is_not_proved_and_says_why(site: Works
 
     assert not proof.proved
     assert "nobody owns the topic's bundle, and asking would load it" in proof.reason
+
+
+@pytest.mark.parametrize(
+    ("quorums", "words"),
+    [
+        ((2, 2, 2), "E 2 of 5 bookies that may take writes, and only 0 of them are known to"),
+        ((6, 1, 1), "E 6 of 5 bookies that may take writes: no ledger could be made"),
+        ((1, 2, 1), "E has to be at least Qw"),
+    ],
+)
+def test_no_more_bookies_are_asked_for_than_take_writes(
+    site: Worksite, quorums: tuple[int, int, int], words: str
+) -> None:
+    """Right before the call brokers are asked for the bookies; without enough of them nothing is sent."""
+    site.policy = quick_policy(guards={"versions_tried_here": ["4.0"]})
+    with site.context() as context:
+        inherited = context.reader.inherited(setting(SettingName.PERSISTENCE, None))
+    change = msgspec.structs.replace(
+        setting(SettingName.PERSISTENCE, Persistence.of(quorums, 1.0)), inherited=inherited
+    )
+    (outcome,) = site.carry_out(site.approved(change))
+    assert (outcome.outcome, site.untouched()) == ("refused", True)
+    assert words in outcome.reason
+
+
+def test_a_policy_set_otherwise_is_put_back_as_it_was(site: Worksite) -> None:
+    """Whatever rate somebody had set comes back to the last digit, and when it takes effect is said."""
+    site.policy = quick_policy(guards={"versions_tried_here": ["4.0"]})
+    theirs = Persistence.of((1, 1, 1), 1 / 120)
+    with site.context() as context:
+        inherited = context.reader.inherited(setting(SettingName.PERSISTENCE, None))
+    first = msgspec.structs.replace(setting(SettingName.PERSISTENCE, theirs), inherited=inherited)
+    second = setting(SettingName.PERSISTENCE, ONE_COPY, theirs)
+    assert said(site.carry_out(site.approved(first))) == ["done"]
+    assert said(site.carry_out(site.approved(second))) == ["done"]
+    with site.context() as context:
+        back = kind_of(second).inverse(BeforeSetting(value=theirs), context.reader)
+    assert "loaded topics write their cursors so at once" in back.effect
+    assert said(site.carry_out(site.approved(back.change))) == ["done"]
+    assert own(site, second) == theirs
+
+
+def test_no_copies_are_given_up_under_a_policy_that_keeps_them(site: Worksite) -> None:
+    """A plan that lowers Qw is refused right before its call, and the former policy stays."""
+    site.policy = quick_policy(guards={"versions_tried_here": ["4.0"]})
+    theirs = Persistence.of((2, 2, 2), 1.0)
+    with Writer(site.settings) as writer:
+        writer.send(set_to(NAMESPACE, SettingName.PERSISTENCE, theirs), permitted)
+    change = setting(SettingName.PERSISTENCE, Persistence.of((2, 1, 1), 1.0), theirs)
+    (outcome,) = site.carry_out(site.approved(change))
+    assert outcome.outcome == "refused"
+    assert "copies_kept: E 2, Qw 1, Qa 1 are fewer copies than E 2, Qw 2, Qa 2" in outcome.reason
+    assert own(site, change) == theirs

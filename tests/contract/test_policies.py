@@ -10,7 +10,7 @@ NAMESPACE, TOPIC = "/admin/v2/namespaces/{0}", "/admin/v2/persistent/{0}/topic"
 
 
 @pytest.mark.parametrize(
-    "policy", ["retention", "messageTTL", "deduplication", "delayedDelivery", "maxConsumersPerTopic"]
+    "policy", ["retention", "messageTTL", "deduplication", "delayedDelivery", "persistence", "maxConsumersPerTopic"]
 )
 def test_an_unset_policy_is_an_empty_answer(api: Api, namespace: str, policy: str) -> None:
     """An unset policy is answered with 200, without a body and without a content type."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_steward.model.setting import DelayedDelivery, SettingName
+from pulsar_steward.model.setting import DelayedDelivery, Persistence, SettingName
 from pulsar_steward.pulsar.calls import set_to
 from pulsar_steward.pulsar.reader import Reader
 from tests.contract.api import Api
@@ -13,6 +13,12 @@ MB = 1024 * 1024
 NAMESPACE, TOPIC = "/admin/v2/namespaces/{0}", "/admin/v2/persistent/{0}/topic"
 SIZE, AGE = ({"backlogQuotaType": kind} for kind in ("destination_storage", "message_age"))
 KEPT = {"retentionTimeInMinutes": 60, "retentionSizeInMB": 10}
+STORED = {
+    "bookkeeperEnsemble": 2,
+    "bookkeeperWriteQuorum": 1,
+    "bookkeeperAckQuorum": 1,
+    "managedLedgerMaxMarkDeleteRate": 0.1,
+}
 DELAYS = {"active": True, "tickTime": 2000, "maxDeliveryDelayInMillis": 3_600_000}
 BY_SIZE = {"limitSize": 9 * MB, "limitTime": -1, "policy": "producer_request_hold"}
 BY_AGE = {"limitSize": -1, "limitTime": 3600, "policy": "producer_exception"}
@@ -52,6 +58,7 @@ def test_a_topic_gets_its_ttl_by_the_query(api: Api, namespace: str) -> None:
         ("messageTTL", 600, b""),
         ("backlogQuota", BY_SIZE, b"{}"),
         ("delayedDelivery", DELAYS, b""),
+        ("persistence", STORED, b""),
     ],
 )
 def test_a_topic_does_not_tell_its_namespaces_settings_as_its_own(
@@ -80,10 +87,34 @@ def test_delayed_delivery_is_set_and_removed_whole(api: Api, namespace: str, hol
 def test_what_steward_sends_is_what_it_reads(api: Api, reader: Reader, namespace: str) -> None:
     """A delayed-delivery policy with a longest delay is read back as Steward sets it, and is gone once removed."""
     bounded = DelayedDelivery(active=True, tick_milliseconds=2000, longest_milliseconds=3_600_000)
-    for value in (bounded, None):
-        call = set_to(namespace, SettingName.DELAYED_DELIVERY, value)
-        assert api.call(call.method, call.path, json=call.body).status_code == 204
-        assert reader.own_settings(namespace).get(SettingName.DELAYED_DELIVERY) == value
+    stored = Persistence.of((2, 1, 1), 1 / 120)
+    for name, each in ((SettingName.DELAYED_DELIVERY, bounded), (SettingName.PERSISTENCE, stored)):
+        for value in (each, None):
+            call = set_to(namespace, name, value)
+            assert api.call(call.method, call.path, json=call.body).status_code == 204
+            assert reader.own_settings(namespace).get(name) == value
+
+
+@pytest.mark.parametrize("holder", [NAMESPACE, TOPIC])
+def test_persistence_is_set_and_removed_whole(api: Api, namespace: str, holder: str) -> None:
+    """Persistence is read back as posted, what is left out is 2 and no limit, and it is removed twice."""
+    api.new_partitioned(namespace, 1)
+    path = f"{holder.format(namespace)}/persistence"
+    usual = dict.fromkeys(("bookkeeperEnsemble", "bookkeeperWriteQuorum", "bookkeeperAckQuorum"), 2)
+    for posted, kept in ((STORED, STORED), ({}, {**usual, "managedLedgerMaxMarkDeleteRate": 0.0})):
+        assert api.final("POST", path, json=posted).status_code == 204
+        assert api.final("GET", f"{path}?applied=false").json() == kept
+    assert [api.final("DELETE", path).status_code for _ in range(2)] == [204, 204]
+    assert api.final("GET", f"{path}?applied=false").content == b""
+
+
+@pytest.mark.parametrize(("ensemble", "write", "ack"), [(1, 2, 1), (2, 1, 2), (0, 0, 0), (6, 1, 1)])
+def test_quorums_that_do_not_fit_are_refused(api: Api, namespace: str, ensemble: int, write: int, ack: int) -> None:
+    """E has to be at least Qw, Qw at least Qa, all of them above 0 and at most 5; nothing is kept."""
+    posted = {"bookkeeperEnsemble": ensemble, "bookkeeperWriteQuorum": write, "bookkeeperAckQuorum": ack}
+    path = f"{NAMESPACE.format(namespace)}/persistence"
+    assert api.call("POST", path, json=posted).status_code == 400
+    assert "persistence" not in api.get(NAMESPACE.format(namespace))
 
 
 def test_what_delayed_delivery_leaves_out_is_off(api: Api, namespace: str) -> None:
@@ -103,6 +134,8 @@ WRITES: list[tuple[str, str, dict[str, Any]]] = [
     ("DELETE", "backlogQuota", {"params": SIZE}),
     ("POST", "delayedDelivery", {"json": DELAYS}),
     ("DELETE", "delayedDelivery", {}),
+    ("POST", "persistence", {"json": STORED}),
+    ("DELETE", "persistence", {}),
 ]
 
 

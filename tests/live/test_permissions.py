@@ -10,7 +10,7 @@ import pytest
 from lab.faults.real.ground import COMMON_SETTINGS
 from lab.model import CLUSTER
 from lab.tokens import SUPERUSER
-from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
+from pulsar_steward.model.setting import BacklogQuota, Persistence, QuotaPolicy, Retention, SettingName, TimeToLive
 from pulsar_steward.pulsar import calls
 from tests.contract.api import Api
 from tests.live.reached import Checkup, said_by
@@ -78,6 +78,7 @@ SETTINGS: Mapping[SettingName, Setting] = {
     SettingName.AGE_QUOTA: BacklogQuota(limit_seconds=3600, policy=QuotaPolicy.HOLD),
     SettingName.RETENTION: Retention(minutes=60, megabytes=1 << 12),
     SettingName.TTL: TimeToLive(seconds=3600),
+    SettingName.PERSISTENCE: Persistence.of((1, 1, 1), 1.0),
 }
 
 

@@ -2,7 +2,7 @@
 
 from lab.faults.fault import Expected, SimulatedFault
 from lab.faults.simulated._clusters import at, cluster, strained
-from lab.simulator import NamespaceSpec, SubscriptionSpec, TopicSpec
+from lab.simulator import LatencySpec, LoadSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
 
 NO_OLD_CLIENTS = "the lab has the newest client libraries only"
 ONE_CROWD = "all clients are those of one partition, which makes its bundle and broker stand out"
@@ -38,6 +38,11 @@ def _wide_cursor(spans: int = 40_000_000, ack_state_bytes: int = 6_900_000, back
     )
     topic = TopicSpec("payments", producers=2, subscriptions=(reader,), message_bytes=200, rate_in=600.0)
     return NamespaceSpec("shop/money", topics=(topic,))
+
+
+def _written(cursors: float, entries: float = 1_000.0) -> LoadSpec:
+    """A broker that gives bookies so many writes of cursors a second, and so many entries of messages."""
+    return strained(cursor_writes=cursors, writes=LatencySpec(entries))
 
 
 def _of_version(version: str, consumers: int = 40, producers: int = 4) -> NamespaceSpec:
@@ -165,5 +170,35 @@ FAULTS = (
         ),
         why="30 million messages take longer to write than the lab may run",
         twin_of=("cursor-too-large-to-persist",),
+    ),
+    SimulatedFault(
+        name="cursors-written-often",
+        about="Nothing limits how often cursors are written: of 8,000 writes a second to bookies, 6,000 are theirs.",
+        expected=(Expected("ack-state-often", "^shop/orders$", "6,000 times a second"),),
+        specs=(
+            cluster(
+                broker_0=_written(2_500.0, 500.0),
+                broker_1=_written(3_500.0, 1_500.0),
+                broker_2=_written(0.0, 0.0),
+                configuration={"managedLedgerDefaultMarkDeleteRateLimit": "0"},
+            ),
+        ),
+        why="one bookie of a lab does not bear so many writes",
+        quick=True,
+    ),
+    SimulatedFault(
+        name="cursors-written-with-much-else",
+        about="Healthy: 6,000 writes of cursors a second, beside 24,000 entries of messages.",
+        specs=(cluster(usual=_written(2_000.0, 8_000.0)),),
+        why="one bookie of a lab does not bear so many writes",
+        twin_of=("cursors-written-often",),
+        quick=True,
+    ),
+    SimulatedFault(
+        name="few-cursors-written",
+        about="Healthy: cursors are most of what is written, and that is 300 writes a second.",
+        specs=(cluster(usual=_written(100.0, 20.0)),),
+        why="one bookie of a lab does not bear so many writes, and these are told apart by their number",
+        twin_of=("cursors-written-often",),
     ),
 )

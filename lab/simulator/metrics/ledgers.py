@@ -1,4 +1,4 @@
-"""The series of managed ledgers, by namespace: how long publishing, writes and switches to new ledgers take."""
+"""Series of managed ledgers by namespace: latencies of publishing, writes and switches, and writes of cursors."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -35,6 +35,10 @@ def lines(cluster: str, load: LoadSpec, rates_in: Mapping[str, float]) -> Iterat
         ("LedgerSwitchLatencyBuckets", USUAL_SWITCH, switches),
     ):
         yield from _buckets(f"pulsar_ml_{name}", usual, {space: (spaces[space], part) for space, part in parts.items()})
+    yield family("pulsar_ml_MarkDeleteRate", "gauge")
+    for name, labels in spaces.items():
+        rate = load.cursor_writes / len(users) if name in users else 0.0
+        yield sample("pulsar_ml_MarkDeleteRate", labels, rate, ", ")
 
 
 def client_threads(cluster: str, load: LoadSpec) -> Iterator[str]:

@@ -400,6 +400,10 @@ class LiveReader(Closing):
             raise BrokenAnswer("GET", "/metrics", broker, words)
         return frozenset(names), count
 
+    def bookies(self) -> int:
+        """Number of bookies that belong to the cluster, including those that are down."""
+        return len(self._reader.bookies())
+
     def bookie_samples(self, url: str, series: str) -> list[Sample]:
         """All samples of one series of a bookie's metrics, read without a token."""
         parts = urlsplit(url)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pulsar_steward.apply.kept import KeptFacts
 from pulsar_steward.errors import AdminError
 from pulsar_steward.facts.load_manager import USAGES_UNKNOWN, AntiAffinityGroup
-from pulsar_steward.facts.protocol import versions_in
+from pulsar_steward.facts.protocol import Bookies, versions_in
 from pulsar_steward.facts.unknown import CLOCKS_UNKNOWN, Unknown
 from pulsar_steward.model.bundles import HEARTBEAT
 from pulsar_steward.model.measures import BOOKIE_STATUS
@@ -139,13 +139,21 @@ class WholeLook:
 
     def read_only_bookies(self) -> tuple[str, ...]:
         """Bookies in the policy whose own metrics report that they take no writes."""
+        return tuple(url for url, told in self._bookie_states().items() if min(told, default=1) <= 0)
 
-        def read() -> tuple[str, ...]:
+    def bookies(self) -> Bookies:
+        """Bookies that brokers list, and what those in the policy report."""
+        writable = sum(min(told, default=0) > 0 for told in self._bookie_states().values())
+        listed = self.of_whole("listed bookies", self.reader.bookies)
+        return Bookies(listed=listed, writable=writable, read_only=len(self.read_only_bookies()))
+
+    def _bookie_states(self) -> dict[str, list[float]]:
+        """States (1: takes writes) of the bookies in the policy, by URL."""
+
+        def read() -> dict[str, list[float]]:
             named = (each.partition("=") for each in self.policy.collect.metrics_urls)
             urls = [url for kind, _, url in named if kind == "bookie"]
-            return tuple(
-                url for url in urls if any(s.value <= 0 for s in self.reader.bookie_samples(url, BOOKIE_STATUS))
-            )
+            return {url: [each.value for each in self.reader.bookie_samples(url, BOOKIE_STATUS)] for url in urls}
 
         return self.of_whole("bookies", read)
 

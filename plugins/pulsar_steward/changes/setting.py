@@ -10,7 +10,7 @@ from pulsar_steward.changes.kind import ApprovalWarning, Aspect, Before, ChangeK
 from pulsar_steward.errors import Refused
 from pulsar_steward.model.loss import Loss, entries_in_words, size_in_words
 from pulsar_steward.model.pulsar_versions import OF_NAMESPACES, OF_TOPICS, Operation
-from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, Setting, SettingName, in_words
+from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, Setting, SettingName, in_words, when_in_force
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.model.units import counted, milliseconds_in_words
 from pulsar_steward.pulsar import calls
@@ -104,7 +104,7 @@ class SettingChange(ChangeKind[ChangeSetting, BeforeSetting]):
         return Inverse(
             change=back,
             made=f"changed {what} from {former} to {then}",
-            effect=f"{what} is {former}, as it was before",
+            effect=f"{what} is {former}, as it was before{when_in_force(made.after, back.after_in_force)}",
             undo=back.inverse,
             undo_note=f"Set it once more: {then}.",
         )

@@ -134,8 +134,6 @@ KEPT = frozenset(
         "loadBalancerNamespaceBundleMaxSessions",
         "managedLedgerCacheEvictionTimeThresholdMillis",
         "managedLedgerCacheSizeMB",
-        "managedLedgerDefaultEnsembleSize",
-        "managedLedgerDefaultMarkDeleteRateLimit",
         "managedLedgerMaxLedgerRolloverTimeMinutes",
         "managedLedgerOffloadDriver",
         "managedLedgerMaxBatchDeletedIndexToPersist",

@@ -162,6 +162,7 @@ _OF_NAMESPACE = (
     "pulsar_ml_LedgerAddEntryLatencyBuckets_OVERFLOW",
     "pulsar_ml_LedgerSwitchLatencyBuckets",
     "pulsar_ml_LedgerSwitchLatencyBuckets_OVERFLOW",
+    "pulsar_ml_MarkDeleteRate",
 )
 
 _OF_TOPIC: dict[str, float | None] = {

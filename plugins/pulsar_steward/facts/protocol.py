@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+import msgspec
+
 from pulsar_steward.facts.unknown import VERSIONS_UNKNOWN, Unknown
 from pulsar_steward.model.pulsar_versions import VERSION
 
@@ -25,6 +27,25 @@ if TYPE_CHECKING:
         RaiseCoordinators,
     )
     from pulsar_steward.model.subscription import SubscriptionState
+
+
+class Bookies(msgspec.Struct, frozen=True, kw_only=True):
+    """Bookies of a cluster, as far as they are known.
+
+    Attributes:
+        listed: Those that belong to it, up or down, as brokers report them.
+        writable: Those that the policy names (`collect.metrics_urls`) and that report that they take writes.
+        read_only: Those that the policy names and that report that they do not.
+    """
+
+    listed: int
+    writable: int = 0
+    read_only: int = 0
+
+    @property
+    def may_write(self) -> int:
+        """Upper bound of those that take writes."""
+        return max(self.listed - self.read_only, 0)
 
 
 def versions_in(told: Mapping[str, str | None]) -> tuple[str, ...] | Unknown:
@@ -96,6 +117,9 @@ class ClusterFacts(Protocol):
 
     def read_only_bookies(self) -> tuple[str, ...]:
         """Bookies in the policy that take no writes."""
+
+    def bookies(self) -> Bookies | Unknown:
+        """The cluster's bookies, and how many of them are known to take writes."""
 
     def allowed_brokers(self, namespace: str) -> frozenset[str] | None:
         """Brokers that isolation policies allow for a namespace; None: every broker."""

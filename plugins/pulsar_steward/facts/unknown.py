@@ -22,6 +22,7 @@ class Unknown(msgspec.Struct, frozen=True):
 
 VERSIONS_UNKNOWN = Unknown("which version of Pulsar brokers run is not known")
 CLOCKS_UNKNOWN = Unknown("how far brokers' clocks are apart is not known")
+BOOKIES_UNKNOWN = Unknown("how many bookies there are is not known")
 QUOTA_CHECKS_UNKNOWN = Unknown("whether brokers check backlog quotas is not known")
 
 

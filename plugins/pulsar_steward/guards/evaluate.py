@@ -21,7 +21,16 @@ from pulsar_steward.guards.kinds import Objection
 from pulsar_steward.guards.loss import LossAsApproved
 from pulsar_steward.guards.partitions import PartitionLimit, PartitionOrder
 from pulsar_steward.guards.quotas import AgeRoom, QuotaHeld, QuotaRoom, QuotasChecked
-from pulsar_steward.guards.settings import Clocks, DelayedKept, LongestDelay, OneCluster, OwnCursors, SettingAsPlanned
+from pulsar_steward.guards.settings import (
+    BookiesEnough,
+    Clocks,
+    CopiesKept,
+    DelayedKept,
+    LongestDelay,
+    OneCluster,
+    OwnCursors,
+    SettingAsPlanned,
+)
 from pulsar_steward.guards.subscriptions import SubscriptionExpendable, SubscriptionUnused
 from pulsar_steward.guards.targets import AntiAffinity, Shedding, TargetActive, TargetAllowed
 
@@ -67,6 +76,8 @@ GUARDS: tuple[Guard, ...] = (
     Clocks(),
     DelayedKept(),
     LongestDelay(),
+    CopiesKept(),
+    BookiesEnough(),
     Window(),
     Limits(),
     Protected(),

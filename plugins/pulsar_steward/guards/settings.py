@@ -8,7 +8,7 @@ import msgspec
 
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guards.kinds import Objection, SettingGuard
-from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, SettingName, TimeToLive, in_words
+from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, Persistence, SettingName, TimeToLive, in_words
 from pulsar_steward.model.units import counted, milliseconds_in_words, seconds_in_words
 
 if TYPE_CHECKING:
@@ -177,4 +177,61 @@ class OwnCursors(SettingGuard):
         first, others = taken.own[0], len(taken.own) - 1
         more = f" (and the like of {others:,} more)" if others else ""
         words = f"{first.holder.taken_in_words(first.topic)}{more} would be lost at once: {first.holder.remedy}"
+        return self.result(words, passed=False)
+
+
+# Qw is how many bookies may lose an entry before it is gone, and Qa how many have it when a producer is told that it
+# is stored: with less of either, what is written from then on is lost sooner, and nothing copies it later.
+class CopiesKept(SettingGuard):
+    """Compares the copies of new ledgers with those in force."""
+
+    name = "copies_kept"
+    objection = Objection.REFUSED
+
+    def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+        """Vetoes fewer copies unless `guards.fewer_copies` permits them, and quorums that no broker takes (400)."""
+        if change.name is not SettingName.PERSISTENCE:
+            return self.result("it changes no copies", passed=True)
+        before, after = change.before_in_force, change.after_in_force
+        if not isinstance(before, Persistence) or not isinstance(after, Persistence):
+            return self.result(f"how many copies {change.holder} keeps before or after it is not known", passed=False)
+        if not after.ensemble >= after.write_quorum >= after.ack_quorum > 0:
+            return self.result(f"{after.quorums_in_words}: E has to be at least Qw, and Qw at least Qa", passed=False)
+        if after.write_quorum >= before.write_quorum and after.ack_quorum >= before.ack_quorum:
+            return self.result(f"{after.quorums_in_words}: no fewer copies than now", passed=True)
+        words = (
+            f"{after.quorums_in_words} are fewer copies than {before.quorums_in_words} (policy key guards.fewer_copies)"
+        )
+        return self.result(words, passed=policy.guards.fewer_copies)
+
+
+# Without as many writable bookies as E no ledger can be made: no topic can be loaded, and loaded ones stop at their
+# next ledger.
+class BookiesEnough(SettingGuard):
+    """Compares E with the bookies that may take writes."""
+
+    name = "bookies_enough"
+    objection = Objection.REFUSED
+
+    def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+        """Vetoes an E over the bookies that may be writable; a larger E or Qw also over those that are known to be."""
+        if change.name is not SettingName.PERSISTENCE:
+            return self.result("it asks for no more bookies", passed=True)
+        before, after = change.before_in_force, change.after_in_force
+        if not isinstance(after, Persistence):
+            return self.result(f"which E {change.holder} has after it is not known", passed=False)
+        was = before.quorums[:2] if isinstance(before, Persistence) else (0, 0)
+        if was == after.quorums[:2]:
+            return self.result(f"E {after.ensemble} and Qw {after.write_quorum} stay as they are", passed=True)
+        told = facts.bookies()
+        if isinstance(told, Unknown):
+            return self.result(told.reason, passed=False)
+        words = f"E {after.ensemble} of {counted(told.may_write, 'bookie')} that may take writes"
+        raised = after.ensemble > was[0] or after.write_quorum > was[1]
+        if after.ensemble > told.may_write:
+            words += ": no ledger could be made"
+        elif raised and after.ensemble > told.writable and not facts.planning:
+            words += f", and only {told.writable:,} of them are known to (policy key collect.metrics_urls)"
+        else:
+            return self.result(words, passed=True)
         return self.result(words, passed=False)

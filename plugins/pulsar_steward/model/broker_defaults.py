@@ -1,4 +1,4 @@
-"""Defaults of brokers for quota, retention, expiry and delays, read from the keys of their configuration.
+"""Defaults of brokers for quota, retention, expiry, delays and ledgers, read from the keys of their configuration.
 
 The checks read the same keys in SQL (`pulsar_steward.checks.backlog.policies`), by the constants here.
 """
@@ -28,6 +28,10 @@ LONGEST_DELAY = "delayedDeliveryMaxDelayInMillis"
 COMPACTION_BYTES = "brokerServiceCompactionThresholdInBytes"
 DEDUPLICATED = "brokerDeduplicationEnabled"
 OFFLOAD_DRIVER = "managedLedgerOffloadDriver"
+ENSEMBLE = "managedLedgerDefaultEnsembleSize"
+WRITE_QUORUM = "managedLedgerDefaultWriteQuorum"
+ACK_QUORUM = "managedLedgerDefaultAckQuorum"
+CURSOR_WRITES = "managedLedgerDefaultMarkDeleteRateLimit"
 
 KEYS = (
     QUOTA_GIGABYTES,
@@ -41,6 +45,10 @@ KEYS = (
     DELAY_TICK,
     LONGEST_DELAY,
     COMPACTION_BYTES,
+    ENSEMBLE,
+    WRITE_QUORUM,
+    ACK_QUORUM,
+    CURSOR_WRITES,
 )
 
 _TRUTHS = {"true": True, "false": False}
@@ -62,6 +70,10 @@ class BrokerDefaults(msgspec.Struct, frozen=True, kw_only=True):
         delay_tick_milliseconds: Precision of the delivery time.
         longest_delay_milliseconds: Maximum delay that is accepted; 0: any.
         compaction_bytes: Backlog of a topic from which it is compacted; 0: never.
+        ensemble: Bookies that a new ledger is spread over.
+        write_quorum: Copies of each entry.
+        ack_quorum: Copies that have to be written before an entry counts as stored.
+        cursor_writes_per_second: Most writes of a cursor; 0 or under: each acknowledgement.
     """
 
     limit_bytes: int | None = None
@@ -74,6 +86,10 @@ class BrokerDefaults(msgspec.Struct, frozen=True, kw_only=True):
     delay_tick_milliseconds: int | None = None
     longest_delay_milliseconds: int | None = None
     compaction_bytes: int | None = None
+    ensemble: int | None = None
+    write_quorum: int | None = None
+    ack_quorum: int | None = None
+    cursor_writes_per_second: float | None = None
 
 
 def broker_defaults(configuration: Mapping[str, str]) -> BrokerDefaults:
@@ -89,6 +105,10 @@ def broker_defaults(configuration: Mapping[str, str]) -> BrokerDefaults:
         delay_tick_milliseconds=_whole(_number(configuration, DELAY_TICK)),
         longest_delay_milliseconds=_whole(_number(configuration, LONGEST_DELAY)),
         compaction_bytes=_whole(_number(configuration, COMPACTION_BYTES)),
+        ensemble=_whole(_number(configuration, ENSEMBLE)),
+        write_quorum=_whole(_number(configuration, WRITE_QUORUM)),
+        ack_quorum=_whole(_number(configuration, ACK_QUORUM)),
+        cursor_writes_per_second=_usable(_number(configuration, CURSOR_WRITES)),
     )
 
 
@@ -106,8 +126,13 @@ def _number(configuration: Mapping[str, str], key: str) -> float | None:
         return None
 
 
+def _usable(number: float | None) -> float | None:
+    return number if number is not None and abs(number) <= _MOST else None
+
+
 def _whole(number: float | None) -> int | None:
-    return None if number is None or not abs(number) <= _MOST else int(number)
+    usable = _usable(number)
+    return None if usable is None else int(usable)
 
 
 EXTENSIBLE = "ExtensibleLoadManagerImpl"

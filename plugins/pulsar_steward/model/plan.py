@@ -49,6 +49,7 @@ KINDS = (
     "backlog_quota",
     "retention",
     TOPIC_PARTITIONS,
+    "persistence",
     SUBSCRIPTION_DELETION,
     ROLLBACK,
 )

@@ -40,11 +40,13 @@ class Operation(StrEnum):
     NAMESPACE_RETENTION = "retention of a namespace"
     NAMESPACE_TTL = "time to live of a namespace"
     NAMESPACE_DELAYED_DELIVERY = "longest delay of a namespace"
+    NAMESPACE_PERSISTENCE = "persistence of a namespace"
     TOPIC_SIZE_QUOTA = "size quota of a topic"
     TOPIC_AGE_QUOTA = "age quota of a topic"
     TOPIC_RETENTION = "retention of a topic"
     TOPIC_TTL = "time to live of a topic"
     TOPIC_DELAYED_DELIVERY = "longest delay of a topic"
+    TOPIC_PERSISTENCE = "persistence of a topic"
     DELETE_SUBSCRIPTION = "delete a subscription"
 
 
@@ -54,6 +56,7 @@ OF_NAMESPACES: Mapping[SettingName, Operation] = {
     SettingName.RETENTION: Operation.NAMESPACE_RETENTION,
     SettingName.TTL: Operation.NAMESPACE_TTL,
     SettingName.DELAYED_DELIVERY: Operation.NAMESPACE_DELAYED_DELIVERY,
+    SettingName.PERSISTENCE: Operation.NAMESPACE_PERSISTENCE,
 }
 OF_TOPICS: Mapping[SettingName, Operation] = {
     SettingName.SIZE_QUOTA: Operation.TOPIC_SIZE_QUOTA,
@@ -61,6 +64,7 @@ OF_TOPICS: Mapping[SettingName, Operation] = {
     SettingName.RETENTION: Operation.TOPIC_RETENTION,
     SettingName.TTL: Operation.TOPIC_TTL,
     SettingName.DELAYED_DELIVERY: Operation.TOPIC_DELAYED_DELIVERY,
+    SettingName.PERSISTENCE: Operation.TOPIC_PERSISTENCE,
 }
 
 
@@ -105,8 +109,8 @@ INTRODUCED: Mapping[Operation, Introduced] = {
 """Operations missing in brokers of a release tried here, or of a release shortly before."""
 
 EVERY = frozenset(Operation)
-_UNTRIED = frozenset({Operation.ADD_PARTITIONS})
-"""Operations that no real broker was seen to do yet: whoever tried them vouches for their version."""
+_UNTRIED = frozenset({Operation.ADD_PARTITIONS, Operation.NAMESPACE_PERSISTENCE, Operation.TOPIC_PERSISTENCE})
+"""Operations that no release was tried with yet: `version_tried` refuses them, unless the operator vouches for it."""
 _DELAYED_DELIVERY = frozenset({Operation.NAMESPACE_DELAYED_DELIVERY, Operation.TOPIC_DELAYED_DELIVERY})
 TRIED: Mapping[str, frozenset[Operation]] = {
     "2.10.4": EVERY - _UNTRIED - INTRODUCED.keys(),

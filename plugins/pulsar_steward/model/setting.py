@@ -6,6 +6,7 @@ Pulsar writes -1 for unlimited; the figure is stored as Pulsar writes it, so tha
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
 
@@ -20,6 +21,7 @@ class SettingName(StrEnum):
     RETENTION = "retention"
     TTL = "time to live"
     DELAYED_DELIVERY = "delayed delivery"
+    PERSISTENCE = "persistence"
 
     @property
     def quota_type(self) -> str:
@@ -84,7 +86,51 @@ class DelayedDelivery(msgspec.Struct, frozen=True, kw_only=True, tag="delayed_de
     longest_milliseconds: int = 0
 
 
-Setting = BacklogQuota | Retention | TimeToLive | DelayedDelivery
+class Persistence(msgspec.Struct, frozen=True, kw_only=True, tag="persistence", tag_field="is"):
+    """Placement of new ledgers and the rate of writing cursors, one policy in Pulsar: none is set without the others.
+
+    Loaded topics take the rate at once. A ledger keeps its bookies: the other three are those of the next ledger, once
+    the present one is full or too old, or its topic is loaded anew (apache/pulsar, `ManagedLedgerConfig`).
+
+    Attributes:
+        ensemble: E, bookies that a ledger is spread over.
+        write_quorum: Qw, copies of each entry.
+        ack_quorum: Qa, copies that have to be written before an entry counts as stored.
+        rate: `managedLedgerMaxMarkDeleteRate`, most writes of a cursor per second, as text, since plans hold no floats
+            and any rate has to be restored unchanged; 0 or under: each change of it.
+        storage_class: `managedLedgerStorageClassName` (PIP-384), never changed, but sent along; None: not set.
+    """
+
+    ensemble: int
+    write_quorum: int
+    ack_quorum: int
+    rate: Annotated[str, msgspec.Meta(pattern=r"^-?\d+(\.\d+)?(e[+-]\d+)?\Z")]
+    storage_class: str | None = None
+
+    @classmethod
+    def of(cls, quorums: tuple[int, int, int], per_second: float, storage_class: str | None = None) -> Persistence:
+        """The policy with these E, Qw and Qa, and at most so many writes of a cursor per second."""
+        ensemble, write, ack = quorums
+        rate = repr(float(per_second))
+        return cls(ensemble=ensemble, write_quorum=write, ack_quorum=ack, rate=rate, storage_class=storage_class)
+
+    @property
+    def writes_per_second(self) -> float:
+        """The rate as a number."""
+        return float(self.rate)
+
+    @property
+    def quorums(self) -> tuple[int, int, int]:
+        """E, Qw and Qa."""
+        return self.ensemble, self.write_quorum, self.ack_quorum
+
+    @property
+    def quorums_in_words(self) -> str:
+        """The same as text."""
+        return f"E {self.ensemble}, Qw {self.write_quorum}, Qa {self.ack_quorum}"
+
+
+Setting = BacklogQuota | Retention | TimeToLive | DelayedDelivery | Persistence
 
 
 def in_words(name: SettingName, value: Setting | None) -> str:
@@ -92,10 +138,10 @@ def in_words(name: SettingName, value: Setting | None) -> str:
     match value:
         case None:
             return "not set"
-        case BacklogQuota() if name is SettingName.AGE_QUOTA:
-            return f"{seconds_in_words(value.limit_seconds)}, then {value.policy}"
         case BacklogQuota():
-            return f"{bytes_in_words(value.limit_bytes)}, then {value.policy}"
+            by_age = name is SettingName.AGE_QUOTA
+            limit = seconds_in_words(value.limit_seconds) if by_age else bytes_in_words(value.limit_bytes)
+            return f"{limit}, then {value.policy}"
         case Retention():
             time = "for ever" if value.minutes < 0 else seconds_in_words(value.minutes * MINUTE)
             size = "of any size" if value.megabytes < 0 else bytes_in_words(value.megabytes * MIB)
@@ -104,6 +150,31 @@ def in_words(name: SettingName, value: Setting | None) -> str:
             return seconds_in_words(value.seconds) if value.seconds else "never"
         case DelayedDelivery():
             return _delays_in_words(value)
+        case Persistence():
+            return f"{value.quorums_in_words}, and cursors written {writes_in_words(value.writes_per_second)}"
+
+
+def when_in_force(before: object, after: object) -> str:
+    """When a new persistence has an effect, as a clause to be added; empty for other settings."""
+    if not isinstance(after, Persistence):
+        return ""
+    was = before if isinstance(before, Persistence) else None
+    rate = "" if was and was.rate == after.rate else "; loaded topics write their cursors so at once"
+    if was and was.quorums == after.quorums:
+        return rate
+    return (
+        f"{rate}; E, Qw and Qa hold for new ledgers: a topic's present one keeps its own until it is full or too old,"
+        " or the topic is loaded anew, and what is stored already stays where it is"
+    )
+
+
+def writes_in_words(per_second: float) -> str:
+    """The rate of writing a cursor as text: ``once in 10 s``; 0 or under is no limit."""
+    if per_second <= 0:
+        return "at each acknowledgement"
+    if per_second <= 1:
+        return f"once in {seconds_in_words(1 / per_second, rounded=True)}"
+    return f"{per_second:,g} times a second"
 
 
 def _delays_in_words(value: DelayedDelivery) -> str:

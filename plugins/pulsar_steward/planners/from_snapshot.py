@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.facts.load_manager import USAGES_UNKNOWN, BrokerUsage, LoadManager, one_load_manager, usage_of
-from pulsar_steward.facts.protocol import versions_in
-from pulsar_steward.facts.unknown import Unknown
+from pulsar_steward.facts.protocol import Bookies, versions_in
+from pulsar_steward.facts.unknown import BOOKIES_UNKNOWN, Unknown
 from pulsar_steward.ledger.moves import circling_lately, moved_lately, raised_lately
 from pulsar_steward.model.broker_defaults import SERIES, SETTINGS
 from pulsar_steward.model.bundles import TC_NAMESPACE
@@ -96,6 +96,7 @@ def planning_facts_of(snapshot: Snapshot, policy: Policy, moves: Moves) -> Plann
         usages=_usages(snapshot, manager),
         bundles=bundle_facts(snapshot, findings, defaults, policy),
         quotas_are_checked=quotas_are_checked(snapshot),
+        bookies=Bookies(listed=meta.bookies) if meta.bookies else BOOKIES_UNKNOWN,
         backlog_caveats=backlog_caveats(snapshot),
         clocks_differ_milliseconds=clocks_differ_milliseconds(snapshot),
         findings=findings,

@@ -15,7 +15,8 @@ from pulsar_steward.checks.clients.subscription_abandoned import CHECK as SUBSCR
 from pulsar_steward.checks.clients.subscription_abandoned import AbandonedFigures
 from pulsar_steward.decoding import decode
 from pulsar_steward.facts.load_manager import MANAGER_UNKNOWN, USAGES_UNKNOWN, BrokerUsage, LoadManager
-from pulsar_steward.facts.unknown import VERSIONS_UNKNOWN, Unknown
+from pulsar_steward.facts.protocol import Bookies
+from pulsar_steward.facts.unknown import BOOKIES_UNKNOWN, VERSIONS_UNKNOWN, Unknown
 from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.setting import Setting, SettingName
@@ -80,6 +81,7 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
         partitioned: Topics with findings that more partitions may answer, by name.
         defaults: Brokers' values if a namespace sets nothing, as far as they are known.
         quotas_are_checked: True if all brokers check backlog quotas; None: not known.
+        bookies: Bookies that brokers listed; unknown if they did not tell.
         backlog_caveats: Reasons why figures of backlogs are not exact, in sentences without their full stops.
         clocks_differ_milliseconds: Largest difference between brokers' clocks, to a second; None: not known.
         load_manager: The brokers' own load manager.
@@ -116,6 +118,7 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
     partitioned: tuple[PartitionedFact, ...] = ()
     defaults: dict[SettingName, Setting] = {}
     quotas_are_checked: bool | None = None
+    bookies: Bookies | Unknown = BOOKIES_UNKNOWN
     backlog_caveats: tuple[str, ...] = ()
     clocks_differ_milliseconds: int | None = None
     load_manager: LoadManager | Unknown = MANAGER_UNKNOWN

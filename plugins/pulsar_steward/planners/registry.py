@@ -19,6 +19,7 @@ from pulsar_steward.planners.bundles.split import PLANNER as BUNDLE_SPLIT
 from pulsar_steward.planners.partitions.raising import PLANNER as TOPIC_PARTITIONS
 from pulsar_steward.planners.settings.namespaces import DELAYS, NAMESPACE_SETTINGS
 from pulsar_steward.planners.settings.nearly_full import NEARLY_FULL, NEARLY_OLD
+from pulsar_steward.planners.settings.persistence import PERSISTENCE
 from pulsar_steward.planners.settings.topics import OWN_QUOTAS, TOPIC_QUOTAS
 from pulsar_steward.planners.subscriptions.abandoned import PLANNER as ABANDONED_SUBSCRIPTIONS
 from pulsar_steward.planners.tc.balance import TC_BALANCE
@@ -63,6 +64,7 @@ PLANNERS: tuple[Planner, ...] = (
     NEARLY_OLD,
     DELAYS,
     TOPIC_PARTITIONS,
+    PERSISTENCE,
     ABANDONED_SUBSCRIPTIONS,
 )
 """All planners, in the order in which they run: each gets the changes of the earlier ones."""

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pulsar_steward.facts.backlogs import BacklogAges, PulsarsHold, Taken
     from pulsar_steward.facts.load_manager import AntiAffinityGroup, BrokerUsage, LoadManager
     from pulsar_steward.facts.partitions import PartitionedTopic
+    from pulsar_steward.facts.protocol import Bookies
     from pulsar_steward.facts.risks import MoveRisks
     from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.model.setting import Setting
@@ -164,6 +165,10 @@ class SnapshotFacts(ClusterFacts):
     def read_only_bookies(self) -> tuple[str, ...]:
         """Always empty: a read-only bookie stops a step only right before the call."""
         return ()
+
+    def bookies(self) -> Bookies | Unknown:
+        """The bookies that brokers listed."""
+        return self._planning.bookies
 
     def allowed_brokers(self, namespace: str) -> frozenset[str] | None:
         """Brokers allowed by isolation policies for a namespace."""

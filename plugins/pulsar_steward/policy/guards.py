@@ -100,6 +100,10 @@ class GuardsPolicy(Section):
         ge=0,
         le=10_000,
     )
+    fewer_copies: bool = Field(
+        default=False,
+        description="whether new ledgers may keep fewer copies (Qw, Qa) than they do now",
+    )
     most_changes_per_run: int = number(1000, "changes of one batch; what is more waits for the next")
     most_changes_per_hour: int = number(2000, "changes in this cluster, all batches together")
     versions_tried_here: tuple[Annotated[str, AfterValidator(_version)], ...] = Field(

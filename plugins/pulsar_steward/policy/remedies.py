@@ -76,6 +76,22 @@ class DelayedDeliveryRemedy(Section):
     most_ttl_hours: int = number(720, "that a time to live is raised to: what nobody consumes is stored for so long")
 
 
+class PersistenceRemedy(Section):
+    """Which parts of a namespace's persistence are proposed, and how often its cursors are written then."""
+
+    propose_rate: bool = Field(
+        default=False, description="whether people are asked to have cursors written more seldom, or more often"
+    )
+    seldom_seconds: int = number(1, "between two writes of a cursor, that are proposed where they are too few")
+    often_seconds: int = number(
+        5, "the same where they are too many: fewer than `ack_state_seldom.information_seconds`, or that finds them"
+    )
+    propose_ensemble: bool = Field(
+        default=False,
+        description="whether people are asked to lower E to Qw where there are fewer bookies",
+    )
+
+
 class BundleSplitRemedy(Section):
     """Limits of proposed splits; the checks bundle_topic_skew and hot_bundle decide which bundles are too large."""
 
@@ -140,6 +156,7 @@ class Remedies(Section):
     backlog_quota_remedy: BacklogQuotaRemedy = BacklogQuotaRemedy()
     retention_remedy: RetentionRemedy = RetentionRemedy()
     delayed_delivery_remedy: DelayedDeliveryRemedy = DelayedDeliveryRemedy()
+    persistence_remedy: PersistenceRemedy = PersistenceRemedy()
     bundle_split_remedy: BundleSplitRemedy = BundleSplitRemedy()
     bundle_balance_remedy: BundleBalanceRemedy = BundleBalanceRemedy()
     broker_drain_remedy: BrokerDrainRemedy = BrokerDrainRemedy()

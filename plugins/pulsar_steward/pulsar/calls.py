@@ -8,7 +8,15 @@ from urllib.parse import urlencode
 import msgspec
 
 from pulsar_steward.errors import InvalidName
-from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, Retention, Setting, SettingName, TimeToLive
+from pulsar_steward.model.setting import (
+    BacklogQuota,
+    DelayedDelivery,
+    Persistence,
+    Retention,
+    Setting,
+    SettingName,
+    TimeToLive,
+)
 from pulsar_steward.pulsar import paths
 
 
@@ -69,26 +77,36 @@ def set_to(holder: str, name: SettingName, value: Setting | None) -> Call:
     """
     path = f"{_path_of(holder)}/{_LAST[name]}"
     query = {"backlogQuotaType": name.quota_type} if _LAST[name] == _QUOTA else {}
+    if value is None:
+        return Call(method="DELETE", path=path, query=query)
+    if isinstance(value, TimeToLive) and "://" in holder:
+        return Call(method="POST", path=path, query={"messageTTL": str(value.seconds)})
+    return Call(method="POST", path=path, query=query, body=_body(value))
+
+
+def _body(value: Setting) -> dict[str, Any] | int:
     match value:
-        case None:
-            return Call(method="DELETE", path=path, query=query)
         case BacklogQuota():
-            quota = {"limitSize": value.limit_bytes, "limitTime": value.limit_seconds, "policy": value.policy}
-            return Call(method="POST", path=path, query=query, body=quota)
+            return {"limitSize": value.limit_bytes, "limitTime": value.limit_seconds, "policy": value.policy}
         case Retention():
-            kept = {"retentionTimeInMinutes": value.minutes, "retentionSizeInMB": value.megabytes}
-            return Call(method="POST", path=path, body=kept)
-        case TimeToLive() if "://" in holder:
-            return Call(method="POST", path=path, query={"messageTTL": str(value.seconds)})
+            return {"retentionTimeInMinutes": value.minutes, "retentionSizeInMB": value.megabytes}
         case TimeToLive():
-            return Call(method="POST", path=path, body=value.seconds)
+            return value.seconds
         case DelayedDelivery():
-            delayed = {
+            return {
                 "active": value.active,
                 "tickTime": value.tick_milliseconds,
                 "maxDeliveryDelayInMillis": value.longest_milliseconds,
             }
-            return Call(method="POST", path=path, body=delayed)
+        case Persistence():
+            stored = {} if value.storage_class is None else {"managedLedgerStorageClassName": value.storage_class}
+            return {
+                "bookkeeperEnsemble": value.ensemble,
+                "bookkeeperWriteQuorum": value.write_quorum,
+                "bookkeeperAckQuorum": value.ack_quorum,
+                "managedLedgerMaxMarkDeleteRate": value.writes_per_second,
+                **stored,
+            }
 
 
 def raise_coordinators(number: int) -> Call:
@@ -113,6 +131,7 @@ _LAST = {
     SettingName.RETENTION: "retention",
     SettingName.TTL: "messageTTL",
     SettingName.DELAYED_DELIVERY: "delayedDelivery",
+    SettingName.PERSISTENCE: "persistence",
 }
 
 

@@ -29,7 +29,10 @@ Long = Annotated[int, Meta(ge=-_LONG, le=_LONG - 1)]
 
 MOST_RATE = 1e18
 
-Rate = Annotated[float, Meta(ge=-MOST_RATE, le=MOST_RATE)] | None
+LimitRate = Annotated[float, Meta(ge=-MOST_RATE, le=MOST_RATE)]
+"""A limit per second."""
+
+Rate = LimitRate | None
 """Messages or bytes per second; None: the broker told no number (`pulsar_steward.pulsar.body.decoded`)."""
 
 Count = Annotated[int, Meta(ge=0, le=1_000_000)]

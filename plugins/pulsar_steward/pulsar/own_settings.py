@@ -13,8 +13,16 @@ import msgspec
 
 from pulsar_steward.decoding import decode
 from pulsar_steward.model.broker_defaults import broker_defaults
-from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, QuotaPolicy, Retention, SettingName, TimeToLive
-from pulsar_steward.pulsar.figures import Amount, Figure, Long
+from pulsar_steward.model.setting import (
+    BacklogQuota,
+    DelayedDelivery,
+    Persistence,
+    QuotaPolicy,
+    Retention,
+    SettingName,
+    TimeToLive,
+)
+from pulsar_steward.pulsar.figures import Amount, Figure, LimitRate, Long
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -68,6 +76,22 @@ class DelayedDeliveryDocument(msgspec.Struct, frozen=True):
         return DelayedDelivery(active=self.active, tick_milliseconds=self.tick, longest_milliseconds=self.longest)
 
 
+class PersistenceDocument(msgspec.Struct, frozen=True):
+    """Persistence in a broker's document, always whole."""
+
+    ensemble: Long = msgspec.field(name="bookkeeperEnsemble")
+    write_quorum: Long = msgspec.field(name="bookkeeperWriteQuorum")
+    ack_quorum: Long = msgspec.field(name="bookkeeperAckQuorum")
+    writes_per_second: LimitRate = msgspec.field(name="managedLedgerMaxMarkDeleteRate")
+    storage_class: str | None = msgspec.field(name="managedLedgerStorageClassName", default=None)
+
+    @property
+    def value(self) -> Persistence:
+        """The policy as a model value."""
+        quorums = self.ensemble, self.write_quorum, self.ack_quorum
+        return Persistence.of(quorums, self.writes_per_second, self.storage_class)
+
+
 class NamespaceDocument(msgspec.Struct, frozen=True):
     """Namespace policies, limited to those that Steward may change, and the clusters that share them."""
 
@@ -75,6 +99,7 @@ class NamespaceDocument(msgspec.Struct, frozen=True):
     retention_policies: RetentionDocument | None = None
     message_ttl_in_seconds: Long | None = None
     delayed_delivery_policies: DelayedDeliveryDocument | None = None
+    persistence: PersistenceDocument | None = None
     replication_clusters: list[str] | None = None
     allowed_clusters: list[str] | None = None
     compaction_threshold: Long | None = None
@@ -95,6 +120,8 @@ class NamespaceDocument(msgspec.Struct, frozen=True):
             found[SettingName.TTL] = TimeToLive(seconds=self.message_ttl_in_seconds)
         if self.delayed_delivery_policies is not None:
             found[SettingName.DELAYED_DELIVERY] = self.delayed_delivery_policies.value
+        if self.persistence is not None:
+            found[SettingName.PERSISTENCE] = self.persistence.value
         return found
 
 
@@ -140,6 +167,9 @@ def _defaults(told: BrokerDefaults) -> Iterator[tuple[SettingName, Setting]]:
                 longest_milliseconds=max(told.longest_delay_milliseconds or 0, 0),
             ),
         )
+    quorums = told.ensemble or 0, told.write_quorum or 0, told.ack_quorum or 0
+    if all(quorums) and told.cursor_writes_per_second is not None:
+        yield SettingName.PERSISTENCE, Persistence.of(quorums, told.cursor_writes_per_second)
 
 
 # Any broker can read them from the metadata store, without loading the topic. The store has neither the size nor

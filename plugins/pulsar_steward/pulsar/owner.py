@@ -18,6 +18,7 @@ from pulsar_steward.pulsar.body import Closing
 from pulsar_steward.pulsar.figures import Amount, Figure, Long
 from pulsar_steward.pulsar.own_settings import (
     DelayedDeliveryDocument,
+    PersistenceDocument,
     QuotaDocument,
     RetentionDocument,
     StoredTopic,
@@ -281,6 +282,9 @@ class OwnerReader(Closing):
             case SettingName.DELAYED_DELIVERY:
                 delayed = self._set_on(topic, "delayedDelivery", DelayedDeliveryDocument)
                 return delayed.value if delayed else None
+            case SettingName.PERSISTENCE:
+                persistence = self._set_on(topic, "persistence", PersistenceDocument)
+                return persistence.value if persistence else None
 
     def own_compaction_bytes(self, topic: str) -> int | None:
         """Compaction threshold set on the topic itself; None: not set there."""

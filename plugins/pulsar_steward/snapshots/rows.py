@@ -28,6 +28,7 @@ class SnapshotMeta(msgspec.Struct, frozen=True, kw_only=True):
     tcs_by_bundle: bool
     read_from: datetime | None = None
     read_until: datetime | None = None
+    bookies: int | None = None
 
     @property
     def identity(self) -> ClusterIdentity:

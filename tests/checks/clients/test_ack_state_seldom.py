@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pulsar_steward.checks.clients.cursors import ACK_STATE_SELDOM, DEFAULT
+from pulsar_steward.checks.clients.cursors import ACK_STATE_SELDOM
+from pulsar_steward.model.broker_defaults import CURSOR_WRITES as DEFAULT
 from pulsar_steward.model.finding import Severity
 from tests.builders import NOW, a_policy
 

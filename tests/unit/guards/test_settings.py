@@ -51,6 +51,8 @@ def test_guards_of_settings_only_look_at_settings() -> None:
         "clocks",
         "delayed_kept",
         "longest_delay",
+        "copies_kept",
+        "bookies_enough",
         "window",
         "limits",
         "protected",

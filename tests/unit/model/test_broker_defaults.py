@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from pulsar_steward.model.broker_defaults import KEYS, BrokerDefaults, broker_defaults
-from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, QuotaPolicy, Retention, SettingName, TimeToLive
+from pulsar_steward.model.setting import (
+    BacklogQuota,
+    DelayedDelivery,
+    Persistence,
+    QuotaPolicy,
+    Retention,
+    SettingName,
+    TimeToLive,
+)
 from pulsar_steward.pulsar.own_settings import defaults_in
 
 TOLD = {
@@ -20,6 +28,10 @@ TOLD = {
     "delayedDeliveryTickTimeMillis": "1000",
     "delayedDeliveryMaxDelayInMillis": "60000",
     "brokerServiceCompactionThresholdInBytes": "4096",
+    "managedLedgerDefaultEnsembleSize": "3",
+    "managedLedgerDefaultWriteQuorum": "2",
+    "managedLedgerDefaultAckQuorum": "2",
+    "managedLedgerDefaultMarkDeleteRateLimit": "0.1",
 }
 
 
@@ -37,6 +49,10 @@ def test_what_is_told() -> None:
         delay_tick_milliseconds=1000,
         longest_delay_milliseconds=60_000,
         compaction_bytes=4096,
+        ensemble=3,
+        write_quorum=2,
+        ack_quorum=2,
+        cursor_writes_per_second=0.1,
     )
     assert broker_defaults({**TOLD, "backlogQuotaDefaultLimitGB": "0"}).limit_bytes == 700
 
@@ -57,5 +73,6 @@ def test_as_settings() -> None:
         SettingName.RETENTION: Retention(minutes=-1, megabytes=10),
         SettingName.TTL: TimeToLive(seconds=3600),
         SettingName.DELAYED_DELIVERY: DelayedDelivery(active=True, tick_milliseconds=1000, longest_milliseconds=60_000),
+        SettingName.PERSISTENCE: Persistence.of((3, 2, 2), 0.1),
     }
     assert defaults_in({**dict.fromkeys(KEYS, "0"), "backlogQuotaDefaultRetentionPolicy": policy}) == {}

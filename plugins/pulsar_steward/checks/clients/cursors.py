@@ -1,13 +1,16 @@
-"""What brokers write of cursors: too seldom, or more than the one BookKeeper entry that is persisted at most."""
+"""What brokers write of cursors: too seldom, too often, or more than the one BookKeeper entry that is persisted."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.check import BROKERS_READ, Query, RowCheck, Scope, nothing_read, ranked
+from pulsar_steward.checks.check import BROKERS_READ, Query, RowCheck, Scope, if_any, nothing_read, ranked, silent_in
 from pulsar_steward.checks.clients.consumers import LONG_ARRAY, MAX_RANGES, subject_of
+from pulsar_steward.checks.resources.slowness import OVERFLOW, WRITES
+from pulsar_steward.model.broker_defaults import CURSOR_WRITES
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.setting import writes_in_words
 from pulsar_steward.model.units import KIB, MIB, bytes_in_words, counted, seconds_in_words
 
 if TYPE_CHECKING:
@@ -24,8 +27,6 @@ class AckStateSeldomPolicy(Section):
         10_000, "that consumers get again where brokers die, at the rate of now; fewer: information"
     )
 
-
-DEFAULT = "managedLedgerDefaultMarkDeleteRateLimit"
 
 # Decimals make the sum independent of order; many subscriptions with less than one message per second add up.
 DELIVERED = """
@@ -46,7 +47,7 @@ judged as (
     union all
     select null, min(try_cast(value as double)) filter (where try_cast(value as double) > 0),
         (select coalesce(sum(messages_per_second), 0) from rates anti join own using (namespace))
-    from setting('{DEFAULT}'))
+    from setting('{CURSOR_WRITES}'))
 select namespace, writes_per_second, round(messages_per_second)::bigint as messages_per_second,
     1 / writes_per_second as seconds, messages_per_second::double / writes_per_second as messages,
     round_even(messages, 0) >= $warning_messages as warning
@@ -56,7 +57,7 @@ from judged where writes_per_second > 0 and 1 / writes_per_second >= $informatio
 
 def _seldom(row: Row) -> str:
     own = "by the namespace's own policy"
-    who = own if row["namespace"] is not None else f"where a namespace sets nothing else ({DEFAULT})"
+    who = own if row["namespace"] is not None else f"where a namespace sets nothing else ({CURSOR_WRITES})"
     return (
         f"What a subscription has acknowledged is written once in {seconds_in_words(row['seconds'], rounded=True)}"
         f" {who}. Consumers get {counted(row['messages_per_second'], 'message')} a second there: where their brokers"
@@ -71,17 +72,18 @@ ACK_STATE_SELDOM = RowCheck(
     title="What is acknowledged is written seldom",
     advice=(
         "Of a namespace: pulsar-admin namespaces set-persistence -r 1 (its -e -w -a as they are): once a second.",
-        f"Of all others: `{DEFAULT}=1` in broker.conf, its default; brokers restart for it.",
+        f"Of all others: `{CURSOR_WRITES}=1` in broker.conf, its default; brokers restart for it.",
         "0 writes each acknowledgement by itself: bookies have to bear that for every subscription.",
         "Until then, have consumers bear messages that come again, and end brokers orderly: then nothing does.",
     ),
     source="docs/knowledge.md C: ack state written too often or too seldom; apache/pulsar#393, #180",
     policy=AckStateSeldomPolicy,
+    remedied_by="persistence",
     shards={"delivered": Query(DELIVERED)},
     cluster={
         "found": Query(SELDOM, worst_first="messages desc, seconds desc, namespace"),
         "read": Query(
-            f"select count(*) as brokers from setting('{DEFAULT}') where try_cast(value as double) is not null"
+            f"select count(*) as brokers from setting('{CURSOR_WRITES}') where try_cast(value as double) is not null"
         ),
     },
     severity=lambda row: Severity.WARNING if row["warning"] else Severity.INFO,
@@ -89,11 +91,136 @@ ACK_STATE_SELDOM = RowCheck(
     evidence=_seldom,
     figures=lambda row: {"messages": round(row["messages"]), "seconds": round(row["seconds"])},
     missing=lambda queried, _context: (
-        None if queried["read"].one["brokers"] else f"{DEFAULT} was not read of any broker."
+        None if queried["read"].one["brokers"] else f"{CURSOR_WRITES} was not read of any broker."
     ),
     quiet=lambda _answers, context: (
         f"What is acknowledged is written before {counted(context.limits.information_seconds, 'second')} are over,"
         " whatever a broker then does."
+    ),
+)
+
+
+class AckStateOftenPolicy(Section):
+    """Thresholds for writes of cursors, by namespace; the article that warns of them names no figures."""
+
+    least_percent: int = percent(50, "of what brokers write to bookies for a namespace, written by its cursors")
+    information_writes_per_second: int = number(1_000, "of a namespace's cursors, if they are such a share")
+    warning_writes_per_second: int = number(5_000, "the same")
+    warning_megabytes_per_second: int = number(
+        10, "of ack state, which each write of a cursor writes whole: of the cursors that were looked into"
+    )
+
+
+MARK_DELETES = "pulsar_ml_MarkDeleteRate"
+"""Series of cursors' writes per second in the last statistics period, by namespace.
+
+Brokers count a write after they applied the limit, and none that it put off (apache/pulsar, `ManagedCursorImpl`).
+"""
+
+# Writes of messages are counted where they go to ledgers; those of cursors are not among them.
+WRITTEN = f"""
+select regexp_replace(labels_json->>'namespace', '/persistent$', '') as namespace,
+    sum(try_cast(value as decimal(18, 6))) filter (series = '{MARK_DELETES}') as cursor_writes,
+    sum(try_cast(value as decimal(18, 6))) filter (series <> '{MARK_DELETES}') as entries
+from metrics where series in ('{MARK_DELETES}', '{WRITES}', '{WRITES}{OVERFLOW}') and isfinite(value)
+group by 1
+"""
+
+# A cursor from which nothing is consumed is not written.
+STATE_BYTES = """
+select namespace, sum(bytes)::bigint as state_bytes, count(*) as cursors
+from (select topic, subscription, max(ack_state_bytes) as bytes from drilled
+    where subscription is not null and ack_state_bytes > 0 group by topic, subscription)
+join user_subscriptions using (topic, subscription) where message_rate_out > 0 group by namespace
+"""
+
+# Where nothing limits the writes, a cursor is taken to be written once a second.
+OFTEN = f"""
+with own as (
+    select namespace, mark_deletes_per_second as of_namespace from persistence
+    where mark_deletes_per_second is not null),
+usual as (
+    select if(bool_or(try_cast(value as double) <= 0), 0, max(try_cast(value as double))) as of_brokers
+    from setting('{CURSOR_WRITES}')),
+rates as (
+    select namespace, sum(cursor_writes)::double as cursor_writes, coalesce(sum(entries), 0)::double as entries
+    from written where not starts_with(namespace, 'pulsar/') and not is_heartbeat(namespace) group by namespace),
+states as (
+    select namespace, sum(state_bytes)::bigint as state_bytes, sum(cursors)::bigint as cursors
+    from state_bytes group by namespace),
+judged as (
+    select namespace, of_namespace is not null as own,
+        coalesce(of_namespace, of_brokers) as writes_per_second,
+        coalesce(cursor_writes, 0) as cursor_writes, coalesce(entries, 0) as entries,
+        if(cursor_writes > 0, cursor_writes * 100 / (cursor_writes + entries), 0) as percent, state_bytes, cursors,
+        state_bytes * if(writes_per_second > 0, least(writes_per_second, 1000000), 1) as bytes_per_second
+    from rates full join states using (namespace) left join own using (namespace) cross join usual)
+select *, case
+    when cursor_writes >= $warning_writes_per_second and percent >= $least_percent then 1
+    when bytes_per_second >= $warning_megabytes_per_second * 1000000 then 1
+    when cursor_writes >= $information_writes_per_second and percent >= $least_percent then 0 end as rank
+from judged where rank is not null
+"""
+
+
+def _often(row: Row) -> str:
+    own = "by the namespace's own policy"
+    who = own if row["own"] else f"as it sets nothing else ({CURSOR_WRITES})"
+    limit = "" if row["writes_per_second"] is None else f", {_at_most(row['writes_per_second'])} {who}"
+    words = (
+        f"Of {row['namespace']}, cursors are written {counted(round(row['cursor_writes']), 'time')} a second{limit}:"
+        f" {row['percent']:.0f} % of what its brokers write to bookies, beside"
+        f" {counted(round(row['entries']), 'entry', 'entries')} of messages a second."
+    )
+    if row["state_bytes"] is None:
+        return words
+    size = bytes_in_words(row["state_bytes"], rounded=True)
+    return (
+        f"{words} The ack state of {counted(row['cursors'], 'cursor that was', 'cursors that were')} looked into has"
+        f" {size}, and each write writes it whole: up to {bytes_in_words(row['bytes_per_second'], rounded=True)} a"
+        " second, before copies."
+    )
+
+
+def _at_most(per_second: float) -> str:
+    words = writes_in_words(per_second)
+    return words if per_second <= 0 else f"each {words} at most"
+
+
+ACK_STATE_OFTEN = RowCheck(
+    check_id="ack-state-often",
+    order=46,
+    title="What is acknowledged is written often, and bookies bear it",
+    advice=(
+        "Write it more seldom: pulsar-admin namespaces set-persistence -r 0.2 (its -e -w -a as they are): once in 5 s.",
+        "What is acknowledged in between comes again where a broker dies: have consumers bear that first.",
+        "Find ack holes (check ack-holes): fewer consumers of a subscription, or quicker ones, write less each time.",
+        "Delete subscriptions that nobody needs (check subscription-abandoned): each has a cursor of its own.",
+    ),
+    source="docs/knowledge.md C: ack state written too often or too seldom; the figures are ours",
+    policy=AckStateOftenPolicy,
+    remedied_by="persistence",
+    shards={
+        "written": Query(WRITTEN),
+        "state_bytes": Query(STATE_BYTES),
+        "telling": Query(f"select distinct source from metrics where series = '{MARK_DELETES}'"),
+    },
+    cluster={
+        "found": Query(OFTEN, worst_first="rank desc, cursor_writes desc, bytes_per_second desc, namespace"),
+        "silent": silent_in("telling"),
+    },
+    severity=ranked,
+    subject="namespace",
+    evidence=_often,
+    figures=lambda row: {
+        "cursor_writes_per_second": round(row["cursor_writes"]),
+        "percent": row["percent"],
+        "state_bytes_per_second": row["bytes_per_second"],
+    },
+    missing=if_any("silent", f"How often cursors are written was not read ({MARK_DELETES}) of {{names}}."),
+    quiet=lambda _answers, context: (
+        f"No namespace's cursors are {context.limits.least_percent} % of what is written to bookies and written"
+        f" {counted(context.limits.information_writes_per_second, 'time')} a second."
     ),
 )
 

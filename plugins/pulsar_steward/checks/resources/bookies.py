@@ -279,6 +279,7 @@ ENSEMBLE_TOO_LARGE = RowCheck(
     ),
     source="docs/knowledge.md C: ensembles (E, Qw, Qa) that do not fit the bookies",
     policy=EnsembleTooLargePolicy,
+    remedied_by="persistence",
     cluster={"found": Query(FOUND, worst_first="too_large desc, ensemble desc, namespace"), "bookies": Query(BOOKIES)},
     severity=lambda row: Severity.CRITICAL if row["too_large"] else Severity.INFO,
     subject="namespace",

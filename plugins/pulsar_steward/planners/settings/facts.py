@@ -28,7 +28,15 @@ from pulsar_steward.facts.backlogs import (
 )
 from pulsar_steward.facts.unknown import Unknown, loss_unknown
 from pulsar_steward.model.loss import Loss, TopicLoss
-from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Setting, SettingName, in_words
+from pulsar_steward.model.setting import (
+    BacklogQuota,
+    Persistence,
+    QuotaPolicy,
+    Setting,
+    SettingName,
+    in_words,
+    when_in_force,
+)
 from pulsar_steward.model.subscription import Holder
 from pulsar_steward.model.topics import SYSTEM_TOPIC
 from pulsar_steward.model.units import bytes_in_words, counted, seconds_in_words
@@ -260,14 +268,16 @@ def effect(fact: NamespaceFact, change: ChangeSetting) -> str:
     """The new value, and its effect if it had been in force in the last snapshots, as text."""
     words = f"the {change.name} of {change.holder} is {in_words(change.name, change.after)}"
     if not isinstance(change.after, BacklogQuota):
-        return words
+        return words + when_in_force(change.before_in_force, change.after_in_force)
     past = _older if change.name is SettingName.AGE_QUOTA else _over
     return f"{words}; {past(fact, change.after)}{fact.filling.in_words(change.after)}"
 
 
 def undo_note(change: ChangeSetting) -> str:
     """The way to undo a change, as text; deleted data does not return."""
-    back = f"Set it back: {change.in_words(change.before)}."
+    back, before, after = f"Set it back: {change.in_words(change.before)}.", change.before_in_force, change.after
+    if isinstance(before, Persistence) and isinstance(after, Persistence) and after.ensemble < before.ensemble:
+        return f"{back} That takes so many bookies that are known to take writes (policy key collect.metrics_urls)."
     return f"{back} What was deleted meanwhile stays deleted." if change.loses_messages else back
 
 

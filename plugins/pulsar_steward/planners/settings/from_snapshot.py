@@ -35,6 +35,7 @@ from pulsar_steward.planners.settings.facts import (
 from pulsar_steward.planners.settings.filling import Filling, fillings
 from pulsar_steward.planners.settings.namespaces import DELAYS
 from pulsar_steward.planners.settings.nearly_full import NEARLY_FULL
+from pulsar_steward.planners.settings.persistence import PERSISTENCE
 from pulsar_steward.planners.settings.targets import ANSWERED, is_of_topic, may_need_more, namespace_of
 from pulsar_steward.pulsar.own_settings import NamespaceDocument, defaults_in, own_settings_in
 
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from pulsar_steward.model.setting import Setting, SettingName
     from pulsar_steward.snapshots.read import Snapshot
 
-CHECKS_OF_SETTINGS = ANSWERED | NEARLY_FULL.answers | DELAYS.answers
+CHECKS_OF_SETTINGS = ANSWERED | NEARLY_FULL.answers | DELAYS.answers | PERSISTENCE.answers
 """Checks whose findings need the settings of their namespace."""
 
 LOOK_BACK = 12

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 ENDLESS = float("inf")
 
-_LAST = {SettingName.TTL: 3, SettingName.DELAYED_DELIVERY: 4}
+_LAST = {SettingName.TTL: 3, SettingName.DELAYED_DELIVERY: 4, SettingName.PERSISTENCE: 5}
 """Places of settings that brokers compare with nothing: a longer time to live before longer delays."""
 
 
@@ -70,6 +70,7 @@ def _limits(value: object) -> tuple[float, float]:
 
 QUOTA_KIND = "backlog_quota"
 RETENTION_KIND = "retention"
+PERSISTENCE_KIND = "persistence"
 OF_RETENTION = frozenset({SettingName.RETENTION, SettingName.TTL, SettingName.DELAYED_DELIVERY})
 
 PARTIAL = "Settings: nothing is proposed, as the snapshot is partial without {all_missing}."
@@ -117,16 +118,21 @@ def batches_of(
             return Proposal(batches=tuple(batches), notes=(f"{goal}: {none} is proposed: {against}.",))
         if steps:
             targets = (f"{each.name} to {in_words(each.name, each.after)}" for each in changes)
-            retains = any(each.name in OF_RETENTION for each in changes)
             batches.append(
                 Batch(
-                    kind=RETENTION_KIND if retains else QUOTA_KIND,
+                    kind=_kind_of(frozenset(each.name for each in changes)),
                     title=f"{goal}: {', '.join(targets)}",
                     findings=findings,
                     steps=steps,
                 )
             )
     return Proposal(batches=tuple(batches))
+
+
+def _kind_of(names: frozenset[SettingName]) -> str:
+    if SettingName.PERSISTENCE in names:
+        return PERSISTENCE_KIND
+    return RETENTION_KIND if names & OF_RETENTION else QUOTA_KIND
 
 
 def facts_by_name(planning: PlanningFacts) -> dict[str, NamespaceFact]:
