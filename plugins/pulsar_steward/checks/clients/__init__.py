@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pulsar_steward.checks.clients import rates
 from pulsar_steward.checks.views import SqlView
 from pulsar_steward.model.measures import DELAYED_SERIES
 
@@ -29,5 +30,5 @@ DELAYED_TOLD = SqlView(
 )
 """Brokers that export delayed messages: their subscriptions without a row in `clients_delayed` have none."""
 
-VIEWS = (DELAYED, DELAYED_TOLD)
+VIEWS = (DELAYED, DELAYED_TOLD, *rates.VIEWS)
 """Views that the queries of these checks use besides `pulsar_steward.checks.views`; later ones may use earlier ones."""

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.clients.consumers import slowest_words
+from pulsar_steward.checks.clients.rates import held_words
 from pulsar_steward.checks.earlier import APART_SECONDS, apart, each_since
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number, percent
@@ -334,7 +335,7 @@ class Standstill:
         return (
             f"Subscription {row['subscription']} of {row['topic']} on {row['broker']} has {row['due_entries']:,}"
             f" {'entry' if row['due_entries'] == 1 else 'entries'} due{known}, but"
-            f" {what} ({self._since}){earlier}; {self._permits}{self._doubt}; {slowest_words(row)}."
+            f" {what} ({self._since}){earlier}; {self._limit}{self._permits}{self._doubt}; {slowest_words(row)}."
         )
 
     @property
@@ -362,6 +363,15 @@ class Standstill:
         if row["since_seconds"] is None:
             return f"{last} not known{'' if row['asked'] else ', as its topic was not asked'}"
         return f"{last} {seconds_in_words(row['since_seconds'], rounded=True)} before"
+
+    @property
+    def _limit(self) -> str:
+        """The dispatch rate as the first cause; empty: none, or consumers ask for nothing, so that none is needed."""
+        row = self.row
+        waits = row["kind"] in {STILL, FULL} and row["without_permits"] < row["consumers"]
+        if row["held"] is None or not waits:
+            return ""
+        return f"most likely cause: {held_words(row['held'])} (limit-reached); "
 
     @property
     def _permits(self) -> str:
