@@ -54,10 +54,7 @@ HELD_BACK = {
     }
     for what in ("Msg", "Bytes")
 }
-"""Members of a subscription's ``/stats`` by the `reason` of each series of what dispatch rates held back.
-
-Brokers from 4.0 on show all of them; here those of subscriptions that were held back, as 0 is kept of none.
-"""
+"""Members of a subscription's ``/stats`` by the `reason` of each series of what dispatch rates held back."""
 BUCKETS = "pulsar_delayed_message_index_bucket_total"
 
 
@@ -91,8 +88,7 @@ def _held_back(topics: list[Shown]) -> Iterator[str]:
                 told = dict(each.told)
                 labels = f'{topic.labels},subscription="{each.name}"'
                 for reason, member in members.items():
-                    if member in told:
-                        yield f'{name}{{{labels},reason="{reason}"}} {told[member]}\n'
+                    yield f'{name}{{{labels},reason="{reason}"}} {told.get(member, 0)}\n'
 
 
 def _of_buckets(topics: list[Shown]) -> Iterator[str]:
