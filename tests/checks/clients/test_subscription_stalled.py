@@ -116,6 +116,21 @@ def test_a_dispatch_rate_is_the_first_cause_where_consumers_ask_for_more(
         golden(finding.evidence)
 
 
+@pytest.mark.parametrize(("before", "first"), [(738, False), (737, True), (None, True)])
+def test_a_dispatch_rate_that_held_nothing_back_lately_is_no_cause(
+    scene_before: Callable[[int], Any], before: int | None, first: bool
+) -> None:
+    """Brokers count since the topic was loaded; what the snapshot before counts too was another time."""
+    scenes = []
+    for minutes_ago, times in ((0, 738), (15, before)):
+        scene = scene_before(minutes_ago).subscription("t", **STILL | {"consumers_without_permits": 2})
+        if times is not None:
+            scene.measured({DISPATCHING_LIMITED[1]: times}, topic="persistent://t/n/t", **REASON)
+        scenes.append(scene)
+    (finding,) = scenes[0].judged(check.CHECK, earlier=scenes[1:]).findings
+    assert ("most likely cause: the dispatch rate" in finding.evidence) is first
+
+
 def test_delayed_messages_are_not_due(scene: Any, by_name: Callable[..., dict[str, Severity]]) -> None:
     """A backlog of delayed messages is no standstill, by the metrics or by the topic's own statistics."""
     scene.measured({"pulsar_subscription_delayed": 0.0})

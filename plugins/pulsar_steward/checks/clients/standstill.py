@@ -150,8 +150,9 @@ with wanted as (select topic, subscription from standing union select topic, sub
 connected as ({_CONNECTED.format(clients="raw_clients", wanted="wanted")})
 select topic, subscription, coalesce(consumers, 0) as consumers, backlog_entries, message_rate_out, ack_rate,
     redeliver_rate, expired_rate, coalesce(consumers_connected_recently >= consumers, false) as fresh,
-    first_connected, last_connected, named >= consumers as all_named
+    first_connected, last_connected, named >= consumers as all_named, times as times_held
 from raw_subscriptions semi join wanted using (topic, subscription) left join connected using (topic, subscription)
+    left join dispatch_held using (topic, subscription)
 where (message_rate_out <= 0 or ack_rate <= 0) and (backlog_entries > 0 or unacked_messages > 0)
 """
 """The same subscriptions in an earlier snapshot, where nothing was delivered or nothing acknowledged."""
@@ -366,10 +367,16 @@ class Standstill:
 
     @property
     def _limit(self) -> str:
-        """The dispatch rate as the first cause; empty: none, or consumers ask for nothing, so that none is needed."""
+        """The dispatch rate as the first cause.
+
+        Empty if there is none, if consumers ask for nothing, or if it held nothing back since the snapshot before.
+        """
         row = self.row
         waits = row["kind"] in {STILL, FULL} and row["without_permits"] < row["consumers"]
         if row["held"] is None or not waits:
+            return ""
+        _, older = next(self.before.told(row, apart_seconds=APART_SECONDS), (None, None))
+        if older is not None and older["times_held"] == row["held"]["times"]:
             return ""
         return f"most likely cause: {held_words(row['held'])} (limit-reached); "
 
