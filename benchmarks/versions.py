@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 from datetime import UTC, datetime, timedelta
 from itertools import chain, cycle
 from pathlib import Path
@@ -52,7 +53,7 @@ from pulsar_steward.model.bundles import BY_TOPIC_COUNT, BundleRange
 from pulsar_steward.model.finding import Outlook
 from pulsar_steward.model.pulsar_versions import Operation
 from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, QuotaPolicy, Retention, SettingName, TimeToLive
-from pulsar_steward.model.step import ChangeSetting, SplitBundle
+from pulsar_steward.model.step import AddPartitions, ChangeSetting, SplitBundle
 from pulsar_steward.model.units import DAY, GIB
 from pulsar_steward.orchestration.approval_response import ApprovalQuestion, interpret
 from pulsar_steward.orchestration.question_form import APPROVE, COMMENT, LOSS, QUESTION, STEPS
@@ -84,6 +85,9 @@ SOON = {"statsUpdateFrequencyInSecs": "2", "statsUpdateInitialDelayInSecs": "1"}
 
 OTHERS = ("move", "coordinators", "split", "raise", "deletion")
 """Kinds of change that `Ground` makes up by what it sees; those of bundles are each in a namespace of its own."""
+PARTITIONS = 2
+SEEN_SECONDS = 5
+"""Until brokers' statistics hold a topic that was just loaded, by `SOON`."""
 SET = NAMESPACES[-1]
 """The namespace whose settings are changed."""
 VALUES: dict[SettingName, Setting] = {
@@ -105,7 +109,7 @@ quotas, retention, subscriptions and moves ([accuracy](accuracy.md)): each is ri
 else.
 
 - `done`: the brokers showed the change, and then showed it undone (a split, a deletion and a raise of the number of
-  coordinators cannot be undone).
+  coordinators or partitions cannot be undone).
 - `refused`: the guard [`version_tried`](guards.md) refuses such a step on this version, before it is proposed and
   once more right before the call; the reason is below.
 - A release that is not listed counts as the one of its line: 4.0.8 as 4.0.7.
@@ -246,9 +250,20 @@ def _changes(ground: Ground) -> Iterator[Change]:
             change = _split_in_the_middle(ground, namespace)
         if change:
             yield change
+    yield _more_partitions(ground)
     for topic in (None, f"persistent://{SET}/t-1"):
         for name, value in VALUES.items():
             yield ChangeSetting(namespace=SET, topic=topic, name=name, before=None, after=value)
+
+
+def _more_partitions(ground: Ground) -> AddPartitions:
+    """A raise of the partitions of a topic that is made for it, and whose partitions are loaded."""
+    topic, admin = f"persistent://{SET}/parts", operator_of(ground.lab)
+    admin.create_partitioned_topic(topic, PARTITIONS)
+    for index in range(PARTITIONS):
+        admin.load_topic(f"{topic}-partition-{index}")
+    time.sleep(SEEN_SECONDS)
+    return AddPartitions(namespace=SET, topic=topic, before=PARTITIONS, after=2 * PARTITIONS)
 
 
 def _split_in_the_middle(ground: Ground, namespace: str) -> Change:
@@ -308,7 +323,12 @@ def _applied(ground: Ground, engine: Engine, change: Change, name: str) -> tuple
 
 def _policy(version: str) -> Policy:
     """One without rests, which vouches for a version that was never tried: it is tried here."""
-    guards = {"circle_minutes": 0, "most_coordinators": 10_000, "versions_tried_here": [version.rpartition(".")[0]]}
+    guards = {
+        "circle_minutes": 0,
+        "most_coordinators": 10_000,
+        "most_partitions": 100,
+        "versions_tried_here": [version.rpartition(".")[0]],
+    }
     subscriptions = {"delete_abandoned": True}
     return Policy.model_validate({"guards": guards, "subscriptions": subscriptions, "tc_skew": {"cooldown_minutes": 0}})
 

@@ -108,6 +108,14 @@ class Admin:
         """Makes a topic without partitions, by its full name, which loads its bundle."""
         self._call("PUT", f"/admin/v2/{topic.replace('://', '/')}")
 
+    def load_topic(self, topic: str) -> None:
+        """Asks for a topic's statistics, by its full name, which has its broker load it."""
+        self._call("GET", f"/admin/v2/{topic.replace('://', '/')}/stats")
+
+    def create_partitioned_topic(self, topic: str, partitions: int) -> None:
+        """Makes a topic with partitions, by its full name."""
+        self._call("PUT", f"/admin/v2/{topic.replace('://', '/')}/partitions", document=partitions)
+
     def unload(self, namespace: str, bundle: str, destination: str) -> None:
         """Has the bundle's owner give it up; the next lookup finds it on the destination."""
         self._call("PUT", f"/admin/v2/namespaces/{namespace}/{bundle}/unload", destinationBroker=destination)

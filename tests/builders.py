@@ -14,6 +14,7 @@ import msgspec
 
 from pulsar_steward.facts.backlogs import Backlog, PulsarsHold
 from pulsar_steward.facts.load_manager import MANAGER_UNKNOWN, THROUGHPUT_UNKNOWN, USAGES_UNKNOWN, LoadManager
+from pulsar_steward.facts.partitions import PartitionedTopic
 from pulsar_steward.facts.protocol import ClusterFacts
 from pulsar_steward.facts.risks import MoveRisks
 from pulsar_steward.facts.unknown import (
@@ -313,6 +314,7 @@ FACTS: dict[str, Any] = {
     "move_risks": MoveRisks(),
     "raised_at": None,
     "restless_coordinators": (),
+    "partitioned_topic": PartitionedTopic(partitions=2, subscriptions={"app": "Shared"}),
     "setting": None,
     "inherited": msgspec.UNSET,
     "largest_backlog": None,

@@ -89,7 +89,7 @@ def field_section(outcomes: Sequence[Outcome], date: str) -> str:
         "did not know the checks; the last column is their first run, before anything was mended for them.",
         "",
         "- found: all that is to be found is, and nothing else; where silence is right, silence.",
-        "- half: the trouble is found, and its cause or its culprit is not named.",
+        "- half: the trouble is found, and its cause or its culprit is not named, or its remedy is not proposed.",
         "- missed: nothing is said of it. wrong: something else is said.",
         "- harmful: what makes it worse is said or proposed.",
         "",

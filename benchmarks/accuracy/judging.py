@@ -41,6 +41,7 @@ class Judgement:
         false: There at warning or critical, and neither expected nor allowed.
         allowed: There, and allowed by the label.
         harmful: What would make a reported trouble worse, and was said or proposed.
+        unproposed: What should be proposed against a reported trouble, and is not.
     """
 
     found: tuple[Expected, ...] = ()
@@ -48,21 +49,22 @@ class Judgement:
     false: tuple[Finding, ...] = ()
     allowed: tuple[Finding, ...] = ()
     harmful: tuple[str, ...] = ()
+    unproposed: tuple[str, ...] = ()
 
     @property
     def right(self) -> bool:
         """True if nothing is missed, false or harmful."""
-        return not (self.missed or self.false or self.harmful)
+        return not (self.missed or self.false or self.harmful or self.unproposed)
 
     @property
     def verdict(self) -> str:
-        """``found``, ``half`` (found without its cause), ``missed``, ``wrong`` or ``harmful``: the worst that holds."""
+        """``found``, ``half`` (without cause or remedy), ``missed``, ``wrong`` or ``harmful``: the worst that holds."""
         if self.harmful:
             return "harmful"
         if self.false:
             return "wrong"
         if all(each.half for each in self.missed):
-            return "half" if self.missed else "found"
+            return "half" if self.missed or self.unproposed else "found"
         return "missed"
 
 
@@ -82,9 +84,15 @@ def judge(
     judged, strays = judge_together((fault,), findings, verdicts)
     own = judged[fault.name]
     said = (*(finding.evidence for finding in findings), *proposed)
-    never = fault.report.never if fault.report else ()
+    never, remedy = (fault.report.never, fault.report.remedy) if fault.report else ((), ())
     harmful = tuple(words for words in said if any(re.search(pattern, words) for pattern in never))
-    return Judgement(own.found, own.missed, (*own.false, *strays), own.allowed, harmful)
+    return Judgement(own.found, own.missed, (*own.false, *strays), own.allowed, harmful, _unproposed(remedy, proposed))
+
+
+def _unproposed(remedy: Iterable[str], proposed: Iterable[str]) -> tuple[str, ...]:
+    """What is not proposed after what comes before it in the remedy."""
+    steps = iter(proposed)
+    return tuple(pattern for pattern in remedy if not any(re.search(pattern, step) for step in steps))
 
 
 def judge_together(

@@ -88,6 +88,7 @@ def wrongs(outcome: Outcome) -> Sequence[str]:
         *(f"missed {each.expected.check_id}: {each.said}" for each in judgement.missed),
         *map(_false, judgement.false),
         *(f"harmful: {words}" for words in judgement.harmful),
+        *(f"not proposed: {pattern}" for pattern in judgement.unproposed),
     ]
 
 

@@ -14,7 +14,14 @@ from pulsar_steward.changes import kind_of
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.ledger.verify import verify_ledger
-from pulsar_steward.model.step import ChangeSetting, DeleteSubscription, RaiseCoordinators, SplitBundle, UnloadBundle
+from pulsar_steward.model.step import (
+    AddPartitions,
+    ChangeSetting,
+    DeleteSubscription,
+    RaiseCoordinators,
+    SplitBundle,
+    UnloadBundle,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -224,6 +231,8 @@ def _shown(after: State, plan: Plan, outcomes: Sequence[StepOutcome], *, disturb
                 shown = disturbed or after.owners.get(f"{namespace}/{bundle}") == target
             case RaiseCoordinators(after=number):
                 shown = after.coordinators == number
+            case AddPartitions():
+                shown = False  # `Ground` makes none
             case DeleteSubscription(topic=topic, subscription=name):
                 shown = (topic, name) not in after.entries
             case unknown:

@@ -34,6 +34,8 @@ class Report:
         right: What is the matter, who or what is to be named, and what helps.
         never: Regular expressions of what would make it worse, found in no evidence of the fault's findings and in no
             step that is proposed.
+        remedy: Regular expressions, each of which is found in a step that is proposed; in this order, where two are in
+            one plan.
         unseen: Of a report written down by somebody who does not know the checks, the verdict of the first run, before
             anything was mended for it; else empty.
     """
@@ -41,6 +43,7 @@ class Report:
     address: str
     right: str
     never: tuple[str, ...] = ()
+    remedy: tuple[str, ...] = ()
     unseen: str = ""
 
 

@@ -9,7 +9,15 @@ from lab.simulator.cluster import Simulator, running_simulator
 from lab.simulator.faults import Answer, BrokenJson, Delay, Drop, Fault, Without
 from lab.simulator.load import LatencySpec, LoadSpec
 from lab.simulator.model import RequestRecord
-from lab.simulator.spec import ClusterSpec, CoordinatorSpec, NamespaceSpec, ReplicatorSpec, SubscriptionSpec, TopicSpec
+from lab.simulator.spec import (
+    ClusterSpec,
+    ConsumerSpec,
+    CoordinatorSpec,
+    NamespaceSpec,
+    ReplicatorSpec,
+    SubscriptionSpec,
+    TopicSpec,
+)
 from lab.simulator.storage import AuditorSpec, BookieSpec, ServerSpec, ZooKeeperSpec, running_servers
 
 __all__ = [
@@ -18,6 +26,7 @@ __all__ = [
     "BookieSpec",
     "BrokenJson",
     "ClusterSpec",
+    "ConsumerSpec",
     "CoordinatorSpec",
     "Delay",
     "Drop",

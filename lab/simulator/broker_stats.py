@@ -106,7 +106,7 @@ def _subscription(spec: SubscriptionSpec, topic: TopicSpec, just_now: str) -> di
         "msgBacklog": spec.backlog,
         "msgRateExpired": 0.0,
         "msgRateOut": round(spec.rate_out, DIGITS),
-        "messageAckRate": round(spec.rate_out, DIGITS),
+        "messageAckRate": round(spec.acks, DIGITS),
         "msgThroughputOut": round(spec.rate_out * topic.message_bytes, DIGITS),
         "msgRateRedeliver": round(spec.redeliver_rate, DIGITS),
         "numberOfEntriesSinceFirstNotAckedMessage": spec.entries_since_gap,
@@ -118,21 +118,19 @@ def _subscription(spec: SubscriptionSpec, topic: TopicSpec, just_now: str) -> di
 
 
 def _consumer(spec: SubscriptionSpec, number: int, topic: TopicSpec, just_now: str) -> dict[str, Any]:
-    rate = round(spec.rate_out / spec.consumers, DIGITS)
-    unacked = {
-        "unackedMessages": stats.share(spec.unacked, spec.consumers, number),
-        "blockedConsumerOnUnackedMsgs": spec.blocked,
-    }
+    own = spec.consumer(number)
+    rate = round(own.rate_out, DIGITS)
+    unacked = {"unackedMessages": own.unacked, "blockedConsumerOnUnackedMsgs": own.blocked}
     return {
         "address": stats.address(number),
         "consumerName": f"{spec.name}-{number}",
-        "availablePermits": 1000,
-        "connectedSince": stats.connected(number, spec.new_consumers, just_now),
+        "availablePermits": own.permits,
+        "connectedSince": stats.consumer_connected(spec, number, just_now),
         "msgRateOut": rate,
         "msgThroughputOut": rate * topic.message_bytes,
         "msgRateRedeliver": 0.0,
         "avgMessagesPerEntry": spec.messages_per_entry,
-        "messageAckRate": rate,
+        "messageAckRate": round(own.ack_rate, DIGITS),
         **(unacked if spec.is_shared else {}),
         **stats.version(spec.client_version),
         "metadata": {},

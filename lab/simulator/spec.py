@@ -1,7 +1,7 @@
 """Descriptions of a made-up cluster, frozen, that a test or the command line writes down."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from lab.simulator.load import LoadSpec
 
@@ -13,6 +13,33 @@ ACK_HOLE_BYTES = 12  # measured: 7 holes took 84 bytes
 INDEX_ENTRY_BYTES = 24  # three longs; the arrays grow in leaps, so that real brokers show up to 36 (measured: 35)
 SMALLEST_INDEX_BYTES = 768  # measured: 3 delayed messages take as much
 BUCKET_MESSAGES, SEGMENT_MESSAGES = 50_000, 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerSpec:
+    """One consumer of a subscription whose consumers differ.
+
+    Attributes:
+        unacked: Messages that it holds (``unackedMessages``).
+        permits: Messages that it has asked for and not been sent (``availablePermits``).
+        rate_out: Messages a second to it.
+        ack_rate: Its acknowledgements a second (``messageAckRate``).
+        blocked: ``blockedConsumerOnUnackedMsgs``.
+        consumed_ms: Time of the last message that was sent to it; 0: none was.
+        acked_ms: Time of its last acknowledgement; 0: there was none.
+        connected_ms: When it connected; 0: long ago.
+        told: Further members in its topic's ``/stats``, by the names of the admin API.
+    """
+
+    unacked: int = 0
+    permits: int = 1000
+    rate_out: float = 0.0
+    ack_rate: float = 0.0
+    blocked: bool = False
+    consumed_ms: int = 0
+    acked_ms: int = 0
+    connected_ms: int = 0
+    told: tuple[tuple[str, object], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +56,8 @@ class SubscriptionSpec:
         delayed: Messages that wait for their time (``msgDelayed``).
         blocked: ``blockedSubscriptionOnUnackedMsgs``.
         rate_out: Messages a second.
+        ack_rate: Acknowledgements a second (``messageAckRate``); by default as many as messages are sent.
+        each: Its consumers, where they are not all alike; see `of`.
         redeliver_rate: Messages delivered again, a second (``msgRateRedeliver``).
         new_consumers: Of the consumers, those that connected within the last minute.
         spans: ``numberOfEntriesSinceFirstNotAckedMessage``; by default one more than the backlog and the holes are.
@@ -36,6 +65,7 @@ class SubscriptionSpec:
         client_version: What its consumers say; empty: brokers know none.
         delayed_buckets: Sealed buckets of the delayed index; the one that still fills is not among them.
         consumed_ms: Time of the last message that was sent to a consumer (``lastConsumedTimestamp``); 0: none was.
+        acked_ms: Time of the last acknowledgement (``lastAckedTimestamp``); 0: there was none.
         told: Further members of its ``/stats``, by the names of the admin API.
         replicated: Whether its position is replicated to other clusters (``isReplicated``).
         made: When the metadata store got its cursor (``creationDate``).
@@ -60,6 +90,7 @@ class SubscriptionSpec:
     delayed_buckets: int = 0
     client_version: str = CLIENT
     consumed_ms: int = 0
+    acked_ms: int = 0
     replicated: bool = False
     made: str = "2026-01-02T03:04:05.6Z"
     cursor_ledger: int = -1
@@ -67,6 +98,34 @@ class SubscriptionSpec:
     messages_per_entry: int = 1
     durable: bool = True
     told: tuple[tuple[str, object], ...] = ()
+    ack_rate: float | None = None
+    each: tuple[ConsumerSpec, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, *each: ConsumerSpec, **figures: Any) -> "SubscriptionSpec":
+        """A subscription with these consumers, whose own figures are the sums and the latest of theirs."""
+        own = {
+            "consumers": len(each),
+            "unacked": sum(consumer.unacked for consumer in each),
+            "rate_out": sum(consumer.rate_out for consumer in each),
+            "ack_rate": sum(consumer.ack_rate for consumer in each),
+            "consumed_ms": max((consumer.consumed_ms for consumer in each), default=0),
+            "acked_ms": max((consumer.acked_ms for consumer in each), default=0),
+        }
+        return cls(name, each=each, **(own | figures))
+
+    @property
+    def acks(self) -> float:
+        """Acknowledgements a second."""
+        return self.rate_out if self.ack_rate is None else self.ack_rate
+
+    def consumer(self, number: int) -> ConsumerSpec:
+        """Figures of one consumer; where they are alike, its share."""
+        if self.each:
+            return self.each[number]
+        unacked = self.unacked // self.consumers + (number < self.unacked % self.consumers)
+        rate_out, ack_rate = self.rate_out / self.consumers, self.acks / self.consumers
+        return ConsumerSpec(unacked, rate_out=rate_out, ack_rate=ack_rate, blocked=self.blocked)
 
     @property
     def is_shared(self) -> bool:

@@ -43,7 +43,6 @@ SUBSCRIPTION_ALWAYS_ZERO = (
     "totalMsgExpired",
     "lastExpireTimestamp",
     "lastConsumedFlowTimestamp",
-    "lastAckedTimestamp",
     "lastMarkDeleteAdvancedTimestamp",
     "drainingHashesCount",
     "drainingHashesClearedTotal",
@@ -180,7 +179,7 @@ def _subscription(spec: SubscriptionSpec, topic: TopicSpec, just_now: str) -> Do
         "msgRateOut": spec.rate_out,
         "msgThroughputOut": spec.rate_out * topic.message_bytes,
         "msgRateRedeliver": spec.redeliver_rate,
-        "messageAckRate": spec.rate_out,
+        "messageAckRate": spec.acks,
         "chunkedMessageRate": 0.0,
         "msgRateExpired": 0.0,
         "msgBacklog": spec.backlog,
@@ -193,6 +192,7 @@ def _subscription(spec: SubscriptionSpec, topic: TopicSpec, just_now: str) -> Do
         **active,
         **dict.fromkeys(SUBSCRIPTION_ALWAYS_ZERO, 0),
         "lastConsumedTimestamp": spec.consumed_ms,
+        "lastAckedTimestamp": spec.acked_ms,
         "consumers": [_consumer(spec, number, topic, just_now) for number in range(spec.consumers)],
         "isDurable": spec.durable,
         "durable": spec.durable,
@@ -207,38 +207,42 @@ def _subscription(spec: SubscriptionSpec, topic: TopicSpec, just_now: str) -> Do
 
 
 def _consumer(spec: SubscriptionSpec, number: int, topic: TopicSpec, just_now: str) -> Document:
-    rate = spec.rate_out / spec.consumers
+    own = spec.consumer(number)
     return {
-        "msgRateOut": rate,
-        "msgThroughputOut": rate * topic.message_bytes,
+        "msgRateOut": own.rate_out,
+        "msgThroughputOut": own.rate_out * topic.message_bytes,
         "bytesOutCounter": 0,
         "msgOutCounter": 0,
         "msgRateRedeliver": 0.0,
-        "messageAckRate": rate,
+        "messageAckRate": own.ack_rate,
         "chunkedMessageRate": 0.0,
         "consumerName": f"{spec.name}-{number}",
-        "availablePermits": 1000,
-        "unackedMessages": share(spec.unacked, spec.consumers, number),
+        "availablePermits": own.permits,
+        "unackedMessages": own.unacked,
         "avgMessagesPerEntry": spec.messages_per_entry,
-        "blockedConsumerOnUnackedMsgs": spec.blocked,
+        "blockedConsumerOnUnackedMsgs": own.blocked,
         "address": address(number),
-        "connectedSince": connected(number, spec.new_consumers, just_now),
+        "connectedSince": consumer_connected(spec, number, just_now),
         **version(spec.client_version),
-        "lastAckedTimestamp": 0,
-        "lastConsumedTimestamp": 0,
-        "lastConsumedFlowTimestamp": 0,
+        "lastAckedTimestamp": own.acked_ms,
+        "lastConsumedTimestamp": own.consumed_ms,
+        "lastConsumedFlowTimestamp": own.consumed_ms,
         "metadata": {},
+        **dict(own.told),
     }
-
-
-def share(total: int, parts: int, number: int) -> int:
-    """One of ``parts`` near-equal whole shares of ``total``."""
-    return total // parts + (number < total % parts)
 
 
 def connected(number: int, new: int, just_now: str) -> str:
     """Time at which a client connected: the first ``new`` of them just now, the others long ago."""
     return just_now if number < new else CONNECTED
+
+
+def consumer_connected(spec: SubscriptionSpec, number: int, just_now: str) -> str:
+    """Time at which a consumer connected."""
+    own_ms = spec.consumer(number).connected_ms
+    if own_ms:
+        return datetime.fromtimestamp(own_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return connected(number, spec.new_consumers, just_now)
 
 
 def version(client_version: str) -> Document:

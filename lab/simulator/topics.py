@@ -9,11 +9,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from lab.simulator import builder, replies, stats
+from lab.simulator import builder, ranges, replies, stats
 from lab.simulator.model import TC_TOPIC, Topic
 from lab.simulator.replies import Refusal
 from lab.simulator.routing import here, known_namespace, must_own, topic_of
 from lab.simulator.spec import SubscriptionSpec, TopicSpec
+from lab.simulator.state import ClusterState
 
 NOT_FOUND = "Namespace not found"
 
@@ -30,7 +31,7 @@ async def partitioned_names(request: Request) -> Response:
 
 
 async def partitions(request: Request) -> Response:
-    """Number of a topic's partitions, 0 for one without; or the creation of a partitioned one."""
+    """Number of a topic's partitions, 0 for one without; the creation of a partitioned one; a raise of the number."""
     state, name, namespace = here(request).state, topic_of(request), known_namespace(request, NOT_FOUND).name
     exists = name in state.partitioned or name in state.topics[namespace].by_name
     if request.method == "PUT":
@@ -40,11 +41,38 @@ async def partitions(request: Request) -> Response:
             state, namespace, TopicSpec(request.path_params["topic"], partitions=int(await request.body()))
         )
         return replies.done()
+    if request.method == "POST":
+        return _more_partitions(here(request).state, namespace, name, int(await request.body()))
     if name == TC_TOPIC:
         return replies.document({"partitions": state.coordinators, "deleted": False})
     if not exists:
         raise Refusal(404, f"Topic {name} not found")
     return replies.document({"partitions": state.partitioned.get(name, 0), "deleted": False})
+
+
+def _more_partitions(state: ClusterState, namespace: str, name: str, number: int) -> Response:
+    """Raises the number; the new ones get the durable subscriptions of the first, for which those are loaded."""
+    now, most = state.partitioned.get(name, 0), int(state.configuration.get("maxNumPartitionsPerPartitionedTopic", 0))
+    if not now:
+        raise Refusal(409, f"Topic {name} is not the partitioned topic.")
+    if number < now:
+        raise Refusal(422, f"Expect partitions {number} can't less than current partitions {now}.")
+    if 0 < most < number:
+        raise Refusal(422, f"Expect partitions {number} grater than maximum partitions per topic {most}")
+    index = state.topics[namespace]
+    first = index.by_name[f"{name}-partition-0"]
+    made = datetime.fromtimestamp(state.now_ms / 1000, UTC).isoformat()
+    names = [each.name for each in first.spec.subscriptions if each.durable]
+    copied = tuple(SubscriptionSpec(each, kind="None", made=made) for each in names)
+    state.partitioned[name] = number
+    for place in range(now, number):
+        part = f"{name}-partition-{place}"
+        spec = TopicSpec(first.spec.name, partitions=number, subscriptions=copied)
+        index.put(Topic(name=part, position=ranges.position(part), spec=spec))
+        if copied:
+            state.load(state.bundle_of(part))
+    state.load(state.bundle_of(first.name))
+    return replies.done()
 
 
 async def topic(request: Request) -> Response:
@@ -192,7 +220,7 @@ NAMESPACE = "/admin/v2/persistent/{tenant}/{namespace}"
 ROUTES = [
     Route(NAMESPACE, names),
     Route(f"{NAMESPACE}/partitioned", partitioned_names),
-    Route(f"{NAMESPACE}/{{topic}}/partitions", partitions, methods=["GET", "PUT"]),
+    Route(f"{NAMESPACE}/{{topic}}/partitions", partitions, methods=["GET", "PUT", "POST"]),
     Route(f"{NAMESPACE}/{{topic}}/stats", topic_stats),
     Route(f"{NAMESPACE}/{{topic}}/internalStats", internal_stats),
     Route(f"{NAMESPACE}/{{topic}}/internal-info", internal_info),

@@ -17,15 +17,17 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_LEARNED: dict[tuple[Any, bool], msgspec.json.Decoder[Any]] = {}
+Decoder = msgspec.json.Decoder
+
+_LEARNED: dict[tuple[Any, bool], Decoder[Any]] = {}
 _LEARNING = RLock()
 
 
 @overload
-def decoder(kind: type[T], *, strict: bool = True) -> msgspec.json.Decoder[T]: ...
+def decoder(kind: type[T], *, strict: bool = True) -> Decoder[T]: ...
 @overload
-def decoder(kind: Any, *, strict: bool = True) -> msgspec.json.Decoder[Any]: ...
-def decoder(kind: Any, *, strict: bool = True) -> msgspec.json.Decoder[Any]:
+def decoder(kind: Any, *, strict: bool = True) -> Decoder[Any]: ...
+def decoder(kind: Any, *, strict: bool = True) -> Decoder[Any]:
     """Decoder of a type, which learned it and all types in it; threads may share it.
 
     Args:
@@ -35,7 +37,7 @@ def decoder(kind: Any, *, strict: bool = True) -> msgspec.json.Decoder[Any]:
     learned = _LEARNED.get((kind, strict))
     if learned is None:
         with _LEARNING:
-            learned = _LEARNED[kind, strict] = msgspec.json.Decoder(kind, strict=strict)
+            learned = _LEARNED[kind, strict] = Decoder(kind, strict=strict)
     return learned
 
 

@@ -14,7 +14,14 @@ from lab.simulator import ranges
 from pulsar_steward.apply.gate import CLOCKS_DIFFER
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, halves_by_topic_count
 from pulsar_steward.model.setting import Retention, SettingName, TimeToLive
-from pulsar_steward.model.step import ChangeSetting, DeleteSubscription, RaiseCoordinators, SplitBundle, UnloadBundle
+from pulsar_steward.model.step import (
+    AddPartitions,
+    ChangeSetting,
+    DeleteSubscription,
+    RaiseCoordinators,
+    SplitBundle,
+    UnloadBundle,
+)
 from tests.builders import a_step
 
 if TYPE_CHECKING:
@@ -137,6 +144,10 @@ class Truth:
         """Number of transaction coordinators."""
         return self._call(lambda: self._state.coordinators)
 
+    def partitions(self, topic: str) -> int:
+        """Number of a topic's partitions."""
+        return self._call(lambda: self._state.partitioned.get(topic, 0))
+
     def subscriptions(self, namespace: str, topic: str) -> frozenset[str]:
         """The subscriptions of a topic."""
         spec = self._call(lambda: self._state.topics[namespace].by_name[topic].spec)
@@ -155,6 +166,8 @@ class Truth:
                 return self.setting(change.namespace, change.name) == change.after
             case RaiseCoordinators():
                 return self.coordinators() == change.after
+            case AddPartitions():
+                return self.partitions(change.topic) == change.after
             case DeleteSubscription():
                 return change.subscription not in self.subscriptions(change.namespace, change.topic)
 
@@ -165,6 +178,8 @@ class Truth:
             return self.setting(change.namespace, change.name) == change.before
         if isinstance(change, RaiseCoordinators):
             return self.coordinators() == change.before
+        if isinstance(change, AddPartitions):
+            return self.partitions(change.topic) == change.before
         if isinstance(change, DeleteSubscription):
             return not self.shows(change)
         return bool(self.owner(change.namespace, change.bundle) == intent.before["owner"])

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
 
 from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
-from pulsar_steward.checks.registry import CHECKS
-from pulsar_steward.collect.collecting import CollectParameters, collect
-from pulsar_steward.collect.reading import TaskDivision, WrittenByTasks
-from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.errors import Refused
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of, tc_topic
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.step import UnloadBundle
-from pulsar_steward.planners.from_snapshot import moves_before, planning_facts_of
-from pulsar_steward.planners.registry import make_plan
-from pulsar_steward.runtime.parallel import OnThreads
-from pulsar_steward.snapshots.folder import LocalFiles, SnapshotFolder, snapshot_uri
-from pulsar_steward.snapshots.read import open_snapshot
-from tests.apply.worksite import Worksite, a_worksite, quick_policy, said
-from tests.builders import CLUSTER, NAMED
+from tests.apply.seeing import Seeing
+from tests.apply.worksite import a_worksite, quick_policy, said
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
     from typing import Any
 
-    from pulsar_steward.model.finding import Finding
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.pulsar.calls import Call
 
@@ -46,18 +35,12 @@ SPEC = ClusterSpec(
 )
 """Four brokers that share coordinators and 120 topics evenly."""
 
-MOVES_ANSWER = tuple(check for check in CHECKS if check.remedied_by in {"broker_drain", "bundle_balance", "tc_balance"})
-TOLD = {check.check_id for check in MOVES_ANSWER}
+REMEDIES = ("broker_drain", "bundle_balance", "tc_balance")
 FAR_APART = {"broker_load_skew": {"minimum_topics": 20}, "bundle_balance_remedy": {"least_snapshots": 2}}
 
 
-@dataclass
-class Drain:
-    """A worksite with eyes: snapshots a quarter of an hour apart, and plans made of them."""
-
-    site: Worksite
-    home: Path
-    runs: int = 0
+class Drain(Seeing):
+    """A worksite with eyes and a broker that drains."""
 
     @property
     def source(self) -> str:
@@ -67,34 +50,6 @@ class Drain:
     def mark(self, *brokers: str, **sections: Any) -> None:
         """Writes brokers into the policy."""
         self.site.policy = quick_policy(brokers={"draining": list(brokers)}, **FAR_APART, **sections)
-
-    def observe(self) -> tuple[Plan, dict[str, Finding]]:
-        """A recorded plan, and what is found of draining brokers and skews, by subject."""
-        site, threads = self.site, OnThreads(2)
-        site.clock.advance(minutes=15)
-        order = CollectParameters(
-            cluster=CLUSTER, taken_at=site.clock().replace(microsecond=0), policy=site.policy.collect
-        )
-        folder = SnapshotFolder(LocalFiles(), snapshot_uri(str(self.home), CLUSTER, order.taken_at))
-        collect(
-            site.settings, order, folder, WrittenByTasks(site.settings, folder, threads, TaskDivision(2, 1)), threads
-        )
-        diagnose(folder, site.policy, threads, MOVES_ANSWER)
-        moves = moves_before(site.ledger, NAMED, order.taken_at, site.policy)
-        planning = planning_facts_of(open_snapshot(folder.uri), site.policy, moves)
-        return site.record(make_plan(planning)), {
-            each.subject: each for each in planning.findings if each.check_id in TOLD
-        }
-
-    def carry_out(self, plan: Plan, *step_ids: str, **around: Any) -> list[str]:
-        """Approves some steps of the first batch, or all, and carries them out; what each came to."""
-        self.runs += 1
-        run = f"pulsar_remediate/manual/{self.runs}"
-        self.site.approve(plan, *step_ids, run=run)
-        outcomes = said(self.site.carry_out(plan, run, **around))
-        if set(outcomes) == {"done"}:
-            self.site.proved(plan, run)
-        return outcomes
 
     def owned(self, broker: str) -> set[str]:
         """Bundles of a broker that hold a topic or a coordinator, heartbeats aside, asked behind the API's back."""
@@ -111,7 +66,7 @@ def _holds_coordinators(name: str) -> bool:
 def drain(tmp_path: Path) -> Iterator[Drain]:
     """Four brokers, of which the second drains."""
     with a_worksite(tmp_path, SPEC) as site:
-        found = Drain(site, tmp_path / "snapshots")
+        found = Drain(site, tmp_path / "snapshots", REMEDIES)
         found.mark(found.source)
         yield found
 

@@ -6,7 +6,14 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from pulsar_steward.apply.execute import MAX_ATTEMPTS
-from pulsar_steward.model.step import ChangeSetting, DeleteSubscription, RaiseCoordinators, SplitBundle, UnloadBundle
+from pulsar_steward.model.step import (
+    AddPartitions,
+    ChangeSetting,
+    DeleteSubscription,
+    RaiseCoordinators,
+    SplitBundle,
+    UnloadBundle,
+)
 from tests.apply.machine import Truth
 from tests.builders import NAMED
 
@@ -198,6 +205,8 @@ def _is_call_of(change: Change, call: Call) -> bool:
             return change.namespace in call.path and (call.method == "DELETE") == (change.after is None)
         case RaiseCoordinators():
             return call.path.endswith("/transactionCoordinator/replicas") and call.body == change.after
+        case AddPartitions():
+            return call.path.endswith("/partitions") and call.body == change.after
         case DeleteSubscription():
             return call.method == "DELETE" and call.path.endswith(f"/subscription/{change.subscription}")
 

@@ -57,3 +57,13 @@ def test_lines_of_text_fit_on_a_screen(page: Path) -> None:
     lines = [line for line in text.splitlines() if not re.match(r"\||\[[^\]]+\]: |\s*`[^`]*`\.?$", line)]
 
     assert [line for line in lines if len(line) > 120] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_begins_a_line(page: Path) -> None:
+    """No line of code has a second command after the first one, so that whoever copies it runs both."""
+    second = re.compile(
+        r"^ {4}\S.*(?<![|;&(])(?<!\bdo)(?<!sudo) (?:pulsar-admin|curl|jstack|bookkeeper) ", re.MULTILINE
+    )
+
+    assert second.findall(page.read_text(encoding="utf-8")) == []

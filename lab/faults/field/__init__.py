@@ -3,7 +3,7 @@
 They are made on a made-up cluster from the figures that a report shows, or that follow from it.
 """
 
-from lab.faults.field import bookies, clients, cursors, issue, placement, quotas, replication, unseen
+from lab.faults.field import bookies, clients, consumers, cursors, issue, placement, quotas, replication, unseen
 
 FAULTS = (
     *issue.FAULTS,
@@ -11,6 +11,7 @@ FAULTS = (
     *cursors.FAULTS,
     *replication.FAULTS,
     *clients.FAULTS,
+    *consumers.FAULTS,
     *placement.FAULTS,
     *bookies.FAULTS,
     *unseen.FAULTS,

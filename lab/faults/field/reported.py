@@ -16,6 +16,7 @@ def reported(
     *specs: ClusterSpec,
     expected: tuple[Expected, ...] = (),
     never: tuple[str, ...] = (),
+    remedy: tuple[str, ...] = (),
     unseen: str = "",
     **label: Any,
 ) -> SimulatedFault:
@@ -29,6 +30,7 @@ def reported(
         *specs: The cluster, one for each look.
         expected: What has to be found; none: silence is right.
         never: As of `Report`.
+        remedy: As of `Report`.
         unseen: As of `Report`.
         **label: All else that a `SimulatedFault` has.
     """
@@ -39,6 +41,6 @@ def reported(
         specs=specs,
         observations=len(specs),
         why=WHY,
-        report=Report(address, right, never, unseen),
+        report=Report(address, right, never, remedy, unseen),
         **label,
     )

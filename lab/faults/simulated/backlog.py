@@ -1,7 +1,9 @@
 """Clocks, quotas and backlogs."""
 
+import time
+
 from lab.faults.fault import Expected, SimulatedFault
-from lab.faults.simulated._clusters import DAY_S, GIB, cluster, strained
+from lab.faults.simulated._clusters import DAY_S, GIB, HOUR_S, cluster, strained
 from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
 
 
@@ -31,6 +33,24 @@ def _history(days: int) -> NamespaceSpec:
     kept = {"retentionTimeInMinutes": days * DAY_S // 60, "retentionSizeInMB": -1}
     policies: dict[str, object] = {"retention_policies": kept}
     return NamespaceSpec("shop/history", topics=(topic,), policies=policies)
+
+
+def _new(backlog: int) -> ClusterSpec:
+    """An audit that was begun an hour ago, on a topic that stores two days of consumed messages."""
+    made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - HOUR_S))
+    audit = SubscriptionSpec("audit", consumers=1, backlog=backlog, rate_out=6.0, made=made)
+    app = SubscriptionSpec("app", consumers=2, backlog=20, rate_out=5.0)
+    topic = TopicSpec(
+        "payments",
+        producers=2,
+        subscriptions=(app, audit),
+        message_bytes=10_000,
+        storage_bytes=10 * GIB,
+        stored_ago_s=DAY_S,
+        rate_in=5.0,
+    )
+    kept: dict[str, object] = {"retention_policies": {"retentionTimeInMinutes": 10_080, "retentionSizeInMB": -1}}
+    return cluster(NamespaceSpec("shop/pay", topics=(topic,), policies=_held_at(4) | kept))
 
 
 FAULTS = (
@@ -75,6 +95,21 @@ FAULTS = (
         specs=tuple(_growing(millions * 1_000_000) for millions in (1, 2, 3, 4)),
         observations=4,
         why="millions of messages take longer to write than the lab may run",
+    ),
+    SimulatedFault(
+        name="a-new-subscription-begins-in-what-was-kept",
+        about="A subscription made an hour ago has all that is retained before it, which is over the quota.",
+        expected=(Expected("backlog-near-quota", "shop/pay/payments", "audit .*began in what was kept"),),
+        allowed={"producer-hold-restart-risk": "over its quota, the topic lets no producer in"},
+        specs=(_new(900_000),),
+        why="gigabytes take longer to write than the lab may run",
+    ),
+    SimulatedFault(
+        name="a-new-subscription-begins-at-the-end",
+        about="Healthy: the same subscription has begun with what came since.",
+        specs=(_new(25),),
+        why="gigabytes take longer to write than the lab may run",
+        twin_of=("a-new-subscription-begins-in-what-was-kept",),
     ),
     SimulatedFault(
         name="clock-a-little-ahead",

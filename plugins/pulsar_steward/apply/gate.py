@@ -254,8 +254,8 @@ def _require_people(
     """Checks that the policy in force lets these people approve the batch."""
     batch = plan.batch(answers[0].batch_id)
     risk = risk_of(plan, batch).level
-    terms, kinds = policy.terms(batch.answered_as, risk), " of a ".join(batch.answered_as)
-    what = f"of kind {kinds} and {risk} risk"
+    terms = policy.terms(batch.answered_as, risk)
+    what = f"of kind {batch.kinds_in_words} and {risk} risk"
     if len(answers) < terms.people:
         keys = "approval.two_people_for, approval.by_risk"
         raise Refused(f"a batch {what} needs the approval of a second person ({keys})")

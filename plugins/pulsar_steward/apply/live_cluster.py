@@ -33,12 +33,13 @@ if TYPE_CHECKING:
 
     from pulsar_steward.apply.live_reader import LiveReader
     from pulsar_steward.facts.backlogs import Backlog, BacklogAges, PulsarsHold, Taken
+    from pulsar_steward.facts.partitions import PartitionedTopic
     from pulsar_steward.ledger.past import PastReader
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.model.setting import Setting
-    from pulsar_steward.model.step import Change, DeleteSubscription, RaiseCoordinators, Step
+    from pulsar_steward.model.step import AddPartitions, Change, DeleteSubscription, RaiseCoordinators, Step
     from pulsar_steward.model.subscription import SubscriptionState
     from pulsar_steward.policy.schema import Policy
 
@@ -229,7 +230,9 @@ class LiveCluster(WholeLook, ClusterFacts):
         if owner is None:
             return THROUGHPUT_UNKNOWN
         topics = self.reader.topics(owner, change.namespace, change.bundle).values()
-        return sum(each.msg_throughput_in + each.msg_throughput_out for each in topics)
+        told = [rate for each in topics for rate in (each.msg_throughput_in, each.msg_throughput_out)]
+        known = [rate for rate in told if rate is not None]
+        return sum(known) if len(known) == len(told) else THROUGHPUT_UNKNOWN
 
     @once
     def move_risks(self, change: BundleChange) -> MoveRisks:
@@ -263,6 +266,13 @@ class LiveCluster(WholeLook, ClusterFacts):
         for owner, owned in owners.items():
             self._require_owned(owner, owned)
         return restless_coordinators(self.reader, owners)
+
+    # -- a topic's partitions
+
+    @once
+    def partitioned_topic(self, change: AddPartitions) -> PartitionedTopic | Unknown:
+        """The topic, from the statistics of its namespace's owners (up to 1 min old), and from its policies."""
+        return live_topics.partitioned(self.reader, change, self._owners(change.namespace))
 
     # -- a setting
 

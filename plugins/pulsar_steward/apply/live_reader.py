@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from pulsar_steward.apply.kept import KeptFacts
 from pulsar_steward.errors import AdminError, BrokenAnswer, NotFound, Refused
 from pulsar_steward.facts.load_manager import MANAGER_UNKNOWN, load_manager_of, usage_of
+from pulsar_steward.facts.partitions import MOST_OF_NAMESPACE, MOST_OF_TOPIC
 from pulsar_steward.model.broker_defaults import SERIES, broker_defaults, is_extensible
 from pulsar_steward.model.bundles import (
     LOAD_BALANCER_TOPICS,
@@ -21,7 +22,7 @@ from pulsar_steward.model.bundles import (
 )
 from pulsar_steward.model.cluster import identity_of
 from pulsar_steward.model.measures import LOADED_TOPICS, PRODUCERS
-from pulsar_steward.model.subscription import SubscriptionState, holding
+from pulsar_steward.model.subscription import HolderKind, SubscriptionState, holding, kind_of_cursor
 from pulsar_steward.model.topics import is_own_topic
 from pulsar_steward.pulsar import paths
 from pulsar_steward.pulsar.body import Closing
@@ -307,6 +308,27 @@ class LiveReader(Closing):
     def stored_topic(self, topic: str) -> StoredTopic:
         """Ledgers and cursors of a topic, from the metadata store; the read loads no topic."""
         return self._reader.stored_topic(topic)
+
+    def partitions(self, topic: str) -> int:
+        """Number of a topic's partitions; 0: it has none, or does not exist."""
+        return self._reader.partitions(topic)
+
+    def stored_subscriptions(self, topic: str) -> frozenset[str] | None:
+        """Durable subscriptions of applications on a topic, from the metadata store; None: there is no topic."""
+        try:
+            cursors = self.stored_topic(topic).cursors
+        except NotFound:
+            return None
+        return frozenset(each for each in cursors if kind_of_cursor(each) is HolderKind.SUBSCRIPTION)
+
+    def most_topics(self, namespace: str) -> int:
+        """Most topics of a namespace by its policies, or else by brokers' settings; 0: no limit."""
+        own = self._reader.own_most_topics(namespace)
+        return int(self._reader.runtime_configuration().get(MOST_OF_NAMESPACE, "0")) if own is None else own
+
+    def most_partitions(self) -> int:
+        """Most partitions of a topic by brokers' settings; 0: no limit."""
+        return int(self._reader.runtime_configuration().get(MOST_OF_TOPIC, "0"))
 
     def topics(self, broker: str, namespace: str, bundle: str) -> dict[str, TopicStatistics]:
         """The loaded topics of a bundle by full name, from its owner's statistics (up to 1 min old)."""

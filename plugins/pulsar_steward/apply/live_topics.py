@@ -10,6 +10,7 @@ import msgspec
 
 from pulsar_steward.apply.health import READY
 from pulsar_steward.errors import AdminError
+from pulsar_steward.facts.partitions import PartitionedTopic, ordering, partitions_unknown
 from pulsar_steward.facts.protocol import not_recovered, not_served
 from pulsar_steward.facts.risks import (
     COUNTED_TYPES,
@@ -22,15 +23,18 @@ from pulsar_steward.facts.risks import (
 )
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of, tc_topic
 from pulsar_steward.model.measures import AGE, AGE_LIMIT, DELAYED_INDEX, DELAYED_SERIES, SIZE_LIMIT
+from pulsar_steward.model.subscription import COMPACTION
 from pulsar_steward.model.topics import is_system_topic, partitioned_topic
 from pulsar_steward.model.units import counted
+from pulsar_steward.pulsar.figures import MOST_RATE
 from pulsar_steward.pulsar.statistics import each_topic, loaded_topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from pulsar_steward.apply.live_reader import LiveReader
-    from pulsar_steward.model.step import BundleChange, DeleteSubscription
+    from pulsar_steward.facts.unknown import Unknown
+    from pulsar_steward.model.step import AddPartitions, BundleChange, DeleteSubscription
     from pulsar_steward.policy.schema import Policy
     from pulsar_steward.pulsar.metrics import Sample
     from pulsar_steward.pulsar.statistics import SubscriptionStatistics, TopicStatistics
@@ -182,6 +186,36 @@ def consumers_beside(reader: LiveReader, change: DeleteSubscription, owners: Ite
     )
 
 
+def partitioned(reader: LiveReader, change: AddPartitions, owners: Iterable[str]) -> PartitionedTopic | Unknown:
+    """A topic with partitions; unknown if one of them is not loaded, as its consumers cannot be told.
+
+    Raises:
+        AdminError: If an owner, or the topic's policies, cannot be read.
+    """
+    partitions, namespace = reader.partitions(change.topic), change.namespace
+    loaded = [
+        topic for owner in owners for _, topic in each_topic(reader.statistics(owner), namespace, owner, change.topic)
+    ]
+    if len(loaded) < partitions:
+        return partitions_unknown(change, f"{len(loaded):,} of {partitions:,} are loaded")
+    types: defaultdict[str, list[str]] = defaultdict(list)
+    for topic in loaded:
+        for name, subscription in topic.subscriptions.items():
+            types[name].append(subscription.type)
+    elsewhere = {*reader.other_clusters(namespace), *(to for topic in loaded for to in topic.replication)}
+    own, most = reader.own_compaction_bytes(namespace, change.topic), reader.most_topics(namespace)
+    threshold = reader.compaction_bytes(namespace) if own is None else own
+    return PartitionedTopic(
+        partitions=partitions,
+        subscriptions={name: ordering(*kinds) for name, kinds in types.items()},
+        clusters=tuple(sorted(elsewhere)),
+        compacted=threshold > 0 or COMPACTION in types,
+        most_partitions=reader.most_partitions(),
+        most_topics=most,
+        topics=len(reader.topic_names(namespace)) if most else 0,
+    )
+
+
 def _delayed_or_holes(topic: TopicStatistics) -> bool:
     return any(
         each.msg_backlog or each.total_non_contiguous_deleted_messages_range for each in topic.subscriptions.values()
@@ -222,7 +256,7 @@ def _figures(name: str, topic: TopicStatistics, more: Mapping[str, int]) -> Topi
         topic=name,
         producers=topic.producer_count,
         backlog_bytes=topic.backlog_size or 0,
-        rate_in=topic.msg_rate_in,
+        rate_in=MOST_RATE if topic.msg_rate_in is None else topic.msg_rate_in,
         subscriptions=tuple(_acknowledgements(each, figures) for each, figures in topic.subscriptions.items()),
     )
     return msgspec.structs.replace(usual, **more)

@@ -85,16 +85,29 @@ def _performed(context: ApplyContext, kind: ChangeKind[Any, Any], before: Before
     except (Refused, LeaseLost) as error:
         return Result(outcome=Outcome.REFUSED, reason=f"nothing was sent: {error}")
     except (Conflict, NotAcceptable, NotFound, Precondition) as error:
-        return Result(outcome=Outcome.DRIFTED, reason=f"the cluster moved on: {error}")
+        return _refused(context, kind, Result(outcome=Outcome.DRIFTED, reason=f"the cluster moved on: {error}"), error)
     except NeverSent as error:
         return Result(outcome=Outcome.FAILED, reason=f"nothing was sent: {error}")
     except (TimedOut, Unreachable, BrokenAnswer, RedirectRefused, ServerError) as error:
         log.warning("whether the call had an effect is not known, looking: %s", error)
         doubt = error
     except AdminError as error:
-        return Result(outcome=Outcome.FAILED, reason=str(error))
+        return _refused(context, kind, Result(outcome=Outcome.FAILED, reason=str(error)), error)
     observation = wait_for(context, kind, before, enough=_WentAnotherWay(accepted=doubt is None))
     return result_of(observation, doubt)
+
+
+def _refused(context: ApplyContext, kind: ChangeKind[Any, Any], refused: Result, error: AdminError) -> Result:
+    """Result of a refused call; one that brokers may break off half way is looked at first."""
+    if not kind.breaks_off:
+        return refused
+    try:
+        seen = kind.observe(context.reader)
+    except AdminError as unread:
+        return result_of(unread, error)
+    if seen.broken_off:
+        return Result(outcome=Outcome.UNKNOWN, reason=f"{seen.words} (the call: {error})", values=seen.values)
+    return refused if seen.untouched else Result(outcome=Outcome.DRIFTED, reason=f"the cluster moved on: {error}")
 
 
 @dataclass

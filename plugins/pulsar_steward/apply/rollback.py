@@ -84,8 +84,7 @@ def rollback_plan(ledger: LedgerReader, reader: LiveReader, policy: Policy, appl
         unit=applied.batch.unit,
         before=now_there,
         after=then_there,
-        # For a rollback of a rollback: the kind of the first batch.
-        takes_back=TakenBack(kind=applied.batch.answered_as[-1], findings=applied.batch.findings),
+        takes_back=TakenBack(kind=applied.batch.planned_as, findings=applied.batch.findings),
     )
     return msgspec.structs.replace(draft, batches=(batch,), notes=tuple(notes))
 

@@ -25,7 +25,7 @@ from pulsar_steward.model.units import counted
 from pulsar_steward.pulsar.statistics import each_topic, is_of_topic, loaded_topics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from pulsar_steward.apply.live_reader import LiveReader
     from pulsar_steward.model.step import ChangeSetting
@@ -49,12 +49,14 @@ class ShownTopic:
         backlog_size: Bytes that its slowest durable cursor has not consumed.
         subscriptions: Entries that each subscription has not consumed; statistics do not tell if it is durable.
         replicators: Entries that were not sent to each remote cluster.
+        compacted: True if it has a cursor of compaction.
     """
 
     storage_size: int
     backlog_size: int
     subscriptions: dict[str, int]
     replicators: dict[str, int]
+    compacted: bool
 
     @classmethod
     def of(cls, topic: TopicStatistics) -> ShownTopic:
@@ -64,6 +66,7 @@ class ShownTopic:
             topic.backlog_size or 0,
             {name: each.msg_backlog for name, each in topic.subscriptions.items() if each.msg_backlog},
             {name: each.replication_backlog for name, each in topic.replication.items() if each.replication_backlog},
+            COMPACTION in topic.subscriptions,
         )
 
 
@@ -123,7 +126,10 @@ class TopicLooks:
 
     @once
     def statistics(self) -> dict[str, ShownTopic] | Unknown:
-        """Loaded topics that store data, from the statistics of all topics; unknown if Steward made a call since."""
+        """Loaded topics that store data or are compacted, from the statistics of all topics.
+
+        Unknown if Steward made a call since.
+        """
         if self.told_in_seconds:
             return Unknown(
                 f"what {self.change.holder} holds since Steward's last change is not known: its"
@@ -135,16 +141,22 @@ class TopicLooks:
         for owner in self.owners:
             document = self.reader.statistics(owner)
             for name, each in each_topic(document, self.change.namespace, owner, self.change.topic):
-                if shown.get(name) == owner and each.keeps_unknown:
+                if shown.get(name) != owner:
+                    continue
+                if each.keeps_unknown:
                     return Unknown(keeping_unknown([name], owner))
-                if shown.get(name) == owner and (each.storage_size or each.backlog_size):
-                    found[name] = ShownTopic.of(each)
+                topic = ShownTopic.of(each)
+                if topic.storage_size or topic.backlog_size or topic.compacted:
+                    found[name] = topic
         return found
 
     @once
     def compaction_bytes(self) -> int | Unknown:
         """The largest compaction threshold of a topic: its own, its namespace's or the brokers'; 0: none."""
-        compacted = sorted({partitioned_topic(name) for name in self._compacted()})
+        loaded = self._compacted()
+        if isinstance(loaded, Unknown):
+            return loaded
+        compacted = sorted({partitioned_topic(name) for name in loaded})
         if len(compacted) > self.budget:
             return self.too_many(f"{counted(len(compacted), 'topic')} of {self.change.holder} are compacted")
         usual = self.reader.compaction_bytes(self.change.namespace)
@@ -152,14 +164,16 @@ class TopicLooks:
         told = [usual if each is None else each for each in own]
         return max(told, default=0) if self.change.topic in compacted else max([usual, *told])
 
-    def _compacted(self) -> Iterator[str]:
+    def _compacted(self) -> set[str] | Unknown:
         """Loaded topics with a cursor of compaction."""
-        for owner in self.owners:
-            document = self.reader.statistics(owner)
-            for name, each in each_topic(document, self.change.namespace, owner, self.change.topic):
-                if COMPACTION in each.subscriptions and self._concerns(name):
-                    yield name
-        yield from (name for name, each in self.of_new().items() if COMPACTION in each.subscriptions)
+        details = self.details()
+        if not isinstance(details, Unknown):
+            return {name for name, each in details.items() if COMPACTION in each.subscriptions}
+        shown = self.statistics()
+        if isinstance(shown, Unknown):
+            return shown
+        new = {name for name, each in self.of_new().items() if COMPACTION in each.subscriptions}
+        return new | {name for name, each in shown.items() if each.compacted}
 
     def internals(self, name: str) -> InternalDetail:
         """Current ledgers and cursors of a loaded topic."""

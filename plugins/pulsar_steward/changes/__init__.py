@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, assert_never
 
 from pulsar_steward.changes.coordinators import CoordinatorsRaise
+from pulsar_steward.changes.partitions import PartitionsRaise
 from pulsar_steward.changes.setting import SettingChange
 from pulsar_steward.changes.split import Split
 from pulsar_steward.changes.subscription import SubscriptionDeletion
 from pulsar_steward.changes.unload import Unload
 from pulsar_steward.model.step import (
+    AddPartitions,
     Change,
     ChangeSetting,
     DeleteSubscription,
@@ -33,6 +35,8 @@ def kind_of(change: Change) -> ChangeKind[Any, Any]:
             return SettingChange(change)
         case RaiseCoordinators():
             return CoordinatorsRaise(change)
+        case AddPartitions():
+            return PartitionsRaise(change)
         case DeleteSubscription():
             return SubscriptionDeletion(change)
         case _:

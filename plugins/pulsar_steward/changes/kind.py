@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Subject = tuple[str, str]
 """Subject of a change, without its value or target: a namespace's bundle, a setting of a namespace or topic, or a
-topic's subscription."""
+topic's subscription or partitions."""
 
 
 class Aspect(StrEnum):
@@ -36,6 +36,7 @@ class Aspect(StrEnum):
     OWNER = "owners of bundles"
     SETTING = "settings"
     COORDINATORS = "the number of coordinators"
+    PARTITIONS = "the number of a topic's partitions"
     SUBSCRIPTION = "subscriptions"
     DATA = "stored messages"
 
@@ -58,6 +59,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
         words: The state, in a sentence.
         values: The state as values, for the ledger.
         continuation: The change from this state to the approved one, if Pulsar made another change; else None.
+        broken_off: True if the call took effect in part.
         retry: The change to repeat, if it was taken back; used only if the call was accepted and several observations
             show the same.
     """
@@ -66,6 +68,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     untouched: bool
     words: str
     values: dict[str, Any]
+    broken_off: bool = False
     continuation: Change | None = None
     retry: Change | None = None
 
@@ -160,6 +163,12 @@ class ClusterReader(Protocol):
     def coordinators(self) -> int:
         """Number of the cluster's transaction coordinators."""
 
+    def partitions(self, topic: str) -> int:
+        """Number of a topic's partitions; 0: it has none, or does not exist."""
+
+    def stored_subscriptions(self, topic: str) -> frozenset[str] | None:
+        """Durable subscriptions of applications on a topic or partition, loaded or not; None: there is no topic."""
+
     def inherited(self, change: ChangeSetting) -> Setting | None:
         """Value that applies to a change's setting if its own level has none; None: there is no value."""
 
@@ -178,7 +187,12 @@ class ChangeKind(ABC, Generic[ChangeT, BeforeT]):
     """One change of a kind, with its call, observation, inverse and words.
 
     All methods are abstract on purpose: an incomplete kind cannot be used at all.
+
+    Attributes:
+        breaks_off: True if brokers may refuse the call with a part of it done.
     """
+
+    breaks_off = False
 
     def __init__(self, change: ChangeT) -> None:
         self.change = change

@@ -198,6 +198,7 @@ def _itself(task: BrokerTask, answers: Answers, total: BundleSum, bundles: int, 
         "producers": total.producers,
         "consumers": total.consumers,
         "cpu_percent": _resource(answers, "cpu"),
+        "processors": _processors(answers.load.get("cpu") if answers.load else None),
         "memory_percent": _resource(answers, "memory"),
         "direct_memory_percent": _resource(answers, "directMemory"),
         **dict(zip(_RATES, total.rates, strict=True)),
@@ -221,6 +222,14 @@ def _resource(answers: Answers, name: str) -> float | None:
         return _percent(answers.load.get(name))
     series = f"pulsar_lb_{name}_usage"
     return next((each.value for each in answers.metrics.samples if each.series == series), None)
+
+
+def _processors(cpu: Any) -> float | None:
+    """Number of processors of a broker, from the limit in its load report: 100 for each."""
+    match cpu:
+        case {"limit": int() | float() as limit} if limit > 0:
+            return limit / 100
+    return None
 
 
 def _percent(resource: Any) -> float | None:

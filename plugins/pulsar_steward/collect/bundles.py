@@ -188,9 +188,13 @@ class BundleSum(msgspec.Struct):
         """Messages in and out, bytes in and out, per second."""
         return self.rate_in, self.rate_out, self.throughput_in, self.throughput_out
 
-    def add(self, topics: int, *columns: Sequence[float]) -> None:
-        """Adds topics, given as columns: producers, consumers, rates and throughputs in and out, backlog bytes."""
-        producers, consumers, rate_in, rate_out, throughput_in, throughput_out, backlog = map(sum, columns)
+    def add(self, topics: int, *columns: Sequence[float | None]) -> None:
+        """Adds topics, given as columns: producers, consumers, rates and throughputs in and out, backlog bytes.
+
+        A rate that is not told (None) adds nothing: the sum is a lower bound then.
+        """
+        sums = (sum(filter(None, column)) for column in columns)
+        producers, consumers, rate_in, rate_out, throughput_in, throughput_out, backlog = sums
         self.topics += topics
         self.producers += int(producers)
         self.consumers += int(consumers)

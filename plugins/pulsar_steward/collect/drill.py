@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
+from heapq import nsmallest
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from pulsar_steward.collect.arrow import TableBatch
     from pulsar_steward.policy.schema import CollectPolicy
     from pulsar_steward.pulsar.own_settings import StoredTopic
-    from pulsar_steward.pulsar.owner import InternalDetail, TopicDetail
+    from pulsar_steward.pulsar.owner import InternalDetail, SubscriptionDetail, TopicDetail
     from pulsar_steward.pulsar.settings import AdminSettings
 
 
@@ -120,7 +121,8 @@ def drill(settings: AdminSettings, task: DrillTask, policy: CollectPolicy) -> It
     )
     brief = dataclasses.replace(settings, limits=limits)
     with Reader(brief, broker=task.broker) as reader, OwnerReader(brief, task.broker) as owner:
-        drilling = _Drilling(task, reader, owner, CallPace(policy.drill_calls_per_second, policy.drill_seconds))
+        pace = CallPace(policy.drill_calls_per_second, policy.drill_seconds)
+        drilling = _Drilling(task, reader, owner, pace, policy.clients_per_subscription)
         try:
             drilling.all()
         except (TimeIsUp, *GIVING_UP) as error:
@@ -131,11 +133,14 @@ def drill(settings: AdminSettings, task: DrillTask, policy: CollectPolicy) -> It
 class _Drilling:
     """Reads the suspects of one broker and collects their rows."""
 
-    def __init__(self, task: DrillTask, reader: Reader, owner: OwnerReader, pace: CallPace) -> None:
+    def __init__(
+        self, task: DrillTask, reader: Reader, owner: OwnerReader, pace: CallPace, most_consumers: int
+    ) -> None:
         self._task = task
         self._reader = reader
         self._owner = owner
         self._pace = pace
+        self._most_consumers = most_consumers
         self._details = Rows(DRILLED)
         self._policies = Rows(OWN_POLICIES)
 
@@ -186,7 +191,8 @@ class _Drilling:
         self._pace.wait()
         detail = self._owner.statistics(wanted.topic)
         internals = self._internals(wanted.topic) if wanted.internals else None
-        rows = [[row.get(name) for name in DRILLED.names] for row in rows_of(wanted, detail, internals)]
+        told = rows_of(wanted, detail, internals, self._most_consumers)
+        rows = [[row.get(name) for name in DRILLED.names] for row in told]
         for row in rows:
             self._details.require_fit(*row)
         for row in rows:
@@ -206,7 +212,10 @@ class _Drilling:
 
 
 def rows_of(
-    wanted: DetailRequest, detail: TopicDetail, inside: tuple[InternalDetail, StoredTopic] | None
+    wanted: DetailRequest,
+    detail: TopicDetail,
+    inside: tuple[InternalDetail, StoredTopic] | None,
+    most_consumers: int,
 ) -> Iterator[dict[str, Any]]:
     """Rows of a topic in `drilled`, by column: one per subscription, or one for the topic if it has none."""
     internals, cursors = (inside[0], cursors_in(*inside)) if inside else (None, {})
@@ -237,6 +246,9 @@ def rows_of(
             "ack_state_bytes": each.non_contiguous_deleted_messages_ranges_serialized_size,
             "last_consumed_milliseconds": each.last_consumed_timestamp,
             "last_acked_milliseconds": each.last_acked_timestamp,
+            "holders_json": _json(_holders(each, most_consumers)),
+            "consumers_waiting": len(each.consumers_after_mark_delete_position or ()),
+            "unread_closed_milliseconds": _unread_closed(*inside, name) if inside else None,
             "cursor_properties_json": _json(sorted({*cursor.properties, *cursor.cursor_properties}))
             if cursor
             else None,
@@ -249,6 +261,34 @@ def rows_of(
 def _oldest(stored: StoredTopic) -> int | None:
     """When the oldest ledger was closed; None: only one is there, and it is open."""
     return min((each.timestamp for each in stored.closed), default=None)
+
+
+def _unread_closed(internals: InternalDetail, stored: StoredTopic, cursor: str) -> int | None:
+    """When the ledger of a cursor's first unread entry was closed; None: it is open, or not known."""
+    unread = internals.first_unread_ledger(cursor)
+    return next((each.timestamp for each in stored.closed if each.ledger_id == unread), None)
+
+
+def _holders(subscription: SubscriptionDetail, most: int) -> list[dict[str, object]]:
+    """The consumers that hold messages: first those that others wait for, then those that hold most."""
+    holding = [each for each in subscription.consumers if each.unacked_messages > 0]
+    worst = nsmallest(
+        most, holding, key=lambda each: (-each.draining_hashes_count, -each.unacked_messages, each.address or "")
+    )
+    return [
+        {
+            "consumer": each.consumer_name or "",
+            "address": (each.address or "").removeprefix("/"),
+            "connected_since": each.connected_since or "",
+            "unacked_messages": each.unacked_messages,
+            "messages_per_entry": each.avg_messages_per_entry,
+            "acked_milliseconds": each.last_acked_timestamp,
+            "consumed_milliseconds": each.last_consumed_timestamp,
+            "draining_hashes": each.draining_hashes_count,
+            "draining_messages": each.draining_hashes_unacked_messages,
+        }
+        for each in worst
+    ]
 
 
 def _json(value: object) -> str:

@@ -18,12 +18,14 @@ from pulsar_steward.collect.drill import DetailRequest, DrillTask
 from pulsar_steward.model.bundles import position_of, range_holding, ranges_of
 from pulsar_steward.model.measures import AGE, AGE_LIMIT, DELAYED_SERIES, SIZE_LIMIT
 from pulsar_steward.model.subscription import COMPACTION
-from pulsar_steward.model.tables import BROKERS, DRILLED, METRICS, SUBSCRIPTIONS, TOPICS
+from pulsar_steward.model.tables import BROKERS, CLIENTS, DRILLED, METRICS, SUBSCRIPTIONS, TOPICS
 from pulsar_steward.model.topics import PARTITION_END, namespace_of, partitioned_topic
 from pulsar_steward.snapshots.database import schema_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    from pulsar_steward.model.tables import Table
 
 UNATTENDED, SIZE_QUOTA = "unattended", "size_quota"
 """Signs of a subscription without consumers, and of a size quota that is nearly full.
@@ -31,6 +33,9 @@ UNATTENDED, SIZE_QUOTA = "unattended", "size_quota"
 The first may be proposed for deletion, and that needs its cursor's identity. The second may be full of what
 deduplication has not passed, which statistics do not show.
 """
+
+HELD = "held"
+"""Sign of a consumer that holds messages and does nothing: only its topic tells since when."""
 
 COMPACTED = "compacted"
 """Sign of a large backlog of compaction, which may fail: also of the topics of topic policies."""
@@ -40,6 +45,7 @@ MANY_TO_COMPACT = 1000
 SIGNS = (
     "ack_holes",
     "unacked",
+    HELD,
     SIZE_QUOTA,
     "age_quota",
     "backlog",
@@ -102,9 +108,8 @@ class SuspectCollector:
             self._keep("consumed_bytes", _positive(rows["topic"], pc.if_else(much, consumed, None)))
         elif piece.table == BROKERS:
             self._keep_shares()
-        elif piece.table in {SUBSCRIPTIONS, METRICS}:
-            scores = _of_subscriptions(rows) if piece.table == SUBSCRIPTIONS else _of_metrics(rows)
-            for sign, score in scores.items():
+        elif piece.table in _SCORES:
+            for sign, score in _SCORES[piece.table](rows).items():
                 self._keep(sign, _positive(rows["topic"], score, own=sign == COMPACTED))
         if piece.table == METRICS:
             for series in (SIZE_LIMIT, AGE_LIMIT, AGE):
@@ -199,6 +204,19 @@ def _is_behind(rows: pa.RecordBatch) -> pa.Array:
 
 def _of_metrics(rows: pa.RecordBatch) -> Mapping[str, pa.Array]:
     return {"delayed": pc.if_else(pc.equal(rows["series"], DELAYED_SERIES), rows["value"], None)}
+
+
+def _of_clients(rows: pa.RecordBatch) -> Mapping[str, pa.Array]:
+    rests = pc.and_(pc.less_equal(rows["message_rate_out"], 0), pc.less_equal(rows["ack_rate"], 0))
+    return {HELD: pc.if_else(rests, rows["unacked_messages"], None)}
+
+
+_SCORES: dict[Table, Callable[[pa.RecordBatch], Mapping[str, pa.Array]]] = {
+    SUBSCRIPTIONS: _of_subscriptions,
+    CLIENTS: _of_clients,
+    METRICS: _of_metrics,
+}
+"""Scores of a table's rows, by sign."""
 
 
 def _shares(used: pa.Table, allowed: pa.Table) -> pa.Table:

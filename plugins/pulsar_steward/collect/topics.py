@@ -329,7 +329,8 @@ class ClientFigures:
                 blocked += 1
             if each.available_permits <= 0:
                 without_permits += 1
-                if each.msg_rate_out <= 0 and each.message_ack_rate <= 0:
+                rate_out, ack_rate = each.msg_rate_out, each.message_ack_rate
+                if rate_out is not None and rate_out <= 0 and ack_rate is not None and ack_rate <= 0:
                     stuck += 1
         self.messages_per_entry.append(most or None)
         self.blocked.append(blocked)

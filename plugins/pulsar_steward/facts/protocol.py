@@ -13,10 +13,17 @@ if TYPE_CHECKING:
 
     from pulsar_steward.facts.backlogs import Backlog, BacklogAges, PulsarsHold, Taken
     from pulsar_steward.facts.load_manager import AntiAffinityGroup, BrokerUsage, LoadManager
+    from pulsar_steward.facts.partitions import PartitionedTopic
     from pulsar_steward.facts.risks import MoveRisks
     from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.model.setting import Setting
-    from pulsar_steward.model.step import BundleChange, ChangeSetting, DeleteSubscription, RaiseCoordinators
+    from pulsar_steward.model.step import (
+        AddPartitions,
+        BundleChange,
+        ChangeSetting,
+        DeleteSubscription,
+        RaiseCoordinators,
+    )
     from pulsar_steward.model.subscription import SubscriptionState
 
 
@@ -143,6 +150,11 @@ class ClusterFacts(Protocol):
 
     def restless_coordinators(self) -> tuple[str, ...]:
         """Coordinators that no broker serves, or that have not recovered, each in words, in order."""
+
+    # -- a topic's partitions
+
+    def partitioned_topic(self, change: AddPartitions) -> PartitionedTopic | Unknown:
+        """The topic, with who consumes it and the limits of its partitions."""
 
     # -- a setting
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.kind import Aspect
 from pulsar_steward.model.step import (
+    AddPartitions,
     BundleChange,
     ChangeSetting,
     DeleteSubscription,
@@ -131,6 +132,22 @@ class CoordinatorGuard(Guard):
 
     @abstractmethod
     def check_raise(self, change: RaiseCoordinators, facts: ClusterFacts, policy: Policy) -> GuardResult:
+        """Lets the raise pass or vetoes it."""
+
+
+class PartitionGuard(Guard):
+    """A guard of raises of the number of a topic's partitions."""
+
+    aspect = Aspect.PARTITIONS
+
+    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
+        """Calls `check_partitions`."""
+        if not isinstance(step.change, AddPartitions):
+            raise TypeError(f"{self.name} looks at the number of partitions, not at {step.change}")
+        return self.check_partitions(step.change, facts, policy)
+
+    @abstractmethod
+    def check_partitions(self, change: AddPartitions, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Lets the raise pass or vetoes it."""
 
 

@@ -22,11 +22,20 @@ if TYPE_CHECKING:
 ROLLBACK = "rollback"
 """Kind of a batch that rolls back another one."""
 
+BUNDLE_SPLIT = "bundle_split"
+"""Kind of a batch that splits a namespace's bundles; it may move parts of them as well."""
+
+BUNDLE_BALANCE = "bundle_balance"
+"""Kind of a batch that moves bundles between brokers; its rules count for moves of parts as well."""
+
 BROKER_DRAIN = "broker_drain"
 """Kind of a batch that empties a broker marked as draining."""
 
 TC_COUNT = "tc_count"
 """Kind of a batch that raises the number of transaction coordinators."""
+
+TOPIC_PARTITIONS = "topic_partitions"
+"""Kind of a batch that raises the number of a topic's partitions; none of its steps can be rolled back."""
 
 SUBSCRIPTION_DELETION = "subscription_deletion"
 """Kind of a batch that deletes abandoned subscriptions; none of its steps can be rolled back."""
@@ -34,11 +43,12 @@ SUBSCRIPTION_DELETION = "subscription_deletion"
 KINDS = (
     TC_COUNT,
     "tc_balance",
-    "bundle_split",
-    "bundle_balance",
+    BUNDLE_SPLIT,
+    BUNDLE_BALANCE,
     BROKER_DRAIN,
     "backlog_quota",
     "retention",
+    TOPIC_PARTITIONS,
     SUBSCRIPTION_DELETION,
     ROLLBACK,
 )
@@ -100,9 +110,26 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
         return self.kind == ROLLBACK
 
     @property
+    def planned_as(self) -> str:
+        """Its kind; for a rollback, that of the undone batch."""
+        return self.takes_back.kind if isinstance(self.takes_back, TakenBack) else self.kind
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of what it does: that of `planned_as`, and that of moves if it moves parts of split bundles."""
+        moves = any(isinstance(step.change, UnloadBundle) for step in self.steps)
+        return (BUNDLE_SPLIT, BUNDLE_BALANCE) if self.planned_as == BUNDLE_SPLIT and moves else (self.planned_as,)
+
+    @property
     def answered_as(self) -> tuple[str, ...]:
-        """Kinds whose rules on people apply to it: its own, and for a rollback that of the undone batch too."""
-        return (self.kind, self.takes_back.kind) if isinstance(self.takes_back, TakenBack) else (self.kind,)
+        """Kinds whose rules on people apply to it: `kinds`, and for a rollback that of rollbacks too."""
+        return self.kinds if self.planned_as == self.kind else (self.kind, *self.kinds)
+
+    @property
+    def kinds_in_words(self) -> str:
+        """The kinds of `answered_as`, as text."""
+        of = "" if self.planned_as == self.kind else f"{self.kind} of a "
+        return of + " and ".join(self.kinds)
 
     @property
     def returning(self) -> tuple[Finding, ...]:

@@ -34,6 +34,7 @@ class Operation(StrEnum):
     MOVE_COORDINATORS = "move transaction coordinators to a broker"
     SPLIT_BUNDLE = "split a bundle by topic count"
     RAISE_COORDINATORS = "raise the number of transaction coordinators"
+    ADD_PARTITIONS = "raise the number of a topic's partitions"
     NAMESPACE_SIZE_QUOTA = "size quota of a namespace"
     NAMESPACE_AGE_QUOTA = "age quota of a namespace"
     NAMESPACE_RETENTION = "retention of a namespace"
@@ -104,18 +105,23 @@ INTRODUCED: Mapping[Operation, Introduced] = {
 """Operations missing in brokers of a release tried here, or of a release shortly before."""
 
 EVERY = frozenset(Operation)
+_UNTRIED = frozenset({Operation.ADD_PARTITIONS})
+"""Operations that no real broker was seen to do yet: whoever tried them vouches for their version."""
 _DELAYED_DELIVERY = frozenset({Operation.NAMESPACE_DELAYED_DELIVERY, Operation.TOPIC_DELAYED_DELIVERY})
 TRIED: Mapping[str, frozenset[Operation]] = {
-    "2.10.4": EVERY - INTRODUCED.keys(),
-    "3.0.7": EVERY - _DELAYED_DELIVERY,
-    "3.3.2": EVERY,
-    "4.0.7": EVERY,
-    "4.2.4": EVERY,
+    "2.10.4": EVERY - _UNTRIED - INTRODUCED.keys(),
+    "3.0.7": EVERY - _UNTRIED - _DELAYED_DELIVERY,
+    "3.3.2": EVERY - _UNTRIED,
+    "4.0.7": EVERY - _UNTRIED,
+    "4.2.4": EVERY - _UNTRIED,
 }
 """Operations that worked on real brokers, by release; another patch release of the same line counts as the same.
 
 Tried by `python -m benchmarks.versions`, on the date in docs/versions.md.
 """
+
+TRIED_SOMEWHERE = tuple(each for each in Operation if any(each in tried for tried in TRIED.values()))
+"""Operations that worked on a release at least; the others are off by default, and no lack of a version."""
 
 _BY_LINE = {release.rpartition(".")[0]: release for release in TRIED}
 

@@ -184,6 +184,22 @@ class RaiseCoordinators(msgspec.Struct, frozen=True, kw_only=True, tag="raise_co
         return TC_NAMESPACE
 
 
+class AddPartitions(msgspec.Struct, frozen=True, kw_only=True, tag="add_partitions", tag_field="change"):
+    """Raises the number of partitions of a topic; brokers never lower it again.
+
+    Attributes:
+        namespace: ``tenant/namespace``.
+        topic: Full name of the partitioned topic.
+        before: The number that the plan is based on.
+        after: The new number.
+    """
+
+    namespace: str
+    topic: str
+    before: int
+    after: int
+
+
 def _tighter(now: int, then: int) -> bool:
     """True if a limit is lower than before; 0 and below mean no limit."""
     return now > 0 and (then <= 0 or now < then)
@@ -225,7 +241,7 @@ class DeleteSubscription(msgspec.Struct, frozen=True, kw_only=True, tag="delete_
 BundleChange = UnloadBundle | SplitBundle
 """Changes that disturb the clients of a bundle."""
 
-Change = UnloadBundle | SplitBundle | ChangeSetting | RaiseCoordinators | DeleteSubscription
+Change = UnloadBundle | SplitBundle | ChangeSetting | RaiseCoordinators | AddPartitions | DeleteSubscription
 """Changes of every kind, as stored in plans and in the ledger; `pulsar_steward.changes` has their effects."""
 
 

@@ -87,6 +87,7 @@ BROKERS = Table(
         Column("producers", Kind.LONG, "connected producers; null where not read"),
         Column("consumers", Kind.LONG, "connected consumers; null where not read"),
         Column("cpu_percent", Kind.DOUBLE, "use of its limit; null where not reported"),
+        Column("processors", Kind.DOUBLE, "that limit, by its load report: of its container or machine; null: unknown"),
         Column("memory_percent", Kind.DOUBLE, "heap in use of its limit; null where not reported"),
         Column("direct_memory_percent", Kind.DOUBLE, "direct memory in use of its limit; null where not reported"),
         Column("message_rate_in", Kind.DOUBLE, "messages per second from producers"),
@@ -279,6 +280,16 @@ DRILLED = Table(
         Column("slowest_subscription", Kind.STRING, "`oldestBacklogMessageSubscriptionName`; null where not told"),
         Column("last_consumed_milliseconds", Kind.LONG, "`lastConsumedTimestamp`, since the epoch; 0: never"),
         Column("last_acked_milliseconds", Kind.LONG, "`lastAckedTimestamp`, since the epoch; 0: never"),
+        Column(
+            "holders_json",
+            Kind.STRING,
+            "an array with an object a consumer that holds messages, the worst few: `consumer`, `address`,"
+            " `connected_since`, `unacked_messages`, `messages_per_entry` (0: not known), `acked_milliseconds`,"
+            " `consumed_milliseconds`, `draining_hashes`, `draining_messages`; null: not told",
+        ),
+        Column(
+            "consumers_waiting", Kind.LONG, "Key_Shared consumers that joined later and get nothing yet (before 4.0)"
+        ),
         Column("topic_quota_json", Kind.STRING, "set on the topic itself (`backlogQuotaMap`), {}: none; null: unread"),
         Column("topic_retention_json", Kind.STRING, "retention set on the topic itself, {}: none; null: unread"),
         Column("ledgers", Kind.INT, "ledgers that the topic still has (`internalStats`); null where not asked"),
@@ -290,6 +301,11 @@ DRILLED = Table(
         Column("compacted_milliseconds", Kind.LONG, "`lastCompactionSucceedTimestamp`, since the epoch; 0: never"),
         Column("compaction_failed_milliseconds", Kind.LONG, "`lastCompactionFailedTimestamp`, as above"),
         Column("oldest_ledger_milliseconds", Kind.LONG, "when its oldest ledger was closed; null: not asked, or open"),
+        Column(
+            "unread_closed_milliseconds",
+            Kind.LONG,
+            "when the ledger of the first entry that the subscription has not consumed was closed; null: as above",
+        ),
         Column("deduplication_entries", Kind.LONG, "not passed by the cursor `pulsar.dedup`; null: not asked, or none"),
         Column("cursor_properties_json", Kind.STRING, "names of the cursor's properties, an array; null: not asked"),
         Column("cursor_json", Kind.STRING, "the cursor's identity (`Cursor` in JSON); null: not asked, or not told"),

@@ -285,7 +285,7 @@ def _comment(said: object) -> tuple[str, str | None]:
 def _not_theirs_to_answer(given: Answer, asked: ApprovalQuestion, policy: ApprovalPolicy) -> str | None:
     """Objection to the person: Airflow lets only assigned users answer, but its record is checked too."""
     if not asked.terms(policy).may_answer(given.person.user_id):
-        what = f"of kind {' of a '.join(asked.batch.answered_as)} and {asked.risk} risk"
+        what = f"of kind {asked.batch.kinds_in_words} and {asked.risk} risk"
         return f"{given.answered_by} may not answer for batches {what} (approval.assigned_users, approval.by_risk)"
     return None
 

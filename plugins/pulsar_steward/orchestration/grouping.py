@@ -91,7 +91,7 @@ def _claimed(
 
 def _is_alone(batch: Batch, policy: Policy) -> bool:
     """True for a batch that is never grouped with others."""
-    is_about_one = len(namespaces_of(batch)) == 1 and batch.kind not in ALWAYS_ALONE
+    is_about_one = len(namespaces_of(batch)) == 1 and not {batch.kind, *batch.kinds}.intersection(ALWAYS_ALONE)
     return not is_about_one or policy.approval.size_for(batch.kind) is DecideBy.NAMESPACE
 
 

@@ -19,6 +19,7 @@ from pulsar_steward.ledger.waiting import ASKING_DAG, ROLLBACK_DAG, ROLLBACK_IS_
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.risk import worth_of
 from pulsar_steward.model.step import (
+    AddPartitions,
     ChangeSetting,
     DeleteSubscription,
     RaiseCoordinators,
@@ -248,6 +249,9 @@ def _sides(step: Step) -> tuple[str, str, str]:
             return f"{setting.name.value} of {setting.holder}", before, after
         case RaiseCoordinators() as raised:
             return kind_of(raised).subject[1], f"{raised.before:,}", f"{raised.after:,}"
+        case AddPartitions() as raised:
+            topic, number = kind_of(raised).subject
+            return f"{number} of {topic}", f"{raised.before:,}", f"{raised.after:,}"
         case DeleteSubscription() as deletion:
             return f"subscription {deletion.subscription} of {deletion.topic}", "there", "deleted"
 

@@ -38,6 +38,12 @@ def joined(proposals: Iterable[Proposal]) -> Proposal:
     )
 
 
+def told_of(planning: PlanningFacts, proposal: Proposal) -> PlanningFacts:
+    """The facts with the kinds of batches that are already proposed."""
+    proposed = frozenset(kind for batch in proposal.batches for kind in batch.kinds)
+    return msgspec.structs.replace(planning, proposed=planning.proposed | proposed)
+
+
 def all_unread(planning: PlanningFacts) -> tuple[str, ...]:
     """Everything that the snapshot lacks."""
     return planning.unread
@@ -98,7 +104,11 @@ class Planner(msgspec.Struct, frozen=True, kw_only=True):
         found |= self.answered(planning.findings)
         if found and (missing := self.missing(planning)):
             return _noted(self.partial_note, missing=enumerated(missing), all_missing=", ".join(missing))
-        return joined(self._of_goal(planning, goal, findings) for goal, findings in found.items())
+        proposals: list[Proposal] = []
+        for goal, about in found.items():
+            proposals.append(self._of_goal(planning, goal, about))
+            planning = told_of(planning, proposals[-1])
+        return joined(proposals)
 
     def _of_goal(self, planning: PlanningFacts, goal: str, findings: tuple[Finding, ...]) -> Proposal:
         if note := self.obstacle(planning, goal):

@@ -16,6 +16,7 @@ from pulsar_steward.model.broker_defaults import SERIES, SETTINGS
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.planners.bundles.from_snapshot import bundle_facts
 from pulsar_steward.planners.bundles.loads_from_snapshot import allowed_by_namespace
+from pulsar_steward.planners.partitions.from_snapshot import partitioned_facts
 from pulsar_steward.planners.planning_facts import BrokerFact, PlanningFacts, TcBundle, subscription_facts
 from pulsar_steward.planners.settings.from_snapshot import (
     backlog_caveats,
@@ -89,6 +90,7 @@ def planning_facts_of(snapshot: Snapshot, policy: Policy, moves: Moves) -> Plann
         namespaces=namespace_facts(snapshot, findings),
         topics=topic_facts(snapshot, findings),
         subscriptions=subscription_facts(snapshot, findings),
+        partitioned=partitioned_facts(snapshot, findings, policy),
         defaults=defaults,
         load_manager=manager,
         usages=_usages(snapshot, manager),

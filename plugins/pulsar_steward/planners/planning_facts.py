@@ -22,6 +22,7 @@ from pulsar_steward.model.setting import Setting, SettingName
 from pulsar_steward.model.subscription import Cursor, SubscriptionState, holding
 from pulsar_steward.model.topics import PARTITION_END, namespace_of
 from pulsar_steward.planners.bundles.facts import BundleFacts
+from pulsar_steward.planners.partitions.facts import PartitionedFact
 from pulsar_steward.planners.settings.facts import NamespaceFact, TopicSettings
 from pulsar_steward.planners.unseen_names import UnseenNames
 from pulsar_steward.policy.schema import Policy
@@ -76,6 +77,7 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
         namespaces: Namespaces with findings about settings, by name.
         topics: Topics with settings of their own and such findings, by name.
         subscriptions: Subscriptions with a finding of abandonment, by subject.
+        partitioned: Topics with findings that more partitions may answer, by name.
         defaults: Brokers' values if a namespace sets nothing, as far as they are known.
         quotas_are_checked: True if all brokers check backlog quotas; None: not known.
         backlog_caveats: Reasons why figures of backlogs are not exact, in sentences without their full stops.
@@ -111,6 +113,7 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
     namespaces: tuple[NamespaceFact, ...] = ()
     topics: tuple[TopicSettings, ...] = ()
     subscriptions: tuple[SubscriptionFact, ...] = ()
+    partitioned: tuple[PartitionedFact, ...] = ()
     defaults: dict[SettingName, Setting] = {}
     quotas_are_checked: bool | None = None
     backlog_caveats: tuple[str, ...] = ()

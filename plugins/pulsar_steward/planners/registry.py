@@ -12,10 +12,11 @@ from pulsar_steward.model.canonical import canonical_json
 from pulsar_steward.model.plan import Plan, numbered
 from pulsar_steward.model.risk import worth_of
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.planners.base import Proposal
+from pulsar_steward.planners.base import Proposal, joined, told_of
 from pulsar_steward.planners.bundles.balance import PLANNER as BUNDLE_BALANCE
 from pulsar_steward.planners.bundles.drain import PLANNER as BROKER_DRAIN
 from pulsar_steward.planners.bundles.split import PLANNER as BUNDLE_SPLIT
+from pulsar_steward.planners.partitions.raising import PLANNER as TOPIC_PARTITIONS
 from pulsar_steward.planners.settings.namespaces import DELAYS, NAMESPACE_SETTINGS
 from pulsar_steward.planners.settings.nearly_full import NEARLY_FULL, NEARLY_OLD
 from pulsar_steward.planners.settings.topics import OWN_QUOTAS, TOPIC_QUOTAS
@@ -61,6 +62,7 @@ PLANNERS: tuple[Planner, ...] = (
     NEARLY_FULL,
     NEARLY_OLD,
     DELAYS,
+    TOPIC_PARTITIONS,
     ABANDONED_SUBSCRIPTIONS,
 )
 """All planners, in the order in which they run: each gets the changes of the earlier ones."""
@@ -80,10 +82,9 @@ def proposals_of(planners: Iterable[Planner], planning: PlanningFacts) -> list[P
     for planner in planners:
         bundles, settings = claimed_by(proposals)
         told = msgspec.structs.replace(
-            planning,
+            told_of(planning, joined(proposals)),
             claimed=planning.claimed | bundles,
             claimed_settings=planning.claimed_settings | settings,
-            proposed=planning.proposed | {batch.kind for each in proposals for batch in each.batches},
         )
         proposals.append(without_left_alone(planner.proposal(told), planning.policy))
     return proposals

@@ -9,6 +9,7 @@ import msgspec
 
 from pulsar_steward.facts.backlogs import Backlog, evicted, held_by_pulsar, retained_seconds
 from pulsar_steward.facts.load_manager import THROUGHPUT_UNKNOWN, BundleMove, after_move
+from pulsar_steward.facts.partitions import partitions_unknown
 from pulsar_steward.facts.protocol import ClusterFacts, not_served, subscription_unknown
 from pulsar_steward.facts.risks import Surroundings, move_risks_of
 from pulsar_steward.facts.unknown import (
@@ -35,10 +36,12 @@ if TYPE_CHECKING:
 
     from pulsar_steward.facts.backlogs import BacklogAges, PulsarsHold, Taken
     from pulsar_steward.facts.load_manager import AntiAffinityGroup, BrokerUsage, LoadManager
+    from pulsar_steward.facts.partitions import PartitionedTopic
     from pulsar_steward.facts.risks import MoveRisks
     from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.model.setting import Setting
     from pulsar_steward.model.step import (
+        AddPartitions,
         BundleChange,
         DeleteSubscription,
         GuardedChange,
@@ -182,8 +185,10 @@ class SnapshotFacts(ClusterFacts):
         """Usages in the snapshot, changed by the earlier steps of the batch."""
         usages = self._planning.usages
         for step in self._earlier:
-            if isinstance(usages, Unknown) or not isinstance(step.change, UnloadBundle):
+            if isinstance(usages, Unknown):
                 break
+            if not isinstance(step.change, UnloadBundle):
+                continue
             if isinstance(flow := self.throughput(step.change), Unknown):
                 return flow
             move = BundleMove(source=step.change.source, target=step.change.target, bytes=flow)
@@ -253,6 +258,13 @@ class SnapshotFacts(ClusterFacts):
         """Coordinators in bundles without an owner; no snapshot has their states: brokers are asked before the call."""
         away = (each.coordinators for each in self._planning.tc_bundles if each.owner is None)
         return tuple(not_served(number) for number in sorted(chain.from_iterable(away)))
+
+    # -- a topic's partitions
+
+    def partitioned_topic(self, change: AddPartitions) -> PartitionedTopic | Unknown:
+        """The topic in the snapshot."""
+        found = next((each for each in self._planning.partitioned if each.topic == change.topic), None)
+        return partitions_unknown(change) if found is None else found.state
 
     # -- a setting
 

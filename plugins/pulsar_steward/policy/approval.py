@@ -12,7 +12,15 @@ from pydantic_core import PydanticCustomError
 
 from pulsar_steward.decoding import convert
 from pulsar_steward.model.people import different_people
-from pulsar_steward.model.plan import BROKER_DRAIN, KINDS, ROLLBACK, SUBSCRIPTION_DELETION, TC_COUNT
+from pulsar_steward.model.plan import (
+    BROKER_DRAIN,
+    BUNDLE_BALANCE,
+    KINDS,
+    ROLLBACK,
+    SUBSCRIPTION_DELETION,
+    TC_COUNT,
+    TOPIC_PARTITIONS,
+)
 from pulsar_steward.model.risk import Risk
 from pulsar_steward.model.section import Section, number
 from pulsar_steward.policy.approval_terms import FLOOR_VALID_MINUTES, ApprovalValues, Terms
@@ -61,9 +69,9 @@ class DecideBy(StrEnum):
     KIND = "kind"
 
 
-ALWAYS_ALONE = (TC_COUNT, "tc_balance", "bundle_balance", BROKER_DRAIN, SUBSCRIPTION_DELETION, ROLLBACK)
+ALWAYS_ALONE = (TC_COUNT, "tc_balance", BUNDLE_BALANCE, BROKER_DRAIN, TOPIC_PARTITIONS, SUBSCRIPTION_DELETION, ROLLBACK)
 """Kinds whose batches are each a question by itself. They concern the whole cluster, or a person requested them, or the
-owners of each namespace have to be asked, as nothing restores deleted data."""
+owners of each namespace have to be asked, as nothing restores deleted data, or fewer partitions."""
 
 
 def _kind_of_namespaces(text: str) -> str:

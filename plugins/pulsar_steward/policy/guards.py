@@ -93,6 +93,13 @@ class GuardsPolicy(Section):
     coordinators_rest_minutes: int = number(
         1440, "after their number was raised, before it is raised again: clients connect to new ones late", ge=0
     )
+    most_partitions: int = number(
+        0,
+        "of a topic, that their number may be raised to, which cannot be undone; 0: it is never raised, nor is that"
+        " proposed",
+        ge=0,
+        le=10_000,
+    )
     most_changes_per_run: int = number(1000, "changes of one batch; what is more waits for the next")
     most_changes_per_hour: int = number(2000, "changes in this cluster, all batches together")
     versions_tried_here: tuple[Annotated[str, AfterValidator(_version)], ...] = Field(

@@ -81,6 +81,7 @@ LOOSER: Mapping[str, Callable[[Any, Any], bool]] = {
     "guards.circle_minutes": _lower,
     "guards.most_coordinators": _higher,
     "guards.coordinators_rest_minutes": _lower,
+    "guards.most_partitions": _higher,
     "guards.most_changes_per_run": _higher,
     "guards.most_changes_per_hour": _higher,
     "guards.versions_tried_here": _more,

@@ -20,9 +20,15 @@ _NEVER_FOLDED = 1_000_000
 
 
 def namespace_never_asked_about(batch: Batch, policy: Policy) -> str | None:
-    """First namespace of a batch for which the policy leaves out this kind (`approval.never_ask`); None: none."""
+    """First namespace of a batch for which the policy leaves out its kinds (`approval.never_ask`); None: none."""
     namespaces = sorted({step.change.namespace for step in batch.steps})
-    return next((each for each in namespaces if batch.kind in policy.for_namespace(each).approval.never_ask), None)
+    kinds = {batch.kind} if batch.is_rollback else {*batch.kinds}
+    return next((each for each in namespaces if never_asked(kinds, each, policy)), None)
+
+
+def never_asked(kinds: Collection[str], namespace: str, policy: Policy) -> bool:
+    """True if the policy leaves out one of these kinds of batches for a namespace."""
+    return not set(policy.for_namespace(namespace).approval.never_ask).isdisjoint(kinds)
 
 
 def namespace_to_leave_alone(batch: Batch) -> str | None:

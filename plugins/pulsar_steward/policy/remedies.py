@@ -120,6 +120,20 @@ class TcCountRemedy(Section):
     coordinators_per_broker: int = percent(1, "of those that could hold one, which the number is raised to")
 
 
+class TopicPartitionsRemedy(Section):
+    """Number of partitions that is proposed for a topic that is too much for those it has, within `guards`."""
+
+    raise_percent: int = number(
+        200, "of the partitions that a topic has, that one plan raises them to", ge=110, le=1000
+    )
+    even_percent: int = number(
+        200,
+        "of the mean of a topic's partitions, that its largest carries at most: a load that follows few keys is not"
+        " divided by more partitions",
+        ge=100,
+    )
+
+
 class Remedies(Section):
     """Sections of the planners that propose a remedy."""
 
@@ -130,3 +144,4 @@ class Remedies(Section):
     bundle_balance_remedy: BundleBalanceRemedy = BundleBalanceRemedy()
     broker_drain_remedy: BrokerDrainRemedy = BrokerDrainRemedy()
     tc_count_remedy: TcCountRemedy = TcCountRemedy()
+    topic_partitions_remedy: TopicPartitionsRemedy = TopicPartitionsRemedy()

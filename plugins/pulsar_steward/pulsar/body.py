@@ -7,18 +7,21 @@ kernel can free mapped pages, but not a body in memory.
 from __future__ import annotations
 
 import mmap
+import re
 from abc import ABC, abstractmethod
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import msgspec
 
-from pulsar_steward.decoding import decode
+from pulsar_steward.decoding import decoder
 from pulsar_steward.errors import BrokenAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import TracebackType
+
+    from pulsar_steward.decoding import Decoder
 
 Body = bytes | mmap.mmap
 
@@ -55,6 +58,32 @@ def _mapped(held: list[bytes], rest: Iterable[bytes]) -> mmap.mmap:
 
 T = TypeVar("T")
 
+_NO_NUMBER = re.compile(
+    rb"""([^\\]"\s*:\s*)(?:"(?:NaN|-?Infinity)"|NaN|-?Infinity|-?922337203685477580[78]\.[0-9]+)(?=\s*[,}])"""
+)
+"""Values of members that are no numbers.
+
+Jackson writes them in quotation marks. Brokers' own writer of ``broker-stats/topics`` has the largest 64-bit number for
+what is infinite (``SimpleTextOutputStream``).
+"""
+
+
+def decoded(document: Body | msgspec.Raw, by: Decoder[T]) -> T:
+    """Decodes a broker's document; a figure that is NaN or infinite is null, instead of making all else unreadable.
+
+    The document is searched for such figures only after it could not be decoded.
+
+    Raises:
+        msgspec.DecodeError: If it is not JSON or of another shape.
+    """
+    try:
+        return by.decode(document)
+    except msgspec.DecodeError:
+        told, found = _NO_NUMBER.subn(lambda match: match[1] + b"null", document)
+        if not found:
+            raise
+    return by.decode(told)
+
 
 class BrokerAnswer(msgspec.Struct, frozen=True):
     """A 2xx response: the responding broker, the body as received, and the broker's clock (HTTP's ``Date``)."""
@@ -72,7 +101,7 @@ class BrokerAnswer(msgspec.Struct, frozen=True):
             BrokenAnswer: If the body is not JSON or of another shape.
         """
         try:
-            return decode(self.body, expected)
+            return decoded(self.body, decoder(expected))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise BrokenAnswer(self.method, self.path, self.broker, f"the answer cannot be read: {error}") from error
 

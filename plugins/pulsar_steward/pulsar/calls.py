@@ -96,6 +96,16 @@ def raise_coordinators(number: int) -> Call:
     return Call(method="POST", path=paths.COORDINATORS, body=number)
 
 
+def add_partitions(topic: str, number: int) -> Call:
+    """Raises the number of a topic's partitions; brokers refuse a lower number (406, 409 or 422 by version).
+
+    Brokers copy the subscriptions of the first partition to the new ones, from their beginning
+    (`PersistentTopicsBase.internalUpdatePartitionedTopicAsync`). Without `force` they refuse it where a topic already
+    has the name of a new partition.
+    """
+    return Call(method="POST", path=f"{paths.topic(topic)}/partitions", body=number)
+
+
 _QUOTA = "backlogQuota"
 _LAST = {
     SettingName.SIZE_QUOTA: _QUOTA,

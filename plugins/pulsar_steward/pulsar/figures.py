@@ -27,8 +27,10 @@ Amount = Annotated[int, Meta(ge=0, le=_EXACT)]
 Long = Annotated[int, Meta(ge=-_LONG, le=_LONG - 1)]
 """A limit; "no limit" may be Java's largest number."""
 
-Rate = Annotated[float, Meta(ge=-1e18, le=1e18)]
-"""Messages or bytes per second; neither infinite nor NaN."""
+MOST_RATE = 1e18
+
+Rate = Annotated[float, Meta(ge=-MOST_RATE, le=MOST_RATE)] | None
+"""Messages or bytes per second; None: the broker told no number (`pulsar_steward.pulsar.body.decoded`)."""
 
 Count = Annotated[int, Meta(ge=0, le=1_000_000)]
 """Number of single items, such as the partitions of a topic."""

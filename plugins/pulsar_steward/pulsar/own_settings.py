@@ -78,6 +78,7 @@ class NamespaceDocument(msgspec.Struct, frozen=True):
     replication_clusters: list[str] | None = None
     allowed_clusters: list[str] | None = None
     compaction_threshold: Long | None = None
+    max_topics_per_namespace: Long | None = None
 
     @property
     def clusters(self) -> frozenset[str]:

@@ -45,6 +45,24 @@ class CompactionDetail(msgspec.Struct, frozen=True, rename="camel"):
     last_compaction_failed_timestamp: Figure = 0
 
 
+class ConsumerDetail(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """One consumer in a topic's ``stats``; times in ms since the epoch, 0: never since it connected.
+
+    Draining hashes are told from 4.0 on, of Key_Shared subscriptions: keys that belong to another consumer by now. It
+    gets none of their messages before this one has acknowledged what it holds of them.
+    """
+
+    consumer_name: str | None = None
+    address: str | None = None
+    connected_since: str | None = None
+    unacked_messages: Figure = 0
+    avg_messages_per_entry: Figure = 0
+    last_acked_timestamp: Figure = 0
+    last_consumed_timestamp: Figure = 0
+    draining_hashes_count: Figure = 0
+    draining_hashes_unacked_messages: Figure = 0
+
+
 class SubscriptionDetail(msgspec.Struct, frozen=True, rename="camel"):
     """One subscription in a topic's ``stats``; None: the broker does not report a figure.
 
@@ -55,7 +73,7 @@ class SubscriptionDetail(msgspec.Struct, frozen=True, rename="camel"):
     msg_backlog: Amount
     is_replicated: bool
     is_durable: bool
-    consumers: list[msgspec.Raw]
+    consumers: list[ConsumerDetail]
     last_consumed_timestamp: Figure
     last_acked_timestamp: Figure
     earliest_msg_publish_time_in_backlog: Figure = 0
@@ -69,6 +87,7 @@ class SubscriptionDetail(msgspec.Struct, frozen=True, rename="camel"):
     dispatch_throttled_bytes_events_by_topic_limit: Figure = 0
     dispatch_throttled_msg_events_by_broker_limit: Figure = 0
     dispatch_throttled_bytes_events_by_broker_limit: Figure = 0
+    consumers_after_mark_delete_position: dict[str, msgspec.Raw] | None = None
 
     @property
     def times_limited(self) -> int:

@@ -171,6 +171,10 @@ class Reader(Closing):
         """Compaction threshold that a namespace sets itself; None: not set."""
         return self._transport.read(paths.namespace(namespace), NamespaceDocument).compaction_threshold
 
+    def own_most_topics(self, namespace: str) -> int | None:
+        """Most topics that a namespace's own policies permit; None: not set; 0: no limit."""
+        return self._transport.read(paths.namespace(namespace), NamespaceDocument).max_topics_per_namespace
+
     def clusters_of(self, namespace: str) -> frozenset[str]:
         """Names of the clusters that serve a namespace, or may, by its policies."""
         return self._transport.read(paths.namespace(namespace), NamespaceDocument).clusters

@@ -16,6 +16,7 @@ import msgspec
 from pulsar_steward.decoding import decoder
 from pulsar_steward.errors import BrokenAnswer
 from pulsar_steward.model.bundles import BundleRange, position_of
+from pulsar_steward.pulsar.body import decoded
 from pulsar_steward.pulsar.figures import Figure, Rate
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def bundles_in(document: Body, broker: str, large: int = LARGE_BUNDLE_BYTES) -> 
         BrokenAnswer: If the document, or the next bundle, cannot be read.
     """
     try:
-        for namespace, bundles in _outer.decode(document).items():
+        for namespace, bundles in decoded(document, _outer).items():
             for bundle, topics in bundles.items():
                 BundleRange.parse(bundle)
                 for part in _parts_of(topics, large):
@@ -179,8 +180,8 @@ def loaded_topics(document: Body, namespace: str, broker: str) -> frozenset[str]
         BrokenAnswer: If the document cannot be read.
     """
     try:
-        bundles = _outer.decode(document).get(namespace, {}).values()
-        return frozenset(name for bundle in bundles for names in _names.decode(bundle).values() for name in names)
+        bundles = decoded(document, _outer).get(namespace, {}).values()
+        return frozenset(name for bundle in bundles for names in decoded(bundle, _names).values() for name in names)
     except UNREADABLE as error:
         raise BrokenAnswer("GET", PATH, broker, f"the answer cannot be read: {error}") from error
 
@@ -205,7 +206,7 @@ def each_topic(
         BrokenAnswer: If the document cannot be read.
     """
     try:
-        for bundle in _outer.decode(document).get(namespace, {}).values():
+        for bundle in decoded(document, _outer).get(namespace, {}).values():
             for name, each in _topics_of(bundle).items():
                 if topic is None or is_of_topic(name, topic):
                     yield name, each
@@ -220,7 +221,7 @@ def topics_in(document: Body, namespace: str, wanted: BundleRange, broker: str) 
         BrokenAnswer: If the document cannot be read.
     """
     try:
-        bundles = _outer.decode(document).get(namespace, {}).items()
+        bundles = decoded(document, _outer).get(namespace, {}).items()
         near = (topics for bundle, topics in bundles if BundleRange.parse(bundle).overlaps(wanted))
         found = (pair for topics in near for pair in _topics_of(topics).items())
         return {name: topic for name, topic in found if position_of(name) in wanted}
@@ -232,14 +233,14 @@ def _parts_of(document: msgspec.Raw, large: int) -> Iterator[dict[str, TopicStat
     if memoryview(document).nbytes < large:
         yield _topics_of(document)
         return
-    for topics in _names.decode(document).values():
+    for topics in decoded(document, _names).values():
         each = iter(topics.items())
         while part := dict(islice(each, TOPICS_AT_ONCE)):
-            yield {name: _topic.decode(topic) for name, topic in part.items()}
+            yield {name: decoded(topic, _topic) for name, topic in part.items()}
 
 
 def _topics_of(document: msgspec.Raw) -> dict[str, TopicStatistics]:
-    domains = list(_inner.decode(document).values())
+    domains = list(decoded(document, _inner).values())
     if len(domains) == 1:
         return domains[0]
     return {name: topic for topics in domains for name, topic in topics.items()}

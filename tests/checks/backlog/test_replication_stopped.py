@@ -180,3 +180,29 @@ def test_one_that_stands_still_beside_others_is_found_at_the_second_look(
     assert [each.severity for each in findings] == [found] * bool(found)
     for each in findings:
         golden(each.evidence)
+
+
+@pytest.mark.parametrize(
+    ("version", "clusters", "waiting", "found"),
+    [
+        ("3.0.5", ["east"], 60_000, STILL),
+        ("3.0.6", ["east"], 60_000, None),
+        ("3.3.0", ["east"], 100, STILL),
+        ("3.0.5", ["east", "west"], 60_000, None),
+        ("3.0.5", ["east"], 99, None),
+        ("3.0.5-acme", None, 60_000, STILL),
+        (None, ["east"], 60_000, None),
+    ],
+)
+def test_what_this_version_drops_when_it_loads_a_topic_is_told_while_it_waits(
+    judge_rows: Any, golden: Golden, version: str | None, clusters: list[str] | None, waiting: int, found: Any
+) -> None:
+    """A topic that only a policy of its own replicates loses what was not sent yet (apache/pulsar#22890)."""
+    rows = snapshot(0, {"a": {"backlog_entries": waiting}})
+    policies = {} if clusters is None else {"replication_clusters": clusters}
+    rows["namespaces"] = [{"namespace": "t/n", "policies_json": json.dumps(policies)}]
+    rows["brokers"] = [each | {"pulsar_version": version} for each in rows["brokers"]]
+    findings = judge_rows(CHECK, rows).findings
+    assert [each.severity for each in findings] == [found] * bool(found)
+    for each in findings:
+        golden(each.evidence)

@@ -193,6 +193,39 @@ def test_without_a_word_of_the_broker_the_largest_backlog_is_the_slowest(scene: 
     golden(finding.evidence)
 
 
+MADE = 1_767_312_000_000
+
+
+@pytest.mark.parametrize(
+    ("closed", "cursor", "said"),
+    [
+        (MADE - 1, "2026-01-02T00:00:00Z", True),
+        (MADE, "2026-01-02T00:00:00Z", False),
+        (None, "2026-01-02T00:00:00Z", False),
+        (MADE - 1, None, False),
+    ],
+)
+def test_a_subscription_that_began_in_what_was_kept_is_said_to(
+    scene: Scene, closed: int | None, cursor: str | None, *, said: bool
+) -> None:
+    """Only where the ledger of its first unread message was closed before its cursor was made."""
+    scene.namespace(quotas=size(1000)).topic(backlog_bytes=970)
+    scene.add("subscriptions", subscription="new", backlog_entries=900, consumers=1)
+    told = {"created": cursor, "position": "1:2", "written": "-1:-1"}
+    scene.add(
+        "drilled",
+        subscription="new",
+        quota_limit_bytes=1000,
+        unread_closed_milliseconds=closed,
+        cursor_json=json.dumps(told) if cursor else None,
+    )
+
+    (finding,) = scene.judged(BACKLOG_NEAR_QUOTA).findings
+
+    began = " It was made 2026-01-02 00:00 UTC, after its first unread message was stored: it began in what was kept"
+    assert (began in finding.evidence) is said
+
+
 def test_the_worst_are_listed_and_the_rest_is_counted(scene: Scene) -> None:
     """The fullest topics are listed first, equal ones by name, and the rest is counted."""
     scene.namespace(quotas=size(1000))

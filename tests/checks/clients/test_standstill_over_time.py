@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 STILL: dict[str, Any] = {"message_rate_out": 0.0, "ack_rate": 0.0, "consumers_without_permits": 3}
 UNACKED: dict[str, Any] = {"ack_rate": 0.0}
 AGAIN = UNACKED | {"redeliver_rate": 3.0}
+ROUND: dict[str, Any] = {"message_rate_out": 500.0, "ack_rate": 0.4, "redeliver_rate": 498.0}
 BATCHES = STILL | {"backlog_entries": 9, "messages_per_entry": 847, "unacked_messages": 4166, "consumers_stuck": 3}
 FEW = BATCHES | {"messages_per_entry": 1, "unacked_messages": 9}
+FEW_LEFT = {"backlog_entries": 320, "unacked_messages": 310}
+SLOWLY = ROUND | {"redeliver_rate": 0.05, "ack_rate": 0.0004}
 NEW = UNACKED | {"consumers_connected_recently": 3}
 NOBODY = STILL | {"consumers": 0}
 BUSY: dict[str, Any] = {}
@@ -62,6 +65,12 @@ STANDING: dict[str, tuple[list[dict[str, Any]], Severity | None]] = {
     "not acknowledged, as at checkpoints": ([UNACKED, UNACKED, BUSY, UNACKED, UNACKED], Severity.INFO),
     "delivered again": ([BUSY, AGAIN, AGAIN], Severity.WARNING),
     "delivered again once": ([BUSY, AGAIN | backlog(9)], None),
+    "the same go round": ([BUSY, ROUND, ROUND], Severity.WARNING),
+    "a few go round each second": ([BUSY, ROUND | FEW_LEFT, ROUND | FEW_LEFT], Severity.WARNING),
+    "a few go round each hour": ([BUSY, SLOWLY | FEW_LEFT, SLOWLY | FEW_LEFT], Severity.INFO),
+    "the same go round at the first look": ([ROUND], Severity.INFO),
+    "as many are acknowledged as are new": ([ROUND, ROUND | {"ack_rate": 5.0}], None),
+    "a restart delivered some again": ([BUSY, ROUND | {"ack_rate": 25.0}, ROUND | {"ack_rate": 300.0}], None),
     "a few delivered again for an hour": ([AGAIN | backlog(9)] * 5, Severity.WARNING),
 }
 
@@ -116,13 +125,16 @@ def test_the_evidence_tells_in_which_snapshots(scene_before: Callable[[int], Any
     """The evidence says in how many snapshots, and since when, a subscription was seen like this."""
     *earlier, scene = scenes(scene_before, [BUSY, BATCHES, BATCHES, BATCHES])
     *earlier_starts, start = scenes(scene_before, [NEW] * 4)
+    *earlier_rounds, rounds = scenes(scene_before, [ROUND] * 3)
 
     (still,) = scene.judged(check.CHECK, earlier=earlier[::-1]).findings
+    (round_and_round,) = rounds.judged(check.CHECK, earlier=earlier_rounds[::-1]).findings
     (coming,) = start.judged(check.CHECK, earlier=earlier_starts[::-1]).findings
 
     golden(still.evidence)
     assert still.figures["since_seconds"] == 1800
     golden(coming.evidence)
+    golden(round_and_round.evidence)
 
 
 def test_a_tenant_may_wait_longer(scene_before: Callable[[int], Any]) -> None:

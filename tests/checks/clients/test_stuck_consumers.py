@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 
     from tests.golden import Golden
 
+NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
 MINUTES = 15
 HELD: dict[str, Any] = {"unacked_messages": 1034, "available_permits": -34, "message_rate_out": 0.0, "ack_rate": 0.0}
 HELD |= {"connected_since": "2026-01-01T00:00:00Z"}
@@ -51,6 +54,25 @@ def test_one_stuck_consumer_of_many_is_found_by_how_long_and_how_many(
     assert "holding 1,034 unacknowledged messages" in finding.evidence
     assert "hung at 10.0.0.7:" in finding.evidence
     assert finding.figures["unacked_messages"] == 1034
+
+
+@pytest.mark.parametrize(
+    ("minutes", "severity"), [(9, None), (10, Severity.INFO), (59, Severity.INFO), (60, Severity.WARNING)]
+)
+def test_a_topic_tells_at_the_first_look_since_when_its_consumer_is_stuck(
+    scene: Any, minutes: int, severity: Severity | None
+) -> None:
+    """The last time that a consumer got or acknowledged something counts, without any snapshot before."""
+    rested = int((NOW - timedelta(minutes=minutes)).timestamp() * 1000)
+    crowd(scene)
+    consumer = {each: scene.rows["clients"][0][each] for each in ("consumer", "address", "connected_since")}
+    told = consumer | {"unacked_messages": 1034, "acked_milliseconds": rested, "consumed_milliseconds": rested - 9}
+    scene.drilled("t", holders_json=json.dumps([told]))
+
+    findings = scene.judged(check.CHECK).findings
+
+    assert [each.severity for each in findings] == ([severity] if severity else [])
+    assert all(f"(for {minutes}.0 min, by the topic's own times)" in each.evidence for each in findings)
 
 
 @pytest.mark.parametrize("before", [name for name in OTHERS if name not in {"stuck", "is blocked"}])

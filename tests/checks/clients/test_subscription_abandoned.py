@@ -27,6 +27,7 @@ def look(hours_ago: float, backlog: int, **changes: Any) -> dict[str, list[dict[
     """A subscription of one topic, without consumers if nothing else is said."""
     topic, name = changes.pop("topic", "persistent://t/n/a"), changes.pop("subscription", "s")
     ttl, moved, cursor = changes.pop("ttl", 0), changes.pop("moved", None), changes.pop("cursor", None)
+    traffic = changes.pop("traffic", {})
     policies = {} if ttl is None else {"message_ttl_in_seconds": ttl}
     taken_at = NOW - timedelta(hours=hours_ago)
     own = {"topic": topic, "subscription": name}
@@ -35,7 +36,7 @@ def look(hours_ago: float, backlog: int, **changes: Any) -> dict[str, list[dict[
         "snapshot": [{"cluster": "lab", "taken_at": taken_at, "unread_brokers": [], "unread_namespaces": []}],
         "brokers": [{"broker": "b:8080", "read": True}],
         "namespaces": [{"namespace": "t/n", "policies_json": json.dumps(policies)}],
-        "topics": [{"topic": topic, "broker": "b:8080", "subscriptions": 3, "backlog_bytes": 5 << 30}],
+        "topics": [{"topic": topic, "broker": "b:8080", "subscriptions": 3, "backlog_bytes": 5 << 30} | traffic],
         "subscriptions": [row | changes],
         "drilled": [own | {"last_consumed_milliseconds": moved, "last_acked_milliseconds": 0, "cursor_json": cursor}]
         if moved is not None or cursor is not None
@@ -175,4 +176,27 @@ def test_what_its_topic_tells_counts_at_the_first_look(
     assert [each.severity for each in findings] == [found] * bool(found)
     for each in findings:
         assert each.figures["without_consumer_seconds"] == 0
+        golden(each.evidence)
+
+
+@pytest.mark.parametrize(
+    ("backlog", "change", "found"),
+    [
+        (9000, {}, Severity.WARNING),
+        (7000, {}, None),
+        (9000, {"producers": 1}, None),
+        (9000, {"replication_json": None}, None),
+        (9000, {"throughput_in_bytes": 600.0}, None),
+        (9000, {"message_rate_in": 2000.0, "throughput_in_bytes": 200_000.0}, None),
+    ],
+    ids=["markers", "not for an hour yet", "somebody publishes", "not replicated", "larger entries", "too many"],
+)
+def test_markers_that_nobody_acknowledges_are_told_at_the_second_look(
+    judge_rows: Any, golden: Golden, backlog: int, change: dict[str, Any], found: Severity | None
+) -> None:
+    """Where nobody publishes, small entries of a replicated topic are markers, and fill it as long as it has them."""
+    markers = {"producers": 0, "message_rate_in": 2.0, "throughput_in_bytes": 218.0, "replication_json": "[]"}
+    findings = judged(judge_rows, (backlog - 1200, backlog), hours=1 / 6, traffic=markers | change).findings
+    assert [each.severity for each in findings] == [found] * bool(found)
+    for each in findings:
         golden(each.evidence)

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.delayed.delayed_buckets import DELAYED_BUCKET_COUNT
+from pulsar_steward.checks.delayed.delayed_buckets import (
+    DELAYED_BUCKET_COUNT,
+    SEALED_AT,
+    SEGMENT_MESSAGES,
+    SEGMENT_SECONDS,
+)
 from pulsar_steward.checks.delayed.delayed_index import DELAYED_INDEX_MEMORY, DELAYED_INDEX_MULTIPLIED
 from pulsar_steward.checks.delayed.waiting import BUCKET_TRACKER as BUCKET
 from pulsar_steward.model.finding import Severity
@@ -190,6 +195,23 @@ def test_buckets_are_judged(cluster: Callable[..., Cluster], limit: str | None) 
 
     found = [(finding.figures["buckets"], finding.severity) for finding in findings]
     assert found == sorted(((sealed, severity) for sealed, severity in cases.items() if severity), reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("sealed_at", "segment"),
+    [("50000", ("5000", "300")), ("500", ("5000", "300")), ("50000", ("5000", "1")), (None, (None, None))],
+    ids=["as by default", "small buckets", "short segments", "not told"],
+)
+def test_small_buckets_are_named_as_the_reason(
+    cluster: Callable[..., Cluster], golden: Golden, sealed_at: str | None, segment: tuple[str | None, str | None]
+) -> None:
+    """The brokers' own size of a bucket is read, and is part of the evidence where it is below its default."""
+    sizes = {SEALED_AT: sealed_at, SEGMENT_MESSAGES: segment[0], SEGMENT_SECONDS: segment[1]}
+    settings = {**IN_BUCKETS, **sizes, "delayedDeliveryMaxNumBuckets": "50"}
+    buckets = sample("pulsar_delayed_message_index_bucket_total", 60, "s") | {"topic": TOPIC}
+    (finding,) = cluster(settings=settings, metrics=[buckets]).judged(DELAYED_BUCKET_COUNT).findings
+    assert ("smaller than by default" in finding.evidence) == (sealed_at == "500" or segment[1] == "1")
+    golden(finding.evidence)
 
 
 @pytest.mark.parametrize(

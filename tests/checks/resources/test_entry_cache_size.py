@@ -147,6 +147,8 @@ def test_a_small_cache_is_told_in_milliseconds(judged: JudgeRows) -> None:
         ),
         ({"connections": 79_999}, None),
         ({"connections": 80_000}, "16 threads serve 80,000 connections (numIOThreads), 5,000 each"),
+        ({"connections": 80_000, "processors": 32.0}, "It has 32 processors, so more threads may help."),
+        ({"connections": 80_000, "processors": 4.0}, "It has 4 processors, so more threads alone hardly help."),
         ({"connections": 80_000, "settings": {"numIOThreads": "many"}}, None),
     ],
 )

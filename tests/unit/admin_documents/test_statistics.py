@@ -84,3 +84,28 @@ def test_a_document_that_cannot_be_read_is_an_error(document: bytes) -> None:
     """Statistics that cannot be read raise `BrokenAnswer`, which names the broker that sent them."""
     with pytest.raises(BrokenAnswer, match="broker-stats/topics at b:1"):
         list(bundles_in(document, "b:1"))
+
+
+NO_NUMBERS = [b"NaN", b"Infinity", b"-Infinity", b'"NaN"', b'"-Infinity"', b"9223372036854775807.9223372036854775807"]
+
+
+@pytest.mark.parametrize("figure", NO_NUMBERS)
+@pytest.mark.parametrize("large", [1, 32 << 20])
+def test_a_figure_that_is_no_number_costs_itself_alone(figure: bytes, large: int) -> None:
+    """It is not told; all else of the broker is read, whether a bundle is decoded at once or in parts."""
+    document = json.dumps(DOCUMENT).encode().replace(b'"msgRateIn": 0.9', b'"msgRateIn": ' + figure)
+    first = next(bundles_in(document, "b:1", large=large))
+
+    topic = first.topics["persistent://acme/orders/a"]
+    assert topic.msg_rate_in is None
+    assert (topic.msg_throughput_in, topic.subscriptions["s1"].msg_backlog) == (121.0, 17)
+    assert clients_by_bundle(document)["acme/orders/0x00000000_0x80000000"] == 7
+
+
+def test_a_name_like_such_a_figure_stays_what_it_is() -> None:
+    """Names are kept as they are, also in a document with such a figure."""
+    named = {**FULL, "subscriptions": {"a:NaN,": FULL["subscriptions"]["s1"]}}  # type: ignore[index]
+    document = {"acme/orders": {"0x00000000_0xffffffff": {"persistent": {'"x":NaN,': named}}}}
+    (only,) = bundles_in(json.dumps(document).encode().replace(b'"msgRateIn": 0.9', b'"msgRateIn":NaN'), "b:1")
+    ((name, topic),) = only.topics.items()
+    assert (name, list(topic.subscriptions), topic.msg_rate_in) == ('"x":NaN,', ["a:NaN,"], None)

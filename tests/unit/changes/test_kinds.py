@@ -10,13 +10,14 @@ import pytest
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.coordinators import BeforeRaise
 from pulsar_steward.changes.kind import ChangeKind
+from pulsar_steward.changes.partitions import BeforePartitions
 from pulsar_steward.changes.setting import BeforeSetting
 from pulsar_steward.changes.split import BeforeSplit
 from pulsar_steward.changes.subscription import BeforeDeletion
 from pulsar_steward.changes.unload import BeforeUnload
 from pulsar_steward.guards.evaluate import GUARDS
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
-from pulsar_steward.model.step import Change, ChangeSetting, RaiseCoordinators
+from pulsar_steward.model.step import AddPartitions, Change, ChangeSetting, RaiseCoordinators
 from tests.builders import BUNDLE, CURSOR, a_deletion, a_move, a_split, broker
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ HOLD = BacklogQuota(limit_bytes=1000, policy=QuotaPolicy.HOLD)
 TTL = ChangeSetting(namespace="shop/orders", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
 RAISE = RaiseCoordinators(before=2, after=5)
 AUDIT = a_deletion("persistent://shop/orders/t")
-EXAMPLES: tuple[Change, ...] = (a_move(), a_split(), TTL, RAISE, AUDIT)
+MORE = AddPartitions(namespace="shop/orders", topic="persistent://shop/orders/t", before=2, after=4)
+EXAMPLES: tuple[Change, ...] = (a_move(), a_split(), TTL, RAISE, MORE, AUDIT)
 
 
 class UnknownChange(msgspec.Struct, frozen=True):
@@ -58,13 +60,14 @@ def test_a_change_of_no_known_kind_is_taken_for_none() -> None:
         (TTL, BeforeSetting(value=None), '{"value":null}'),
         (TTL, BeforeSetting(value=TimeToLive(seconds=5)), '{"value":{"is":"ttl","seconds":5}}'),
         (RAISE, BeforeRaise(coordinators=2), '{"coordinators":2}'),
+        (MORE, BeforePartitions(partitions=2), '{"partitions":2}'),
         (
             AUDIT,
             BeforeDeletion(entries=5, consumers=0, cursor=CURSOR),
             f'{{"consumers":0,"cursor":{msgspec.json.encode(CURSOR).decode()},"entries":5}}',
         ),
     ],
-    ids=["move", "split", "not set", "set", "raise", "deletion"],
+    ids=["move", "split", "not set", "set", "raise", "partitions", "deletion"],
 )
 def test_what_is_recorded_before_a_change_can_be_read_back(change: Change, before: Before, document: str) -> None:
     """The state before a change is recorded in a fixed JSON form, and can be read back from it."""
@@ -79,7 +82,7 @@ def test_who_reconnects_for_it() -> None:
     assert split is not None
     assert (moved.owner_before, moved.owner_after, moved.moves) == (broker(0), broker(1), True)
     assert (split.owner_before, split.owner_after, split.moves) == (broker(0), broker(0), False)
-    assert kind_of(TTL).disturbs is kind_of(RAISE).disturbs is kind_of(AUDIT).disturbs is None
+    assert kind_of(TTL).disturbs is kind_of(RAISE).disturbs is kind_of(MORE).disturbs is kind_of(AUDIT).disturbs is None
 
 
 def test_a_raise_says_that_there_is_no_way_back() -> None:
@@ -88,6 +91,18 @@ def test_a_raise_says_that_there_is_no_way_back() -> None:
     assert kind.describe() == ("raise the number of transaction coordinators from 2 to 5, which cannot be undone")
     assert str(kind.call()) == "POST /admin/v3/transactions/transactionCoordinator/replicas 5"
     assert (kind.undoable, kind.loses_messages, RAISE.namespace) == (False, False, "pulsar/system")
+
+
+def test_more_partitions_say_what_becomes_of_keys() -> None:
+    """A raise of the partitions says that it cannot be undone, and warns of keys that go to other partitions."""
+    kind, warning = kind_of(MORE), kind_of(MORE).warning(None)
+    assert kind.describe() == (
+        "raise the number of partitions of persistent://shop/orders/t from 2 to 4, which cannot be undone"
+    )
+    assert str(kind.call()) == "POST /admin/v2/persistent/shop/orders/t/partitions 4"
+    assert (kind.undoable, kind.loses_messages) == (False, False)
+    assert warning is not None
+    assert "consumed out of order" in str(warning.words)
 
 
 @pytest.mark.parametrize("name", [SettingName.SIZE_QUOTA, SettingName.AGE_QUOTA])

@@ -12,6 +12,7 @@ import pytest
 from lab.simulator import Answer, ClusterSpec, Fault, NamespaceSpec, Simulator, SubscriptionSpec, TopicSpec
 from lab.simulator import running_simulator as running
 from pulsar_steward.collect.drill import DetailRequest, DrillTask, drill, rows_of
+from pulsar_steward.decoding import decode
 from pulsar_steward.model.subscription import Cursor
 from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy
 from pulsar_steward.pulsar.owner import SubscriptionDetail, TopicDetail
@@ -62,6 +63,7 @@ def test_a_suspects_own_statistics_are_read(cluster: Simulator) -> None:
     assert (row["ledgers"], row["cursor_properties_json"]) == (2, "[]")
     position = msgspec.structs.replace(CURSOR, position="1:6")
     assert msgspec.json.decode(row["cursor_json"], type=Cursor) == position
+    assert row["unread_closed_milliseconds"] > CURSOR.created.timestamp() * 1000
     assert row["quota_limit_bytes"] is row["quota_limit_seconds"] is row["oldest_backlog_age_seconds"] == -1
 
 
@@ -147,6 +149,44 @@ def test_no_more_is_asked_when_the_time_is_up(cluster: Simulator) -> None:
     assert [record.path for record in cluster.requests.all()] == [owned]
 
 
+def consumer(name: str, **figures: int) -> dict[str, Any]:
+    """One of a topic's own statistics."""
+    return {"consumerName": name, "address": f"/10.0.0.{len(name)}:1", **figures}
+
+
+def test_consumers_that_hold_messages_are_named_the_worst_first() -> None:
+    """First those that others wait for, then those that hold most, with their own times; no more than asked for."""
+    consumers = [
+        consumer("idle"),
+        consumer("few", unackedMessages=3),
+        consumer("most", unackedMessages=900),
+        consumer("some", unackedMessages=20),
+        consumer("drains", unackedMessages=4, drainingHashesCount=2, drainingHashesUnackedMessages=4),
+    ]
+    subscription = {"msgBacklog": 30, "isReplicated": False, "isDurable": True, "consumers": consumers}
+    subscription |= {"lastConsumedTimestamp": 8, "lastAckedTimestamp": 7}
+    subscription |= {"consumersAfterMarkDeletePosition": {"later": "5:0"}}
+    nothing: dict[str, Any] = {"publishers": [], "replication": {}, "storageSize": 0, "backlogSize": 0}
+    detail = decode(msgspec.json.encode(nothing | {"subscriptions": {"s": subscription}}), TopicDetail)
+
+    (row,) = rows_of(DetailRequest(WHOLE, BASE), detail, None, 3)
+
+    told = msgspec.json.decode(row["holders_json"])
+    assert [each["consumer"] for each in told] == ["drains", "most", "some"]
+    assert told[0] == {
+        "consumer": "drains",
+        "address": "10.0.0.6:1",
+        "connected_since": "",
+        "unacked_messages": 4,
+        "messages_per_entry": 0,
+        "acked_milliseconds": 0,
+        "consumed_milliseconds": 0,
+        "draining_hashes": 2,
+        "draining_messages": 4,
+    }
+    assert row["consumers_waiting"] == 1
+
+
 def test_a_topic_without_subscriptions_is_one_row() -> None:
     """A topic without subscriptions yields one row with its quota and age, as its broker reports them."""
     nothing = TopicDetail(publishers=[], subscriptions={}, replication={}, storage_size=0, backlog_size=0)
@@ -154,7 +194,7 @@ def test_a_topic_without_subscriptions_is_one_row() -> None:
         nothing, backlog_quota_limit_size=0, backlog_quota_limit_time=0, oldest_backlog_message_age_seconds=9
     )
 
-    (row,) = rows_of(DetailRequest(WHOLE, BASE), detail, None)
+    (row,) = rows_of(DetailRequest(WHOLE, BASE), detail, None, 3)
 
     assert row.get("subscription") is None
     assert (row["quota_limit_bytes"], row["quota_limit_seconds"], row["oldest_backlog_age_seconds"]) == (0, 0, 9)

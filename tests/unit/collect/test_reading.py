@@ -81,7 +81,7 @@ def test_a_broker_yields_itself_its_bundles_topics_and_subscriptions(cluster: Si
     assert broker["bundles"] == len(found["bundles"])
     assert broker["topics"] == len(found["topics"])
     assert (broker["producers"], broker["consumers"]) == (6, 12)
-    assert broker["cpu_percent"] == pytest.approx(10.0)
+    assert (broker["cpu_percent"], broker["processors"]) == (pytest.approx(10.0), 2.0)
     assert {row["topic"] for row in topics} == {f"persistent://acme/orders/ü x-partition-{n}" for n in range(6)}
     assert sorted(subscribed) == sorted(row["topic"] for row in topics)
     assert sum(row["topics"] for row in bundles) == 6
@@ -251,7 +251,7 @@ def test_a_broker_without_a_load_report_is_read_all_the_same(cluster: Simulator)
 
     (broker,) = read_first(cluster)["brokers"]
 
-    assert (broker["read"], broker["cpu_percent"]) == (True, None)
+    assert (broker["read"], broker["cpu_percent"], broker["processors"]) == (True, None, None)
 
 
 def test_the_extensible_load_manager_is_not_asked_for_a_load_report() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from pulsar_steward.collect.arrow import TableBatch
 from pulsar_steward.collect.suspects import SuspectCollector, in_turn, worst_of
-from pulsar_steward.model.tables import BROKERS, METRICS, SUBSCRIPTIONS, TOPICS
+from pulsar_steward.model.tables import BROKERS, CLIENTS, METRICS, SUBSCRIPTIONS, TOPICS
 from pulsar_steward.snapshots.database import schema_of
 
 if TYPE_CHECKING:
@@ -70,6 +70,16 @@ def test_the_worst_of_each_sign_take_their_turns(divided: int) -> None:
     assert suspects(6, *tasks) == [topic(name) for name in names]
     assert suspects(2, *tasks) == [topic("holes"), topic("stuck")]
     assert suspects(0, *tasks) == []
+
+
+def test_a_consumer_that_holds_messages_and_does_nothing_is_a_sign() -> None:
+    """The most messages of a consumer that gets and acknowledges nothing come first; one that works is no sign."""
+    rates = [(0.0, 0.0, 3), (0.0, 0.0, 24), (5.0, 0.0, 90), (0.0, 0.1, 80), (None, 0.0, 70), (0.0, 0.0, 0)]
+    clients = [
+        {"topic": topic(f"t{number}"), "message_rate_out": out, "ack_rate": acks, "unacked_messages": held}
+        for number, (out, acks, held) in enumerate(rates)
+    ]
+    assert suspects(9, [piece(CLIENTS, clients)]) == [topic("t1"), topic("t0")]
 
 
 def test_what_is_consumed_and_still_stored_is_a_suspect() -> None:

@@ -11,6 +11,7 @@ import pytest
 from pulsar_steward.changes import kind_of
 from pulsar_steward.guards.evaluate import GUARDS, guards_of
 from pulsar_steward.model.step import (
+    AddPartitions,
     Change,
     ChangeSetting,
     DeleteSubscription,
@@ -33,6 +34,7 @@ NAMES: dict[type[Change], str] = {
     SplitBundle: "splits",
     ChangeSetting: "settings",
     RaiseCoordinators: "coordinators",
+    AddPartitions: "partitions",
     DeleteSubscription: "subscriptions",
 }
 

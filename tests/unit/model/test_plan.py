@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from pulsar_steward.model.plan import Batch, Plan, approval_digest
+from pulsar_steward.model.plan import ROLLBACK, Batch, Plan, TakenBack, approval_digest
 from pulsar_steward.model.step import SplitBundle, Touched, UnloadBundle
 from tests.unit.model.builders import BUNDLES, move, plan, split
 from tests.unit.model.processes import printed_by_hash_seed
@@ -158,3 +158,17 @@ def test_a_step_that_a_batch_lacks_is_an_error() -> None:
 def test_clients_are_producers_and_consumers() -> None:
     """The clients that a step touches are its producers and consumers together."""
     assert move(1).touched.clients == 7
+
+
+def test_whose_rules_apply_to_a_batch() -> None:
+    """Splits with moves come under the rules of both kinds, and a rollback under those of rollbacks besides."""
+    splits = Batch(kind="bundle_split", title="", findings=(), steps=(split(),))
+    both = replace(splits, steps=(split(), move(1)))
+    back = replace(both, kind=ROLLBACK, takes_back=TakenBack(kind=both.planned_as))
+    told = [(each.answered_as, each.kinds_in_words) for each in (splits, both, back, replace(both, kind="tc_balance"))]
+    assert told == [
+        (("bundle_split",), "bundle_split"),
+        (("bundle_split", "bundle_balance"), "bundle_split and bundle_balance"),
+        ((ROLLBACK, "bundle_split", "bundle_balance"), "rollback of a bundle_split and bundle_balance"),
+        (("tc_balance",), "tc_balance"),
+    ]

@@ -81,6 +81,7 @@ def test_a_namespace_is_known_by_what_its_topics_hold(snapshot: Snapshot) -> Non
         backlog_of(named("u")["topic"], 300, {"s1": 30, "s2": 10}, {}),
         backlog_of(named("t")["topic"], 100, {"s": 4}, {}),
     )
+    assert fact.filling.backlogs[:2] == fact.backlogs[:2]
     assert fact.consumed_bytes == 900 + 50
     assert fact.topic_quotas == (7000, 0)
 
@@ -92,6 +93,7 @@ def test_only_topics_that_retain_themselves_are_looked_at_for_a_quota_of_their_o
     assert (fact.subject, fact.topic) == (named("big-partition-1")["topic"], named("big")["topic"])
     assert fact.own == {SettingName.RETENTION: Retention(minutes=60, megabytes=500)}
     assert (fact.peak, fact.busiest_bytes_per_second, fact.snapshots) == (9, 3.0, 1)
+    assert [each.topic[-1] for each in fact.filling.backlogs] == ["0", "1"]
 
 
 def a_folder(folder: Path, taken_at: datetime, **tables: Rows) -> Snapshot:

@@ -10,7 +10,11 @@ from pulsar_steward.model.plan import KINDS, ROLLBACK, Batch
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.policy.load import parse_policy
-from pulsar_steward.policy.never_asked import namespace_to_leave_alone, never_asked_entry
+from pulsar_steward.policy.never_asked import (
+    namespace_never_asked_about,
+    namespace_to_leave_alone,
+    never_asked_entry,
+)
 from tests.builders import a_batch, a_move, a_split, a_step
 
 TTL = ChangeSetting(namespace="acme/x", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
@@ -47,3 +51,12 @@ def test_every_kind_that_is_planned_can_be_left_out(kind: str) -> None:
 def test_what_is_about_one_namespace(batch: Batch, namespace: str | None) -> None:
     """A batch of settings or splits in one namespace is about that namespace; moves or a rollback are about none."""
     assert namespace_to_leave_alone(batch) == namespace
+
+
+@pytest.mark.parametrize("kind", ["bundle_split", "bundle_balance"])
+def test_splits_with_moves_are_left_out_by_either_kind(kind: str) -> None:
+    """A batch that splits and moves parts is left out for its kind and for that of moves; one of splits is not."""
+    policy = parse_policy(yaml.safe_load(never_asked_entry("acme/x", [kind])), name="p")
+    both, alone = (a_batch(*steps, kind="bundle_split") for steps in ((SPLITS, MOVES), (SPLITS,)))
+    assert namespace_never_asked_about(both, policy) == "acme/x"
+    assert (namespace_never_asked_about(alone, policy) is None) is (kind == "bundle_balance")

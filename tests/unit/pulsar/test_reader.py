@@ -147,6 +147,12 @@ ANSWERS: list[tuple[Callable[[Reader], Any], str, Reply, Any]] = [
         1 << 20,
     ),
     (lambda reader: reader.own_compaction_bytes("a/x"), "/admin/v2/namespaces/a/x", answer({}), None),
+    (
+        lambda reader: reader.own_most_topics("a/x"),
+        "/admin/v2/namespaces/a/x",
+        answer({"max_topics_per_namespace": 9}),
+        9,
+    ),
     (lambda reader: reader.isolation_policies("local"), ISOLATION, answer({"reason": "none"}, status=404), {}),
 ]
 

@@ -15,7 +15,7 @@ from pulsar_steward.checks.clients.rates import SUBSCRIPTIONS_HELD, held_words
 from pulsar_steward.decoding import convert
 from pulsar_steward.model.finding import QuotaFigures
 from pulsar_steward.model.subscription import Holder, unexplained
-from pulsar_steward.model.units import bytes_in_words, counted, named, seconds_in_words
+from pulsar_steward.model.units import bytes_in_words, counted, epoch_in_words, named, seconds_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,15 +99,22 @@ def _not_asked(selected: QueryRows, one: str, many: str, what: str) -> str | Non
     return words if rows else None
 
 
+# A ledger that was closed before a cursor was made has only messages that were stored before.
 CULPRITS = f"""
-with slowest as (
+with began as (
+    select topic, subscription as holder,
+        max(epoch_ms(try_cast(cursor_json->>'created' as timestamptz))) as made_milliseconds
+    from (from drilled where json_valid(cursor_json))
+    where unread_closed_milliseconds < epoch_ms(try_cast(cursor_json->>'created' as timestamptz))
+    group by all),
+slowest as (
     select topic, list({{
             'name': c.holder, 'entries': c.entries, 'messages_per_entry': coalesce(s.messages_per_entry, 0),
-            'consumers': coalesce(s.consumers, 0)}}
+            'consumers': coalesce(s.consumers, 0), 'began_later_milliseconds': made_milliseconds}}
         order by coalesce(c.holder = w.slowest_subscription, false) desc, is_reader(c.holder), c.entries desc,
             c.holder desc)[1] as slowest
     from backlogs c join worst w using (topic) left join subscriptions s on s.topic = c.topic
-        and s.subscription = c.holder
+        and s.subscription = c.holder left join began b on b.topic = c.topic and b.holder = c.holder
     group by topic),
 consumers as (
     select topic, list({{
@@ -150,20 +157,28 @@ def slowest_words(row: Row) -> str:
     # Brokers count entries, and a batch of messages is one.
     entries, batch = counted(slowest["entries"], "entry", "entries"), slowest["messages_per_entry"]
     batches = f" (lately of up to {counted(batch, 'message')} each)" if batch > 1 else ""
-    words = f" Slowest is {holder.words} with {entries}{batches}"
+    words, began = f" Slowest is {holder.words} with {entries}{batches}", _began(slowest["began_later_milliseconds"])
     if slowest["consumers"] == 0:
-        return f"{words}; no consumer is connected to it."
+        return f"{words}; no consumer is connected to it.{began}"
     if row["held"] is not None:
         words += f"; most likely cause: {held_words(row['held'])} (limit-reached)"
     if consumer is None:
-        return f"{words}."
+        return f"{words}.{began}"
     whose = "its only consumer" if slowest["consumers"] == 1 else f"of its {counted(slowest['consumers'], 'consumer')}"
     since = f", connected since {to_the_second(consumer['connected_since'])}," if consumer["connected_since"] else ""
     return (
         f"{words}; {whose}, {consumer['consumer'] or '(without a name)'} at"
         f" {consumer['address'] or '(address not told)'}{since} holds {max(consumer['unacked_messages'], 0):,}"
-        f" unacknowledged{', blocked' if consumer['blocked'] else ''}."
+        f" unacknowledged{', blocked' if consumer['blocked'] else ''}.{began}"
     )
+
+
+def _began(made_milliseconds: int | None) -> str:
+    """Further sentence on a subscription that is younger than what it has not read."""
+    if made_milliseconds is None:
+        return ""
+    made = epoch_in_words(made_milliseconds)
+    return f" It was made {made}, after its first unread message was stored: it began in what was kept, or was reset."
 
 
 _CONSEQUENCES = {

@@ -1,7 +1,8 @@
-"""Replication to another cluster that stopped silently, or falls further and further behind."""
+"""Replication to another cluster that stopped silently, falls further behind, or would be lost by loading a topic."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
@@ -86,14 +87,36 @@ _SHUTS_OUT = " or ".join(
 WAITING = f"""
 with sizes as (
     select topic, max(messages_per_entry) as messages_per_entry from subscriptions
-    where messages_per_entry > 0 group by topic)
-select r.topic, r.namespace, r.broker, remote, connected, r.backlog_entries, message_rate_out, expired_rate,
-    message_rate_in, messages_per_entry, coalesce(({_SHUTS_OUT}), false) as shuts_out
+    where messages_per_entry > 0 group by topic),
+replicated as (
+    select namespace, coalesce(json_extract_string(policies_json, '$.replication_clusters[*]'), []) as remotes
+    from namespaces where json_valid(policies_json))
+select r.topic, r.namespace, r.broker, remote, connected, r.backlog_entries, r.message_rate_out, expired_rate,
+    r.message_rate_in, messages_per_entry, coalesce(({_SHUTS_OUT}), false) as shuts_out, b.pulsar_version,
+    coalesce(not list_contains(remotes, remote), false) as by_itself
 from replicators r join limits using (namespace) left join sizes using (topic) left join pressed p using (topic)
-where (connected = false and r.backlog_entries > 0)
-    or (message_rate_out <= 0 and r.backlog_entries >= minimum_entries) or r.backlog_entries >= minimum_entries_behind
+    left join replicated on replicated.namespace = r.namespace left join brokers b on b.broker = r.broker
+where (connected = false and r.backlog_entries > 0) or r.backlog_entries >= minimum_entries_behind
+    or ((r.message_rate_out <= 0 or not list_contains(remotes, remote)) and r.backlog_entries >= minimum_entries)
 """
-"""Topics with a replication backlog for a remote cluster that may not receive it."""
+"""Topics with a replication backlog for a remote cluster that may not receive it.
+
+`by_itself` is true if a policy of the topic itself replicates it there, and its namespace's does not.
+"""
+
+_RELEASE = re.compile(r"(\d+)\.(\d+)\.(\d+)(?!\d)")
+_DROPS = (
+    ((2, 10, 5), (2, 11, 0)),
+    ((2, 11, 2), (2, 11, 5)),
+    ((3, 0, 0), (3, 0, 6)),
+    ((3, 1, 0), (3, 2, 4)),
+    ((3, 3, 0), (3, 3, 1)),
+)
+"""Releases, from and before, that drop what was not sent when they load a topic that a policy of its own replicates.
+
+Introduced by apache/pulsar#19972; the fix, apache/pulsar#22890, names 2.11.5, 3.0.6 and 3.3.1, and
+3.2.4 is of the days of 3.0.6.
+"""
 
 MOST_FIRST = "connected = false desc, backlog_entries desc, topic, remote"
 
@@ -170,6 +193,14 @@ class Replicator:
         """True if it sends nothing, and the quota that it fills shuts the topic's producers out."""
         return bool(self.row["shuts_out"]) and _stands(self.row)
 
+    @property
+    def lost_when_loaded(self) -> bool:
+        """True if this version of Pulsar drops what waits as soon as the topic is loaded anew."""
+        release = _RELEASE.match(self.row["pulsar_version"] or "")
+        number = tuple(map(int, release.groups())) if release else ()
+        many = self.row["backlog_entries"] >= self.limits.minimum_entries
+        return bool(self.row["by_itself"]) and many and any(first <= number < fixed for first, fixed in _DROPS)
+
     @cached_property
     def severity(self) -> Severity | None:
         """Severity; None: nothing to report, or not yet."""
@@ -178,7 +209,7 @@ class Replicator:
         if self.stands_still:
             long = self.before.lasted_seconds(self.stood) >= 60 * self.limits.critical_minutes
             return Severity.CRITICAL if long else Severity.WARNING
-        if self.falls_behind:
+        if self.falls_behind or self.lost_when_loaded:
             return Severity.WARNING
         return Severity.INFO if self.disconnected else None
 
@@ -265,7 +296,9 @@ def _finding(remote: Remote, suspects: Sequence[Replicator], topics: int, flowin
     return CHECK.finding(
         severity=worst,
         subject=" to ".join(remote),
-        evidence=_evidence(remote, troubled, topics, entries) + _flows(remote, troubled, flowing),
+        evidence=_evidence(remote, troubled, topics, entries)
+        + _flows(remote, troubled, flowing)
+        + _lost_when_loaded(remote, troubled),
         figures={
             "disconnected_topics": sum(each.disconnected for each in troubled),
             "entries": entries,
@@ -285,10 +318,23 @@ def _flows(remote: Remote, troubled: Sequence[Replicator], flowing: int) -> str:
     return f" {have} sent to {remote[1]}: the way there is open, and unloading a topic that stands still may free it."
 
 
+def _lost_when_loaded(remote: Remote, troubled: Sequence[Replicator]) -> str:
+    """Further sentence where an unload loses what waits."""
+    lost = [each.row for each in troubled if each.lost_when_loaded]
+    if not lost:
+        return ""
+    have, it = ("1 topic is", "its bundle") if len(lost) == 1 else (f"{len(lost):,} topics are", "their bundles")
+    return (
+        f" {have} replicated by a topic-level policy alone, as the namespace's does not name {remote[1]}: Pulsar"
+        f" {lost[0]['pulsar_version']} drops what waits when such a topic is loaded anew. Until all is sent, do not"
+        f" unload, move or split {it}, and do not restart {lost[0]['broker']}."
+    )
+
+
 def _evidence(remote: Remote, troubled: Sequence[Replicator], topics: int, entries: int) -> str:
     namespace, cluster = remote
     still = [each for each in troubled if each.stands_still or each.disconnected or each.shuts_out]
-    slow = len(troubled) - len(still)
+    slow = sum(each.falls_behind for each in troubled if each not in still)
     disconnected = sum(each.disconnected for each in still)
     nothing = f"nothing is sent of {len(still):,} ({disconnected:,} disconnected)" if still else ""
     less = f"of {slow:,} less is sent than is published" if slow else ""
@@ -296,10 +342,15 @@ def _evidence(remote: Remote, troubled: Sequence[Replicator], topics: int, entri
     since = f"{first}{each_since(longest)}" if longest else "which no earlier snapshot shows: it may just have begun"
     most = max(troubled, key=lambda each: (each.row["backlog_entries"], each.row["topic"])).row
     expired = any(each.row["expired_rate"] > 0 for each in troubled)
+    waits = counted(entries, "entry waits", "entries wait")
+    state = f"{waits} to be sent from {namespace} to the cluster {cluster}"
+    if still or slow:
+        state = (
+            f"Of {counted(topics, 'topic')} that {namespace} replicates to the cluster {cluster},"
+            f" {' and '.join(filter(None, (nothing, less)))}, {since}. {waits} for it"
+        )
     return (
-        f"Of {counted(topics, 'topic')} that {namespace} replicates to the cluster {cluster},"
-        f" {' and '.join(filter(None, (nothing, less)))}, {since}. {counted(entries, 'entry waits', 'entries wait')}"
-        f" for it, the most, {most['backlog_entries']:,}, of {most['topic']} on {most['broker']}."
+        f"{state}, the most, {most['backlog_entries']:,}, of {most['topic']} on {most['broker']}."
         + (
             f" Their backlog fills a quota, which shuts out the producers of {counted(out, 'topic')}."
             if (out := sum(each.shuts_out for each in troubled))
@@ -319,6 +370,7 @@ CHECK = Check(
         "Disconnected although the other cluster is well: unload one topic, and see whether its backlog falls.",
         "Sending too little: look at the replicator's dispatch rate, and at the latency between the clusters.",
         "Mind expiry, quotas and disks meanwhile: what waits is kept here, and what expires never gets there.",
+        "Replicated by a topic's own policy alone: name the cluster in the namespace's policy, then upgrade.",
     ),
     source="docs/knowledge.md F; docs/checks/replication-stopped.md",
     scope=Scope.NAMESPACE,

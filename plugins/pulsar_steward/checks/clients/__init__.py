@@ -30,5 +30,30 @@ DELAYED_TOLD = SqlView(
 )
 """Brokers that export delayed messages: their subscriptions without a row in `clients_delayed` have none."""
 
-VIEWS = (DELAYED, DELAYED_TOLD, *rates.VIEWS)
+_HOLDER = (
+    '[{"consumer": "VARCHAR", "address": "VARCHAR", "connected_since": "VARCHAR", "unacked_messages": "BIGINT",'
+    ' "messages_per_entry": "BIGINT",'
+    ' "acked_milliseconds": "BIGINT", "consumed_milliseconds": "BIGINT", "draining_hashes": "BIGINT",'
+    ' "draining_messages": "BIGINT"}]'
+)
+
+HOLDERS = SqlView(
+    "clients_holders",
+    f"""
+    select topic, subscription, consumers_waiting, holder.*,
+        nullif(greatest(holder.acked_milliseconds, holder.consumed_milliseconds,
+            coalesce(epoch_ms(try_cast(holder.connected_since as timestamptz)), 0)), 0) as rested_since_milliseconds
+    from (
+        select topic, subscription, coalesce(consumers_waiting, 0) as consumers_waiting,
+            unnest(json_transform(case when json_valid(holders_json) then holders_json end, '{_HOLDER}')) as holder
+        from drilled where subscription is not null and holders_json is not null)
+    """,
+)
+"""Consumers that hold messages, by their topics' own statistics: the worst few of each subscription.
+
+`rested_since_milliseconds` is when a consumer got or acknowledged something for the last time, or, if it never did,
+when it connected; null: not told.
+"""
+
+VIEWS = (DELAYED, DELAYED_TOLD, HOLDERS, *rates.VIEWS)
 """Views that the queries of these checks use besides `pulsar_steward.checks.views`; later ones may use earlier ones."""

@@ -41,6 +41,12 @@ def subject_of(row: Row) -> str:
     return f"{row['topic']} subscription {row['subscription']}"
 
 
+def named_subscription(row: Row) -> str:
+    """A subscription with its type, where that is told, and its topic."""
+    kind = "" if row["type"] in {None, "None"} else f"{row['type']} "
+    return f"{kind}subscription {row['subscription']} of {row['topic']}"
+
+
 def slowest_words(row: Row) -> str:
     """Clause about a row with `consumers` and `slowest`."""
     if not row["consumers"]:

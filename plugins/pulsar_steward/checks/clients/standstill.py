@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.clients.consumers import slowest_words
+from pulsar_steward.checks.clients.consumers import named_subscription, slowest_words
 from pulsar_steward.checks.clients.rates import held_words
 from pulsar_steward.checks.earlier import APART_SECONDS, apart, each_since
 from pulsar_steward.model.finding import Severity
@@ -38,6 +38,13 @@ class SubscriptionStalledPolicy(Section):
         "unacknowledged messages of one consumer that is stuck while others are not; with a smaller receiver"
         " queue one that is slow looks the same",
     )
+    holding_minutes: int = number(
+        30,
+        "since the last delivery to and acknowledgement of a consumer that holds nearly all that waits; more than"
+        " the longest message takes",
+    )
+    holding_percent: int = percent(90, "of the entries that wait: nearly all")
+    minimum_holding_messages: int = number(10, "of one consumer; fewer are what it works on")
     warning_stuck_percent: int = percent(
         50, "consumers of a subscription that are stuck; fewer: information for longer"
     )
@@ -50,12 +57,15 @@ Default of `delayedDeliveryFixedDelayDetectionLookahead`. What follows them coun
 (apache/pulsar#23353).
 """
 
-STILL, FULL, UNACKED, AGAIN = "still", "full", "unacked", "again"
+STILL, FULL, UNACKED, AGAIN, ROUND = "still", "full", "unacked", "again", "round"
 """Kinds of standstill.
 
 `STILL`: nothing moves at all. `FULL`: consumers work on the messages that they hold. `UNACKED`: delivered messages are
-not acknowledged. `AGAIN`: nor are redelivered messages.
+not acknowledged. `AGAIN`: nor are redelivered messages. `ROUND`: hardly any redelivered message is.
 """
+
+HARDLY_PERCENT = 1
+"""Acknowledgements per hundred redelivered messages up to which the same messages go round."""
 
 MAX_ROWS = 1000
 """Subscriptions that each query returns, the ones with most messages first."""
@@ -84,7 +94,8 @@ at_rest as (
     select *, least(greatest(backlog_entries, 0), {MAX_ENTRIES}) * coalesce(
             least(greatest(messages_per_entry, 1), {MAX_MESSAGES_PER_ENTRY}), 1) as most_messages
     from user_subscriptions
-    where consumers > 0 and (message_rate_out <= 0 or ack_rate <= 0) and (backlog_entries > 0 or unacked_messages > 0)
+    where consumers > 0 and (message_rate_out <= 0 or ack_rate * 100 <= {HARDLY_PERCENT} * coalesce(redeliver_rate, 0))
+        and (backlog_entries > 0 or unacked_messages > 0)
         and not coalesce(blocked_on_unacked, false) and coalesce(consumers_blocked, 0) < consumers
         and (greatest(most_messages, unacked_messages) >= (select min(minimum_due_messages) from limits)
             or consumers_stuck > 0 or redeliver_rate > 0 or consumers_connected_recently >= consumers
@@ -94,11 +105,11 @@ slow as (
         coalesce(s.backlog_entries, 0) as backlog_entries,
         least(greatest(s.messages_per_entry, 1), {MAX_MESSAGES_PER_ENTRY}) as messages_per_entry,
         greatest(coalesce(s.unacked_messages, 0), 0) as unacked, minimum_due_messages, critical_minutes,
-        s.redeliver_rate, s.expired_rate, consumed, acked,
+        s.ack_rate, s.redeliver_rate, s.expired_rate, consumed, acked,
         coalesce(s.consumers_without_permits, 0) as without_permits,
         coalesce(s.consumers_stuck >= if(s.type in ('Exclusive', 'Failover'), 1, s.consumers), false) as all_stuck,
         coalesce(s.consumers_connected_recently >= s.consumers, false) as fresh,
-        case when s.ack_rate > 0 then '{FULL}'
+        case when s.ack_rate > 0 then if(s.ack_rate * 100 <= {HARDLY_PERCENT} * s.redeliver_rate, '{ROUND}', '{FULL}')
             when s.message_rate_out > 0 then if(s.redeliver_rate > 0, '{AGAIN}', '{UNACKED}')
             else '{STILL}' end as kind
     from at_rest s join limits using (namespace) left join last using (topic, subscription)),
@@ -112,7 +123,8 @@ due as (
     select slow.*, delayed, greatest(backlog_entries - coalesce(delayed, 0), 0) as due_entries,
         greatest(least(due_entries, {MAX_ENTRIES}) * coalesce(messages_per_entry, 1), unacked) as messages,
         delayed is not null or told.broker is not null as delayed_known,
-        case kind when '{STILL}' then greatest(consumed, acked) when '{FULL}' then consumed else acked end as moved_at,
+        case kind when '{STILL}' then greatest(consumed, acked) when '{FULL}' then consumed
+            when '{ROUND}' then null else acked end as moved_at,
         consumed is not null or acked is not null as asked, coalesce(moved_at = 0, false) as never,
         case when moved_at > 0 then greatest(floor($now)::bigint - moved_at // 1000, 0)
             when never and first_connected is not null
@@ -123,9 +135,9 @@ due as (
         left join clients_delayed_told told on told.broker = slow.broker
     where due_entries > 0 or unacked > 0)
 select topic, subscription, namespace, broker, coalesce(delayed, 0) as delayed, type, consumers, backlog_entries,
-    due_entries, messages, messages_per_entry,
-    unacked, delayed_known, without_permits, all_stuck, fresh, kind, redeliver_rate, expired_rate, asked, never,
-    since_seconds, first_connected, last_connected, all_named, message_rate_in
+    due_entries, messages, messages_per_entry, unacked, delayed_known, without_permits, all_stuck, fresh, kind,
+    ack_rate, redeliver_rate, expired_rate, asked, never, since_seconds, first_connected, last_connected, all_named,
+    message_rate_in
 from due
 """
 
@@ -134,7 +146,7 @@ STANDING = f"{_DUE} where due_entries >= minimum_due_messages"
 
 POSSIBLE = f"""
 {_DUE}
-where due_entries < minimum_due_messages and (kind = '{AGAIN}'
+where due_entries < minimum_due_messages and (kind in ('{AGAIN}', '{ROUND}')
     or (kind <> '{FULL}' and (fresh or messages >= minimum_due_messages))
     or (kind = '{STILL}' and (all_stuck or since_seconds >= 60 * critical_minutes)))
 """
@@ -153,7 +165,8 @@ select topic, subscription, coalesce(consumers, 0) as consumers, backlog_entries
     first_connected, last_connected, named >= consumers as all_named, times as times_held
 from raw_subscriptions semi join wanted using (topic, subscription) left join connected using (topic, subscription)
     left join dispatch_held using (topic, subscription)
-where (message_rate_out <= 0 or ack_rate <= 0) and (backlog_entries > 0 or unacked_messages > 0)
+where (message_rate_out <= 0 or ack_rate <= 0 or redeliver_rate > 0)
+    and (backlog_entries > 0 or unacked_messages > 0)
 """
 """The same subscriptions in an earlier snapshot, where nothing was delivered or nothing acknowledged."""
 
@@ -163,6 +176,7 @@ _WHAT = {
     FULL: "nothing is delivered, though some of what they hold is acknowledged",
     UNACKED: "nothing is acknowledged of what is delivered",
     AGAIN: "are delivered again, the same ones, and none is acknowledged",
+    ROUND: "are delivered again, the same ones, and hardly any is acknowledged",
 }
 _LAST = {
     STILL: "last delivery or acknowledgement",
@@ -194,7 +208,7 @@ class Standstill:
     @cached_property
     def alike(self) -> list[Row]:
         """Consecutive earlier snapshots with the same kind of standstill, the newest first."""
-        if self._consumed_lately:
+        if self._consumed_lately and self.row["kind"] != ROUND:
             return []
         return self.before.in_a_row(self.row, _SAME[self.row["kind"]])
 
@@ -247,7 +261,7 @@ class Standstill:
             return self._of_returns()
         if self.row["kind"] == FULL or self.may_be_delayed:
             return Severity.INFO
-        if self.row["kind"] == AGAIN:
+        if self.row["kind"] in {AGAIN, ROUND}:
             return self._of_the_same_again()
         if self.row["kind"] == UNACKED:
             return self._of_unacknowledged()
@@ -278,7 +292,9 @@ class Standstill:
         since = self.since_seconds
         if since is None:
             return Severity.INFO
-        if since >= 60 * (self.limits.warning_minutes if self.many else self.limits.critical_minutes):
+        each_in_a_minute = 60 * self.row["redeliver_rate"] >= self.row["messages"]
+        soon = self.many or (self.row["kind"] == ROUND and each_in_a_minute)
+        if since >= 60 * (self.limits.warning_minutes if soon else self.limits.critical_minutes):
             return Severity.WARNING
         return Severity.INFO if self.many_entries or since >= 60 * self.limits.warning_minutes else None
 
@@ -330,11 +346,11 @@ class Standstill:
             earlier = f"; other consumers than now were connected {each_since(self.returns)}: they come and go"
         elif self.alike and kind != FULL and not row["fresh"]:
             earlier = f"; it was so {each_since(self.alike)} too"
-        what = _WHAT[kind]
-        if kind == AGAIN:
+        what, named = _WHAT[kind], named_subscription(row)
+        if kind in {AGAIN, ROUND}:
             what = f"{row['redeliver_rate']:,.1f} messages/s {what}"
         return (
-            f"Subscription {row['subscription']} of {row['topic']} on {row['broker']} has {row['due_entries']:,}"
+            f"{named[0].upper()}{named[1:]} on {row['broker']} has {row['due_entries']:,}"
             f" {'entry' if row['due_entries'] == 1 else 'entries'} due{known}, but"
             f" {what} ({self._since}){earlier}; {self._limit}{self._permits}{self._doubt}; {slowest_words(row)}."
         )
@@ -355,6 +371,8 @@ class Standstill:
     @property
     def _since(self) -> str:
         row = self.row
+        if row["kind"] == ROUND:
+            return f"{row['ack_rate']:,.1f} acknowledgements/s"
         last = _LAST[row["kind"]]
         if row["never"]:
             none = f"no {last.removeprefix('last ')} since its consumers connected"
@@ -399,7 +417,7 @@ class Standstill:
             return "; brokers may read no further while so many messages wait for the same delay"
         if row["type"] == "Key_Shared" and row["kind"] == STILL:
             return "; it is Key_Shared: consumers that joined later get nothing that those before them hold back"
-        if row["kind"] == AGAIN or self.severity is Severity.CRITICAL:
+        if row["kind"] in {AGAIN, ROUND} or self.severity is Severity.CRITICAL:
             return ""
         if not self.many_entries and (row["messages_per_entry"] or 0) > 1:
             return "; a batch is acknowledged as a whole, so a slow consumer shows nothing while it works through one"
@@ -422,6 +440,11 @@ def _unacknowledged(newer: Row, older: Row) -> bool:
     return older["consumers"] > 0 and _rests(older, "ack_rate") and not _fell(newer, older)
 
 
+def _goes_round(_newer: Row, older: Row) -> bool:
+    rates = older["ack_rate"], older["redeliver_rate"]
+    return older["consumers"] > 0 and None not in rates and 0 < 100 * rates[0] <= HARDLY_PERCENT * rates[1]
+
+
 def _came_anew(newer: Row, older: Row) -> bool:
     """True if each consumer of the newer snapshot connected after all of the older one, or all had just connected."""
     if newer["all_named"] and older["all_named"]:
@@ -433,6 +456,7 @@ _SAME: dict[str, Callable[[Row, Row], bool]] = {
     STILL: lambda newer, older: _unacknowledged(newer, older) and _rests(older, "message_rate_out"),
     FULL: lambda newer, older: older["consumers"] > 0 and _rests(older, "message_rate_out") and not _fell(newer, older),
     UNACKED: _unacknowledged,
+    ROUND: _goes_round,
     AGAIN: lambda newer, older: _unacknowledged(newer, older) and (older["redeliver_rate"] or 0) > 0,
 }
 """Whether an earlier snapshot shows the same kind of standstill, by kind."""

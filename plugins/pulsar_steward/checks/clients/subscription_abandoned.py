@@ -16,7 +16,15 @@ from pulsar_steward.checks.earlier import EarlierRows, looking_back, window_minu
 from pulsar_steward.decoding import decode
 from pulsar_steward.model.finding import Figures, Finding, Severity
 from pulsar_steward.model.section import Section, number
-from pulsar_steward.model.units import HOUR, bytes_in_words, counted, epoch_in_words, seconds_in_words, time_in_words
+from pulsar_steward.model.units import (
+    HOUR,
+    bytes_in_words,
+    counted,
+    epoch_in_words,
+    number_in_words,
+    seconds_in_words,
+    time_in_words,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +45,13 @@ class SubscriptionAbandonedPolicy(Section):
     )
 
 
+MARKER_BYTES, MARKERS_PER_SECOND = 256, 10.0
+"""At most this size and rate have the markers of replicated subscriptions in a topic.
+
+Brokers write some a second, each of about a hundred bytes (`replicatedSubscriptionsSnapshotFrequencyMillis`, 1000 by
+default); only a connected consumer acknowledges them (apache/pulsar#6437).
+"""
+
 MAX_ROWS = 1000
 """Maximum number of subscriptions that are looked up in earlier snapshots, the largest backlogs first."""
 
@@ -52,7 +67,10 @@ _ASKED = """
 WITHOUT_CONSUMERS = f"""
 with asked as ({_ASKED})
 select s.topic, s.subscription, s.namespace, s.broker, s.backlog_entries, t.backlog_bytes,
-    coalesce(t.subscriptions, 1) as subscriptions, p.ttl_seconds is null as ttl_unknown, moved_milliseconds, cursor
+    coalesce(t.subscriptions, 1) as subscriptions, p.ttl_seconds is null as ttl_unknown, moved_milliseconds, cursor,
+    case when t.replication_json is not null and t.producers = 0 and t.message_rate_in <= {MARKERS_PER_SECOND}
+        and t.throughput_in_bytes <= {MARKER_BYTES} * t.message_rate_in then nullif(t.message_rate_in, 0)
+        end as markers_per_second
 from user_subscriptions s join limits l on l.namespace = s.namespace join topics t on t.topic = s.topic
     left join namespace_policies p on p.namespace = s.namespace
     left join asked on asked.topic = s.topic and asked.subscription = s.subscription
@@ -126,13 +144,14 @@ class Absence:
             since, entries_then = alike[-1]["taken_at"], int(alike[-1]["backlog_entries"])
             seen = int(len(alike) < sum(1 for _ in before.told(row)))
         seconds = before.seconds_since(since)
-        moved = row["moved_milliseconds"] or 0
-        if seconds < 60 * limits.information_minutes or row["backlog_entries"] <= entries_then:
+        moved, markers = row["moved_milliseconds"] or 0, row["markers_per_second"]
+        long = max(seconds, row["backlog_entries"] / markers if markers else 0)
+        if long < 60 * limits.information_minutes or row["backlog_entries"] <= entries_then:
             return None
         if moved > since.timestamp() * 1000:
             return None  # somebody came and consumed between two snapshots
         days = timedelta(seconds=seconds) >= timedelta(hours=limits.warning_hours)
-        severity = Severity.WARNING if days and not row["ttl_unknown"] else Severity.INFO
+        severity = Severity.WARNING if (days or markers) and not row["ttl_unknown"] else Severity.INFO
         figures = AbandonedFigures(
             beginning_seen=seen,
             entries=row["backlog_entries"],
@@ -217,6 +236,13 @@ def _finding(absence: Absence) -> Finding:
         f" lose these; the topic keeps {bytes_in_words(row['backlog_bytes'] or 0, rounded=True)} for its slowest"
         f" subscription, and has {counted(others, 'other')}."
     )
+    if row["markers_per_second"]:
+        words += (
+            f" Nobody publishes, and {number_in_words(round(row['markers_per_second'], 1))} entries/s of at most"
+            f" {MARKER_BYTES} bytes come in: markers for replicated subscriptions, which only a connected consumer"
+            " acknowledges. Connect one, delete the subscription in the cluster where nobody uses it, or stop"
+            " replicating its state."
+        )
     return CHECK.finding(
         severity=absence.severity,
         subject=absence.subject,

@@ -8,7 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, LookBack, Query, Scope, nothing_read
-from pulsar_steward.checks.clients.consumers import SLOWEST, consumers_words, subject_of
+from pulsar_steward.checks.clients.consumers import SLOWEST, consumers_words, named_subscription, subject_of
+from pulsar_steward.checks.clients.holders import HOLDING, holders_of
+from pulsar_steward.checks.clients.holders import LONGEST_FIRST as MOST_HELD_FIRST
 from pulsar_steward.checks.clients.rates import SUBSCRIPTIONS_HELD
 from pulsar_steward.checks.clients.standstill import (
     BEFORE,
@@ -19,9 +21,19 @@ from pulsar_steward.checks.clients.standstill import (
     Standstill,
     SubscriptionStalledPolicy,
 )
+from pulsar_steward.checks.clients.unserved import (
+    MOST_READERS_FIRST,
+    OLDEST_FIRST,
+    OVERDUE,
+    READERS,
+    READERS_BEFORE,
+    left_behind,
+    overdue_words,
+    readers_words,
+)
 from pulsar_steward.checks.earlier import EarlierRows, each_since, wider
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.units import counted
+from pulsar_steward.model.units import counted, seconds_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -41,10 +53,11 @@ STUCK_COLUMNS = ("topic", "subscription", "consumer", "address", "connected_sinc
 # Only consumers that the snapshot names. On Exclusive and Failover subscriptions one consumer gets everything: if it is
 # stuck, all stands still.
 STUCK = """
-select topic, subscription, consumer, address, connected_since, c.unacked_messages, s.namespace,
+select topic, subscription, consumer, address, connected_since, c.unacked_messages, s.namespace, s.type,
     coalesce(c.available_permits, 0) as permits, false as blocked, s.consumers, s.consumers_stuck,
-    s.entries_since_first_gap as entries
-from clients c join user_subscriptions s using (topic, subscription) join limits on limits.namespace = s.namespace
+    s.entries_since_first_gap as entries, floor($now)::bigint - rested_since_milliseconds // 1000 as rested_seconds
+from clients c left join clients_holders using (topic, subscription, consumer, address, connected_since)
+    join user_subscriptions s using (topic, subscription) join limits on limits.namespace = s.namespace
 where c.unacked_messages >= minimum_held_messages and c.available_permits <= 0 and c.message_rate_out <= 0
     and c.ack_rate <= 0 and not coalesce(c.blocked, false) and s.consumers_stuck > 0 and s.consumers_stuck < s.consumers
     and coalesce(s.type, 'Shared') not in ('Exclusive', 'Failover')
@@ -90,8 +103,15 @@ class StuckConsumers:
 
     @property
     def since_seconds(self) -> int | None:
-        """Minimum time for which that consumer has been stuck; None: not known."""
+        """Minimum time for which a consumer has been stuck, by its topic or by snapshots; None: not known."""
+        if self.told_seconds is not None:
+            return self.told_seconds
         return self.before.lasted_seconds(self.alike) if self.alike else None
+
+    @property
+    def told_seconds(self) -> int | None:
+        """The same, by the topic's own times; None: it was not asked."""
+        return max((row["rested_seconds"] for row in self.rows if row["rested_seconds"] is not None), default=None)
 
     @property
     def severity(self) -> Severity | None:
@@ -100,6 +120,8 @@ class StuckConsumers:
         if since is None:
             lately = self.before.looked_within(self.rows[0], 2 * self.limits.warning_minutes)
             return None if lately else Severity.INFO
+        if self.told_seconds is not None and since < 60 * self.limits.warning_minutes:
+            return None
         many = self.count * 100 >= self.rows[0]["consumers"] * self.limits.warning_stuck_percent
         least = self.limits.warning_minutes if many else self.limits.critical_minutes
         return Severity.WARNING if since >= 60 * least else Severity.INFO
@@ -109,11 +131,13 @@ class StuckConsumers:
         """Evidence in a sentence."""
         row, named = self.rows[0], consumers_words(self.rows)
         since = "since when is not known; a pause would look the same"
-        if self.alike:
+        if self.told_seconds is not None:
+            since = f"for {seconds_in_words(self.told_seconds, rounded=True)}, by the topic's own times"
+        elif self.alike:
             since = f"with as many messages {each_since(self.alike)} too"
         return (
-            f"{self.count:,} of the {counted(row['consumers'], 'consumer')} of subscription {row['subscription']} of"
-            f" {row['topic']} {'is' if self.count == 1 else 'are'} stuck, holding"
+            f"{self.count:,} of the {counted(row['consumers'], 'consumer')} of {named_subscription(row)}"
+            f" {'is' if self.count == 1 else 'are'} stuck, holding"
             f" {counted(self.held, 'unacknowledged message')}: no permits left, nothing delivered and nothing"
             f" acknowledged in the last minute ({since}): {named}."
         )
@@ -152,19 +176,33 @@ def _looked_back_minutes(limits: SubscriptionStalledPolicy) -> int:
 def judge(queried: Queried, context: CheckContext[SubscriptionStalledPolicy]) -> Judgement:
     """Judges by the duration of the standstill, from the topic's own statistics or from earlier snapshots."""
     before = EarlierRows.of(queried["before"], context, _looked_back_minutes, "topic", "subscription")
+    holders = {
+        subject_of(each.rows[0]): each
+        for each in holders_of(queried["holding"].rows, 1000 * context.about.taken_at.timestamp())
+    }
     found = []
     for row in (*queried["standing"].rows, *queried["possible"].rows):
         still = Standstill(row, context.limits_of(row["namespace"]), context.policy.collect.recent_minutes, before)
         if still.severity is not None:
-            found.append((_finding(row, still.severity, still.evidence, still.figures), row["messages"]))
-    subjects = {finding.subject for finding, _ in found}
+            holder = holders.get(subject_of(row))
+            evidence = f"{still.evidence} {holder.evidence}" if holder else still.evidence
+            found.append((_finding(row, still.severity, evidence, still.figures), row["messages"]))
+    found.extend(
+        (_finding(each.rows[0], Severity.WARNING, each.evidence, each.figures), each.rows[0]["held"])
+        for each in holders.values()
+    )
     before = EarlierRows.of(queried["stuck_before"], context, _looked_back_minutes, *STUCK_COLUMNS)
     found.extend(
         (_finding(each.rows[0], each.severity, each.evidence, each.figures), each.held)
         for each in by_subscription(queried["stuck"].rows, context.limits_of, before)
-        if each.severity is not None and subject_of(each.rows[0]) not in subjects
+        if each.severity is not None
     )
-    found.sort(key=lambda each: (-each[0].severity.rank, -each[1], each[0].subject))
+    found.extend(_unserved(queried, context))
+    worst: dict[str, tuple[Finding, int]] = {}
+    for finding, messages in found:
+        if finding.subject not in worst or worst[finding.subject][0].severity.rank < finding.severity.rank:
+            worst[finding.subject] = finding, messages
+    found = sorted(worst.values(), key=lambda each: (-each[0].severity.rank, -each[1], each[0].subject))
     if found:
         return Judgement(findings=tuple(finding for finding, _ in found), more=queried["standing"].more)
     too_many = (
@@ -181,6 +219,19 @@ def judge(queried: Queried, context: CheckContext[SubscriptionStalledPolicy]) ->
     )
 
 
+def _unserved(queried: Queried, context: CheckContext[SubscriptionStalledPolicy]) -> Iterator[tuple[Finding, int]]:
+    for row in queried["overdue"].rows:
+        figures = {"delayed_messages": row["delayed_messages"], "oldest_seconds": row["age_seconds"]}
+        yield _finding(row, Severity.WARNING, overdue_words(row), figures), row["delayed_messages"]
+    before = EarlierRows.of(queried["readers_before"], context, _looked_back_minutes, "topic")
+    for row in queried["readers"].rows:
+        if alike := left_behind(row, before):
+            figures = {"due_entries": row["backlog_entries"], "readers": row["readers"]}
+            evidence = readers_words(row, alike)
+            found = CHECK.finding(severity=Severity.WARNING, subject=row["topic"], evidence=evidence, figures=figures)
+            yield found, row["backlog_entries"]
+
+
 def _finding(row: Row, severity: Severity, evidence: str, figures: dict[str, int]) -> Finding:
     return CHECK.finding(severity=severity, subject=subject_of(row), evidence=evidence, figures=figures)
 
@@ -195,8 +246,10 @@ CHECK = Check(
         "No permits left: the client is not asking for more, its handlers are stuck or its receiver queue is full.",
         "Permits left: the broker does not dispatch; see `pulsar-admin topics stats-internal TOPIC` and its log.",
         "Delivered again and again: give the consumer a dead letter topic, and read why its handler fails.",
+        "How often a message was delivered is forgotten with each move of its topic and each reconnect.",
         "Consumers that come and go: look at their hosts for restarts, and at the message that ends them.",
-        "Restart the consumer that is stuck first; unload the topic only when its ack holes are few (ack-holes).",
+        "Close or restart the consumer that is stuck first: what it holds goes to the others.",
+        "Unload the topic last, and only when its ack holes are few (ack-holes).",
     ),
     source="docs/knowledge.md C; docs/checks/subscription-stalled.md; apache/pulsar#14337",
     scope=Scope.NAMESPACE,
@@ -204,11 +257,15 @@ CHECK = Check(
     shards={
         "standing": Query(STANDING, worst_first=LONGEST_FIRST, most=MAX_ROWS, detail=HELD_UP),
         "possible": Query(POSSIBLE, worst_first=LONGEST_FIRST, most=MAX_ROWS, detail=HELD_UP),
+        "holding": Query(HOLDING, worst_first=MOST_HELD_FIRST, most=MAX_CONSUMERS),
         "stuck": Query(STUCK, worst_first=MOST_FIRST, most=MAX_CONSUMERS),
+        "overdue": Query(OVERDUE, worst_first=OLDEST_FIRST),
+        "readers": Query(READERS, worst_first=MOST_READERS_FIRST),
     },
     earlier={
         "before": LookBack(minutes=_looked_back_minutes, sql=BEFORE),
         "stuck_before": LookBack(minutes=_looked_back_minutes, sql=STUCK_BEFORE),
+        "readers_before": LookBack(minutes=_looked_back_minutes, sql=READERS_BEFORE),
     },
     cluster={"read": BROKERS_READ},
     judge=judge,

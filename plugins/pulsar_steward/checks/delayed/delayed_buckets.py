@@ -42,6 +42,17 @@ class DelayedBucketCountPolicy(Section):
 
 MAX_BUCKETS = "delayedDeliveryMaxNumBuckets"
 
+SEALED_AT, SEALED_AT_BY_DEFAULT = "delayedDeliveryMinIndexCountPerBucket", 50_000
+SEGMENT_SECONDS, SECONDS_BY_DEFAULT = "delayedDeliveryMaxTimeStepPerBucketSnapshotSegmentSeconds", 300
+SEGMENT_MESSAGES, MESSAGES_BY_DEFAULT = "delayedDeliveryMaxIndexesPerBucketSnapshotSegment", 5_000
+"""Settings that make a bucket: messages at which it is sealed, time and messages of a segment; and their defaults."""
+
+
+def _least(setting: str) -> str:
+    """SQL: the lowest value of all brokers; null: not known."""
+    return f"(select min(try_cast(trim(value) as bigint)) from setting('{setting}'))"
+
+
 # The lowest limit of all brokers; 0 or below is no limit.
 ALLOWED = f"""
 select min(number) filter (number > 0) as allowed
@@ -56,7 +67,8 @@ with counted as (
         case when allowed is null then critical_buckets_unlimited
             else (allowed * critical_percent_of_limit + 99) // 100 end as too_many
     from delayed_buckets join limits using (namespace) cross join ({ALLOWED}))
-select topic, broker, allowed, count(*) as subscriptions, max(buckets) as buckets,
+select topic, broker, allowed, {_least(SEALED_AT)} as sealed_at, {_least(SEGMENT_SECONDS)} as segment_seconds,
+    {_least(SEGMENT_MESSAGES)} as segment_messages, count(*) as subscriptions, max(buckets) as buckets,
     max(buckets) >= any_value(too_many) as critical,
     max({{'buckets': buckets, 'subscription': subscription}}).subscription as subscription
 from counted where buckets >= warning group by topic, broker, allowed
@@ -105,8 +117,20 @@ def _crowded(row: Row) -> str:
         effect = "beyond it buckets are merged, which reads and writes them again"
     return (
         f"Subscription {row['subscription']} has {counted(row['buckets'], 'sealed bucket')} of delayed"
-        f" messages{others}; {_limit(allowed)}: {effect}."
+        f" messages{others}; {_limit(allowed)}: {effect}.{_made_of(row)}"
     )
+
+
+def _made_of(row: Row) -> str:
+    """Further sentence where brokers seal buckets, or cut segments, sooner than by default."""
+    sealed_at = row["sealed_at"] or SEALED_AT_BY_DEFAULT
+    seconds, messages = row["segment_seconds"] or SECONDS_BY_DEFAULT, row["segment_messages"] or MESSAGES_BY_DEFAULT
+    small = []
+    if sealed_at < SEALED_AT_BY_DEFAULT:
+        small.append(f"{SEALED_AT} is {sealed_at:,}, {SEALED_AT_BY_DEFAULT:,} by default")
+    if seconds < SECONDS_BY_DEFAULT or messages < MESSAGES_BY_DEFAULT:
+        small.append(f"a segment ends after {counted(messages, 'message')} or {seconds_in_words(seconds)}")
+    return f" Buckets are smaller than by default: {' and '.join(small)}." if small else ""
 
 
 # A warning near the brokers' limit; far beyond it, or without a limit, the number itself counts.

@@ -41,6 +41,9 @@ class BrokerLoadSkewPolicy(Section):
 UNITS = {"topics": "topics", "bundles": "bundles", "megabytes": "MB/s", "clients": "producers and consumers"}
 """Unit of each kind of load, for sentences."""
 
+OTHERS_MEDIAN = "others_median_"
+"""Begin of the names of figures that only findings of full brokers have."""
+
 LOADS = f"""
 select broker, read, cpu_percent, topics, bundles,
     (throughput_in_bytes + throughput_out_bytes) / {MEGABYTE} as megabytes, producers + consumers as clients
@@ -123,7 +126,7 @@ def _full(load: _Load, loads: Sequence[_Load], limits: BrokerLoadSkewPolicy) -> 
     hot = load.cpu_percent is not None and load.cpu_percent >= limits.critical_cpu_percent
     cpu = "" if load.cpu_percent is None else f"; its CPU is at {load.cpu_percent:.0f} %"
     figures = {each.name: int(each.value) for each in excesses}
-    figures |= {f"others_median_{each.name}": int(each.others_median) for each in excesses}
+    figures |= {f"{OTHERS_MEDIAN}{each.name}": int(each.others_median) for each in excesses}
     return Finding(
         check_id=BROKER_LOAD_SKEW.check_id,
         severity=Severity.CRITICAL if hot else Severity.WARNING,
@@ -131,6 +134,11 @@ def _full(load: _Load, loads: Sequence[_Load], limits: BrokerLoadSkewPolicy) -> 
         evidence=f"{load.broker} carries {'; '.join(each.words for each in excesses)}{cpu}.",
         figures=figures if load.cpu_percent is None else figures | {"cpu_percent": int(load.cpu_percent)},
     )
+
+
+def names_full_broker(finding: Finding) -> bool:
+    """True if a finding of `broker-load-skew` is about a broker with too much; False: about one with next to none."""
+    return any(name.startswith(OTHERS_MEDIAN) for name in finding.figures)
 
 
 def _empty(load: _Load, loads: Sequence[_Load], limits: BrokerLoadSkewPolicy) -> Finding | None:
@@ -172,7 +180,7 @@ BROKER_LOAD_SKEW = Check(
         "Balance the transaction coordinators first (check tc-skew), so that the two do not undo each other.",
         "See whether the brokers' own shedding is on (`loadBalancerSheddingEnabled`), and with which strategy.",
         "A bundle with more than a broker's share is split first (check hot-bundle): moving it evens nothing.",
-        "Move some by hand: `pulsar-admin namespaces unload NS --bundle RANGE --destinationBroker HOST:PORT`.",
+        "Move smaller ones by hand: `pulsar-admin namespaces unload NS --bundle RANGE --destinationBroker HOST:PORT`.",
         "Count the clients of a bundle before you move it: all of them reconnect at once.",
         "See whether isolation policies keep an empty broker empty: `pulsar-admin ns-isolation-policy list CLUSTER`.",
     ),

@@ -141,7 +141,7 @@ with settings as (
     from configuration
     where key in ('{CACHE}', '{EVICTION}', '{PUBLISHES}', '{READS}', '{EXECUTORS}', '{WORKERS}', '{IO_THREADS}')
     group by broker)
-select brokers.broker, settings.* exclude (broker), direct_bytes, connections, topics,
+select brokers.broker, settings.* exclude (broker), direct_bytes, connections, topics, processors,
     coalesce(throughput_in_bytes, 0) as in_bytes, coalesce(throughput_out_bytes, 0) as out_bytes,
     case when cache_mb is not null
         then least(9e18, (greatest(cache_mb, 0)::double + publishes_mb + reads_mb) * {MIB}) end as promised_bytes,
@@ -253,9 +253,18 @@ def _threads(row: Row, limits: EntryCacheSizePolicy) -> Iterator[Finding]:
             evidence=(
                 f"On {row['broker']}, {counted(threads, 'thread serves', 'threads serve')} {counted(served, thing)}"
                 f" ({setting}), {served / threads:,.0f} each: one that is busy holds up as many."
+                + _more_threads(threads, row["processors"])
             ),
             figures={f"{thing}s": int(served), f"{thing}s_per_thread": int(served / threads), "threads": threads},
         )
+
+
+def _more_threads(threads: int, processors: float | None) -> str:
+    """Further sentence: whether a larger pool has processors to run on."""
+    if processors is None:
+        return ""
+    helps = "so more threads may help" if threads < processors else "so more threads alone hardly help"
+    return f" It has {counted(round(processors), 'processor')}, {helps}."
 
 
 ENTRY_CACHE_SIZE = Check(

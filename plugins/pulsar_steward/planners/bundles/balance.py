@@ -10,7 +10,7 @@ import msgspec
 from pulsar_steward.checks.placement.broker_load import BROKER_LOAD_SKEW
 from pulsar_steward.checks.placement.bundle_flapping import CHECK as BUNDLE_FLAPPING
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.plan import BROKER_DRAIN, Batch
+from pulsar_steward.model.plan import BROKER_DRAIN, BUNDLE_BALANCE, Batch
 from pulsar_steward.model.step import Step, Touched, UnloadBundle
 from pulsar_steward.model.units import counted, throughput_in_words
 from pulsar_steward.planners.base import Planner, Proposal, Vetoed, enumerated, placements
@@ -19,7 +19,7 @@ from pulsar_steward.planners.bundles.facts import LoadFacts
 from pulsar_steward.planners.snapshot_facts import guarded, vetoes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.planners.bundles.assignment import Move
@@ -31,27 +31,56 @@ COMPARED = 4
 
 
 class BalanceSearch:
-    """Moves of bundles (`steps`). Each lowers the spread of loads and takes its bundle from the search, so it ends."""
+    """Moves of bundles. Each lowers the spread of loads and takes its bundle from the search, so it ends.
 
-    def __init__(self, planning: PlanningFacts, loads: LoadAssignment, facts: LoadFacts) -> None:
-        self._planning = planning
-        self._loads = loads
+    Args:
+        planning: The facts of the plan.
+        facts: The load over several snapshots, with the bundles that may move; some may be parts that are yet to be
+            made.
+        splits: Steps of the same batch that make these parts.
+
+    Attributes:
+        loads: The loads after all moves.
+        before: Topics of every broker before all of them.
+    """
+
+    def __init__(self, planning: PlanningFacts, facts: LoadFacts, splits: Sequence[Step] = ()) -> None:
+        within = planning.policy.bundle_balance_remedy.within_percent
+        bundles = msgspec.structs.replace(planning.bundles, load=facts)
+        self._planning = msgspec.structs.replace(planning, bundles=bundles)
         self._facts = facts
         self._stays: defaultdict[str, list[PlacedBundle]] = defaultdict(list)
         self._vetoed = Vetoed()
         self._without_a_move: set[str] = set()
-        self.steps: list[Step] = []
+        self._splits = len(splits)
+        self._steps = list(splits)
+        self.loads = LoadAssignment(facts.brokers, planning.policy.broker_load_skew, within)
+        self.before = placements(self.loads.topics)
+        self._spread = self.loads.spread
         for stay in facts.stays:
             self._stays[stay.owner].append(stay)
 
-    def run(self, most: int) -> None:
-        """Moves until brokers are near enough, no move helps, or there are `most` moves."""
-        while len(self.steps) < most and (move := self._next()):
-            self._stays[move.stay.owner].remove(move.stay)
-            step = guarded(self._step(move), self._planning, place_in_run=len(self.steps) + 1, earlier=self.steps)
-            if not self._vetoed.holds(vetoes(step), move.stay.name):
-                self.steps.append(step)
-                self._loads.carry_out(move)
+    @property
+    def moves(self) -> tuple[Step, ...]:
+        """The moves, in order."""
+        return tuple(self._steps[self._splits :])
+
+    @property
+    def forecast(self) -> str:
+        """How much more even the loads are after all moves, as text."""
+        fall = 100 * (self._spread - self.loads.spread) / self._spread
+        return f"the spread of topics, throughput and clients falls by {fall:.0f} %"
+
+    def run(self) -> None:
+        """Moves until brokers are near enough, no move helps, or there are as many moves as one plan may have."""
+        most = self._splits + self._planning.policy.bundle_balance_remedy.most_moves
+        while len(self._steps) < most and (move := self._next()):
+            stay, number = move.stay, len(self._steps) + 1
+            self._stays[stay.owner].remove(stay)
+            step = guarded(self._step(move), self._planning, whole=stay.whole, place_in_run=number, earlier=self._steps)
+            if not self._vetoed.holds(vetoes(step), stay.name):
+                self._steps.append(step)
+                self.loads.carry_out(move)
 
     def notes(self) -> Iterator[str]:
         """Notes on the bundles that guards keep where they are."""
@@ -67,8 +96,8 @@ class BalanceSearch:
 
     def _best(self) -> Move | None:
         """The best move for the broker that is furthest from the mean and has a move."""
-        by_fullness = self._loads.by_fullness()
-        for broker in self._loads.uneven():
+        by_fullness = self.loads.by_fullness()
+        for broker in self.loads.uneven():
             if broker in self._without_a_move:
                 continue
             others = [each for each in by_fullness if each != broker]
@@ -80,15 +109,15 @@ class BalanceSearch:
         return None
 
     def _around(self, broker: str, others: list[str], few: int) -> Iterator[Move]:
-        if self._loads.too_full(broker):
+        if self.loads.too_full(broker):
             for target in others[:few]:
                 yield from self._moves(broker, target)
-        if self._loads.too_empty(broker):
+        if self.loads.too_empty(broker):
             for source in others[::-1][:few]:
                 yield from self._moves(source, broker)
 
     def _moves(self, source: str, target: str) -> Iterator[Move]:
-        return (move for move in self._loads.moves(self._stays[source], target) if self._may_go(move))
+        return (move for move in self.loads.moves(self._stays[source], target) if self._may_go(move))
 
     def _may_go(self, move: Move) -> bool:
         allowed = self._facts.allowed.get(move.stay.namespace)
@@ -96,12 +125,12 @@ class BalanceSearch:
 
     def _step(self, move: Move) -> Step:
         stay, source, target = move.stay, move.stay.owner, move.target
-        (topics, flow, _), (topics_there, flow_there, _) = self._loads.mean[source], self._loads.mean[target]
+        (topics, flow, _), (topics_there, flow_there, _) = self.loads.mean[source], self.loads.mean[target]
         return Step(
             change=UnloadBundle(namespace=stay.namespace, bundle=stay.bundle, source=source, target=target),
             why=(
                 f"In {counted(self._facts.snapshots, 'snapshot')} {source} carried {_words(topics, flow)} on average,"
-                f" and {target} {_words(topics_there, flow_there)}; the bundle {stay.mean.words}, and"
+                f" and {target} {_words(topics_there, flow_there)}; {_what(stay)} {stay.mean.words}, and"
                 f" {throughput_in_words(stay.peak.bytes)} at most"
             ),
             effect=(
@@ -118,11 +147,14 @@ class BalanceSearch:
         )
 
 
+def _what(stay: PlacedBundle) -> str:
+    return "the bundle" if stay.whole is None else f"this part of {stay.whole}, by its share of what that carried,"
+
+
 def _words(topics: int, flow: int) -> str:
     return f"{counted(topics, 'topic')} and {throughput_in_words(flow)}"
 
 
-KIND = "bundle_balance"
 UNIT = "topics"
 GOAL = "Business bundles"
 
@@ -137,45 +169,48 @@ AFTER_DRAINING = (
 )
 
 
+AFTER_PARTS = (
+    f"{GOAL}: no other move is proposed in this plan, as it moves parts of bundles that it splits; such moves come with"
+    " a later plan."
+)
+
+
 def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> Proposal:
     """One batch that evens out brokers' loads, if several snapshots show the skew."""
-    if why := _why_not(planning):
+    if why := why_no_moves(planning):
         return Proposal(notes=(why,))
-    remedy = planning.policy.bundle_balance_remedy
-    facts, set_aside = _free(planning)
-    loads = LoadAssignment(facts.brokers, planning.policy.broker_load_skew, remedy.within_percent)
-    spread, topics = loads.spread, dict(loads.topics)
-    search = BalanceSearch(planning, loads, facts)
-    search.run(remedy.most_moves)
-    notes = (*_note_on_rest(planning, loads, search), *search.notes(), *set_aside)
+    facts, set_aside = free_to_move(planning, planning.bundles.load or LoadFacts(snapshots=0))
+    search = BalanceSearch(planning, facts)
+    search.run()
+    notes = (*_note_on_rest(planning, search), *search.notes(), *set_aside)
     if facts.moved:
         were, rest = ("was", "rests") if facts.moved == 1 else ("were", "rest")
         moved = f"{counted(facts.moved, 'bundle')} that {were} elsewhere, or not there yet,"
         notes = (*notes, f"{GOAL}: {moved} in one of {counted(facts.snapshots, 'snapshot')} {rest}.")
-    if not search.steps:
+    if not search.moves:
         return Proposal(notes=notes)
+    bundles, brokers = counted(len(search.moves), "bundle"), counted(len(facts.brokers), "broker")
     batch = Batch(
-        kind=KIND,
-        title=(
-            f"Move {counted(len(search.steps), 'bundle')} between {counted(len(facts.brokers), 'broker')}: the spread"
-            f" of topics, throughput and clients falls by {100 * (spread - loads.spread) / spread:.0f} %"
-        ),
+        kind=BUNDLE_BALANCE,
+        title=f"Move {bundles} between {brokers}: {search.forecast}",
         findings=findings,
-        steps=tuple(search.steps),
+        steps=search.moves,
         unit=UNIT,
-        before=placements(topics),
-        after=placements(loads.topics),
+        before=search.before,
+        after=placements(search.loads.topics),
     )
     return Proposal(batches=(batch,), notes=notes)
 
 
-def _why_not(planning: PlanningFacts) -> str | None:
+def why_no_moves(planning: PlanningFacts) -> str | None:
     """A note on why no move can be computed at all."""
     remedy, facts = planning.policy.bundle_balance_remedy, planning.bundles.load
     if BROKER_DRAIN in planning.proposed:
         return AFTER_DRAINING
     if TC_NAMESPACE in planning.claimed:
         return AFTER_COORDINATORS
+    if BUNDLE_BALANCE in planning.proposed:
+        return AFTER_PARTS
     if facts is None or facts.snapshots < remedy.least_snapshots:
         seen = 0 if facts is None else facts.snapshots
         return (
@@ -188,9 +223,8 @@ def _why_not(planning: PlanningFacts) -> str | None:
     return None
 
 
-def _free(planning: PlanningFacts) -> tuple[LoadFacts, tuple[str, ...]]:
+def free_to_move(planning: PlanningFacts, facts: LoadFacts) -> tuple[LoadFacts, tuple[str, ...]]:
     """The facts without the bundles to leave alone, and notes on the reasons."""
-    facts = planning.bundles.load or LoadFacts(snapshots=0)
     flapping = {
         finding.subject.rpartition("/")[0]
         for finding in planning.findings
@@ -212,21 +246,21 @@ def _set_aside(flapping: list[str], claimed: list[str]) -> Iterator[str]:
         yield f"{GOAL}: those of {enumerated(claimed)} are left where they are, as this plan splits some of them."
 
 
-def _note_on_rest(planning: PlanningFacts, loads: LoadAssignment, search: BalanceSearch) -> Iterator[str]:
-    remedy, rest = planning.policy.bundle_balance_remedy, loads.uneven()
+def _note_on_rest(planning: PlanningFacts, search: BalanceSearch) -> Iterator[str]:
+    remedy, rest = planning.policy.bundle_balance_remedy, search.loads.uneven()
     far = f"{enumerated(rest)} {'is' if len(rest) == 1 else 'are'} more than {remedy.within_percent} % from the mean"
-    if not rest and not search.steps:
+    if not rest and not search.moves:
         yield (
             f"{GOAL}: no move is proposed, as over several snapshots every broker is within"
             f" {remedy.within_percent} % of the mean (bundle_balance_remedy.within_percent)."
         )
-    elif rest and len(search.steps) >= remedy.most_moves:
+    elif rest and len(search.moves) >= remedy.most_moves:
         yield (
-            f"{GOAL}: {far} after these {counted(len(search.steps), 'move')}, the most of one plan"
+            f"{GOAL}: {far} after these {counted(len(search.moves), 'move')}, the most of one plan"
             " (bundle_balance_remedy.most_moves); later plans go on."
         )
     elif rest:
-        after = " after these steps" if search.steps else ""
+        after = " after these steps" if search.moves else ""
         yield (
             f"{GOAL}: {far}{after}, and no move evens that out: what is left may not move, is too heavy as a whole,"
             " or would be too much elsewhere at its peak."
@@ -234,7 +268,7 @@ def _note_on_rest(planning: PlanningFacts, loads: LoadAssignment, search: Balanc
 
 
 PLANNER = Planner(
-    kinds=(KIND,),
+    kinds=(BUNDLE_BALANCE,),
     answers=frozenset({BROKER_LOAD_SKEW.check_id}),
     goal=lambda _: GOAL,
     propose=propose,

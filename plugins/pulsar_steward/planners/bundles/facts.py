@@ -138,6 +138,7 @@ class PlacedBundle(msgspec.Struct, frozen=True, kw_only=True):
         mean: Its mean load.
         peak: The maximum of each quantity.
         now: Its load in the latest snapshot.
+        whole: Range of the bundle of which earlier steps of the same batch make it; None: it is a bundle already.
     """
 
     namespace: str
@@ -146,6 +147,7 @@ class PlacedBundle(msgspec.Struct, frozen=True, kw_only=True):
     mean: Load
     peak: Load
     now: Load
+    whole: str | None = None
 
     @property
     def name(self) -> str:

@@ -12,7 +12,7 @@ from pulsar_steward.checks.placement.bundle_load import FEW_BUNDLES
 from pulsar_steward.model.bundles import FULL_RANGE, BundleRange, halves_by_topic_count
 from pulsar_steward.model.topics import partitioned_topic
 from pulsar_steward.model.units import MEGABYTE, counted, throughput_in_words
-from pulsar_steward.planners.bundles.facts import BrokerLimits, Busy, Load, NamespaceToSplit, TopicFact
+from pulsar_steward.planners.bundles.facts import BrokerLimits, Busy, Load, NamespaceToSplit, PlacedBundle, TopicFact
 from pulsar_steward.policy.schema import Policy
 
 if TYPE_CHECKING:
@@ -60,6 +60,23 @@ def halves_of(part: BundlePart) -> tuple[BundlePart, BundlePart] | None:
         return None
     lower, upper = (_half(part, each) for each in ranges)
     return (lower, upper) if lower.positions and upper.positions else None
+
+
+def placed(part: BundlePart, whole: PlacedBundle) -> PlacedBundle:
+    """A part as a bundle on its owner: its mean and its peak are those of the whole, by its share of the load now."""
+    share = {field: (getattr(part.load, field), getattr(whole.now, field)) for field in Load.__struct_fields__}
+
+    def of(load: Load) -> Load:
+        return Load(
+            **{
+                field: min(getattr(load, field), getattr(load, field) * mine // all_now) if all_now else 0
+                for field, (mine, all_now) in share.items()
+            }
+        )
+
+    return msgspec.structs.replace(
+        whole, bundle=str(part.range), mean=of(whole.mean), peak=of(whole.peak), now=part.load, whole=part.bundle
+    )
 
 
 def load_of(topics: Sequence[TopicFact]) -> Load:

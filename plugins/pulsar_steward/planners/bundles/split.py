@@ -1,22 +1,40 @@
-"""Planner: splits bundles with too many topics or too much load until no part has (docs/remediations/split.md)."""
+"""Planner: splits bundles with too many topics or too much load until no part has (docs/remediations/split.md).
+
+Where a hot bundle's broker carries too much as well, the same batch moves some of its parts to other brokers.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from pulsar_steward.checks.placement.broker_load import names_full_broker
 from pulsar_steward.checks.placement.bundle_load import BUNDLE_TOPIC_SKEW, HOT_BUNDLE
 from pulsar_steward.model.bundles import BY_TOPIC_COUNT
-from pulsar_steward.model.plan import Batch
+from pulsar_steward.model.plan import BUNDLE_BALANCE, BUNDLE_SPLIT, Batch
 from pulsar_steward.model.step import SplitBundle, Step, Touched
 from pulsar_steward.model.units import counted
-from pulsar_steward.planners.base import Planner, Proposal, Vetoed, enumerated
+from pulsar_steward.planners.base import Planner, Proposal, Vetoed, enumerated, placements
+from pulsar_steward.planners.bundles.balance import GOAL, UNIT, BalanceSearch, free_to_move, why_no_moves
+from pulsar_steward.planners.bundles.balance import PLANNER as MOVES
 from pulsar_steward.planners.bundles.facts import BundleTrouble, is_business
-from pulsar_steward.planners.bundles.parts import TOPICS, BundleLimits, BundlePart, Excess, dominant, halves_of, part_of
+from pulsar_steward.planners.bundles.parts import (
+    TOPICS,
+    BundleLimits,
+    BundlePart,
+    Excess,
+    dominant,
+    halves_of,
+    part_of,
+    placed,
+)
 from pulsar_steward.planners.snapshot_facts import guarded, vetoes
+from pulsar_steward.policy.never_asked import never_asked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from pulsar_steward.model.bundles import BundleRange
     from pulsar_steward.model.finding import Finding
@@ -172,7 +190,34 @@ def _carries(part: BundlePart) -> str:
     return part.load.words + (f", and {counted(idle, 'topic')} not loaded" if idle > 0 else "")
 
 
-KIND = "bundle_split"
+def _moves_of_parts(planning: PlanningFacts, split: SplitSearch, hot: Collection[str]) -> BalanceSearch | None:
+    """Moves of the parts of hot bundles, if their brokers carry too much as well; None: no part may move.
+
+    Why brokers' loads cannot be evened out at all is said by the planner of moves.
+    """
+    full, facts = {each.subject for each in _full_brokers(planning)}, planning.bundles.load
+    wholes = {bundle: planning.bundles.placed(split.namespace, bundle) for bundle in hot}
+    stays = tuple(
+        placed(part, whole)
+        for part in sorted(split.parts, key=lambda part: part.range)
+        if (whole := wholes.get(part.bundle)) and whole.owner in full
+        if str(part.range) != part.bundle and part.load.topics  # without a topic, no lookup could have it loaded
+    )
+    asked = not never_asked((BUNDLE_SPLIT, BUNDLE_BALANCE), split.namespace, planning.policy)
+    if not stays or facts is None or not asked or why_no_moves(planning):
+        return None
+    free, _ = free_to_move(planning, msgspec.structs.replace(facts, stays=stays))
+    search = BalanceSearch(planning, free, split.steps)
+    search.run()
+    return search
+
+
+def _full_brokers(planning: PlanningFacts) -> Iterator[Finding]:
+    """The findings of brokers that carry too much, and have done so for long enough."""
+    least = planning.policy.plan.standing_snapshots
+    for finding in MOVES.answered(planning.findings).get(GOAL, ()):
+        if finding.snapshots_in_a_row >= least and names_full_broker(finding):
+            yield finding
 
 
 def propose(planning: PlanningFacts, goal: str, findings: tuple[Finding, ...]) -> Proposal:
@@ -201,7 +246,7 @@ def propose(planning: PlanningFacts, goal: str, findings: tuple[Finding, ...]) -
         )
     whole = len({part.bundle for part in search.parts if str(part.range) != part.bundle})
     batch = Batch(
-        kind=KIND,
+        kind=BUNDLE_SPLIT,
         title=(
             f"{goal}: split {counted(whole, 'bundle')} into {whole + len(search.steps)},"
             f" so that it has {crowd.bundles + len(search.steps):,} instead of {crowd.bundles:,}"
@@ -209,7 +254,18 @@ def propose(planning: PlanningFacts, goal: str, findings: tuple[Finding, ...]) -
         findings=findings,
         steps=tuple(search.steps),
     )
-    return Proposal(batches=(batch,), notes=notes)
+    moving = _moves_of_parts(planning, search, trouble.hot)
+    if moving and moving.moves:
+        batch = msgspec.structs.replace(
+            batch,
+            title=f"{batch.title}, then move {len(moving.moves)} of the parts: {moving.forecast}",
+            findings=(*findings, *_full_brokers(planning)),
+            steps=(*batch.steps, *moving.moves),
+            unit=UNIT,
+            before=moving.before,
+            after=placements(moving.loads.topics),
+        )
+    return Proposal(batches=(batch,), notes=(*notes, *(moving.notes() if moving else ())))
 
 
 def troubles(findings: Iterable[Finding]) -> dict[str, BundleTrouble]:
@@ -247,7 +303,7 @@ def _rest(search: SplitSearch, limits: BundleLimits) -> Iterator[str]:
 
 
 PLANNER = Planner(
-    kinds=(KIND,),
+    kinds=(BUNDLE_SPLIT,),
     answers=frozenset({BUNDLE_TOPIC_SKEW.check_id, HOT_BUNDLE.check_id}),
     goal=_namespace,
     propose=propose,

@@ -32,6 +32,7 @@ from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Setting, Set
 from pulsar_steward.model.subscription import Holder
 from pulsar_steward.model.topics import SYSTEM_TOPIC
 from pulsar_steward.model.units import bytes_in_words, counted, seconds_in_words
+from pulsar_steward.planners.settings.filling import Filling
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -88,6 +89,7 @@ class TopicSettings(msgspec.Struct, frozen=True, kw_only=True):
         delayed_messages: Delayed messages of its namespace; None: not known.
         backlogs: Backlogs of the topic or its partitions, of those of the namespace that are known, with their holders.
         compaction_bytes: As of the namespace.
+        filling: Who fills its quota.
     """
 
     subject: str
@@ -101,6 +103,7 @@ class TopicSettings(msgspec.Struct, frozen=True, kw_only=True):
     delayed_messages: int | None = None
     backlogs: tuple[Backlog, ...] = ()
     compaction_bytes: int = 0
+    filling: Filling = Filling()
 
 
 class FullTopic(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,6 +150,7 @@ class NamespaceFact(msgspec.Struct, frozen=True, kw_only=True):
         full: Topics that are near a size quota or growing towards it, by name.
         clusters: Clusters that serve it, by its policies, in order.
         compaction_bytes: Backlog from which its topics are compacted, its own or the brokers' default; 0: they are not.
+        filling: Who fills its quotas.
     """
 
     namespace: str
@@ -165,6 +169,7 @@ class NamespaceFact(msgspec.Struct, frozen=True, kw_only=True):
     full: tuple[FullTopic, ...] = ()
     clusters: tuple[str, ...] = ()
     compaction_bytes: int = 0
+    filling: Filling = Filling()
 
     @property
     def peak(self) -> int:
@@ -256,9 +261,8 @@ def effect(fact: NamespaceFact, change: ChangeSetting) -> str:
     words = f"the {change.name} of {change.holder} is {in_words(change.name, change.after)}"
     if not isinstance(change.after, BacklogQuota):
         return words
-    if change.name is SettingName.AGE_QUOTA:
-        return f"{words}; {_older(fact, change.after)}"
-    return f"{words}; {_over(fact, change.after)}"
+    past = _older if change.name is SettingName.AGE_QUOTA else _over
+    return f"{words}; {past(fact, change.after)}{fact.filling.in_words(change.after)}"
 
 
 def undo_note(change: ChangeSetting) -> str:

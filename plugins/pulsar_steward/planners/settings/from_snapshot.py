@@ -32,6 +32,7 @@ from pulsar_steward.planners.settings.facts import (
     largest_backlogs,
     topic_quotas,
 )
+from pulsar_steward.planners.settings.filling import Filling, fillings
 from pulsar_steward.planners.settings.namespaces import DELAYS
 from pulsar_steward.planners.settings.nearly_full import NEARLY_FULL
 from pulsar_steward.planners.settings.targets import ANSWERED, is_of_topic, may_need_more, namespace_of
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from pulsar_steward.checks.check import Check
+    from pulsar_steward.facts.backlogs import Backlog
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.model.setting import Setting, SettingName
     from pulsar_steward.snapshots.read import Snapshot
@@ -109,7 +111,8 @@ class _Look(msgspec.Struct, frozen=True):
 
 def namespace_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[NamespaceFact, ...]:
     """Facts of the namespaces with findings about settings, by name."""
-    findings = [finding for finding in findings if finding.check_id in CHECKS_OF_SETTINGS]
+    everything = tuple(findings)
+    findings = [finding for finding in everything if finding.check_id in CHECKS_OF_SETTINGS]
     names = sorted({namespace_of(finding) for finding in findings})
     if not names:
         return ()
@@ -120,6 +123,7 @@ def namespace_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[Na
     backlogs, ages = largest_backlogs(snapshot, names), backlog_ages(snapshot, names)
     own_quotas, delayed = topic_quotas(snapshot, names), _delayed(snapshot, names)
     full, compaction = _full(findings, snapshot, before), _compaction_bytes(snapshot)
+    filling = fillings(snapshot, backlogs, everything)
     return tuple(
         NamespaceFact(
             namespace=name,
@@ -138,6 +142,7 @@ def namespace_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[Na
             full=tuple(full.get(name, ())),
             clusters=tuple(sorted(known[name].clusters)),
             compaction_bytes=compaction(known[name]),
+            filling=filling.get(name, Filling()),
         )
         for name in names
         if name in known
@@ -219,7 +224,12 @@ def topic_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[TopicS
     topics = sorted({partitioned_topic(name) for name in drilled})
     seen = {each.topic: each for each in snapshot.select(_PEAKS, _Peak, before, names=namespaces, topics=topics)}
     delayed, compaction = _delayed(snapshot, namespaces), _compaction_bytes(snapshot)
-    backlogs = largest_backlogs(snapshot, namespaces)
+    backlogs: defaultdict[str, list[Backlog]] = defaultdict(list)
+    for largest in largest_backlogs(snapshot, namespaces).values():
+        for each in largest:
+            if partitioned_topic(each.topic) in topics:
+                backlogs[partitioned_topic(each.topic)].append(each)
+    filling = fillings(snapshot, backlogs, findings)
     return tuple(
         TopicSettings(
             subject=name,
@@ -231,8 +241,9 @@ def topic_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[TopicS
             snapshots=1 + len(before),
             busiest_bytes_per_second=peak.busiest_bytes_per_second,
             delayed_messages=delayed[row.namespace].messages,
-            backlogs=tuple(each for each in backlogs.get(row.namespace, ()) if partitioned_topic(each.topic) == base),
+            backlogs=tuple(backlogs[base]),
             compaction_bytes=compaction(of),
+            filling=filling.get(base, Filling()),
         )
         for name, row in sorted(drilled.items())
     )

@@ -107,7 +107,10 @@ def _quota_step(planning: PlanningFacts, fact: TopicSettings, change: ChangeSett
             f"its quota of {in_words(change.name, change.before)} is not below its retention, of which {margin} % are"
             f" to be left; its largest backlog was {bytes_in_words(fact.peak)}"
         ),
-        effect=f"the {change.name} of {change.holder} is {in_words(change.name, change.after)}",
+        effect=(
+            f"the {change.name} of {change.holder} is {in_words(change.name, change.after)}"
+            f"{fact.filling.in_words(change.after)}"
+        ),
         touched=TOUCHED,
         undo=change.inverse,
         undo_note=f"Set it back: {in_words(change.name, change.before)}.",
@@ -209,7 +212,7 @@ def _step(planning: PlanningFacts, fact: TopicSettings, quota: BacklogQuota, why
         why=why,
         effect=(
             f"the {change.name} of {change.holder} is {in_words(change.name, quota)}; its largest backlog in"
-            f" {counted(fact.snapshots, 'snapshot')} was {bytes_in_words(fact.peak)}"
+            f" {counted(fact.snapshots, 'snapshot')} was {bytes_in_words(fact.peak)}{fact.filling.in_words(quota)}"
         ),
         touched=TOUCHED,
         undo=change.inverse,

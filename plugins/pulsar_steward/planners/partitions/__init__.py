@@ -1,0 +1,1 @@
+"""The planner that gives a topic more partitions."""

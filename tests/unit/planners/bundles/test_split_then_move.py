@@ -1,0 +1,175 @@
+"""A hot bundle on a broker that carries too much: it is split, and its parts are moved, in one batch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from pulsar_steward.checks.placement.broker_load import OTHERS_MEDIAN
+from pulsar_steward.facts.load_manager import BrokerUsage, load_manager_of
+from pulsar_steward.model.bundles import FULL_RANGE, BundleRange
+from pulsar_steward.model.plan import BROKER_DRAIN, BUNDLE_BALANCE, BUNDLE_SPLIT, Batch, numbered
+from pulsar_steward.model.step import SplitBundle, UnloadBundle
+from pulsar_steward.model.units import MEGABYTE
+from pulsar_steward.planners.bundles.facts import Busy, Load
+from pulsar_steward.planners.bundles.parts import load_of
+from pulsar_steward.planners.bundles.split import PLANNER
+from pulsar_steward.planners.registry import make_plan
+from pulsar_steward.policy.load import parse_policy
+from tests.builders import a_policy, broker
+from tests.unit.facts.test_load_manager import MODULAR
+from tests.unit.planners.bundles.scenes import (
+    NAMESPACE,
+    a_crowd,
+    a_stay,
+    a_suspect,
+    crowded_scene,
+    finding,
+    hot,
+    load_of_stays,
+)
+
+if TYPE_CHECKING:
+    from pulsar_steward.planners.base import Proposal
+    from pulsar_steward.planners.planning_facts import PlanningFacts
+    from tests.golden import Golden
+
+WHOLE = BundleRange(0, FULL_RANGE)
+FULL = msgspec.structs.replace(
+    finding("broker-load-skew", broker(0)), figures={"megabytes": 480, f"{OTHERS_MEDIAN}megabytes": 0}
+)
+EMPTY = msgspec.structs.replace(finding("broker-load-skew", broker(2)), figures={"others_usual_topics": 1, "topics": 0})
+PARTITION = {"bytes": 20 * MEGABYTE, "messages": 2000, "producers": 4, "consumers": 4}
+
+
+def scene(*found: Any, partitions: int = 24, **fields: Any) -> PlanningFacts:
+    """Three brokers, the first of which has a namespace's only bundle, and this load in it; `found` is found."""
+    suspect = a_suspect(WHOLE, [PARTITION] * partitions)
+    stay = a_stay(0, 0, suspect.load, bundle=str(WHOLE))
+    usual: dict[str, Any] = {
+        "busy": Busy(bytes=1, with_bytes=1, all_bytes=suspect.load.bytes, brokers=3),
+        "load": load_of_stays(3, [stay]),
+        "splits_keep_clients": True,
+    }
+    return crowded_scene(a_crowd([suspect], bundles=1), [hot(WHOLE), *found], **{**usual, **fields})
+
+
+def the_batch(proposal: Proposal) -> Batch:
+    """The only batch, numbered."""
+    (batch,) = numbered(proposal.batches)
+    return batch
+
+
+def test_it_is_split_and_its_parts_are_moved_in_one_batch(golden: Golden) -> None:
+    """All moves are of parts, each after the split that makes it, to brokers that carry less, and foretell loads."""
+    batch = the_batch(PLANNER.proposal(scene(FULL)))
+
+    splits = {
+        half: step.step_id for step in batch.steps if isinstance(step.change, SplitBundle) for half in halves(step)
+    }
+    moves = [step for step in batch.steps if isinstance(step.change, UnloadBundle)]
+    assert moves == list(batch.steps[-len(moves) :])
+    for step in moves:
+        assert isinstance(step.change, UnloadBundle)
+        assert step.after == (splits[step.change.bundle],)
+        assert step.change.source == broker(0)
+        assert isinstance(step.undo, UnloadBundle)
+    assert all(result.passed for step in batch.steps for result in step.guards)
+    assert (batch.kind, batch.kinds) == (BUNDLE_SPLIT, (BUNDLE_SPLIT, BUNDLE_BALANCE))
+    assert [each.check_id for each in batch.findings] == ["hot-bundle", "broker-load-skew"]
+    assert [place.count for place in batch.before] == [24, 0, 0]
+    assert all(6 <= place.count <= 10 for place in batch.after)
+    golden(batch.title)
+    golden(moves[0].why)
+    golden(moves[0].effect)
+
+
+def halves(step: Any) -> tuple[str, str]:
+    """The parts that a split makes."""
+    made: tuple[str, str] = step.change.halves
+    return made
+
+
+def test_a_part_carries_its_share_of_what_was_seen_over_time() -> None:
+    """A part is taken to have its share of the mean and the peak of the whole, as only the whole was seen before."""
+    now = load_of(a_suspect(WHOLE, [PARTITION] * 24).topics)
+    half = Load(**{field: getattr(now, field) // 2 for field in Load.__struct_fields__})
+    calm = a_stay(0, 0, now, bundle=str(WHOLE), mean=half)
+
+    steps = the_batch(PLANNER.proposal(scene(FULL, load=load_of_stays(3, [calm])))).steps
+
+    move = next(step for step in steps if isinstance(step.change, UnloadBundle))
+    assert f"{broker(0)} carried 12 topics and 240.0 MB/s on average" in move.why
+    assert "1 topic, 20.0 MB/s" in move.why
+    assert "40.0 MB/s at most" in move.why
+
+
+@pytest.mark.parametrize(
+    ("found", "fields"),
+    [
+        ((), {}),
+        ((EMPTY,), {}),
+        ((msgspec.structs.replace(FULL, subject=broker(1)),), {}),
+        ((FULL,), {"load": None}),
+        ((FULL,), {"load": load_of_stays(3, [])}),
+        ((FULL,), {"load": load_of_stays(3, [a_stay(0, 0, bundle=str(WHOLE))], snapshots=2)}),
+        ((FULL,), {"proposed": frozenset({BROKER_DRAIN})}),
+        ((FULL,), {"proposed": frozenset({BUNDLE_BALANCE})}),
+        ((FULL, finding("bundle-flapping", f"{NAMESPACE}/0x00000000_0xffffffff")), {}),
+        ((FULL,), {"policy": parse_policy({"approval": {"never_ask": ["bundle_balance"]}}, name="p")}),
+    ],
+)
+def test_where_it_is_split_alone(found: Any, fields: dict[str, Any]) -> None:
+    """Nothing is moved without a full broker, without its load over time, or where moves may not be or come later."""
+    batch = the_batch(PLANNER.proposal(scene(*found, **fields)))
+
+    assert batch.kinds == (BUNDLE_SPLIT,)
+    assert batch.unit == ""
+    assert "move" not in batch.title
+
+
+def test_a_bundle_of_one_topic_is_neither_split_nor_moved() -> None:
+    """A bundle that carries everything in one topic stays, and the plan advises no move: none evens anything out."""
+    plan = make_plan(scene(FULL, partitions=1))
+
+    assert plan.batches == ()
+    assert any("more partitions for" in note for note in plan.notes)
+    assert any("no move evens that out" in note for note in plan.notes)
+
+
+def test_other_moves_wait_for_those_of_the_parts() -> None:
+    """A plan that moves parts of split bundles has no other batch of moves, and says so."""
+    whole = a_stay(0, 0, a_suspect(WHOLE, [PARTITION] * 24).load, bundle=str(WHOLE))
+    others = [a_stay(0, number, namespace="shop/carts") for number in range(1, 9)]
+
+    plan = make_plan(scene(FULL, load=load_of_stays(3, [whole, *others])))
+
+    assert [batch.kind for batch in plan.batches] == [BUNDLE_SPLIT]
+    assert any("moves parts of bundles that it splits" in note for note in plan.notes)
+
+
+def test_what_shedding_would_undo_is_known_of_parts() -> None:
+    """The brokers' own shedding is judged by the foretold throughput of a part, after the splits before it."""
+    usages = tuple(
+        BrokerUsage(broker=broker(number), percent=percent, bytes=percent * MEGABYTE)
+        for number, percent in enumerate((90, 10, 10))
+    )
+    manager = load_manager_of(MODULAR)
+
+    batch = the_batch(PLANNER.proposal(scene(FULL, load_manager=manager, usages=usages)))
+
+    told = [result for step in batch.steps for result in step.guards if result.guard == "shedding"]
+    assert batch.kinds == (BUNDLE_SPLIT, BUNDLE_BALANCE)
+    assert told
+    assert all(result.passed for result in told)
+    assert not any("not known" in result.reason for result in told)
+
+
+def test_a_part_that_a_guard_keeps_is_named() -> None:
+    """Where a guard keeps parts, the plan has the splits, and a note names the guard."""
+    proposal = PLANNER.proposal(scene(FULL, policy=a_policy(apply={"most_clients_per_step": 7})))
+
+    assert the_batch(proposal).kinds == (BUNDLE_SPLIT,)
+    assert any("Guard clients keeps bundles where they are" in note for note in proposal.notes)
