@@ -9,6 +9,7 @@ import pytest
 from pulsar_steward.apply.health import LATENCY
 from pulsar_steward.checks.resources.processors import LINES
 from pulsar_steward.collect.metrics import LATER_NAMES, SERIES
+from pulsar_steward.model.measures import DISPATCHING_LIMITED
 from pulsar_steward.pulsar.metrics import Exposition
 from tests.contract.api import Api
 
@@ -50,6 +51,7 @@ LABELS = {
     "pulsar_publish_rate_limit_times": TOPIC,
     **{name: TOPIC for name in READ if name.startswith("pulsar_storage_")},
     **{name: SUBSCRIPTION for name in READ if name.startswith("pulsar_subscription_")},
+    **dict.fromkeys(DISPATCHING_LIMITED, SUBSCRIPTION | {"reason"}),
 }
 
 

@@ -190,7 +190,12 @@ FAULTS = (
             ),
         ),
         why=WHY,
-        twin_of=("field-change-events-topic-full-of-readers", "field-a-publish-rate-makes-producers-wait"),
+        twin_of=(
+            "field-change-events-topic-full-of-readers",
+            "field-a-publish-rate-makes-producers-wait",
+            "publishing-slow-at-a-publish-rate",
+            "below-a-publish-rate",
+        ),
     ),
     SimulatedFault(
         name="one-below-each-limit-of-the-brokers",

@@ -48,6 +48,13 @@ OF_SUBSCRIPTION: dict[str, Callable[[SubscriptionSpec], float]] = {
     "pulsar_subscription_msg_rate_out": lambda spec: spec.rate_out,
     "pulsar_subscription_msg_rate_redeliver": lambda spec: spec.redeliver_rate,
 }
+HELD_BACK = {
+    f"pulsar_subscription_dispatch_throttled_{what.lower()}_events": {
+        level.lower(): f"dispatchThrottled{what}EventsBy{level}Limit" for level in ("Subscription", "Topic", "Broker")
+    }
+    for what in ("Msg", "Bytes")
+}
+"""Members of a subscription's ``/stats`` by the `reason` of each series of what dispatch rates held back."""
 BUCKETS = "pulsar_delayed_message_index_bucket_total"
 
 
@@ -68,8 +75,20 @@ def lines(topics: list[Shown], *, buckets: bool) -> Iterator[str]:
         for topic in topics:
             for each in topic.spec.subscriptions:
                 yield f'{name}{{{topic.labels},subscription="{each.name}"}} {value(each)}\n'
+    yield from _held_back(topics)
     if buckets:
         yield from _of_buckets(topics)
+
+
+def _held_back(topics: list[Shown]) -> Iterator[str]:
+    for name, members in HELD_BACK.items():
+        yield family(name, "gauge")
+        for topic in topics:
+            for each in topic.spec.subscriptions:
+                told = dict(each.told)
+                labels = f'{topic.labels},subscription="{each.name}"'
+                for reason, member in members.items():
+                    yield f'{name}{{{labels},reason="{reason}"}} {told.get(member, 0)}\n'
 
 
 def _of_buckets(topics: list[Shown]) -> Iterator[str]:

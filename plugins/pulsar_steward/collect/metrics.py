@@ -20,6 +20,7 @@ from pulsar_steward.model.measures import (
     DELAYED_BUCKETS,
     DELAYED_INDEX,
     DELAYED_SERIES,
+    DISPATCHING_LIMITED,
     PUBLISHING_LIMITED,
     SIZE_LIMIT,
     WRITES_OVER_A_SECOND,
@@ -174,6 +175,7 @@ _OF_TOPIC: dict[str, float | None] = {
     AGE_LIMIT: -1,
     DELAYED_SERIES: 0,
     PUBLISHING_LIMITED: 0,
+    **dict.fromkeys(DISPATCHING_LIMITED, 0.0),
     WRITES_UNDER_A_SECOND: 0,
     WRITES_OVER_A_SECOND: 0,
 }

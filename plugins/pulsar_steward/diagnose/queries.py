@@ -70,6 +70,12 @@ class PreparedQuery:
     limits: tuple[Mapping[str, Any], ...]
     """Rows of `limits`: the values for a `namespace` or `tenant` (both null: everything else)."""
 
+    @property
+    def parameters_of_all(self) -> dict[str, Any]:
+        """Parameters without those of its `detail` alone, for `statement_on_all`."""
+        names = set(_PARAMETER.findall(self.sql))
+        return {name: value for name, value in self.parameters.items() if name in names}
+
 
 def prepared(query_set: QuerySet, name: str, query: Query | LookBack) -> PreparedQuery:
     """Makes a query ready to run."""

@@ -159,13 +159,13 @@ def _rows(connection: duckdb.DuckDBPyConnection, asked: PreparedQuery) -> ShardR
 
 def _cut(connection: duckdb.DuckDBPyConnection, asked: PreparedQuery, kept: pa.Table) -> tuple[tuple[Row, int], ...]:
     """The rows beyond the limit, by their flags; a second run of the query, as hardly any has so many rows."""
-    shape = connection.sql(statement_on_all(asked, "select * from found limit 0"), params=dict(asked.parameters))
+    shape = connection.sql(statement_on_all(asked, "select * from found limit 0"), params=asked.parameters_of_all)
     names = [each for each in _flags(shape.to_arrow_table()) if each in kept.column_names]
     if not names:
         return ()
     flags = ", ".join(names)
     counts = statement_on_all(asked, f"select {flags}, count(*) as {FOUND} from found group by {flags}")
-    rows = connection.sql(counts, params=dict(asked.parameters)).to_arrow_table().to_pylist()
+    rows = connection.sql(counts, params=asked.parameters_of_all).to_arrow_table().to_pylist()
     found = {tuple(row.items()): number for row in rows if (number := row.pop(FOUND))}
     return _counted(Counter(found) - Counter(_flags_of(kept, names)))
 

@@ -47,7 +47,16 @@ SIZE_LIMIT = "pulsar_storage_backlog_quota_limit"
 """Size quota in force, bytes; -1 for none."""
 
 PUBLISHING_LIMITED = "pulsar_publish_rate_limit_times"
-"""How often a publish rate made a topic's producers wait since it was loaded; told from 3.0 on."""
+"""How often a topic's producers were paused since it was loaded, for a rate or for pending entries; from 3.0 on."""
+
+DISPATCHING_LIMITED = (
+    "pulsar_subscription_dispatch_throttled_bytes_events",
+    "pulsar_subscription_dispatch_throttled_msg_events",
+)
+"""How often a dispatch rate held a subscription back since its topic was loaded, by `reason`; in 4.0.7, not in 3.3.2.
+
+Reasons are ``subscription``, ``topic`` and ``broker``: whose rate it was.
+"""
 
 AGE_LIMIT = "pulsar_storage_backlog_quota_limit_time"
 """Age quota in force, seconds; -1 for none."""

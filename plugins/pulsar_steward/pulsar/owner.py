@@ -84,14 +84,22 @@ class SubscriptionDetail(msgspec.Struct, frozen=True, rename="camel"):
     last_mark_delete_advanced_timestamp: Figure | None = None
     dispatch_throttled_msg_events_by_subscription_limit: Figure = 0
     dispatch_throttled_bytes_events_by_subscription_limit: Figure = 0
+    dispatch_throttled_msg_events_by_topic_limit: Figure = 0
+    dispatch_throttled_bytes_events_by_topic_limit: Figure = 0
+    dispatch_throttled_msg_events_by_broker_limit: Figure = 0
+    dispatch_throttled_bytes_events_by_broker_limit: Figure = 0
     consumers_after_mark_delete_position: dict[str, msgspec.Raw] | None = None
 
     @property
     def times_limited(self) -> int:
-        """How often its own dispatch rate held something back, since its topic was loaded; told from 4.0 on."""
+        """How often a dispatch rate held something back, since its topic was loaded; told from 4.0 on."""
         return (
             self.dispatch_throttled_msg_events_by_subscription_limit
             + self.dispatch_throttled_bytes_events_by_subscription_limit
+            + self.dispatch_throttled_msg_events_by_topic_limit
+            + self.dispatch_throttled_bytes_events_by_topic_limit
+            + self.dispatch_throttled_msg_events_by_broker_limit
+            + self.dispatch_throttled_bytes_events_by_broker_limit
         )
 
 

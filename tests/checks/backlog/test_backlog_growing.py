@@ -119,6 +119,23 @@ RETENTIONS: dict[str, tuple[dict[str, int] | None, str]] = {
 }
 
 
+@pytest.mark.parametrize(("subscription", "first"), [("s", True), ("another", False)])
+def test_a_dispatch_rate_of_the_slowest_is_its_first_cause(
+    judge_rows: JudgeRows, golden: Golden, subscription: str, first: bool
+) -> None:
+    """Before its consumers, with who set it; one that holds another subscription back is no cause."""
+    made = scenes(judge_rows, {"bound/t": [66 * GIB, 69 * GIB, 72 * GIB, 75 * GIB]})
+    made[-1].add("subscriptions", "acme/bound/t", backlog_entries=900, consumers=2)
+    made[-1].add("clients", "acme/bound/t", consumer="c", address="10.0.0.7:5", unacked_messages=50)
+    made[-1].add("drilled", "acme/bound/t", subscription=subscription, dispatching_limited=738)
+    made[-1].rows["configuration"] += [
+        {"broker": "a:8080", "key": "dispatchThrottlingRatePerSubscriptionInMsg", "value": "10"}
+    ]
+    evidence = found(made).evidence
+    assert ("most likely cause: the dispatch rate" in evidence) is first
+    golden(evidence)
+
+
 @pytest.mark.parametrize(("retained", "words"), RETENTIONS.values(), ids=RETENTIONS)
 def test_without_a_quota_the_retention_is_the_measure(
     judge_rows: JudgeRows, retained: dict[str, int] | None, words: str

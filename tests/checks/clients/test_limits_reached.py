@@ -1,4 +1,4 @@
-"""Limits of consumers, whose topics they hold for, and which of several limits of a topic is told."""
+"""Limits of clients and rates that are reached, who set them, and which of several limits of a topic is told."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ import pytest
 
 from pulsar_steward.checks.clients.limits_reached import LIMIT_REACHED
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.measures import DISPATCHING_LIMITED, PUBLISHING_LIMITED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.golden import Golden
 
-RATE: dict[str, Any] = {
-    "publishMaxMessageRate": {"lab": {"publishThrottlingRateInMsg": 10, "publishThrottlingRateInByte": -1}}
-}
-TOLD = "pulsar_publish_rate_limit_times"
+TOLD = PUBLISHING_LIMITED
 SYSTEM = "persistent://pulsar/system/t"
 
 
@@ -52,18 +50,116 @@ def test_topics_of_pulsars_own_tenant_are_left_out(scene: Any, topic: str, names
     assert bool(scene.judged(LIMIT_REACHED).findings) is found
 
 
-@pytest.mark.parametrize(("backlog", "found"), [(1000, True), (999, False)])
-def test_a_dispatch_rate_is_told_where_messages_wait(scene: Any, backlog: int, found: bool) -> None:
-    """With fewer entries of backlog what was held back is on its way."""
-    limited(scene).subscription("t", backlog_entries=backlog).drilled("t", namespace="t/n", dispatching_limited=100)
+def publishing(cluster: str, messages: int, size: int = 0) -> dict[str, Any]:
+    """A publish rate under a cluster's name."""
+    rate = {"publishThrottlingRateInMsg": messages, "publishThrottlingRateInByte": size}
+    return {"publishMaxMessageRate": {cluster: rate}}
+
+
+def dispatching(member: str, messages: int, period: int = 1) -> dict[str, Any]:
+    """A dispatch rate of a namespace."""
+    rate = {"dispatchThrottlingRateInMsg": messages, "dispatchThrottlingRateInByte": -1, "ratePeriodInSecond": period}
+    return {member: {"lab": rate}}
+
+
+RATE = publishing("lab", 10, -1)
+OF_TOPICS: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
+    "producers": ({"max_producers_per_topic": 4}, {"producers": 4}, True),
+    "one producer less": ({"max_producers_per_topic": 4}, {"producers": 3}, False),
+    "subscriptions": ({"max_subscriptions_per_topic": 10}, {"subscriptions": 10}, True),
+    "messages": (publishing("lab", 100), {"message_rate_in": 95.0}, True),
+    "fewer messages": (publishing("lab", 100), {"message_rate_in": 94.0}, False),
+    "a limit of another cluster": (publishing("foo", 1), {"message_rate_in": 95.0}, False),
+    "bytes": (publishing("lab", 0, 10**7), {"throughput_in_bytes": 1e7}, True),
+}
+
+
+@pytest.mark.parametrize(("policies", "topic", "found"), OF_TOPICS.values(), ids=OF_TOPICS)
+def test_a_namespaces_limit_that_a_topic_reaches_is_found(
+    scene: Any, golden: Golden, policies: dict[str, Any], topic: dict[str, Any], found: bool
+) -> None:
+    """By the numbers and rates of the topic."""
+    findings = limited(scene, **policies).topic("t", **topic).judged(LIMIT_REACHED).findings
+    assert bool(findings) is found
+    if findings:
+        golden(findings[0].evidence)
+
+
+@pytest.mark.parametrize(
+    ("setting", "policies", "topic"),
+    [
+        ("maxProducersPerTopic", {"max_producers_per_topic": 30}, {"producers": 20}),
+        ("maxPublishRatePerTopicInMessages", publishing("lab", 30), {"message_rate_in": 20.0}),
+    ],
+)
+def test_the_brokers_own_limit_holds_where_a_namespace_sets_none(
+    scene: Any, by_name: Callable[..., dict[str, Severity]], golden: Golden, setting: str, policies: Any, topic: Any
+) -> None:
+    """A namespace's limit goes before that of the brokers."""
+    limited(limited(scene), "t/own", **policies).configured(**{setting: "20"})
+    scene.topic("t", **topic).topic("persistent://t/own/t", **topic)
+    judgement = scene.judged(LIMIT_REACHED)
+    assert by_name(judgement) == {"t": Severity.WARNING}
+    golden(judgement.findings[0].evidence)
+
+
+@pytest.mark.parametrize(("backlog", "times", "found"), [(1000, 100, True), (999, 100, False), (1000, 99, False)])
+@pytest.mark.parametrize("drilled", [True, False])
+def test_a_dispatch_rate_is_told_where_messages_wait(
+    scene: Any, backlog: int, times: int, drilled: bool, found: bool
+) -> None:
+    """With fewer entries of backlog what was held back is on its way; brokers' metrics tell it of all topics."""
+    limited(scene).subscription("t", backlog_entries=backlog)
+    if drilled:
+        scene.drilled("t", namespace="t/n", dispatching_limited=times)
+    else:
+        held_back(scene, "subscription", messages=times - 1, size=1)
     assert bool(scene.judged(LIMIT_REACHED).findings) is found
+
+
+DISPATCH_RATES: dict[str, tuple[str, dict[str, Any], dict[str, str]]] = {
+    "the namespace's": ("subscription", dispatching("subscriptionDispatchRate", 60, period=60), {}),
+    "the namespace's before the brokers'": (
+        "topic",
+        dispatching("topicDispatchRate", 10),
+        {"dispatchThrottlingRatePerTopicInMsg": "7"},
+    ),
+    "the brokers'": ("subscription", {}, {"dispatchThrottlingRatePerSubscriptionInByte": "10000000"}),
+    "a broker's of all topics together": ("broker", {}, {"dispatchThrottlingRateInMsg": "5000"}),
+    "the topic's own": ("subscription", {}, {"dispatchThrottlingRatePerTopicInMsg": "7"}),
+}
+
+
+@pytest.mark.parametrize(("reason", "policies", "settings"), DISPATCH_RATES.values(), ids=DISPATCH_RATES)
+def test_the_dispatch_rate_is_told_with_who_set_it(
+    scene: Any, golden: Golden, reason: str, policies: dict[str, Any], settings: dict[str, str]
+) -> None:
+    """Of the one that held messages back, by what brokers count."""
+    limited(scene, **policies).configured(**settings).subscription("t")
+    held_back(scene, reason, messages=738)
+    (finding,) = scene.judged(LIMIT_REACHED).findings
+    golden(finding.evidence)
+
+
+def held_back(scene: Any, reason: str, messages: int, size: int = 0) -> Any:
+    """A broker's count of what a dispatch rate held back."""
+    for series, value in zip(DISPATCHING_LIMITED, (size, messages), strict=True):
+        labels = {"labels_json": json.dumps({"reason": reason}), "topic": "persistent://t/n/t", "subscription": "s"}
+        scene.measured({series: value}, **labels)
+    return scene
 
 
 @pytest.mark.parametrize(("times", "found"), [(100, True), (99, False)])
-def test_metrics_tell_of_topics_that_were_not_drilled(scene: Any, times: int, found: bool) -> None:
-    """Brokers count how often they made producers wait."""
-    limited(scene).topic("t").measured({TOLD: times}, topic="persistent://t/n/t")
-    assert bool(scene.judged(LIMIT_REACHED).findings) is found
+@pytest.mark.parametrize("policies", [{}, RATE])
+def test_metrics_tell_of_topics_that_were_not_drilled(
+    scene: Any, golden: Golden, policies: dict[str, Any], times: int, found: bool
+) -> None:
+    """Brokers count how often they paused producers, for a rate or as entries are still to be written."""
+    limited(scene, **policies).topic("t").measured({TOLD: times}, topic="persistent://t/n/t")
+    findings = scene.judged(LIMIT_REACHED).findings
+    assert bool(findings) is found
+    if findings:
+        golden(findings[0].evidence)
 
 
 def test_a_topic_has_one_finding_and_clients_come_first(

@@ -98,6 +98,18 @@ def test_a_consumer_that_is_alone_is_called_so(scene: Any, golden: Golden) -> No
     golden(finding.evidence)
 
 
+OWN_LIMIT = '{"max_unacked_messages_per_consumer": 900, "max_unacked_messages_per_subscription": -1}'
+
+
+@pytest.mark.parametrize("blocked", [{"blocked_on_unacked": True}, {"consumers_blocked": 3}])
+def test_the_limit_is_told_with_who_set_it(scene: Any, golden: Golden, blocked: dict[str, Any]) -> None:
+    """A namespace's before the brokers'."""
+    scene.configured(maxUnackedMessagesPerConsumer="50000", maxUnackedMessagesPerSubscription="200000")
+    scene.add("namespaces", namespace="t/n", policies_json=OWN_LIMIT).subscription("t", **blocked)
+    (finding,) = scene.judged(check.CHECK).findings
+    golden(finding.evidence)
+
+
 def test_the_worst_are_listed_and_the_others_counted(scene: Any) -> None:
     """Of more findings than fit, those with most unacknowledged messages are listed, and the rest is counted."""
     for number in range(MAX_FINDINGS + 2):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from pulsar_steward.checks.check import MAX_FINDINGS
 from pulsar_steward.checks.clients import subscription_stalled as check
 from pulsar_steward.collect.metrics import Metrics
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.measures import DELAYED_SERIES
+from pulsar_steward.model.measures import DELAYED_SERIES, DISPATCHING_LIMITED
 from pulsar_steward.pulsar.metrics import Sample
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
 STILL: dict[str, Any] = {"message_rate_out": 0.0, "ack_rate": 0.0, "consumers_without_permits": 3}
 DELIVERED: dict[str, Any] = {"ack_rate": 0.0}
+REASON = {"subscription": "s", "labels_json": '{"reason": "subscription"}'}
 MILLION = {"backlog_entries": 1_000_000}
 
 CASES: dict[str, tuple[dict[str, Any], Severity | None]] = {
@@ -89,6 +91,44 @@ def test_severity_follows_from_since_when(scene: Any, by_name: Callable[..., dic
     judgement = scene.judged(check.CHECK)
 
     assert by_name(judgement) == {name: severity for name, (_, _, severity) in AGES.items()}
+
+
+LIMITS: dict[str, tuple[dict[str, Any], int, bool]] = {
+    "consumers ask for more": (STILL | {"consumers_without_permits": 2}, 100, True),
+    "consumers ask for nothing": (STILL, 100, False),
+    "hardly ever held back": (STILL | {"consumers_without_permits": 2}, 99, False),
+    "delivered and not acknowledged": (DELIVERED | {"consumers_without_permits": 2}, 100, False),
+}
+
+
+@pytest.mark.parametrize(("like", "times", "first"), LIMITS.values(), ids=LIMITS)
+def test_a_dispatch_rate_is_the_first_cause_where_consumers_ask_for_more(
+    scene: Any, golden: Golden, like: dict[str, Any], times: int, first: bool
+) -> None:
+    """Where nothing is delivered to them; the limit is told with who set it."""
+    rate = {"dispatchThrottlingRateInMsg": 1, "dispatchThrottlingRateInByte": -1, "ratePeriodInSecond": 600}
+    scene.rows["snapshot"][0]["pulsar_cluster"] = "lab"
+    scene.add("namespaces", namespace="t/n", policies_json=json.dumps({"subscriptionDispatchRate": {"lab": rate}}))
+    scene.subscription("t", **like).measured({DISPATCHING_LIMITED[1]: times}, topic="persistent://t/n/t", **REASON)
+    (finding,) = scene.judged(check.CHECK).findings
+    assert ("most likely cause: the dispatch rate" in finding.evidence) is first
+    if first:
+        golden(finding.evidence)
+
+
+@pytest.mark.parametrize(("before", "first"), [(738, False), (737, True), (None, True)])
+def test_a_dispatch_rate_that_held_nothing_back_lately_is_no_cause(
+    scene_before: Callable[[int], Any], before: int | None, first: bool
+) -> None:
+    """Brokers count since the topic was loaded; what the snapshot before counts too was another time."""
+    scenes = []
+    for minutes_ago, times in ((0, 738), (15, before)):
+        scene = scene_before(minutes_ago).subscription("t", **STILL | {"consumers_without_permits": 2})
+        if times is not None:
+            scene.measured({DISPATCHING_LIMITED[1]: times}, topic="persistent://t/n/t", **REASON)
+        scenes.append(scene)
+    (finding,) = scenes[0].judged(check.CHECK, earlier=scenes[1:]).findings
+    assert ("most likely cause: the dispatch rate" in finding.evidence) is first
 
 
 def test_delayed_messages_are_not_due(scene: Any, by_name: Callable[..., dict[str, Severity]]) -> None:

@@ -296,6 +296,57 @@ def test_a_broker_s_few_slow_writes_do_not_explain_a_slow_topic(judged: JudgeRow
         assert ("cause: bookies" in finding.evidence, "Besides: bookies" in finding.evidence) == (first, not first)
 
 
+RATE = {"publishMaxMessageRate": {"c": {"publishThrottlingRateInMsg": 100, "publishThrottlingRateInByte": -1}}}
+SLIPS, OTHER = TOPIC, "persistent://acme/free/t"
+
+
+def at_a_rate(rows: Rows, rate: float) -> Rows:
+    """The rows with topic `SLIPS` at so many messages a second of 100 that its namespace allows it."""
+    about = {"cluster": "lab", "taken_at": NOW, "unread_brokers": [], "unread_namespaces": [], "pulsar_cluster": "c"}
+    topics = [
+        {"topic": SLIPS, "broker": "a:1", "message_rate_in": rate},
+        {"topic": OTHER, "broker": "a:1", "message_rate_in": 900.0},
+    ]
+    namespaces = [{"namespace": "acme/orders", "policies_json": json.dumps(RATE)}]
+    return rows | {"snapshot": [about], "topics": topics, "namespaces": namespaces}
+
+
+LIMITED: dict[str, tuple[float, int, str]] = {
+    "most slow entries are of a topic at its rate": (95.0, 9_000, "a limit of a rate"),
+    "fewer are": (95.0, 8_999, "bookies, or a thread that serves them"),
+    "a topic below its rate": (94.0, 18_000, "bookies, or a thread that serves them"),
+}
+
+
+@pytest.mark.parametrize(("rate", "slow", "cause"), LIMITED.values(), ids=LIMITED)
+def test_a_publish_rate_comes_before_all_other_causes_of_what_it_slows(
+    judged: JudgeRows, golden: Golden, rate: float, slow: int, cause: str
+) -> None:
+    """Where topics at their publish rates have half of a broker's slow entries or more, their producers wait for it."""
+    stalled = [
+        sample(WRITES_OVER_A_SECOND, slow) | {"topic": SLIPS},
+        sample(WRITES_OVER_A_SECOND, 60) | {"topic": OTHER},
+    ]
+    rows = at_a_rate(snapshot(HURT, written(750, 150, 100), stalled), rate)
+    (finding,) = judged(CHECK, rows).findings
+    assert first_cause(finding) == cause
+    golden(finding.evidence)
+
+
+def test_a_publish_rate_is_the_first_cause_of_a_slow_topic(judged: JudgeRows, minutes_ago: MinutesAgo) -> None:
+    """The topic's own rate, whatever else its broker has."""
+    rows = at_a_rate(stalling(600), 100.0)
+    rows["metrics"] = [*rows["metrics"], *written(0.5, 0, 0.5)]
+    (finding,) = judged(CHECK, rows, earlier=[minutes_ago(15, stalling(600, 100.0))]).findings
+    assert first_cause(finding) == "a limit of a rate"
+    assert "Besides: bookies" in finding.evidence
+
+
+def test_that_producers_wait_for_a_rate_is_told_where_all_is_quick(judged: JudgeRows, golden: Golden) -> None:
+    """An entry is quick once it is let in, so no latency shows it."""
+    golden(judged(CHECK, at_a_rate(snapshot(published(900)), 100.0)).quiet)
+
+
 def test_where_no_cause_is_known_it_says_what_was_not_judged(judged: JudgeRows, golden: Golden) -> None:
     """The evidence names the checks that could not judge if no cause is known."""
     (finding,) = judged(CHECK, snapshot(WARNED)).findings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -14,7 +15,7 @@ from pulsar_steward.collect.drill import DetailRequest, DrillTask, drill, rows_o
 from pulsar_steward.decoding import decode
 from pulsar_steward.model.subscription import Cursor
 from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy
-from pulsar_steward.pulsar.owner import TopicDetail
+from pulsar_steward.pulsar.owner import SubscriptionDetail, TopicDetail
 from pulsar_steward.pulsar.reader import Reader
 from pulsar_steward.pulsar.settings import AdminSettings
 from tests.builders import CURSOR
@@ -197,3 +198,21 @@ def test_a_topic_without_subscriptions_is_one_row() -> None:
 
     assert row.get("subscription") is None
     assert (row["quota_limit_bytes"], row["quota_limit_seconds"], row["oldest_backlog_age_seconds"]) == (0, 0, 9)
+
+
+def test_what_dispatch_rates_held_back_is_counted_whoever_set_them() -> None:
+    """The rates of the subscription, its topic and its broker, by messages and by bytes."""
+    subscription = {
+        "msgBacklog": 0,
+        "isReplicated": False,
+        "isDurable": True,
+        "consumers": [],
+        "lastConsumedTimestamp": 0,
+        "lastAckedTimestamp": 0,
+    }
+    counts = {
+        f"dispatchThrottled{what}EventsBy{level}Limit": 10**power
+        for power, (what, level) in enumerate(product(("Msg", "Bytes"), ("Subscription", "Topic", "Broker")))
+    }
+    held = msgspec.convert(subscription | counts, SubscriptionDetail)
+    assert held.times_limited == 111_111

@@ -290,6 +290,7 @@ CHECK = Check(
     order=20,
     title="A topic's backlog keeps growing, towards its quota or without one",
     advice=(
+        "Where a dispatch rate held it back: ask who set that limit, and raise it, before you look at consumers.",
         "Look at the slowest subscription first: consumers missing, blocked, without permits, or too slow.",
         "Compare the rates in and out: pulsar-admin topics stats; a burst of producing ends by itself.",
         "Add consumers, or partitions where a subscription type allows one consumer each.",

@@ -11,6 +11,7 @@ import msgspec
 
 from pulsar_steward.checks.check import Query
 from pulsar_steward.checks.clients.consumers import to_the_second
+from pulsar_steward.checks.clients.rates import SUBSCRIPTIONS_HELD, held_words
 from pulsar_steward.decoding import convert
 from pulsar_steward.model.finding import QuotaFigures
 from pulsar_steward.model.subscription import Holder, unexplained
@@ -99,7 +100,7 @@ def _not_asked(selected: QueryRows, one: str, many: str, what: str) -> str | Non
 
 
 # A ledger that was closed before a cursor was made has only messages that were stored before.
-CULPRITS = """
+CULPRITS = f"""
 with began as (
     select topic, subscription as holder,
         max(epoch_ms(try_cast(cursor_json->>'created' as timestamptz))) as made_milliseconds
@@ -107,32 +108,33 @@ with began as (
     where unread_closed_milliseconds < epoch_ms(try_cast(cursor_json->>'created' as timestamptz))
     group by all),
 slowest as (
-    select topic, list({
+    select topic, list({{
             'name': c.holder, 'entries': c.entries, 'messages_per_entry': coalesce(s.messages_per_entry, 0),
-            'consumers': coalesce(s.consumers, 0), 'began_later_milliseconds': made_milliseconds}
+            'consumers': coalesce(s.consumers, 0), 'began_later_milliseconds': made_milliseconds}}
         order by coalesce(c.holder = w.slowest_subscription, false) desc, is_reader(c.holder), c.entries desc,
             c.holder desc)[1] as slowest
     from backlogs c join worst w using (topic) left join subscriptions s on s.topic = c.topic
         and s.subscription = c.holder left join began b on b.topic = c.topic and b.holder = c.holder
     group by topic),
 consumers as (
-    select topic, list({
+    select topic, list({{
             'consumer': c.consumer, 'address': c.address, 'connected_since': c.connected_since,
-            'unacked_messages': coalesce(c.unacked_messages, 0), 'blocked': coalesce(c.blocked, false)}
+            'unacked_messages': coalesce(c.unacked_messages, 0), 'blocked': coalesce(c.blocked, false)}}
         order by coalesce(c.unacked_messages, 0) desc, c.consumer desc, c.address desc, c.connected_since desc
         )[1] as slowest_consumer
     from clients c join slowest s using (topic) where c.subscription = s.slowest.name group by topic)
-select worst.*, slowest, slowest_consumer,
+select worst.*, slowest, slowest_consumer, held,
     slowest is null and worst.backlog_bytes > 0 and coalesce(deduplicated, true) as held_by_deduplication
 from worst left join slowest using (topic) left join consumers using (topic)
+    left join {SUBSCRIPTIONS_HELD} h on h.topic = worst.topic and h.subscription = slowest.name
     left join deduplication d on d.namespace = worst.namespace
 """
-"""Adds `slowest`, `slowest_consumer` and `held_by_deduplication` to rows with `topic`, `namespace`, `backlog_bytes` and
-`slowest_subscription`.
+"""Adds `slowest`, `slowest_consumer`, `held` and `held_by_deduplication` to rows with `topic`, `namespace`,
+`backlog_bytes` and `slowest_subscription`.
 
 `slowest` is the cursor that holds the backlog: `slowest_subscription` if that has entries left, else the cursor with
 most of them, of whatever kind. It is null where no known cursor has any, and `slowest_consumer` where it is no
-subscription, or none of its consumers is in the snapshot.
+subscription, or none of its consumers is in the snapshot. `held` is the dispatch rate that holds it back, if any.
 """
 
 
@@ -158,6 +160,8 @@ def slowest_words(row: Row) -> str:
     words, began = f" Slowest is {holder.words} with {entries}{batches}", _began(slowest["began_later_milliseconds"])
     if slowest["consumers"] == 0:
         return f"{words}; no consumer is connected to it.{began}"
+    if row["held"] is not None:
+        words += f"; most likely cause: {held_words(row['held'])} (limit-reached)"
     if consumer is None:
         return f"{words}.{began}"
     whose = "its only consumer" if slowest["consumers"] == 1 else f"of its {counted(slowest['consumers'], 'consumer')}"

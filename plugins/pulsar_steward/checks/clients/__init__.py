@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pulsar_steward.checks.clients import rates
 from pulsar_steward.checks.views import SqlView
 from pulsar_steward.model.measures import DELAYED_SERIES
 
@@ -54,5 +55,5 @@ HOLDERS = SqlView(
 when it connected; null: not told.
 """
 
-VIEWS = (DELAYED, DELAYED_TOLD, HOLDERS)
+VIEWS = (DELAYED, DELAYED_TOLD, HOLDERS, *rates.VIEWS)
 """Views that the queries of these checks use besides `pulsar_steward.checks.views`; later ones may use earlier ones."""

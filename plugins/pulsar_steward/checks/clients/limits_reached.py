@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Query, RowCheck, Scope
+from pulsar_steward.checks.clients.rates import HELD, held_words, published_words, rate_words
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.measures import PUBLISHING_LIMITED
 from pulsar_steward.model.section import Section, number, percent
-from pulsar_steward.model.units import counted, throughput_in_words
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Row
@@ -31,6 +31,9 @@ COUNTS = {
 }
 """Settings of a namespace and of brokers that limit the clients of a topic, by the column of `topics`; 0: no limit."""
 
+PAUSED, HELD_BACK = "times paused", "times held back"
+"""What brokers count of rates."""
+
 PER_SUBSCRIPTION = ("max_consumers_per_subscription", "maxConsumersPerSubscription")
 
 
@@ -42,22 +45,10 @@ def _limit(setting: tuple[str, str]) -> str:
             {usual})::double as {own}"""
 
 
-def _rate(member: str) -> str:
-    return f"try_cast(own->'publishMaxMessageRate'->cluster->>'{member}' as double) as {member}"
-
-
-RATES = {
-    "published messages": ("message_rate_in", "publishThrottlingRateInMsg"),
-    "published bytes": ("throughput_in_bytes", "publishThrottlingRateInByte"),
-}
-
 # Worked out once for each namespace, as there may be a million topics.
 _ALLOWED = f"""allowed as materialized (
-    select namespace, {", ".join(map(_limit, (*COUNTS.values(), PER_SUBSCRIPTION)))},
-        {", ".join(_rate(member) for _, member in RATES.values())}
-    from (select namespace, case when json_valid(policies_json) then policies_json::json end as own,
-            pulsar_cluster as cluster
-        from namespaces cross join (select pulsar_cluster from snapshot)))"""
+    select namespace, {", ".join(map(_limit, (*COUNTS.values(), PER_SUBSCRIPTION)))}
+    from (select namespace, case when json_valid(policies_json) then policies_json::json end as own from namespaces))"""
 
 # From 3.0 on brokers exempt system topics from these limits (apache/pulsar#18369).
 _EXEMPT = "select coalesce(try_cast(split_part(pulsar_version, '.', 1) as integer) >= 3, false) as exempt from snapshot"
@@ -71,16 +62,8 @@ _COUNTED = " union all ".join(
     for column, (own, default) in COUNTS.items()
 )
 
-_PUBLISHED = " union all ".join(
-    f"""select t.topic, t.namespace, null as subscription, '{kind}' as kind, t.{column}::double as amount,
-        {member} as allowed, 'publishMaxMessageRate' as setting
-    from user_topics t join allowed on allowed.namespace = t.namespace and {member} > 0"""
-    for kind, (column, member) in RATES.items()
-)
-
 # What a client is refused, or made to wait for: by what is set on its namespace or on the brokers, or, where topics set
-# it themselves, by what they tell they held back. A publish rate is held for each topic, a dispatch rate for each
-# subscription.
+# it themselves, by what brokers count. A publish rate is held for each topic, a dispatch rate for each subscription.
 REACHED = f"""
 with {_ALLOWED},
 counted as ({_COUNTED}
@@ -88,20 +71,21 @@ counted as ({_COUNTED}
         {PER_SUBSCRIPTION[0]}, '{PER_SUBSCRIPTION[1]}'
     from user_subscriptions s join allowed on allowed.namespace = s.namespace and {PER_SUBSCRIPTION[0]} > 0
         and s.consumers >= {PER_SUBSCRIPTION[0]}),
-rates as ({_PUBLISHED}),
-told as (
-    select topic, namespace_of(topic) as namespace, null as subscription, 'times published too fast' as kind,
-        max(times)::double as amount, 1 as allowed, 'publishRate' as setting
-    from (select topic, publishing_limited as times from drilled union all
-        select topic, value from metrics where series = '{PUBLISHING_LIMITED}' and topic is not null)
-    group by topic
-    union all select d.topic, d.namespace, d.subscription, 'times sent too fast', d.dispatching_limited::double, 1,
-        'subscriptionDispatchRate'
-    from drilled d join user_subscriptions s using (topic, subscription) join limits on limits.namespace = d.namespace
-    where s.backlog_entries >= minimum_entries),
 reached as (
-    select *, 0 as rank from counted union all select *, 1 from rates union all select *, 2 from told)
-select topic, namespace, subscription, kind, amount, allowed, setting, rank
+    select *, null as set_by, null as held, 0 as rank from counted
+    union all by name
+    select *, 1 as rank from (select * rename (unit as kind) from publish_rates)
+    union all by name
+    select topic, namespace_of(topic) as namespace, '{PAUSED}' as kind, times::double as amount, 1 as allowed,
+        2 as rank, {HELD} as held
+    from publishers_held
+    union all by name
+    select topic, s.namespace, subscription, '{HELD_BACK}' as kind, times::double as amount, 1 as allowed, 2 as rank,
+        held
+    from (select topic, subscription, times, {HELD} as held from dispatch_held)
+        join user_subscriptions s using (topic, subscription) join limits on limits.namespace = s.namespace
+    where s.backlog_entries >= minimum_entries)
+select topic, namespace, subscription, kind, amount, allowed, setting, set_by, held, rank
 from reached join limits using (namespace)
 where case rank when 0 then true when 1 then amount * 100 >= allowed * warning_percent_of_rate
     else amount >= minimum_throttlings end
@@ -117,19 +101,15 @@ def _reached(row: Row) -> str:
             f"{whose} has {amount:,.0f} {kind}, and {row['setting']} allows {allowed:,.0f}: the next one is refused,"
             " and only the client is told."
         )
-    if kind == "published bytes":
-        rates = throughput_in_words(amount), throughput_in_words(allowed)
-        return f"{whose} takes {rates[0]} of the {rates[1]} that {row['setting']} allows: producers are made to wait."
-    if kind == "published messages":
+    if kind == PAUSED:
+        limit = {**row["held"], "kind": "publish"}
         return (
-            f"{whose} takes {amount:,.0f} of the {allowed:,.0f} messages/s that {row['setting']} allows: producers are"
-            " made to wait."
+            f"Brokers paused its producers {counted(int(amount), 'time')} since it was loaded: for the"
+            f" {rate_words(limit)}, or for entries that were still to be written."
         )
-    what = "producers" if row["subscription"] is None else "its consumers"
-    return (
-        f"{whose} made {what} wait {counted(int(amount), 'time')} since it was loaded, by a limit of its rate"
-        f" ({row['setting']}, of the topic, its namespace or the brokers)."
-    )
+    if row["held"]:
+        return f"{whose} waits for a limit: {held_words(row['held'])}."
+    return f"{whose} {published_words({**row, 'unit': kind})}."
 
 
 LIMIT_REACHED = RowCheck(

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.clients.consumers import named_subscription, slowest_words
+from pulsar_steward.checks.clients.rates import held_words
 from pulsar_steward.checks.earlier import APART_SECONDS, apart, each_since
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number, percent
@@ -161,8 +162,9 @@ with wanted as (select topic, subscription from standing union select topic, sub
 connected as ({_CONNECTED.format(clients="raw_clients", wanted="wanted")})
 select topic, subscription, coalesce(consumers, 0) as consumers, backlog_entries, message_rate_out, ack_rate,
     redeliver_rate, expired_rate, coalesce(consumers_connected_recently >= consumers, false) as fresh,
-    first_connected, last_connected, named >= consumers as all_named
+    first_connected, last_connected, named >= consumers as all_named, times as times_held
 from raw_subscriptions semi join wanted using (topic, subscription) left join connected using (topic, subscription)
+    left join dispatch_held using (topic, subscription)
 where (message_rate_out <= 0 or ack_rate <= 0 or redeliver_rate > 0)
     and (backlog_entries > 0 or unacked_messages > 0)
 """
@@ -350,7 +352,7 @@ class Standstill:
         return (
             f"{named[0].upper()}{named[1:]} on {row['broker']} has {row['due_entries']:,}"
             f" {'entry' if row['due_entries'] == 1 else 'entries'} due{known}, but"
-            f" {what} ({self._since}){earlier}; {self._permits}{self._doubt}; {slowest_words(row)}."
+            f" {what} ({self._since}){earlier}; {self._limit}{self._permits}{self._doubt}; {slowest_words(row)}."
         )
 
     @property
@@ -380,6 +382,21 @@ class Standstill:
         if row["since_seconds"] is None:
             return f"{last} not known{'' if row['asked'] else ', as its topic was not asked'}"
         return f"{last} {seconds_in_words(row['since_seconds'], rounded=True)} before"
+
+    @property
+    def _limit(self) -> str:
+        """The dispatch rate as the first cause.
+
+        Empty if there is none, if consumers ask for nothing, or if it held nothing back since the snapshot before.
+        """
+        row = self.row
+        waits = row["kind"] in {STILL, FULL} and row["without_permits"] < row["consumers"]
+        if row["held"] is None or not waits:
+            return ""
+        _, older = next(self.before.told(row, apart_seconds=APART_SECONDS), (None, None))
+        if older is not None and older["times_held"] == row["held"]["times"]:
+            return ""
+        return f"most likely cause: {held_words(row['held'])} (limit-reached); "
 
     @property
     def _permits(self) -> str:

@@ -46,9 +46,12 @@ FOUND = f"""
 with {_LIMITS},
 holding as (
     select s.*, warning_blocked_percent,
-        case when of_namespace.per_consumer >= 0 then of_namespace.per_consumer else of_brokers.per_consumer end = 0
-            and case when of_namespace.per_subscription >= 0 then of_namespace.per_subscription
-                else of_brokers.per_subscription end = 0 as without_limits
+        if(blocked_on_unacked, of_namespace.per_subscription, of_namespace.per_consumer) >= 0 as by_namespace,
+        case when of_namespace.per_consumer >= 0 then of_namespace.per_consumer else of_brokers.per_consumer end
+            as of_consumer,
+        case when of_namespace.per_subscription >= 0 then of_namespace.per_subscription
+            else of_brokers.per_subscription end as of_subscription,
+        of_consumer = 0 and of_subscription = 0 as without_limits
     from user_subscriptions s join limits using (namespace) left join of_brokers using (broker)
         left join own of_namespace using (namespace)
     where (blocked_on_unacked or s.consumers_blocked > 0
@@ -66,6 +69,7 @@ select topic, subscription, coalesce(s.consumers, 0) as consumers, coalesce(s.ba
     coalesce(s.blocked_on_unacked, false) as by_subscription, oldest_seconds,
     case when acked > 0 then greatest(floor($now)::bigint - acked // 1000, 0) end as since_seconds,
     not coalesce(s.blocked_on_unacked, false) and coalesce(s.consumers_blocked, 0) <= 0 as unlimited,
+    if(by_subscription, of_subscription, of_consumer) as allowed, coalesce(by_namespace, false) as by_namespace,
     by_subscription or (coalesce(s.consumers, 0) > 0 and s.consumers_blocked >= s.consumers) as whole,
     case when unlimited then if(s.ack_rate <= 0, 1, 0)
         when whole and s.ack_rate <= 0 then 2
@@ -112,12 +116,20 @@ def _blocked(row: Row) -> str:
     if row["unlimited"]:
         return f"which nothing limits ({PER_CONSUMER} and {PER_SUBSCRIPTION} are 0)"
     if row["by_subscription"]:
-        return "is blocked as a whole for it"
+        return f"is blocked as a whole for it{_limit(row, PER_SUBSCRIPTION)}"
     share = row["consumers_blocked"] * 100 // max(row["consumers"], 1)
     return (
         f"{row['consumers_blocked']:,} of its {counted(row['consumers'], 'consumer')} ({share} %)"
         f" {'is' if row['consumers_blocked'] == 1 else 'are'} blocked for it"
+        f"{_limit(row, PER_CONSUMER)}"
     )
+
+
+def _limit(row: Row, setting: str) -> str:
+    """The limit in brackets, with who set it; empty: none was read."""
+    if not row["allowed"]:
+        return ""
+    return f" ({setting} {row['allowed']:,}, set by the {'namespace' if row['by_namespace'] else 'brokers'})"
 
 
 def _freeing(row: Row) -> str:

@@ -11,6 +11,7 @@ from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, LookBack
 from pulsar_steward.checks.clients.consumers import SLOWEST, consumers_words, named_subscription, subject_of
 from pulsar_steward.checks.clients.holders import HOLDING, holders_of
 from pulsar_steward.checks.clients.holders import LONGEST_FIRST as MOST_HELD_FIRST
+from pulsar_steward.checks.clients.rates import SUBSCRIPTIONS_HELD
 from pulsar_steward.checks.clients.standstill import (
     BEFORE,
     LONGEST_FIRST,
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 
     from pulsar_steward.checks.check import CheckContext, Queried, Row
 
+
+HELD_UP = f"select found.*, held from ({SLOWEST}) found left join {SUBSCRIPTIONS_HELD} using (topic, subscription)"
+"""Adds `slowest`, and `held`: the dispatch rate that held a subscription back; null: none did."""
 
 MAX_CONSUMERS = 1000
 """Number of consumers that are examined, the ones with most unacknowledged messages first."""
@@ -237,6 +241,7 @@ CHECK = Check(
     order=20,
     title="A subscription with a backlog and consumers stands still",
     advice=(
+        "Where a dispatch rate held it back: ask who set that limit, and raise it; the consumers are well.",
         "Look at the consumers that the evidence names, on their hosts: a thread dump shows where their handlers hang.",
         "No permits left: the client is not asking for more, its handlers are stuck or its receiver queue is full.",
         "Permits left: the broker does not dispatch; see `pulsar-admin topics stats-internal TOPIC` and its log.",
@@ -250,8 +255,8 @@ CHECK = Check(
     scope=Scope.NAMESPACE,
     policy=SubscriptionStalledPolicy,
     shards={
-        "standing": Query(STANDING, worst_first=LONGEST_FIRST, most=MAX_ROWS, detail=SLOWEST),
-        "possible": Query(POSSIBLE, worst_first=LONGEST_FIRST, most=MAX_ROWS, detail=SLOWEST),
+        "standing": Query(STANDING, worst_first=LONGEST_FIRST, most=MAX_ROWS, detail=HELD_UP),
+        "possible": Query(POSSIBLE, worst_first=LONGEST_FIRST, most=MAX_ROWS, detail=HELD_UP),
         "holding": Query(HOLDING, worst_first=MOST_HELD_FIRST, most=MAX_CONSUMERS),
         "stuck": Query(STUCK, worst_first=MOST_FIRST, most=MAX_CONSUMERS),
         "overdue": Query(OVERDUE, worst_first=OLDEST_FIRST),

@@ -148,9 +148,18 @@ class CausesOfSlowness:
         kinds = {row["source"]: row["source_kind"] for row in queried["processes"].rows}
         return cls(results, publishing, kinds, [row["source"] for row in queried["read_only"].rows])
 
-    def in_words(self, broker: str, *, writes_are_quick: bool = False) -> str:
-        """Sentence with the likeliest cause of a broker's slowness, its evidence, and the names of other causes."""
+    def in_words(self, broker: str, *, writes_are_quick: bool = False, limit: str | None = None) -> str:
+        """Sentence with the likeliest cause of a broker's slowness, its evidence, and the names of other causes.
+
+        Args:
+            broker: The broker.
+            writes_are_quick: See `Sighting.set_aside`.
+            limit: The limit for which producers wait, which comes before all that others found; None: there is none.
+        """
         ranked = self.of(broker, writes_are_quick=writes_are_quick)
+        if limit is not None:
+            also = f" Besides: {named([each.words for each in ranked])}." if ranked else ""
+            return f"Most likely cause: a limit of a rate (limit-reached, warning): {limit}{also}"
         causes = [each for each in ranked if not each.set_aside(writes_are_quick=writes_are_quick)]
         others = [each for each in ranked if each not in causes[:1]]
         also = f" Besides: {named([each.words for each in others])}." if others else ""

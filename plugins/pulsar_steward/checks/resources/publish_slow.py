@@ -10,6 +10,7 @@ import math
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Check, Judgement, Query, brokers_of, silent_in
+from pulsar_steward.checks.clients.rates import AT_PUBLISH_RATE, published_words
 from pulsar_steward.checks.earlier import LOOKS, PERIOD, WINDOW, WINDOW_MINUTES, looking_back, of_previous
 from pulsar_steward.checks.resources.publish_causes import BOOKIES, RESTS_ON, CausesOfSlowness
 from pulsar_steward.checks.resources.slowness import (
@@ -28,9 +29,9 @@ from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from pulsar_steward.checks.check import CheckContext, Queried
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 MAX_SLOWEST = 3
 """Maximum number of topics named in one sentence."""
@@ -69,6 +70,15 @@ class PublishSlowPolicy(Section):
 
 SLOW = slow_of("publishes", "slow_before")
 """Brokers on which publishing is slow."""
+
+LIMITED = f"select worst.*, publish_rate from worst left join {AT_PUBLISH_RATE} using (topic)"
+"""Adds the publish rate that a topic is at; null: it is at none."""
+
+WAITING = f"select count(*) as topics, min(topic) as topic from {AT_PUBLISH_RATE}"
+"""Number of topics at their publish rates, slow or not, with one of them."""
+
+LIMITED_PERCENT = 50
+"""Slow entries of topics at their publish rates, in percent of a broker's; from it on, that limit comes first."""
 
 MAX_TOPICS = 1000
 """Maximum number of topics that are looked at, the slowest first."""
@@ -134,7 +144,10 @@ def judge(queried: Queried, context: CheckContext[PublishSlowPolicy]) -> Judgeme
     slow = max((row["slow_percent"] for row in rows), default=0.0)
     published = counted(math.fsum(row["rate"] for row in rows), "entry", "entries")
     return Judgement(
-        quiet=f"Of {published} published a second, at most {slow:.1f} % on any broker took over 200 ms.",
+        quiet=(
+            f"Of {published} published a second, at most {slow:.1f} % on any broker took over 200 ms."
+            f"{_waiting(queried)}"
+        ),
         cannot_tell=missing,
     )
 
@@ -171,7 +184,8 @@ def _brokers(queried: Queried, writes: _Writes, causes: CausesOfSlowness) -> Ite
     for broker in dict.fromkeys((*(row["source"] for row in slowest_first), *sorted(writes.hanging))):
         row = slow.get(broker)
         entries = {each: row[each] for each in ("slow_rate", "stalled_rate")} if row else {}
-        cause = causes.in_words(broker, writes_are_quick=writes.are_quick(broker, entries))
+        topics = [each for each in queried["slow_topics"].rows if each["source"] == broker]
+        cause = causes.in_words(broker, writes_are_quick=writes.are_quick(broker, entries), limit=_limit(topics, row))
         sentences: list[str] = []
         figures: dict[str, int] = {}
         if row is not None:
@@ -185,7 +199,7 @@ def _brokers(queried: Queried, writes: _Writes, causes: CausesOfSlowness) -> Ite
                 " one before: publishing hangs there, and clients give up after 30 s by default."
             )
             figures["topics_stuck"] = hanging["stuck"]
-        if slowest := [each for each in queried["slow_topics"].rows if each["source"] == broker][:MAX_SLOWEST]:
+        if slowest := topics[:MAX_SLOWEST]:
             told = (f"{each['topic']} ({counted(each['slow'], 'entry', 'entries')} over 200 ms)" for each in slowest)
             sentences.append(f"Slowest topics: {', '.join(told)}.")
         yield Finding(
@@ -197,12 +211,35 @@ def _brokers(queried: Queried, writes: _Writes, causes: CausesOfSlowness) -> Ite
         )
 
 
+def _limit(topics: Sequence[Row], broker: Row | None = None) -> str | None:
+    """The limit of the slowest topic at its publish rate, if such topics have most slow entries; None: they do not.
+
+    Not all topics tell their slow entries, so those of the broker count too, by its rates of a minute.
+    """
+    limited = [each for each in topics if each["publish_rate"]]
+    of_broker = broker["slow_rate"] * 60 if broker is not None else 0.0
+    slow = max(math.fsum(each["slow"] for each in topics), of_broker)
+    if not limited or math.fsum(each["slow"] for each in limited) * 100 < LIMITED_PERCENT * slow:
+        return None
+    return f"{limited[0]['topic']} {published_words(limited[0]['publish_rate'])}."
+
+
+def _waiting(queried: Queried) -> str:
+    """Further sentence about producers that wait for a limit, however quick brokers are; empty: none do."""
+    rows = [row for row in queried["waiting"].rows if row["topics"]]
+    if not rows:
+        return ""
+    topics, first = sum(row["topics"] for row in rows), min(row["topic"] for row in rows)
+    producers = f"Producers of {counted(topics, 'topic')}, such as {first}"
+    return f" {producers}, wait all the same, for a publish rate (limit-reached)."
+
+
 def _topics(queried: Queried, writes: _Writes, causes: CausesOfSlowness, found: frozenset[str]) -> Iterator[Finding]:
     """Slow topics; `found` are the brokers with a finding of their own, which are not quick."""
     for row in queried["single"].rows:
         broker = row["source"]
         stalled = {"stalled_rate": row["stalled_per_minute"] / 60}
-        cause = causes.in_words(broker, writes_are_quick=writes.are_quick(broker, stalled))
+        cause = causes.in_words(broker, writes_are_quick=writes.are_quick(broker, stalled), limit=_limit([row]))
         but = "" if broker in found else "; the broker as a whole is quick"
         yield Finding(
             check_id=CHECK.check_id,
@@ -226,6 +263,7 @@ CHECK = Check(
     title="Publishing is slow: producers see latency and time-outs",
     advice=(
         "Begin with the cause that is named first: its own check says what to do (`steward explain CHECK_ID`).",
+        "A publish rate: ask who set the limit, and raise it, before you look at bookies.",
         "Where none is named: `jstack PID` of that broker, three times, 10 s apart, and `top -H -p PID`.",
         "Where one topic is slow: `pulsar-admin topics stats-internal TOPIC` (state, pendingAddEntriesCount).",
         "Where brokers are quick and producers still time out: look at the client's CPU, logging and network.",
@@ -234,7 +272,8 @@ CHECK = Check(
     policy=PublishSlowPolicy,
     shards={
         "publishes": Query(of_event(PUBLISHES)),
-        "slow_topics": Query(SLOW_TOPICS, worst_first=SLOWEST_FIRST, most=MAX_TOPICS),
+        "slow_topics": Query(SLOW_TOPICS, worst_first=SLOWEST_FIRST, most=MAX_TOPICS, detail=LIMITED),
+        "waiting": Query(WAITING),
         "processes": Query(PROCESSES),
         "read_only": Query(READ_ONLY),
     },
