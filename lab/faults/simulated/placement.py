@@ -1,7 +1,7 @@
 """Brokers and bundles that carry too much or nothing, and bundles that do not stay."""
 
 from lab.faults.fault import Expected, SimulatedFault
-from lab.faults.simulated._clusters import EIGHT_GIB, at, busy_topic, cluster, spread
+from lab.faults.simulated._clusters import EIGHT_GIB, at, busy_topic, cluster, spread, strained
 from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
 
 SET_ONCE = "the number of a lab's coordinators is set before its brokers first start, and is the same for all labs"
@@ -51,9 +51,13 @@ FAULTS = (
     ),
     SimulatedFault(
         name="one-hot-bundle",
-        about="A single topic makes its bundle carry 60 MB/s, thirty times what other bundles carry.",
+        about="A single topic carries 60 MB/s, thirty times what other bundles do; its broker's CPU is at 90 %.",
         expected=(Expected("hot-bundle", "^shop/search/"),),
-        specs=(cluster(*_one_hot()),),
+        allowed={
+            "cpu-busy": "its broker has 90 % of its CPU in use",
+            "broker-load-skew": "and that is far more than the others have",
+        },
+        specs=(cluster(*_one_hot(), broker_0=strained(cpu_percent=180.0)),),
         why=NO_ROOM,
     ),
     SimulatedFault(
@@ -108,6 +112,13 @@ FAULTS = (
         ),
         why=NO_ROOM,
         twin_of=("one-full-broker", "new-broker-stays-empty", "drain-of-a-broker-that-is-not-there"),
+    ),
+    SimulatedFault(
+        name="one-hot-topic-with-room",
+        about="Healthy enough: a single topic makes its bundle carry 60 MB/s, and its broker has room for it.",
+        specs=(cluster(*_one_hot()),),
+        why=NO_ROOM,
+        twin_of=("one-hot-bundle",),
     ),
     SimulatedFault(
         name="busy-bundles",

@@ -102,6 +102,18 @@ CASES: dict[str, tuple[Any, Severity | None]] = {
         snapshot([bundle(0, clients=5000)], limits=DEFAULTS | {"loadBalancerNamespaceBundleMaxSessions": "-1"}),
         None,
     ),
+    "one topic, and an owner with room": (
+        snapshot([bundle(0, megabytes=90), *quiet_ones(13)], [topic("hot", 45)], cpu=84),
+        Severity.INFO,
+    ),
+    "one topic, and an owner at its limit": (
+        snapshot([bundle(0, megabytes=90), *quiet_ones(13)], [topic("hot", 45)], cpu=85),
+        Severity.CRITICAL,
+    ),
+    "no topic alone, and an owner with room": (
+        snapshot([bundle(0, megabytes=90), *quiet_ones(13)], [topic("hot", 44)], cpu=84),
+        Severity.WARNING,
+    ),
     "a heartbeat is no bundle": (snapshot([bundle(0, clients=5000, namespace="pulsar/lab/a:1")]), None),
 }
 
@@ -136,11 +148,12 @@ def test_what_a_broker_hardly_notices_is_not_hot(judged: JudgeRows, brokers: int
 
 HOT_BYTES = [bundle(0, megabytes=90), *quiet_ones(13)]
 HOT_CLIENTS = [bundle(0, clients=1000), *quiet_ones(13)]
+UNDIVIDED = "a split cannot help, more partitions can. Its broker has room for it."
 HELP: dict[str, tuple[list[Row], list[Row], str]] = {
     "one topic has half": (
         HOT_BYTES,
         [topic("hot", 45, clients=1), topic("x", 44, clients=90), topic("other", 400, number=1)],
-        "persistent://acme/orders/hot has 50 % of its throughput: a split cannot help, more partitions can.",
+        f"persistent://acme/orders/hot has 50 % of its throughput: {UNDIVIDED}",
     ),
     "no topic has half": (
         HOT_BYTES,
@@ -150,7 +163,7 @@ HELP: dict[str, tuple[list[Row], list[Row], str]] = {
     "clients are counted where clients are the trouble": (
         HOT_CLIENTS,
         [topic("many", clients=800), topic("bytes", 1)],
-        "persistent://acme/orders/many has 80 % of its clients: a split cannot help, more partitions can.",
+        f"persistent://acme/orders/many has 80 % of its clients: {UNDIVIDED}",
     ),
     "topics are not known": (HOT_BYTES, [], "Which of its topics is the hottest is not known."),
 }

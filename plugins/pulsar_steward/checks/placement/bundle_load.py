@@ -53,6 +53,7 @@ with marked as (
     from bundle_loads)
 select namespace, bundle, owner, topics, bytes, messages, clients, mean_bytes, mean_clients, hot_bytes, hot_clients,
     over_clients or over_messages or over_bytes as over_limits,
+    coalesce(cpu_percent < $critical_cpu_percent, false) as room,
     coalesce((over_messages or over_bytes) and topics > 1 and brokers > 1 and bytes > broker_bytes
         and bytes >= $minimum_throughput_megabytes * {MEGABYTE}, false) as over_share,
     not hot_bytes and (hot_clients or over_clients) as by_clients,
@@ -82,10 +83,14 @@ shares as (
 While a bundle moves, two brokers may report its topics.
 """
 
+# A split cannot share out one topic: where its broker has room, nothing has to be done now.
 HOT = f"""
-with suspects as ({SUSPECTS}), topmost as ({_HOTTEST_OF} from hottest group by namespace, bundle)
-select suspects.*, topic, topic_percent, $dominating_topic_percent as dominating_percent
-from suspects left join topmost using (namespace, bundle)
+with suspects as ({SUSPECTS}), topmost as ({_HOTTEST_OF} from hottest group by namespace, bundle),
+shown as (
+    select suspects.*, topic, topic_percent,
+        coalesce(topic_percent >= if(topics = 1, 0, $dominating_topic_percent), false) as dominated
+    from suspects left join topmost using (namespace, bundle))
+select * replace (if(dominated and room, 0, rank) as rank) from shown
 """
 
 SEEN = """
@@ -129,8 +134,9 @@ def _split_words(row: Row) -> str:
     if row["topic_percent"] is None:
         return "Which of its topics is the hottest is not known."
     share = f"{row['topic']} has {row['topic_percent']:.0f} % of its {'clients' if row['by_clients'] else 'throughput'}"
-    if row["topics"] == 1 or row["topic_percent"] >= row["dominating_percent"]:
-        return f"{share}: a split cannot help, more partitions can."
+    if row["dominated"]:
+        room = " Its broker has room for it." if row["room"] else ""
+        return f"{share}: a split cannot help, more partitions can.{room}"
     return f"Its hottest topic {share}: a split can help."
 
 
