@@ -241,6 +241,7 @@ def rows_of(
         yield topic | {
             "subscription": name,
             "dispatching_limited": each.times_limited,
+            "expired_messages": each.total_msg_expired,
             "delayed_messages": each.msg_delayed,
             "delayed_index_bytes": each.delayed_message_index_size_in_bytes,
             "ack_state_bytes": each.non_contiguous_deleted_messages_ranges_serialized_size,

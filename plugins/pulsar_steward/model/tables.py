@@ -308,6 +308,7 @@ DRILLED = Table(
         ),
         Column("deduplication_entries", Kind.LONG, "not passed by the cursor `pulsar.dedup`; null: not asked, or none"),
         Column("cursor_properties_json", Kind.STRING, "names of the cursor's properties, an array; null: not asked"),
+        Column("expired_messages", Kind.LONG, "`totalMsgExpired` of the subscription since its topic was loaded"),
         Column("cursor_json", Kind.STRING, "the cursor's identity (`Cursor` in JSON); null: not asked, or not told"),
     ),
 )

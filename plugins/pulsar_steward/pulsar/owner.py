@@ -89,6 +89,7 @@ class SubscriptionDetail(msgspec.Struct, frozen=True, rename="camel"):
     dispatch_throttled_msg_events_by_broker_limit: Figure = 0
     dispatch_throttled_bytes_events_by_broker_limit: Figure = 0
     consumers_after_mark_delete_position: dict[str, msgspec.Raw] | None = None
+    total_msg_expired: Figure = 0
 
     @property
     def times_limited(self) -> int:

@@ -242,3 +242,18 @@ def test_a_reader_of_old_messages_is_moved_on_as_well(
     assert [each.severity for each in findings] == [found] * bool(found)
     for each in findings:
         golden(each.evidence)
+
+
+@pytest.mark.parametrize(("expired", "found"), [(20_100, WARNING), (99, None)])
+def test_what_a_reader_has_lost_already_is_told_by_its_topic(
+    judge_rows: JudgeRows, expired: int, found: Severity | None
+) -> None:
+    """It is at the end by then, and the rate of what expired is 0 again."""
+    made = scene(judge_rows, 0, subscription="reader-0123abc", messages_a_second=0.0)
+    made.rows["namespaces"].clear()
+    kept = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
+    made.namespace(message_ttl_in_seconds=4 * HOUR, retention_policies=kept)
+    made.add("drilled", subscription="reader-0123abc", expired_messages=expired)
+    findings = judged(made).findings
+    assert [each.severity for each in findings] == [found] * bool(found)
+    assert all("20,100 messages it was carried over unread" in each.evidence for each in findings)

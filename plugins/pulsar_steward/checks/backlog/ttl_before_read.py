@@ -75,19 +75,27 @@ where expired_rate > 0 or coalesce(age_seconds * 100 >= ttl_seconds::hugeint * w
 """
 
 # A reader's cursor is moved on as well. What a reader works on is older than the TTL where more is retained than that.
+# What it has lost already counts as well: how much is told by the topic's own statistics, since it was loaded.
 READERS = """
+with expired as (
+    select topic, subscription, max(expired_messages) as expired_messages from drilled
+    where expired_messages > 0 group by topic, subscription)
 select t.topic, s.subscription, t.namespace, s.broker, s.backlog_entries, p.ttl_seconds, t.retention_minutes,
-    t.retention_megabytes
+    t.retention_megabytes, coalesce(expired_messages, 0) as expired_messages
 from (from subscriptions where is_reader(subscription) and consumers > 0) s
     join topics_under_policies t using (topic) join user_topics u using (topic)
+    left join expired using (topic, subscription)
     join (from namespace_policies where ttl_seconds > 0) p on p.namespace = t.namespace
     join limits on limits.namespace = t.namespace
-where s.backlog_entries >= minimum_entries and t.retention_minutes <> 0 and t.retention_megabytes <> 0
+where t.retention_minutes <> 0 and t.retention_megabytes <> 0
     and (t.retention_minutes < 0 or t.retention_minutes * 60 > p.ttl_seconds)
-    and (s.expired_rate > 0 or coalesce(u.message_rate_in, 0) <= 0
-        or s.backlog_entries * greatest(coalesce(s.messages_per_entry, 1), 1) / u.message_rate_in * 100
-            >= p.ttl_seconds::hugeint * warning_age_percent_of_ttl)
-qualify row_number() over (partition by t.topic order by s.backlog_entries desc, s.subscription) = 1
+    and (coalesce(expired_messages, 0) >= minimum_entries
+        or (s.backlog_entries >= minimum_entries
+            and (s.expired_rate > 0 or coalesce(u.message_rate_in, 0) <= 0
+                or s.backlog_entries * greatest(coalesce(s.messages_per_entry, 1), 1) / u.message_rate_in * 100
+                    >= p.ttl_seconds::hugeint * warning_age_percent_of_ttl)))
+qualify row_number() over (
+    partition by t.topic order by s.backlog_entries desc, expired_messages desc, s.subscription) = 1
 """
 
 WORST_FIRST = "consumers > 0 desc, expired_rate > 0 desc, backlog_entries desc, topic, subscription"
@@ -295,6 +303,8 @@ def _of_reader(row: Row) -> Finding:
     kept = "what is retained without limit"
     if row["retention_minutes"] > 0:
         kept = f"the {seconds_in_words(row['retention_minutes'] * MINUTE, rounded=True)} that are retained"
+    lost = row["expired_messages"]
+    skipped = f" {counted(lost, 'message')} it was carried over unread since its topic was loaded." if lost else ""
     return CHECK.finding(
         severity=Severity.WARNING,
         subject=row["topic"],
@@ -302,9 +312,13 @@ def _of_reader(row: Row) -> Finding:
             f"Reader {row['subscription']} of {row['topic']} on {row['broker']} has"
             f" {counted(row['backlog_entries'], 'entry', 'entries')} left of {kept}; messages expire after"
             f" {seconds_in_words(row['ttl_seconds'], rounded=True)}, and that moves readers on as well: what it has"
-            " not read by then is skipped without an error."
+            f" not read by then is skipped without an error.{skipped}"
         ),
-        figures={"backlog_entries": row["backlog_entries"], "ttl_seconds": row["ttl_seconds"]},
+        figures={
+            "backlog_entries": row["backlog_entries"],
+            "expired_messages": lost,
+            "ttl_seconds": row["ttl_seconds"],
+        },
     )
 
 
