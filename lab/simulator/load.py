@@ -30,6 +30,7 @@ class ProcessSpec:
         uptime_s: Since its start, when it was made up; a broker that comes later has only just started.
         gc_seconds: Spent in collections of the young generation since the start, in ``gc_count`` of them.
         full_gc_seconds: The same of full collections, in ``full_gc_count``.
+        collectors: Names of the collectors of both; of ZGC the second runs beside the process.
         deadlocked_threads: Threads in a deadlock.
         blocked_threads: Threads that wait for a lock.
         open_files: Files and sockets, of ``most_files``.
@@ -47,6 +48,7 @@ class ProcessSpec:
     gc_count: int = 3_000
     full_gc_seconds: float = 0.4
     full_gc_count: int = 3
+    collectors: tuple[str, str] = ("Copy", "MarkSweepCompact")
     deadlocked_threads: int = 0
     blocked_threads: int = 0
     open_files: int = 400

@@ -36,6 +36,28 @@ def _standing_still(full_collections: int) -> ClusterSpec:
     )
 
 
+def _beside(minutes: int) -> ClusterSpec:
+    """A broker with ZGC that has been up for so long: of each minute 41 s are cycles, and 11 ms pauses."""
+    app = SubscriptionSpec("app", consumers=20, backlog=900, unacked=600, rate_out=5_000.0)
+    clicks = TopicSpec("clicks", partitions=20, producers=2, subscriptions=(app,), message_bytes=100, rate_in=5_000.0)
+    return cluster(
+        NamespaceSpec("web/events", bundles=16, topics=(clicks,), owners=spread(16, 1)),
+        brokers=1,
+        usual=strained(
+            uptime_s=minutes * 60.0,
+            cpu_percent=110.0,
+            heap_mb=5_100.0,
+            heap_limit_mb=10_000.0,
+            left_mb=0.0,
+            collectors=("ZGC Pauses", "ZGC Cycles"),
+            gc_seconds=0.011 * minutes,
+            gc_count=114 * minutes,
+            full_gc_seconds=41.0 * minutes,
+            full_gc_count=38 * minutes,
+        ),
+    )
+
+
 def _filling(direct_bytes: float) -> ClusterSpec:
     """A broker of 150 MB/s of 5 MB messages, with so much direct memory in use."""
     thumbs = SubscriptionSpec("thumbs", consumers=1, backlog=1, rate_out=1.0)
@@ -92,6 +114,14 @@ FAULTS = (
         allowed={"heap-pressure": "it is what makes the collections"},
         never=(r"(?i)move .*iot/fleet", r"(?i)restart all", r"(?i)more partitions"),
         minutes_apart=30,
+    ),
+    reported(
+        "gc-cycles-are-no-pauses",
+        "apache/pulsar#22866",
+        "A broker with ZGC spends 41 s of each minute in cycles, beside 11 ms of pauses; ten minutes are made of one.",
+        "Silent: cycles are work beside the application, which paused for 11 ms of each minute in all.",
+        *(_beside(minutes) for minutes in (1_440, 1_450)),
+        never=(r"(?i)garbage collection [6-7]\d", r"(?i)change the collector", r"(?i)(move|split) .*web/events"),
     ),
     reported(
         "one-slow-bookie-fills-the-broker",

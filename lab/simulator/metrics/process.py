@@ -55,8 +55,8 @@ def _memory(labels: Mapping[str, str], load: ProcessSpec) -> Iterator[str]:
 
 def _collections(labels: Mapping[str, str], load: ProcessSpec) -> Iterator[str]:
     yield family("jvm_gc_collection_seconds", "summary")
-    yield from counted("jvm_gc_collection_seconds", {**labels, "gc": "Copy"}, load.gc_count, load.gc_seconds)
-    full = {**labels, "gc": "MarkSweepCompact"}
+    often, full = ({**labels, "gc": name} for name in load.collectors)
+    yield from counted("jvm_gc_collection_seconds", often, load.gc_count, load.gc_seconds)
     yield from counted("jvm_gc_collection_seconds", full, load.full_gc_count, load.full_gc_seconds)
 
 
