@@ -165,7 +165,25 @@ def _young_ledgers() -> ClusterSpec:
     return cluster(NamespaceSpec("shop/exports", bundles=12, topics=(topic,), policies=_kept(1, 1)), version="2.8.1")
 
 
+def _limited_elsewhere() -> ClusterSpec:
+    app = SubscriptionSpec("app", consumers=2, backlog=40, rate_out=850.0)
+    topic = TopicSpec("t", producers=3, subscriptions=(app,), rate_in=850.0, told=(("publishRateLimitedTimes", 0),))
+    limit = {"publishThrottlingRateInMsg": 1, "publishThrottlingRateInByte": 0}
+    policies: Policies = {"publishMaxMessageRate": {"foo": limit}, "replication_clusters": ["standalone"]}
+    return cluster(NamespaceSpec("t/ns", topics=(topic,), policies=policies), cluster="standalone")
+
+
 FAULTS = (
+    reported(
+        "publish-limit-for-another-cluster",
+        "apache/pulsar#16709",
+        "A limit of 1 message/s stands under the cluster `foo`, which does not exist; 850 messages/s are published.",
+        "The limit limits nobody: ask the owner what is meant, and set it by the namespace's own call. Not the 1"
+        " message a second under the right name, which would stop three producers.",
+        _limited_elsewhere(),
+        expected=(Expected("limit-elsewhere", "^t/ns$", r"publishMaxMessageRate.*\bfoo\b"),),
+        never=(r"^Set .*t/ns", r"(?i)delete .*t/ns", r"(?i)made to wait"),
+    ),
     reported(
         "age-quota-sleeps-until-rollover",
         "apache/pulsar#19717",

@@ -132,7 +132,25 @@ def _limits(**policies: object) -> NamespaceSpec:
 
 PUBLISHING = {"publishThrottlingRateInMsg": 10, "publishThrottlingRateInByte": -1}
 
+
+def _limited_for_each() -> ClusterSpec:
+    limit = {"publishThrottlingRateInMsg": 900, "publishThrottlingRateInByte": 0}
+    policies: dict[str, object] = {
+        "publishMaxMessageRate": {"standalone": limit, "west": limit},
+        "replication_clusters": ["standalone", "west"],
+    }
+    topic = TopicSpec("t", producers=3, subscriptions=(_app(50.0),), rate_in=50.0)
+    return cluster(NamespaceSpec("t/ns", topics=(topic,), policies=policies), cluster="standalone")
+
+
 FAULTS = (
+    SimulatedFault(
+        name="publish-limit-for-each-cluster",
+        about="Healthy: a replicated namespace has a publish limit for each of its two clusters.",
+        specs=(_limited_for_each(),),
+        why=WHY,
+        twin_of=("field-publish-limit-for-another-cluster",),
+    ),
     SimulatedFault(
         name="compacted-before-its-quota-is-full",
         about="Healthy: a topic is compacted from 1 GiB on, and its quota is 10 GiB.",
