@@ -180,7 +180,13 @@ _OF_TOPIC: dict[str, float | None] = {
     WRITES_OVER_A_SECOND: 0,
 }
 
-_OF_BOOKIE = (BOOKIE_STATUS, "bookie_ledger_writable_dirs", "bookkeeper_server_thread_executor_queue")
+_OF_BOOKIE = (
+    BOOKIE_STATUS,
+    "bookie_ledger_writable_dirs",
+    "bookie_rejected_write_requests",
+    "bookie_throttled_write_requests",
+    "bookkeeper_server_thread_executor_queue",
+)
 
 _OF_AUTO_RECOVERY = (
     "replication_auditor_NUM_LEDGERS_HAVING_LESS_THAN_AQ_REPLICAS_OF_AN_ENTRY",

@@ -11,6 +11,7 @@ from pulsar_steward.checks.resources import bookie_thread_busy as check
 from pulsar_steward.checks.resources.bookie_thread_busy import BOOKIE_QUEUE
 from pulsar_steward.checks.resources.slowness import WRITES
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.measures import STARTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -240,3 +241,41 @@ def test_stuck_writes_are_told_with_a_topic(judged: JudgeRows, minutes_ago: Minu
 
     assert finding.figures == {"entries_stuck": 940, "topics_stuck": 2, "topics_waiting": 2, "topics_written_to": 100}
     golden(finding.evidence)
+
+
+def full_cache(throttled: float, rejected: float, started: float = 1000) -> list[dict[str, Any]]:
+    """Counters of bookie k:1, of two ledger directories."""
+    values = [(STARTED, started, ""), (check.THROTTLED, throttled, "a"), (check.THROTTLED, 5, "b")]
+    return [
+        {
+            "source": "k:1",
+            "source_kind": "bookie",
+            "series": series,
+            "labels_json": json.dumps({"d": d}),
+            "value": value,
+        }
+        for series, value, d in [*values, (check.REJECTED, rejected, "a")]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("now", "severity"),
+    [
+        (full_cache(100, 2), None),
+        (full_cache(140, 2), Severity.INFO),
+        (full_cache(140, 3), Severity.WARNING),
+        (full_cache(140, 3, started=2000), None),
+    ],
+    ids=["as before", "writes waited", "writes were refused", "restarted since"],
+)
+def test_a_full_write_cache_is_told_by_what_came_since(
+    judged: JudgeRows, minutes_ago: MinutesAgo, now: list[dict[str, Any]], severity: Severity | None
+) -> None:
+    """Writes that waited for a bookie's full cache are information, refused ones a warning; old ones do not count."""
+    before = minutes_ago(15, snapshot([*WELL, *full_cache(100, 2)]))
+
+    found = judged(check.CHECK, snapshot([*WELL, *now]), earlier=[before]).findings
+
+    assert [(finding.subject, finding.severity) for finding in found] == ([("k:1", severity)] if severity else [])
+    if severity:
+        assert found[0].figures == {"writes_throttled": 40, "writes_rejected": int(severity is Severity.WARNING)}

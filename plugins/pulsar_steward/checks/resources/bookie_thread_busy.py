@@ -11,8 +11,18 @@ import math
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Query, RowCheck, if_any, ranked, silent_in
-from pulsar_steward.checks.earlier import LOOKS, WINDOW, WINDOW_MINUTES, looking_back, of_previous
+from pulsar_steward.checks.earlier import (
+    LOOKS,
+    WINDOW,
+    WINDOW_MINUTES,
+    growth,
+    in_time,
+    looking_back,
+    of_previous,
+    since_words,
+)
 from pulsar_steward.checks.resources.slowness import WRITES, of_event, slow_before, slow_figures, slow_of, slow_words
+from pulsar_steward.model.measures import STARTED
 from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import counted
 
@@ -91,6 +101,35 @@ from judged where stuck > 0 or many
 `rank`: 2 critical, 1 warning, 0 information, as one moment may be a single hiccup.
 """
 
+THROTTLED = "bookie_throttled_write_requests"
+REJECTED = "bookie_rejected_write_requests"
+"""Counters of a bookie: writes that found its write cache full, and those that were refused after they had waited.
+
+They are `DbLedgerStorageStats` of BookKeeper.
+"""
+
+
+def _caches_in(samples: str) -> str:
+    """SQL for the writes that found the write cache of a bookie full, since its start."""
+    return f"""
+    select source, max(value) filter (series = '{STARTED}') as started,
+        sum(value) filter (series = '{THROTTLED}')::bigint as throttled,
+        sum(value) filter (series = '{REJECTED}')::bigint as rejected
+    from {samples} where source_kind = 'bookie' and isfinite(value)
+        and series in ('{STARTED}', '{THROTTLED}', '{REJECTED}')
+    group by source having throttled is not null or rejected is not null
+    """
+
+
+CACHES = f"""
+with moments as ({in_time("caches_now", "caches_before")}),
+grown as ({growth("moments", ("source",), ("throttled", "rejected"))})
+select source, since, seconds, coalesce(grown_throttled, 0) as throttled, coalesce(grown_rejected, 0) as rejected,
+    if(grown_rejected > 0, 1, 0) as rank
+from grown where moment = $now and since is not null and (grown_throttled > 0 or grown_rejected > 0)
+"""
+"""Bookies whose write cache was full since an earlier snapshot. `rank`: 1 if writes were refused, else 0."""
+
 
 class BookieThreadBusyPolicy(Section):
     """Thresholds for threads of BookKeeper, in bookies and in brokers, that cannot keep up."""
@@ -133,8 +172,12 @@ union all by name
 select *, 'slow' as kind from slow
 union all by name
 select *, 'stuck' as kind from stuck
+union all by name
+select *, 'cache' as kind from caches
 """
-"""Busy threads (each shard returned its worst), and brokers whose writes are slow or do not end."""
+"""Busy threads (each shard returned its worst), brokers whose writes are slow or do not end, and bookies
+whose write cache was full.
+"""
 
 # With equal severity: first writes that do not end, by the number of topics; then slow writes, the slowest first; then
 # the longest queues.
@@ -190,7 +233,16 @@ def _of_stuck_writes(row: Row) -> tuple[str, dict[str, int]]:
     return f"{words}; {still}, most of them of {row['topic']}): these writes are stuck.", figures
 
 
-_OF_KIND = {"queue": _of_queue, "slow": _of_slow_writes, "stuck": _of_stuck_writes}
+def _of_full_cache(row: Row) -> tuple[str, dict[str, int]]:
+    figures = {"writes_rejected": int(row["rejected"]), "writes_throttled": int(row["throttled"])}
+    words = (
+        f"The write cache of bookie {row['source']} was full for {counted(figures['writes_throttled'], 'write')} since"
+        f" {since_words(row)}, which waited until it was flushed"
+    )
+    return f"{words}; {figures['writes_rejected']:,} were refused.", figures
+
+
+_OF_KIND = {"queue": _of_queue, "slow": _of_slow_writes, "stuck": _of_stuck_writes, "cache": _of_full_cache}
 """Evidence and figures of a row, by its kind."""
 
 # Judges by the queues of threads if exported, by the latency of writes, and by writes that do not end.
@@ -204,6 +256,7 @@ CHECK = RowCheck(
         "One ledger is always served by one thread: give the busiest topics more partitions.",
         "Give more threads: `bookkeeperClientNumWorkerThreads`, `bookkeeperClientNumIoThreads`.",
         "At bookies: `numAddWorkerThreads`, `numJournalCallbackThreads`; and look at E, QW and QA.",
+        "A write cache that was full: look at the ledger disks, then raise `dbStorage_writeCacheMaxSizeMb`.",
         "Where writes are stuck: `pulsar-admin topics stats-internal TOPIC` (state, pendingAddEntriesCount).",
     ),
     source="docs/knowledge.md C: one busy bookkeeper-io thread; apache/pulsar#3347",
@@ -214,11 +267,18 @@ CHECK = RowCheck(
         "writes": Query(of_event(WRITES)),
         "waiting": Query(WAITING, worst_first=LONGEST_FIRST, most=MAX_TOPICS),
         "written_to": Query(WRITTEN_TO),
+        "caches_now": Query(_caches_in("process_samples")),
     },
-    earlier={"looks": LOOKS, "slow_before": looking_back(SLOW_BEFORE), "waiting_before": looking_back(WAITING_BEFORE)},
+    earlier={
+        "looks": LOOKS,
+        "slow_before": looking_back(SLOW_BEFORE),
+        "waiting_before": looking_back(WAITING_BEFORE),
+        "caches_before": looking_back(_caches_in("metrics")),
+    },
     cluster={
         "slow": Query(SLOW),
         "stuck": Query(STUCK),
+        "caches": Query(CACHES),
         "found": Query(FOUND, worst_first=WORST_FIRST),
         "silent": silent_in("writes"),
     },
