@@ -78,7 +78,6 @@ def answered(site: Worksite, plan: Plan, left_out: list[str]) -> Decision:
 
 
 def test_all_but_one_namespace_are_changed_and_that_one_is_asked_anew(tmp_path: Path) -> None:
-    """Two of three namespaces of one question are changed, and the one that was left out is asked about again."""
     with a_worksite(tmp_path, CLUSTER_OF_THREE) as site:
         site.policy = quick_policy(approval={"decide_by": "tenant"})
         plan, first = published(site, *NAMES, snapshot="first")
@@ -93,7 +92,6 @@ def test_all_but_one_namespace_are_changed_and_that_one_is_asked_anew(tmp_path: 
 
 
 def test_an_objection_in_one_namespace_stops_the_whole_group(tmp_path: Path) -> None:
-    """A step that drifts in one namespace is reported with its reason, and stops the whole group before any call."""
     with a_worksite(tmp_path, CLUSTER_OF_THREE) as site:
         site.policy = quick_policy(approval={"decide_by": "kind"})
         by_hand = ChangeSetting(namespace="shop/c", name=SettingName.TTL, before=None, after=FOREVER)
@@ -111,7 +109,6 @@ def test_an_objection_in_one_namespace_stops_the_whole_group(tmp_path: Path) -> 
 
 
 def test_a_rejected_group_rests_in_the_ledger_by_its_parts(tmp_path: Path) -> None:
-    """After a group was rejected, a later plan asks only about the namespace that joined it."""
     with a_worksite(tmp_path, CLUSTER_OF_THREE) as site:
         site.policy = quick_policy(approval={"decide_by": "kind"})
         plan, _ = published(site, "shop/a", "shop/b", snapshot="first")

@@ -10,12 +10,13 @@ import msgspec
 import pytest
 from sqlalchemy import delete, update
 
-from pulsar_steward.errors import LedgerTampered, PolicyError, Refused
+from pulsar_steward.errors import LedgerTampered, PolicyError
 from pulsar_steward.ledger.tables import POLICIES
 from pulsar_steward.policy import looser
 from pulsar_steward.policy.load import load_policy, parse_policy
 from pulsar_steward.policy.recorded import RecordedPolicy
 from pulsar_steward.policy.schema import Policy
+from tests.apply.refusals import assert_refused
 from tests.apply.worksite import quick_policy, said
 
 if TYPE_CHECKING:
@@ -147,9 +148,7 @@ def test_acting_is_never_looser_than_what_was_agreed_to(
     site.policy = tight if when == "asked" else loose
     site.approve(plan)
     site.policy = loose
-    with pytest.raises(Refused, match=f"looser than the one under which was {when}.*{re.escape(words)}"):
-        site.carry_out(plan)
-    assert site.untouched()
+    assert_refused(site, plan, f"looser than the one under which was {when}.*{re.escape(words)}")
 
 
 def test_a_stricter_policy_is_none_that_refuses_by_itself(site: Worksite) -> None:
@@ -182,18 +181,14 @@ def test_an_approval_is_good_no_longer_than_any_of_the_policies_says(site: Works
     plan = site.plan(site.move(0))
     site.approve(plan)
     site.clock.advance(minutes=6)
-    with pytest.raises(Refused, match="the approval has expired"):
-        site.carry_out(plan)
-    assert site.untouched()
+    assert_refused(site, plan, "the approval has expired")
 
 
 def test_a_policy_that_was_not_recorded_permits_nothing(site: Worksite) -> None:
     """A batch is refused when the policy of its plan is not recorded in the ledger."""
     plan = msgspec.structs.replace(site.plan(site.move(0)), policy_digest="0" * 64)
     site.writes.record_plan(plan, site.clock())
-    with pytest.raises(Refused, match="under which was planned is not recorded"):
-        site.carry_out(site.approve(plan))
-    assert site.untouched()
+    assert_refused(site, site.approve(plan), "under which was planned is not recorded")
 
 
 @pytest.mark.parametrize("statement", [delete(POLICIES), update(POLICIES).values(document="{}")], ids=["gone", "other"])
@@ -202,9 +197,7 @@ def test_a_recorded_policy_cannot_be_changed_unseen(site: Worksite, statement: A
     plan = site.approved(site.move(0))
     with site.engine.begin() as connection:
         connection.execute(statement)
-    with pytest.raises(LedgerTampered, match="of policies"):
-        site.carry_out(plan)
-    assert site.untouched()
+    assert_refused(site, plan, "of policies", error=LedgerTampered)
 
 
 def test_every_key_that_bounds_what_is_done_says_what_is_looser() -> None:

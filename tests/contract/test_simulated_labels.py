@@ -38,7 +38,6 @@ NOT_TO_BE_HAD_FOR_REAL = {
 
 @pytest.mark.parametrize("fault", [pytest.param(fault, id=fault.name) for fault in FAULTS])
 def test_a_label_names_checks_that_exist(fault: SimulatedFault) -> None:
-    """A fault's label names existing checks, has a reason, and keeps expected checks apart from those allowed."""
     expected = {each.check_id for each in fault.expected}
     assert expected | fault.allowed.keys() <= IDS
     assert not expected & fault.allowed.keys()

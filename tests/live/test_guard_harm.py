@@ -76,7 +76,6 @@ def hands_with(pulsar: Lab, tmp_path: Path) -> Iterator[Callable[..., Hands]]:
 def test_producers_of_a_full_topic_do_not_come_back(
     lab: Lab, hands_with: Callable[..., Hands], policy: str, refused: str
 ) -> None:
-    """Steward refuses to move a topic over its quota, since producers could not reconnect before or after a move."""
     hands = hands_with()
     with plot(lab, f"full-{policy.replace('_', '-')}") as here, over_quota(here, policy) as producer:
         assert newcomer(here) == refused
@@ -94,7 +93,6 @@ def test_producers_of_a_full_topic_do_not_come_back(
 
 @pytest.mark.extended("tests/unit/facts/test_risks.py::test_brokers_hold_system_topics_to_no_quota")
 def test_brokers_hold_a_system_topic_to_no_quota(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """A bundle whose `__change_events` is over its quota is moved, and settings of its topics are written as before."""
     hands = hands_with()
     with plot(lab, "events", 1) as here:
         here.subscription(here.topic())
@@ -108,7 +106,6 @@ def test_brokers_hold_a_system_topic_to_no_quota(lab: Lab, hands_with: Callable[
 
 @pytest.mark.extended("tests/apply/test_dangers.py::test_a_move_that_would_do_harm_is_refused")
 def test_acknowledged_messages_come_again(forgetful: Lab, hands_with: Callable[..., Hands]) -> None:
-    """A move by hand that the guard refused redelivers acknowledged messages behind more holes than are persisted."""
     hands, messages = hands_with(lab=forgetful), 1_000
     with plot(forgetful, "holes") as here:
         consumer = here.shared(here.topic())
@@ -130,7 +127,6 @@ def test_acknowledged_messages_come_again(forgetful: Lab, hands_with: Callable[.
 def test_batches_acknowledged_in_part_come_again_whole(
     lab: Lab, forgetful: Lab, hands_with: Callable[..., Hands], kind: str, *, by_index: bool
 ) -> None:
-    """A move by hand that the guard refused redelivers acknowledged messages of batches, no more than it foretold."""
     where, batches, size = forgetful if by_index else lab, 10, 100
     hands = hands_with({"guards": {"most_redelivered_messages": 0}}, lab=where)
     with plot(where, f"batches-{kind.lower()}-{by_index}".lower()) as here:
@@ -158,7 +154,6 @@ def test_batches_acknowledged_in_part_come_again_whole(
 
 @pytest.mark.extended("tests/apply/test_dangers.py::test_a_move_that_would_do_harm_is_refused")
 def test_delayed_messages_are_read_again(forgetful: Lab, hands_with: Callable[..., Hands]) -> None:
-    """A move by hand that the guard refused makes the new owner index all delayed messages again."""
     hands = hands_with({"guards": {"most_delayed_index_megabytes": 0}}, lab=forgetful)
     with plot(forgetful, "delayed-index") as here:
         delay(here, DELAYED)
@@ -185,7 +180,6 @@ TAKERS: dict[SettingName, Setting] = {
 
 @pytest.mark.extended("tests/apply/test_dangers.py::test_a_setting_that_would_do_harm_is_refused")
 def test_delayed_messages_are_destroyed(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """The guard refuses limits on waiting delayed messages; an evicting quota set by hand destroys most of them."""
     hands = hands_with()
     with plot(lab, "delayed-lost") as here:
         topic = delay(here, 300)
@@ -200,7 +194,6 @@ def test_delayed_messages_are_destroyed(lab: Lab, hands_with: Callable[..., Hand
 
 @pytest.mark.extended("tests/apply/test_settings.py::test_what_somebody_else_set_is_not_overwritten")
 def test_what_somebody_set_meanwhile_stands(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """A quota that was set between the answer and the call is not overwritten."""
     hands = hands_with()
     with plot(lab, "set-meanwhile") as here:
         change = ChangeSetting(
@@ -217,7 +210,6 @@ def test_what_somebody_set_meanwhile_stands(lab: Lab, hands_with: Callable[..., 
 
 @pytest.mark.extended("tests/apply/test_settings.py::test_a_quota_that_would_act_at_once_is_not_set")
 def test_a_quota_that_a_topic_is_over_stops_its_producer(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """The guard refuses a quota that a topic is over; set by hand, it cuts off a producer that was sending."""
     hands = hands_with()
     with plot(lab, "no-room") as here, filled(here, 1.3) as producer:
         change = ChangeSetting(
@@ -233,7 +225,6 @@ def test_a_quota_that_a_topic_is_over_stops_its_producer(lab: Lab, hands_with: C
 
 @pytest.mark.extended("tests/apply/test_guards_before_calls.py::test_a_broker_that_cannot_be_read_stops_everything")
 def test_nothing_is_moved_while_a_broker_is_down(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """The guard refuses moves while a broker is down; by hand, a bundle can be moved to it, out of clients' reach."""
     hands = hands_with()
     with plot(lab, "broker-down") as here:
         here.subscription(here.topic())

@@ -47,7 +47,6 @@ def hands(lab: Lab, tmp_path: Path) -> Iterator[Hands]:
 
 @pytest.mark.parametrize(("policy", "refused"), REFUSED.items())
 def test_a_producer_sends_until_its_bundle_moves(lab: Lab, hands: Hands, policy: str, refused: str) -> None:
-    """A producer over an unchecked quota sends until a move by hand, which the guard refused, cuts it off."""
     with plot(lab, f"unchecked-{policy.replace('_', '-')}") as here, over_quota(here, policy) as producer:
         with steady([producer], rate=20, size=1_000):
             here.until(here.topic(), lambda shown: shown["backlogSize"] > 3 * QUOTA_BYTES, "it goes on for ten seconds")
@@ -62,7 +61,6 @@ def test_a_producer_sends_until_its_bundle_moves(lab: Lab, hands: Hands, policy:
 
 
 def test_a_quota_that_nobody_checks_is_not_set(lab: Lab, hands: Hands) -> None:
-    """The guard refuses to set a backlog quota if brokers do not check quotas."""
     with plot(lab, "not-checked") as here:
         limit = BacklogQuota(limit_bytes=1 << 30, policy=QuotaPolicy.HOLD)
         change = ChangeSetting(namespace=here.namespace, name=SettingName.SIZE_QUOTA, before=None, after=limit)

@@ -79,7 +79,6 @@ def back(move: UnloadBundle) -> UnloadBundle:
 
 @pytest.mark.extended("tests/apply/test_guards_before_calls.py::test_too_many_clients_stop_the_batch")
 def test_many_clients_are_not_sent_to_reconnect_at_once(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """Steward refuses a move with too many clients; the same move by hand makes all of them reconnect."""
     hands = hands_with({"apply": {"most_clients_per_step": CONSUMERS - 1}})
     with plot(lab, "many-clients") as here:
         for _ in range(CONSUMERS):
@@ -98,7 +97,6 @@ def test_many_clients_are_not_sent_to_reconnect_at_once(lab: Lab, hands_with: Ca
 
 @pytest.mark.extended("tests/apply/test_past.py::test_a_bundle_that_went_in_a_circle_stops_its_namespace")
 def test_a_bundle_rests_and_does_not_go_in_circles(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """A bundle may not move back within its cooldown, and may not move a third time after it came back."""
     hands = hands_with()
     with plot(lab, "in-circles") as here:
         here.shared(here.topic())
@@ -128,7 +126,6 @@ def hands_with_more(hands: Hands, policy: dict[str, Any]) -> Hands:
 
 
 def test_what_somebody_moved_or_split_meanwhile_has_drifted(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """A move has drifted if its bundle was moved or split meanwhile, and a move of a split bundle by hand fails."""
     hands = hands_with()
     with plot(lab, "moved-meanwhile") as here:
         here.subscription(here.topic())
@@ -166,7 +163,6 @@ POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
 def test_what_the_operator_said_counts(
     lab: Lab, hands_with: Callable[..., Hands], guard: str, policy: dict[str, Any]
 ) -> None:
-    """An approved move is refused outside the window, to a draining broker, or in a protected namespace."""
     with plot(lab, f"left-alone-{guard.replace('_', '-')}") as here:
         here.subscription(here.topic())
         move = move_of(here)
@@ -180,7 +176,6 @@ def test_what_the_operator_said_counts(
 
 @pytest.mark.extended("tests/apply/test_proved_first.py::test_an_unproved_batch_stops_the_next_one")
 def test_one_batch_after_the_other(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """A batch is refused while another one is not proved yet, and when the hourly limit of changes is reached."""
     hands = hands_with({"apply": {"proof_wait_seconds": 0}, "guards": {"most_changes_per_hour": 1}})
     with plot(lab, "first") as first, plot(lab, "second") as second:
         for here in (first, second):
@@ -229,7 +224,6 @@ def frozen_producers(here: Ground, topic: str) -> Iterator[None]:
 
 @pytest.mark.extended("tests/apply/test_health.py::test_a_batch_stops_itself_where_clients_do_not_come_back")
 def test_a_batch_stops_itself_where_clients_do_not_come_back(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """A batch stops after a move whose producers do not come back, and its second move is not made."""
     hands = hands_with({"health": {"return_seconds": 5}})
     with plot(lab, "frozen") as here, plot(lab, "untouched") as other:
         other.subscription(other.topic())

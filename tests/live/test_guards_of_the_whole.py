@@ -52,7 +52,6 @@ def hands_with(lab: Lab, tmp_path: Path) -> Iterator[Callable[..., Hands]]:
 
 
 def test_a_plan_of_an_old_snapshot_has_drifted(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """A plan of an old snapshot has drifted despite a fresh approval, and brokers permit the same move by hand."""
     hands = hands_with({"guards": {"snapshot_valid_minutes": 60}})
     with plot(lab, "old-snapshot") as here:
         here.subscription(here.topic())
@@ -68,7 +67,6 @@ def test_a_plan_of_an_old_snapshot_has_drifted(lab: Lab, hands_with: Callable[..
 
 
 def test_a_run_makes_no_more_changes_than_permitted(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """A batch with more changes than a run may make is refused whole, and is carried out if the policy permits it."""
     hands = hands_with({"guards": {"most_changes_per_run": 1}})
     patient = Hands(hands.lab, hands.home, hands.cluster, policy=Policy(), engine=hands.engine)
     with plot(lab, "run-of-one") as one, plot(lab, "run-of-two") as two:
@@ -97,7 +95,6 @@ def expiry(here: Ground) -> int | None:
 
 
 def test_nothing_is_moved_while_a_bookie_is_read_only(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """Steward refuses a move while a bookie reports that it is read-only, and makes it once the bookie is writable."""
     metrics = f"{url_of(lab)}/metrics"
     hands = hands_with({"collect": {"metrics_urls": [f"bookie={metrics}"]}})
     with plot(lab, "read-only-bookie") as here:

@@ -54,13 +54,11 @@ def listeners(state: LabState) -> list[tuple[str, int]]:
 
 
 def test_every_broker_is_listed_by_the_cluster_itself(lab: Lab) -> None:
-    """Pulsar's own list of brokers names exactly the running brokers of the lab."""
     assert set(lab.active_brokers()) == {broker.broker_id for broker in running(lab)}
     assert lab.admin_urls[:3] == tuple(broker.admin_url for broker in lab.brokers[:3])
 
 
 def test_a_broker_answers_only_to_a_token(lab: Lab) -> None:
-    """With token authentication a broker answers the superuser's token, and answers 401 without a token."""
     assert lab.token_file is not None
     assert lab.token_file.stat().st_mode & 0o077 == 0
     assert health(lab.admin_urls[0], lab.token).status_code == 200
@@ -77,7 +75,6 @@ def test_transaction_coordinators_pile_up_where_asked(lab: Lab, number: int) -> 
 
 
 def test_the_coordinator_bundles_are_among_those_that_the_broker_owns(lab: Lab) -> None:
-    """A broker on which coordinators were piled up lists bundles of `pulsar/system` as its own."""
     moved_to = lab.pile_up_tcs()
 
     owned = lab.owned_bundles()
@@ -87,7 +84,6 @@ def test_the_coordinator_bundles_are_among_those_that_the_broker_owns(lab: Lab) 
 
 
 def test_a_killed_broker_is_gone_but_listed_until_its_session_ends(lab: Lab) -> None:
-    """A killed broker refuses connections and stays in the cluster's list, and can be started again."""
     victim = lab.kill_broker("broker-3")
     try:
         assert lab.condition(victim.broker_id) == "gone"
@@ -107,7 +103,6 @@ def test_a_killed_broker_is_gone_but_listed_until_its_session_ends(lab: Lab) -> 
 
 
 def test_a_paused_broker_accepts_connections_and_answers_nothing(lab: Lab) -> None:
-    """A paused broker accepts connections without answering, and answers again once it is resumed."""
     paused = lab.pause_broker("broker-3")
     try:
         assert ports.answers(paused.host, paused.web_port)
@@ -135,7 +130,6 @@ def test_a_broker_that_joins_serves_and_can_leave(lab: Lab) -> None:
 
 
 def test_a_second_lab_of_the_same_name_is_refused(lab: Lab) -> None:
-    """Starting a lab under the name of a running one is refused with the command that ends it."""
     with pytest.raises(LabExistsError, match=f"stop --name {lab.home.name}"):
         Lab.start(lab.home.name, home=lab.home.parent)
 
@@ -165,7 +159,6 @@ def test_a_broker_that_dies_while_starting_shows_the_end_of_its_log(tmp_path: Pa
 
 
 def test_a_lab_of_the_pool_is_whole_again_when_it_is_handed_out(labs: LabPool, lab: Lab) -> None:
-    """The pool hands out the same lab again, with exactly the brokers that it began with, running and answering."""
     began = {broker.broker_id for broker in running(lab)}
     lab.kill_broker("broker-2")
     lab.pause_broker("broker-3")

@@ -107,7 +107,6 @@ def lab(labs: LabPool, mode: str) -> Iterator[Lab]:
 
 
 def test_piled_up_coordinators_are_found_and_spread(lab: Lab, tmp_path: Path) -> None:
-    """Piled-up coordinators are found and spread under each load manager, and a rollback puts them back."""
     full = lab.pile_up_tcs()
     with Healer.on(lab, tmp_path, checks=("tc-skew",)) as healer:
         snapshot = healer.observe()
@@ -127,7 +126,6 @@ def test_piled_up_coordinators_are_found_and_spread(lab: Lab, tmp_path: Path) ->
 
 
 def test_a_move_is_proposed_where_shedding_would_leave_it(lab: Lab, mode: str, tmp_path: Path) -> None:
-    """Moves off a full broker are carried out, unless the brokers' shedding would undo them; then they are refused."""
     policy = {"broker_load_skew": {"minimum_topics": TOPICS // 2}, "bundle_balance_remedy": {"least_snapshots": 1}}
     with (
         plot(lab, "one-full-broker", BUNDLES) as here,
@@ -187,7 +185,6 @@ def owners(here: Ground) -> dict[str, str]:
 
 
 def test_namespaces_of_a_group_are_kept_apart(lab: Lab, tmp_path: Path) -> None:
-    """The guard refuses to move a namespace to a broker that owns another one of its anti-affinity group."""
     policy = {"tc_skew": {"cooldown_minutes": 0}}
     with (
         plot(lab, "apart-1", 1) as one,

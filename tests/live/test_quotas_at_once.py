@@ -84,7 +84,6 @@ def published(hands: Hands, here: Ground) -> dict[str, int]:
 def test_an_age_quota_that_a_message_is_too_old_for_stops_its_producer(
     lab: Lab, hands_with: Callable[..., Hands]
 ) -> None:
-    """The guard refuses an age quota if a message is too old; set by hand, it cuts off a producer that was sending."""
     hands = hands_with()
     with plot(lab, "too-old", 1) as here, filled(here, 0.1) as producer:
         wait_until(lambda: age_of(hands, here) > OLD_S, "the oldest message is too old", WITHIN_S, 0.5)
@@ -105,7 +104,6 @@ def age_of(hands: Hands, here: Ground) -> float:
 
 
 def test_an_age_quota_is_set_and_taken_back(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """An age quota that no message exceeds is set while producers go on, and the rollback removes it again."""
     hands = hands_with()
     with plot(lab, "young-enough", 1) as here, filled(here, 0.1) as producer:
         before = here.admin.policies(here.namespace)
@@ -121,7 +119,6 @@ def test_an_age_quota_is_set_and_taken_back(lab: Lab, hands_with: Callable[..., 
 
 
 def test_asking_for_the_age_changes_nothing(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """Reading when the oldest message was published adds no subscription to the topic."""
     hands = hands_with()
     with plot(lab, "only-looked", 1) as here, filled(here, 0.1):
         consumer = here.shared(here.topic(), "reads-all")
@@ -134,7 +131,6 @@ def test_asking_for_the_age_changes_nothing(lab: Lab, hands_with: Callable[..., 
 
 
 def test_a_topic_that_nobody_loaded_keeps_a_quota_away(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """A size quota that stops producers is refused while a topic with a subscription is not loaded."""
     hands = hands_with()
     with plot(lab, "asleep") as here:
         with filled(here, 0.5) as producer:
@@ -172,7 +168,6 @@ def unread(backlog: Backlog) -> int:
 
 
 def test_what_is_evicted_is_what_was_approved_and_no_more(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """A quota is refused if it would evict more than was approved, and otherwise evicts no more than the text said."""
     hands = hands_with()
     with plot(lab, "evicted", 1) as here:
         topic = here.topic()
@@ -207,7 +202,6 @@ def test_what_is_evicted_is_what_was_approved_and_no_more(lab: Lab, hands_with: 
 
 
 def test_a_topics_own_quota_is_compared_with_its_own_retention(lab: Lab, hands_with: Callable[..., Hands]) -> None:
-    """A topic's own quota may be larger than its namespace's retention if the topic's own retention permits it."""
     hands = hands_with()
     kept = {"retentionTimeInMinutes": 60, "retentionSizeInMB": 10}
     with plot(lab, "of-its-own", 1, retention_policies=kept) as here, filled(here, 0.1):

@@ -89,7 +89,6 @@ def stored(lab: Lab, name: str, policies: dict[str, Any] | None = None) -> Itera
     "tests/live/test_remediations.py::test_quotas_and_retention_change_in_an_order_that_brokers_accept",
 )
 def test_a_backlog_without_a_quota_gets_one(lab: Lab, healer_with: Callable[..., Healer]) -> None:
-    """A namespace with a backlog gets the quota that the approval text states, and a rollback removes it."""
     healer = healer_with(SMALL_DISK, "backlog-quota-missing")
     with stored(lab, "no-quota") as here:
         before = here.admin.policies(here.namespace)
@@ -119,7 +118,6 @@ def test_a_backlog_without_a_quota_gets_one(lab: Lab, healer_with: Callable[...,
 def test_quotas_and_retention_change_in_an_order_that_brokers_accept(
     lab: Lab, healer_with: Callable[..., Healer]
 ) -> None:
-    """Quotas and retention are changed in an order in which brokers accept every call."""
     healer = healer_with(SMALL_DISK, "retention-unbounded", "backlog-quota-missing", "quota-over-retention")
     with (
         stored(lab, "kept-for-ever", kept(-1, -1)) as endless,
@@ -182,10 +180,6 @@ def test_quotas_and_retention_change_in_an_order_that_brokers_accept(
     "tests/live/test_remediations.py::test_quotas_and_retention_change_in_an_order_that_brokers_accept"
 )
 def test_a_retention_that_is_far_too_long_is_lowered(lab: Lab, healer_with: Callable[..., Healer]) -> None:
-    """A retention that keeps much consumed data is lowered; the approval text says what is deleted.
-
-    The rollback sets the former retention again.
-    """
     healer = healer_with({"retention_too_long": {"warning_consumed_bytes": BACKLOG}}, "retention-too-long")
     with stored(lab, "kept-too-long", kept(30 * 24 * 60, -1)) as here:
         trouble = ("retention-too-long", here.namespace)
@@ -211,7 +205,6 @@ def test_a_retention_that_is_far_too_long_is_lowered(lab: Lab, healer_with: Call
 
 
 def test_a_crowded_bundle_is_split_until_none_is(lab: Lab, healer_with: Callable[..., Healer]) -> None:
-    """A crowded bundle is split into the planned halves, none is crowded afterwards, and a rollback is refused."""
     healer = healer_with({}, "bundle-topic-skew")
     with plot(lab, "crowded", 16) as here:
         place_evenly(here)
@@ -247,7 +240,6 @@ def test_a_crowded_bundle_is_split_until_none_is(lab: Lab, healer_with: Callable
     "tests/live/test_healing.py", "tests/apply/test_rollback.py::test_a_moved_bundle_returns_to_its_former_broker"
 )
 def test_a_full_broker_gives_bundles_to_the_others(lab: Lab, healer_with: Callable[..., Healer]) -> None:
-    """A full broker's bundles are spread after three snapshots, its clients follow, and a rollback takes all back."""
     healer = healer_with({"broker_load_skew": {"minimum_topics": 60}}, "broker-load-skew")
     with plot(lab, "one-full-broker", BUNDLES) as here:
         full = lab.brokers[0].broker_id

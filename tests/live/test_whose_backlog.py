@@ -59,7 +59,6 @@ def hands(lab: Lab, tmp_path: Path) -> Iterator[Hands]:
 
 
 def test_what_was_never_replicated_is_not_evicted(lab: Lab, hands: Hands) -> None:
-    """A topic's evicting quota is refused for a replicator's backlog; set by hand, it takes what nobody else has."""
     away = operator_of(lab).cluster_that_is_away(AWAY)
     with away, plot(lab, "not-replicated", 1, replication_clusters=[lab.cluster, AWAY]) as here:
         topic = here.topic()
@@ -79,7 +78,6 @@ def test_what_was_never_replicated_is_not_evicted(lab: Lab, hands: Hands) -> Non
 
 
 def test_no_quota_shuts_out_what_compaction_holds(lab: Lab, hands: Hands) -> None:
-    """A quota that is not above the compaction threshold is refused; above it, producers are never shut out."""
     with plot(lab, "compacted", 1, compaction_threshold=LIMIT) as here:
         topic = here.topic()
         producer = here.producer(topic, batched=False)
@@ -95,7 +93,6 @@ def test_no_quota_shuts_out_what_compaction_holds(lab: Lab, hands: Hands) -> Non
 
 
 def test_no_quota_shuts_out_what_is_not_replicated_or_deduplicated(lab: Lab, hands: Hands) -> None:
-    """A quota is refused of which a replicator that is away, or deduplication, holds more than a tenth."""
     away = operator_of(lab).cluster_that_is_away(AWAY)
     with (
         away,
@@ -120,7 +117,6 @@ def _holding(here: Ground, limit: int) -> ChangeSetting:
 
 
 def test_an_archive_that_is_not_loaded_is_counted(lab: Lab, hands: Hands) -> None:
-    """A lower retention is refused for what a topic stores that is not loaded, and done where as much is approved."""
     with plot(lab, "archived", retention_policies={"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}) as here:
         topic = here.topic()
         producer = here.producer(topic, batched=False)
