@@ -53,12 +53,6 @@ CONNECTED_WITHIN_S = 20.0
 ASKED_WITHIN_S = 240.0
 
 
-@pytest.fixture(scope="module")
-def lab(pulsar: Lab) -> Lab:
-    """The shared one, with three brokers."""
-    return pulsar
-
-
 @contextmanager
 def left_alone(lab: Lab, name: str, *topics: str) -> Iterator[Ground]:
     """A namespace with topics of which nobody reads the subscription `audit`, though `billing` is read."""

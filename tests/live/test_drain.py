@@ -18,8 +18,8 @@ from lab.faults.real.operator import shown_topics
 from lab.waiting import wait_until
 from pulsar_steward.model.finding import Severity
 from tests.live.healing import Healer
-from tests.live.plots import plot
-from tests.live.test_load_managers import owners, put
+from tests.live.plots import owners, plot
+from tests.live.test_load_managers import put
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

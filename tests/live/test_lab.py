@@ -24,12 +24,6 @@ pytestmark = [pytest.mark.live, pytest.mark.extended("tests/lab", "tests/live/te
 BACK_WITHIN_S = 120
 
 
-@pytest.fixture(scope="module")
-def lab(pulsar: Lab) -> Lab:
-    """The shared one: three brokers that ask for a token."""
-    return pulsar
-
-
 def health(url: str, token: str | None, timeout_s: float = 10) -> httpx.Response:
     """A broker's health check, as whoever holds that token is answered."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}

@@ -23,7 +23,7 @@ from pulsar_steward.errors import Refused
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.model.step import ChangeSetting, SplitBundle, UnloadBundle
 from tests.live.healing import Healer, found
-from tests.live.plots import plot
+from tests.live.plots import owners, plot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from lab.cluster import Lab
     from lab.faults.real.ground import Ground
-    from pulsar_steward.model.plan import Batch
 
 pytestmark = pytest.mark.live
 
@@ -58,12 +57,6 @@ QUOTA_OVER_RETENTION = {
 
 SHOWN_WITHIN_S = 60.0
 BUNDLES = 12
-
-
-@pytest.fixture(scope="module")
-def lab(pulsar: Lab) -> Lab:
-    """The shared one, with three brokers."""
-    return pulsar
 
 
 @pytest.fixture
@@ -275,19 +268,3 @@ def test_a_full_broker_gives_bundles_to_the_others(lab: Lab, healer_with: Callab
 
         healer.heal(healer.rollback_plan(plan, batch))
         assert owners(here) == homes
-
-
-def targets(batch: Batch) -> dict[str, str]:
-    """Bundles that a batch moves, and where to."""
-    return {step.change.bundle: step.change.target for step in batch.steps if isinstance(step.change, UnloadBundle)}
-
-
-def owners(here: Ground) -> dict[str, str]:
-    """The namespace's bundles and who owns each, by the brokers' own word."""
-    prefix = f"{here.namespace}/"
-    return {
-        bundle.removeprefix(prefix): broker
-        for broker, bundles in here.lab.owned_bundles().items()
-        for bundle in bundles
-        if bundle.startswith(prefix)
-    }
