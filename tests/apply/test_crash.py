@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -156,21 +156,20 @@ def test_an_approval_that_expired_after_a_crash_permits_a_look_only(
     assert first.intent_id == site.ledger.intents(plan.plan_id, "b1")[0].intent_id
 
 
-def test_a_withdrawn_approval_does_not_hide_what_a_crash_left(site: Worksite) -> None:
-    plan = site.approved(site.move(0), site.move(1))
-    crash(site, plan, after="PUT")
-    site.simulator.requests.clear()
-    site.approve(plan, decision=Decision.REJECTED, step_ids=(), digest=None)
-    assert_refused(site, plan, "rejected")
-    assert site.recorded(plan) == [("b1.s01", "unknown")]
-
-
-def test_a_second_approval_in_the_same_run_does_not_repeat_an_interrupted_call(site: Worksite) -> None:
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [({"decision": Decision.REJECTED, "step_ids": (), "digest": None}, "rejected"), ({}, "tried before")],
+    ids=["rejected", "approved once more"],
+)
+def test_another_answer_repeats_no_interrupted_call_and_hides_none(
+    site: Worksite, answer: dict[str, Any], words: str
+) -> None:
+    """If the last answer after a crash is another one, nothing is called, and the interrupted step is unknown."""
     plan = site.approved(site.move(0))
     crash(site, plan, after="PUT")
     site.simulator.requests.clear()
-    site.approve(plan)
-    assert_refused(site, plan, "tried before")
+    site.approve(plan, **answer)
+    assert_refused(site, plan, words)
     assert site.recorded(plan) == [("b1.s01", "unknown")]
 
 

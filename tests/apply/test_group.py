@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 NAMES = ("shop/a", "shop/b", "shop/c")
 CLUSTER_OF_THREE = ClusterSpec(namespaces=tuple(NamespaceSpec(name) for name in NAMES))
-FOREVER, LATER = TimeToLive(seconds=7200), TimeToLive(seconds=0)
+LATER = TimeToLive(seconds=0)
 
 
 def never_expires(namespace: str) -> Batch:
@@ -89,23 +89,6 @@ def test_all_but_one_namespace_are_changed_and_that_one_is_asked_anew(tmp_path: 
         later, second = published(site, "shop/b", snapshot="second")
         assert [namespaces_of(batch) for batch in later.batches] == [("shop/b",)]
         assert second.ask
-
-
-def test_an_objection_in_one_namespace_stops_the_whole_group(tmp_path: Path) -> None:
-    with a_worksite(tmp_path, CLUSTER_OF_THREE) as site:
-        site.policy = quick_policy(approval={"decide_by": "kind"})
-        by_hand = ChangeSetting(namespace="shop/c", name=SettingName.TTL, before=None, after=FOREVER)
-        earlier = site.approved(by_hand)
-        assert said(site.carry_out(earlier)) == ["done"]
-        site.proved(earlier)  # else the group would be refused for want of that proof
-        plan, _ = published(site, *NAMES, snapshot="first")
-        sent = len(site.changes())
-        assert answered(site, plan, []) is Decision.APPROVED
-        outcomes = site.carry_out(plan)
-        assert said(outcomes) == ["refused", "refused", "drifted"]
-        assert "the time to live of shop/c is 2 h, no longer not set" in outcomes[2].reason
-        assert {row.reason for row in outcomes[:2]} == {"not tried: b1.s03 stopped the batch"}
-        assert len(site.changes()) == sent
 
 
 def test_a_rejected_group_rests_in_the_ledger_by_its_parts(tmp_path: Path) -> None:

@@ -10,8 +10,6 @@ import pytest
 
 from lab.simulator import Answer, ClusterSpec, Fault, LoadSpec, NamespaceSpec, TopicSpec
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.setting import Retention, SettingName
-from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.pulsar import calls
 from pulsar_steward.pulsar.writer import Writer
 from tests.apply.refusals import assert_stopped
@@ -65,14 +63,6 @@ def test_a_move_that_shedding_would_undo_is_refused(tmp_path: Path, load_manager
         )
 
 
-@pytest.mark.parametrize("load_manager", MANAGERS)
-def test_a_move_that_shedding_would_leave_is_made(tmp_path: Path, load_manager: str) -> None:
-    others = replace(ORDERS, name="shop/bills", topics=(TopicSpec("t", producers=1, rate_in=9000.0),))
-    spec = replace(SKEWED, configuration=SHEDDING, loads=loads(30, 20, 25), namespaces=(ORDERS, others))
-    with a_site(tmp_path, spec, load_manager=load_manager) as site:
-        assert said(site.carry_out(site.approved(site.move(ALL, 1, namespace="shop/orders")))) == ["done"]
-
-
 def test_a_broker_that_tells_no_usage_may_have_any(tmp_path: Path) -> None:
     with a_site(tmp_path, configuration=SHEDDING) as site:
         site.simulator.faults.add(Fault(Answer(500), path="/metrics/", broker_id=site.brokers[2], times=None))
@@ -113,17 +103,3 @@ def test_a_group_is_kept_apart(tmp_path: Path) -> None:
             f"anti_affinity: {site.brokers[1]} has bundles of 1 other namespace of the",
         )
         assert said(site.carry_out(site.approved(site.move(ALL, 2, namespace="shop/orders")))) == ["done"]
-
-
-def test_a_setting_of_several_clusters_is_left_alone(tmp_path: Path) -> None:
-    shared = replace(ORDERS, policies={"replication_clusters": ["local", "west"]})
-    change = ChangeSetting(
-        namespace="shop/orders", name=SettingName.RETENTION, before=None, after=Retention(minutes=60, megabytes=-1)
-    )
-    with a_site(tmp_path, namespaces=(shared,)) as site:
-        assert_stopped(
-            site,
-            site.approved(change),
-            "refused",
-            "one_cluster: west would get it as well, as shop/orders is served there too",
-        )

@@ -132,20 +132,6 @@ def test_where_a_bundle_of_a_namespace_went_elsewhere_all_brokers_are_asked(site
         assert told == [site.brokers[2]]
 
 
-def test_a_target_that_dies_between_two_changes_is_noticed(site: Worksite) -> None:
-    """A move drifts if its target died while an earlier step was carried out."""
-    plan = site.approved(site.move(0, 1), site.move(1, 2))
-
-    def kill(_: object) -> None:
-        if site.lookups() and len(site.simulator.owned_bundles()) > 2:
-            site.simulator.kill_broker(site.brokers[2])
-
-    outcomes = site.carry_out(plan, after=kill)
-
-    assert said(outcomes) == ["done", "drifted"]
-    assert f"target_active: {site.brokers[2]} is not active or did not answer" in outcomes[1].reason
-
-
 def test_clients_of_a_bundle_are_counted_before_its_new_owner_tells_of_them(tmp_path: Path) -> None:
     bundle = "0x00000000_0xffffffff"
     with a_worksite(tmp_path, replace(SKEWED, steady=True)) as site, LiveReader(site.settings) as reader:

@@ -252,18 +252,6 @@ def test_a_bundle_that_somebody_moved_on_is_left_where_it_is(site: Worksite, gol
     golden(words)
 
 
-def test_what_changes_between_approval_and_call_is_drifted(site: Worksite) -> None:
-    back = site.approve(back_of(site, settings_done(site)), run=BACK)
-    somebody_sets(site, setting(SettingName.TTL, TimeToLive(seconds=60)))
-    site.simulator.requests.clear()
-
-    outcomes = site.carry_out(back, BACK)
-
-    assert said(outcomes) == ["drifted", "refused", "refused"]
-    assert "is 1 min, no longer 10 min" in outcomes[0].reason
-    assert site.untouched()
-
-
 def test_a_split_stays_and_its_halves_return(site: Worksite, golden: Golden) -> None:
     plan = site.approve(site.split_and_moves())
     site.carry_out(plan)

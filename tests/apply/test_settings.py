@@ -169,25 +169,6 @@ TOO_MUCH = "loss_as_approved: 20 entries (2 GiB)"
 
 
 @pytest.mark.parametrize(
-    ("agreed", "words"),
-    [
-        (Loss(messages=19, bytes=20 * LARGE), TOO_MUCH),
-        (Loss(messages=20, bytes=20 * LARGE - 1), TOO_MUCH),
-        (msgspec.UNSET, TOO_MUCH),
-        (Loss(messages=20, bytes=20 * LARGE), None),
-    ],
-    ids=["a message less", "a byte less", "nothing", "as approved"],
-)
-def test_no_more_is_evicted_than_was_approved(
-    tmp_path: Path, agreed: Loss | msgspec.UnsetType, words: str | None
-) -> None:
-    topic = TopicSpec("t", message_bytes=LARGE, subscriptions=(SubscriptionSpec("s", backlog=20),))
-    spec = ClusterSpec(brokers=1, namespaces=(NamespaceSpec(NAMESPACE, bundles=1, topics=(topic,)),))
-    step = a_step(setting(SettingName.SIZE_QUOTA, EVICT), loss=agreed)
-    assert_done_unless(outcome_on(tmp_path, spec, step), words)
-
-
-@pytest.mark.parametrize(
     ("quota", "agreed", "guard"),
     [
         (EVICT, 20, None),

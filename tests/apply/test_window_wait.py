@@ -93,24 +93,6 @@ def test_what_the_gate_refuses_does_not_wait(site: Worksite) -> None:
     assert waits_for(site, ended) is None
 
 
-def test_a_later_look_that_sees_it_otherwise_ends_the_wait(site: Worksite) -> None:
-    opens = a_window_in(site, 5)
-    plan = approved(site)
-    assert waits_for(site, plan) == opens
-    site.end(plan)
-    site.clock.ahead += opens - site.clock() + timedelta(minutes=5)
-    assert_refused(site, plan, "the question ended")
-    assert site.user_of(1) is None
-
-
-def test_guards_look_again_in_the_window(site: Worksite) -> None:
-    """A batch that waited for its window drifts if the snapshot is too old by then."""
-    opens = a_window_in(site, 30)
-    plan = approved(site)
-    site.clock.ahead += opens - site.clock() + timedelta(minutes=5)
-    assert_stopped(site, plan, "drifted", "the cluster was seen at")
-
-
 def test_what_was_begun_waits_for_no_window(site: Worksite) -> None:
     hourly = {"opens": "0 * * * *", "minutes": 15}
     site.policy = quick_policy(guards={"windows": [hourly]}, approval={"valid_minutes": 180})

@@ -421,16 +421,8 @@ def test_an_end_that_was_noted_under_a_link_still_counts(tmp_path: Path) -> None
 
 
 FILLED = {
-    "answer_uses",
-    "answers",
-    "batches",
-    "cluster_names",
-    "intents",
-    "outcomes",
-    "plans",
-    "policies",
-    "proofs",
-    "requests",
+    *("answer_uses", "answers", "batches", "cluster_names", "intents", "outcomes", "plans", "policies"),
+    *("proofs", "requests"),
 }
 """Tables that a batch fills which is approved, carried out and verified."""
 

@@ -6,7 +6,6 @@ import gzip
 import json
 import logging
 import time
-import traceback
 from base64 import b64encode, urlsafe_b64encode
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -18,13 +17,13 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from lab.simulator import Answer, Fault
-from pulsar_steward.errors import AdminError, BrokenAnswer, StatusError
+from pulsar_steward.errors import BrokenAnswer, StatusError
 from pulsar_steward.pulsar import mask
 from pulsar_steward.pulsar.mask import BLOCK_BYTES, FULL, MASK, Mask, looks_random
 from pulsar_steward.pulsar.reader import Reader
 from pulsar_steward.pulsar.transport import Transport
 from tests.apply.worksite import a_worksite, said
-from tests.attacks.wire_parts import TOKEN, settings
+from tests.attacks.wire_parts import TOKEN, said_of_a_failure, settings
 from tests.unit.pulsar.scripted import ScriptedBroker, answer, raw, redirect
 
 if TYPE_CHECKING:
@@ -46,16 +45,8 @@ def leaked(text: str) -> list[str]:
 
 
 def everything_said(url: str, caplog: pytest.LogCaptureFixture, token: str = TOKEN) -> str:
-    """All that could be kept of a call that fails: the error, its parts, its causes and their traces, the log."""
-    caplog.set_level(logging.DEBUG)
-    with Reader(settings(url, token=token, read_attempts=2)) as reader, pytest.raises(AdminError) as caught:
-        reader.tenants()
-    error: BaseException | None = caught.value
-    told = "".join([*traceback.format_exception(caught.value), repr(vars(caught.value)), caplog.text])
-    while error is not None:
-        told += f"{error!r} {error.args!r}"
-        error = error.__cause__ or error.__context__
-    return told
+    """All that could be kept of a call that fails with a token."""
+    return said_of_a_failure(settings(url, token=token, read_attempts=2), caplog)
 
 
 ECHOES: dict[str, Reply] = {

@@ -8,31 +8,12 @@ from pulsar_steward.checks.registry import BY_ID
 
 IDS = BY_ID.keys()
 NOT_TO_BE_HAD_FOR_REAL = {
-    "backlog-growing",
-    "bookie-thread-busy",
-    "broker-load-skew",
-    "bundle-flapping",
-    "client-versions",
-    "clock-skew",
-    "cluster-placement",
-    "connection-churn",
-    "consumer-fanout",
-    "cursor-not-persistable",
-    "delayed-bucket-count",
-    "delayed-holds-ledgers",
-    "delayed-index-memory",
-    "delayed-index-multiplied",
-    "direct-memory-pressure",
-    "failover-time",
-    "gc-pressure",
-    "hot-bundle",
-    "io-threads-stuck",
-    "ledger-switch-slow",
-    "metadata-latency",
-    "partition-ceiling",
-    "publish-slow",
-    "quota-stuck",
-    "zookeeper-slow",
+    *("backlog-growing", "bookie-thread-busy", "broker-load-skew", "bundle-flapping", "client-versions"),
+    *("clock-skew", "cluster-placement", "connection-churn", "consumer-fanout", "cursor-not-persistable"),
+    *("delayed-bucket-count", "delayed-holds-ledgers", "delayed-index-memory", "delayed-index-multiplied"),
+    *("direct-memory-pressure", "failover-time", "gc-pressure", "hot-bundle", "io-threads-stuck"),
+    *("ledger-switch-slow", "metadata-latency", "partition-ceiling", "publish-slow", "quota-stuck"),
+    *("zookeeper-slow",),
 }
 
 
