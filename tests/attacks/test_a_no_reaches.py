@@ -128,12 +128,16 @@ def test_a_no_between_two_approvals_ends_both(site: Worksite) -> None:
     refuses(site, plan)
 
 
-def test_taking_a_no_back_does_not_bring_an_approval_back(site: Worksite) -> None:
+@pytest.mark.parametrize("run", [OTHER, RUN])
+def test_taking_a_no_back_does_not_bring_an_approval_back(site: Worksite, run: str) -> None:
     """An approval that a no ended stays ended after the no was taken back: that permits nothing."""
     plan = site.approved(site.move(0))
-    no = say_no(site, plan)
+    no = say_no(site, plan, run, decision=Decision.SNOOZED)
     assert take_back(site.engine, SilenceEnd(answer_id=no, at=site.clock(), said_by="mallory", reason="never mind"))
-    refuses(site, plan)
+    if run == RUN:
+        assert_refused(site, plan, "snoozed")
+    else:
+        refuses(site, plan)
 
 
 def test_an_approval_after_the_no_counts(site: Worksite) -> None:

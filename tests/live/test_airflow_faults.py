@@ -279,9 +279,3 @@ def test_an_answer_that_is_tampered_with_permits_nothing(care: Care) -> None:
             connection.execute(change.values(step_ids=json.dumps(true.step_ids), digest=true.digest))
     assert outcomes_of(care, plan) == []
     all_tell_the_same(care, plan, logs)
-
-
-@pytest.mark.extended("tests/live/test_healing.py::test_observing_twice_leaves_every_bundle_where_it_was")
-@pytest.mark.spark
-def test_the_next_observation_works(care: Care) -> None:
-    assert care.observe()["observe"] == "success"
