@@ -105,3 +105,24 @@ def assert_nothing_is_left_of(lab: Lab, state: LabState) -> None:
     assert all(process.condition(part.process) == "gone" for part in state.parts)
     assert not any(ports.answers(*address) for address in listeners(state))
     assert {path.name for path in lab.home.iterdir()} == {"conf", "log"}
+
+
+def test_a_broker_answers_only_to_a_token(lab: Lab) -> None:
+    assert lab.token_file is not None
+    assert lab.token_file.stat().st_mode & 0o077 == 0
+    assert health(lab.admin_urls[0], lab.token).status_code == 200
+    assert health(lab.admin_urls[0], None).status_code == 401
+
+
+def test_a_broker_that_joins_serves_and_can_leave(lab: Lab) -> None:
+    """A fourth broker takes coordinators; once stopped it leaves the list at once, and they can be placed elsewhere."""
+    joined = lab.add_broker()
+    assert joined.broker_id in lab.active_brokers()
+    assert lab.pile_up_tcs(joined.broker_id) == joined.broker_id
+
+    lab.stop_broker(joined.broker_id)
+
+    assert joined.broker_id not in lab.active_brokers()
+    assert joined.broker_id not in lab.tc_placement()
+    home = lab.pile_up_tcs("broker-1")
+    assert lab.tc_placement()[home] == 16
