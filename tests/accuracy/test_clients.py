@@ -70,7 +70,6 @@ def test_a_process_that_ends_answers_nothing_more(helper: HelperProcess) -> None
 
 
 def test_a_language_is_missing_where_its_compiler_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A language is unavailable when its compiler is not on the PATH, and Python is always available."""
     monkeypatch.setenv("PATH", "")
     assert unavailable("python") is None
     assert unavailable("go") == "`go` is not on the PATH"
@@ -127,7 +126,6 @@ TREATED = {
 
 @pytest.mark.parametrize(("how", "outcome"), TREATED.items(), ids=TREATED)
 def test_a_handler_treats_messages_as_it_is_told(how: Any, outcome: tuple[list[int], list[int]]) -> None:
-    """A handler acknowledges and refuses messages as its mode says."""
     over = threading.Event()
     consumer = Consumer(over, 4)
     Handler(consumer, Taking(topic="t", acknowledge=how), over).run()
@@ -135,7 +133,6 @@ def test_a_handler_treats_messages_as_it_is_told(how: Any, outcome: tuple[list[i
 
 
 def test_a_handler_that_hangs_takes_no_more() -> None:
-    """A handler with a limit acknowledges that many messages and no more, and hangs until it is ended."""
     over = threading.Event()
     consumer = Consumer(over, 4)
     threading.Timer(0.3, over.set).start()

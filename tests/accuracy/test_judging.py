@@ -35,7 +35,6 @@ CASES = {
 
 @pytest.mark.parametrize(("findings", "counts"), CASES.values(), ids=CASES)
 def test_findings_are_held_against_labels(findings: list[Finding], counts: tuple[int, int, int, int]) -> None:
-    """Findings count as found, missed, false or allowed, by the labels of the fault."""
     fault = Fault(name="f", about="f", expected=(SKEW,), allowed={"hot-bundle": "it is hot as well"})
     judged = judge(fault, findings, [])
     assert (len(judged.found), len(judged.missed), len(judged.false), len(judged.allowed)) == counts
@@ -43,7 +42,6 @@ def test_findings_are_held_against_labels(findings: list[Finding], counts: tuple
 
 
 def test_an_evidence_that_is_asked_for_has_to_be_there() -> None:
-    """A finding whose evidence lacks what the label asks for is half of what was expected, and not false."""
     named, other = (Expected("tc-skew", r"^acme/", evidence) for evidence in ("^so it", "^otherwise"))
     assert judge(Fault(name="f", about="f", expected=(named,)), [finding("tc-skew")], []).right
     judged = judge(Fault(name="f", about="f", expected=(other,)), [finding("tc-skew")], [])
@@ -83,7 +81,6 @@ def test_a_healthy_cluster_is_right_where_nothing_is_found() -> None:
 
 
 def test_a_miss_tells_what_its_check_said() -> None:
-    """An expected finding that is missed comes with the verdict of its check and the reason."""
     said = Verdict(check_id="tc-skew", outlook=Outlook.UNKNOWN, reason="A broker could not be read.")
     missed = judge(Fault(name="f", about="f", expected=(SKEW,)), [], [said]).missed
     assert [each.said for each in missed] == ["unknown: A broker could not be read."]
@@ -126,7 +123,6 @@ def together(*findings: Finding) -> tuple[dict[str, tuple[int, int, int, int]], 
 
 
 def test_each_finding_is_of_the_fault_whose_namespace_it_is_about() -> None:
-    """A finding counts for the fault of its namespace, and is false if that fault does not expect it."""
     near = finding("backlog-near-quota", "persistent://public/full/t")
     assert together(near) == ({"full": (1, 0, 0, 0), "half": (0, 0, 0, 0), "busy": (0, 1, 0, 0)}, [])
     elsewhere = finding("backlog-near-quota", "persistent://public/half/t")
@@ -134,7 +130,6 @@ def test_each_finding_is_of_the_fault_whose_namespace_it_is_about() -> None:
 
 
 def test_what_is_said_of_brokers_is_of_the_fault_that_expects_or_allows_it() -> None:
-    """A finding about a broker counts only for the fault that expects or allows it."""
     counts, strays = together(finding("broker-load-skew", "127.0.0.1:1"), finding("gc-pressure", "127.0.0.1:1"))
     assert (counts["busy"], counts["half"], strays) == ((1, 0, 0, 1), (0, 0, 0, 0), [])
 
@@ -147,5 +142,4 @@ def test_what_is_of_no_fault_is_told() -> None:
 
 
 def test_where_a_single_fault_is_looked_at_everything_is_about_it() -> None:
-    """If a fault is judged alone, a finding about the whole cluster is false for that fault."""
     assert [stray.subject for stray in judge(HALF, [finding("clock-skew", "east")], []).false] == ["east"]

@@ -18,13 +18,11 @@ if TYPE_CHECKING:
 
 
 def test_names_are_unique() -> None:
-    """No two faults have the same name."""
     assert {name: count for name, count in Counter(fault.name for fault in FAULTS).items() if count > 1} == {}
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_labels_are_of_checks_and_of_policies_that_exist(fault: AnyFault) -> None:
-    """Every label names an existing check, its patterns compile, and the policy of its fault is valid."""
     assert {expected.check_id for expected in fault.expected} | fault.allowed.keys() <= BY_ID.keys()
     for expected in fault.expected:
         re.compile(expected.subject)
@@ -33,38 +31,32 @@ def test_labels_are_of_checks_and_of_policies_that_exist(fault: AnyFault) -> Non
 
 
 def test_what_is_expected_is_not_called_allowed_as_well() -> None:
-    """No check is both expected and allowed by the same fault."""
     both = [fault.name for fault in FAULTS if any(each.check_id in fault.allowed for each in fault.expected)]
     assert both == []
 
 
 def test_simulated_faults_say_why_they_are_not_made_for_real() -> None:
-    """Every simulated fault states why it is not made on real brokers."""
     assert [fault.name for fault in FAULTS if isinstance(fault, SimulatedFault) and not fault.why] == []
 
 
 def test_healthy_clusters_are_among_both_kinds() -> None:
-    """There are healthy clusters among the real faults and among the simulated ones."""
     healthy = [type(fault) for fault in FAULTS if not fault.expected]
     assert {RealFault, SimulatedFault} == set(healthy)
 
 
 def test_twins_are_healthy_and_of_troubles_that_exist() -> None:
-    """A twin expects no finding, and names only faults that expect one."""
     troubles = {fault.name for fault in FAULTS if fault.expected}
     twins = [fault for fault in FAULTS if fault.twin_of]
     assert [fault.name for fault in twins if fault.expected or not set(fault.twin_of) <= troubles] == []
 
 
 def test_every_trouble_that_is_made_has_a_twin() -> None:
-    """Every fault of our own that expects a finding has a healthy twin; reports come as they are."""
     twins = {name for fault in FAULTS for name in fault.twin_of}
     own = [fault for fault in FAULTS if fault.report is None]
     assert [fault.name for fault in own if fault.expected and fault.name not in twins] == []
 
 
 def test_there_are_enough_of_them() -> None:
-    """There are at least 150 faults, 100 of them real, with every client language, with and without batches."""
     real = [fault for fault in FAULTS if isinstance(fault, RealFault)]
     assert (len(FAULTS) >= 150, len(real) >= 100) == (True, True)
     assert {fault.client for fault in real} == {"python", "java", "go", None}
@@ -72,7 +64,6 @@ def test_there_are_enough_of_them() -> None:
 
 
 def test_what_is_expected_in_a_namespace_is_expected_in_its_own() -> None:
-    """A real fault expects findings in no other namespace than its own."""
     named = [
         (fault.name, expected.subject)
         for fault in FAULTS

@@ -53,7 +53,6 @@ def outcome_of(workbench: ScriptedWorkbench, *, again: bool = True) -> SceneOutc
 
 
 def test_it_counts_as_it_came_out_the_second_time(tmp_path: Path) -> None:
-    """The outcome is the second one, and tells why there was none at first."""
     workbench = ScriptedWorkbench(tmp_path, 1)
 
     seen = outcome_of(workbench)

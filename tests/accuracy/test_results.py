@@ -50,7 +50,6 @@ def scene(*outcomes: Outcome, strays: tuple[Finding, ...] = ()) -> SceneOutcome:
 
 
 def test_what_could_not_be_made_counts_as_missed() -> None:
-    """All expected findings of a fault that could not be made count as missed."""
     fault = RealFault(name="broken", about="It cannot be made.", expected=(SKEW, HOLES))
     failed = Outcome(fault, failure="NotReachedError: in vain")
     assert scores([scene(failed)]) == {"ack-holes": Score(missed=1), "tc-skew": Score(missed=1)}
@@ -71,18 +70,15 @@ def test_each_check_has_its_score() -> None:
     [(Score(3, 1, 1), 0.75, 0.75), (Score(2, 0, 0), 1.0, 1.0), (Score(0, 2, 0), None, 0.0), (Score(), None, None)],
 )
 def test_precision_and_recall_are_shares(score: Score, precision: float | None, recall: float | None) -> None:
-    """Precision is None where nothing was reported, and recall is None where nothing was expected."""
     assert (score.precision, score.recall) == (precision, recall)
 
 
 def test_the_total_adds_up() -> None:
-    """The total is the sum of the scores of all checks."""
     assert total(scores([scene(PILED), scene(HOLED)]).values()) == Score(found=2, missed=1, false=1)
 
 
 @pytest.mark.parametrize(("outcome", "right"), [(PILED, True), (HOLED, False), (BROKEN, False)])
 def test_a_fault_is_right_when_all_of_it_was_found_and_nothing_else(outcome: Outcome, right: bool) -> None:
-    """A fault is right if it was made, all expected findings were found and none was false."""
     assert outcome.right is right
 
 

@@ -62,7 +62,6 @@ def test_a_large_company_is_parted_into_equal_halves() -> None:
 
 
 def test_each_namespace_has_the_thresholds_of_its_fault() -> None:
-    """Thresholds that may differ by namespace apply to the fault's namespace, and other sections to the cluster."""
     both = policy_of([real("a", policy=RECENT | HOLES), real("b", policy=RECENT)])
     assert both == RECENT | {"namespaces": {"public/a": HOLES}}
     parse_policy(both, name="both")
@@ -81,19 +80,16 @@ def test_faults_that_differ_in_what_holds_for_the_cluster_have_no_policy_togethe
 
 @pytest.mark.parametrize("scene", scenes(FAULTS), ids=lambda scene: scene.name)
 def test_every_scene_there_is_has_a_policy_that_holds_up(scene: Scene) -> None:
-    """The policy of every scene is valid."""
     parse_policy(dict(scene.policy), name=scene.name)
 
 
 def test_every_fault_is_in_one_scene_and_names_of_scenes_are_unique() -> None:
-    """Every fault is in exactly one scene, and no two scenes have the same name."""
     all_scenes = scenes(FAULTS)
     assert sorted(fault.name for scene in all_scenes for fault in scene.faults) == sorted(each.name for each in FAULTS)
     assert len({scene.name for scene in all_scenes}) == len(all_scenes)
 
 
 def test_each_kind_of_lab_is_started_once() -> None:
-    """Scenes that share a lab follow each other, so that each lab is started once."""
     wanted = [scene.settings for scene in scenes(FAULTS) if isinstance(scene.first, RealFault) and not scene.own_lab]
     changes = sum(before != after for before, after in itertools.pairwise(wanted))
     assert changes == len(set(wanted)) - 1

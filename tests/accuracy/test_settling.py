@@ -29,19 +29,16 @@ class Brokers:
 
 
 def test_statistics_of_before_the_burst_end_no_waiting() -> None:
-    """The wait ends only when statistics from after the burst show quick writes."""
     looks = Brokers(slow_until=100).waited_for()
     assert looks[0] >= STATISTICS_S
     assert looks[-1] >= 100
 
 
 def test_quick_writes_are_looked_at_once() -> None:
-    """The brokers are looked at once if their first new statistics show quick writes."""
     assert Brokers(slow_until=0).waited_for() == [STATISTICS_S]
 
 
 def test_a_machine_that_stays_busy_is_looked_at_all_the_same() -> None:
-    """The wait ends `SETTLED_WITHIN_S` seconds after the first look, even if writes stay slow."""
     assert Brokers(slow_until=1e9).waited_for()[-1] == STATISTICS_S + SETTLED_WITHIN_S
 
 

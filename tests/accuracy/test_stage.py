@@ -25,7 +25,6 @@ def fault(name: str, made: Callable[[Lab], contextlib.AbstractContextManager[Cha
 
 
 def test_all_are_made_at_the_same_time() -> None:
-    """The faults of a stage are made at the same time."""
     both = threading.Barrier(2, timeout=PATIENCE_S)
 
     @contextlib.contextmanager
@@ -40,7 +39,6 @@ def test_all_are_made_at_the_same_time() -> None:
 
 
 def test_a_single_one_is_made_in_the_calling_thread() -> None:
-    """A single fault is made in the calling thread."""
     threads = []
 
     @contextlib.contextmanager
@@ -53,7 +51,6 @@ def test_a_single_one_is_made_in_the_calling_thread() -> None:
 
 
 def test_one_that_fails_is_told_and_the_others_stay() -> None:
-    """A fault that fails is reported with its error, and the other faults stay until they are cleared away."""
     left = []
 
     @contextlib.contextmanager
@@ -73,7 +70,6 @@ def test_one_that_fails_is_told_and_the_others_stay() -> None:
 
 
 def test_what_changes_is_told_how_many_looks_there_were() -> None:
-    """A fault that changes is told the number of looks so far, and one without changes is left alone."""
     seen: list[int] = []
 
     @contextlib.contextmanager
@@ -92,7 +88,6 @@ def test_what_changes_is_told_how_many_looks_there_were() -> None:
 
 
 def test_one_that_cannot_change_has_failed() -> None:
-    """A fault that cannot be changed before a look has failed, with the error as the reason."""
 
     def in_vain(_observed: int) -> None:
         raise NotReachedError("it did not grow")
@@ -108,7 +103,6 @@ def test_one_that_cannot_change_has_failed() -> None:
 
 
 def test_what_cannot_be_cleared_away_is_told() -> None:
-    """A fault that cannot be cleared away is reported, and does not count as failed."""
 
     @contextlib.contextmanager
     def staying(_lab: Lab) -> Iterator[None]:

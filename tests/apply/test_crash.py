@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,6 +14,7 @@ from pulsar_steward.apply.execute import MAX_ATTEMPTS
 from pulsar_steward.apply.verify import verify
 from pulsar_steward.errors import Refused
 from pulsar_steward.ledger.rows import Decision
+from tests.apply.refusals import assert_refused
 from tests.apply.worksite import RUN, quick_policy, said
 from tests.builders import a_plan
 
@@ -56,7 +57,6 @@ def crash(site: Worksite, plan: Plan, *, after: str | None = None, before: str |
 
 @pytest.mark.parametrize("point", POINTS)
 def test_a_killed_process_leaves_what_the_next_one_finishes(site: Worksite, point: str) -> None:
-    """A batch whose process was killed at any point is finished by the next one, with one unload per bundle."""
     plan = site.approved(site.move(0), site.move(1))
     process = apply_in_a_process(site, plan, point)
     _, stderr = process.communicate(timeout=180)
@@ -72,7 +72,6 @@ def test_a_killed_process_leaves_what_the_next_one_finishes(site: Worksite, poin
 
 
 def test_a_split_that_happened_before_the_crash_is_not_made_again(site: Worksite) -> None:
-    """A split that took effect before a crash is done without another call, and the moves follow."""
     plan = site.approve(site.split_and_moves())
     crash(site, plan, after="PUT")
     assert said(site.carry_out(plan)) == ["done", "done", "done"]
@@ -80,7 +79,6 @@ def test_a_split_that_happened_before_the_crash_is_not_made_again(site: Worksite
 
 
 def test_a_call_that_may_still_take_effect_is_not_made_again(site: Worksite) -> None:
-    """After a crash, a call that may still take effect is waited for, and not made again once the effect shows."""
     site.policy = quick_policy(admin={"read_timeout_seconds": 3})
     plan = site.approved(site.move(0))
     with pytest.raises(Crash):
@@ -97,7 +95,6 @@ def test_a_call_that_may_still_take_effect_is_not_made_again(site: Worksite) -> 
 
 
 def test_an_unreadable_cluster_after_a_crash_is_unknown(site: Worksite) -> None:
-    """A step is unknown and not tried again if the cluster cannot be read after a crash."""
     plan = site.approved(site.move(0), site.move(1))
     crash(site, plan, after="PUT")
     site.simulator.faults.add(Fault(Answer(503, "starting"), path="ownedNamespaces", times=None))
@@ -108,7 +105,6 @@ def test_an_unreadable_cluster_after_a_crash_is_unknown(site: Worksite) -> None:
 
 
 def test_a_bundle_that_went_elsewhere_during_the_crash_is_left_there(site: Worksite) -> None:
-    """A step is unknown, without another call, if a third broker owns its bundle after a crash."""
     plan = site.approved(site.move(0), site.move(1))
     crash(site, plan, after="PUT")
     site.simulator.pile_up_tcs(site.brokers[2])
@@ -119,7 +115,6 @@ def test_a_bundle_that_went_elsewhere_during_the_crash_is_left_there(site: Works
 
 
 def test_calls_that_crashes_cut_short_are_counted(site: Worksite) -> None:
-    """A call that a crash cut short counts as an attempt, and the step fails after `MAX_ATTEMPTS` of them."""
     plan = site.approved(site.move(0), site.move(1))
     for _ in range(MAX_ATTEMPTS):
         crash(site, plan, before="PUT")
@@ -130,17 +125,6 @@ def test_calls_that_crashes_cut_short_are_counted(site: Worksite) -> None:
     assert [intent.attempt for intent in intents] == [1, 2, 3]
     assert outcomes[0].intent_id == intents[-1].intent_id
     assert site.changes() == []
-
-
-def test_calls_before_a_crash_count_beside_those_after_it(site: Worksite) -> None:
-    """Calls before and after a crash count together, and a step fails after three of them."""
-    plan = site.approved(site.move(0))
-    crash(site, plan, before="PUT")
-    site.simulator.faults.add(Fault(Answer(204), path="/unload", times=None))
-    (outcome,) = site.carry_out(plan)
-    assert outcome.outcome == "failed"
-    assert f"{site.brokers[0]} owns {site.tc_bundles[0]}; given up" in outcome.reason
-    assert len(site.changes()) == 2
 
 
 def test_a_crash_between_two_steps_needs_no_look_back(site: Worksite) -> None:
@@ -162,45 +146,34 @@ def test_a_crash_between_two_steps_needs_no_look_back(site: Worksite) -> None:
 def test_an_approval_that_expired_after_a_crash_permits_a_look_only(
     site: Worksite, crashed: dict[str, str], seen: str
 ) -> None:
-    """If an approval expires after a crash, the interrupted step gets an outcome, and nothing is called."""
     plan = site.approved(site.move(0), site.move(1))
     crash(site, plan, **crashed)
     site.simulator.requests.clear()
     site.clock.advance(minutes=61)
-    with pytest.raises(Refused, match="expired"):
-        site.carry_out(plan)
-    assert site.untouched()
+    assert_refused(site, plan, "expired")
     assert site.recorded(plan) == [("b1.s01", seen), ("b1.s02", "refused")]
     first, _ = site.ledger.outcomes(plan.plan_id, "b1")
     assert first.intent_id == site.ledger.intents(plan.plan_id, "b1")[0].intent_id
 
 
-def test_a_withdrawn_approval_does_not_hide_what_a_crash_left(site: Worksite) -> None:
-    """If the answer is a rejection after a crash, nothing is called, and the interrupted step is unknown."""
-    plan = site.approved(site.move(0), site.move(1))
-    crash(site, plan, after="PUT")
-    site.simulator.requests.clear()
-    site.approve(plan, decision=Decision.REJECTED, step_ids=(), digest=None)
-    with pytest.raises(Refused, match="rejected"):
-        site.carry_out(plan)
-    assert site.untouched()
-    assert site.recorded(plan) == [("b1.s01", "unknown")]
-
-
-def test_a_second_approval_in_the_same_run_does_not_repeat_an_interrupted_call(site: Worksite) -> None:
-    """A second approval after a crash is refused, and the interrupted step is recorded as unknown."""
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [({"decision": Decision.REJECTED, "step_ids": (), "digest": None}, "rejected"), ({}, "tried before")],
+    ids=["rejected", "approved once more"],
+)
+def test_another_answer_repeats_no_interrupted_call_and_hides_none(
+    site: Worksite, answer: dict[str, Any], words: str
+) -> None:
+    """If the last answer after a crash is another one, nothing is called, and the interrupted step is unknown."""
     plan = site.approved(site.move(0))
     crash(site, plan, after="PUT")
     site.simulator.requests.clear()
-    site.approve(plan)
-    with pytest.raises(Refused, match="tried before"):
-        site.carry_out(plan)
-    assert site.untouched()
+    site.approve(plan, **answer)
+    assert_refused(site, plan, words)
     assert site.recorded(plan) == [("b1.s01", "unknown")]
 
 
 def test_an_unreadable_cluster_under_a_superseded_plan_is_unknown(site: Worksite) -> None:
-    """An interrupted step of a superseded plan is unknown if the cluster cannot be read; both reasons are given."""
     plan = site.approved(site.move(0))
     crash(site, plan, after="PUT")
     site.writes.record_plan(a_plan(notes=("newer",)), site.clock(), supersede=[plan.plan_id])

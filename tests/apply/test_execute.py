@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from lab.simulator import ClusterSpec, running_simulator
+from lab.simulator import ClusterSpec
 from pulsar_steward.apply.verify import verify
-from tests.apply.worksite import RUN, Worksite, said
+from tests.apply.worksite import RUN, Worksite, a_worksite, said
 from tests.builders import NAMED, a_step
-from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 
 def test_a_move_is_done_when_the_target_owns_the_bundle(site: Worksite) -> None:
-    """A move is done when the target owns the bundle, and the outcome has the owner as proof."""
     (outcome,) = site.carry_out(site.approved(site.move(0)))
     assert (outcome.outcome, outcome.proof) == ("done", {"owner": site.brokers[1]})
     assert site.owner(site.tc_bundles[0]) == site.brokers[1]
@@ -35,7 +33,6 @@ def test_a_move_is_done_when_the_target_owns_the_bundle(site: Worksite) -> None:
 def test_only_the_approved_steps_run_in_the_plans_order(
     site: Worksite, ticked: tuple[str, ...], moved: tuple[int, ...]
 ) -> None:
-    """Approved steps are carried out in the plan's order, and steps that were not approved are not carried out."""
     plan = site.plan(site.move(0), site.move(1), site.move(2))
     outcomes = site.carry_out(site.approve(plan, *ticked))
     assert said(outcomes) == ["done"] * len(moved)
@@ -45,7 +42,6 @@ def test_only_the_approved_steps_run_in_the_plans_order(
 
 
 def test_a_bundle_is_split_before_its_halves_move(site: Worksite) -> None:
-    """A bundle is split first, and its halves are moved to two brokers afterwards."""
     plan = site.approve(site.split_and_moves())
     assert said(site.carry_out(plan)) == ["done", "done", "done"]
     halves = site.split(0).halves
@@ -54,7 +50,6 @@ def test_a_bundle_is_split_before_its_halves_move(site: Worksite) -> None:
 
 
 def test_a_half_does_not_move_without_its_approved_split(site: Worksite) -> None:
-    """A batch is refused if moves of halves are approved and the split that makes the halves is not."""
     plan = site.approve(site.split_and_moves(), "b1.s02", "b1.s03")
     outcomes = site.carry_out(plan)
     assert said(outcomes) == ["refused", "refused"]
@@ -63,7 +58,6 @@ def test_a_half_does_not_move_without_its_approved_split(site: Worksite) -> None
 
 
 def test_a_step_that_would_run_before_what_it_needs_is_refused(site: Worksite) -> None:
-    """A batch is refused if a step comes before another step that it needs."""
     late = a_step(site.move(1), step_id="b1.s01", after=("b1.s02",))
     plan = site.approved(late, a_step(site.move(2), step_id="b1.s02"))
     assert said(site.carry_out(plan)) == ["refused", "refused"]
@@ -71,7 +65,6 @@ def test_a_step_that_would_run_before_what_it_needs_is_refused(site: Worksite) -
 
 
 def test_the_intent_is_committed_before_the_call(site: Worksite) -> None:
-    """The ledger holds the intent, with the bundle's former owner, before the call is sent."""
     plan = site.approved(site.move(0))
     seen: list[tuple[str, int, object, object]] = []
 
@@ -85,7 +78,6 @@ def test_the_intent_is_committed_before_the_call(site: Worksite) -> None:
 
 
 def test_the_intent_holds_the_live_values(site: Worksite) -> None:
-    """The intent of a move holds the owner and a topic, and that of a split the owner and all bundles."""
     plan = site.approve(site.split_and_moves())
     site.carry_out(plan)
     split, first, _ = site.ledger.intents(plan.plan_id, "b1")
@@ -95,7 +87,6 @@ def test_the_intent_holds_the_live_values(site: Worksite) -> None:
 
 
 def test_a_run_that_is_tried_again_after_the_end_calls_nothing(site: Worksite) -> None:
-    """A run that is tried again after its end returns the same outcomes and calls nothing."""
     plan = site.approved(site.move(0), site.move(1))
     first = site.carry_out(plan)
     site.simulator.requests.clear()
@@ -115,15 +106,11 @@ def test_two_batches_of_two_runs_follow_one_another(site: Worksite) -> None:
 
 
 def test_a_call_that_is_sent_on_from_broker_to_broker_is_one_move(tmp_path: Path) -> None:
-    """A call that the first broker sends on to the owner is one move, with one intent, and is proved."""
-    with running_simulator(ClusterSpec(system_bundles=4, tc_owner=2)) as simulator:
-        engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
-        site = Worksite(simulator, engine)
+    with a_worksite(tmp_path, ClusterSpec(system_bundles=4, tc_owner=2)) as site:
         plan = site.approved(msgspec.structs.replace(site.move(0), source=site.brokers[2]))
         assert said(site.carry_out(plan)) == ["done"]
         assert site.owner(site.tc_bundles[0]) == site.brokers[1]
-        assert [call.broker_id for call in simulator.requests.writes()] == [site.brokers[0], site.brokers[2]]
+        assert [call.broker_id for call in site.simulator.requests.writes()] == [site.brokers[0], site.brokers[2]]
         assert len(site.ledger.intents(plan.plan_id, "b1")) == 1
         with site.context(RUN) as context:
             assert verify(context, plan.plan_id, "b1").proved
-        engine.dispose()

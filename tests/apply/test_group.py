@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 NAMES = ("shop/a", "shop/b", "shop/c")
 CLUSTER_OF_THREE = ClusterSpec(namespaces=tuple(NamespaceSpec(name) for name in NAMES))
-FOREVER, LATER = TimeToLive(seconds=7200), TimeToLive(seconds=0)
+LATER = TimeToLive(seconds=0)
 
 
 def never_expires(namespace: str) -> Batch:
@@ -78,7 +78,6 @@ def answered(site: Worksite, plan: Plan, left_out: list[str]) -> Decision:
 
 
 def test_all_but_one_namespace_are_changed_and_that_one_is_asked_anew(tmp_path: Path) -> None:
-    """Two of three namespaces of one question are changed, and the one that was left out is asked about again."""
     with a_worksite(tmp_path, CLUSTER_OF_THREE) as site:
         site.policy = quick_policy(approval={"decide_by": "tenant"})
         plan, first = published(site, *NAMES, snapshot="first")
@@ -92,26 +91,7 @@ def test_all_but_one_namespace_are_changed_and_that_one_is_asked_anew(tmp_path: 
         assert second.ask
 
 
-def test_an_objection_in_one_namespace_stops_the_whole_group(tmp_path: Path) -> None:
-    """A step that drifts in one namespace is reported with its reason, and stops the whole group before any call."""
-    with a_worksite(tmp_path, CLUSTER_OF_THREE) as site:
-        site.policy = quick_policy(approval={"decide_by": "kind"})
-        by_hand = ChangeSetting(namespace="shop/c", name=SettingName.TTL, before=None, after=FOREVER)
-        earlier = site.approved(by_hand)
-        assert said(site.carry_out(earlier)) == ["done"]
-        site.proved(earlier)  # else the group would be refused for want of that proof
-        plan, _ = published(site, *NAMES, snapshot="first")
-        sent = len(site.changes())
-        assert answered(site, plan, []) is Decision.APPROVED
-        outcomes = site.carry_out(plan)
-        assert said(outcomes) == ["refused", "refused", "drifted"]
-        assert "the time to live of shop/c is 2 h, no longer not set" in outcomes[2].reason
-        assert {row.reason for row in outcomes[:2]} == {"not tried: b1.s03 stopped the batch"}
-        assert len(site.changes()) == sent
-
-
 def test_a_rejected_group_rests_in_the_ledger_by_its_parts(tmp_path: Path) -> None:
-    """After a group was rejected, a later plan asks only about the namespace that joined it."""
     with a_worksite(tmp_path, CLUSTER_OF_THREE) as site:
         site.policy = quick_policy(approval={"decide_by": "kind"})
         plan, _ = published(site, "shop/a", "shop/b", snapshot="first")

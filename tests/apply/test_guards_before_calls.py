@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import re
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from lab.simulator import Answer, Fault, NamespaceSpec, TopicSpec, running_simulator
+from lab.simulator import Answer, Fault, NamespaceSpec, TopicSpec
 from pulsar_steward.apply.execute import carry_out
-from tests.apply.worksite import RUN, SKEWED, Worksite, quick_policy, said
-from tests.builders import a_step
-from tests.ledgers import ledger_at
+from tests.apply.worksite import RUN, SKEWED, Worksite, a_worksite, quick_policy, said
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
-    from lab.simulator import ClusterSpec
     from pulsar_steward.model.plan import Plan
 
 
@@ -110,7 +106,6 @@ def test_one_objection_stops_the_whole_batch(
 
 
 def test_too_many_clients_stop_the_batch(site: Worksite) -> None:
-    """A move is refused with the number of its clients if they are more than the policy permits."""
     site.policy = quick_policy(apply={"most_clients_per_step": 9})
     plan = site.approved(site.move(0), site.move("0x00000000_0xffffffff", namespace="shop/orders"))
     first, second = site.carry_out(plan)
@@ -120,7 +115,6 @@ def test_too_many_clients_stop_the_batch(site: Worksite) -> None:
 
 
 def test_isolation_keeps_a_bundle_from_a_broker(tmp_path: Path) -> None:
-    """A move is refused if an isolation policy keeps the namespace from the target."""
     policy: dict[str, object] = {
         "namespaces": ["pulsar/system"],
         "primary": ["127.0.0.1"],
@@ -128,7 +122,7 @@ def test_isolation_keeps_a_bundle_from_a_broker(tmp_path: Path) -> None:
         "auto_failover_policy": {"policy_type": "min_available", "parameters": {"min_limit": "1"}},
     }
     spec = replace(SKEWED, hosts="distinct", isolation_policies={"coordinators": policy})
-    with a_site(tmp_path, spec) as site:
+    with a_worksite(tmp_path, spec) as site:
         (outcome,) = site.carry_out(site.approved(site.move(0)))
         assert site.untouched()
         assert outcome.outcome == "refused"
@@ -136,9 +130,8 @@ def test_isolation_keeps_a_bundle_from_a_broker(tmp_path: Path) -> None:
 
 
 def test_a_bundle_without_topics_is_not_unloaded(tmp_path: Path) -> None:
-    """A move of a bundle that has no topics and no owner drifts, and nothing is called."""
     spec = replace(SKEWED, coordinators=1)
-    with a_site(tmp_path, spec) as site:
+    with a_worksite(tmp_path, spec) as site:
         site.simulator.pile_up_tcs(site.brokers[0])
         empty = next(number for number, bundle in enumerate(site.tc_bundles) if site.owner(bundle) is None)
         (outcome,) = site.carry_out(site.approved(site.move(empty)))
@@ -147,7 +140,6 @@ def test_a_bundle_without_topics_is_not_unloaded(tmp_path: Path) -> None:
 
 
 def test_drift_between_two_steps_stops_the_rest(site: Worksite) -> None:
-    """The guards look again before each step, and a bundle that was moved meanwhile stops the batch."""
     plan = site.approved(site.move(0), site.move(1), site.move(2))
 
     def somebody_else_moves(_: object) -> None:
@@ -161,9 +153,8 @@ def test_drift_between_two_steps_stops_the_rest(site: Worksite) -> None:
 
 
 def test_a_split_that_would_now_cut_elsewhere_is_not_begun(tmp_path: Path) -> None:
-    """A split drifts if it would yield other halves than those that were approved."""
     system = NamespaceSpec("pulsar/system", bundles=4, owner=0, topics=(TopicSpec("new", partitions=12),))
-    with a_site(tmp_path, replace(SKEWED, namespaces=(system,))) as site:
+    with a_worksite(tmp_path, replace(SKEWED, namespaces=(system,))) as site:
         plan: Plan = site.approve(site.split_and_moves())
         outcomes = site.carry_out(plan)
         assert said(outcomes) == ["drifted", "refused", "refused"]
@@ -172,7 +163,6 @@ def test_a_split_that_would_now_cut_elsewhere_is_not_begun(tmp_path: Path) -> No
 
 
 def test_the_halves_of_a_fresh_split_count_with_the_clients_of_the_whole(site: Worksite) -> None:
-    """A half that is not in the statistics yet counts with the clients of the whole bundle."""
     with site.context(RUN) as context:
         clients = context.reader.clients
         whole = clients(site.brokers[0], "shop/orders", "0x00000000_0xffffffff")
@@ -182,27 +172,10 @@ def test_the_halves_of_a_fresh_split_count_with_the_clients_of_the_whole(site: W
 
 
 def test_a_broker_that_cannot_be_read_stops_everything(site: Worksite) -> None:
-    """A batch is refused if a listed broker cannot be read, even one that no step concerns."""
     site.simulator.faults.add(Fault(Answer(500), path="ownedNamespaces", broker_id=site.brokers[2], times=None))
     (refused,) = site.carry_out(site.approved(site.move(0)))
     assert (refused.outcome, site.untouched()) == ("refused", True)
     assert_says(refused.reason, f"whole_cluster: no answer from {site.brokers[2]}, which the cluster lists")
-
-
-def test_a_planned_step_needs_no_guard_results_to_be_guarded(site: Worksite) -> None:
-    """A step without guard results in the plan is checked against the live cluster like any other step."""
-    site.simulator.pile_up_tcs(site.brokers[2])
-    (outcome,) = site.carry_out(site.approved(a_step(site.move(0), guards=())))
-    assert (outcome.outcome, site.untouched()) == ("drifted", True)
-
-
-@contextmanager
-def a_site(folder: Path, spec: ClusterSpec) -> Iterator[Worksite]:
-    """A worksite on another cluster than usual."""
-    with running_simulator(spec) as simulator:
-        engine = ledger_at(f"sqlite:///{folder / 'ledger.db'}")
-        yield Worksite(simulator, engine)
-        engine.dispose()
 
 
 def assert_says(words: str, pattern: str) -> None:

@@ -12,6 +12,7 @@ from lab.simulator import Answer, Fault
 from pulsar_steward.apply.halting import StopSwitch
 from pulsar_steward.errors import Halted, LedgerError
 from pulsar_steward.ledger.halts import EVERY_CLUSTER, Halt, say
+from tests.apply.refusals import assert_refused
 from tests.apply.worksite import quick_policy, said
 from tests.beside import lateness
 from tests.builders import CLUSTER, NAMED
@@ -32,33 +33,12 @@ def halt(site: Worksite, *, halted: bool = True, cluster: str = CLUSTER) -> None
 
 @pytest.mark.parametrize("cluster", [CLUSTER, EVERY_CLUSTER])
 def test_a_halted_cluster_is_not_changed(site: Worksite, cluster: str) -> None:
-    """A batch is refused during a halt, with who said it and why; after the halt the next batch is done."""
     plan = site.approved(site.move(0))
     halt(site, cluster=cluster)
-    with pytest.raises(Halted, match=r"by bob at .* UTC: disks are full \(`"):
-        site.carry_out(plan)
-    assert site.untouched()
+    assert_refused(site, plan, r"by bob at .* UTC: disks are full \(`", error=Halted)
     assert site.recorded(plan) == [("b1.s01", "refused")]
     halt(site, halted=False, cluster=cluster)
     assert said(site.carry_out(site.approved(site.move(1)))) == ["done"]
-
-
-def test_another_switch_stops_as_well(site: Worksite) -> None:
-    """A batch is refused if another stop switch than the ledger says that changes are halted."""
-    site.switch = lambda _name: "halted by a variable"
-    with pytest.raises(Halted, match="halted by a variable"):
-        site.carry_out(site.approved(site.move(0)))
-    assert site.untouched()
-
-
-def test_a_halt_between_two_steps_stops_before_the_next_call(site: Worksite) -> None:
-    """A step under way during a halt is finished and proved, and the following steps are refused."""
-    plan = site.approved(site.move(0), site.move(1), site.move(2))
-    outcomes = site.carry_out(plan, after=lambda _: halt(site))
-    assert said(outcomes) == ["done", "refused", "refused"]
-    assert "halted by bob" in outcomes[1].reason
-    assert site.changes() == [f"unload {site.tc_bundles[0]}"]
-    assert site.owner(site.tc_bundles[0]) == site.brokers[1]
 
 
 class Bob:
@@ -93,7 +73,6 @@ def bob(site: Worksite) -> Iterator[Bob]:
 
 
 def test_a_batch_that_keeps_pace_stops_within_a_second(site: Worksite, bob: Bob) -> None:
-    """A batch that waits to keep its pace stops within a second after a halt."""
     site.policy = quick_policy(apply={"bundle_moves_per_minute": 1})
     with lateness() as late:
         outcomes = site.carry_out(site.approved(site.move(0), site.move(1)), listener=bob.nudge)
@@ -104,7 +83,6 @@ def test_a_batch_that_keeps_pace_stops_within_a_second(site: Worksite, bob: Bob)
 
 
 def test_a_batch_that_waits_for_another_writer_stops_within_a_second(site: Worksite, bob: Bob) -> None:
-    """A batch that waits for the lease of another writer stops within a second after a halt."""
     plan = site.approved(site.move(0))
     site.writes.take_lease(NAMED, "somebody else", 60, site.clock())
     site.switch = bob.nudge
@@ -126,7 +104,6 @@ def nobody_comes_back(site: Worksite, seconds: int) -> None:
 
 
 def test_a_batch_that_waits_for_clients_stops_within_a_second(site: Worksite, bob: Bob) -> None:
-    """A halt ends the wait for clients within a second, and the step is done and strained."""
     nobody_comes_back(site, 60)
     plan = site.approved(site.move(BUNDLE, namespace="shop/orders"), site.move(1))
     with lateness() as late:
@@ -154,7 +131,6 @@ def test_a_ledger_that_cannot_tell_of_a_halt_ends_no_watching(site: Worksite, mo
 
 
 def test_a_halt_does_not_end_the_wait_for_a_proof(site: Worksite) -> None:
-    """A halt does not end the wait for a step's proof, and the step is done."""
     site.policy = quick_policy(apply={"proof_timeout_seconds": 20})
     plan = site.approved(site.move(0))
 

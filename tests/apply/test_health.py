@@ -56,7 +56,6 @@ def changed(**topic: int) -> Vitals:
 def test_clients_and_backlog_are_compared_with_those_before(
     now: Vitals, level: Level, words: str, golden: Golden
 ) -> None:
-    """Lost clients and a grown backlog are fine, strained or worse, by the limits of the policy."""
     health = judged(BUSY, now, POLICY)
     assert health.level is level
     assert words in health.words
@@ -65,7 +64,6 @@ def test_clients_and_backlog_are_compared_with_those_before(
 
 
 def test_a_small_backlog_is_never_trouble() -> None:
-    """A backlog below the floor of the policy is fine, even if there was none before."""
     before = Vitals(topics={"a": TopicVitals(producers=1)})
     assert judged(before, Vitals(topics={"a": TopicVitals(producers=1, backlog=99)}), POLICY).level is Level.FINE
     assert judged(before, Vitals(topics={"a": TopicVitals(producers=1, backlog=101)}), POLICY).level is Level.WORSE
@@ -97,7 +95,6 @@ def test_publishing_that_was_quick_has_to_stay_so(before: int | None, now: int |
     ],
 )
 def test_coordinators_that_were_ready_have_to_recover(now: dict[int, str], level: Level) -> None:
-    """A coordinator that was ready has to be ready again, and a new one that is not ready is only a strain."""
     assert judged(BUSY, Vitals(topics=BUSY.topics, coordinators=now), POLICY).level is level
 
 
@@ -110,7 +107,6 @@ def watching(site: Worksite, **health: Any) -> None:
 
 
 def test_clients_that_come_back_are_told(site: Worksite) -> None:
-    """The outcome of a move says how many of the watched clients came back."""
     watching(site)
     plan = site.approved(site.move(BUNDLE, namespace="shop/orders"))
     (outcome,) = site.carry_out(plan)
@@ -143,7 +139,6 @@ def test_what_was_there_before_the_first_call_has_to_come_back_after_the_last(si
 
 
 def test_a_batch_stops_itself_where_clients_do_not_come_back(site: Worksite) -> None:
-    """A batch stops after a step whose clients do not come back, and is not proved."""
     watching(site)
     site.simulator.faults.add(Fault(Answer(404), path="/stats", broker_id=site.brokers[1], times=None))
     plan = site.approved(site.move(BUNDLE, namespace="shop/orders"), site.move(1))
@@ -209,7 +204,6 @@ def test_an_endless_latency_is_none(site: Worksite, monkeypatch: pytest.MonkeyPa
 def test_what_cannot_be_read_afterwards_slows_the_batch(
     site: Worksite, monkeypatch: pytest.MonkeyPatch, *, strained: bool
 ) -> None:
-    """A step whose statistics cannot be read afterwards is strained, and of two moves a minute one is left."""
     site.policy = quick_policy(health={"return_seconds": 1}, apply={"bundle_moves_per_minute": 2, "lease_seconds": 120})
     really_rest, paused = StopSwitch.rest, list[float]()
 
@@ -234,7 +228,6 @@ def test_what_cannot_be_read_afterwards_slows_the_batch(
 
 
 def test_each_strain_halves_the_pace_once_more() -> None:
-    """Each strain halves the pace once more; one change a minute is always left."""
     policy = quick_policy(apply={"bundle_moves_per_minute": 5, "reconnecting_clients_per_minute": 1000}).apply
     slow = [slowed(policy, 2**strains) for strains in (0, 1, 2, 3)]
     assert [each.bundle_moves_per_minute for each in slow] == [5, 2, 1, 1]

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 
 def test_a_batch_waits_for_another_writer_and_gives_up_in_time(site: Worksite) -> None:
-    """A batch waits as long as it may for another writer's lease, then ends with an error that names the writer."""
     site.policy = quick_policy(apply={"lease_wait_seconds": 1})
     plan = site.approved(site.move(0))
     site.writes.take_lease(NAMED, "somebody else", 60, site.clock())
@@ -34,7 +33,6 @@ def test_a_batch_waits_for_another_writer_and_gives_up_in_time(site: Worksite) -
 
 
 def test_a_lost_lease_stops_the_batch_before_the_next_call(site: Worksite) -> None:
-    """A batch stops before the next call if another writer has taken the lease."""
     plan = site.approved(site.move(0), site.move(1))
 
     def another_writer_comes(_: object) -> None:
@@ -53,7 +51,6 @@ def test_a_lost_lease_stops_the_batch_before_the_next_call(site: Worksite) -> No
 
 
 def test_a_long_batch_keeps_its_lease(site: Worksite) -> None:
-    """A batch keeps its lease while a call takes longer than the lease lasts."""
     short = ApplyPolicy.model_construct(lease_seconds=2, lease_wait_seconds=0, proof_timeout_seconds=5)
     site.policy = quick_policy(admin={"read_timeout_seconds": 10}).model_copy(update={"apply": short})
     site.simulator.faults.add(Fault(Delay(2.5), path="/unload"))
@@ -61,7 +58,6 @@ def test_a_long_batch_keeps_its_lease(site: Worksite) -> None:
 
 
 def test_the_pace_counts_the_moves_of_earlier_batches(site: Worksite) -> None:
-    """The pace counts the moves of earlier batches: of two a minute, the third comes a minute after the first."""
     site.policy = quick_policy(apply={"bundle_moves_per_minute": 2})
     site.clock.ahead = timedelta(seconds=-58)
     plans = [site.approved(site.move(number)) for number in range(3)]

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.errors import Refused
 from pulsar_steward.ledger.rows import Decision, Origin
 from pulsar_steward.model.plan import approval_digest
+from tests.apply.refusals import assert_refused
 from tests.apply.worksite import RUN, quick_policy, said
 
 if TYPE_CHECKING:
@@ -40,16 +40,13 @@ def a_policy(site: Worksite, plan: Plan, **approval: Any) -> None:
 def test_an_approval_by_whom_the_policy_does_not_name_opens_nothing(
     site: Worksite, approval: dict[str, Any], asked: dict[str, Any] | None, refusal: str | None
 ) -> None:
-    """An approval that is in the ledger opens the gate only if the policy permits its approver to approve."""
     plan = site.plan(site.move(0))
     a_policy(site, plan, **approval)
     site.approve(plan, asked=asked)
     if refusal is None:
         assert said(site.carry_out(plan)) == ["done"]
         return
-    with pytest.raises(Refused, match=refusal):
-        site.carry_out(plan)
-    assert site.untouched()
+    assert_refused(site, plan, refusal)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +63,6 @@ def test_an_approval_by_whom_the_policy_does_not_name_opens_nothing(
 def test_two_different_people_open_the_gate_together(
     site: Worksite, second: dict[str, Any], refusal: str | None
 ) -> None:
-    """A batch that needs two people is carried out only if two different people approved it."""
     plan = site.plan(site.move(0), site.move(1))
     a_policy(site, plan, two=True)
     site.approve(plan, voice=1)
@@ -76,18 +72,13 @@ def test_two_different_people_open_the_gate_together(
         assert site.changes() == [f"unload {site.tc_bundles[1]}"]
         assert [site.user_of(number) for number in (1, 2)] == [RUN, RUN]
         return
-    with pytest.raises(Refused, match=refusal):
-        site.carry_out(plan)
-    assert site.untouched()
+    assert_refused(site, plan, refusal)
 
 
 def test_the_second_approves_nothing_that_the_first_did_not(site: Worksite) -> None:
-    """The gate refuses a second approval that covers a step which the first approval does not cover."""
     plan = site.plan(site.move(0), site.move(1))
     a_policy(site, plan, two=True)
     site.approve(plan, "b1.s01", voice=1)
     both = approval_digest(plan, "b1", ["b1.s01", "b1.s02"])
     site.approve(plan, "b1.s01", "b1.s02", voice=2, answered_by="bob", digest=both)
-    with pytest.raises(Refused, match="covers steps that the first"):
-        site.carry_out(plan)
-    assert site.untouched()
+    assert_refused(site, plan, "covers steps that the first")

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 def test_an_unproved_batch_stops_the_next_one(site: Worksite) -> None:
-    """A batch is refused while an earlier one that changed the cluster is not proved."""
     site.policy = quick_policy(apply={"proof_wait_seconds": 0})
     first, second = site.approved(site.move(0)), site.approved(site.move(1))
     site.carry_out(first)
@@ -43,7 +42,6 @@ def test_a_proof_that_comes_soon_is_waited_for(site: Worksite, monkeypatch: pyte
 
 
 def test_a_batch_that_failed_stops_plans_from_before_it(site: Worksite) -> None:
-    """A failed batch stops plans that were made before it, and a plan that is made later is carried out."""
     first, second = site.approved(site.move(0)), site.approved(site.move(1))
     fault = site.simulator.faults.add(Fault(Answer(200), path="/unload", times=None))
     assert said(site.carry_out(first)) == ["failed"]
@@ -57,7 +55,6 @@ def test_a_batch_that_failed_stops_plans_from_before_it(site: Worksite) -> None:
 
 
 def test_a_batch_that_changed_nothing_needs_no_proof(site: Worksite) -> None:
-    """A batch that changed nothing needs no proof before the next batch is carried out."""
     refused = site.approved(site.move("0x00000000_0x00000001"))
     assert said(site.carry_out(refused)) == ["drifted"]
     assert said(site.carry_out(site.approved(site.move(0)))) == ["done"]

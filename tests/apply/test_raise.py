@@ -6,25 +6,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lab.simulator import Answer, Drop, Fault
-from pulsar_steward.apply.applied import what_was_done
-from pulsar_steward.apply.live_reader import LiveReader
+from lab.simulator import Drop, Fault
 from pulsar_steward.apply.precheck import rehearse
-from pulsar_steward.apply.rollback import rollback_plan
 from pulsar_steward.apply.verify import verify
-from pulsar_steward.errors import Refused
 from pulsar_steward.ledger.moves import raised_lately
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.step import RaiseCoordinators
 from pulsar_steward.pulsar import calls
 from pulsar_steward.pulsar.writer import Writer
+from tests.apply.refusals import assert_stopped
+from tests.apply.test_crash import crash
 from tests.apply.worksite import COORDINATORS, permitted, quick_policy, said
 from tests.builders import NAMED
 
 if TYPE_CHECKING:
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.model.step import Change
-    from pulsar_steward.pulsar.calls import Call
     from tests.apply.worksite import Worksite
     from tests.golden import Golden
 
@@ -53,7 +50,6 @@ def somebody_raises(site: Worksite, number: int) -> None:
 
 
 def test_it_is_raised_and_proved(site: Worksite) -> None:
-    """An approved raise takes one call and is proved, and its intent holds the former number of coordinators."""
     plan = site.approved(RAISE)
     (outcome,) = site.carry_out(plan)
     assert (outcome.outcome, outcome.reason) == ("done", "there are 20 transaction coordinators")
@@ -69,7 +65,6 @@ def test_it_is_raised_and_proved(site: Worksite) -> None:
 
 @pytest.mark.parametrize("number", [17, 20, 40])
 def test_what_somebody_raised_meanwhile_is_left_as_it_is(site: Worksite, number: int) -> None:
-    """A raise drifts without a call if the number of coordinators changed after the plan was made."""
     plan = site.approved(RAISE)
     somebody_raises(site, number)
     site.simulator.requests.clear()
@@ -87,49 +82,21 @@ def test_what_somebody_raises_right_before_the_call_is_drifted(site: Worksite) -
     assert coordinators(site) == 30
 
 
-def test_without_a_policy_that_permits_it_nothing_is_raised(site: Worksite) -> None:
-    """A raise is refused if the policy does not permit that many coordinators, as the default does not."""
-    for guards in ({}, {"most_coordinators": 19}):
-        site.policy = quick_policy(guards=guards)
-        (outcome,) = site.carry_out(site.approved(RAISE))
-        assert outcome.outcome == "refused"
-        assert "coordinator_limit: " in outcome.reason
-    assert site.untouched()
-
-
 def test_a_policy_that_became_stricter_after_the_approval_counts(site: Worksite) -> None:
-    """A raise that was approved under a policy that permits it is refused if the one in force no longer does."""
     plan = site.approved(RAISE)
     site.policy = quick_policy(guards={"most_coordinators": 19})
-    (outcome,) = site.carry_out(plan)
-    assert outcome.outcome == "refused"
-    assert "coordinator_limit: 20 of at most 19" in outcome.reason
-    assert site.untouched()
+    assert_stopped(site, plan, "refused", "coordinator_limit: 20 of at most 19")
 
 
 def test_nothing_is_raised_while_a_coordinator_is_away(site: Worksite) -> None:
-    """A raise is refused while no broker serves one of the coordinators."""
     plan = site.approved(RAISE)
     with Writer(site.settings) as writer:
         writer.send(calls.unload(TC_NAMESPACE, site.tc_bundles[0], site.brokers[1]), permitted)
     site.simulator.requests.clear()
-    (outcome,) = site.carry_out(plan)
-    assert outcome.outcome == "refused"
-    assert "coordinators_rest: no broker serves transaction coordinator" in outcome.reason
-    assert site.untouched()
-
-
-def test_what_a_coordinators_broker_does_not_tell_is_a_veto(site: Worksite) -> None:
-    """A raise is refused if the statistics of coordinators cannot be read."""
-    site.simulator.faults.add(Fault(Answer(500), path="coordinatorStats", times=None))
-    (outcome,) = site.carry_out(site.approved(RAISE))
-    assert outcome.outcome == "refused"
-    assert "the cluster could not be looked at first" in outcome.reason
-    assert site.untouched()
+    assert_stopped(site, plan, "refused", "coordinators_rest: no broker serves transaction coordinator")
 
 
 def test_it_rests_after_a_raise(site: Worksite) -> None:
-    """A second raise is refused until the rest after the first is over; a move of coordinators begins no rest."""
     site.proved(_carried_out(site, site.move(0)))
     assert raised_lately(site.ledger, NAMED, site.clock(), site.policy) == ()
     site.proved(_carried_out(site, RAISE))
@@ -143,35 +110,11 @@ def test_it_rests_after_a_raise(site: Worksite) -> None:
     assert coordinators(site) == 24
 
 
-class Crash(BaseException):
-    """The worker's end: nothing catches it."""
-
-
-def test_a_crash_between_call_and_proof_raises_it_once(site: Worksite) -> None:
-    """After a crash between call and proof, the next try finds the raise done and does not call it again."""
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_crash_beside_the_call_leaves_it_made_once(site: Worksite, when: str) -> None:
+    """The next try makes a call that was not made, and does not repeat one that was."""
     plan = site.approved(RAISE)
-
-    def end(_: Call) -> None:
-        raise Crash
-
-    with pytest.raises(Crash):
-        site.carry_out(plan, after=end)
-    site.clock.outlive_a_crash()
-    assert said(site.carry_out(plan)) == ["done"]
-    assert site.changes() == [CALL]
-    assert len(site.ledger.intents(plan.plan_id, "b1")) == 1
-
-
-def test_a_crash_before_the_call_is_taken_up(site: Worksite) -> None:
-    """A raise that a crash ended before its call is carried out by the next try."""
-    plan = site.approved(RAISE)
-
-    def end(_: Call) -> None:
-        raise Crash
-
-    with pytest.raises(Crash):
-        site.carry_out(plan, before=end)
-    site.clock.outlive_a_crash()
+    crash(site, plan, **{when: "POST"})
     assert said(site.carry_out(plan)) == ["done"]
     assert site.changes() == [CALL]
 
@@ -181,17 +124,6 @@ def test_a_lost_answer_is_looked_at(site: Worksite) -> None:
     site.simulator.faults.add(Fault(Drop(work_done=True), path="replicas"))
     assert said(site.carry_out(site.approved(RAISE))) == ["done"]
     assert (coordinators(site), site.changes()) == (20, [CALL])
-
-
-def test_it_is_not_taken_back(site: Worksite) -> None:
-    """A rollback of a raise is refused, as brokers refuse a lower number."""
-    plan = _carried_out(site, RAISE)
-    applied = what_was_done(site.ledger, plan.plan_id, "b1")
-    with (
-        LiveReader(site.settings) as look,
-        pytest.raises(Refused, match="from 16 to 20 cannot be undone: brokers refuse a lower number"),
-    ):
-        rollback_plan(site.ledger, look, site.policy, applied, site.clock())
 
 
 def test_a_dry_run_says_the_call_and_that_there_is_no_way_back(site: Worksite, golden: Golden) -> None:

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from lab.simulator import Answer, Fault
 from pulsar_steward.apply.precheck import rehearse
-from tests.apply.worksite import quick_policy, said
+from tests.apply.worksite import said
 from tests.builders import a_step
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ def rehearsed(site: Worksite, plan: Plan) -> list[str]:
 
 
 def test_a_dry_run_prints_exactly_what_is_called_later(site: Worksite) -> None:
-    """A dry run prints exactly the calls that the real run makes later, and makes none."""
     plan = site.approved(site.move(0), site.move(1))
     lines = rehearsed(site, plan)
     assert site.untouched()
@@ -38,7 +37,6 @@ def test_a_dry_run_prints_exactly_what_is_called_later(site: Worksite) -> None:
 
 
 def test_a_dry_run_says_what_was_before_and_how_to_go_back(site: Worksite) -> None:
-    """A dry run prints the present owner of a step's bundle and how the step is undone."""
     plan = site.plan(a_step(site.move(0), undo_note="move it back"))
     lines = rehearsed(site, plan)
     assert lines[0] == f"b1: made up ({plan.plan_id})"
@@ -47,7 +45,6 @@ def test_a_dry_run_says_what_was_before_and_how_to_go_back(site: Worksite) -> No
 
 
 def test_a_dry_run_of_a_split_shows_the_moves_that_wait_for_it(site: Worksite) -> None:
-    """A dry run of a split prints the moves of its halves as well, and says that their guards can look only later."""
     lines = rehearsed(site, site.split_and_moves())
     halves = site.split(0).halves
     assert [line for line in lines if line.startswith("PUT")] == [
@@ -70,21 +67,13 @@ def test_a_dry_run_tells_drift(site: Worksite) -> None:
     assert site.untouched()
 
 
-def test_a_dry_run_tells_a_refusal(site: Worksite) -> None:
-    """A dry run says that a step in a protected namespace would be refused."""
-    site.policy = quick_policy(apply={"protected_namespaces": ("pulsar/system",)})
-    assert rehearsed(site, site.plan(site.move(0)))[-1].startswith("would be refused: protected: ")
-
-
 def test_a_dry_run_knows_what_was_moved_lately(site: Worksite) -> None:
-    """A dry run says that a move would be refused while the bundle's cooldown lasts."""
     site.carry_out(site.approved(site.move(0)))
     site.simulator.pile_up_tcs(site.brokers[0])
     assert rehearsed(site, site.plan(site.move(0, 2)))[-1].startswith("would be refused: cooldown: ")
 
 
 def test_a_dry_run_of_an_unreadable_cluster_says_so(site: Worksite) -> None:
-    """A dry run says that a step would be refused if the cluster cannot be read."""
     plan = site.plan(site.move(0))
     site.simulator.faults.add(Fault(Answer(503, "away"), times=None))
     assert "would be refused: the cluster" in rehearsed(site, plan)[-1]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec, running_simulator
+from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
 from pulsar_steward.apply.verify import verify
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.setting import BeforeSetting
@@ -26,9 +26,9 @@ from pulsar_steward.model.setting import (
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.pulsar.calls import set_to
 from pulsar_steward.pulsar.writer import Writer
+from tests.apply.refusals import assert_done_unless, outcome_on
 from tests.apply.worksite import Worksite, permitted, quick_policy, said
 from tests.builders import a_step
-from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,7 +74,6 @@ def removing(site: Worksite, change: ChangeSetting) -> ChangeSetting:
 def test_a_setting_is_set_proved_and_taken_back(
     site: Worksite, name: SettingName, value: Setting, topic: str | None
 ) -> None:
-    """A setting that was not set is set to the approved value, and its inverse removes it again."""
     site.policy = quick_policy(guards={"versions_tried_here": ["4.0"]})
     change = ChangeSetting(namespace=NAMESPACE, topic=topic, name=name, before=None, after=value)
     if name is SettingName.PERSISTENCE:
@@ -93,7 +92,6 @@ def test_a_setting_is_set_proved_and_taken_back(
 
 
 def test_what_somebody_else_set_is_not_overwritten(site: Worksite) -> None:
-    """A setting that somebody else set drifts without a call, and the reason names both values."""
     theirs = setting(SettingName.TTL, TimeToLive(seconds=7200))
     site.carry_out(site.approved(theirs))
     sent = len(site.changes())
@@ -107,7 +105,6 @@ def test_what_somebody_else_set_is_not_overwritten(site: Worksite) -> None:
 
 
 def test_a_quota_over_the_retention_is_refused_by_the_broker(site: Worksite) -> None:
-    """A quota over the retention drifts with the broker's words, and is not set."""
     site.carry_out(site.approved(setting(SettingName.RETENTION, Retention(minutes=60, megabytes=100))))
     change = setting(SettingName.SIZE_QUOTA, QUOTA)
 
@@ -122,16 +119,9 @@ def test_a_quota_that_would_act_at_once_is_not_set(tmp_path: Path) -> None:
     """A quota is refused if the backlog that a topic has right before the call is above it already."""
     topic = TopicSpec("t", backlog_bytes=2 * GIB, subscriptions=(SubscriptionSpec("s", backlog=10),))
     spec = ClusterSpec(brokers=1, namespaces=(NamespaceSpec(NAMESPACE, bundles=1, topics=(topic,)),))
-    with running_simulator(spec) as simulator:
-        engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
-        site = Worksite(simulator, engine)
-        (outcome,) = site.carry_out(site.approved(setting(SettingName.SIZE_QUOTA, QUOTA)))
-        engine.dispose()
-
-    assert outcome.outcome == "refused"
-    assert "of a topic is 2 GiB" in outcome.reason
-    assert "producer_request_hold would act at once" in outcome.reason
-    assert site.untouched()
+    row = outcome_on(tmp_path, spec, setting(SettingName.SIZE_QUOTA, QUOTA))
+    assert_done_unless(row, "of a topic is 2 GiB")
+    assert "producer_request_hold would act at once" in row.reason
 
 
 def test_settings_are_proved_together(site: Worksite) -> None:
@@ -166,23 +156,15 @@ BUSY = TopicSpec("idle", backlog_age_s=9_999_999, subscriptions=(SubscriptionSpe
 def test_an_age_quota_is_set_where_no_message_is_too_old(
     tmp_path: Path, topics: tuple[TopicSpec, ...], policy: dict[str, int], words: str | None
 ) -> None:
-    """An age quota is refused if a message is too old, or if more topics had to be asked than permitted."""
     spec = ClusterSpec(brokers=2, namespaces=(NamespaceSpec(NAMESPACE, bundles=4, topics=topics),))
     after = BacklogQuota(limit_seconds=3600, policy=QuotaPolicy.HOLD)
-    with running_simulator(spec) as simulator:
-        engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
-        site = Worksite(simulator, engine)
-        site.policy = quick_policy(backlog_quota_remedy=policy)
-        (outcome,) = site.carry_out(site.approved(setting(SettingName.AGE_QUOTA, after)))
-        engine.dispose()
-
-    assert (outcome.outcome, site.untouched()) == (("done", False) if words is None else ("refused", True))
-    assert words is None or (outcome.reason.startswith("age_room: ") and words in outcome.reason)
-    assert not site.lookups()
+    limits = quick_policy(backlog_quota_remedy=policy)
+    row = outcome_on(tmp_path, spec, setting(SettingName.AGE_QUOTA, after), policy=limits)
+    assert_done_unless(row, words)
+    assert words is None or row.reason.startswith("age_room: ")
 
 
 def test_an_age_quota_stays_below_a_retention_that_was_lowered_meanwhile(site: Worksite) -> None:
-    """An age quota is refused if it is not below the namespace's retention."""
     site.carry_out(site.approved(setting(SettingName.RETENTION, Retention(minutes=60, megabytes=-1))))
     after = BacklogQuota(limit_seconds=3600, policy=QuotaPolicy.HOLD)
 
@@ -195,38 +177,14 @@ def test_an_age_quota_stays_below_a_retention_that_was_lowered_meanwhile(site: W
 EVICT = BacklogQuota(limit_bytes=GIB, policy=QuotaPolicy.EVICT)
 LARGE = GIB // 10
 """Bytes of a message, 20 of which are twice that quota."""
-
-
-@pytest.mark.parametrize(
-    ("agreed", "outcome"),
-    [
-        (Loss(messages=20, bytes=20 * LARGE), "done"),
-        (Loss(messages=19, bytes=20 * LARGE), "refused"),
-        (Loss(messages=20, bytes=20 * LARGE - 1), "refused"),
-        (msgspec.UNSET, "refused"),
-    ],
-    ids=["as approved", "a message less", "a byte less", "nothing"],
-)
-def test_no_more_is_evicted_than_was_approved(tmp_path: Path, agreed: Loss | msgspec.UnsetType, outcome: str) -> None:
-    """An evicting quota is refused if it would delete more messages or bytes than was approved."""
-    topic = TopicSpec("t", message_bytes=LARGE, subscriptions=(SubscriptionSpec("s", backlog=20),))
-    spec = ClusterSpec(brokers=1, namespaces=(NamespaceSpec(NAMESPACE, bundles=1, topics=(topic,)),))
-    with running_simulator(spec) as simulator:
-        engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
-        site = Worksite(simulator, engine)
-        step = a_step(setting(SettingName.SIZE_QUOTA, EVICT), loss=agreed)
-        (came_to,) = site.carry_out(site.approved(step))
-        engine.dispose()
-
-    assert (came_to.outcome, site.untouched()) == (outcome, outcome == "refused")
-    assert outcome == "done" or "loss_as_approved: 20 entries (2 GiB)" in came_to.reason
+TOO_MUCH = "loss_as_approved: 20 entries (2 GiB)"
 
 
 @pytest.mark.parametrize(
     ("quota", "agreed", "guard"),
     [
         (EVICT, 20, None),
-        (EVICT, 19, "loss_as_approved: 20 entries (2 GiB)"),
+        (EVICT, 19, TOO_MUCH),
         (QUOTA, None, "quota_room: "),
         (BacklogQuota(limit_seconds=101, policy=QuotaPolicy.HOLD), None, "age_room: "),
         (BacklogQuota(limit_seconds=101, policy=QuotaPolicy.EVICT), None, "age_room: "),
@@ -237,24 +195,15 @@ def test_no_more_is_evicted_than_was_approved(tmp_path: Path, agreed: Loss | msg
 def test_a_new_topic_counts_before_it_is_in_statistics(
     tmp_path: Path, quota: BacklogQuota, agreed: int | None, guard: str | None
 ) -> None:
-    """A quota is refused for the backlog of a topic that was made after its broker's last statistics, too."""
     slow = SubscriptionSpec("s", backlog=20)
     topic = TopicSpec("t", message_bytes=LARGE, subscriptions=(slow,), backlog_age_s=100, just_made=True)
     spec = ClusterSpec(brokers=1, namespaces=(NamespaceSpec(NAMESPACE, bundles=1, topics=(topic,)),))
-    with running_simulator(spec) as simulator:
-        engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
-        site = Worksite(simulator, engine)
-        loss = msgspec.UNSET if agreed is None else Loss(messages=agreed, bytes=2 * GIB)
-        name = SettingName.AGE_QUOTA if quota.limit_seconds > 0 else SettingName.SIZE_QUOTA
-        (came_to,) = site.carry_out(site.approved(a_step(setting(name, quota), loss=loss)))
-        engine.dispose()
-
-    assert (came_to.outcome, site.untouched()) == (("refused", True) if guard else ("done", False))
-    assert not guard or guard in came_to.reason
+    loss = msgspec.UNSET if agreed is None else Loss(messages=agreed, bytes=2 * GIB)
+    name = SettingName.AGE_QUOTA if quota.limit_seconds > 0 else SettingName.SIZE_QUOTA
+    assert_done_unless(outcome_on(tmp_path, spec, a_step(setting(name, quota), loss=loss)), guard)
 
 
 def test_a_quota_is_raised_with_its_retention_and_both_go_back(site: Worksite) -> None:
-    """A quota drifts without its retention; raised after it, both are done and can be taken back in reverse order."""
     own_before = [setting(SettingName.RETENTION, KEPT), setting(SettingName.SIZE_QUOTA, QUOTA)]
     assert said(site.carry_out(site.approved(*own_before))) == ["done", "done"]
     wide = msgspec.structs.replace(KEPT, megabytes=40_960)
@@ -269,7 +218,6 @@ def test_a_quota_is_raised_with_its_retention_and_both_go_back(site: Worksite) -
 
 
 def test_a_topic_whose_bundle_nobody_owns_is_not_proved_and_says_why(site: Worksite) -> None:
-    """The proof of a topic's setting says that it cannot be read while nobody owns the topic's bundle."""
     change = ChangeSetting(
         namespace=NAMESPACE, topic=TOPIC, name=SettingName.TTL, before=None, after=TimeToLive(seconds=60)
     )

@@ -168,7 +168,6 @@ def test_a_step_that_was_given_up_after_a_call_is_not_looked_into_again() -> Non
 
 
 def test_of_a_group_only_what_was_not_left_out_is_changed() -> None:
-    """A namespace that was left out of a group is not changed, and a later approval in another run is refused."""
     with a_trial(impatient_policy()) as trial:
         proposal = trial.recorded([(GROUP, 0, 0)])
         trial.approved_but_for_the_first_namespace(proposal, RUN_A)

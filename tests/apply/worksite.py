@@ -51,6 +51,10 @@ def permitted() -> None:
     """Clearance that lets every call leave."""
 
 
+def at_once(_seconds: float) -> None:
+    """A rest that takes no time."""
+
+
 COORDINATORS = 16
 
 SKEWED = ClusterSpec(
@@ -129,6 +133,8 @@ class Worksite:
     cluster: str = CLUSTER
     broker: int | None = None
     """The only broker whose address the connection names; None: it names all."""
+    rest: Callable[[float], None] = at_once
+    """Waits between two looks at the effect of a call; what is waited counts as if it had passed."""
 
     @property
     def ledger(self) -> LedgerReader:
@@ -309,7 +315,7 @@ class Worksite:
             ).applying(self.settings, StopSwitch(self.ledger, self.cluster, self.switch)) as context,
             Hand(self.settings, before, after) as hand,
         ):
-            yield replace(context, writer=hand)
+            yield replace(context, writer=hand, rest=self.rest)
 
     def carry_out(self, plan: Plan, run: str = RUN, **around: Any) -> tuple[StepOutcome, ...]:
         """Carries the plan's only batch out."""
@@ -350,15 +356,18 @@ class Worksite:
 
 
 @contextmanager
-def a_worksite(folder: Path, spec: ClusterSpec = SKEWED) -> Iterator[Worksite]:
+def a_worksite(
+    folder: Path, spec: ClusterSpec = SKEWED, token: SecretStr | None = None, **fields: Any
+) -> Iterator[Worksite]:
     """Made-up brokers, by default three with all coordinators on the first, and an empty ledger in a folder.
 
-    A killed broker stays listed for an hour: a busy machine may take longer to ask than a session lasts.
+    A killed broker stays listed for an hour: a busy machine may take longer to ask than a session lasts. `fields` are
+    others of `Worksite`, such as the policy; with a token brokers answer nobody else.
     """
-    with running_simulator(spec, session_s=3600) as simulator:
+    with running_simulator(spec, session_s=3600, token=token.get_secret_value() if token else None) as simulator:
         engine = ledger_at(f"sqlite:///{folder / 'ledger.db'}")
         try:
-            yield Worksite(simulator, engine)
+            yield Worksite(simulator, engine, token=token, **fields)
         finally:
             engine.dispose()
 

@@ -11,7 +11,6 @@ TEXT = "Seconds.\n\n| folder | seconds |\n|---|---|\n| `tests/a` | 10 |\n| `test
 
 
 def test_a_folder_is_over_its_budget_on_a_usual_machine() -> None:
-    """Seconds count as those of a usual machine, and a folder without a budget has none."""
     assert over({"tests/a": 15, "tests/b": 15}, budgets(TEXT), USUAL_S) == ["tests/a: 15 s, its budget is 10 s"]
     assert over({"tests/a": 15, "tests/b": 15}, budgets(TEXT), USUAL_S * 2) == []
     assert over({"tests/new": 5}, budgets(TEXT), USUAL_S) == ["tests/new: 5 s, its budget is 0 s"]
@@ -25,6 +24,5 @@ def test_budgets_are_written_in_their_table() -> None:
 
 
 def test_the_readme_has_a_budget_of_each_folder() -> None:
-    """Every folder with tests has a budget in the README, and no folder without."""
     there = {folder_of(file.relative_to(FOLDERS.parent).as_posix()) for file in FOLDERS.rglob("test_*.py")}
     assert budgets(README.read_text(encoding="utf-8")).keys() == there

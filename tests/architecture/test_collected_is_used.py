@@ -125,7 +125,6 @@ def modules() -> Iterator[str]:
 
 
 def test_every_setting_and_series_that_is_collected_is_read(words: frozenset[str]) -> None:
-    """Every setting and every series that is collected is read by some check or module."""
     assert sorted(KEPT - words) == []
     assert sorted(ALL_SERIES - words) == []
     sql = "\n".join(questions())
@@ -133,13 +132,11 @@ def test_every_setting_and_series_that_is_collected_is_read(words: frozenset[str
 
 
 def test_every_setting_and_series_that_is_asked_for_is_collected(asked: Names) -> None:
-    """Every setting and every series that a check or module asks for is collected."""
     assert sorted(asked.settings - KEPT) == []
     assert sorted(asked.series - ALL_SERIES) == []
 
 
 def test_the_page_lists_what_is_collected() -> None:
-    """The documentation page lists each collected setting and series once, by its name."""
     page = PAGE.read_text(encoding="utf-8").partition("\n## What is kept")[2]
     items = [item.partition("\n\n")[0].partition(":**") for item in page.split("\n- **")[1:]]
     listed = {title: re.findall(r"`([^`]+)`", names) for title, _, names in items}
@@ -159,7 +156,6 @@ def test_the_page_lists_what_is_collected() -> None:
     ],
 )
 def test_what_a_question_asks_for_is_seen(sql: str, settings: set[str], series: set[str]) -> None:
-    """Names of settings and series are found in SQL, except those in patterns or compared with labels."""
     assert asked_by(sql) == Names(frozenset(settings), frozenset(series))
 
 

@@ -96,7 +96,6 @@ def test_what_is_no_plain_count_of_a_template(source: str) -> None:
 
 @pytest.mark.parametrize("file", TEMPLATES, ids=lambda file: file.relative_to(ROOT).as_posix())
 def test_templates_count_by_counted(file: Path) -> None:
-    """Each template writes its counts with `counted`."""
     assert plain_counts_of_template(file.read_text(encoding="utf-8")) == []
 
 
@@ -108,5 +107,4 @@ def test_counts_are_written_by_counted(file: Path) -> None:
 
 @pytest.mark.parametrize("file", sorted(FOLDER.rglob("*.txt")), ids=lambda file: file.relative_to(FOLDER).as_posix())
 def test_golden_texts_know_one_from_several(file: Path) -> None:
-    """Golden texts have no 1 before a plural."""
     assert ONE_OF_MANY.findall(file.read_text(encoding="utf-8")) == []

@@ -22,7 +22,6 @@ _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s#]+)(?:#[^)]*)?\)")
 
 @pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
 def test_every_file_that_is_named_exists(page: str) -> None:
-    """Every Python file that a page names is in the project or in the library."""
     text = (ROOT / page).read_text(encoding="utf-8")
     named = set(_FILE.findall(text)) - RECIPES
 
@@ -32,14 +31,12 @@ def test_every_file_that_is_named_exists(page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_leads_somewhere(page: Path) -> None:
-    """Every link of a page within the project leads to an existing path."""
     links = [each for each in _LINK.findall(page.read_text(encoding="utf-8")) if "://" not in each]
 
     assert [each for each in links if not (page.parent / each).exists()] == []
 
 
 def test_every_page_is_in_the_index() -> None:
-    """The index links to every page that is directly in `docs`, and to every folder of pages."""
     docs = ROOT / "docs"
     index = (docs / "index.md").read_text(encoding="utf-8")
 

@@ -18,7 +18,6 @@ BEHIND_NAME = re.compile(r"(\[.*\])?( \(\d+\))?", re.DOTALL)
 
 
 def test_every_golden_text_is_of_a_test() -> None:
-    """Each file of golden texts has texts of exactly the tests that use `golden`."""
     modules = {file_of(path): path for path in TESTS.rglob("test_*.py")}
     for file in FOLDER.rglob("*.txt"):
         tests = {
@@ -31,7 +30,6 @@ def test_every_golden_text_is_of_a_test() -> None:
 
 
 def test_another_text_is_seen(tmp_path: Path) -> None:
-    """A text fails if it differs from its golden text, in white space too, or has no golden text yet."""
     file = tmp_path / "golden.txt"
     write(file, {"test_a": "one\n\ntwo\n", "test_a (2)": "", "test_b[x]": "three "})
     golden = Golden(file, "test_a", update=False)

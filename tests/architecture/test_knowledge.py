@@ -61,7 +61,6 @@ def test_every_letter_is_a_section() -> None:
 
 
 def test_every_page_that_is_named_exists() -> None:
-    """Every page below `docs` that the library, the Spark jobs, the DAGs or the lab name exists."""
     named = {
         (page, path)
         for path, text in _texts().items()
@@ -90,7 +89,6 @@ def test_checks_quote_the_page() -> None:
 
 
 def test_tables_name_what_is_there() -> None:
-    """Claims in `docs/knowledge.md` have three cells each, every check is linked, and named guards exist."""
     rows = _ROW.findall(PAGE)
     claims = [row.split(" | ") for section in SECTIONS.values() for row in _ROW.findall(section)]
 

@@ -58,7 +58,6 @@ def missing_of(names: Collection[str]) -> list[str]:
 
 
 def test_planners_read_snapshots_by_queries_alone() -> None:
-    """No planner opens a snapshot's files by itself: none imports DuckDB or pyarrow."""
     files = list((LIBRARY / "planners").rglob("*.py"))
     imported = re.compile(r"^ *(from|import) (duckdb|pyarrow)\b", re.MULTILINE)
     assert len(files) > 20
@@ -82,7 +81,6 @@ def test_planners_read_snapshots_by_queries_alone() -> None:
     ids=lambda value: "+".join(sorted(value)) if isinstance(value, tuple) else None,
 )
 def test_a_part_never_loads_what_it_must_not_know(packages: tuple[str, ...], forbidden: set[str]) -> None:
-    """Importing all modules of these packages does not load the modules that are forbidden for them."""
     assert missing_of(forbidden) == []
     assert forbidden & loaded_by(*packages) == set()
 
@@ -96,7 +94,6 @@ def test_no_files_import_each_other() -> None:
 
 
 def test_spark_jobs_never_load_what_could_change_a_cluster() -> None:
-    """The modules of Spark jobs load no writer, no `apply`, no ledger and no planners."""
     loaded = loaded_after(["steward_spark.observing", "steward_spark.shared_storage"])
     shut = ("pulsar_steward.pulsar.writer", "pulsar_steward.apply", "pulsar_steward.ledger", "pulsar_steward.planners")
     assert missing_of(shut) == []

@@ -11,7 +11,6 @@ LIBRARY = (ROOT / "plugins", ROOT / "spark_apps")
 
 
 def test_no_two_public_classes_have_one_name() -> None:
-    """Each public class of the library and of the Spark applications has a name that no other one has."""
     places: dict[str, list[str]] = defaultdict(list)
     for path in (file for folder in LIBRARY for file in sorted(folder.rglob("*.py"))):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

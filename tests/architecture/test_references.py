@@ -49,7 +49,6 @@ def is_there(dotted: str) -> bool:
 
 @pytest.mark.parametrize("dotted", [".ledger.rows.QuestionEnd", ".model.plan", ".pulsar.transport.Transport"])
 def test_a_name_that_is_there_is_found(dotted: str) -> None:
-    """The test of all names would hold nothing if it found none, or all."""
     assert is_there(dotted)
     assert not is_there(f"{dotted}_of_another_time")
 
@@ -71,7 +70,6 @@ def test_documents_that_code_names_exist() -> None:
 
 
 def test_layers_are_packages() -> None:
-    """The table of layers names packages and modules by the names that they have."""
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     rows = page.partition("## Layers")[2].partition("## ")[0].splitlines()
     named = [name for row in rows if row.startswith("| `") for name in re.findall(r"`(\w+)`", row.split("|")[1])]

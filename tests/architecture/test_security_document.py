@@ -6,7 +6,6 @@ from benchmarks.attacks import BEGIN, DOCUMENT, attacks
 
 
 def test_every_attack_is_listed() -> None:
-    """The document lists the promise of every attack, and every attack has a docstring."""
     written = DOCUMENT.read_text(encoding="utf-8").partition(BEGIN)[2]
     listed = {line.split(" | ")[0].removeprefix("| ") for line in written.splitlines() if line.startswith("| ")}
     promises = {attack.promise for each in attacks().values() for attack in each}

@@ -24,7 +24,6 @@ TABLE = """
 
 
 def test_changes_call_for_the_tests_beside_them() -> None:
-    """A path of the table, or one below it, calls for its tests, each once; other paths call for none."""
     assert called_for(["plugins/b.py", "lab/a/c/d.py", "dags/e.py"], TABLE) == [
         "tests/chaos",
         "tests/live/test_x.py::test_one",
@@ -34,14 +33,12 @@ def test_changes_call_for_the_tests_beside_them() -> None:
 
 
 def test_a_changed_extended_test_calls_for_itself() -> None:
-    """A changed file calls for the extended tests in it, also if the table does not list them."""
     file = EXTENDED[0].test.partition("::")[0]
     assert {each.test for each in EXTENDED if each.test.startswith(file)} <= set(called_for([file], TABLE))
 
 
 @pytest.mark.parametrize("extended", EXTENDED, ids=lambda extended: extended.test)
 def test_the_gate_proves_the_same(extended: tiers.Extended) -> None:
-    """Each extended test names tests that exist, of which the gate runs some."""
     assert extended.proofs
     for proof in extended.proofs:
         path, _, name = proof.partition("::")
@@ -51,12 +48,10 @@ def test_the_gate_proves_the_same(extended: tiers.Extended) -> None:
 
 
 def test_the_document_lists_what_moved() -> None:
-    """The README of the tests has the table that `python -m tests.tiers moved` prints."""
     assert moved(EXTENDED) in tiers.README.read_text(encoding="utf-8")
 
 
 def test_every_extended_test_is_called_for() -> None:
-    """Every extended test is called for in the table, and the table lists no other tests."""
     targets = tuple(target for _, tests in CALLS for target in tests)
     assert [each.test for each in EXTENDED if not each.test.startswith(targets)] == []
     known = (*(each.test for each in EXTENDED), *VARIED)
@@ -65,7 +60,6 @@ def test_every_extended_test_is_called_for() -> None:
 
 
 def test_the_table_knows_all_of_the_code() -> None:
-    """All paths of the table exist, and they cover every package except those of `NO_CODE_OF_THE_TOOL`."""
     paths = [path for paths, _ in CALLS for path in paths]
     assert [path for path in paths if not (ROOT / path).exists()] == []
     packages = {

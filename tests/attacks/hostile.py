@@ -39,67 +39,19 @@ if TYPE_CHECKING:
     from pulsar_steward.model.plan import Batch, Plan
     from pulsar_steward.report.checkup.document import Checkup
 
-SPELLED = {
+HIDDEN = (
     # characters that turn the order of letters round
-    "\u200e": r"\u200e",
-    "\u200f": r"\u200f",
-    "\u061c": r"\u061c",
-    "\u202a": r"\u202a",
-    "\u202b": r"\u202b",
-    "\u202c": r"\u202c",
-    "\u202d": r"\u202d",
-    "\u202e": r"\u202e",
-    "\u2066": r"\u2066",
-    "\u2067": r"\u2067",
-    "\u2068": r"\u2068",
-    "\u2069": r"\u2069",
-    # characters without any width
-    "\u200b": r"\u200b",
-    "\u200c": r"\u200c",
-    "\u200d": r"\u200d",
-    "\u2060": r"\u2060",
-    "\u2064": r"\u2064",
-    "\ufeff": r"\ufeff",
-    "\u00ad": r"\xad",
-    "\u180e": r"\u180e",
-    "\u034f": r"\u034f",
-    "\U000e0061": r"\U000e0061",
-    # variation selectors
-    "\ufe00": r"\ufe00",
-    "\ufe0f": r"\ufe0f",
-    "\u180b": r"\u180b",
-    "\U000e0100": r"\U000e0100",
+    "\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+    # characters without any width, and variation selectors
+    "\u200b\u200c\u200d\u2060\u2064\ufeff\u00ad\u180e\u034f\U000e0061\ufe00\ufe0f\u180b\U000e0100"
     # what looks like a blank and is none
-    "\u00a0": r"\xa0",
-    "\u1680": r"\u1680",
-    "\u2003": r"\u2003",
-    "\u202f": r"\u202f",
-    "\u205f": r"\u205f",
-    "\u3000": r"\u3000",
-    "\u3164": r"\u3164",
-    "\u115f": r"\u115f",
-    "\uffa0": r"\uffa0",
-    "\u2800": r"\u2800",
+    "\u00a0\u1680\u2003\u202f\u205f\u3000\u3164\u115f\uffa0\u2800"
     # controls, and what ends a line
-    "\x01": r"\x01",
-    "\x07": r"\x07",
-    "\x08": r"\x08",
-    "\t": r"\t",
-    "\n": r"\n",
-    "\r": r"\r",
-    "\x0b": r"\x0b",
-    "\x0c": r"\x0c",
-    "\x1b": r"\x1b",
-    "\x1c": r"\x1c",
-    "\x7f": r"\x7f",
-    "\x85": r"\x85",
-    "\x9b": r"\x9b",
-    "\u2028": r"\u2028",
-    "\u2029": r"\u2029",
+    "\x01\x07\x08\t\n\r\x0b\x0c\x1b\x1c\x7f\x85\x9b\u2028\u2029"
     # what nobody assigned, or everybody privately
-    "\ue000": r"\ue000",
-    "\uffff": r"\uffff",
-}
+    "\ue000\uffff"
+)
+SPELLED = {each: each.encode("unicode_escape").decode() for each in HIDDEN}
 """Each character that may not reach a person's eyes, and how it is spelled."""
 
 FORGED = "FORGED"

@@ -16,6 +16,7 @@ from pulsar_steward.ledger.silences import SilenceEnd, take_back
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, GuardResult
 from pulsar_steward.orchestration.remediating import RemediateParams, choose, dry_run
+from tests.apply.refusals import assert_refused
 from tests.apply.test_rollback import BACK, back_of, done
 from tests.apply.worksite import RUN, Worksite, a_worksite, quick_policy, said
 from tests.builders import CLUSTER, a_batch, a_plan, a_step
@@ -43,9 +44,7 @@ def say_no(site: Worksite, plan: Plan, run: str = OTHER, **fields: Any) -> int:
 def refuses(site: Worksite, plan: Plan, run: str = RUN) -> None:
     """The approval does not count any more, and nothing is called."""
     site.simulator.requests.clear()
-    with pytest.raises(Refused, match=r"carol said no to it \((rejected|snoozed|never)\)"):
-        site.carry_out(plan, run)
-    assert site.untouched()
+    assert_refused(site, plan, r"carol said no to it \((rejected|snoozed|never)\)", run=run)
     assert {outcome for _, outcome in site.recorded(plan)} <= {"done", "refused"}
 
 
@@ -129,12 +128,16 @@ def test_a_no_between_two_approvals_ends_both(site: Worksite) -> None:
     refuses(site, plan)
 
 
-def test_taking_a_no_back_does_not_bring_an_approval_back(site: Worksite) -> None:
+@pytest.mark.parametrize("run", [OTHER, RUN])
+def test_taking_a_no_back_does_not_bring_an_approval_back(site: Worksite, run: str) -> None:
     """An approval that a no ended stays ended after the no was taken back: that permits nothing."""
     plan = site.approved(site.move(0))
-    no = say_no(site, plan)
+    no = say_no(site, plan, run, decision=Decision.SNOOZED)
     assert take_back(site.engine, SilenceEnd(answer_id=no, at=site.clock(), said_by="mallory", reason="never mind"))
-    refuses(site, plan)
+    if run == RUN:
+        assert_refused(site, plan, "snoozed")
+    else:
+        refuses(site, plan)
 
 
 def test_an_approval_after_the_no_counts(site: Worksite) -> None:

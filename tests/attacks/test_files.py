@@ -71,7 +71,7 @@ def test_the_folder_is_its_owners_alone_from_its_beginning(way: object, place: P
 
 @pytest.mark.parametrize("loose", [0o755, 0o770, 0o707, 0o777, 0o750])
 def test_a_folder_that_is_open_to_others_is_closed(place: Path, caplog: pytest.LogCaptureFixture, loose: int) -> None:
-    """A folder that is open to others gets mode 700, and one line is logged about it."""
+    """A folder that is open to others gets mode 700, and one warning is logged about it."""
     place.mkdir()
     place.chmod(loose)
 
@@ -79,9 +79,10 @@ def test_a_folder_that_is_open_to_others_is_closed(place: Path, caplog: pytest.L
     home.home()
 
     assert mode(place) == "700"
-    (line,) = caplog.messages
-    assert str(place) in line
-    assert "open to others" in line
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert str(place) in record.message
+    assert "open to others" in record.message
 
 
 def test_a_folder_that_everybody_shares_is_refused_and_left_as_it_is(
@@ -352,15 +353,6 @@ def test_a_url_from_the_environment_may_hold_a_password(
     assert "holds a password" not in said
     assert "the ledger at postgresql" in said
     assert "hush" not in said
-
-
-def test_what_is_tightened_is_logged_as_a_warning(place: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Closing a folder that was open to others is logged as a warning."""
-    place.mkdir(mode=0o755)
-    place.chmod(0o755)
-    home.home()
-
-    assert [record.levelno for record in caplog.records] == [logging.WARNING]
 
 
 def written(file: Path, mode: int | None = None) -> None:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from pulsar_steward.cli.doctor.here import ledger_lines
 from pulsar_steward.cli.doctor.line import LineState
-from pulsar_steward.errors import Refused
+from tests.apply.refusals import assert_refused
 
 if TYPE_CHECKING:
     from tests.apply.worksite import Worksite
@@ -22,9 +20,7 @@ def test_a_row_that_is_ahead_is_named(site: Worksite) -> None:
     site.plan(site.move(2))
     site.clock.advance(hours=-48)
     plan = site.approved(site.move(0))
-    with pytest.raises(Refused, match=f"has expired: .*{AHEAD}.*set the clocks of all machines right"):
-        site.carry_out(plan)
-    assert site.untouched()
+    assert_refused(site, plan, f"has expired: .*{AHEAD}.*set the clocks of all machines right")
     lines = ledger_lines(site.engine.url.render_as_string(hide_password=False))
     (line,) = (each for each in lines if each.subject == "clocks")
     assert line.state is LineState.PROBLEM

@@ -31,6 +31,7 @@ from pulsar_steward.orchestration import rolling_back
 from pulsar_steward.orchestration.batches import BatchRef, apply_batch
 from pulsar_steward.orchestration.context import open_context
 from pulsar_steward.orchestration.ledger_heads import VARIABLE, LedgerHeads
+from tests.apply.refusals import assert_refused
 from tests.apply.worksite import RUN, quick_policy, said
 from tests.builders import CLUSTER, a_batch, a_plan, a_step
 from tests.ledgers import ledger_at
@@ -92,9 +93,7 @@ def test_a_withdrawal_cannot_be_hidden_behind_another_plan(
     key = withdraw(site, plan)
     with site.engine.begin() as connection:
         hide(connection, table, key, other.plan_id)
-    with pytest.raises(LedgerTampered, match=f"of {table.name}"):
-        site.carry_out(plan)
-    assert site.untouched()
+    assert_refused(site, plan, f"of {table.name}", error=LedgerTampered)
 
 
 @pytest.mark.parametrize(("withdraw", "table"), HIDDEN)
@@ -294,9 +293,7 @@ def test_a_trigger_cannot_turn_a_no_into_a_yes(site: Worksite, trigger: str) -> 
         connection.execute(text(trigger))
     with suppress(LedgerTampered):
         site.writes.record_answer(site.approval(plan, decision=Decision.REJECTED))
-    with pytest.raises((LedgerTampered, Refused), match=r"of answers .* was changed|holds no answer"):
-        site.carry_out(plan)
-    assert site.untouched()
+    assert_refused(site, plan, r"of answers .* was changed|holds no answer", error=(LedgerTampered, Refused))
 
 
 def test_a_rule_of_a_server_cannot_either(postgres_ledger: str, site: Worksite, request: pytest.FixtureRequest) -> None:
@@ -424,16 +421,8 @@ def test_an_end_that_was_noted_under_a_link_still_counts(tmp_path: Path) -> None
 
 
 FILLED = {
-    "answer_uses",
-    "answers",
-    "batches",
-    "cluster_names",
-    "intents",
-    "outcomes",
-    "plans",
-    "policies",
-    "proofs",
-    "requests",
+    *("answer_uses", "answers", "batches", "cluster_names", "intents", "outcomes", "plans", "policies"),
+    *("proofs", "requests"),
 }
 """Tables that a batch fills which is approved, carried out and verified."""
 

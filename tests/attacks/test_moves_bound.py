@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from lab.simulator import NamespaceSpec, SubscriptionSpec, TopicSpec, running_simulator
+from lab.simulator import NamespaceSpec, SubscriptionSpec, TopicSpec
 from lab.simulator.spec import ReplicatorSpec
 from pulsar_steward.apply.applied import what_was_done
 from pulsar_steward.apply.live_reader import LiveReader
@@ -20,9 +20,9 @@ from pulsar_steward.model.loss import InFlight
 from pulsar_steward.model.plan import Placement
 from pulsar_steward.model.step import Touched
 from pulsar_steward.report.approval import body
+from tests.apply.refusals import outcome_on
 from tests.apply.worksite import SKEWED, Worksite, quick_policy, said
 from tests.builders import a_batch, a_move, a_plan, a_step
-from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,14 +48,13 @@ def moved(
     """Outcome of an approved move of a bundle with one topic."""
     namespace = NamespaceSpec(NAMESPACE, bundles=1, owner=0, topics=(spec,), policies=policies or {})
     cluster = replace(SKEWED, namespaces=(namespace,), configuration=configuration or {})
-    with running_simulator(cluster) as simulator:
-        engine = ledger_at(f"sqlite:///{folder / 'ledger.db'}")
-        site = Worksite(simulator, engine, policy=policy)
-        step = a_step(site.move(WHOLE, namespace=NAMESPACE), step_id="b1.s01", in_flight=approved or msgspec.UNSET)
-        (outcome,) = site.carry_out(site.approved(step))
-        assert site.untouched() is (outcome.outcome == "refused")
-        engine.dispose()
-    return outcome
+    in_flight = approved or msgspec.UNSET
+    return outcome_on(
+        folder,
+        cluster,
+        lambda site: a_step(site.move(WHOLE, namespace=NAMESPACE), step_id="b1.s01", in_flight=in_flight),
+        policy=policy,
+    )
 
 
 def read_by(kind: Any = "Shared", **figures: Any) -> TopicSpec:

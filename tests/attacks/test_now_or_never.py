@@ -141,13 +141,13 @@ def test_a_worker_that_was_stopped_sends_nothing_when_it_wakes(
 ) -> None:
     """A worker that is stopped before its call sends nothing if its intent or its permission ended meanwhile."""
     # Where something else happens, neither the intent nor the lease may end by themselves on a slow machine.
-    site.policy = quick_policy(apply={"intent_valid_seconds": 2 if happens is None else 60, "lease_seconds": 120})
+    site.policy = quick_policy(apply={"intent_valid_seconds": 1 if happens is None else 60, "lease_seconds": 120})
     plan = site.asked(site.move(0))
     worker = stopped_worker(site, plan)
     try:
         assert len(site.ledger.intents(plan.plan_id, "b1")) == 1
         if happens is None:
-            time.sleep(2.1)
+            time.sleep(1.1)
         else:
             happens(site, plan)
     finally:

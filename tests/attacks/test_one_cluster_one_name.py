@@ -14,6 +14,7 @@ from pulsar_steward.errors import Halted, LeaseLost
 from pulsar_steward.ledger.halts import Halt, say
 from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.model.step import RaiseCoordinators
+from tests.apply.refusals import assert_refused, assert_stopped
 from tests.apply.worksite import COORDINATORS, SKEWED, Worksite, a_worksite, quick_policy, said
 from tests.ledgers import ledger_at
 
@@ -74,9 +75,7 @@ def test_two_names_are_never_written_to_at_once(site: Worksite, west: Worksite) 
     """A batch waits for a writer that holds the same brokers by another name, and gives up in time."""
     plan = west.approved(west.move(0))
     site.writes.take_lease(named(site), "somebody else", 60, site.clock())
-    with pytest.raises(LeaseLost, match="somebody else is changing cluster east"):
-        west.carry_out(plan)
-    assert west.untouched()
+    assert_refused(west, plan, "somebody else is changing cluster east", error=LeaseLost)
 
 
 @pytest.mark.parametrize("site", ["the same address"], indirect=True)
@@ -117,9 +116,7 @@ def test_a_halt_of_one_name_stops_all_of_them(site: Worksite, west: Worksite) ->
     """A batch is refused where the same brokers were halted by another name, and the reason says what ends it."""
     plan = site.approved(site.move(0))
     halt(site, west.cluster)
-    with pytest.raises(Halted, match=r"cluster west was halted by bob at .* \(`steward resume west` ends it\)"):
-        site.carry_out(plan)
-    assert site.untouched()
+    assert_refused(site, plan, r"cluster west was halted by bob at .* \(`steward resume west` ends it\)", error=Halted)
 
 
 def test_a_halt_of_one_name_stops_a_batch_of_another_before_its_next_call(site: Worksite, west: Worksite) -> None:
@@ -133,17 +130,13 @@ def test_a_halt_of_a_name_that_nobody_has_seen_stops_everything(site: Worksite) 
     """A halt holds before any plan says which cluster its name is: it may be this one."""
     plan = site.approved(site.move(0))
     halt(site, "west")
-    with pytest.raises(Halted, match=r"cluster west was halted .*; east is, or may be, the same Pulsar cluster"):
-        site.carry_out(plan)
-    assert site.untouched()
+    assert_refused(site, plan, r"cluster west was halted .*; east is, or may be, the same Pulsar cluster", error=Halted)
 
 
 def test_another_switch_stops_every_name(site: Worksite, west: Worksite) -> None:
     """A batch is refused where Airflow's variable halts the same brokers by another name."""
     site.switch = lambda name: f"{name} is in the variable" if name == west.cluster else None
-    with pytest.raises(Halted, match="west is in the variable"):
-        site.carry_out(site.approved(site.move(0)))
-    assert site.untouched()
+    assert_refused(site, site.approved(site.move(0)), "west is in the variable", error=Halted)
 
 
 def test_the_pace_counts_calls_under_every_name(site: Worksite, west: Worksite) -> None:
@@ -188,9 +181,9 @@ def test_what_is_not_proved_stops_every_name(site: Worksite, west: Worksite) -> 
     first = site.approved(site.move(0))
     assert said(site.carry_out(first)) == ["done"]
     west.simulator.requests.clear()
-    (refused,) = west.carry_out(plan)
-    assert (refused.outcome, west.untouched()) == ("refused", True)
-    assert f"batch b1 of plan {first.plan_id} changed the cluster, and its proof is not there yet" in refused.reason
+    assert_stopped(
+        west, plan, "refused", f"batch b1 of plan {first.plan_id} changed the cluster, and its proof is not there yet"
+    )
 
 
 def test_coordinators_rest_whoever_raised_their_number(site: Worksite, west: Worksite) -> None:

@@ -21,6 +21,7 @@ from pulsar_steward.orchestration.question_form import APPROVE, NEVER, QUESTION,
 from pulsar_steward.orchestration.question_trigger import END
 from pulsar_steward.orchestration.shown import ShownQuestion, asked_digest
 from pulsar_steward.policy.approval import ApprovalPolicy
+from tests.apply.refusals import assert_refused
 from tests.apply.worksite import RUN, a_question, quick_policy, said
 from tests.asking import a_context, a_task, answer_of, asked
 from tests.builders import ASKED_DIGEST, CLUSTER, NOW, a_batch, a_plan, a_step
@@ -70,9 +71,7 @@ def test_a_task_that_is_cleared_and_names_another_batch_asks_nobody(site: Worksi
     assert site.ledger.batch(shown.plan_id, "b1").waiting(site.clock()) == ()  # so that another run can ask it
 
     assert answered(site, a_task(other), APPROVE, page) == "approved"
-    with pytest.raises(Refused, match="holds no answer"):
-        site.carry_out(other)
-    assert site.untouched()
+    assert_refused(site, other, "holds no answer")
     decisions = [answer.decision for answer in site.ledger.answers(shown.plan_id, "b1")]
     assert decisions == [Decision.NO_ANSWER, Decision.APPROVED]
 
@@ -332,9 +331,7 @@ def test_the_gate_takes_no_answer_to_another_text(site: Worksite, answer_digest:
     """A recorded approval is refused unless it and the last request are of the same text."""
     plan = site.plan(site.move(0))
     site.approve(plan, asked_digest=answer_digest)
-    with pytest.raises(Refused, match="not given to the text that was shown"):
-        site.carry_out(plan)
-    assert site.untouched()
+    assert_refused(site, plan, "not given to the text that was shown")
 
 
 @pytest.mark.parametrize(("minutes", "outcome"), [(6, None), (4, "done")])
@@ -343,8 +340,6 @@ def test_no_answer_is_older_than_its_question(site: Worksite, minutes: int, outc
     plan = site.plan(site.move(0))
     site.approve(plan, answered_at=site.clock() - timedelta(minutes=minutes))
     if outcome is None:
-        with pytest.raises(Refused, match="and was asked for at"):
-            site.carry_out(plan)
-        assert site.untouched()
+        assert_refused(site, plan, "and was asked for at")
     else:
         assert said(site.carry_out(plan)) == [outcome]

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from pulsar_steward.apply.gate import ask_for_permit
 from pulsar_steward.errors import Refused
 from pulsar_steward.ledger.rows import Answer, Decision
-from pulsar_steward.ledger.silences import SilenceEnd, take_back
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.orchestration.approval_response import ApprovalQuestion, interpret
@@ -31,6 +30,7 @@ from pulsar_steward.orchestration.question_form import (
 from pulsar_steward.policy.approval import ApprovalPolicy
 from pulsar_steward.policy.load import parse_policy
 from pulsar_steward.policy.never_asked import never_asked_entry
+from tests.apply.refusals import assert_refused
 from tests.apply.worksite import RUN
 from tests.builders import ASKED_DIGEST, NOW, a_batch, a_plan, a_step
 
@@ -116,20 +116,7 @@ def test_a_snooze_after_an_approval_takes_it_away(site: Worksite, decision: Deci
     site.writes.record_answer(no)
     with pytest.raises(Refused, match=f"{decision}: not yet"):
         ask_for_permit(site.ledger, plan.plan_id, "b1", RUN, site.clock(), site.policy)
-    with pytest.raises(Refused, match=f"{decision}: not yet"):
-        site.carry_out(plan)
-    assert site.untouched()
-
-
-def test_taking_a_no_back_permits_nothing(site: Worksite) -> None:
-    """Taking a snooze back does not revive the earlier approval: the plan is refused and nothing is changed."""
-    plan = site.approved(site.move(0))
-    until = site.clock() + timedelta(days=7)
-    number = site.writes.record_answer(site.approval(plan, decision=Decision.SNOOZED, silent_until=until))
-    assert take_back(site.engine, SilenceEnd(answer_id=number, at=site.clock(), said_by="mallory", reason="go on"))
-    with pytest.raises(Refused):
-        site.carry_out(plan)
-    assert site.untouched()
+    assert_refused(site, plan, f"{decision}: not yet")
 
 
 @pytest.mark.parametrize(

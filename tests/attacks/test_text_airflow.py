@@ -10,7 +10,6 @@ import msgspec
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from lab.simulator import running_simulator
 from pulsar_steward.errors import Refused
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Answer, Decision, Outcome, RecordedAnswer
@@ -22,34 +21,28 @@ from pulsar_steward.orchestration.batches import BatchRef
 from pulsar_steward.orchestration.question_form import APPROVE, QUESTION, REJECT
 from pulsar_steward.orchestration.question_trigger import END
 from pulsar_steward.policy.approval import ApprovalPolicy
-from tests.apply.worksite import SKEWED, Worksite
+from tests.apply.worksite import Worksite
 from tests.asking import a_context, answer_of, asked
 from tests.attacks.hostile import HOSTILE, READ, a_plan_of, a_run_of, unseen
 from tests.builders import ASKED_DIGEST, CLUSTER, NOW, a_batch, a_plan, a_step
 from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from pulsar_steward.model.plan import Plan
+    from tests.apply.worksite import Worksite
     from tests.asking import AirflowRows
+    from tests.attacks.conftest import Connect
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> Iterator[Worksite]:
-    """Three made-up brokers and a ledger behind connections of Airflow's; only alice may answer."""
-    assert variables == {}
-    url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    (tmp_path / "policy.yaml").write_text("approval: {assigned_users: [alice]}", encoding="utf-8")
-    with running_simulator(SKEWED) as simulator:
-        admin = {"conn_type": "http", "extra": {"urls": simulator.admin_urls}}
-        monkeypatch.setenv(f"AIRFLOW_CONN_PULSAR_ADMIN_{CLUSTER.upper()}", json.dumps(admin))
-        monkeypatch.setenv("AIRFLOW_CONN_STEWARD_LEDGER", json.dumps({"conn_type": "sqlite", "extra": {"url": url}}))
-        monkeypatch.setenv("STEWARD_HOME", str(tmp_path))
-        engine = ledger_at(url)
-        yield Worksite(simulator, engine)
-        engine.dispose()
+def site(site: Worksite, home: Path, connect: Connect) -> Worksite:
+    """The usual one behind connections of Airflow's; only alice may answer."""
+    (home / "policy.yaml").write_text("approval: {assigned_users: [alice]}", encoding="utf-8")
+    connect(site.simulator)
+    return site
 
 
 def a_recorded_plan(site: Worksite) -> Plan:

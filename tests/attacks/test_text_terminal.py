@@ -99,92 +99,70 @@ def nothing_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(variable, raising=False)
 
 
+LEDGER, PLAN_ID, POLICY, GOOD, BROKEN, NAMED = "LEDGER", "PLAN-ID", "POLICY", "GOOD", "BROKEN", "NAMED"
+"""Stand for what the fixture `placed` makes."""
+COMMANDS = {
+    "an unknown command": [HOSTILE],
+    "an unknown option": ["checkup", f"--{HOSTILE}"],
+    "an unknown check": ["explain", HOSTILE],
+    "an unknown plan": ["show", HOSTILE, "--ledger", LEDGER],
+    "a plan": ["show", PLAN_ID, "--ledger", LEDGER],
+    "a halt": ["halt", HOSTILE, "--reason", HOSTILE, "--ledger", LEDGER],
+    "a ledger that is not there": ["halt", "--ledger", f"sqlite:///{HOSTILE}"],
+    "no ledger at all": ["halt", "--ledger", HOSTILE],
+    "a head": ["ledger", "verify", "--noted", HOSTILE, "--ledger", LEDGER],
+    "an export to no folder": ["ledger", "export", "--output", f"{HOSTILE}/x", "--ledger", LEDGER],
+    "an export": ["ledger", "export", "--ledger", LEDGER],
+    "a policy that is not there": ["checkup", "--policy", HOSTILE],
+    "a policy's keys": ["policy", "check", POLICY],
+    "a policy's keys on the way": ["checkup", "--snapshot", "x", "--policy", POLICY],
+    "a policy's values": ["policy", "show", "--policy", GOOD],
+    "no YAML": ["policy", "check", BROKEN],
+    "a policy's file": ["policy", "check", NAMED],
+    "a policy's file, in force": ["policy", "show", "--policy", NAMED],
+    "a cluster's name": ["policy", "show", HOSTILE],
+    "a namespace's name": ["policy", "show", "east", HOSTILE],
+    "an address": ["checkup", "--admin-url", HOSTILE],
+    "a snapshot": ["checkup", "--snapshot", HOSTILE],
+    "a token's file": ["checkup", "--admin-url", "http://127.0.0.1:1", "--token-file", HOSTILE],
+    "a place for a page": ["checkup", "--snapshot", "x", "--html", f"{HOSTILE}/x"],
+}
+"""Commands that are given hostile names, or find them."""
+
+
 @pytest.fixture(scope="module")
-def commands(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """Commands that are given hostile names, or find them."""
+def placed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A ledger and policies with hostile names, by what stands for them."""
     tmp_path = tmp_path_factory.mktemp("hostile")
     ledger = Ledger(tmp_path, HOSTILE)
-    policy = tmp_path / "policy.yaml"
-    policy.write_text(yaml.safe_dump({HOSTILE: {HOSTILE: HOSTILE}, "tc_skew": {HOSTILE: 1}}), encoding="utf-8")
-    good = tmp_path / "good.yaml"
-    good.write_text(yaml.safe_dump({"approval": {"assigned_users": [LIKE_YAML]}}), encoding="utf-8")
-    broken = tmp_path / "broken.yaml"
-    broken.write_text(f"a: 'b{chr(10)}c: \u202e\x1b[31m", encoding="utf-8")
-    named = tmp_path / f"{HOSTILE_FILE}.yaml"
-    named.write_text("tc_skew: {}", encoding="utf-8")
-    return {
-        "an unknown command": [HOSTILE],
-        "an unknown option": ["checkup", f"--{HOSTILE}"],
-        "an unknown check": ["explain", HOSTILE],
-        "an unknown plan": ["show", HOSTILE, "--ledger", ledger.url],
-        "a plan": ["show", ledger.plan.plan_id, "--ledger", ledger.url],
-        "a halt": ["halt", HOSTILE, "--reason", HOSTILE, "--ledger", ledger.url],
-        "a ledger that is not there": ["halt", "--ledger", f"sqlite:///{HOSTILE}"],
-        "no ledger at all": ["halt", "--ledger", HOSTILE],
-        "a head": ["ledger", "verify", "--noted", HOSTILE, "--ledger", ledger.url],
-        "an export to no folder": ["ledger", "export", "--output", f"{HOSTILE}/x", "--ledger", ledger.url],
-        "an export": ["ledger", "export", "--ledger", ledger.url],
-        "a policy that is not there": ["checkup", "--policy", HOSTILE],
-        "a policy's keys": ["policy", "check", str(policy)],
-        "a policy's keys on the way": ["checkup", "--snapshot", "x", "--policy", str(policy)],
-        "a policy's values": ["policy", "show", "--policy", str(good)],
-        "no YAML": ["policy", "check", str(broken)],
-        "a policy's file": ["policy", "check", str(named)],
-        "a policy's file, in force": ["policy", "show", "--policy", str(named)],
-        "a cluster's name": ["policy", "show", HOSTILE],
-        "a namespace's name": ["policy", "show", "east", HOSTILE],
-        "an address": ["checkup", "--admin-url", HOSTILE],
-        "a snapshot": ["checkup", "--snapshot", HOSTILE],
-        "a token's file": ["checkup", "--admin-url", "http://127.0.0.1:1", "--token-file", HOSTILE],
-        "a place for a page": ["checkup", "--snapshot", "x", "--html", f"{HOSTILE}/x"],
+    texts = {
+        POLICY: yaml.safe_dump({HOSTILE: {HOSTILE: HOSTILE}, "tc_skew": {HOSTILE: 1}}),
+        GOOD: yaml.safe_dump({"approval": {"assigned_users": [LIKE_YAML]}}),
+        BROKEN: "a: 'b\nc: \u202e\x1b[31m",
+        NAMED: "tc_skew: {}",
     }
+    files = {name: tmp_path / f"{HOSTILE_FILE if name == NAMED else name}.yaml" for name in texts}
+    for name, text in texts.items():
+        files[name].write_text(text, encoding="utf-8")
+    return {LEDGER: ledger.url, PLAN_ID: ledger.plan.plan_id, **{name: str(file) for name, file in files.items()}}
 
 
-SPOKEN = [
-    "an unknown command",
-    "an unknown option",
-    "an unknown check",
-    "an unknown plan",
-    "a plan",
-    "a halt",
-    "a ledger that is not there",
-    "no ledger at all",
-    "a head",
-    "an export to no folder",
-    "an export",
-    "a policy that is not there",
-    "a policy's keys",
-    "a policy's keys on the way",
-    "a policy's values",
-    "no YAML",
-    "a policy's file",
-    "a policy's file, in force",
-    "a cluster's name",
-    "a namespace's name",
-    "an address",
-    "a snapshot",
-    "a token's file",
-    "a place for a page",
-]
+def ran(command: str, placed: dict[str, str]) -> int:
+    """Exit code of a command of `COMMANDS`."""
+    return main.run([placed.get(word, word) for word in COMMANDS[command]])
 
 
-@pytest.mark.parametrize("command", SPOKEN)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_nothing_that_a_command_says_steers_the_terminal(
-    command: str, commands: dict[str, list[str]], capsys: pytest.CaptureFixture[str]
+    command: str, placed: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The output and errors of a command hold no invisible characters and no line that a hostile name adds."""
-    code = main.run(commands[command])
+    code = ran(command, placed)
     said = capsys.readouterr()
-
     assert code in {0, 2}
     assert said.out + said.err
     assert unseen(said.out + said.err, lines=True) == set()
     assert [line for line in (said.out + said.err).splitlines() if line.strip(" -#").startswith(FORGED)] == []
-
-
-def test_the_commands_that_are_tried_are_those_listed(commands: dict[str, list[str]]) -> None:
-    """`SPOKEN` lists the same commands as the fixture `commands`."""
-    assert list(commands) == SPOKEN
 
 
 def test_a_defect_is_told_without_steering_the_terminal(
@@ -200,19 +178,17 @@ def test_a_defect_is_told_without_steering_the_terminal(
 
 
 def test_a_policy_that_is_shown_is_one_with_the_same_names(
-    commands: dict[str, list[str]], capsys: pytest.CaptureFixture[str]
+    placed: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The output of `policy show` is YAML from which a name that looks like YAML is read back unchanged."""
-    assert main.run(commands["a policy's values"]) == 0
+    assert ran("a policy's values", placed) == 0
 
     assert yaml.safe_load(capsys.readouterr().out)["approval"]["assigned_users"] == [LIKE_YAML]
 
 
-def test_an_export_of_the_ledger_means_the_same(
-    commands: dict[str, list[str]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_export_of_the_ledger_means_the_same(placed: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     """A hostile comment is read back unchanged from the decoded export of the ledger."""
-    assert main.run(commands["an export"]) == 0
+    assert ran("an export", placed) == 0
 
     rows = [json.loads(line)["row"] for line in capsys.readouterr().out.splitlines()]
     assert [row["comment"] for row in rows if "comment" in row] == [HOSTILE]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lab.simulator import ClusterSpec, Fault, NamespaceSpec, SubscriptionSpec, TopicSpec, Without, running_simulator
+from lab.simulator import ClusterSpec, Fault, NamespaceSpec, SubscriptionSpec, TopicSpec, Without
 from lab.simulator.spec import ReplicatorSpec
 from pulsar_steward.apply import rollback
 from pulsar_steward.apply.applied import what_was_done
@@ -17,9 +17,9 @@ from pulsar_steward.errors import Refused
 from pulsar_steward.model.loss import NOTHING_LOST, InFlight, Loss
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
-from tests.apply.worksite import Worksite, a_worksite, quick_policy
+from tests.apply.refusals import assert_stopped
+from tests.apply.worksite import a_worksite, quick_policy
 from tests.builders import a_step
-from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,8 +92,7 @@ def test_a_setting_is_left_where_a_broker_does_not_tell_what_it_would_delete_or_
         site.policy = quick_policy(backlog_quota_remedy={"most_topics_asked": budget})
         plan = site.approved(step)
         site.simulator.faults.add(Fault(effect, "stats|/internal-info", times=None))
-        (outcome,) = site.carry_out(plan)
-        assert (outcome.outcome, site.untouched()) == ("refused", True), outcome.reason
+        assert_stopped(site, plan, "refused")
 
 
 def moved(
@@ -102,15 +101,16 @@ def moved(
     """Outcome of a move of a bundle with one topic, approved for nothing in flight; metrics may tell of topics."""
     namespace = NamespaceSpec(NAMESPACE, bundles=1, owner=0, topics=(topic,), policies=policies)
     configuration = {"exposeTopicLevelMetricsInPrometheus": told, "statsUpdateFrequencyInSecs": "0"}
-    with running_simulator(ClusterSpec(namespaces=(namespace,), configuration=configuration)) as simulator:
-        engine = ledger_at(f"sqlite:///{folder / 'ledger.db'}")
-        site = Worksite(simulator, engine, policy=quick_policy(guards={"most_redelivered_messages": 0}))
+    with a_worksite(
+        folder,
+        ClusterSpec(namespaces=(namespace,), configuration=configuration),
+        policy=quick_policy(guards={"most_redelivered_messages": 0}),
+    ) as site:
         plan = site.approved(a_step(site.move(WHOLE, namespace=NAMESPACE), step_id="b1.s01", in_flight=InFlight()))
         if effect is not None:
-            simulator.faults.add(Fault(effect, "broker-stats/topics", times=None))
+            site.simulator.faults.add(Fault(effect, "broker-stats/topics", times=None))
         (outcome,) = site.carry_out(plan)
         assert site.untouched() is (outcome.outcome == "refused")
-        engine.dispose()
     return outcome
 
 
@@ -189,14 +189,12 @@ def test_a_way_back_waits_until_the_new_owner_tells_what_it_disturbs(
 ) -> None:
     """Right after a move the new owner's statistics have none of its topics: a rollback waits for them."""
     namespace = NamespaceSpec(NAMESPACE, bundles=1, owner=0, topics=(BY_BATCHES,))
-    with running_simulator(ClusterSpec(namespaces=(namespace,))) as simulator:
-        engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
-        site = Worksite(simulator, engine, policy=quick_policy())
+    with a_worksite(tmp_path, ClusterSpec(namespaces=(namespace,)), policy=quick_policy()) as site:
         plan = site.approved(
             a_step(site.move(WHOLE, namespace=NAMESPACE), step_id="b1.s01", in_flight=InFlight(again=10**6))
         )
         assert site.carry_out(plan)[0].outcome == "done"
-        hidden = simulator.faults.add(Fault(Without(NAMESPACE), "broker-stats/topics", times=None))
+        hidden = site.simulator.faults.add(Fault(Without(NAMESPACE), "broker-stats/topics", times=None))
         done = what_was_done(site.ledger, plan.plan_id, "b1")
         waited: list[float] = []
 
@@ -210,10 +208,9 @@ def test_a_way_back_waits_until_the_new_owner_tells_what_it_disturbs(
 
         def shown(seconds: float) -> None:
             waited.append(seconds)
-            simulator.faults.remove(hidden)
+            site.simulator.faults.remove(hidden)
 
         monkeypatch.setattr(rollback, "sleep", shown)
         (step,) = planned().batches[0].steps
         assert (step.touched.producers, step.touched.consumers, waited) == (1, 1, [61, 61, 61])
         assert step.moving_messages.again > 0
-        engine.dispose()

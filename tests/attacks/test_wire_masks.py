@@ -6,7 +6,6 @@ import gzip
 import json
 import logging
 import time
-import traceback
 from base64 import b64encode, urlsafe_b64encode
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -17,15 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from lab.simulator import Answer, Fault, running_simulator
-from pulsar_steward.errors import AdminError, BrokenAnswer, StatusError
+from lab.simulator import Answer, Fault
+from pulsar_steward.errors import BrokenAnswer, StatusError
 from pulsar_steward.pulsar import mask
 from pulsar_steward.pulsar.mask import BLOCK_BYTES, FULL, MASK, Mask, looks_random
 from pulsar_steward.pulsar.reader import Reader
 from pulsar_steward.pulsar.transport import Transport
-from tests.apply.worksite import SKEWED, Worksite, said
-from tests.attacks.wire_parts import TOKEN, settings
-from tests.ledgers import ledger_at
+from tests.apply.worksite import a_worksite, said
+from tests.attacks.wire_parts import TOKEN, said_of_a_failure, settings
 from tests.unit.pulsar.scripted import ScriptedBroker, answer, raw, redirect
 
 if TYPE_CHECKING:
@@ -47,16 +45,8 @@ def leaked(text: str) -> list[str]:
 
 
 def everything_said(url: str, caplog: pytest.LogCaptureFixture, token: str = TOKEN) -> str:
-    """All that could be kept of a call that fails: the error, its parts, its causes and their traces, the log."""
-    caplog.set_level(logging.DEBUG)
-    with Reader(settings(url, token=token, read_attempts=2)) as reader, pytest.raises(AdminError) as caught:
-        reader.tenants()
-    error: BaseException | None = caught.value
-    told = "".join([*traceback.format_exception(caught.value), repr(vars(caught.value)), caplog.text])
-    while error is not None:
-        told += f"{error!r} {error.args!r}"
-        error = error.__cause__ or error.__context__
-    return told
+    """All that could be kept of a call that fails with a token."""
+    return said_of_a_failure(settings(url, token=token, read_attempts=2), caplog)
 
 
 ECHOES: dict[str, Reply] = {
@@ -319,14 +309,11 @@ def test_a_batch_that_meets_echoes_keeps_no_token(tmp_path: Path, caplog: pytest
     """The ledger, the log and the events of a batch hold no part of a token that the brokers repeat."""
     caplog.set_level(logging.DEBUG)
     events: list[Event] = []
-    with running_simulator(SKEWED, token=TOKEN) as simulator:
-        engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
-        site = Worksite(simulator, engine, token=SecretStr(TOKEN))
+    with a_worksite(tmp_path, token=SecretStr(TOKEN)) as site:
         for number, reason in enumerate((f"Bearer {TOKEN}", f"{'x' * 200}{SIGNATURE}")):
             plan = site.approved(site.move(number))
-            simulator.faults.add(Fault(Answer(403, reason), path=f"{site.tc_bundles[number]}/unload"))
+            site.simulator.faults.add(Fault(Answer(403, reason), path=f"{site.tc_bundles[number]}/unload"))
             assert said(site.carry_out(plan, listener=events.append)) == ["failed"]
-        engine.dispose()
     kept = b"".join(file.read_bytes() for file in tmp_path.iterdir()).decode(errors="replace")
     assert "***" in kept
     assert events

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-import logging
 import ssl
-import traceback
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +25,7 @@ from pulsar_steward.pulsar.reader import Reader
 from pulsar_steward.pulsar.settings import AdminSettings
 from pulsar_steward.pulsar.writer import Writer
 from tests.apply.worksite import permitted
-from tests.attacks.wire_parts import TOKEN, Authority, over_tls, settings
+from tests.attacks.wire_parts import TOKEN, Authority, over_tls, said_of_a_failure, settings
 from tests.forward_proxy import forward_proxy
 from tests.oauth2_issuer import DISCOVERY, TOKEN_PATH, Issuer
 from tests.unit.pulsar.scripted import MEMBERS, ScriptedBroker, answer, raw, redirect
@@ -299,19 +297,6 @@ def test_other_secrets_do_not_travel_unencrypted_either(login: str) -> None:
         AdminSettings(("http://b:8080",), login=made)
 
 
-def everything(made: AdminSettings, caplog: pytest.LogCaptureFixture) -> str:
-    """All that could be kept of a call that fails."""
-    caplog.set_level(logging.DEBUG)
-    with Reader(made) as reader, pytest.raises((AdminError, ConfigurationError)) as caught:
-        reader.tenants()
-    error: BaseException | None = caught.value
-    told = "".join([*traceback.format_exception(caught.value), repr(made), str(made), caplog.text])
-    while error is not None:
-        told += f"{error!r} {error.args!r}"
-        error = error.__cause__ or error.__context__
-    return told
-
-
 ENCODED = base64.b64encode(f"me:{PASSWORD}".encode()).decode()
 
 
@@ -328,7 +313,7 @@ def test_a_password_that_is_repeated_is_masked(
     }
     broker.on(TENANTS, replies[where])
     made = AdminSettings((broker.url,), limits=ONCE, login=Basic("me", SecretStr(PASSWORD)))
-    kept = everything(made, caplog)
+    kept = said_of_a_failure(made, caplog)
     assert PASSWORD not in kept
     assert ENCODED not in kept
 
@@ -340,7 +325,7 @@ def test_an_access_token_that_is_repeated_is_masked(
     later = TOKEN[::-1]
     issuer.tokens = [TOKEN, later]
     broker.on(TENANTS, answer({"reason": f"{TOKEN} is over"}, status=401), answer({"reason": f"{TOKEN} {later}"}, 403))
-    kept = everything(by_oauth2(broker.url, issuer.url), caplog)
+    kept = said_of_a_failure(by_oauth2(broker.url, issuer.url), caplog)
     assert "*** ***" in kept
     for secret in (TOKEN, later, SECRET):
         assert secret not in kept
@@ -357,7 +342,7 @@ def test_a_secret_that_an_issuer_repeats_is_masked(
         redirect(f"http://127.0.0.1:1/{SECRET}"),
     ):
         issuer.server.on(TOKEN_PATH, reply)
-        kept = everything(by_oauth2(broker.url, issuer.url), caplog)
+        kept = said_of_a_failure(by_oauth2(broker.url, issuer.url), caplog)
         assert SECRET not in kept
         assert TOKEN not in kept
 
@@ -371,7 +356,7 @@ def test_the_next_token_of_a_file_is_masked(
     file.write_text(later)
     made = AdminSettings((broker.url,), SecretStr(TOKEN), ONCE, token_file=str(file))
     broker.on(TENANTS, answer({"reason": f"{later} and {TOKEN}"}, status=500))
-    kept = everything(made, caplog)
+    kept = said_of_a_failure(made, caplog)
     assert broker.asked[0].authorization == f"Bearer {later}"
     assert later not in kept
     assert TOKEN not in kept

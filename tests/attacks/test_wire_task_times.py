@@ -8,10 +8,9 @@ import pytest
 from airflow.sdk.exceptions import AirflowTaskTimeout
 from airflow.sdk.execution_time.timeout import TimeoutPosix
 
-from lab.simulator import Delay, Fault, running_simulator
+from lab.simulator import Delay, Fault
 from pulsar_steward.errors import StewardError
-from tests.apply.worksite import SKEWED, Worksite, said
-from tests.ledgers import ledger_at
+from tests.apply.worksite import SKEWED, a_worksite, said
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,11 +26,9 @@ def test_the_end_of_a_tasks_time_is_nothing_that_anybody_handles() -> None:
 @pytest.mark.parametrize(("where", "calls"), [("unload", 1), ("lookup/v2", 1), ("topicHashPositions", 0)])
 def test_a_batch_whose_time_is_over_goes_on_in_the_next_try(where: str, calls: int, tmp_path: Path) -> None:
     """A batch that a task timeout interrupted is finished in the next try, and each move is made once."""
-    with running_simulator(SKEWED) as simulator:
-        engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
-        site = Worksite(simulator, engine)
+    with a_worksite(tmp_path, SKEWED) as site:
         plan = site.approved(site.move(0), site.move(1))
-        simulator.faults.add(Fault(Delay(SECONDS + 2), path=where))
+        site.simulator.faults.add(Fault(Delay(SECONDS + 2), path=where))
         with pytest.raises(AirflowTaskTimeout), TimeoutPosix(SECONDS):  # type: ignore[no-untyped-call]  # Airflow says no types
             site.carry_out(plan)
         assert len(site.ledger.intents(plan.plan_id, "b1")) == calls
@@ -39,4 +36,3 @@ def test_a_batch_whose_time_is_over_goes_on_in_the_next_try(where: str, calls: i
         site.clock.outlive_a_crash()
         assert said(site.carry_out(plan)) == ["done", "done"]
         assert site.changes() == [f"unload {site.tc_bundles[0]}", f"unload {site.tc_bundles[1]}"]
-        engine.dispose()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import ssl
+import traceback
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -14,7 +17,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from pydantic import SecretStr
 
 from lab.tokens import signed
+from pulsar_steward.errors import AdminError, ConfigurationError
 from pulsar_steward.policy.schema import AdminPolicy
+from pulsar_steward.pulsar.reader import Reader
 from pulsar_steward.pulsar.settings import AdminSettings
 
 if TYPE_CHECKING:
@@ -32,6 +37,19 @@ def settings(*urls: str, token: str = TOKEN, ca_file: Path | None = None, **limi
     """Settings with a token; the keywords are the policy's, also with fractions of a second."""
     policy = AdminPolicy.model_copy(AdminPolicy(), update=limits)
     return AdminSettings(urls, SecretStr(token), policy, ca_file=str(ca_file) if ca_file else None)
+
+
+def said_of_a_failure(made: AdminSettings, caplog: pytest.LogCaptureFixture) -> str:
+    """All that could be kept of a call that fails: the error, its parts, its causes and their traces, the log."""
+    caplog.set_level(logging.DEBUG)
+    with Reader(made) as reader, pytest.raises((AdminError, ConfigurationError)) as caught:
+        reader.tenants()
+    error: BaseException | None = caught.value
+    told = "".join([*traceback.format_exception(caught.value), repr(vars(caught.value)), repr(made), caplog.text])
+    while error is not None:
+        told += f"{error!r} {error.args!r}"
+        error = error.__cause__ or error.__context__
+    return told
 
 
 def certificate(folder: Path, *names: str) -> tuple[Path, Path]:

@@ -115,7 +115,6 @@ def test_all_namespaces_after_all(care: Care, pages: Pages, namespaces: tuple[st
 
 
 def test_no_step_at_all(care: Care, pages: Pages, namespaces: tuple[str, ...]) -> None:
-    """An approval without any ticked step is recorded as a rejection, and the reason is on the plan's page."""
     plan = planned(care, *namespaces[:2])
     (detail,) = care.approvals(1, care.remediate(plan_id=plan.plan_id))
     pages.open_question_of_plan(plan.plan_id, "b1")
@@ -137,7 +136,6 @@ def test_no_step_at_all(care: Care, pages: Pages, namespaces: tuple[str, ...]) -
 
 
 def test_never_for_a_namespace(care: Care, pages: Pages, namespaces: tuple[str, ...]) -> None:
-    """The answer `Never for this namespace` changes nothing, and the plan's page shows the policy entry for it."""
     namespace = namespaces[0]
     plan = planned(care, namespace)
     (detail,) = care.approvals(1, care.remediate(plan_id=plan.plan_id))

@@ -47,7 +47,6 @@ def page(tmp_path: Path) -> str:
 
 
 def test_the_page_draws_and_fetches_nothing(browser: WebDriver, page: str, screenshots: Path) -> None:
-    """The page draws every figure and fetches nothing, and no name becomes a link or runs as a script."""
     browser.get(page)
     places = browser.execute_script("return document.querySelectorAll('.plot').length")
 
@@ -61,7 +60,6 @@ def test_the_page_draws_and_fetches_nothing(browser: WebDriver, page: str, scree
 
 
 def test_the_page_is_light_and_dark(browser: WebDriver, page: str) -> None:
-    """The text of the drawings has the page's colour in the light and in the dark scheme."""
     inks = []
     for scheme in ("light", "dark"):
         features = [{"name": "prefers-color-scheme", "value": scheme}]

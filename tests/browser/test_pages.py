@@ -124,7 +124,6 @@ def test_every_page_can_be_read(browser: Chrome, shown: Shown, screenshots: Path
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [WIDE, NARROW])
 def test_axe_finds_nothing_serious(browser: Chrome, shown: Shown, scheme: str, width: int) -> None:
-    """Axe finds no serious or critical violation on any page."""
     axe = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
     found: dict[str, list[str]] = {}
     browser.set_script_timeout(AXE_WITHIN_S)
@@ -136,7 +135,6 @@ def test_axe_finds_nothing_serious(browser: Chrome, shown: Shown, scheme: str, w
 
 
 def test_a_narrow_window_scrolls_down_only(browser: Chrome, shown: Shown, screenshots: Path) -> None:
-    """No page is wider than a narrow window."""
     for name, path in paths(shown).items():
         opened(browser, f"{shown.url}{path}", width=NARROW)
         browser.save_screenshot(str(screenshots / f"pages-{name}-narrow.png"))
@@ -144,7 +142,6 @@ def test_a_narrow_window_scrolls_down_only(browser: Chrome, shown: Shown, screen
 
 
 def test_by_keyboard(browser: Chrome, shown: Shown) -> None:
-    """Keys move to a row and open it, reach the search field, show the list of keys and open the history."""
 
     def press(*keys: str) -> None:
         for key in keys:

@@ -63,7 +63,6 @@ def token(airflow: Airflow, user: str) -> str:
 
 
 def test_only_who_is_logged_in_sees_anything(airflow: Airflow) -> None:
-    """Every path refuses a missing or wrong token; every role may read, and none may post to the history."""
     base = f"{airflow.spec.url}/steward"
     assert {path: httpx.get(f"{base}{path}", timeout=60).status_code for path in PATHS} == dict.fromkeys(PATHS, 401)
     wrong = {"Authorization": "Bearer e30.e30.e30"}
@@ -77,7 +76,6 @@ def test_only_who_is_logged_in_sees_anything(airflow: Airflow) -> None:
 
 
 def test_the_pages_are_in_airflows_menu(browser: Chrome, airflow: Airflow, screenshots: Path) -> None:
-    """Airflow shows the pages in a frame, and a link to Airflow opens outside of the frame."""
     user = next(iter(airflow.spec.users))
     Pages(browser, airflow.spec.url, screenshots).log_in(user, airflow.passwords[user])
     waiting = WebDriverWait(browser, PATIENCE_S)

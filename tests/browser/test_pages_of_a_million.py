@@ -66,7 +66,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str
 def test_every_page_of_a_million_partitions_can_be_read(
     browser: Chrome, pages: Mapping[str, str], screenshots: Path, width: int
 ) -> None:
-    """Every page has a bounded size, fits the window's width and leaves the browser's console empty."""
     for name, address in pages.items():
         opened(browser, address, width=width)
         browser.save_screenshot(str(screenshots / f"million-{name}-{'wide' if width == WIDE else 'narrow'}.png"))
@@ -78,7 +77,6 @@ def test_every_page_of_a_million_partitions_can_be_read(
 
 
 def test_all_steps_of_a_large_question_are_on_its_page(browser: Chrome, pages: Mapping[str, str]) -> None:
-    """The page of a plan lists every step of a large batch."""
     opened(browser, pages["plan"])
     assert f"{STEPS} steps" in browser.find_element("tag name", "main").text
     assert len(browser.find_elements("css selector", "table.steps tbody tr")) == STEPS

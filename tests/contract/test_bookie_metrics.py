@@ -85,7 +85,6 @@ def test_a_real_bookie_tells_its_disks_in_percent(real: Lab) -> None:
 @pytest.mark.live
 @pytest.mark.extended("tests/contract/test_metrics.py")
 def test_a_real_bookie_tells_that_it_is_read_only(real: Lab) -> None:
-    """A real bookie that was set read-only reports this, while its directories still count as writable."""
     set_read_only(real, on=True)
     try:
         deadline = time.monotonic() + TOLD_WITHIN_S
@@ -99,7 +98,6 @@ def test_a_real_bookie_tells_that_it_is_read_only(real: Lab) -> None:
 @pytest.mark.live
 @pytest.mark.extended("tests/contract/test_metrics.py")
 def test_a_real_bookie_tells_its_process_and_its_auto_recovery(real: Lab) -> None:
-    """A single real bookie is the auditor, and reports the series of its process and of found and copied ledgers."""
     url = f"{url_of(real)}/metrics"
     wanted = OF_PROCESS | OF_AUDITOR | {copies.COPIED}
     wait_until(lambda: wanted <= {sample.series for sample in samples_of(url)}, "it is the auditor", TOLD_WITHIN_S)
@@ -108,7 +106,6 @@ def test_a_real_bookie_tells_its_process_and_its_auto_recovery(real: Lab) -> Non
 
 
 def test_the_simulator_tells_its_process_and_its_auto_recovery() -> None:
-    """Simulated bookies report the series of process and auto recovery, and those of audits only at the auditor."""
     with running_servers(BookieSpec(auditor=AuditorSpec()), BookieSpec()) as servers:
         first, second = ({each.series for each in samples_of(url.partition("=")[2])} for url in servers.metrics_urls)
     assert first >= OF_PROCESS | OF_AUDITOR | {copies.COPIED}

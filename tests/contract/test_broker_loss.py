@@ -12,7 +12,6 @@ GONE_WITHIN_S = 90
 
 
 def test_a_killed_broker_is_believed_in_until_its_session_ends(api: Api) -> None:
-    """A killed broker counts as present until its session ends; once it is back it owns only its heartbeats."""
     alive, dead = api.followers()
     api.target.pile_up_tcs(api.ids[dead])
     api.target.kill_broker(api.ids[dead])

@@ -93,14 +93,12 @@ def _watches_itself(api: Api, at: int) -> bool:
 
 
 def test_there_is_no_load_report(api: Api) -> None:
-    """A broker with the extensible load manager answers a request for the load report with 500."""
     answer = api.call("GET", "/admin/v2/broker-stats/load-report")
     assert answer.status_code == httpx.codes.INTERNAL_SERVER_ERROR
     assert "UnsupportedOperationException" in answer.text
 
 
 def test_a_brokers_usage_is_in_its_metrics(api: Api, reader: Reader) -> None:
-    """A broker's metrics have all series from which Steward computes the usage that shedding compares."""
     manager = load_manager_of(reader.runtime_configuration() | {"loadBalancerSheddingEnabled": "true"})
     assert not hasattr(manager, "reason")
     seen: list[object] = []
@@ -119,7 +117,6 @@ def test_a_brokers_usage_is_in_its_metrics(api: Api, reader: Reader) -> None:
 
 
 def test_a_bundle_is_handed_over(api: Api) -> None:
-    """An unload with a destination is redirected to the owner, and the destination owns the bundle without a lookup."""
     namespace = api.new_namespace()
     owner = api.look_up(f"{namespace}/topic")
     bundle = api.bundle_of(f"{namespace}/topic")
@@ -146,7 +143,6 @@ def test_a_bundle_is_not_handed_over_to_its_owner(api: Api) -> None:
 
 
 def test_a_destination_for_a_bundle_that_nobody_owns_is_forgotten(api: Api) -> None:
-    """An unload of an unowned bundle to a destination is answered with 204 and leaves the bundle unowned."""
     namespace = api.new_namespace()
     bundle = api.bundle_of(f"{namespace}/topic")
     answer = api.final("PUT", f"{NAMESPACES}/{namespace}/{bundle}/unload", params=api.to(1))
@@ -157,7 +153,6 @@ def test_a_destination_for_a_bundle_that_nobody_owns_is_forgotten(api: Api) -> N
 
 
 def test_any_broker_looks_up(api: Api) -> None:
-    """Every broker answers a lookup without a redirect, and all name the same owner."""
     namespace = api.new_namespace()
     owners = set()
     for at in range(len(api.ids)):

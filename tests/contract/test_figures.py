@@ -83,7 +83,6 @@ IDLE_SUBSCRIPTION = {
 
 
 def test_broker_stats_nest_topics_under_namespace_and_bundle(api: Api, namespace: str) -> None:
-    """Broker-stats of the owner have a topic under its namespace and bundle, with its idle subscription."""
     topic = api.new_partitioned(namespace, 1)
     api.final("PUT", f"/admin/v2/persistent/{topic}/subscription/idle")
     name, bundle = f"persistent://{topic}-partition-0", api.bundle_of(f"{topic}-partition-0")
@@ -115,7 +114,6 @@ def test_topic_stats_hold_what_broker_stats_leave_out(api: Api, namespace: str) 
 
 
 def test_partitioned_stats_hold_every_partition_unless_told_not_to(api: Api, namespace: str) -> None:
-    """Partitioned stats have each partition by its name, and no partition with ``perPartition=false``."""
     topic = api.new_partitioned(namespace, 2)
     figures = api.get(f"/admin/v2/persistent/{topic}/partitioned-stats")
     assert set(figures["partitions"]) == {f"persistent://{topic}-partition-{index}" for index in range(2)}

@@ -92,7 +92,6 @@ def _has_all(topic: dict[str, Any]) -> bool:
 
 
 def test_each_kind_of_cursor_is_where_steward_looks_for_it(api: Api, topic: str) -> None:
-    """A replicator is no subscription, deduplication is in ``internalStats`` alone, and a reader is not durable."""
     own, path = api.get(f"/admin/v2/persistent/{topic}/stats"), f"/admin/v2/persistent/{topic}/internalStats"
     internals, info = api.get(path), api.get(f"/admin/v2/persistent/{topic}/internal-info")
     of_all = _of_all(api, topic)
@@ -130,7 +129,6 @@ def _of_all(api: Api, topic: str) -> dict[str, Any]:
 
 
 def test_steward_counts_what_each_cursor_has_yet_to_consume(api: Api, topic: str) -> None:
-    """Entries behind a durable cursor are its position's distance from the end, also in the ledger that is open."""
     internals = msgspec.convert(api.get(f"/admin/v2/persistent/{topic}/internalStats"), InternalDetail)
 
     assert {name: internals.entries_behind(name) for name in DURABLE} == dict.fromkeys(DURABLE, ENTRIES)

@@ -49,7 +49,6 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 @pytest.mark.live
 @pytest.mark.extended("tests/contract/test_metrics.py")
 def test_a_real_broker_counts_its_lines_by_level(lab: Lab) -> None:
-    """A real broker counts log lines under all levels in lower case, and counts none at DEBUG while it logs at INFO."""
     counted = lines_of(lab.admin_urls[0])
     assert counted.keys() == LEVELS
     assert counted["info"] > 100
@@ -59,7 +58,6 @@ def test_a_real_broker_counts_its_lines_by_level(lab: Lab) -> None:
 @pytest.mark.live
 @pytest.mark.extended("tests/contract/test_metrics.py")
 def test_a_real_broker_at_debug_is_seen_while_it_runs(lab: Lab) -> None:
-    """A running broker counts lines at DEBUG once its log configuration changes, until it is changed back."""
     url = lab.admin_urls[0]
     before = lines_of(url)["debug"]
     lab.log_at(BROKER, "DEBUG")
@@ -71,7 +69,6 @@ def test_a_real_broker_at_debug_is_seen_while_it_runs(lab: Lab) -> None:
 @pytest.mark.live
 @pytest.mark.extended("tests/contract/test_metrics.py")
 def test_pulsars_own_configuration_counts_no_line_at_debug(lab: Lab) -> None:
-    """A broker counts no DEBUG line when its appender gets INFO and above, as in Pulsar's `conf/log4j2.yaml`."""
     url, log = lab.admin_urls[0], lab.log(BROKER)
     file: Path = lab.home / "conf" / f"{BROKER}.log4j2.xml"
     filtered = settings.logging("DEBUG", counted=True).replace('<AppenderRef ref="lines"/>', FROM_INFO)
@@ -106,7 +103,6 @@ def debug_lines_in(log: Path) -> int:
 
 
 def test_the_simulator_counts_the_same() -> None:
-    """The simulator counts log lines under the same labels and levels as a real broker."""
     with running_simulator(ClusterSpec(brokers=1, loads=(LoadSpec(debug_lines=7),))) as simulator:
         counted = lines_of(simulator.admin_urls[0])
     assert counted.keys() == LEVELS

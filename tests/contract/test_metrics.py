@@ -96,7 +96,6 @@ def test_every_series_that_is_read_is_told_but_for_known_ones(samples: list[Read
 
 
 def test_every_sample_has_the_labels_of_its_series(samples: list[ReadSample]) -> None:
-    """Every sample has exactly the labels that are listed for its series."""
     found: dict[str, set[frozenset[str]]] = defaultdict(set)
     for sample in samples:
         found[sample.series].add(frozenset(sample.labels))
@@ -136,10 +135,8 @@ def test_every_sample_has_the_labels_of_its_series(samples: list[ReadSample]) ->
 def test_labels_that_checks_look_into_have_these_values(
     samples: list[ReadSample], series: str, label: str, values: set[str]
 ) -> None:
-    """Each label that a check looks into has exactly the expected values."""
     assert {sample.labels[label] for sample in samples if sample.series == series} == values
 
 
 def test_answers_are_dated(api: Api) -> None:
-    """An answer has exactly one ``Date`` header, by which clocks are compared."""
     assert len(api.call("GET", "/admin/v2/brokers/version").headers.get_list("Date")) == 1

@@ -23,7 +23,6 @@ OF_ITS_OWNER = [
 
 @pytest.mark.parametrize("path", OF_ITS_OWNER)
 def test_the_owner_answers_and_the_others_send_on(api: Api, namespace: str, path: str) -> None:
-    """The owner of a topic answers with 200, and every other broker redirects to the owner with 307."""
     topic = api.new_partitioned(namespace, 1)
     owner = api.look_up(f"{topic}-partition-0")
     asked = path.format(topic=topic)
@@ -63,7 +62,6 @@ def test_metrics_tell_of_a_topic_at_once(api: Api, namespace: str) -> None:
     ],
 )
 def test_a_topic_that_is_not_there_is_not_found_at_its_owner(api: Api, namespace: str, path: str, reason: str) -> None:
-    """The owner answers 404 for a topic that does not exist, and the request does not create the topic."""
     owner = api.look_up(f"{namespace}/other")
     answer = api.call("GET", f"/admin/v2/persistent/{namespace}/{path}", owner)
     assert (answer.status_code, answer.json()["reason"]) == (404, reason.format(namespace))
@@ -78,12 +76,10 @@ def test_a_topic_of_no_namespace_is_not_found(api: Api, what: str) -> None:
 
 
 def test_every_tenant_is_listed(api: Api) -> None:
-    """The list of tenants has the name of each tenant and no other data."""
     assert sorted(api.get("/admin/v2/tenants")) == ["public", "pulsar"]
 
 
 def test_a_topic_without_partitions_has_none(api: Api, namespace: str) -> None:
-    """A topic without partitions is reported with 0 partitions."""
     answer = api.final("PUT", f"/admin/v2/persistent/{namespace}/whole")
     assert answer.status_code == httpx.codes.NO_CONTENT
     told = api.call("GET", f"/admin/v2/persistent/{namespace}/whole/partitions")

@@ -39,7 +39,6 @@ ANSWERED = {200, 204, 412}
     ],
 )
 def test_which_reading_calls_load_a_bundle(api: Api, namespace: str, path: str, *, loads: bool) -> None:
-    """Some reading calls load an unowned bundle, and the others leave it without an owner."""
     topic = api.new_partitioned(namespace, 1)
     bundle = api.bundle_of(f"{topic}-partition-0")
     answer = api.final("GET", path.format(namespace=namespace, bundle=bundle))
@@ -48,7 +47,6 @@ def test_which_reading_calls_load_a_bundle(api: Api, namespace: str, path: str, 
 
 
 def test_asking_a_topic_for_its_policy_loads_its_bundle(api: Api, namespace: str) -> None:
-    """Reading a topic's policy loads the bundle of its first partition."""
     topic = api.new_partitioned(namespace, 1)
     assert api.final("GET", f"{TOPIC.format(namespace=namespace)}/retention").content == b""
     assert api.owner(f"{namespace}/{api.bundle_of(f'{topic}-partition-0')}") is not None
@@ -73,13 +71,11 @@ def test_a_first_lookup_goes_by_the_leader_to_the_owner_to_be(api: Api, namespac
 
 
 def test_the_bundle_of_a_topic_is_a_bare_range_even_where_there_is_no_namespace(api: Api, namespace: str) -> None:
-    """A topic's bundle is answered as a range without quotes, and as the whole range in an unknown namespace."""
     assert api.bundle_of(f"{namespace}/topic") in api.bundles(namespace)
     assert api.bundle_of("public/nothing/topic") == "0x00000000_0xffffffff"
 
 
 def test_an_unload_goes_by_the_leader_which_keeps_the_destination(api: Api, namespace: str) -> None:
-    """The first redirect of an unload keeps its destination and the second drops it; the bundle still goes there."""
     asked, owner = api.followers()
     bundle = api.move(namespace, f"{namespace}/topic", to=owner)
     path = f"{NAMESPACES}/{namespace}/{bundle}/unload"
@@ -95,7 +91,6 @@ def test_an_unload_goes_by_the_leader_which_keeps_the_destination(api: Api, name
 
 
 def test_an_unload_without_destination_goes_straight_to_the_owner(api: Api, namespace: str) -> None:
-    """An unload without a destination is redirected once, straight to the owner."""
     asked, owner = api.followers()
     bundle = api.move(namespace, f"{namespace}/topic", to=owner)
     path = f"{NAMESPACES}/{namespace}/{bundle}/unload"
@@ -106,7 +101,6 @@ def test_an_unload_without_destination_goes_straight_to_the_owner(api: Api, name
 
 @pytest.mark.parametrize("destinations", list(itertools.permutations(range(3), 2)))
 def test_the_last_destination_named_wins(api: Api, namespace: str, destinations: tuple[int, int]) -> None:
-    """Of several unloads of an unowned bundle, the last one's destination gets the bundle at the next lookup."""
     bundle = api.bundle_of(f"{namespace}/topic")
     for index in destinations:
         answer = api.final("PUT", f"{NAMESPACES}/{namespace}/{bundle}/unload", params=api.to(index))
@@ -115,7 +109,6 @@ def test_the_last_destination_named_wins(api: Api, namespace: str, destinations:
 
 
 def test_a_destination_goes_to_whichever_bundle_of_its_range_is_loaded_first(api: Api, namespace: str) -> None:
-    """A destination is remembered by hash range alone: another namespace's bundle that is loaded first takes it."""
     bundle, other = api.bundle_of(f"{namespace}/topic"), api.new_namespace()
     topic = next(name for number in itertools.count() if api.bundle_of(name := f"{other}/topic-{number}") == bundle)
     taken = []
@@ -129,7 +122,6 @@ def test_a_destination_goes_to_whichever_bundle_of_its_range_is_loaded_first(api
 
 
 def test_the_present_owner_may_be_the_destination(api: Api, namespace: str) -> None:
-    """An unload to the present owner leaves the bundle unowned, and the next lookup loads it there again."""
     bundle = api.move(namespace, f"{namespace}/topic", to=1)
     answer = api.final("PUT", f"{NAMESPACES}/{namespace}/{bundle}/unload", params=api.to(1))
     assert (answer.status_code, api.owner(f"{namespace}/{bundle}")) == (204, None)
@@ -149,7 +141,6 @@ NARROW, LATE = "0x00000000_0x50000000", "0x00000001_0x40000000"
     ],
 )
 def test_bounds_that_have_changed_are_refused(api: Api, namespace: str, action: str, bundle: str, reason: str) -> None:
-    """An unload or a split of a bundle with unknown bounds is refused with 412 and the bundle's name."""
     answer = api.final("PUT", f"{NAMESPACES}/{namespace}/{bundle}/{action}")
     assert (answer.status_code, answer.json()["reason"]) == (412, reason.format(namespace, bundle))
 
@@ -179,7 +170,6 @@ def test_bounds_that_have_changed_are_refused(api: Api, namespace: str, action: 
     ],
 )
 def test_writes_that_make_no_sense_are_refused(api: Api, path: str, status: int, reason: str) -> None:
-    """Each kind of invalid unload or split is refused with its own status and reason."""
     answer = api.final("PUT", f"{NAMESPACES}/{path}")
     assert answer.status_code == status
     assert reason in answer.json()["reason"]
@@ -187,7 +177,6 @@ def test_writes_that_make_no_sense_are_refused(api: Api, path: str, status: int,
 
 @pytest.mark.parametrize("unload", ["true", "false"])
 def test_the_halves_stay_with_the_owner_unless_unloaded(api: Api, namespace: str, unload: str) -> None:
-    """A split with ``unload=false`` leaves both halves with the owner, and with ``unload=true`` they become unowned."""
     bundle = api.move(namespace, f"{namespace}/topic", to=2)
     before = api.bundles(namespace)
     answer = api.final("PUT", f"{NAMESPACES}/{namespace}/{bundle}/split?unload={unload}")
@@ -219,13 +208,11 @@ def split(api: Api, namespace: str, bundle: str, algorithm: str, at: int = 0, **
 
 
 def test_splitting_by_range_cuts_in_the_middle(api: Api, namespace: str) -> None:
-    """A split by `range_equally_divide` cuts the bundle in the middle of its hash range."""
     after = split(api, namespace, "0x40000000_0x80000000", "range_equally_divide")
     assert after[1:3] == ["0x40000000_0x60000000", "0x60000000_0x80000000"]
 
 
 def test_splitting_by_topics_leaves_half_of_them_on_each_side(api: Api) -> None:
-    """A split by topic count leaves half of the topics in each of the two bundles."""
     namespace = api.new_namespace(bundles=1)
     topic = api.new_partitioned(namespace, 20)
     halves = split(api, namespace, "0x00000000_0xffffffff", "topic_count_equally_divide")
@@ -234,7 +221,6 @@ def test_splitting_by_topics_leaves_half_of_them_on_each_side(api: Api) -> None:
 
 
 def test_splitting_at_given_positions_cuts_there(api: Api, namespace: str) -> None:
-    """A split at given positions makes several cuts at once, and ignores positions outside the bundle."""
     algorithm = "specified_positions_divide"
     api.new_partitioned(namespace, 32)
     after = split(api, namespace, "0x00000000_0x40000000", algorithm, json=[0x10000000, 0x20000000])
@@ -250,7 +236,6 @@ def test_splitting_at_given_positions_cuts_there(api: Api, namespace: str) -> No
 def test_splitting_hardly_anything_by_topics_succeeds_and_does_nothing(
     api: Api, namespace: str, partitions: int, algorithm: str, positions: range | None
 ) -> None:
-    """A split by topics of a bundle with at most one topic succeeds, changes no bundle and loads it."""
     if partitions:
         api.new_partitioned(namespace, partitions)
     bundle = api.bundle_of(f"{namespace}/topic-partition-0")
@@ -273,7 +258,6 @@ def test_asking_where_the_coordinators_are_loads_them_all(api: Api) -> None:
 
 
 def test_coordinators_move_with_their_bundles(api: Api) -> None:
-    """An unload of a coordinator's bundle to another broker moves the coordinator there, and the others stay."""
     piled = api.ids.index(api.target.pile_up_tcs())
     topic = f"{SYSTEM}/transaction_coordinator_assign-partition-12"
     other = (piled + 1) % 3
@@ -284,7 +268,6 @@ def test_coordinators_move_with_their_bundles(api: Api) -> None:
 
 
 def test_a_system_bundle_tells_its_coordinators_and_can_be_split(api: Api) -> None:
-    """A system bundle lists its three coordinators, and a split leaves one in one half and two in the other."""
     topics = {f"{SYSTEM}/transaction_coordinator_assign-partition-{index}" for index in (1, 5, 9)}
     bundle, owner = api.bundle_of(min(topics)), api.look_up(min(topics))
     told = api.call("GET", f"{NAMESPACES}/{SYSTEM}/{bundle}/topicHashPositions", owner).json()
@@ -294,7 +277,6 @@ def test_a_system_bundle_tells_its_coordinators_and_can_be_split(api: Api) -> No
 
 
 def test_coordinator_stats_fail_where_no_client_ever_came(api: Api) -> None:
-    """Coordinator stats are answered with 500 for all and with 404 for one if no client ever used transactions."""
     assert api.call("GET", "/admin/v3/transactions/coordinatorStats").status_code == 500
     answer = api.final("GET", "/admin/v3/transactions/coordinatorStats?coordinatorId=0")
     assert answer.status_code == httpx.codes.NOT_FOUND

@@ -13,7 +13,6 @@ NAMESPACE, TOPIC = "/admin/v2/namespaces/{0}", "/admin/v2/persistent/{0}/topic"
     "policy", ["retention", "messageTTL", "deduplication", "delayedDelivery", "persistence", "maxConsumersPerTopic"]
 )
 def test_an_unset_policy_is_an_empty_answer(api: Api, namespace: str, policy: str) -> None:
-    """An unset policy is answered with 200, without a body and without a content type."""
     answer = api.call("GET", f"{NAMESPACE.format(namespace)}/{policy}")
     assert (answer.status_code, answer.content, answer.headers.get("Content-Type")) == (200, b"", None)
 
@@ -32,7 +31,6 @@ def test_retention_is_kept_and_deleted(api: Api, namespace: str, holder: str) ->
 
 @pytest.mark.parametrize("holder", [NAMESPACE, TOPIC])
 def test_what_a_quota_leaves_out_is_zero(api: Api, namespace: str, holder: str) -> None:
-    """A quota without ``limitTime`` is kept with 0, which is not the -1 of no limit."""
     api.new_partitioned(namespace, 1)
     path = holder.format(namespace)
     assert api.get(f"{path}/backlogQuotaMap") == {}
@@ -60,7 +58,6 @@ def test_what_a_quota_leaves_out_is_zero(api: Api, namespace: str, holder: str) 
 def test_a_storage_quota_stays_under_the_retention(
     api: Api, namespace: str, minutes: int, size_mb: int, kind: str, limit_size: int, limit_time: int, status: int
 ) -> None:
-    """A storage quota is refused from the retention's limits on, if these are above 0, and an age quota is accepted."""
     path = NAMESPACE.format(namespace)
     retention = {"retentionTimeInMinutes": minutes, "retentionSizeInMB": size_mb}
     quota = {"limitSize": limit_size, "limitTime": limit_time, "policy": "producer_exception"}
@@ -98,7 +95,6 @@ def test_values_out_of_range_are_refused(api: Api, namespace: str, path: str, bo
 
 @pytest.mark.parametrize(("content_type", "status"), [("application/json", 400), ("text/plain", 415)])
 def test_a_body_that_is_not_json_is_refused(api: Api, namespace: str, content_type: str, status: int) -> None:
-    """A broken body is refused with 400 if it is declared as JSON, and with 415 if it is declared as text."""
     path = f"{NAMESPACE.format(namespace)}/retention"
     answer = api.call("POST", path, content=b"{broken", headers={"Content-Type": content_type})
     assert answer.status_code == status
@@ -114,7 +110,6 @@ def test_zero_is_a_ttl_and_differs_from_none(api: Api, namespace: str) -> None:
 
 
 def test_a_partition_has_no_policies_of_its_own(api: Api, namespace: str) -> None:
-    """A request for a topic policy of a single partition is refused with 412."""
     topic = api.new_partitioned(namespace, 1)
     answer = api.final("GET", f"/admin/v2/persistent/{topic}-partition-0/retention")
     assert (answer.status_code, answer.json()) == (
@@ -124,7 +119,6 @@ def test_a_partition_has_no_policies_of_its_own(api: Api, namespace: str) -> Non
 
 
 def test_a_topic_quota_stays_under_the_topic_retention(api: Api, namespace: str) -> None:
-    """A topic's storage quota that reaches the topic's retention is refused with 412."""
     api.new_partitioned(namespace, 1)
     path = TOPIC.format(namespace)
     api.final("POST", f"{path}/retention", json={"retentionTimeInMinutes": 60, "retentionSizeInMB": 10})

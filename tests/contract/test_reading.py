@@ -29,7 +29,6 @@ ISOLATION = "/admin/v2/clusters/local/namespaceIsolationPolicies"
     ],
 )
 def test_facts_that_every_fresh_cluster_states(api: Api, path: str, expected: object) -> None:
-    """A fresh cluster answers each of these paths with the expected document."""
     assert api.get(path) == expected
 
 
@@ -62,7 +61,6 @@ def test_what_is_not_there_is_refused_in_words(api: Api, path: str, status: int,
 
 
 def test_positions_in_a_namespace_that_is_not_there_are_refused(api: Api) -> None:
-    """A request for positions in a missing namespace is refused with 404, and by Pulsar 4.2.4 with 412."""
     bundle = "public/nothing/0x00000000_0x10000000"
     answer = api.call("GET", f"{NAMESPACES}/{bundle}/topicHashPositions")
     whole = "public/nothing/0x00000000_0xffffffff"
@@ -73,7 +71,6 @@ def test_positions_in_a_namespace_that_is_not_there_are_refused(api: Api) -> Non
 
 
 def test_the_metadata_store_tells_of_a_topic_that_nobody_loaded(api: Api, namespace: str) -> None:
-    """Every broker answers `internal-info` of a topic that is not loaded, without the size of its last ledger."""
     topic = f"{api.new_partitioned(namespace, 1)}-partition-0"
     path = f"/admin/v2/persistent/{topic}/internal-info"
     answers = [api.call("GET", path, at) for at in range(len(api.ids))]
@@ -84,7 +81,6 @@ def test_the_metadata_store_tells_of_a_topic_that_nobody_loaded(api: Api, namesp
 
 
 def test_topics_are_listed_whether_or_not_they_are_loaded(api: Api, namespace: str, reader: Reader) -> None:
-    """Partitions that are not loaded are listed and have a stored document, and a missing topic has none."""
     topic = f"persistent://{api.new_partitioned(namespace, 2)}"
     names = reader.topics(namespace)
     assert {f"{topic}-partition-0", f"{topic}-partition-1"} <= set(names)
@@ -96,7 +92,6 @@ def test_topics_are_listed_whether_or_not_they_are_loaded(api: Api, namespace: s
 
 @pytest.mark.parametrize("path", ["health", "ready", "version"])
 def test_bare_words_are_called_json_and_are_not(api: Api, path: str) -> None:
-    """Health and version answer a word without quotes under a JSON content type."""
     answer = api.call("GET", f"/admin/v2/brokers/{path}")
     word = api.version if path == "version" else "ok"
     assert (answer.text, answer.headers["Content-Type"]) == (word, "application/json")
@@ -107,27 +102,23 @@ def test_bare_words_are_called_json_and_are_not(api: Api, path: str) -> None:
     [("GET", "/admin/v2/nothing", 404), ("GET", "/admin/broker-stats/topics", 404), ("POST", "/admin/v2/brokers", 405)],
 )
 def test_unknown_paths_get_the_web_servers_page(api: Api, method: str, path: str, status: int) -> None:
-    """Paths and methods that Pulsar does not know are answered in HTML."""
     answer = api.call(method, path)
     assert (answer.status_code, answer.headers["Content-Type"]) == (status, "text/html;charset=iso-8859-1")
 
 
 @pytest.mark.parametrize("path", ["", "/local"])
 def test_every_broker_lists_all_brokers(api: Api, path: str) -> None:
-    """Every broker lists the ids of all brokers, whether or not the path names the cluster."""
     for at in range(len(api.ids)):
         assert sorted(api.call("GET", f"/admin/v2/brokers{path}", at).json()) == sorted(api.ids)
 
 
 def test_all_brokers_name_the_same_leader(api: Api) -> None:
-    """All brokers name the same leader, one of the listed brokers, with its id and its address."""
     answers = [api.call("GET", "/admin/v2/brokers/leaderBroker", at).json() for at in range(len(api.ids))]
     assert answers[0]["brokerId"] in api.ids
     assert answers == [{"serviceUrl": f"http://{answers[0]['brokerId']}", "brokerId": answers[0]["brokerId"]}] * 3
 
 
 def test_every_setting_is_a_string(api: Api, reader: Reader) -> None:
-    """Numbers and switches in the runtime configuration are strings, to Steward's reader too."""
     settings = api.get("/admin/v2/brokers/configuration/runtime")
     assert {type(value) for value in settings.values()} == {str}
     wanted = {
@@ -142,7 +133,6 @@ def test_every_setting_is_a_string(api: Api, reader: Reader) -> None:
 
 
 def test_the_policies_document_holds_bounds_and_leaves_out_what_is_unset(api: Api, namespace: str) -> None:
-    """A new namespace's document has the bounds of its bundles, and neither retention nor TTL."""
     document = api.get(f"{NAMESPACES}/{namespace}")
     assert document["bundles"] == api.get(f"{NAMESPACES}/{namespace}/bundles")
     assert document["bundles"]["boundaries"] == ["0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff"]
@@ -180,7 +170,6 @@ def test_owned_bundles_are_told_by_their_owner_only(api: Api) -> None:
 
 
 def test_topics_are_listed_by_full_name(api: Api, namespace: str) -> None:
-    """Partitions and partitioned topics are listed apart, by full name, and a second creation is refused."""
     topic = api.new_partitioned(namespace, 3)
     names = [f"persistent://{topic}-partition-{index}" for index in range(3)]
     assert sorted(api.get(f"/admin/v2/persistent/{namespace}")) == names
@@ -193,7 +182,6 @@ def test_topics_are_listed_by_full_name(api: Api, namespace: str) -> None:
 
 
 def test_hash_positions_are_the_crc32_of_the_full_names(api: Api, namespace: str) -> None:
-    """The owner lists the topics of a loaded bundle with the CRC-32 of their full names as positions."""
     topic = api.new_partitioned(namespace, 8)
     bundle = api.bundle_of(f"{topic}-partition-0")
     owner = api.look_up(f"{topic}-partition-0")
@@ -243,7 +231,6 @@ def test_isolation_policies_are_missing_then_empty(api: Api, namespace: str) -> 
 
 
 def test_an_anti_affinity_group_is_told_by_its_bare_name(api: Api, reader: Reader, namespace: str) -> None:
-    """An anti-affinity group is answered as a bare name, or as an empty body if unset; reading it loads no bundle."""
     path = f"{NAMESPACES}/{namespace}/antiAffinity"
     never = api.call("GET", path)
     assert never.status_code in {200, 204}  # 200 from 4.2 on
@@ -263,7 +250,6 @@ def test_an_anti_affinity_group_is_told_by_its_bare_name(api: Api, reader: Reade
 
 
 def test_a_namespace_tells_the_clusters_that_serve_it(reader: Reader, namespace: str) -> None:
-    """The reader returns the local cluster as the only one that serves the namespace."""
     assert reader.clusters_of(namespace) == frozenset({"local"})
 
 

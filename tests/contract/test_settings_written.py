@@ -26,7 +26,6 @@ BY_AGE = {"limitSize": -1, "limitTime": 3600, "policy": "producer_exception"}
 
 @pytest.mark.parametrize("holder", [NAMESPACE, TOPIC])
 def test_the_two_quotas_are_set_and_removed_apart(api: Api, namespace: str, holder: str) -> None:
-    """Removing the size quota of a namespace or topic leaves its age quota as it was."""
     api.new_partitioned(namespace, 1)
     path = holder.format(namespace)
     for kind, quota in ((SIZE, BY_SIZE), (AGE, BY_AGE)):
@@ -64,7 +63,6 @@ def test_a_topic_gets_its_ttl_by_the_query(api: Api, namespace: str) -> None:
 def test_a_topic_does_not_tell_its_namespaces_settings_as_its_own(
     api: Api, namespace: str, policy: str, body: object, empty: bytes
 ) -> None:
-    """A topic that is read with `applied=false` does not report its namespace's setting as its own."""
     api.new_partitioned(namespace, 1)
     assert api.final("POST", f"{NAMESPACE.format(namespace)}/{policy}", json=body).status_code == 204
     told = policy.replace("Quota", "QuotaMap")
@@ -85,7 +83,6 @@ def test_delayed_delivery_is_set_and_removed_whole(api: Api, namespace: str, hol
 
 
 def test_what_steward_sends_is_what_it_reads(api: Api, reader: Reader, namespace: str) -> None:
-    """A delayed-delivery policy with a longest delay is read back as Steward sets it, and is gone once removed."""
     bounded = DelayedDelivery(active=True, tick_milliseconds=2000, longest_milliseconds=3_600_000)
     stored = Persistence.of((2, 1, 1), 1 / 120)
     for name, each in ((SettingName.DELAYED_DELIVERY, bounded), (SettingName.PERSISTENCE, stored)):
@@ -118,7 +115,6 @@ def test_quorums_that_do_not_fit_are_refused(api: Api, namespace: str, ensemble:
 
 
 def test_what_delayed_delivery_leaves_out_is_off(api: Api, namespace: str) -> None:
-    """A longest delay that is posted alone turns delayed delivery off, and the namespace's document shows it so."""
     path = NAMESPACE.format(namespace)
     assert api.call("POST", f"{path}/delayedDelivery", json={"maxDeliveryDelayInMillis": 5000}).status_code == 204
     kept = {"active": False, "tickTime": 0, "maxDeliveryDelayInMillis": 5000}
@@ -145,7 +141,6 @@ WRITES: list[tuple[str, str, dict[str, Any]]] = [
 def test_a_namespace_that_is_not_there_takes_no_setting(
     api: Api, method: str, policy: str, options: dict[str, Any]
 ) -> None:
-    """A setting of a namespace that does not exist is refused with 404, and the namespace is not created."""
     answer = api.final(method, f"/admin/v2/namespaces/public/nothing/{policy}", **options)
     assert answer.status_code == 404
     assert "public/nothing" not in api.get("/admin/v2/namespaces/public")
@@ -187,7 +182,6 @@ def test_a_topic_refuses_values_out_of_range_as_a_namespace_does(
 
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
 def test_nobody_sets_anything_without_the_token(api: Api, namespace: str, method: str) -> None:
-    """A call with an invalid token is refused with 401, and the namespace's retention stays as it was."""
     path = f"{NAMESPACE.format(namespace)}/retention"
     api.final("POST", path, json=KEPT)
     refused: dict[str, Any] = {"headers": {"Authorization": "Bearer rubbish"}}

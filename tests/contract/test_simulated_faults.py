@@ -54,7 +54,6 @@ def test_the_coordinators_begin_spread(simulator: Simulator) -> None:
 def test_a_dropped_connection_hides_whether_the_work_was_done(
     simulator: Simulator, client: httpx.Client, *, done: bool
 ) -> None:
-    """A dropped connection gives the caller no answer, whether or not the unload was carried out before."""
     simulator.faults.add(Fault(Drop(work_done=done), path="/unload", method="PUT"))
     with pytest.raises(httpx.RemoteProtocolError):
         client.put(f"/admin/v2/namespaces/{BUNDLE}/unload")
@@ -72,7 +71,6 @@ def test_a_status_is_answered_as_often_as_asked(simulator: Simulator, client: ht
 
 
 def test_broken_json_is_a_200_that_cannot_be_read(simulator: Simulator, client: httpx.Client) -> None:
-    """A broken-JSON fault answers with status 200 and a body that cannot be decoded."""
     simulator.faults.add(Fault(BrokenJson()))
     answer = client.get("/admin/v2/brokers")
     assert answer.status_code == 200
@@ -91,7 +89,6 @@ def test_a_delay_comes_after_the_work(simulator: Simulator, client: httpx.Client
 
 
 def test_a_fault_keeps_to_its_broker(simulator: Simulator, client: httpx.Client) -> None:
-    """A fault that names a broker meets the requests to that broker only."""
     simulator.faults.add(Fault(Answer(500), broker_id=simulator.active_brokers()[0], times=None))
     statuses = {url: client.get(f"{url}/admin/v2/clusters").status_code for url in simulator.admin_urls}
     assert sorted(statuses.values()) == [200, 200, 500]
@@ -105,7 +102,6 @@ def test_brokers_are_numbered_as_their_ids_sort() -> None:
 
 
 def test_every_request_is_written_down(simulator: Simulator, client: httpx.Client) -> None:
-    """The simulator records each request with its query, body and presence of a token, and can list writes alone."""
     client.get("/admin/v2/brokers", headers={"Authorization": "Bearer x"})
     client.post("/admin/v2/namespaces/public/default/messageTTL?a=b", json=60)
     read, write = simulator.requests.all()
@@ -115,7 +111,6 @@ def test_every_request_is_written_down(simulator: Simulator, client: httpx.Clien
 
 
 def test_a_paused_broker_accepts_and_does_not_answer(simulator: Simulator, client: httpx.Client) -> None:
-    """A paused broker does not answer until it is resumed, so that a request to it times out."""
     broker_id = simulator.admin_urls[0].removeprefix("http://")
     simulator.pause_broker(broker_id)
     with pytest.raises(httpx.ReadTimeout):
@@ -125,7 +120,6 @@ def test_a_paused_broker_accepts_and_does_not_answer(simulator: Simulator, clien
 
 
 def test_an_added_broker_is_listed_and_gets_nothing(simulator: Simulator, client: httpx.Client) -> None:
-    """An added broker answers on an address of its own, is in the list of brokers and has only its heartbeats."""
     broker = simulator.add_broker()
     assert broker.broker_id in client.get(f"{broker.admin_url}/admin/v2/brokers").json()
     assert simulator.tc_placement()[broker.broker_id] == 0
@@ -136,7 +130,6 @@ def test_an_added_broker_is_listed_and_gets_nothing(simulator: Simulator, client
 
 
 def test_a_session_can_be_ended_at_once(simulator: Simulator, client: httpx.Client) -> None:
-    """Ending a killed broker's session removes it from the list at once, and the next oldest broker becomes leader."""
     first, second, _ = (url.removeprefix("http://") for url in simulator.admin_urls)
     simulator.kill_broker(first)
     at = simulator.admin_urls[1]
@@ -147,7 +140,6 @@ def test_a_session_can_be_ended_at_once(simulator: Simulator, client: httpx.Clie
 
 
 def test_a_described_topic_shows_its_figures_everywhere() -> None:
-    """Backlog and ack holes agree in the broker's and the topic's document, and the metrics show delayed messages."""
     idle = SubscriptionSpec("s", consumers=2, backlog=50, unacked=7, ack_holes=3, delayed=5)
     topic = TopicSpec("t", partitions=2, producers=1, subscriptions=(idle,), message_bytes=10)
     spec = ClusterSpec(brokers=1, namespaces=(NamespaceSpec("a/b", topics=(topic,)),))
@@ -171,7 +163,6 @@ def test_a_described_topic_shows_its_figures_everywhere() -> None:
 
 
 def test_the_command_prints_its_addresses_and_ends_when_told() -> None:
-    """The command prints a line of JSON with its brokers' addresses and no other, and ends with 0 on SIGTERM."""
     command = [sys.executable, "-m", "lab.simulator", "--brokers", "2", "--token", "made-up"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:  # noqa: S603 - a fixed command
         try:

@@ -75,20 +75,17 @@ def told_at(url: str, series: str, *labels: str) -> list[float]:
     ],
 )
 def test_how_busy_a_broker_is_stands_in_its_series(load: LoadSpec, series: str, label: str, value: float) -> None:
-    """Each figure of a described load is the value of its sample in the broker's metrics."""
     with one_broker(load, TopicSpec("placed")) as (_, url):
         assert told(url, series, label) == [pytest.approx(value)]
 
 
 def test_slow_entries_of_a_topic_are_told() -> None:
-    """The simulator reports a topic's slow and stalled entries in the latency buckets that they belong to."""
     with one_broker(None, TopicSpec("placed", slow_entries=7, stalled_entries=3)) as (_, url):
         assert told(url, "pulsar_storage_write_latency_le_1000", "/placed") == [7]
         assert told(url, "pulsar_storage_write_latency_overflow", "/placed") == [3]
 
 
 def test_the_client_of_bookies_is_told_of_where_it_is_configured() -> None:
-    """A broker's metrics show the queues of its BookKeeper client only if its configuration exposes them."""
     series = "pulsar_managedLedger_client_thread_BookKeeperClientWorker_OrderedExecutor_1_0_thread_executor_queue"
     load = LoadSpec(client_queues=(0, 900))
     with one_broker(load) as (_, url):
@@ -98,14 +95,12 @@ def test_the_client_of_bookies_is_told_of_where_it_is_configured() -> None:
 
 
 def test_a_clock_that_is_ahead_dates_the_answers() -> None:
-    """A simulated broker whose clock is ahead dates its answers by this clock."""
     with one_broker(LoadSpec(clock_ahead_s=120.0)) as (_, url):
         shown = parsedate_to_datetime(httpx.get(f"{url}/admin/v2/brokers", trust_env=False).headers["Date"])
     assert 110 < (shown - datetime.now(UTC)).total_seconds() < 130
 
 
 def test_brokers_have_run_for_a_while_and_later_ones_have_not() -> None:
-    """A described broker has run for the described time, and a broker that is added later starts at that moment."""
     with one_broker(LoadSpec(uptime_s=5000.0)) as (simulator, url):
         later = simulator.add_broker().admin_url
         (old,), (young,) = (told(each, "process_start_time_seconds") for each in (url, later))
@@ -113,7 +108,6 @@ def test_brokers_have_run_for_a_while_and_later_ones_have_not() -> None:
 
 
 def test_buckets_are_told_by_the_tracker_that_has_them() -> None:
-    """The bucket tracker reports one bucket more than are sealed, and the tracker in memory reports none."""
     waiting = SubscriptionSpec("mail", backlog=200_000, delayed=200_000, delayed_buckets=3)
     topic = TopicSpec("reminders", subscriptions=(waiting,))
     with one_broker(None, topic) as (_, url):
@@ -134,7 +128,6 @@ def test_buckets_are_told_by_the_tracker_that_has_them() -> None:
     ],
 )
 def test_the_index_of_delayed_messages_takes_24_bytes_each(subscription: SubscriptionSpec, taken: int) -> None:
-    """Metrics and statistics report 24 bytes for each delayed message in memory, and at least 768 bytes for any."""
     with one_broker(None, TopicSpec("reminders", subscriptions=(subscription,))) as (_, url):
         assert told(url, "pulsar_subscription_delayed_message_index_size_bytes") == [taken]
         stats = httpx.get(f"{url}/admin/v2/persistent/shop/orders/reminders/stats", trust_env=False).json()
@@ -160,7 +153,6 @@ def test_new_clients_have_connected_just_now() -> None:
 
 
 def test_bundles_are_with_the_brokers_that_are_named() -> None:
-    """Each bundle of a namespace is owned by the broker that the description names for it, and by no other."""
     spec = ClusterSpec(namespaces=(NamespaceSpec("shop/orders", bundles=3, owners=(2, 2, 0)),))
     with running_simulator(spec) as simulator:
         brokers = [simulator.broker(url.removeprefix("http://")).broker_id for url in simulator.admin_urls]
@@ -170,7 +162,6 @@ def test_bundles_are_with_the_brokers_that_are_named() -> None:
 
 
 def test_bookies_and_zookeeper_tell_their_own_figures() -> None:
-    """A simulated bookie and a simulated ZooKeeper each report their own figures at an address named by their kind."""
     bookie = BookieSpec(writable=False, queues=(0, 70))
     zookeeper = ZooKeeperSpec(updates=50, updating_ms=400.0, gc_count=9)
     with running_servers(bookie, zookeeper) as servers:
@@ -184,7 +175,6 @@ def test_bookies_and_zookeeper_tell_their_own_figures() -> None:
 
 
 def test_servers_may_show_other_figures_later_and_have_started_when_they_did() -> None:
-    """A simulated server can show other figures later, keeps its start time, and cannot become another kind."""
     with running_servers(ZooKeeperSpec(updates=50, uptime_s=1000.0)) as servers:
         url = servers.metrics_urls[0].partition("=")[2]
         started = told_at(url, "process_start_time_seconds")

@@ -100,7 +100,6 @@ def subscriptions(api: Api, topic: str) -> set[str]:
 
 @pytest.mark.parametrize("name", ["audit", ODD])
 def test_a_subscription_is_deleted_and_the_others_stay(api: Api, namespace: str, name: str) -> None:
-    """Deleting a subscription, also one with an odd name, answers 204 without a body and leaves the other one."""
     topic = a_topic(api, namespace, name, "billing")
     answer = delete(api, topic, name)
     assert (answer.status_code, answer.content) == (204, b"")
@@ -108,7 +107,6 @@ def test_a_subscription_is_deleted_and_the_others_stay(api: Api, namespace: str,
 
 
 def test_a_name_is_decoded_twice(api: Api, namespace: str) -> None:
-    """Brokers decode a subscription's name twice, so that `a+b` would delete `a b`; Steward refuses such a name."""
     topic = a_topic(api, namespace, "a b", "billing")
     with pytest.raises(InvalidName, match="twice"):
         calls.delete_subscription(topic, "a+b")
@@ -141,7 +139,6 @@ def test_one_with_a_consumer_stays(api: Api, namespace: str) -> None:
 
 
 def test_a_partition_is_deleted_from_by_itself(api: Api, namespace: str) -> None:
-    """Deleting a subscription of one partition leaves the same subscription of the other partition."""
     topic = api.new_partitioned(namespace, 2)
     create(api, topic, "audit")
     first, second = (f"persistent://{topic}-partition-{number}" for number in range(2))
@@ -150,7 +147,6 @@ def test_a_partition_is_deleted_from_by_itself(api: Api, namespace: str) -> None
 
 
 def test_what_is_made_anew_or_reset_has_another_identity(api: Api, namespace: str) -> None:
-    """An unload leaves a cursor its identity, a reset to where it was changes it, and a new one is of another time."""
     topic = a_topic(api, namespace, "audit")
     a_message_waits(api, topic, "audit")  # else the cursor follows the topic's ledger whenever that is loaded
     with LiveReader(settings_of(api.target, Policy())) as reader:
@@ -176,7 +172,6 @@ def test_what_is_made_anew_or_reset_has_another_identity(api: Api, namespace: st
 
 
 def test_steward_sees_what_is_there(api: Api, namespace: str) -> None:
-    """The reader returns a subscription's consumers, backlog and position, or None if it or its topic is missing."""
     topic = a_topic(api, namespace, "audit", "billing")
     audit, other, nowhere = a_deletion(topic), a_deletion(topic, "other"), a_deletion(f"{topic}-gone")
     api.look_up(f"{namespace}/topic-gone")  # somebody owns its bundle

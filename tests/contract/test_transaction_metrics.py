@@ -41,7 +41,6 @@ def totals(urls: Sequence[str]) -> tuple[Counter[str], Counter[str], set[frozens
 @pytest.mark.live
 @pytest.mark.extended("tests/contract/test_metrics.py")
 def test_real_brokers_tell_of_coordinators_in_use(labs: LabPool) -> None:
-    """Real brokers report each coordinator once, and count as open only the transactions that were left open."""
     lab = labs.lab(broker_settings=dict(COMMON_SETTINGS))
     urls = [broker.admin_url for broker in lab.brokers]
     assert totals(urls)[0] == {}, "no client has used transactions yet"

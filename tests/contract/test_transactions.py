@@ -25,7 +25,6 @@ def number(api: Api, at: int = 0) -> int:
 
 @pytest.mark.parametrize("fewer", [0, 1, 16])
 def test_a_number_that_is_not_higher_is_refused(api: Api, fewer: int) -> None:
-    """Each broker refuses a number of coordinators that is not higher with 406, and the number stays as it is."""
     now = number(api)
     for at in range(len(api.ids)):
         answer = api.call("POST", PATH, at, json=now - fewer)
@@ -45,7 +44,6 @@ def test_their_number_is_raised(api: Api) -> None:
 
 
 def test_what_steward_sends_as_a_number_is_what_it_reads(api: Api, reader: Reader) -> None:
-    """The number of coordinators that Steward sets is read back as the number of partitions of their topic."""
     after = reader.partitions(TC_TOPIC) + 1
     call = raise_coordinators(after)
     assert api.call(call.method, call.path, json=call.body).status_code == httpx.codes.NO_CONTENT

@@ -80,6 +80,5 @@ def test_a_broker_makes_a_real_server_count(real: str) -> None:
 
 
 def test_the_simulator_tells_the_same() -> None:
-    """A simulated ZooKeeper server reports every series that Steward reads of a real one."""
     with running_servers(ZooKeeperSpec(debug_lines=0)) as servers:
         assert set(told(servers.metrics_urls[0].partition("=")[2])) == set(READ)

@@ -74,14 +74,12 @@ def test_reading_the_files_imports_nothing_heavy(bag: dict[str, Any]) -> None:
 
 
 def test_the_plugin_is_found_by_its_entry_point(bag: dict[str, Any]) -> None:
-    """Airflow finds Steward's plugin once, by the entry point of the installed package."""
     [source] = [source for name, source in bag["plugins"] if name == "pulsar_steward"]
     assert "pulsar-steward" in source
     assert bag["plugin_errors"] == {}
 
 
 def test_the_ids_and_parameters_are_those_that_others_rely_on(bag: dict[str, Any]) -> None:
-    """The DAG ids and their parameters are exactly these, since other programs rely on them."""
     params = {name: dag["params"] for name, dag in bag["dags"].items()}
     assert params == {
         "pulsar_observe": ["cluster"],
@@ -104,13 +102,11 @@ def test_every_task_ends_by_itself(bag: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", CHANGING)
 def test_the_time_limit_of_a_question_is_not_that_of_its_answer(bag: dict[str, Any], name: str) -> None:
-    """Question tasks have no response timeout in Airflow, as the policy limits the wait when the question is asked."""
     assert {bag["dags"][name]["waits"][task] for task in QUESTION_TASKS.values()} == {"None"}
 
 
 @pytest.mark.parametrize("name", CHANGING)
 def test_what_acts_and_reports_runs_whatever_happened_before(bag: dict[str, Any], name: str) -> None:
-    """The tasks confirm, apply, verify and report run also if a task before them failed or was skipped."""
     tasks = bag["dags"][name]["tasks"]
     assert {tasks[name] for name in ("batch.confirm", "batch.apply", "batch.verify", "report")} == {"all_done"}
 
@@ -129,7 +125,6 @@ def test_a_way_back_goes_the_way_of_any_other_change(bag: dict[str, Any], name: 
 
 
 def test_nothing_is_taken_back_by_itself(bag: dict[str, Any]) -> None:
-    """The rollback DAG is the only one without a schedule, so that a rollback is started by hand."""
     assert {name: dag["scheduled"] for name, dag in bag["dags"].items()} == {
         "pulsar_observe": True,
         "pulsar_remediate": True,
@@ -140,7 +135,6 @@ def test_nothing_is_taken_back_by_itself(bag: dict[str, Any]) -> None:
 
 
 def test_observing_goes_one_way(bag: dict[str, Any]) -> None:
-    """In the observe DAG `observe` waits for `prepare`, and `plan` waits for `observe`."""
     upstream = bag["dags"]["pulsar_observe"]["upstream"]
     assert set(upstream) == {"prepare", "observe", "plan"}
     assert upstream["observe"] == ["prepare"]

@@ -130,7 +130,6 @@ def mounts(name: str) -> dict[str, str]:
 
 
 def test_the_file_follows_the_compose_specification() -> None:
-    """The compose specification's own JSON schema accepts the file."""
     text = files("check_jsonschema").joinpath("builtin_schemas/vendor/compose-spec.json").read_text(encoding="utf-8")
     schema = json.loads(text)
     assert [error.message for error in validator_for(schema)(schema).iter_errors(COMPOSE)] == []
@@ -145,7 +144,6 @@ def test_images_are_pinned(name: str) -> None:
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_long_running_services_are_checked_and_restarted(name: str) -> None:
-    """A long-running service has a health check and is restarted; a service that runs once has neither."""
     service = SERVICES[name]
     assert ("healthcheck" in service) == (name not in ONE_SHOT)
     assert service["restart"] == ("no" if name in ONE_SHOT else "unless-stopped")
@@ -153,7 +151,6 @@ def test_long_running_services_are_checked_and_restarted(name: str) -> None:
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_dependencies_exist_and_are_waited_for(name: str) -> None:
-    """All but the first services have dependencies, each a service that is waited for until it is done or healthy."""
     dependencies = SERVICES[name].get("depends_on", {})
     assert bool(dependencies) == (name not in FIRST)
     for other, how in dependencies.items():
@@ -163,7 +160,6 @@ def test_dependencies_exist_and_are_waited_for(name: str) -> None:
 
 
 def test_ports_are_published_on_loopback_only() -> None:
-    """No published port can be reached from another machine, and no two services want the same one."""
     published = [port for service in SERVICES.values() for port in service.get("ports", [])]
     assert published
     assert all(re.fullmatch(r"127\.0\.0\.1:\d+:\d+", port) for port in published)
@@ -223,14 +219,12 @@ def test_the_secrets_asked_for_are_the_ones_explained() -> None:
 
 @pytest.mark.parametrize("name", AIRFLOW)
 def test_airflow_has_the_settings_of_the_demo(name: str) -> None:
-    """Airflow's services have every setting of the demo with the same value, except for the listed differences."""
     kept = {key: value for key, value in demo_settings().items() if key not in AIRFLOW_OMISSIONS}
     others = {key: setting.value for key, setting in (AIRFLOW_DIFFERENCES | AIRFLOW_ADDITIONS).items()}
     assert decoded(of_service(name)) == decoded(kept | others)
 
 
 def test_the_differences_from_the_demo_are_differences() -> None:
-    """Every listed difference from the demo still is one: the demo has another value, or no such setting."""
     demo, brokers = demo_settings(), demo_broker_settings()
     assert all(key in demo and demo[key] != setting.value for key, setting in AIRFLOW_DIFFERENCES.items())
     assert demo.keys().isdisjoint(AIRFLOW_ADDITIONS)
@@ -240,7 +234,6 @@ def test_the_differences_from_the_demo_are_differences() -> None:
 
 
 def test_airflow_knows_the_settings() -> None:
-    """Every ``AIRFLOW__SECTION__KEY`` names an option of the installed Airflow."""
     template = Path(str(distribution("apache-airflow-core").locate_file("airflow/config_templates/config.yml")))
     sections = yaml.load(template.read_text(encoding="utf-8"), yaml.CSafeLoader)
     known = {f"AIRFLOW__{name}__{key}".upper() for name, section in sections.items() for key in section["options"]}
@@ -248,14 +241,12 @@ def test_airflow_knows_the_settings() -> None:
 
 
 def test_the_databases_drivers_are_installed() -> None:
-    """The drivers of Airflow's synchronous and asynchronous database connections are installed."""
     here = of_service("airflow-init")
     create_engine(here["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"])
     create_async_engine(here["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_ASYNC"])
 
 
 def test_both_databases_are_made() -> None:
-    """PostgreSQL starts with two databases: Airflow's, and the one that the ledger's connection names."""
     postgres = SERVICES["postgres"]
     [script] = postgres["configs"]
     assert script["target"].startswith("/docker-entrypoint-initdb.d/")
@@ -266,7 +257,6 @@ def test_both_databases_are_made() -> None:
 
 @pytest.mark.parametrize("name", BROKERS)
 def test_brokers_have_the_settings_of_the_demo(name: str) -> None:
-    """Brokers have every setting of the demo with the same value, except for addresses and the listed omissions."""
     here = {key.removeprefix(PREFIX): value for key, value in of_service(name).items() if key.startswith(PREFIX)}
     kept = {key: value for key, value in demo_broker_settings().items() if key not in BROKER_OMISSIONS}
     addresses = {key: value.format(broker=name) for key, value in BROKER_ADDRESSES.items()}
@@ -274,7 +264,6 @@ def test_brokers_have_the_settings_of_the_demo(name: str) -> None:
 
 
 def test_the_clusters_metadata_is_the_demos() -> None:
-    """The cluster has the demo's name and Pulsar version, as many transaction coordinators and as many brokers."""
     words = SERVICES["pulsar-init"]["command"]
     options = dict(zip(words[2::2], words[3::2], strict=True))
     spec = LabSpec(name="demo")
@@ -288,7 +277,6 @@ def test_the_clusters_metadata_is_the_demos() -> None:
 
 
 def test_spark_is_where_the_connection_says() -> None:
-    """The master listens, and the worker looks for it, at the address in Airflow's connection."""
     connection = json.loads(of_service("airflow-scheduler")["AIRFLOW_CONN_SPARK_DEFAULT"])
     master = SERVICES["spark-master"]["command"]
     assert connection["host"] == f"spark://{master[master.index('--host') + 1]}"
@@ -309,14 +297,12 @@ def test_volumes_are_named() -> None:
 
 
 def test_the_image_is_built_once() -> None:
-    """One service builds the image that Airflow's parts and Spark's share."""
     users = [name for name, service in SERVICES.items() if service["image"] == OURS]
     assert users == [*AIRFLOW, "spark-master", "spark-worker"]
     assert [name for name, service in SERVICES.items() if "build" in service] == ["airflow-init"]
 
 
 def test_the_image_is_built_from_what_is_there() -> None:
-    """All paths that `.dockerignore` lets through exist, and they contain every file that the wheel needs."""
     ignore = (PROJECT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     let_through = [line.removeprefix("!") for line in ignore if line.startswith("!")]
     mapped = [path for path in FILES if not any(path == each or path.startswith(f"{each}/") for each in let_through)]
@@ -329,7 +315,6 @@ def test_the_image_is_built_from_what_is_there() -> None:
 
 
 def test_the_image_is_airflows_pinned_and_unprivileged() -> None:
-    """The image extends Airflow's of the locked version, checks packages by hash, and runs as an unprivileged user."""
     assert re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE) == [
         f"apache/airflow:slim-{version('apache-airflow')}-python3.11",
         "locked",
@@ -346,7 +331,6 @@ def test_the_image_is_airflows_pinned_and_unprivileged() -> None:
 
 
 def test_the_image_installs_the_wheel_and_the_dags() -> None:
-    """The image installs the wheel, and puts the DAGs where the compose file has Airflow look for them."""
     assert "pip install --no-cache-dir --no-deps /opt/steward/wheel/*.whl" in DOCKERFILE
     folder = of_service("airflow-init")["AIRFLOW__CORE__DAGS_FOLDER"]
     assert f"steward airflow install {folder}\n" in DOCKERFILE
@@ -354,7 +338,6 @@ def test_the_image_installs_the_wheel_and_the_dags() -> None:
 
 
 def test_programs_of_spark_are_run_as_they_stand() -> None:
-    """Spark's services replace the image's entry point, which would take their commands for Airflow's."""
     others = {name for name, service in SERVICES.items() if service["image"] == OURS} - set(AIRFLOW)
     assert [SERVICES[name]["entrypoint"] for name in others] == [["/usr/bin/dumb-init", "--"]] * len(others)
     assert all(SERVICES[name]["command"][0] == "airflow" for name in AIRFLOW)

@@ -110,19 +110,16 @@ def of_scheduler() -> dict[str, Any]:
     ("path", "value"), list(leaves(VALUES)), ids=lambda part: ".".join(part) if isinstance(part, tuple) else ""
 )
 def test_the_chart_knows_every_key(path: tuple[str, ...], value: Any) -> None:
-    """Every key of the Helm values is one that the copied part of the chart's schema knows, with a valid value."""
     schema = accepted(path)
     assert schema is not None
     assert [error.message for error in Draft7Validator(schema).iter_errors(value)] == []
 
 
 def test_the_keys_are_of_the_chart_that_the_head_installs() -> None:
-    """The head of the values names and installs the chart version from which the schema was copied."""
     assert re.findall(r"chart, ([\d.]+),|--version ([\d.]+)", TEXT) == [(CHART, ""), ("", CHART)]
 
 
 def test_the_image_is_the_dockerfiles() -> None:
-    """The chart's image name, Airflow version and DAG folder are those of the compose file and the Dockerfile."""
     image = VALUES["images"]["airflow"]
     assert f"{image['repository'].rpartition('/')[2]}:{image['tag']}" == OURS
     assert f"FROM apache/airflow:slim-{VALUES['airflowVersion']}-python" in DOCKERFILE
@@ -131,7 +128,6 @@ def test_the_image_is_the_dockerfiles() -> None:
 
 
 def test_the_airflow_is_one_that_was_tried() -> None:
-    """The chart's Airflow version is within the range that was tried, and its triggerer is enabled."""
     release = Version(VALUES["airflowVersion"]).release
     assert release >= OLDEST_TRIED
     assert release[:2] <= NEWEST_TRIED
@@ -139,7 +135,6 @@ def test_the_airflow_is_one_that_was_tried() -> None:
 
 
 def test_the_home_is_a_folder_of_the_volume() -> None:
-    """Steward's home is a folder below the mounted volume, and a start of the pod does not open it to a group."""
     (mount,), (volume,) = VALUES["scheduler"]["extraVolumeMounts"], VALUES["scheduler"]["extraVolumes"]
     assert PurePosixPath(mount["mountPath"]) in PurePosixPath(of_scheduler()["STEWARD_HOME"]).parents
     assert mount["name"] == volume["name"]
@@ -148,7 +143,6 @@ def test_the_home_is_a_folder_of_the_volume() -> None:
 
 
 def test_connections_come_from_secrets_and_only_to_where_tasks_run() -> None:
-    """All connections come from a secret, and only the scheduler's pod gets them."""
     connections = {name: source for name, source in of_scheduler().items() if name.startswith("AIRFLOW_CONN_")}
     assert set(connections) == {
         "AIRFLOW_CONN_PULSAR_ADMIN_LOCAL",

@@ -30,7 +30,6 @@ def test_each_alert_is_tested_to_fire_and_not_to_fire() -> None:
     ids=lambda words: words[0],
 )
 def test_promtool_has_nothing_to_say_against_the_rules(words: tuple[str, ...]) -> None:
-    """Promtool accepts the alert rules, and its unit tests of them pass."""
     promtool = shutil.which("promtool")
     if promtool is None:
         cannot_run("no promtool on this machine: install it (Debian: apt-get install prometheus)")

@@ -69,7 +69,6 @@ def required(metadata: Message, extra: str) -> set[str]:
 def test_the_wheel_holds_what_airflow_and_spark_read(
     wheel: zipfile.ZipFile, folder: str, pattern: str, place: str
 ) -> None:
-    """The wheel holds the repository's DAGs, jobs, plugin and check pages unchanged, and its `files` no others."""
     files = [file for file in (ROOT / folder).glob(pattern) if file.is_file() and file.suffix != ".pyc"]
     assert files
     for file in files:
@@ -80,7 +79,6 @@ def test_the_wheel_holds_what_airflow_and_spark_read(
 
 
 def test_the_wheel_holds_every_document_that_a_message_or_report_names(wheel: zipfile.ZipFile) -> None:
-    """Each document in a text of the library, but for its docstrings, is in the wheel."""
     named = {
         name
         for file in (ROOT / "plugins" / "pulsar_steward").rglob("*.py")
@@ -112,7 +110,6 @@ def test_the_wheel_holds_nothing_of_the_tests_or_the_lab(wheel: zipfile.ZipFile)
 
 
 def test_a_checkup_needs_neither_airflow_nor_spark(metadata: Message) -> None:
-    """Airflow and Spark are required by an extra each, and not by the package itself."""
     core, airflow, spark = (required(metadata, extra) for extra in ("", "airflow", "spark"))
     assert not [name for name in core if "airflow" in name or "spark" in name or name == "pulsar-client"]
     assert airflow - core == {
@@ -129,7 +126,6 @@ def test_a_checkup_needs_neither_airflow_nor_spark(metadata: Message) -> None:
 
 
 def test_the_lock_holds_what_the_wheel_asks_for(metadata: Message) -> None:
-    """The versions in `requirements.lock` satisfy all requirements of the wheel and of the extras that tests need."""
     locked = dict(LOCKED.findall((ROOT / "requirements.lock").read_text(encoding="utf-8")))
     wanted = [Requirement(str(line)) for line in metadata.get_all("Requires-Dist", [])]
     asked = [each for each in wanted if not any(f'"{extra}"' in str(each.marker) for extra in NOT_LOCKED)]
@@ -144,7 +140,6 @@ def test_airflow_finds_the_plugin_by_its_entry_point() -> None:
 
 
 def test_the_index_shows_version_license_and_a_page_without_dead_links(metadata: Message) -> None:
-    """The metadata names this version and its license, and the page has no link to a file of the repository."""
     assert (metadata["Version"], metadata["License-Expression"]) == (__version__, "Apache-2.0")
     assert metadata.get_all("License-File") == ["LICENSE"]
     page = str(metadata.get_payload())

@@ -81,7 +81,6 @@ def with_airflow(folder: Path, version: str, day: str, *more: str) -> Environmen
 def test_from_an_installation_to_an_approved_change(
     tmp_path: Path, wheel: Path, spark: Path, monkeypatch: pytest.MonkeyPatch, version: Version
 ) -> None:
-    """Steward's installation replaces no package of Airflow but providers, and an approved change is carried out."""
     provider = "apache-airflow-providers-apache-spark"
     environment = with_airflow(tmp_path / "environment", version.airflow, version.day, provider)
     wanted = [f"apache-airflow=={version.airflow}", f"pulsar-steward[airflow] @ {wheel.as_uri()}"]

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     ("installer", "python"), [("pip", "3.11"), ("pip", "3.12"), ("pip", "3.13"), ("uv", "3.11"), ("uv", "3.13")]
 )
 def test_a_checkup_away_from_the_repository(tmp_path: Path, installer: str, python: str) -> None:
-    """Steward installs by pip or uv without Airflow and Spark, and a check-up works away from the repository."""
     environment = clean_environment(tmp_path, python)
     install = ["install", "--quiet", "--constraint", str(constraints(tmp_path)), str(build_wheel(tmp_path))]
     if installer == "uv":

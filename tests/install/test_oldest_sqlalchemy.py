@@ -21,7 +21,6 @@ RECORDS = "tests/unit/ledger/test_records.py"
 
 @pytest.mark.extended("tests/unit/ledger/test_store.py", "tests/unit/ledger/test_records.py")
 def test_the_ledger_is_written_and_read(tmp_path: Path) -> None:
-    """Everything that is recorded is recorded and read back under it."""
     found = OLDEST.search((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert found
     older = tmp_path / "older"

@@ -84,7 +84,6 @@ class Reader:
 
 
 def test_every_block_is_run_or_said_not_to_be() -> None:
-    """The document has only `sh` and `text` blocks, and says of each `text` block that tests do not run it."""
     kinds = [found["kind"] for found in BLOCK.finditer(DOCUMENT)]
     assert set(kinds) == {"sh", "text"}
     assert DOCUMENT.count("ot run by th") == kinds.count("text")

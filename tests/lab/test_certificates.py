@@ -38,7 +38,6 @@ def test_a_broker_has_no_port_that_speaks_plain_text(made: Path) -> None:
 
 
 def test_ports_for_tls_beside_those_for_plain_text(made: Path) -> None:
-    """A broker with both kinds of ports is listed by its plain-text port, and all brokers have the same ports."""
     spec = LabSpec(name="a", brokers=2, listeners="both", hosts="distinct")
     state = plan.with_one_more_broker(plan.new_state(spec))
     first, second, third = state.brokers
@@ -55,7 +54,6 @@ def test_only_the_owner_may_read_them(made: Path) -> None:
 
 
 def test_server_and_superuser_trust_each_other(made: Path) -> None:
-    """Server and client accept each other's certificate, and the server sees the superuser's name."""
     given = broker_settings(made)
     server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=given["tlsTrustCertsFilePath"])
     server.load_cert_chain(given["tlsCertificateFilePath"], given["tlsKeyFilePath"])

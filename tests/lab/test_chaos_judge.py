@@ -54,7 +54,6 @@ def intents(*changes: Change) -> list[Intent]:
     ids=["nothing", "intended and not done", "deleted", "raised"],
 )
 def test_what_was_intended_is_no_violation(after: State, intended: tuple[Change, ...]) -> None:
-    """A change with an intent is no violation, whether it was carried out or not."""
     assert list(unintended(BEFORE, after, intents(*intended))) == []
 
 
@@ -78,7 +77,6 @@ def test_whatever_else_changed_is_one(after: State, intended: tuple[Change, ...]
 
 
 def test_the_same_range_may_be_split_in_two_namespaces() -> None:
-    """Each split of a range in several namespaces is intended, and the halves of one in another namespace are not."""
     splits = [a_split(namespace=f"public/chaos-{number}") for number in (0, 3)]
     ranges = frozenset(f"{split.namespace}/{half}" for split in splits for half in split.halves)
     before, after = a_state(), replace(a_state(), ranges=ranges)

@@ -25,7 +25,6 @@ def ended(tmp_path: Path) -> None:
 
 
 def test_help_lists_the_commands(command: Command) -> None:
-    """The help of the lab's command line lists exactly the commands that are registered."""
     listed = command("--help").stdout.partition(" Commands ")[2]
     registered = {
         each.name or each.callback.__name__.replace("_", "-") for each in app.registered_commands if each.callback
@@ -45,7 +44,6 @@ def test_help_lists_the_commands(command: Command) -> None:
     ],
 )
 def test_what_cannot_be_done_is_one_line_and_exit_code_1(command: Command, arguments: list[str], message: str) -> None:
-    """A command that fails ends with exit code 1 and one line on standard error, which says why."""
     ran = command(*arguments)
     assert ran.returncode == 1
     assert ran.stderr.startswith("error: ")
@@ -55,12 +53,10 @@ def test_what_cannot_be_done_is_one_line_and_exit_code_1(command: Command, argum
 
 @pytest.mark.parametrize("arguments", [["start", "--auth", "password"], ["start", "--brokers", "0"], ["mend"]])
 def test_what_is_mistyped_is_exit_code_2(command: Command, arguments: list[str]) -> None:
-    """Arguments that the command line does not accept end with exit code 2."""
     assert command(*arguments).returncode == 2
 
 
 def test_missing_programs_are_named(no_programs: None, command: Command) -> None:
-    """The start of a lab fails and names Java and Maven when they are not on the PATH."""
     ran = command("start")
     assert ran.returncode == 1
     assert "`java` is not on the PATH" in ran.stderr
@@ -68,7 +64,6 @@ def test_missing_programs_are_named(no_programs: None, command: Command) -> None
 
 
 def test_a_lab_that_died_can_still_be_looked_at(ended: None, command: Command) -> None:
-    """The status of a lab that died shows every part as gone, and in JSON null for the brokers' bundles."""
     seen = json.loads(command("status", "--json").stdout)
     assert [part["state"] for part in seen["parts"]] == ["gone"] * 5
     assert [part["name"] for part in seen["parts"]][:3] == ["zookeeper", "bookie", "broker-1"]
@@ -88,7 +83,6 @@ def test_a_lab_that_died_can_still_be_looked_at(ended: None, command: Command) -
 def test_a_broker_in_the_wrong_state_is_named(
     ended: None, command: Command, arguments: list[str], message: str
 ) -> None:
-    """A command that a broker's state does not permit fails with a message that names the broker or the lab."""
     ran = command(*arguments)
     assert ran.returncode == 1
     assert message in ran.stderr

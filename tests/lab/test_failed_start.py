@@ -46,7 +46,6 @@ def starting(home: Path, *arguments: str) -> Iterator["subprocess.Popen[bytes]"]
 
 
 def test_a_part_that_dies_shows_the_end_of_its_log(java: Java, tmp_path: Path) -> None:
-    """The error of a failed start names the part and its log with the end of the log, and the log is kept."""
     java("echo No space left on device; exit 1")
     with pytest.raises(PartFailedError, match=r"(?s)zookeeper died .*zookeeper\.log:.*No space left on device"):
         Lab.start(home=tmp_path)
@@ -55,7 +54,6 @@ def test_a_part_that_dies_shows_the_end_of_its_log(java: Java, tmp_path: Path) -
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_start_that_is_broken_off_leaves_nothing_running(java: Java, tmp_path: Path, number: signal.Signals) -> None:
-    """SIGTERM, SIGINT or SIGHUP during a start ends the part that has been started, and removes the lab's state."""
     java("exec sleep 300")
     with starting(tmp_path, "-m", "lab", "start") as starter:
         started = zookeeper(tmp_path)
@@ -68,7 +66,6 @@ def test_a_start_that_is_broken_off_leaves_nothing_running(java: Java, tmp_path:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ties a process to its parent")
 def test_a_tied_lab_dies_with_a_killed_owner(java: Java, tmp_path: Path) -> None:
-    """Killing the owner of a tied lab ends the lab's ZooKeeper, and the lab's name can be used again."""
     java("exec sleep 300")
     with starting(tmp_path, "-c", OWNED) as owner:
         started = zookeeper(tmp_path)
@@ -81,7 +78,6 @@ def test_a_tied_lab_dies_with_a_killed_owner(java: Java, tmp_path: Path) -> None
 
 
 def test_a_running_lab_is_not_started_over(java: Java, tmp_path: Path) -> None:
-    """A second start of a lab that is starting is refused with the command that ends the first."""
     java("exec sleep 300")
     with starting(tmp_path, "-m", "lab", "start") as starter:
         with pytest.raises(LabExistsError, match="`python -m lab stop --name lab` ends it"):

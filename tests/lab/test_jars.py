@@ -35,7 +35,6 @@ def maven(java: Callable[[str], None], programs: Callable[[str, str], None], cal
 
 
 def test_those_who_want_the_jars_at_once_share_one_fetch(maven: Callable[[str], None], calls: Path) -> None:
-    """Three fetches of the same jars at the same time run Maven once."""
     maven("sleep 0.3\n" + COPIES)
     threads = [threading.Thread(target=jars.fetch, args=("4.0.7", lambda _: None)) for _ in range(3)]
     for thread in threads:
@@ -47,7 +46,6 @@ def test_those_who_want_the_jars_at_once_share_one_fetch(maven: Callable[[str], 
 
 
 def test_jars_in_the_cache_are_not_fetched_again(maven: Callable[[str], None], calls: Path) -> None:
-    """A second fetch finds the jars in the cache and does not run Maven."""
     maven(COPIES)
     jars.fetch("4.0.7", lambda _: None)
     assert jars.fetch("4.0.7", lambda _: None) == jars.folder("4.0.7")
@@ -64,7 +62,6 @@ def test_jars_in_the_cache_are_not_fetched_again(maven: Callable[[str], None], c
 def test_a_failed_fetch_leaves_nothing_that_passes_for_jars(
     maven: Callable[[str], None], lines: str, message: str
 ) -> None:
-    """The error of a failed fetch says what went wrong, and the cache holds no jars afterwards."""
     maven(lines + "\n")
     with pytest.raises(JarsUnavailableError, match=message):
         jars.fetch("4.0.7", lambda _: None)
@@ -75,7 +72,6 @@ def test_a_failed_fetch_leaves_nothing_that_passes_for_jars(
 def test_jars_of_another_pom_are_not_taken_for_those_of_this_one(
     maven: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Jars that were fetched for an earlier POM are not used once the POM has changed."""
     maven(COPIES)
     before = jars.fetch("4.0.7", lambda _: None)
     changed = tmp_path / "poms" / "4.0.7" / "pom.xml"
@@ -97,5 +93,4 @@ def broker_of(pom: Path) -> str | None:
 
 
 def test_the_committed_poms_are_those_of_the_prepared_versions() -> None:
-    """Every version that can be asked for has its POM, which asks for that version of the broker."""
     assert {pom.parent.name: broker_of(pom) for pom in jars.POMS.glob("*/pom.xml")} == {each: each for each in VERSIONS}

@@ -11,7 +11,6 @@ from tests.unit.pulsar.scripted import answer, redirect, scripted_brokers
 
 
 def test_each_port_leads_to_its_brokers() -> None:
-    """Each port of nginx leads to its brokers, passes redirects on unchanged, and logs a call without its headers."""
     with scripted_brokers() as start:
         first, second = start(), start()
         for broker in (first, second):

@@ -8,7 +8,6 @@ HALVES = {"a:1": ["pulsar/system/0x00000000_0x80000000"], "b:1": ["pulsar/system
 
 
 def test_the_position_is_the_crc_32_of_the_name() -> None:
-    """The position of a name in the hash range is the name's CRC-32."""
     assert placement.position("123456789") == 0xCBF43926
 
 

@@ -8,7 +8,6 @@ from lab.model import LabSpec
 
 
 def test_every_part_has_ports_of_its_own() -> None:
-    """ZooKeeper, the bookie and three brokers listen on eight different ports."""
     state = plan.new_state(LabSpec(name="a"))
     assert [part.name for part in state.parts] == ["broker-1", "broker-2", "broker-3", "bookie", "zookeeper"]
     assert len(plan.used_by(state)) == 8
@@ -46,6 +45,5 @@ def test_a_broker_more_takes_new_ports(base_port: int | None) -> None:
     ],
 )
 def test_what_cannot_be_is_refused(options: dict[str, str], message: str) -> None:
-    """A lab with an option that cannot be is refused with a message about that option."""
     with pytest.raises(LabError, match=message):
         LabSpec(**options)  # type: ignore[arg-type]  # wrong on purpose

@@ -28,7 +28,6 @@ def free_run(length: int) -> int:
 
 
 def test_ports_count_from_the_base() -> None:
-    """Ports are handed out one by one from the base port that was asked for."""
     first = free_run(3)
     wanted = Ports(first)
     assert [wanted.take(LOOPBACK, "a part") for _ in range(3)] == [first, first + 1, first + 2]
@@ -48,7 +47,6 @@ def test_a_taken_port_that_was_asked_for_is_an_error_that_names_it(taken: int) -
 
 
 def test_free_ports_are_below_those_of_outgoing_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Free ports lie below those of outgoing connections, so that no client gets the port of a stopped broker."""
     monkeypatch.delenv("STEWARD_LAB_PORTS", raising=False)
     assert ports.HIGHEST < 32_768
     for drawn in (0, 1):
@@ -57,13 +55,11 @@ def test_free_ports_are_below_those_of_outgoing_connections(monkeypatch: pytest.
 
 
 def test_a_listening_server_is_seen(taken: int) -> None:
-    """A port with a server on it answers and is not free."""
     assert ports.answers(LOOPBACK, taken)
     assert not ports.is_free(LOOPBACK, taken)
 
 
 def test_an_idle_port_is_seen() -> None:
-    """A port without a server does not answer and is free."""
     port = free_run(1)
     assert not ports.answers(LOOPBACK, port)
     assert ports.is_free(LOOPBACK, port)

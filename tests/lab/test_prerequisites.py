@@ -21,12 +21,10 @@ from lab.errors import PrerequisiteMissingError
     ],
 )
 def test_java_versions_are_understood(banner: str, version: int | None) -> None:
-    """The major version is read from the banners of old and new Java alike."""
     assert prerequisites.major_version(banner) == version
 
 
 def test_everything_missing_is_named_at_once(no_programs: None, tmp_path: Path) -> None:
-    """Without Java and Maven the start fails at once, naming both and how to install them."""
     with pytest.raises(PrerequisiteMissingError, match=r"`java` is not on the PATH: install .*`mvn` is not .*install"):
         Lab.start(home=tmp_path / "labs")
     assert not (tmp_path / "labs").exists()

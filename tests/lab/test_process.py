@@ -35,7 +35,6 @@ def sleeper(log: Path) -> Iterator[ProcessId]:
 
 
 def test_a_process_pauses_and_resumes(sleeper: ProcessId) -> None:
-    """The reported condition of a process changes when the process is paused and resumed."""
     assert process.condition(sleeper) == "running"
     process.send(sleeper, signal.SIGSTOP)
     wait_until(lambda: process.condition(sleeper) == "paused", "it is paused", 5)
@@ -54,7 +53,6 @@ def test_a_paused_process_ends_without_waiting_for_the_grace(sleeper: ProcessId)
 
 
 def test_a_process_that_ignores_sigterm_is_killed_after_the_grace(log: Path) -> None:
-    """A process that ignores SIGTERM is killed after the grace period."""
     stubborn = process.spawn(STUBBORN, log, tied=False)
     wait_until(lambda: "ready" in log.read_text(encoding="utf-8"), "it ignores SIGTERM", 5)
     process.end([stubborn], grace_s=0.2)
@@ -63,7 +61,6 @@ def test_a_process_that_ignores_sigterm_is_killed_after_the_grace(log: Path) -> 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for a thread's end")
 def test_a_process_is_there_until_its_last_thread_ended(log: Path) -> None:
-    """A process whose first thread is a zombie counts as running until its other thread has ended."""
     code = (
         "import ctypes, threading, time; threading.Thread(target=time.sleep, args=(300,)).start();"
         "ctypes.CDLL(None).pthread_exit(None)"
@@ -88,14 +85,12 @@ def test_a_later_process_with_the_same_pid_is_left_alone(sleeper: ProcessId) -> 
 
 
 def test_a_part_that_was_never_started_is_gone() -> None:
-    """A part that was never started counts as gone, and ending it is no error."""
     assert process.condition(None) == "gone"
     process.end([None], grace_s=60)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ties a process to its parent")
 def test_a_tied_process_dies_with_its_owner(log: Path) -> None:
-    """A tied process ends when its owner is killed."""
     code = (
         "import sys, pathlib, signal; from lab import process;"
         "started = process.spawn(sys.argv[2:], pathlib.Path(sys.argv[1]), tied=True);"
@@ -115,7 +110,6 @@ def test_a_tied_process_dies_with_its_owner(log: Path) -> None:
 
 
 def test_signals_wait_while_a_process_is_written_down() -> None:
-    """A signal that comes while a process is written down is delivered afterwards."""
     seen: list[str] = []
     before = signal.signal(signal.SIGTERM, lambda *_: seen.append("delivered"))
     try:
@@ -135,7 +129,6 @@ def test_signals_wait_while_a_process_is_written_down() -> None:
     ],
 )
 def test_a_command_that_fails_shows_the_end_of_its_log(log: Path, script: str, message: str) -> None:
-    """A command that fails or takes too long raises an error that says so, names its log and shows the log's end."""
     # Not by the command, which may get to write nothing in so short a time.
     log.write_text("begun before\n", encoding="utf-8")
     with pytest.raises(PartFailedError, match=message):

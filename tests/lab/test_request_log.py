@@ -17,7 +17,6 @@ def line(method: str, address: str, status: int, client: str = "python-requests/
 
 
 def test_only_the_clients_own_changing_calls_are_told() -> None:
-    """The client's own changing calls are returned, without reads, redirected calls and calls of other programs."""
     log = "".join(
         [
             line("GET", "/admin/v2/brokers/health", 200),
@@ -38,12 +37,10 @@ def test_only_the_clients_own_changing_calls_are_told() -> None:
 
 @pytest.mark.parametrize("query", ["", "?authoritative=true", f"?authoritative=false&{TARGET}", f"?{TARGET}"])
 def test_a_redirected_call_is_the_same_call(query: str) -> None:
-    """A call has the same essence with and without the parameters that a redirect adds or leaves out."""
     assert essence(f"PUT {UNLOAD}{query}") == f"PUT {UNLOAD}?"
 
 
 def test_what_a_call_asks_for_counts() -> None:
-    """The essence of a call keeps its query, so that calls for two quotas of one namespace differ."""
     quota = "POST /admin/v2/namespaces/public%2Fshop/backlogQuota"
 
     assert essence(f"{quota}?backlogQuotaType=message_age") == (

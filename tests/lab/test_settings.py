@@ -35,7 +35,6 @@ def test_what_was_asked_for_wins(state: LabState) -> None:
 
 @pytest.mark.parametrize(("version", "has_buckets"), [("4.0.7", True), ("3.0.7", True), ("2.10.4", False)])
 def test_a_broker_is_set_to_what_its_version_has(version: str, *, has_buckets: bool) -> None:
-    """A broker gets the bucket tracker from version 3.0 on, and the speed of the network card in 3.0 only."""
     state = plan.new_state(LabSpec(name="a", pulsar_version=version))
     conf = settings.parsed(settings.broker(state, state.brokers[0], {}))
     assert (settings.DELAYED_TRACKER in conf) is has_buckets
@@ -43,7 +42,6 @@ def test_a_broker_is_set_to_what_its_version_has(version: str, *, has_buckets: b
 
 
 def test_zookeeper_takes_more_settings(tmp_path: Path) -> None:
-    """ZooKeeper's settings of a lab override the template's, and the client port stays that of the plan."""
     wanted = {"admin.enableServer": "true", "metricsProvider.httpPort": "7000"}
     state = plan.new_state(LabSpec(name="a", zookeeper_settings=wanted))
     conf = settings.parsed(settings.zookeeper(state, tmp_path))
@@ -53,7 +51,6 @@ def test_zookeeper_takes_more_settings(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("counted", [True, False])
 def test_log_lines_are_counted_where_the_jars_can(*, counted: bool) -> None:
-    """The logging configuration has the appender that counts log lines only if the jars contain it."""
     document = ET.fromstring(settings.logging("DEBUG", counted=counted))  # noqa: S314 - written by the lab itself
     assert document.get("monitorInterval") == "1"
     assert [each.get("level") for each in document.iter("Root")] == ["DEBUG"]
@@ -63,7 +60,6 @@ def test_log_lines_are_counted_where_the_jars_can(*, counted: bool) -> None:
 
 
 def test_a_broker_listens_where_the_plan_says(state: LabState) -> None:
-    """A broker is configured with the host and the ports that the plan gives it."""
     broker = state.brokers[1]
     conf = settings.parsed(settings.broker(state, broker, {}))
     assert (conf["bindAddress"], conf["advertisedAddress"]) == ("127.0.0.2", "127.0.0.2")
@@ -71,7 +67,6 @@ def test_a_broker_listens_where_the_plan_says(state: LabState) -> None:
 
 
 def test_a_broker_that_lists_itself_by_a_name(tmp_path: Path) -> None:
-    """A broker that is advertised by a name has this name in its id, while it serves at 127.0.0.1."""
     state = plan.new_state(LabSpec(name="a", advertised="name"))
     broker = state.brokers[0]
     conf = settings.parsed(settings.broker(state, broker, {}))
@@ -84,14 +79,12 @@ def test_a_broker_that_lists_itself_by_a_name(tmp_path: Path) -> None:
 
 
 def test_the_bookie_registers_where_brokers_look(state: LabState, tmp_path: Path) -> None:
-    """The bookie's metadata address is ZooKeeper's, with no path behind it."""
     conf = settings.parsed(settings.bookie(state, state.bookies[0], tmp_path))
     assert conf["metadataServiceUri"] == f"metadata-store:zk:127.0.0.1:{state.zookeeper.port}"
     assert conf["journalDirectory"].startswith(str(tmp_path))
 
 
 def test_bookies_share_nothing(tmp_path: Path) -> None:
-    """Each bookie has its own ports and folders, and a port for the admin API only if that was asked for."""
     state = plan.new_state(LabSpec(name="a", bookies=2, bookie_settings=ADMIN_API))
     first, second = (settings.parsed(settings.bookie(state, each, tmp_path)) for each in state.bookies)
     own = ("bookiePort", "httpServerPort", "journalDirectory", "ledgerDirectories", "indexDirectories")
@@ -102,7 +95,6 @@ def test_bookies_share_nothing(tmp_path: Path) -> None:
 
 
 def test_zookeeper_listens_on_loopback_only(state: LabState, tmp_path: Path) -> None:
-    """ZooKeeper, which asks for no password, listens on the loopback address only."""
     conf = settings.parsed(settings.zookeeper(state, tmp_path))
     assert (conf["clientPortAddress"], conf["clientPort"]) == ("127.0.0.1", str(state.zookeeper.port))
 
@@ -110,7 +102,6 @@ def test_zookeeper_listens_on_loopback_only(state: LabState, tmp_path: Path) -> 
 @pytest.mark.parametrize("counted", [True, False])
 @pytest.mark.parametrize("pipe", [None, Path("/lab/slow-log")])
 def test_every_line_goes_to_each_place_that_is_asked_for(counted: bool, pipe: Path | None) -> None:
-    """A log configuration is XML in which the root logger refers to each appender that there is, and to no other."""
     tree = ET.fromstring(settings.logging("DEBUG", counted=counted, pipe=pipe))  # noqa: S314 - our own
 
     names = [appender.get("name") for appender in tree.findall("Appenders/*")]

@@ -31,7 +31,6 @@ def connect_until(stop: threading.Event, urls: Sequence[str], opened: list[socke
 
 
 def test_clients_that_connect_at_the_end_are_closed() -> None:
-    """A simulator that ends while clients connect closes all connections, so that Python warns of no open socket."""
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         connected = 0

@@ -16,7 +16,6 @@ PARTS = ("org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worke
 
 @pytest.mark.spark
 def test_a_cluster_that_does_not_come_up_leaves_nothing(tmp_path: Path) -> None:
-    """A Spark cluster whose worker does not start names that worker in its error, and leaves no process behind."""
     need_java()
     with (
         pytest.raises(PartFailedError, match="Spark's worker-1 ended"),

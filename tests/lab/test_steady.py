@@ -4,7 +4,6 @@ from lab.simulator.steady import SteadyDocuments
 
 
 def test_each_document_is_made_once_and_stays_what_it_was() -> None:
-    """Each document is made once for its broker and name, and later requests return the same bytes."""
     documents = SteadyDocuments()
     made = [documents.get(broker, name, f"{broker} {name}".encode) for broker in ("a", "b") for name in ("stats", "")]
     again = [documents.get(broker, name, b"another".upper) for broker in ("a", "b") for name in ("stats", "")]

@@ -26,12 +26,10 @@ def store(tmp_path: Path, state: LabState) -> StateFile:
 
 
 def test_what_was_written_is_read(store: StateFile, state: LabState) -> None:
-    """A state that is written to its file is read back unchanged."""
     assert store.read() == state
 
 
 def test_changes_made_at_once_are_all_kept(store: StateFile, state: LabState) -> None:
-    """Changes that six threads make to a state file at the same time are all kept."""
 
     def started(number: int) -> None:
         store.change(lambda state: state.with_process(f"broker-{number}", ProcessId(number, "then")))
@@ -44,20 +42,17 @@ def test_changes_made_at_once_are_all_kept(store: StateFile, state: LabState) ->
 
 @pytest.mark.parametrize("name", ["zookeeper", "bookie", "broker-2"])
 def test_a_part_is_changed_alone(state: LabState, name: str) -> None:
-    """Writing the process of a part into the state changes no other part."""
     changed = state.with_process(name, ProcessId(1, "then"))
     assert [part.name for part in changed.parts if part.process is not None] == [name]
 
 
 def test_no_file_is_no_lab(tmp_path: Path) -> None:
-    """Reading a missing state file fails with a message that names the lab and the command that starts one."""
     with pytest.raises(UnknownLabError, match=r"no lab 'b' in .*`python -m lab start` starts one"):
         StateFile(tmp_path / "b" / "state.json").read()
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"spec": 1}', "not json"])
 def test_a_file_that_is_no_state_is_named(tmp_path: Path, content: str) -> None:
-    """A damaged state file is an error that names the file, not a traceback of the decoder."""
     path = tmp_path / "state.json"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(UnknownLabError, match=r"state\.json cannot be read .*remove it"):

@@ -35,7 +35,6 @@ def is_signed(token: Path, key: Path) -> bool:
 
 
 def test_the_token_names_the_superuser_and_is_signed_with_the_key(secrets: Path) -> None:
-    """The token names the superuser and has an HMAC-SHA256 signature that the key verifies."""
     head, body, _ = tokens.token_file(secrets).read_text(encoding="utf-8").split(".")
     assert json.loads(decoded(head)) == {"alg": "HS256"}
     assert json.loads(decoded(body)) == {"sub": tokens.SUPERUSER}
@@ -48,7 +47,6 @@ def test_only_the_owner_may_read_them(secrets: Path) -> None:
 
 
 def test_the_brokers_settings_hold_no_secret(secrets: Path) -> None:
-    """The brokers' settings name the files of the key and the token, and contain neither, also not in base64."""
     text = json.dumps(tokens.settings(secrets))
     assert tokens.key_file(secrets).as_uri() in text
     assert tokens.token_file(secrets).as_uri() in text
@@ -59,7 +57,6 @@ def test_the_brokers_settings_hold_no_secret(secrets: Path) -> None:
 
 
 def test_an_access_token_is_signed_with_the_issuers_key(tmp_path: Path) -> None:
-    """An access token has the issuer's signature, the given audience and lifetime, and the superuser's role."""
     folder = tmp_path / "secrets"
     tokens.make_key_pair(folder)
     public = load_der_public_key(
@@ -77,7 +74,6 @@ def test_an_access_token_is_signed_with_the_issuers_key(tmp_path: Path) -> None:
 
 
 def test_every_lab_has_a_key_of_its_own(secrets: Path, tmp_path: Path) -> None:
-    """The key of a lab verifies its own token, and not that of another lab."""
     others = tmp_path / "others"
     tokens.make(others)
     assert is_signed(tokens.token_file(others), tokens.key_file(others))

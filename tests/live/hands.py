@@ -169,6 +169,12 @@ class Hands:
         """Refusal of a change or step that is not to be made, though it is approved."""
         return self.refusal(self.plan_of(change))
 
+    def refused_by(self, guard: str, change: Change | Step) -> str:
+        """Asserts that a guard refuses a change though it is approved; returns its reason."""
+        outcome, reason = self.refusal_of(change)
+        assert (outcome, f"{guard}: " in reason) == (Outcome.REFUSED, True), reason
+        return reason
+
     def refusal(self, plan: Plan) -> tuple[Outcome, str]:
         """Refusal of a plan of one step that is not to be done, though it is approved."""
         self.approve(plan, plan.batches[0])

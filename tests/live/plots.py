@@ -50,3 +50,10 @@ def unloaded(here: Ground, topic: str) -> None:
         return False
 
     wait_until(alone, f"nobody owns the bundle of {topic}", UNLOADED_WITHIN_S, 1.0)
+
+
+def owners(here: Ground) -> dict[str, str]:
+    """The namespace's bundles and who owns each, by the brokers' own word."""
+    prefix = f"{here.namespace}/"
+    owned = here.lab.owned_bundles().items()
+    return {each.removeprefix(prefix): broker for broker, names in owned for each in names if each.startswith(prefix)}

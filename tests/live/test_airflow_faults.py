@@ -113,7 +113,6 @@ def held_up_after_its_first_call(care: Care) -> Iterator[UnderWay]:
 
 
 def test_a_task_that_is_killed_goes_on_in_its_retry(care: Care) -> None:
-    """An apply task that is killed between intent and outcome is retried, and each step is carried out once."""
     with held_up_after_its_first_call(care) as (logs, plan, run, _):
         kill([task_process(care.airflow, run, "batch.apply")])
 
@@ -124,7 +123,6 @@ def test_a_task_that_is_killed_goes_on_in_its_retry(care: Care) -> None:
 
 @pytest.mark.extended("tests/live/test_airflow_faults.py::test_a_task_that_is_killed_goes_on_in_its_retry")
 def test_an_apply_outlives_its_scheduler(care: Care) -> None:
-    """An apply task ends its work after its scheduler is killed, and the next scheduler ends the run without retry."""
     with held_up_after_its_first_call(care) as (logs, plan, run, outcomes), scheduler_killed(care.airflow, alone=True):
         started_scheduler(care.airflow)
         outcomes.let_go()
@@ -140,7 +138,6 @@ def test_an_apply_outlives_its_scheduler(care: Care) -> None:
 
 @pytest.mark.extended("tests/live/test_airflow_faults.py::test_a_task_that_is_killed_goes_on_in_its_retry")
 def test_an_apply_that_dies_with_its_scheduler_is_taken_up_by_the_next(care: Care) -> None:
-    """An apply that is killed with its scheduler is taken up by the next one, and each step is carried out once."""
     with held_up_after_its_first_call(care) as (logs, plan, run, outcomes), scheduler_killed(care.airflow, alone=False):
         outcomes.let_go()
         with another_scheduler(care.airflow, **IMPATIENT):
@@ -151,7 +148,6 @@ def test_an_apply_that_dies_with_its_scheduler_is_taken_up_by_the_next(care: Car
 
 @pytest.mark.extended("tests/apply/test_crash.py::test_two_processes_for_one_run_act_once")
 def test_two_schedulers_do_every_step_once(care: Care) -> None:
-    """Each step of two approved batches is carried out once while two schedulers share one database."""
     logs, plan = RequestLogs(care.lab), asked(care, batches=2)
     with another_scheduler(care.airflow):
         run = care.remediate(plan_id=plan.plan_id)
@@ -164,13 +160,9 @@ def test_two_schedulers_do_every_step_once(care: Care) -> None:
 
 @pytest.mark.extended(
     "tests/apply/test_crash.py::test_two_processes_for_one_run_act_once",
-    "tests/apply/test_questions.py::test_two_runs_of_one_question_change_once",
+    "tests/apply/test_gate.py::test_another_approval_of_a_plan_that_was_tried_opens_nothing",
 )
 def test_of_two_runs_of_a_plan_one_acts(care: Care) -> None:
-    """Of two approved runs of a plan that act at the same time, one does every step and the other is refused.
-
-    The plan is no published question, of which only one run asks.
-    """
     write_policy(care, apply={"lease_seconds": 120})  # a lease lasts from before it had to wait for its table
     logs, plan = RequestLogs(care.lab), asked(care)
     runs = [care.remediate(plan_id=plan.plan_id) for _ in range(2)]
@@ -188,7 +180,6 @@ def test_of_two_runs_of_a_plan_one_acts(care: Care) -> None:
 
 @pytest.mark.extended("tests/attacks/test_people.py", "tests/browser/test_approval.py")
 def test_two_people_have_to_approve(care: Care) -> None:
-    """The second approval has to come from another person, and only steps that both people ticked are carried out."""
     write_policy(care, approval={"two_people_for": [KIND]})
     logs, plan = RequestLogs(care.lab), asked(care)
     alone = care.remediate(plan_id=plan.plan_id)
@@ -214,7 +205,6 @@ def test_two_people_have_to_approve(care: Care) -> None:
 
 @pytest.mark.extended("tests/attacks/test_people.py")
 def test_who_is_not_asked_and_who_asked_cannot_approve(care: Care) -> None:
-    """A user who is not assigned cannot answer, and the approval of the user who started the run does not count."""
     write_policy(care, approval={"assigned_users": ["bob"], "requester_may_approve": False})
     logs, plan = RequestLogs(care.lab), asked(care)
     with closing(care.airflow.api_as("bob")) as bob:
@@ -232,7 +222,6 @@ def test_who_is_not_asked_and_who_asked_cannot_approve(care: Care) -> None:
 
 @pytest.mark.extended("tests/apply/test_halt.py::test_a_batch_that_keeps_pace_stops_within_a_second")
 def test_the_halt_variable_stops_a_batch_that_keeps_its_pace(care: Care, pulsar: Lab) -> None:
-    """The halt variable stops a running batch before its next step, and a new plan succeeds once it is removed."""
     with Care.taken(care.airflow, pulsar, "paced") as paced:
         write_policy(paced, apply={"bundle_moves_per_minute": 1})
         logs, plan = RequestLogs(paced.lab), asked(paced)
@@ -268,7 +257,6 @@ def test_the_halt_variable_stops_a_batch_that_keeps_its_pace(care: Care, pulsar:
     "tests/attacks/test_shown_is_recorded.py::test_the_gate_takes_no_answer_to_another_text",
 )
 def test_an_answer_that_is_tampered_with_permits_nothing(care: Care) -> None:
-    """A task fails and carries out no step if the recorded answer was tampered with, also if its digest fits."""
     logs, plan = RequestLogs(care.lab), asked(care)
     run = care.remediate(plan_id=plan.plan_id)
     (detail,) = care.approvals(1, run)
@@ -291,10 +279,3 @@ def test_an_answer_that_is_tampered_with_permits_nothing(care: Care) -> None:
             connection.execute(change.values(step_ids=json.dumps(true.step_ids), digest=true.digest))
     assert outcomes_of(care, plan) == []
     all_tell_the_same(care, plan, logs)
-
-
-@pytest.mark.extended("tests/live/test_healing.py::test_observing_twice_leaves_every_bundle_where_it_was")
-@pytest.mark.spark
-def test_the_next_observation_works(care: Care) -> None:
-    """An observation succeeds after all the faults of these tests."""
-    assert care.observe()["observe"] == "success"

@@ -53,7 +53,6 @@ def plan_of(care: Care, moves: list[UnloadBundle]) -> Plan:
 
 
 def test_a_rejected_batch_stays_exactly_where_it_was(care: Care) -> None:
-    """A rejected batch moves no bundle, while the approved batches of the same run are carried out."""
     moves = [loaded_bundle(care.lab, f"public/answers-{next(_numbers)}") for _ in range(3)]
     plan = plan_of(care, moves)
     run = care.remediate(plan_id=plan.plan_id)
@@ -76,7 +75,6 @@ def test_a_rejected_batch_stays_exactly_where_it_was(care: Care) -> None:
     "tests/attacks/test_shown_is_recorded.py::test_a_task_that_is_cleared_and_names_another_batch_asks_nobody"
 )
 def test_a_cleared_task_asks_nobody_in_the_name_of_another_batch(care: Care) -> None:
-    """Where `choose` names another batch by now, Airflow still shows the first one: nobody is asked by that page."""
     shown, other = (plan_of(care, [loaded_bundle(care.lab, f"public/answers-{next(_numbers)}")]) for _ in range(2))
     run = care.remediate(plan_id=shown.plan_id)
     (page,) = care.approvals(1, run)
@@ -106,7 +104,6 @@ def test_a_cleared_task_asks_nobody_in_the_name_of_another_batch(care: Care) -> 
 
 
 def test_a_dry_run_prints_the_calls_and_changes_nothing(care: Care) -> None:
-    """A dry run needs no approval, records its calls in the ledger, and leaves every bundle where it was."""
     move = loaded_bundle(care.lab, f"public/answers-{next(_numbers)}")
     plan = plan_of(care, [move])
     before = care.lab.owned_bundles()
@@ -124,7 +121,6 @@ def test_a_dry_run_prints_the_calls_and_changes_nothing(care: Care) -> None:
     "tests/apply/test_guards_before_calls.py::test_a_broker_that_cannot_be_read_stops_everything",
 )
 def test_a_target_that_dies_after_the_approval_leaves_nothing_half_done(care: Care) -> None:
-    """A batch whose target dies after the approval is not begun, and the outcomes name the broker that is away."""
     moves = [loaded_bundle(care.lab, f"public/answers-{next(_numbers)}") for _ in range(2)]
     doomed = next(broker for broker in sorted(care.lab.owned_bundles()) if broker not in {m.source for m in moves})
     sound = next(broker for broker in sorted(care.lab.owned_bundles()) if broker not in {doomed, moves[0].source})

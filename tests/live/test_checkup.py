@@ -69,7 +69,6 @@ def found_by(document: dict[str, Any]) -> set[str]:
 
 
 def test_a_cluster_through_its_days(lab: Lab, tmp_path: Path) -> None:
-    """A check-up reports a healthy cluster as such, exactly the three faults that were made, and unread brokers."""
     healthy, document = checked(tmp_path, lab)
     assert healthy.returncode == 0, healthy.stdout + healthy.stderr
     assert found_by(document) == set()

@@ -107,7 +107,6 @@ def foretold(batch: Batch) -> dict[str, int | None]:
 
 
 def test_delayed_messages_live_as_was_approved(lab: Lab, tmp_path: Path) -> None:
-    """Delayed messages are delivered if the longer time to live was approved, and expire as foretold if rejected."""
     with ExitStack() as stack:
         healer = stack.enter_context(Healer.on(lab, tmp_path, AS_THEY_WAIT, checks=(CHECK,)))
         kept, lost = (stack.enter_context(plot(lab, f"delayed-{name}")) for name in MESSAGES)

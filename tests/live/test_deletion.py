@@ -53,12 +53,6 @@ CONNECTED_WITHIN_S = 20.0
 ASKED_WITHIN_S = 240.0
 
 
-@pytest.fixture(scope="module")
-def lab(pulsar: Lab) -> Lab:
-    """The shared one, with three brokers."""
-    return pulsar
-
-
 @contextmanager
 def left_alone(lab: Lab, name: str, *topics: str) -> Iterator[Ground]:
     """A namespace with topics of which nobody reads the subscription `audit`, though `billing` is read."""
@@ -123,7 +117,6 @@ def planned(healer: Healer, snapshot: Snapshot) -> Plan:
 
 
 def test_an_abandoned_subscription_is_deleted_and_that_is_all(lab: Lab, tmp_path: Path) -> None:
-    """Approved deletions remove only the abandoned subscriptions, and a rollback of them is refused."""
     with (
         left_alone(lab, "abandoned", "events", "carts") as here,
         Healer.on(lab, tmp_path, POLICY, checks=(CHECK,)) as healer,
@@ -152,7 +145,6 @@ def test_an_abandoned_subscription_is_deleted_and_that_is_all(lab: Lab, tmp_path
 
 
 def test_whoever_comes_back_keeps_the_subscription(lab: Lab, tmp_path: Path) -> None:
-    """A deletion has drifted if its subscription was used, deleted, made anew or reset after the approval."""
     topics = ("connected", "consumed", "deleted", "anew", "reset")
     with ExitStack() as open_now:
         here = open_now.enter_context(left_alone(lab, "came-back", *topics))
@@ -196,7 +188,6 @@ def test_whoever_comes_back_keeps_the_subscription(lab: Lab, tmp_path: Path) -> 
 @pytest.mark.airflow
 @pytest.mark.spark
 def test_a_person_approves_it_in_airflow(care: Care) -> None:
-    """A deletion that a person approves in Airflow, with the loss ticked, is carried out and proved."""
     with left_alone(care.lab, "abandoned-in-airflow", "events") as here:
         care.write_policy(POLICY)
         for hours in HOURS_AGO:

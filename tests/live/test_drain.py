@@ -18,8 +18,8 @@ from lab.faults.real.operator import shown_topics
 from lab.waiting import wait_until
 from pulsar_steward.model.finding import Severity
 from tests.live.healing import Healer
-from tests.live.plots import plot
-from tests.live.test_load_managers import owners, put
+from tests.live.plots import owners, plot
+from tests.live.test_load_managers import put
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,7 +131,6 @@ def longest_ms(senders: list[Sender], since: float, topics: list[str]) -> list[i
 
 
 def test_a_drained_broker_is_not_missed(four_brokers: Lab, tmp_path: Path) -> None:
-    """A drained broker owns no used bundle, and its shutdown delays producers less than that of another broker."""
     lab = four_brokers
     drained, stopped = lab.brokers[1].broker_id, lab.brokers[2].broker_id
     policy = POLICY | {"brokers": {"draining": [drained]}}

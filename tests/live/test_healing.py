@@ -84,13 +84,11 @@ def story(care: Care) -> Story:
 
 
 def test_observing_twice_leaves_every_bundle_where_it_was(story: Story) -> None:
-    """Two observations leave every bundle with the broker that owned it before."""
     assert story.owned_observed == story.owned_before
     assert story.owned_observed_twice == story.owned_before
 
 
 def test_the_same_question_is_not_asked_twice(story: Story) -> None:
-    """A second observation asks no second question while the first one waits for an answer."""
     assert story.second_observation["plan"] == "skipped"
     assert story.waiting_after_second == 1
 
@@ -106,7 +104,6 @@ def test_the_text_says_what_moves_why_and_how_to_go_back(story: Story, care: Car
 
 
 def test_another_question_takes_the_older_ones_place(story: Story, care: Care) -> None:
-    """A changed proposal ends the older question unanswered, with its reason in the ledger, and moves no bundle."""
     assert story.first_state == "success"
     assert differences(story.owned_with_four, story.owned_after_the_end, besides="public/default") == {}
     newer, older = care.ledger.plans(care.cluster)[:2]
@@ -125,7 +122,6 @@ def test_a_broker_that_joins_gets_its_share(story: Story) -> None:
 
 
 def test_the_ledger_tells_who_approved_what_and_what_came_of_it(story: Story, care: Care) -> None:
-    """The ledger holds the answer, the intents with the owner before, the outcome of each step and the proof."""
     newest = care.ledger.plans(care.cluster)[0]
     plan = care.ledger.plan(newest.plan_id)
     (answer,) = care.ledger.answers(newest.plan_id, "b1")
@@ -161,7 +157,6 @@ def events(story: Story, care: Care) -> Iterator[list[Event]]:
 
 
 def test_decisions_outcomes_and_proofs_are_published(story: Story, events: list[Event]) -> None:
-    """The approval, the outcomes of the steps and the proof are published as events."""
     del story
     assert [event.result for event in events if event.event == "decision"] == ["approved"]
     assert {event.result for event in events if event.event == "outcome"} == {"done"}
@@ -169,7 +164,6 @@ def test_decisions_outcomes_and_proofs_are_published(story: Story, events: list[
 
 
 def test_the_token_is_nowhere(story: Story, care: Care) -> None:
-    """The cluster's token is in no ledger row, and in no file of Airflow's home but Airflow's own SQLite database."""
     del story
     token = care.lab.token or ""
     assert token

@@ -11,11 +11,9 @@ import pytest
 
 from lab import ports, process
 from lab.cluster import Lab
-from lab.errors import BrokerStateError, LabExistsError, PartFailedError, PortTakenError
+from lab.errors import BrokerStateError, PortTakenError
 from lab.model import Broker, LabState
 from lab.pool import LabPool
-from lab.store import StateFile
-from lab.target import PulsarTarget
 from lab.testing import need_lab
 from lab.waiting import wait_until
 
@@ -24,21 +22,10 @@ pytestmark = [pytest.mark.live, pytest.mark.extended("tests/lab", "tests/live/te
 BACK_WITHIN_S = 120
 
 
-@pytest.fixture(scope="module")
-def lab(pulsar: Lab) -> Lab:
-    """The shared one: three brokers that ask for a token."""
-    return pulsar
-
-
 def health(url: str, token: str | None, timeout_s: float = 10) -> httpx.Response:
     """A broker's health check, as whoever holds that token is answered."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     return httpx.get(f"{url}/admin/v2/brokers/health", headers=headers, timeout=timeout_s, trust_env=False)
-
-
-def coordinators(target: PulsarTarget) -> dict[str, int]:
-    """Broker to its coordinators; a `Lab` is asked as the `PulsarTarget` that it claims to be."""
-    return target.tc_placement()
 
 
 def running(lab: Lab) -> list[Broker]:
@@ -53,41 +40,7 @@ def listeners(state: LabState) -> list[tuple[str, int]]:
     return [*web, *service, *((node.host, node.port) for node in (*state.bookies, state.zookeeper))]
 
 
-def test_every_broker_is_listed_by_the_cluster_itself(lab: Lab) -> None:
-    """Pulsar's own list of brokers names exactly the running brokers of the lab."""
-    assert set(lab.active_brokers()) == {broker.broker_id for broker in running(lab)}
-    assert lab.admin_urls[:3] == tuple(broker.admin_url for broker in lab.brokers[:3])
-
-
-def test_a_broker_answers_only_to_a_token(lab: Lab) -> None:
-    """With token authentication a broker answers the superuser's token, and answers 401 without a token."""
-    assert lab.token_file is not None
-    assert lab.token_file.stat().st_mode & 0o077 == 0
-    assert health(lab.admin_urls[0], lab.token).status_code == 200
-    assert health(lab.admin_urls[0], None).status_code == 401
-
-
-@pytest.mark.parametrize("number", [1, 2])
-def test_transaction_coordinators_pile_up_where_asked(lab: Lab, number: int) -> None:
-    """Piling up the coordinators puts all sixteen on the named broker, wherever they were before."""
-    moved_to = lab.pile_up_tcs(f"broker-{number}")
-
-    assert moved_to == lab.broker(f"broker-{number}").broker_id
-    assert coordinators(lab) == {broker.broker_id: 16 * (broker.number == number) for broker in running(lab)}
-
-
-def test_the_coordinator_bundles_are_among_those_that_the_broker_owns(lab: Lab) -> None:
-    """A broker on which coordinators were piled up lists bundles of `pulsar/system` as its own."""
-    moved_to = lab.pile_up_tcs()
-
-    owned = lab.owned_bundles()
-
-    assert set(owned) == {broker.broker_id for broker in running(lab)}
-    assert any(bundle.startswith("pulsar/system/") for bundle in owned[moved_to])
-
-
 def test_a_killed_broker_is_gone_but_listed_until_its_session_ends(lab: Lab) -> None:
-    """A killed broker refuses connections and stays in the cluster's list, and can be started again."""
     victim = lab.kill_broker("broker-3")
     try:
         assert lab.condition(victim.broker_id) == "gone"
@@ -107,7 +60,6 @@ def test_a_killed_broker_is_gone_but_listed_until_its_session_ends(lab: Lab) -> 
 
 
 def test_a_paused_broker_accepts_connections_and_answers_nothing(lab: Lab) -> None:
-    """A paused broker accepts connections without answering, and answers again once it is resumed."""
     paused = lab.pause_broker("broker-3")
     try:
         assert ports.answers(paused.host, paused.web_port)
@@ -120,52 +72,7 @@ def test_a_paused_broker_accepts_connections_and_answers_nothing(lab: Lab) -> No
     wait_until(lambda: paused.broker_id in lab.owned_bundles(), f"{paused.name} answers again", BACK_WITHIN_S)
 
 
-def test_a_broker_that_joins_serves_and_can_leave(lab: Lab) -> None:
-    """A fourth broker takes coordinators; once stopped it leaves the list at once, and they can be placed elsewhere."""
-    joined = lab.add_broker()
-    assert joined.broker_id in lab.active_brokers()
-    assert lab.pile_up_tcs(joined.broker_id) == joined.broker_id
-
-    lab.stop_broker(joined.broker_id)
-
-    assert joined.broker_id not in lab.active_brokers()
-    assert joined.broker_id not in coordinators(lab)
-    home = lab.pile_up_tcs("broker-1")
-    assert coordinators(lab)[home] == 16
-
-
-def test_a_second_lab_of_the_same_name_is_refused(lab: Lab) -> None:
-    """Starting a lab under the name of a running one is refused with the command that ends it."""
-    with pytest.raises(LabExistsError, match=f"stop --name {lab.home.name}"):
-        Lab.start(lab.home.name, home=lab.home.parent)
-
-
-def test_a_broker_that_dies_while_starting_shows_the_end_of_its_log(tmp_path: Path) -> None:
-    """A setting that Pulsar rejects ends the start with Pulsar's own words, and leaves no process."""
-    need_lab()
-    store, states = StateFile(tmp_path / "broken" / "state.json"), list[LabState]()
-
-    def watch(_message: str) -> None:
-        if store.exists():
-            states.append(store.read())
-
-    with pytest.raises(PartFailedError, match=r"(?s)broker-1 died while starting; the end of .*broker-1\.log:.*many"):
-        Lab.start(
-            "broken",
-            home=tmp_path,
-            progress=watch,
-            brokers=1,
-            tied=True,
-            broker_settings={"managedLedgerDefaultEnsembleSize": "many"},
-        )
-
-    assert states[-1].zookeeper.process is not None
-    assert process.condition(states[-1].zookeeper.process) == "gone"
-    assert not any(ports.answers(*address) for address in listeners(states[-1]))
-
-
 def test_a_lab_of_the_pool_is_whole_again_when_it_is_handed_out(labs: LabPool, lab: Lab) -> None:
-    """The pool hands out the same lab again, with exactly the brokers that it began with, running and answering."""
     began = {broker.broker_id for broker in running(lab)}
     lab.kill_broker("broker-2")
     lab.pause_broker("broker-3")
@@ -198,3 +105,24 @@ def assert_nothing_is_left_of(lab: Lab, state: LabState) -> None:
     assert all(process.condition(part.process) == "gone" for part in state.parts)
     assert not any(ports.answers(*address) for address in listeners(state))
     assert {path.name for path in lab.home.iterdir()} == {"conf", "log"}
+
+
+def test_a_broker_answers_only_to_a_token(lab: Lab) -> None:
+    assert lab.token_file is not None
+    assert lab.token_file.stat().st_mode & 0o077 == 0
+    assert health(lab.admin_urls[0], lab.token).status_code == 200
+    assert health(lab.admin_urls[0], None).status_code == 401
+
+
+def test_a_broker_that_joins_serves_and_can_leave(lab: Lab) -> None:
+    """A fourth broker takes coordinators; once stopped it leaves the list at once, and they can be placed elsewhere."""
+    joined = lab.add_broker()
+    assert joined.broker_id in lab.active_brokers()
+    assert lab.pile_up_tcs(joined.broker_id) == joined.broker_id
+
+    lab.stop_broker(joined.broker_id)
+
+    assert joined.broker_id not in lab.active_brokers()
+    assert joined.broker_id not in lab.tc_placement()
+    home = lab.pile_up_tcs("broker-1")
+    assert lab.tc_placement()[home] == 16

@@ -11,10 +11,9 @@ from lab import placement
 from lab.faults.real.ground import COMMON_SETTINGS, Ground
 from lab.faults.real.operator import operator_of, operators_of, shown_topics
 from lab.waiting import wait_until
-from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.model.step import UnloadBundle
 from tests.live.healing import Healer, found
-from tests.live.plots import plot
+from tests.live.plots import owners, plot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -107,7 +106,6 @@ def lab(labs: LabPool, mode: str) -> Iterator[Lab]:
 
 
 def test_piled_up_coordinators_are_found_and_spread(lab: Lab, tmp_path: Path) -> None:
-    """Piled-up coordinators are found and spread under each load manager, and a rollback puts them back."""
     full = lab.pile_up_tcs()
     with Healer.on(lab, tmp_path, checks=("tc-skew",)) as healer:
         snapshot = healer.observe()
@@ -127,7 +125,6 @@ def test_piled_up_coordinators_are_found_and_spread(lab: Lab, tmp_path: Path) ->
 
 
 def test_a_move_is_proposed_where_shedding_would_leave_it(lab: Lab, mode: str, tmp_path: Path) -> None:
-    """Moves off a full broker are carried out, unless the brokers' shedding would undo them; then they are refused."""
     policy = {"broker_load_skew": {"minimum_topics": TOPICS // 2}, "bundle_balance_remedy": {"least_snapshots": 1}}
     with (
         plot(lab, "one-full-broker", BUNDLES) as here,
@@ -148,8 +145,7 @@ def test_a_move_is_proposed_where_shedding_would_leave_it(lab: Lab, mode: str, t
         assert f"the brokers' own shedding would undo it: {strategy} takes from" in " ".join(plan.notes)
         bundle, other = next(iter(owners(here))), lab.brokers[1].broker_id
         move = UnloadBundle(namespace=here.namespace, bundle=bundle, source=full, target=other)
-        outcome, reason = healer.refusal_of(move)
-        assert (outcome, reason.partition(":")[0]) == (Outcome.REFUSED, "shedding"), reason
+        healer.refused_by("shedding", move)
         assert set(owners(here).values()) == {full}
 
 
@@ -179,15 +175,7 @@ def put(here: Ground, bundle: str, topic: str, broker: str) -> None:
     wait_until(there, f"{here.namespace}/{bundle} is on {broker}", SHOWN_WITHIN_S, 0.5)
 
 
-def owners(here: Ground) -> dict[str, str]:
-    """The namespace's bundles and who owns each, by the brokers' own word."""
-    prefix = f"{here.namespace}/"
-    owned = here.lab.owned_bundles().items()
-    return {each.removeprefix(prefix): broker for broker, names in owned for each in names if each.startswith(prefix)}
-
-
 def test_namespaces_of_a_group_are_kept_apart(lab: Lab, tmp_path: Path) -> None:
-    """The guard refuses to move a namespace to a broker that owns another one of its anti-affinity group."""
     policy = {"tc_skew": {"cooldown_minutes": 0}}
     with (
         plot(lab, "apart-1", 1) as one,
@@ -202,9 +190,7 @@ def test_namespaces_of_a_group_are_kept_apart(lab: Lab, tmp_path: Path) -> None:
             put(here, bundle, here.topic(), broker)
         (bundle,) = owners(one)
         move = UnloadBundle(namespace=one.namespace, bundle=bundle, source=first, target=second)
-        outcome, reason = healer.refusal_of(move)
-        assert outcome is Outcome.REFUSED
-        assert "anti_affinity: " in reason
+        healer.refused_by("anti_affinity", move)
         assert owners(one) == {bundle: first}
 
 
@@ -229,8 +215,7 @@ def test_what_shedding_would_undo_it_undoes(shedding_lab: Lab, tmp_path: Path) -
         healer.heal(healer.plan_of(permitted))
         for bundle in undone:
             refused = UnloadBundle(namespace=here.namespace, bundle=bundle, source=idle, target=full)
-            outcome, reason = healer.refusal_of(refused)
-            assert (outcome, reason.partition(":")[0]) == (Outcome.REFUSED, "shedding"), reason
+            healer.refused_by("shedding", refused)
         assert owners(here) == dict.fromkeys(undone, idle) | {left: other}
 
         for bundle in undone:

@@ -83,7 +83,6 @@ def ports_of(calls: list[str]) -> set[str]:
 
 
 def test_a_checkup_by_a_map(lab: Lab, nginx: Nginx, tmp_path: Path) -> None:
-    """A check-up by an address map reads each broker at its port of nginx, with GET requests only."""
     lines = [word for broker, url in mapped(lab, nginx).items() for word in ("--address-map", f"{broker}={url}")]
     checkup = Checkup(tmp_path, *reaching(lab, nginx, nginx.urls[0]), *lines)
     checkup.assert_complete(2)
@@ -94,7 +93,6 @@ def test_a_checkup_by_a_map(lab: Lab, nginx: Nginx, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["checkup", "doctor"])
 def test_without_a_map(command: str, lab: Lab, nginx: Nginx, tmp_path: Path) -> None:
-    """Without an address map a command fails, and its message names `--address-map` and holds no token."""
     ended = steward(tmp_path, command, *reaching(lab, nginx, nginx.urls[0]))
     assert ended.returncode == 2, said_by(ended)
     assert "--address-map" in said_by(ended)
@@ -102,7 +100,6 @@ def test_without_a_map(command: str, lab: Lab, nginx: Nginx, tmp_path: Path) -> 
 
 
 def test_an_approved_move_by_a_map(lab: Lab, nginx: Nginx, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """An approved move is carried out through nginx by an address map, and the token is written nowhere."""
     caplog.set_level("DEBUG")
     move = loaded_bundle(lab, "public/nginx")
     made = settings(lab, nginx, nginx.urls[0], mapped(lab, nginx))
@@ -118,7 +115,6 @@ def test_an_approved_move_by_a_map(lab: Lab, nginx: Nginx, tmp_path: Path, caplo
 
 @pytest.mark.parametrize("command", ["checkup", "plan"])
 def test_a_front_door(command: str, lab: Lab, nginx: Nginx, tmp_path: Path) -> None:
-    """Check-up and plan behind a front door end with exit code 2 and name the address map as the remedy."""
     ended = steward(tmp_path, command, *reaching(lab, nginx, nginx.urls[2]), "--front-door")
     told = " ".join(said_by(ended).split())
     assert (ended.returncode, ended.stdout) == (2, ""), told
@@ -127,7 +123,6 @@ def test_a_front_door(command: str, lab: Lab, nginx: Nginx, tmp_path: Path) -> N
 
 
 def test_what_a_front_door_is_good_for(lab: Lab, nginx: Nginx, tmp_path: Path) -> None:
-    """Behind a front door, doctor checks address, rights and load manager, and counts brokers without asking them."""
     ended = steward(tmp_path, "doctor", *reaching(lab, nginx, nginx.urls[2]), "--front-door", "--json")
     told = {line["subject"]: line for line in json.loads(ended.stdout)["lines"]}
     assert ended.returncode == 1, said_by(ended)
@@ -139,7 +134,6 @@ def test_what_a_front_door_is_good_for(lab: Lab, nginx: Nginx, tmp_path: Path) -
 
 
 def test_an_approved_move_behind_a_front_door(lab: Lab, nginx: Nginx, tmp_path: Path) -> None:
-    """An approved move behind a front door is refused with its reason in the ledger, and only GET requests are sent."""
     move = loaded_bundle(lab, "public/front-door")
     with Hands.on(lab, tmp_path, settings=settings(lab, nginx, nginx.urls[2], {})) as hands:
         plan = hands.plan_of(move)

@@ -122,7 +122,6 @@ def test_a_checkup(lab: Lab, issuer: Issuer, tmp_path: Path) -> None:
 def test_an_approved_move_and_its_events(
     lab: Lab, issuer: Issuer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A move is carried out and proved with many renewed access tokens, and its events are published by TLS."""
     caplog.set_level("DEBUG")
     file = credentials(tmp_path, issuer)
     events_connection(lab, tmp_path.name, file, monkeypatch)
@@ -149,7 +148,6 @@ def test_an_approved_move_and_its_events(
 def test_events_outlive_their_token(
     lab: Lab, issuer: Issuer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Events are published after the connection's first token has ended, as brokers are given another one."""
     issuer.tokens, issuer.expires_in = (lambda: lab.access_token(LIVES_S + 1)), LIVES_S
     file = credentials(tmp_path, issuer)
     events_connection(lab, tmp_path.name, file, monkeypatch)
@@ -174,7 +172,6 @@ def an_event(cluster: str, reason: str) -> Event:
 
 @pytest.mark.parametrize("command", ["checkup", "doctor"])
 def test_a_wrong_client_secret(command: str, lab: Lab, issuer: Issuer, tmp_path: Path) -> None:
-    """A wrong client secret ends with exit code 2 and the issuer's refusal, and the secret is written nowhere."""
     file = credentials(tmp_path, issuer, WRONG)
     ended = steward(tmp_path, command, *reaching(lab, file))
 
@@ -197,7 +194,6 @@ def test_a_token_for_somebody_else(lab: Lab, issuer: Issuer, tmp_path: Path) -> 
 def test_an_approved_move_whose_issuer_refuses(
     lab: Lab, issuer: Issuer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """An approved move is refused if the issuer gives no token any more, and the bundle stays where it is."""
     file = credentials(tmp_path, issuer)
     move = loaded_bundle(lab, "public/oauth2-refused")
     with Hands.on(lab, tmp_path, settings=settings(lab, file)) as hands:

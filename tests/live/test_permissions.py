@@ -124,7 +124,6 @@ def refused(answer: httpx.Response) -> bool:
 
 @pytest.mark.parametrize("path", LOOKS_AT)
 def test_who_may_look(as_role: dict[str, Api], path: str) -> None:
-    """The documented role and all roles above it may read a path, and all roles below it are refused."""
     looks = as_role[LOOKS]
     asked = path.format(broker=looks.ids[0], bundle=looks.bundle_of(NAME) if "{bundle}" in path else "")
     answers = {role: as_role[role].final("GET", asked) for role in ROLES}
@@ -136,7 +135,6 @@ def test_who_may_look(as_role: dict[str, Api], path: str) -> None:
 
 @pytest.mark.usefixtures("as_role")
 def test_a_checkup_by_the_role_that_looks(lab: Lab, tmp_path: Path) -> None:
-    """A check-up is complete with the role that looks, and ends with exit code 2 for the tenant's admin."""
     outcomes = {}
     for role in (LOOKS, ADMIN):
         folder = tmp_path / role
@@ -152,7 +150,6 @@ def test_a_checkup_by_the_role_that_looks(lab: Lab, tmp_path: Path) -> None:
     "call", [calls.unload(CHANGED, FIRST, "{broker}"), calls.split(CHANGED, SECOND, "range_equally_divide")], ids=str
 )
 def test_bundles_are_a_superusers(as_role: dict[str, Api], call: Call) -> None:
-    """Unload and split of a bundle are permitted to a superuser only."""
     query = {name: value.format(broker=as_role[LOOKS].ids[1]) for name, value in call.query.items()}
     answers = [as_role[role].final(call.method, call.path, params=query) for role in ROLES]
     assert [refused(answer) for answer in answers] == [True, True, True, True, False]
@@ -160,7 +157,6 @@ def test_bundles_are_a_superusers(as_role: dict[str, Api], call: Call) -> None:
 
 
 def test_the_number_of_coordinators_is_a_superusers(as_role: dict[str, Api]) -> None:
-    """Setting the number of coordinators is permitted to a superuser only; the present number is answered with 406."""
     partitions = "/admin/v2/persistent/pulsar/system/transaction_coordinator_assign/partitions"
     now = as_role[LOOKS].get(partitions)["partitions"]
     answers = [sent(as_role[role], calls.raise_coordinators(now)) for role in ROLES]
@@ -177,7 +173,6 @@ def test_a_lookup_is_for_clients(as_role: dict[str, Api]) -> None:
 @pytest.mark.parametrize("name", SETTINGS, ids=str)
 @pytest.mark.parametrize("holder", [NAMESPACE, f"persistent://{NAME}"])
 def test_a_tenants_admin_changes_its_settings(as_role: dict[str, Api], holder: str, name: SettingName) -> None:
-    """A tenant's admin can set and remove settings of its namespaces and topics, and lesser roles cannot."""
     for value in (SETTINGS[name], None):
         call = calls.set_to(holder, name, value)
         answers = [sent(as_role[role], call) for role in ROLES[:-1]]
@@ -197,7 +192,6 @@ def test_who_may_consume_deletes_a_subscription(as_role: dict[str, Api]) -> None
 
 @pytest.mark.parametrize("name", SETTINGS, ids=str)
 def test_a_tenants_admin_changes_nothing_elsewhere(as_role: dict[str, Api], name: SettingName) -> None:
-    """A tenant's admin may not change settings in another tenant's namespace, which stay as they were."""
     before = as_role[LOOKS].get(f"/admin/v2/namespaces/{ELSEWHERE}")
     answer = sent(as_role[ADMIN], calls.set_to(ELSEWHERE, name, SETTINGS[name]))
     assert answer.status_code == httpx.codes.FORBIDDEN

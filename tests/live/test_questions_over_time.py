@@ -261,7 +261,6 @@ def test_what_differs_is_asked_and_nothing_twice(story: Story) -> None:
 
 
 def test_nothing_is_left_over(story: Story, care: Care) -> None:
-    """Each question was answered, or ended by itself with its reason in the ledger, and none still waits."""
     assert story.left == []
     end = care.ledger.batch(*story.mended).end
     assert end is not None
@@ -273,7 +272,6 @@ def test_nothing_is_left_over(story: Story, care: Care) -> None:
 
 
 def test_what_was_approved_runs_in_its_window(story: Story, care: Care) -> None:
-    """An approved batch is deferred until its window opens, and is carried out then."""
     assert story.waits == "deferred"
     outcomes = care.ledger.outcomes(*story.approved)
     assert {row.outcome for row in outcomes} == {Outcome.DONE}

@@ -183,7 +183,6 @@ def test_the_question_says_that_there_is_no_way_back(story: Story) -> None:
 
 
 def test_their_number_is_raised_as_approved(story: Story, care: Care) -> None:
-    """The approved number is set and proved, no bundle of `pulsar/system` moves, and no other plan raises it."""
     assert (story.state, story.coordinators) == ("success", MANY)
     assert story.system_after == story.system_before
     (row,) = [each for each in care.ledger.plans(care.cluster) if _raises(care, each.plan_id)]
@@ -195,14 +194,12 @@ def test_their_number_is_raised_as_approved(story: Story, care: Care) -> None:
 
 
 def test_transactions_go_on(story: Story) -> None:
-    """No transaction fails; a running client keeps to the former coordinators, and a new client uses all of them."""
     assert story.failed == []
     assert story.used_by_the_old_client == set(range(FEW))
     assert story.used_by_a_new_client == set(range(MANY))
 
 
 def test_it_is_not_taken_back(story: Story, care: Care) -> None:
-    """A rollback of a raised number of coordinators is refused with the reason."""
     del story
     applied = choose_applied(care.ledger, care.cluster, None, None)
     with (

@@ -7,7 +7,6 @@ by the lab's own admin client.
 from __future__ import annotations
 
 import contextlib
-import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +16,11 @@ from lab import placement
 from lab.errors import AdminCallError
 from lab.faults.real.bundles import crowd, place_evenly
 from lab.faults.real.operator import AGE, HOLD, SIZE, shown_topics
-from lab.faults.real.traffic import publish, receive
+from lab.faults.real.traffic import publish
 from lab.waiting import wait_until
 from pulsar_steward.errors import Refused
 from pulsar_steward.ledger.rows import Outcome
-from pulsar_steward.model.step import ChangeSetting, SplitBundle, UnloadBundle
+from pulsar_steward.model.step import ChangeSetting, SplitBundle
 from tests.live.healing import Healer, found
 from tests.live.plots import plot
 
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 
     from lab.cluster import Lab
     from lab.faults.real.ground import Ground
-    from pulsar_steward.model.plan import Batch
 
 pytestmark = pytest.mark.live
 
@@ -60,12 +58,6 @@ SHOWN_WITHIN_S = 60.0
 BUNDLES = 12
 
 
-@pytest.fixture(scope="module")
-def lab(pulsar: Lab) -> Lab:
-    """The shared one, with three brokers."""
-    return pulsar
-
-
 @pytest.fixture
 def healer_with(lab: Lab, tmp_path: Path) -> Iterator[Callable[..., Healer]]:
     """Puts the lab under Steward's care, with these sections of the policy, and these checks to look."""
@@ -84,42 +76,9 @@ def stored(lab: Lab, name: str, policies: dict[str, Any] | None = None) -> Itera
         yield here
 
 
-@pytest.mark.extended(
-    "tests/live/test_way_back.py",
-    "tests/live/test_remediations.py::test_quotas_and_retention_change_in_an_order_that_brokers_accept",
-)
-def test_a_backlog_without_a_quota_gets_one(lab: Lab, healer_with: Callable[..., Healer]) -> None:
-    """A namespace with a backlog gets the quota that the approval text states, and a rollback removes it."""
-    healer = healer_with(SMALL_DISK, "backlog-quota-missing")
-    with stored(lab, "no-quota") as here:
-        before = here.admin.policies(here.namespace)
-        snapshot = healer.observe()
-        assert ("backlog-quota-missing", here.namespace) in found(snapshot)
-        plan = healer.plan(snapshot)
-        (batch,) = plan.batches
-        text = healer.approval_text(plan, batch)
-
-        healer.heal(plan)
-        quota = here.admin.policies(here.namespace)["backlog_quota_map"][SIZE]
-        assert (quota["limitTime"], quota["policy"]) == (-1, HOLD)
-        assert 1.5 * BACKLOG <= quota["limitSize"] <= 1.6 * BACKLOG
-        plain = text.replace("\\", "")
-        assert "How the values come about" in plain
-        assert re.search(r"the largest backlog seen in 1 snapshot \d+\.\d+ MiB \+ 50 % = \d+\.\d+ MiB", plain), plain
-        would_have_been = "of 1 loaded topic, 0 would have been over it in the last snapshot, and 0 producers held"
-        assert would_have_been in plain, plain
-        call = f"POST /admin/v2/namespaces/{here.namespace}/backlogQuota?backlogQuotaType=destination_storage"
-        assert f'{call} {{"limitSize":{quota["limitSize"]},"limitTime":-1,"policy":"{HOLD}"}}' in plain
-        healer.until_gone(("backlog-quota-missing", here.namespace))
-
-        healer.heal(healer.rollback_plan(plan, batch))
-        assert here.admin.policies(here.namespace) == before
-
-
 def test_quotas_and_retention_change_in_an_order_that_brokers_accept(
     lab: Lab, healer_with: Callable[..., Healer]
 ) -> None:
-    """Quotas and retention are changed in an order in which brokers accept every call."""
     healer = healer_with(SMALL_DISK, "retention-unbounded", "backlog-quota-missing", "quota-over-retention")
     with (
         stored(lab, "kept-for-ever", kept(-1, -1)) as endless,
@@ -178,40 +137,7 @@ def test_quotas_and_retention_change_in_an_order_that_brokers_accept(
         assert over.admin.policies(over.namespace) == now[over.namespace]
 
 
-@pytest.mark.extended(
-    "tests/live/test_remediations.py::test_quotas_and_retention_change_in_an_order_that_brokers_accept"
-)
-def test_a_retention_that_is_far_too_long_is_lowered(lab: Lab, healer_with: Callable[..., Healer]) -> None:
-    """A retention that keeps much consumed data is lowered; the approval text says what is deleted.
-
-    The rollback sets the former retention again.
-    """
-    healer = healer_with({"retention_too_long": {"warning_consumed_bytes": BACKLOG}}, "retention-too-long")
-    with stored(lab, "kept-too-long", kept(30 * 24 * 60, -1)) as here:
-        trouble = ("retention-too-long", here.namespace)
-        assert trouble not in found(healer.observe())  # nothing of it is consumed yet
-        consumer = here.shared(here.topic())
-        for message in receive(consumer, BACKLOG // 1000):
-            consumer.acknowledge(message)
-        here.until(here.topic(), lambda shown: shown["backlogSize"] == 0, "all is consumed")
-        before = here.admin.policies(here.namespace)
-        snapshot = healer.observe()
-        assert trouble in found(snapshot)
-        plan = healer.plan(snapshot)
-        (batch,) = plan.batches
-        plain = healer.approval_text(plan, batch).replace("\\", "")
-        assert re.search(r"up to \d+\.\d+ MiB of what is stored and consumed is deleted at once", plain), plain
-
-        healer.heal(plan)
-        assert here.admin.policies(here.namespace).items() >= kept(72 * 60, -1).items()
-        healer.until_gone(trouble)
-
-        healer.heal(healer.rollback_plan(plan, batch))
-        assert here.admin.policies(here.namespace) == before
-
-
 def test_a_crowded_bundle_is_split_until_none_is(lab: Lab, healer_with: Callable[..., Healer]) -> None:
-    """A crowded bundle is split into the planned halves, none is crowded afterwards, and a rollback is refused."""
     healer = healer_with({}, "bundle-topic-skew")
     with plot(lab, "crowded", 16) as here:
         place_evenly(here)
@@ -241,61 +167,3 @@ def test_a_crowded_bundle_is_split_until_none_is(lab: Lab, healer_with: Callable
 
         with pytest.raises(Refused, match="cannot be undone"):
             healer.rollback_plan(plan, batch)
-
-
-@pytest.mark.extended(
-    "tests/live/test_healing.py", "tests/apply/test_rollback.py::test_a_moved_bundle_returns_to_its_former_broker"
-)
-def test_a_full_broker_gives_bundles_to_the_others(lab: Lab, healer_with: Callable[..., Healer]) -> None:
-    """A full broker's bundles are spread after three snapshots, its clients follow, and a rollback takes all back."""
-    healer = healer_with({"broker_load_skew": {"minimum_topics": 60}}, "broker-load-skew")
-    with plot(lab, "one-full-broker", BUNDLES) as here:
-        full = lab.brokers[0].broker_id
-        for bundle in here.admin.bundles(here.namespace):
-            here.admin.unload(here.namespace, bundle, full)
-        topics = [here.topic(f"t{number}") for number in range(7 * BUNDLES)]
-        consumers = [here.shared(topic, receiver_queue_size=1) for topic in topics]
-        wait_until(lambda: set(topics) <= shown_topics(lab).keys(), "all topics are shown", SHOWN_WITHIN_S, 0.5)
-        homes = owners(here)
-        assert set(homes.values()) == {full}
-
-        assert healer.plan(healer.observe()).batches == ()  # one look may show a burst
-        healer.observe()
-        snapshot = healer.observe()
-        assert ("broker-load-skew", full) in found(snapshot)
-        plan = healer.plan(snapshot)
-        (batch,) = plan.batches
-        moves = {
-            step.change.bundle: step.change.target for step in batch.steps if isinstance(step.change, UnloadBundle)
-        }
-
-        healer.heal(plan)
-        assert owners(here) == homes | moves
-        wait_until(lambda: set(topics) <= shown_topics(lab).keys(), "all clients are back", SHOWN_WITHIN_S, 0.5)
-        carried = Counter(owners(here)[str(placement.bundle_of(topic, homes))] for topic in topics)
-        assert max(carried.values()) <= 1.5 * len(topics) / 3, carried
-        healer.until_gone(("broker-load-skew", full))
-        for topic, consumer in zip(topics[:5], consumers, strict=False):
-            producer = here.producer(topic)
-            publish(producer, 1)
-            producer.close()  # one that is only let go stays connected, and would be missing after the way back
-            assert [message.topic_name() for message in receive(consumer, 1)] == [topic]
-
-        healer.heal(healer.rollback_plan(plan, batch))
-        assert owners(here) == homes
-
-
-def targets(batch: Batch) -> dict[str, str]:
-    """Bundles that a batch moves, and where to."""
-    return {step.change.bundle: step.change.target for step in batch.steps if isinstance(step.change, UnloadBundle)}
-
-
-def owners(here: Ground) -> dict[str, str]:
-    """The namespace's bundles and who owns each, by the brokers' own word."""
-    prefix = f"{here.namespace}/"
-    return {
-        bundle.removeprefix(prefix): broker
-        for broker, bundles in here.lab.owned_bundles().items()
-        for bundle in bundles
-        if bundle.startswith(prefix)
-    }

@@ -64,20 +64,15 @@ def places(urls: tuple[str, ...]) -> set[str]:
     return {url.partition("://")[2] for url in urls}
 
 
-def test_a_checkup_by_https(lab: Lab, proxy: ForwardProxy, tmp_path: Path) -> None:
-    """A check-up by https reads each broker at its TLS port only, though the cluster lists the plain-text ports."""
-    checkup = Checkup(tmp_path, *reaching(lab, proxy, lab.admin_urls_tls[0]))
+@pytest.mark.parametrize("scheme", ["https", "http"])
+def test_a_checkup(scheme: str, lab: Lab, proxy: ForwardProxy, tmp_path: Path) -> None:
+    """A check-up reads each broker by the scheme of the given address, also where the cluster lists the other port."""
+    urls = lab.admin_urls_tls if scheme == "https" else lab.admin_urls
+    checkup = Checkup(tmp_path, *reaching(lab, proxy, urls[0]))
     checkup.assert_complete(2)
-    assert (by_tls(proxy), by_plain_text(proxy)) == (places(lab.admin_urls_tls), set())
-    assert_told_by_nothing([str(lab.token)], lab, tmp_path, said_by(checkup.ended), proxy.read.decode("latin-1"))
-
-
-def test_a_checkup_by_http(lab: Lab, proxy: ForwardProxy, tmp_path: Path) -> None:
-    """A check-up by http reads each broker at the plain-text port that the cluster lists."""
-    checkup = Checkup(tmp_path, *reaching(lab, proxy, lab.admin_urls[0]))
-    checkup.assert_complete(2)
-    assert (by_tls(proxy), by_plain_text(proxy)) == (set(), places(lab.admin_urls))
-    assert_told_by_nothing([str(lab.token)], lab, tmp_path, said_by(checkup.ended))
+    assert (by_tls(proxy), by_plain_text(proxy)) == reached(urls, scheme)
+    seen = [proxy.read.decode("latin-1")] if scheme == "https" else []
+    assert_told_by_nothing([str(lab.token)], lab, tmp_path, said_by(checkup.ended), *seen)
 
 
 def test_a_checkup_by_both(lab: Lab, proxy: ForwardProxy, tmp_path: Path) -> None:
@@ -86,6 +81,11 @@ def test_a_checkup_by_both(lab: Lab, proxy: ForwardProxy, tmp_path: Path) -> Non
     checkup = Checkup(tmp_path, *reaching(lab, proxy, plain, secure))
     checkup.assert_complete(2)
     assert (by_tls(proxy), by_plain_text(proxy)) == (places((secure,)), places((plain,)))
+
+
+def reached(urls: tuple[str, ...], scheme: str) -> tuple[set[str], set[str]]:
+    """Who is asked by TLS and in plain text where all of these are asked, and nobody else."""
+    return (places(urls), set()) if scheme == "https" else (set(), places(urls))
 
 
 @pytest.mark.parametrize("scheme", ["https", "http"])
@@ -102,6 +102,5 @@ def test_an_approved_move(
         hands.heal(hands.plan_of(move))
 
     assert owner_of(lab, move) == move.target
-    asked = (by_tls(proxy), by_plain_text(proxy))
-    assert asked == ((places(urls), set()) if scheme == "https" else (set(), places(urls)))
+    assert (by_tls(proxy), by_plain_text(proxy)) == reached(urls, scheme)
     assert_told_by_nothing([str(lab.token)], lab, tmp_path, caplog.text)

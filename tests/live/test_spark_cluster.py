@@ -156,7 +156,6 @@ def rows(snapshot: Snapshot, table: Table) -> list[str]:
 
 
 def test_the_workers_python_has_no_steward(workers_python: str) -> None:
-    """The Python of Spark's workers can import the packages that Steward needs, and none of Steward's code."""
     names = ("pyarrow", "msgspec", "duckdb", "pulsar_steward", "steward_spark")
     assert {name: imports(workers_python, name) for name in names} == {
         "pyarrow": True,
@@ -182,7 +181,6 @@ def test_the_run_succeeds_on_the_cluster(observed: Observed, cluster: SparkClust
 
 @pytest.mark.airflow
 def test_both_executors_did_a_share(observed: Observed, conf: dict[str, str]) -> None:
-    """By Spark's own event log, each of the two executors ended tasks of `observe`."""
     (events,) = (log for log in events_in(log_folder(conf)).values() if f"observe {NAME}" in json.dumps(log[:5]))
     ended = [event["Task Info"]["Executor ID"] for event in events if event["Event"] == "SparkListenerTaskEnd"]
     assert set(ended) == {"0", "1"}
@@ -190,7 +188,6 @@ def test_both_executors_did_a_share(observed: Observed, conf: dict[str, str]) ->
 
 @pytest.mark.airflow
 def test_executors_were_given_the_code(observed: Observed, cluster: SparkCluster) -> None:
-    """Each worker holds the archive of Steward's code that the task made, with the same name and content."""
     (made,) = (observed.home / "steward" / "code").glob("steward-*.zip")
     for worker in range(1, WORKERS + 1):
         given = list(cluster.work(worker).rglob("steward-*.zip"))
@@ -202,10 +199,6 @@ def test_executors_were_given_the_code(observed: Observed, cluster: SparkCluster
 def test_the_snapshot_is_that_of_one_machine(
     observed: Observed, simulator: Simulator, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """A snapshot by the Spark cluster holds the same rows in every table as one by Spark on a single machine.
-
-    The latter is in another of Hadoop's file systems, where it is written, read and removed by its URI.
-    """
     policy, now = Policy(), datetime.now(UTC)
     mount = f"fs.viewfs.mounttable.{NAME}.link./snapshots"
     spark.sparkContext._jsc.hadoopConfiguration().set(mount, tmp_path.as_uri())
@@ -254,7 +247,6 @@ def test_nothing_that_is_left_behind_holds_the_token(
 def test_a_folder_that_executors_do_not_share_is_refused(
     simulator: Simulator, cluster: SparkCluster, workers_python: str, tmp_path: Path
 ) -> None:
-    """A folder that executors do not share is refused before a broker is asked, and no file is left in it."""
     simulator.requests.clear()
     settings = {**SMALL, "spark.pyspark.python": workers_python, "spark.pyspark.driver.python": sys.executable}
     command = [

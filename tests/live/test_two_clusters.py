@@ -47,7 +47,6 @@ def clusters(labs: LabPool) -> Iterator[dict[str, Lab]]:
 def test_a_namespace_of_the_other_cluster_is_in_no_snapshot(
     clusters: dict[str, Lab], name: str, own: str, tmp_path: Path
 ) -> None:
-    """A snapshot holds the namespaces that its cluster serves, and none that only the other cluster serves."""
     with Healer.on(clusters[name], tmp_path, checks=("tc-skew",)) as healer:
         snapshot = healer.observe()
     assert not snapshot.meta().unread
@@ -57,7 +56,6 @@ def test_a_namespace_of_the_other_cluster_is_in_no_snapshot(
 
 @pytest.mark.parametrize("name", [EAST, WEST])
 def test_settings_of_what_both_serve_stay(clusters: dict[str, Lab], name: str, tmp_path: Path) -> None:
-    """The guard refuses a setting of a namespace that two clusters serve, and its policies stay as they were."""
     admin = operator_of(clusters[name])
     before, kept = admin.policies(BOTH), Retention(minutes=60, megabytes=-1)
     change = ChangeSetting(namespace=BOTH, name=SettingName.RETENTION, before=None, after=kept)
@@ -71,7 +69,6 @@ def test_settings_of_what_both_serve_stay(clusters: dict[str, Lab], name: str, t
 def test_coordinators_are_spread_within_a_cluster(
     clusters: dict[str, Lab], name: str, other: str, tmp_path: Path
 ) -> None:
-    """Coordinators are spread within one cluster, and brokers of the other cluster keep their bundles."""
     clusters[name].pile_up_tcs()
     elsewhere = clusters[other].owned_bundles()
     with Healer.on(clusters[name], tmp_path, checks=("tc-skew",)) as healer:

@@ -90,7 +90,6 @@ def story(care: Care) -> Iterator[Story]:
 
 
 def test_the_question_shows_the_sum_and_the_call(story: Story) -> None:
-    """The question shows how the quota is computed, that it stops producers, and the call that sets it."""
     body = story.question["body"]
     assert "How the values come about" in body
     assert "the largest backlog seen in" in body
@@ -99,7 +98,6 @@ def test_the_question_shows_the_sum_and_the_call(story: Story) -> None:
 
 
 def test_exactly_the_approved_quota_is_set(story: Story) -> None:
-    """The broker shows no quota before the approval, and then one quota of 1 GiB that holds producers."""
     assert story.without == {}
     assert story.set_state == "success"
     (quota,) = story.with_quota.values()
@@ -122,13 +120,11 @@ def test_the_former_state_is_back(story: Story) -> None:
 
 @pytest.mark.extended("tests/unit/orchestration/test_rolled_back.py")
 def test_what_was_taken_back_is_not_proposed_again_at_once(story: Story, care: Care) -> None:
-    """The next observation makes no plan for the quota that was just taken back."""
     assert story.after == {}
     assert care.observe()["plan"] == "skipped"
 
 
 def test_the_ledger_tells_both_ways(story: Story, care: Care) -> None:
-    """The ledger has one step that was done and proved for the change, and one for the rollback."""
     del story
     plans = [care.ledger.plan(row.plan_id) for row in reversed(care.ledger.plans(care.cluster))]
     done = [

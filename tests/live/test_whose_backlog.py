@@ -59,7 +59,6 @@ def hands(lab: Lab, tmp_path: Path) -> Iterator[Hands]:
 
 
 def test_what_was_never_replicated_is_not_evicted(lab: Lab, hands: Hands) -> None:
-    """A topic's evicting quota is refused for a replicator's backlog; set by hand, it takes what nobody else has."""
     away = operator_of(lab).cluster_that_is_away(AWAY)
     with away, plot(lab, "not-replicated", 1, replication_clusters=[lab.cluster, AWAY]) as here:
         topic = here.topic()
@@ -69,8 +68,7 @@ def test_what_was_never_replicated_is_not_evicted(lab: Lab, hands: Hands) -> Non
         change = ChangeSetting(
             namespace=here.namespace, topic=topic, name=SettingName.SIZE_QUOTA, before=None, after=quota, inherited=None
         )
-        outcome, reason = hands.refusal_of(a_step(change, loss=Loss(messages=10**9, bytes=10**18)))
-        assert (outcome, reason.partition(":")[0]) == (Outcome.REFUSED, "own_cursors"), reason
+        reason = hands.refused_by("own_cursors", a_step(change, loss=Loss(messages=10**9, bytes=10**18)))
         assert f"that were never replicated to {AWAY}" in reason
 
         here.admin.set_quota(topic, SIZE, LIMIT, EVICTION)
@@ -79,14 +77,12 @@ def test_what_was_never_replicated_is_not_evicted(lab: Lab, hands: Hands) -> Non
 
 
 def test_no_quota_shuts_out_what_compaction_holds(lab: Lab, hands: Hands) -> None:
-    """A quota that is not above the compaction threshold is refused; above it, producers are never shut out."""
     with plot(lab, "compacted", 1, compaction_threshold=LIMIT) as here:
         topic = here.topic()
         producer = here.producer(topic, batched=False)
         publish(producer, 100, BYTES)
         here.until(topic, lambda each: "__compaction" in each["subscriptions"], "it has the cursor of compaction")
-        outcome, reason = hands.refusal_of(_holding(here, LIMIT))
-        assert (outcome, reason.partition(":")[0]) == (Outcome.REFUSED, "quota_held"), reason
+        hands.refused_by("quota_held", _holding(here, LIMIT))
 
         hands.heal(hands.plan_of(_holding(here, 6 * LIMIT)))
         for _ in range(8):
@@ -95,7 +91,6 @@ def test_no_quota_shuts_out_what_compaction_holds(lab: Lab, hands: Hands) -> Non
 
 
 def test_no_quota_shuts_out_what_is_not_replicated_or_deduplicated(lab: Lab, hands: Hands) -> None:
-    """A quota is refused of which a replicator that is away, or deduplication, holds more than a tenth."""
     away = operator_of(lab).cluster_that_is_away(AWAY)
     with (
         away,
@@ -120,7 +115,6 @@ def _holding(here: Ground, limit: int) -> ChangeSetting:
 
 
 def test_an_archive_that_is_not_loaded_is_counted(lab: Lab, hands: Hands) -> None:
-    """A lower retention is refused for what a topic stores that is not loaded, and done where as much is approved."""
     with plot(lab, "archived", retention_policies={"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}) as here:
         topic = here.topic()
         producer = here.producer(topic, batched=False)
@@ -131,8 +125,7 @@ def test_an_archive_that_is_not_loaded_is_counted(lab: Lab, hands: Hands) -> Non
         before, after = Retention(minutes=-1, megabytes=-1), Retention(minutes=-1, megabytes=1)
         change = ChangeSetting(namespace=here.namespace, name=SettingName.RETENTION, before=before, after=after)
 
-        outcome, reason = hands.refusal_of(a_step(change, loss=Loss(messages=0, bytes=2 * MIB)))
-        assert (outcome, reason.partition(":")[0]) == (Outcome.REFUSED, "loss_as_approved"), reason
+        hands.refused_by("loss_as_approved", a_step(change, loss=Loss(messages=0, bytes=2 * MIB)))
         hands.heal(hands.plan_of(a_step(change, loss=Loss(messages=0, bytes=20 * MIB))))
 
         here.admin.statistics(topic)  # which loads it

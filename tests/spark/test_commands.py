@@ -59,7 +59,6 @@ def submitted(job: str, arguments: Sequence[str], events: Path, **environment: s
 
 @pytest.mark.spark
 def test_the_jobs_run_by_spark_submit_and_tell_no_secret(spark: SparkSession, tmp_path: Path) -> None:
-    """The last line that a submitted job prints is the snapshot, and the token is in no output and no file."""
     events, out = tmp_path / "events", tmp_path / "out"
     events.mkdir()
     with running(ClusterSpec(tc_owner=0), token=TOKEN) as cluster:
@@ -123,7 +122,6 @@ def test_a_policy_that_does_not_hold_up_stops_diagnosing(no_spark: None, caplog:
     ],
 )
 def test_what_is_missing_is_named(capsys: pytest.CaptureFixture[str], arguments: list[str], missing: str) -> None:
-    """The job needs a snapshot, or all arguments for a new one; the error names those that are missing."""
     with pytest.raises(SystemExit, match="2"):
         observe.main(arguments)
     assert f"the following arguments are required: {missing}" in capsys.readouterr().err
@@ -155,7 +153,6 @@ def test_what_makes_no_path_is_told_in_one_line(
     arguments: list[str],
     words: str,
 ) -> None:
-    """A cluster name or a time that makes no path is refused before the cluster is asked, and no file is written."""
     monkeypatch.setenv("STEWARD_ADMIN_URLS", "http://127.0.0.1:1")
     assert observe.main([*OBSERVE, "--out", str(tmp_path), *arguments]) == 1
     assert words in caplog.text
@@ -166,7 +163,6 @@ def test_what_makes_no_path_is_told_in_one_line(
 def test_housekeeping_says_how_many_are_left(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Housekeeping's last line of output counts the snapshots that were removed, compacted and left."""
     for days in (400, 401):
         uri = snapshot_uri(str(tmp_path), "east", datetime.now(UTC) - timedelta(days=days))
         SnapshotFolder(LocalFiles(), uri).finish()
@@ -182,7 +178,6 @@ def test_housekeeping_tells_a_wrong_policy_without_spark(no_spark: None, caplog:
 
 
 def test_limits_of_the_policy_reach_the_client() -> None:
-    """The client's limits are those of the policy's section `admin`, and its settings do not show the token."""
     parsed = observe.parser().parse_args([*OBSERVE, "--out", "x", "--policy-json", '{"admin": {"read_attempts": 7}}'])
 
     settings = observe.settings_of(
@@ -198,7 +193,6 @@ def test_limits_of_the_policy_reach_the_client() -> None:
 def test_a_policy_for_several_clusters_is_that_of_the_one_collected(
     tmp_path: Path, cluster: str, attempts: int
 ) -> None:
-    """The admin API is called with the policy's overrides for the collected cluster, and for no other."""
     file = tmp_path / "policy.yaml"
     file.write_text("admin: {read_attempts: 2}\nclusters: {lab: {admin: {read_attempts: 7}}}\n")
     arguments = ["--cluster", cluster, "--taken-at", "2026-01-31T23:59:59Z", "--out", "x", "--policy", str(file)]

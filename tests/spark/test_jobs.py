@@ -40,7 +40,6 @@ def next_job(spark: SparkSession) -> int:
 def test_an_observation_takes_few_jobs(
     spark: SparkSession, observed: Observed, elsewhere: str, tmp_path: Path, place: str, record_property: object
 ) -> None:
-    """An observation takes as many jobs for 40 brokers as for 2, and for all checks as for two, and at most ten."""
     counts: dict[tuple[int, int], int] = {}
     for brokers, checks in ((2, len(CHECKS)), (40, len(CHECKS)), (2, 2)):
         out = f"{tmp_path / 'here' if place == 'folder' else elsewhere}/{brokers}-{checks}"
@@ -58,7 +57,6 @@ def test_an_observation_takes_few_jobs(
 
 
 def test_a_retry_after_collecting_only_diagnoses(observed: Observed, tmp_path: Path) -> None:
-    """A retry after collecting diagnoses the snapshot without asking a broker, and results in the same files."""
     with running(a_cluster(2)) as cluster:
         first = observed(cluster, str(tmp_path))
         files = files_of(first)

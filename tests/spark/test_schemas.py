@@ -16,7 +16,6 @@ pytestmark = pytest.mark.spark
 
 
 def test_spark_and_arrow_agree_on_what_tasks_answer(spark: SparkSession) -> None:
-    """The schema of what tasks yield is the same in Spark whether it comes from Arrow or from the DDL."""
     made = spark.createDataFrame(answer_schema(BROKER_TABLES).empty_table())
 
     assert made.schema.simpleString() == spark.createDataFrame([], answer_ddl(BROKER_TABLES)).schema.simpleString()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -107,11 +108,13 @@ class ApplyContext(ReadContext):
         writer: Changes the cluster.
         switch: Tells whether changes were halted.
         observer: Reads the cluster through the connection for reading, if that has other addresses; else None.
+        rest: Waits for a number of seconds between two looks at the effect of a call.
     """
 
     writer: Writer
     switch: StopSwitch
     observer: LiveReader | None = None
+    rest: Callable[[float], None] = time.sleep
 
     def require_observed_cluster(self) -> None:
         """Requires that the connections for reading and for changing lead to one cluster, by their lists of brokers.

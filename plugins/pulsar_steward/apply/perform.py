@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_exponential
+from tenacity import Retrying, retry_if_not_result, wait_exponential
 
 from pulsar_steward.apply.clearance import Completion
 from pulsar_steward.apply.context import Result
@@ -187,10 +187,14 @@ def wait_for(
             words = str(last) if isinstance(last, AdminError) else last.words
             log.info("waiting for the brokers to show it, %.0f of %.0f s: %s", gone, patience, words)
 
+    def over(state: RetryCallState) -> bool:
+        return max(state.seconds_since_start or 0.0, state.idle_for) >= patience
+
     looking = Retrying(
         retry=retry_if_not_result(settled),
-        stop=stop_after_delay(patience),
+        stop=over,
         wait=wait_exponential(multiplier=_FIRST_PAUSE_SECONDS, exp_base=1.5, max=_LONGEST_PAUSE_SECONDS),
+        sleep=context.rest,
         before_sleep=say,
         retry_error_callback=last_result,
     )

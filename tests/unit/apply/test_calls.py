@@ -45,13 +45,11 @@ def test_a_call_in_words(call: Call, text: str) -> None:
 
 @pytest.mark.parametrize("namespace", ["../clusters", "a/..", "/b", "a"])
 def test_a_name_that_would_lead_elsewhere_is_no_call(namespace: str) -> None:
-    """A namespace with an empty part or with dots is refused, as its call would lead to another resource."""
     with pytest.raises(InvalidName, match="cannot be a part"):
         calls.unload(namespace, BUNDLE, broker(0))
 
 
 def test_each_change_makes_its_own_call() -> None:
-    """The call of a move unloads the bundle to its target; that of a split leaves both halves with their owner."""
     assert kind_of(a_move()).call() == calls.unload("pulsar/system", BUNDLE, broker(1))
     assert kind_of(a_split()).call().query["unload"] == "false"
     assert kind_of(a_split()).completion(BeforeSplit(owner=broker(0), bundles=[BUNDLE])) is None

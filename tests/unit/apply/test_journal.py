@@ -55,7 +55,6 @@ def write_all(engine: Engine, listener: Listener | None) -> None:
 
 
 def test_a_listener_is_told_after_the_ledger(engine: Engine) -> None:
-    """A listener gets each event after the event's row is in the ledger."""
     ledger = LedgerReader(engine)
     told: list[tuple[Event, int]] = []
 

@@ -27,7 +27,6 @@ class Clock:
 
 @pytest.mark.parametrize("age", AGES)
 def test_a_fact_is_read_again_once_it_is_too_old(age: str) -> None:
-    """The age of a fact counts from before it was read."""
     clock = Clock()
     assert clock.read(age) == 1
     clock.now = AGES[age].seconds
@@ -38,7 +37,6 @@ def test_a_fact_is_read_again_once_it_is_too_old(age: str) -> None:
 
 @pytest.mark.parametrize("age", AGES)
 def test_a_call_makes_all_stale_but_what_outlives_it(age: str) -> None:
-    """Only facts that outlive calls are kept after one."""
     clock = Clock()
     clock.read(age)
     clock.kept.called()

@@ -58,7 +58,6 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def test_a_held_lease_is_prolonged(engine: Engine) -> None:
-    """A lease is prolonged while it is held, and its fence stays the same."""
     with held_lease(LedgerWriter(engine), NAMED, "a run", SHORT, now) as lease:
         first = lease.current
         wait_until(lambda: recorded(engine).expires_at > first.expires_at + timedelta(seconds=0.5))
@@ -66,7 +65,6 @@ def test_a_held_lease_is_prolonged(engine: Engine) -> None:
 
 
 def test_a_lease_ends_with_its_block(engine: Engine) -> None:
-    """A lease ends with its block, and the next writer gets it without waiting."""
     with held_lease(LedgerWriter(engine), NAMED, "a run", SHORT, now):
         pass
     assert recorded(engine).expires_at <= now()
@@ -76,7 +74,6 @@ def test_a_lease_ends_with_its_block(engine: Engine) -> None:
 
 @pytest.mark.parametrize("second", ["another run", "a run"], ids=["another", "the same run again"])
 def test_a_second_writer_gives_up(engine: Engine, second: str) -> None:
-    """A second process gives up while the first one holds the lease, even if it belongs to the same run."""
     with (
         held_lease(LedgerWriter(engine), NAMED, "a run", SHORT, now),
         pytest.raises(LeaseLost, match=r"a run#\w+ is changing cluster east .* waited 0 s"),
@@ -86,7 +83,6 @@ def test_a_second_writer_gives_up(engine: Engine, second: str) -> None:
 
 
 def test_a_second_writer_waits_and_goes_on(engine: Engine) -> None:
-    """A second writer waits for the lease, and gets it under a higher fence when the first one has ended."""
     entered = threading.Event()
     fences: list[int] = []
 
@@ -105,7 +101,6 @@ def test_a_second_writer_waits_and_goes_on(engine: Engine) -> None:
 
 
 def test_a_crashed_writers_lease_runs_out(engine: Engine) -> None:
-    """The lease of a crashed writer is not prolonged and runs out, and a waiting writer gets it."""
     LedgerWriter(engine).take_lease(NAMED, "a crashed run", 1, now())
     with held_lease(LedgerWriter(engine), NAMED, "a run", SHORT, now) as lease:
         assert lease.current.holder.startswith("a run#")
@@ -122,7 +117,6 @@ def test_a_lease_that_ran_out_is_not_taken_up_again(engine: Engine) -> None:
 
 
 def test_a_lease_that_another_took_is_lost(engine: Engine) -> None:
-    """A holder learns at the next prolongation that another writer took the lease, and does not end that lease."""
     with held_lease(LedgerWriter(engine), NAMED, "a run", SHORT, now) as lease:
         LedgerWriter(engine).take_lease(NAMED, "another run", 60, now() + timedelta(minutes=1))
         wait_until(lambda: _lost(lambda: lease.current))

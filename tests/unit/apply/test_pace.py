@@ -32,14 +32,12 @@ THREE_MOVES_TEN_CLIENTS = ApplyPolicy(bundle_moves_per_minute=3, reconnecting_cl
     ],
 )
 def test_the_pause_keeps_both_limits(made: list[tuple[int, int]], clients: int, pause: float) -> None:
-    """The pause before a change is as long as the limits of moves and of clients per minute need, and no longer."""
     changes = [(NOW - timedelta(seconds=ago), touched) for ago, touched in made]
     assert pause_before(changes, clients, THREE_MOVES_TEN_CLIENTS, NOW) == pause
 
 
 @given(made=st.lists(st.tuples(st.floats(0, 120), st.integers(0, 12)), max_size=8), clients=st.integers(0, 12))
 def test_after_the_pause_the_limits_hold(made: list[tuple[float, int]], clients: int) -> None:
-    """After the pause one more change is within the limits of moves and of reconnecting clients per minute."""
     policy = THREE_MOVES_TEN_CLIENTS
     changes = [(NOW - timedelta(seconds=ago), touched) for ago, touched in sorted(made, reverse=True)]
     then = NOW + timedelta(seconds=pause_before(changes, clients, policy, NOW))

@@ -23,7 +23,6 @@ from pulsar_steward.ledger.rows import Outcome, StepOutcome
     ],
 )
 def test_the_level_that_was_recorded(proof: dict[str, Any], level: Level | None) -> None:
-    """The recorded level of health is read from a step's proof; a missing or malformed one is read as None."""
     row = StepOutcome(
         plan_id="p",
         batch_id="b1",

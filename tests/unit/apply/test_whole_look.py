@@ -87,7 +87,6 @@ def test_a_look_an_instant_later_is_the_same_look(whole: WholeLook, cluster: Clu
 
 @pytest.mark.parametrize("called", [True, False], ids=["a call", "a while"])
 def test_before_another_change_who_answers_is_asked_anew(whole: WholeLook, cluster: Cluster, *, called: bool) -> None:
-    """Before another change the identity, the list of brokers and the target are read anew, not the other brokers."""
     if called:
         whole.called()
     else:
@@ -97,7 +96,6 @@ def test_before_another_change_who_answers_is_asked_anew(whole: WholeLook, clust
 
 
 def test_after_a_minute_all_are_asked_again(whole: WholeLook, cluster: Cluster) -> None:
-    """All brokers are asked again after a minute, also if the target was asked in the meantime."""
     cluster.silent = {broker(3)}
     for cluster.now in (20.0, 40.0, AGES["whole"].seconds):
         assert look(whole) == ((), True)
@@ -111,7 +109,6 @@ def test_after_a_minute_all_are_asked_again(whole: WholeLook, cluster: Cluster) 
 def test_where_others_are_listed_or_another_cluster_answers_all_are_asked_again(
     whole: WholeLook, cluster: Cluster, change: str
 ) -> None:
-    """All brokers are asked again if the list of brokers or the cluster's identity has changed."""
     match change:
         case "one less":
             cluster.listed.pop()
@@ -125,7 +122,6 @@ def test_where_others_are_listed_or_another_cluster_answers_all_are_asked_again(
 
 
 def test_a_target_that_stopped_answering_is_silent(whole: WholeLook, cluster: Cluster) -> None:
-    """A target that stops answering counts as silent from then on, and is not among the active brokers."""
     cluster.silent = {broker(1)}
     whole.called()
     assert look(whole) == ((), False)
@@ -136,6 +132,5 @@ def test_a_target_that_stopped_answering_is_silent(whole: WholeLook, cluster: Cl
 
 
 def test_a_broker_that_is_not_listed_does_not_answer(whole: WholeLook, cluster: Cluster) -> None:
-    """A broker that is not listed counts as not answering, and it is not asked."""
     assert not whole.is_active(broker(9))
     assert cluster.asked_since() == []

@@ -38,12 +38,10 @@ class UnknownChange(msgspec.Struct, frozen=True):
 
 
 def test_there_is_an_example_of_every_kind() -> None:
-    """The examples of this module cover every kind of change."""
     assert {type(change) for change in EXAMPLES} == set(get_args(Change))
 
 
 def test_a_change_of_no_known_kind_is_taken_for_none() -> None:
-    """A change of an unknown type raises an `AssertionError` and is not handled as one of the known kinds."""
     with pytest.raises(AssertionError, match="unreachable"):
         kind_of(UnknownChange("shop/orders"))  # type: ignore[arg-type]  # that is what is tried
 
@@ -70,7 +68,6 @@ def test_a_change_of_no_known_kind_is_taken_for_none() -> None:
     ids=["move", "split", "not set", "set", "raise", "partitions", "deletion"],
 )
 def test_what_is_recorded_before_a_change_can_be_read_back(change: Change, before: Before, document: str) -> None:
-    """The state before a change is recorded in a fixed JSON form, and can be read back from it."""
     assert msgspec.json.encode(msgspec.to_builtins(before), order="sorted").decode() == document
     assert kind_of(change).recorded(msgspec.json.decode(document)) == before
 
@@ -86,7 +83,6 @@ def test_who_reconnects_for_it() -> None:
 
 
 def test_a_raise_says_that_there_is_no_way_back() -> None:
-    """A raise of the number of coordinators says in its description that it cannot be undone."""
     kind = kind_of(RAISE)
     assert kind.describe() == ("raise the number of transaction coordinators from 2 to 5, which cannot be undone")
     assert str(kind.call()) == "POST /admin/v3/transactions/transactionCoordinator/replicas 5"
@@ -107,7 +103,6 @@ def test_more_partitions_say_what_becomes_of_keys() -> None:
 
 @pytest.mark.parametrize("name", [SettingName.SIZE_QUOTA, SettingName.AGE_QUOTA])
 def test_the_guard_that_a_warning_quotes_exists(name: SettingName) -> None:
-    """The guard that the warning about a backlog quota names is one of the guards that exist."""
     change = ChangeSetting(namespace="shop/orders", name=name, before=None, after=HOLD)
     warning = kind_of(change).warning(None)
     assert warning is not None
@@ -130,7 +125,6 @@ def test_a_kind_that_leaves_something_out_cannot_be_used() -> None:
     ids=["more room", "less room", "the first", "instead of none"],
 )
 def test_a_quota_with_more_room_stops_nobody_anew(before: int | None, after: int, warned: bool) -> None:
-    """A size quota that holds producers is a warning, unless it replaces a smaller one that does."""
     quotas = [
         None if limit is None else BacklogQuota(limit_bytes=limit, policy=QuotaPolicy.HOLD) for limit in (before, after)
     ]

@@ -75,7 +75,6 @@ def level(batch: Batch, **of_plan: Any) -> Risk:
     ],
 )
 def test_the_level_is_of_what_is_lost_and_cannot_be_undone(change: Any, fields: dict[str, Any], risk: Risk) -> None:
-    """A batch that loses messages has at least high risk, critical where how many is not known; a final one medium."""
     assert level(a_settled_batch(change, **fields)) is risk
 
 
@@ -96,14 +95,12 @@ def test_the_level_is_of_whom_it_touches(touched: Touched, risk: Risk) -> None:
 
 
 def test_steps_count_together() -> None:
-    """The clients of all steps of a batch are added up for its risk."""
     steps = [a_step(touched=Touched(producers=100, consumers=0, topics=1, coordinators=0), undo=BACK)] * 10
     assert level(a_batch(*steps, findings=SEEN_TWICE)) is Risk.MEDIUM
 
 
 @pytest.mark.parametrize(("brokers", "risk"), [(2, Risk.MEDIUM), (4, Risk.MEDIUM), (5, Risk.LOW)])
 def test_the_level_is_of_the_share_of_brokers(brokers: int, risk: Risk) -> None:
-    """A batch has medium risk if at least half of the listed brokers take part in it, and low risk otherwise."""
     listed = tuple(Placement(broker(number), 3) for number in range(1, brokers + 1))
     batch = a_settled_batch()
     move = batch.steps[0].change
@@ -126,13 +123,11 @@ def test_the_level_is_of_the_share_of_brokers(brokers: int, risk: Risk) -> None:
 def test_thin_evidence_makes_what_loses_messages_critical(
     fields: dict[str, Any], of_plan: dict[str, Any], calm: Risk, losing: Risk
 ) -> None:
-    """A batch that loses messages on thin evidence is critical; a rollback needs no evidence."""
     assert level(a_settled_batch(LONGER, touched=NOBODY, **fields), **of_plan) is calm
     assert level(a_settled_batch(SHORTER, touched=NOBODY, loss=NOTHING_LOST, **fields), **of_plan) is losing
 
 
 def test_the_gravest_reason_comes_first_and_none_is_left_out() -> None:
-    """A batch's risk has all of its reasons, and the gravest comes first."""
     batch = a_batch(a_step(EVICTS, loss=Loss(messages=7, bytes=100)), a_step(SPLIT), a_step(HOLDS, undo=BACK))
     reasons = risk_of(a_plan(batch), batch).reasons
     assert [reason.level for reason in reasons] == sorted((each.level for each in reasons), key=lambda each: -each.rank)
@@ -143,7 +138,6 @@ def test_the_gravest_reason_comes_first_and_none_is_left_out() -> None:
 
 
 def test_a_batch_without_any_has_a_reason_too() -> None:
-    """A batch of low risk has a reason as well, which says that nothing is lost."""
     batch = a_settled_batch(LONGER, touched=NOBODY)
     (reason,) = risk_of(a_plan(batch), batch).reasons
     assert (reason.level, "nothing is lost" in reason.words) == (Risk.LOW, True)

@@ -20,7 +20,6 @@ STEPS = Path(__file__).parents[3] / "plugins" / "pulsar_steward" / "model" / "st
 
 
 def test_the_recipe_works(tmp_path: Path) -> None:
-    """The recipe's struct, file and case work, and its test passes."""
     made = carried_out(tmp_path)
     assert "3 passed" in made.stdout, made.stdout + made.stderr
 
@@ -35,7 +34,6 @@ def test_the_recipe_works(tmp_path: Path) -> None:
     ],
 )
 def test_no_piece_can_be_left_out(tmp_path: Path, without: str, error: str) -> None:
-    """The recipe's test fails with an error about the missing piece if one of its pieces is left out."""
     made = carried_out(tmp_path, without=without)
     assert made.returncode == 1, made.stdout + made.stderr
     assert re.search(error, made.stdout), made.stdout

@@ -65,17 +65,12 @@ def test_thresholds_are_the_brokers_own() -> None:
 
 
 def test_the_extensible_manager_sheds_by_a_strategy_of_its_own() -> None:
-    """The extensible load manager sheds by `TransferShedder` when a modular strategy is configured."""
     found = load_manager_of(EXTENSIBLE)
     assert isinstance(found, LoadManager)
     assert found.strategy.endswith(".TransferShedder")
 
 
 def test_bundles_that_are_never_shed() -> None:
-    """Pulsar's strategies never shed bundles of Pulsar's own namespace or of excluded namespaces.
-
-    Another strategy is taken to shed from any namespace.
-    """
     assert not manager().sheds_from("pulsar/system")
     assert manager().sheds_from("shop/orders")
     excluded = load_manager_of(EXTENSIBLE | {"loadBalancerSheddingExcludedNamespaces": "[shop/orders, shop/bills]"})
@@ -85,7 +80,6 @@ def test_bundles_that_are_never_shed() -> None:
 
 
 def test_brokers_that_are_set_differently() -> None:
-    """The load manager is unknown when brokers have different settings, when one reports none, or without brokers."""
     assert one_load_manager([MODULAR, MODULAR]) == manager()
     assert isinstance(one_load_manager([MODULAR, MODULAR | {"loadBalancerSheddingEnabled": "false"}]), Unknown)
     assert one_load_manager([MODULAR, {}]) == MANAGER_UNKNOWN
@@ -104,7 +98,6 @@ HISTORY = [("pulsar_lb_resource_usage", "max", 0.9), ("pulsar_lb_resource_usage"
 
 
 def test_usage_is_the_most_used_resource_by_its_weight() -> None:
-    """A broker's usage is that of its most used resource by weight, and memory has no weight by default."""
     assert usage_of("a", RESOURCES + FLOW, manager()) == BrokerUsage(broker="a", percent=50.0, bytes=3000.0)
     heavy = manager(loadBalancerMemoryResourceWeight="1.0")
     assert usage_of("a", RESOURCES + FLOW, heavy) == BrokerUsage(broker="a", percent=90.0, bytes=3000.0)
@@ -113,7 +106,6 @@ def test_usage_is_the_most_used_resource_by_its_weight() -> None:
 
 
 def test_the_extensible_manager_compares_its_own_average() -> None:
-    """The extensible load manager compares the average that a broker reports, and usage is unknown without it."""
     found = load_manager_of(EXTENSIBLE)
     assert isinstance(found, LoadManager)
     assert usage_of("a", RESOURCES + FLOW + HISTORY, found) == BrokerUsage(broker="a", percent=35.0, bytes=3000.0)
@@ -122,12 +114,10 @@ def test_the_extensible_manager_compares_its_own_average() -> None:
 
 @pytest.mark.parametrize("missing", [RESOURCES[1:] + FLOW, RESOURCES + FLOW[1:], []])
 def test_a_broker_that_tells_too_little(missing: list[tuple[str, str, float]]) -> None:
-    """A broker's usage is unknown when one of its figures is missing."""
     assert usage_of("a", missing, manager()) is None
 
 
 def test_a_move_carries_usage_along() -> None:
-    """A move carries usage to the target in proportion to the bundle's throughput, and none without throughput."""
     before = usages(60.0, 10.0, 20.0)
     half = BundleMove(source="a", target="b", bytes=50 * MIB)
     assert [each.percent for each in after_move(before, half)] == [30.0, 40.0, 20.0]
@@ -144,7 +134,6 @@ def shed(found: LoadManager, there: tuple[BrokerUsage, ...], target: str = "c") 
 
 
 def test_threshold_shedder() -> None:
-    """`ThresholdShedder` sheds from a broker that is the threshold above the mean, if enough would be shed."""
     usual = manager()
     assert not shed(usual, usages(20.0, 20.0, 34.9, flow=1000 * MIB))
     assert shed(usual, usages(20.0, 20.0, 35.0, flow=1000 * MIB))  # the mean is 25, the threshold 10
@@ -165,7 +154,6 @@ def test_overload_shedder() -> None:
 
 
 def test_transfer_shedder() -> None:
-    """`TransferShedder` sheds from a broker above the mean if usages differ, one is overloaded or one is idle."""
     found = load_manager_of(EXTENSIBLE)
     assert isinstance(found, LoadManager)
     assert shed(found, usages(10.0, 10.0, 80.0))  # they deviate by 33 points
@@ -178,7 +166,6 @@ def test_transfer_shedder() -> None:
 
 
 def test_transfer_shedder_exchanges_a_bundle_for_a_larger_one() -> None:
-    """A bundle may go to the fuller broker of a pair that sheds, unless it or the emptier broker has too much."""
     found = load_manager_of(EXTENSIBLE)
     alone = load_manager_of(EXTENSIBLE | {"loadBalancerTransferEnabled": "false"})
     assert isinstance(found, LoadManager)
@@ -204,7 +191,6 @@ def test_transfer_shedder_exchanges_a_bundle_for_a_larger_one() -> None:
 
 
 def test_a_strategy_that_is_not_known() -> None:
-    """The reason to shed is unknown when the strategy is unknown or the broker's usage is not known."""
     for name in (f"{IMPL}UniformLoadShedder", "org.acme.ThresholdShedder"):
         found = why_shed(manager(loadBalancerLoadSheddingStrategy=name), usages(1.0, 1.0, 1.0), "c")
         assert isinstance(found, Unknown), name

@@ -18,14 +18,12 @@ CLOSED = [StoredLedger(ledger_id=number, size=10 * MIB, timestamp=number * 100 *
 
 
 def test_the_measured_eviction_of_a_replicator_is_foreseen() -> None:
-    """The loss of a replicator is at least the 2,063 entries of 2,500 that were evicted on Pulsar 4.0.7."""
     taken = evicted([backlog_of(TOPIC, 2_577_372, {}, {"away": 2500})], 500_000)
     assert taken.own == (OwnLoss(TOPIC, Holder(name="pulsar.repl.away", entries=2500)),)
     assert taken.loss.messages == 2500
 
 
 def test_what_deduplication_holds_is_no_unread_message() -> None:
-    """Entries of deduplication are no messages that nobody has read, and are its own loss all the same."""
     taken = evicted([backlog_of(TOPIC, 1000, {"app": 500}, {}, Holder(name="pulsar.dedup", entries=1000))], 500)
     assert taken.loss == Loss(
         topics=(TopicLoss(topic=TOPIC, messages=500, bytes=1000, holder="deduplication (pulsar.dedup)"),),
@@ -36,13 +34,11 @@ def test_what_deduplication_holds_is_no_unread_message() -> None:
 
 
 def test_a_backlog_that_nobody_is_known_to_hold_is_lost_in_a_number_that_is_not_known() -> None:
-    """The loss of a topic without known holders has a size, and no number of messages, which is not 0."""
     assert (evicted([Backlog(topic=TOPIC, bytes=1000)], 500).loss.messages) is None
     assert evicted([Backlog(topic=TOPIC, bytes=449)], 500).loss == Loss(messages=0, bytes=0)
 
 
 def test_a_time_to_live_takes_of_subscriptions_and_replicators() -> None:
-    """Messages expire for subscriptions, readers and replicators, and not for compaction and deduplication."""
     holders = {"app": 7, "reader-0a1b2c3d": 3, "__compaction": 9}
     taken = expired([backlog_of(TOPIC, 1000, holders, {"west": 5}), backlog_of("u", 10, {"__compaction": 1}, {})])
     assert (taken.loss.messages, taken.loss.bytes, len(taken.loss.topics)) == (7 + 3 + 5, 1000, 1)
@@ -69,13 +65,11 @@ def test_a_time_to_live_takes_of_subscriptions_and_replicators() -> None:
     ],
 )
 def test_what_a_retention_does_not_keep(minutes: int, megabytes: int, stored: int | None, lost: int) -> None:
-    """Ledgers beyond the time or the size are lost; of a topic whose size is not known, all may be beyond a size."""
     size = None if stored is None else stored * MIB
     assert beyond(CLOSED, Retention(minutes=minutes, megabytes=megabytes), NOW, size) == lost * MIB
 
 
 def test_what_is_consumed_is_no_unread_message() -> None:
-    """A lower retention deletes bytes and no unread message, and topics that lose nothing are not named."""
     assert deleted([("t", 5), ("u", 0)]).loss == Loss(
         topics=(TopicLoss(topic="t", messages=0, bytes=5),), messages=0, bytes=5
     )

@@ -112,7 +112,6 @@ def test_brokers_hold_system_topics_to_no_quota(name: str, held: bool) -> None:
 
 
 def test_the_worst_are_named_and_all_are_counted() -> None:
-    """All topics that would hold producers are counted, and only the fullest ones are named."""
     topics = [TopicFigures(topic=f"t{number}", producers=1, backlog_bytes=1000 + number) for number in range(50)]
 
     found = move_risks_of(topics, size(100), a_policy())
@@ -230,5 +229,4 @@ def test_topics_that_are_not_persistent_lose_what_comes_meanwhile() -> None:
 
 @pytest.mark.parametrize(("in_memory", "held"), [(True, 70), (False, 0)], ids=["in memory", "in buckets"])
 def test_an_index_in_memory_is_read_again(in_memory: bool, held: int) -> None:
-    """A delayed index counts as read again by a move only if it is kept in memory."""
     assert seen(Surroundings(index_in_memory=in_memory), delayed_index_bytes=70).delayed_index_bytes == held

@@ -117,7 +117,6 @@ def test_only_what_is_near_its_limit_loses_anything(held: int, lost: int) -> Non
 
 
 def test_the_worst_topics_are_named_and_the_others_counted() -> None:
-    """A loss names the topics that lose the most bytes, counts the other topics, and sums up all of them."""
     backlogs = [backlog_of(f"t{number:02d}", 1000 + number // 2, {"s": 10}, {}) for number in range(MAX_NAMED + 5)]
     loss = evicted(backlogs, 1000).loss
 
@@ -149,7 +148,6 @@ EVICT = BacklogQuota(limit_bytes=1000, policy=QuotaPolicy.EVICT)
     ],
 )
 def test_no_more_is_evicted_than_was_approved(agreed: Loss | None, now: Loss | None, words: str | None) -> None:
-    """An eviction of one message or byte more than was approved is refused, and so is one of unknown size."""
     change = ChangeSetting(namespace="shop/orders", name=SettingName.SIZE_QUOTA, before=None, after=EVICT)
     step = a_step(change, loss=agreed or msgspec.UNSET)
     said = LossAsApproved().check(step, *a_look(taken=now and Taken(loss=now)))
@@ -182,7 +180,6 @@ def kept(minutes: int, megabytes: int) -> Retention:
 def test_a_lower_retention_deletes_what_is_stored(
     before: Setting | None, after: Setting | None, *, deletes: bool
 ) -> None:
-    """A change deletes stored messages when it lowers or removes a retention, or limits one that was not set."""
     change = ChangeSetting(namespace="shop/orders", name=SettingName.RETENTION, before=before, after=after)
 
     assert (change.deletes_stored, change.loses_messages, change.takes_messages) == (deletes, deletes, False)

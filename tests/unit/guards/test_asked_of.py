@@ -57,7 +57,6 @@ def test_a_guard_judges_every_step_that_it_does_not_refuse_to_look_at(guard: Gua
 
 
 def test_only_what_is_said_to_be_left_out_is_left_out() -> None:
-    """A guard is asked of a step unless its kind leaves alone what it guards, or the guard says why of no rollback."""
     for step in steps():
         aspects = kind_of(step.change).aspects
         expected = {
@@ -88,6 +87,5 @@ def table() -> str:
 
 
 def test_the_document_shows_the_table() -> None:
-    """docs/guards.md has the table as the guards themselves have it."""
     assert set(NAMES) == set(get_args(Change))
     assert table() in PAGE.read_text(encoding="utf-8"), f"write this into docs/guards.md:\n{table()}"

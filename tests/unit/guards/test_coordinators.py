@@ -35,14 +35,12 @@ LOW, HIGH = f"{TC_NAMESPACE}/0x00000000_0x80000000", f"{TC_NAMESPACE}/0x80000000
     ],
 )
 def test_what_is_too_much_or_no_raise_is_vetoed(change: RaiseCoordinators, policy: object, reason: str) -> None:
-    """A raise of coordinators beyond the policy's limit is vetoed, as is a change that does not raise the number."""
     facts, _ = a_look()
     result = CoordinatorLimit().check(a_step(change), facts, policy)  # type: ignore[arg-type]  # as `a_policy` gives it
     assert (result.passed, result.reason) == (False, reason)
 
 
 def test_as_many_as_the_policy_permits_pass() -> None:
-    """A raise to exactly the number of coordinators that the policy permits passes."""
     result = CoordinatorLimit().check(a_step(RAISE), *a_look(TO_FIVE))
     assert (result.passed, result.reason) == (True, "5 of at most 5 (policy key guards.most_coordinators)")
 
@@ -59,7 +57,6 @@ def test_as_many_as_the_policy_permits_pass() -> None:
     ],
 )
 def test_coordinators_rest(restless: tuple[str, ...], minutes: int | None, passed: bool, reason: str) -> None:
-    """A raise is vetoed while a coordinator is not ready, and within the policy's rest after another raise."""
     raised_at = None if minutes is None else NOW - timedelta(minutes=minutes)
     result = CoordinatorsRest().check(
         a_step(RAISE), *a_look(TO_FIVE, restless_coordinators=restless, raised_at=raised_at)
@@ -68,7 +65,6 @@ def test_coordinators_rest(restless: tuple[str, ...], minutes: int | None, passe
 
 
 def test_they_look_at_raises_alone() -> None:
-    """The two guards of coordinators check raises only, together with the guards of all steps."""
     of_raise = {guard.name for guard in guards_of(a_step(RAISE))}
     both = {"coordinator_limit", "coordinators_rest"}
     assert both | {"whole_cluster", "version_tried", "protected"} <= of_raise
@@ -103,7 +99,6 @@ def found(reader: States, owners: dict[str, set[str]]) -> tuple[str, ...]:
 
 
 def test_owners_are_asked_for_the_states_of_their_own() -> None:
-    """Each broker is asked once, for the states of the coordinators in its own bundles."""
     reader = States(16, {0: "Ready", 3: "Initializing", 9: "Ready"})
     assert found(reader, {broker(0): {LOW}, broker(1): {HIGH}}) == ("transaction coordinator 3 is Initializing",)
     low = [number for number in range(16) if position_of(tc_topic(number)) < 0x80000000]
@@ -112,7 +107,6 @@ def test_owners_are_asked_for_the_states_of_their_own() -> None:
 
 
 def test_a_coordinator_that_nobody_serves_is_told() -> None:
-    """Coordinators that no broker serves are reported together with closed ones, in order of their numbers."""
     reader = States(16, {0: "Closed", 1: "Closed"})
     low = [number for number in range(16) if position_of(tc_topic(number)) < 0x80000000]
     told = found(reader, {broker(1): {HIGH}})

@@ -34,7 +34,6 @@ def test_every_guard_answers_in_order(change: Change, seen: Seen) -> None:
 
 
 def test_names_are_unique() -> None:
-    """Each guard has a name that no other guard has."""
     assert len({guard.name for guard in GUARDS}) == len(GUARDS)
 
 
@@ -55,7 +54,6 @@ def test_no_objection(change: Change) -> None:
     ],
 )
 def test_objection_with_all_its_reasons(seen: Seen, objection: Objection, guards: list[str]) -> None:
-    """An objection lists every reason of its kind by guard, and drift hides what would be refused besides."""
     found = objection_to(a_step(), *seen)
     assert found is not None
     assert found[0] is objection

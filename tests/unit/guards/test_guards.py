@@ -94,12 +94,10 @@ def test_passes(guard: Guard, change: Change, seen: Seen, reason: str) -> None:
 
 @pytest.mark.parametrize(("guard", "change", "seen", "reason"), VETOES, ids=named)
 def test_vetoes(guard: Guard, change: Change, seen: Seen, reason: str) -> None:
-    """A guard that vetoes a step names what stands against it."""
     result = guard.check(a_step(change), *seen)
     assert (result.guard, result.passed) == (guard.name, False)
     assert reason in result.reason
 
 
 def test_rest_is_the_policys() -> None:
-    """A bundle rests as many minutes as the policy says."""
     assert rest_ends(NOW, TWENTY_MINUTES) == NOW + timedelta(minutes=20)

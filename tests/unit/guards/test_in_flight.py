@@ -24,7 +24,6 @@ from tests.builders import a_look, a_move, a_policy, a_step
 def test_room_is_left_where_a_batch_may_be_open_at_another_moment(
     namespace: str, consumers: int, largest_batch: int, room: int
 ) -> None:
-    """A move of a bundle with consumers is approved with room, although no batch is open in the snapshot."""
     facts, policy = a_look(a_policy(guards={"largest_batch_messages": largest_batch}))
     touched = Touched(producers=0, consumers=consumers, topics=1, coordinators=0)
     step = msgspec.structs.replace(a_step(a_move(namespace=namespace)), touched=touched)

@@ -62,7 +62,6 @@ LOOKS = {
 
 @pytest.mark.parametrize(("seen", "words"), LOOKS.values(), ids=LOOKS)
 def test_a_move_that_shedding_would_undo(seen: Seen, words: str | None) -> None:
-    """A move that the brokers' shedding would undo is refused, and so is a move for which that is unknown."""
     found = objection_to(a_step(BUSINESS), *seen)
     assert (found is None) == (words is None)
     assert words is None or (found is not None and found[0] is Objection.REFUSED and found[1].startswith(words))
@@ -130,7 +129,6 @@ def test_a_group_is_kept_apart(seen: Seen, words: str | None) -> None:
 
 
 def test_a_bundle_that_may_be_on_its_way_is_nobodys_to_move() -> None:
-    """The move of a bundle whose owner is not known has drifted, and the reason names the bundle."""
     change = a_move()
     found = objection_to(a_step(change), *a_look(owner=owner_unknown(change)))
     assert found is not None
@@ -149,7 +147,6 @@ def test_a_bundle_that_may_be_on_its_way_is_nobodys_to_move() -> None:
     ],
 )
 def test_a_setting_of_several_clusters_is_left_alone(others: tuple[str, ...] | None, words: str | None) -> None:
-    """A namespace's setting is vetoed unless this cluster alone serves the namespace. A topic's own setting passes."""
     kept = TimeToLive(seconds=60)
     change = ChangeSetting(namespace="shop/orders", name=SettingName.TTL, before=None, after=kept)
     seen = a_look(other_clusters=others, delayed_messages=0, clock_difference=0, taken=NOTHING_TAKEN)

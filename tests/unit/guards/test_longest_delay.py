@@ -47,7 +47,6 @@ def oldest(seconds: int) -> BacklogAges:
     ids=["room", "too old", "tighter", "first", "looser", "none", "removed", "live", "at planning", "unknown"],
 )
 def test_what_waits_for_longer_stops_it(made: Step, told: dict[str, Any], *, passed: bool, words: str) -> None:
-    """A tighter bound of delays is vetoed when messages wait longer already, or if that is unknown before the call."""
     result = LongestDelay().check(made, *a_look(**told))
 
     assert (result.passed, result.guard) == (passed, "longest_delay")
@@ -55,6 +54,5 @@ def test_what_waits_for_longer_stops_it(made: Step, told: dict[str, Any], *, pas
 
 
 def test_a_rollback_is_held_against_it_as_well() -> None:
-    """The guard of longest delays checks a bound of delays, also where that undoes another step."""
     for undoes in (None, "older/b1.s01"):
         assert "longest_delay" in {guard.name for guard in guards_of(step(HOUR, undoes=undoes))}

@@ -101,7 +101,6 @@ def test_a_move_is_stopped(seen: Seen, words: str | None) -> None:
     ids=["circle", "cooldown", "limits", "silent broker", "producers kept out"],
 )
 def test_a_way_back_is_not_held_up_by_what_is_about_the_way_there(seen: Seen, *, passes: bool) -> None:
-    """Circle, cooldown and hourly limit do not stop a step that undoes another one, but guards against harm do."""
     assert (objection_to(a_step(undoes="plan/b1.s01"), *seen) is None) is passes
 
 

@@ -33,7 +33,6 @@ def view(now: BacklogQuota | None = None, backlog: int | None = 0, protected: tu
 
 
 def test_guards_of_settings_only_look_at_settings() -> None:
-    """A step that changes a setting is checked by the general guards and those of settings, in this order."""
     assert [result.guard for result in evaluate(a_step(CHANGE), *view())] == [
         "same_cluster",
         "fresh_snapshot",
@@ -72,7 +71,6 @@ def test_guards_of_settings_only_look_at_settings() -> None:
     ],
 )
 def test_what_is_said_of_a_new_quota(seen: Seen, objection: Objection | None, words: str) -> None:
-    """A new quota is refused unless a tenth of it is free, and has drifted if another quota was set meanwhile."""
     said = objection_to(a_step(CHANGE), *seen)
 
     assert (said and said[0]) == objection
@@ -116,7 +114,6 @@ BY_AGE = BacklogQuota(limit_seconds=3600, policy=QuotaPolicy.HOLD)
 def test_a_quota_that_is_removed_is_judged_by_what_applies_then(
     change: ChangeSetting, inherited: BacklogQuota | msgspec.UnsetType | None, words: str
 ) -> None:
-    """A quota that applies once another one is removed is refused as if it were set, or if it is not known."""
     step = a_step(msgspec.structs.replace(change, inherited=inherited))
     (facts, policy) = view(now=change.before, backlog=2 * GIB)  # type: ignore[arg-type]  # quotas, as above
 
@@ -127,7 +124,6 @@ def test_a_quota_that_is_removed_is_judged_by_what_applies_then(
 
 
 def test_another_inherited_value_than_planned_is_drift() -> None:
-    """A change has drifted if the value that applies where none is set is another one than when it was planned."""
     change = msgspec.structs.replace(CHANGE, inherited=SMALLER)
     facts, policy = view()
     assert objection_to(a_step(change), facts, policy) is None

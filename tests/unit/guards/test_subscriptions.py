@@ -126,7 +126,6 @@ def test_whether_it_is_replicated_no_snapshot_tells() -> None:
     ],
 )
 def test_what_is_no_users_or_cannot_be_called_stays(topic: str, name: str, words: str) -> None:
-    """The deletion of a subscription is refused if it is not a user's or its name does not fit in a call."""
     found = objection_to(a_step_of(topic, name), *seen())
     assert found is not None
     assert (found[0], words in found[1]) == (Objection.REFUSED, True), found
@@ -134,12 +133,10 @@ def test_what_is_no_users_or_cannot_be_called_stays(topic: str, name: str, words
 
 @pytest.mark.parametrize("name", ["reader-of-audit", "my-reader-1", "repl", "dedup"])
 def test_names_that_only_look_alike_are_users(name: str) -> None:
-    """Subscriptions whose names only resemble those of readers or cursors may be deleted."""
     assert objection_to(a_step_of(subscription=name), *seen()) is None
 
 
 def test_a_protected_topic_protects_its_partitions() -> None:
-    """The protection of a topic by its name covers the subscriptions of its partitions."""
     look = seen({"protected_topics": [TOPIC]})
     found = objection_to(a_step_of(f"{TOPIC}-partition-3"), *look)
     assert found is not None
@@ -147,7 +144,6 @@ def test_a_protected_topic_protects_its_partitions() -> None:
 
 
 def test_a_step_that_does_not_say_what_is_lost_is_refused() -> None:
-    """`SubscriptionUnused` vetoes a deletion whose plan does not say what the subscription held."""
     result = SubscriptionUnused().check(a_step(a_deletion(TOPIC)), *seen())
     assert not result.passed
     assert "is not in the plan" in result.reason

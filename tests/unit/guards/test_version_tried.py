@@ -54,7 +54,6 @@ NOT_KNOWN = Unknown("which version of Pulsar broker-00:8080 runs is not known")
     ],
 )
 def test_what_was_tried_passes(change: Change, look: Any, reason: str) -> None:
-    """A change that was tried on the versions in use passes, with a reason that says which version was tried."""
     result = VersionTried().check(a_step(change), *look)
     assert result.passed
     assert reason in result.reason
@@ -74,7 +73,6 @@ def test_what_was_tried_passes(change: Change, look: Any, reason: str) -> None:
     ],
 )
 def test_the_least_able_broker_counts(change: Change, look: Any, reason: str) -> None:
-    """A step is refused if one broker's version lacks the call, was never tried or is unknown."""
     found = objection_to(a_step(change), *look)
     assert found is not None
     assert found[0] is Objection.REFUSED
@@ -93,7 +91,6 @@ def test_the_least_able_broker_counts(change: Change, look: Any, reason: str) ->
     ],
 )
 def test_a_broker_that_does_not_tell(told: dict[str, str | None], versions: object) -> None:
-    """The versions of a cluster are unknown as soon as one broker does not report a valid version."""
     assert versions_in(told) == versions
 
 
@@ -107,7 +104,6 @@ def test_a_broker_that_does_not_tell(told: dict[str, str | None], versions: obje
     ],
 )
 def test_a_step_is_refused_before_it_is_proposed(versions: tuple[str | None, ...], reason: str) -> None:
-    """A step that a broker's version does not permit is not proposed, and a note says why."""
     told = versions_in({broker(number): version for number, version in enumerate(versions)})
     planning = planning_facts_with(3, hashed_tc_bundles([broker(0)] * 16, 16), findings=(a_finding(),), versions=told)
     proposal = PLANNER.proposal(planning)
@@ -117,7 +113,6 @@ def test_a_step_is_refused_before_it_is_proposed(versions: tuple[str | None, ...
 
 @pytest.mark.parametrize(("text", "named"), [('"4.3"', True), ('"4.0.7-acme"', True), ("4.3", False), ('"4 3"', False)])
 def test_versions_in_a_policy(tmp_path: Path, text: str, named: bool) -> None:
-    """Versions in a policy have to be texts without spaces, and a number is refused."""
     file = tmp_path / "policy.yaml"
     file.write_text(f"guards: {{versions_tried_here: [{text}]}}\n", encoding="utf-8")
     if named:

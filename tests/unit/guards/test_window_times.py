@@ -37,7 +37,6 @@ def hours(number: float) -> datetime:
     ],
 )
 def test_the_next_opening(windows: tuple[MaintenanceWindow, ...], at: float, opens: float | None) -> None:
-    """The next opening is the earliest of all windows in UTC, and is `None` while a window is open."""
     assert next_opening(windows, hours(at)) == (None if opens is None else hours(opens))
     assert (closing(windows, hours(at)) is None) is (not windows or opens is not None)
 
@@ -58,7 +57,6 @@ def test_the_next_opening(windows: tuple[MaintenanceWindow, ...], at: float, ope
 def test_an_approval_counts_from_the_opening_that_it_waits_for(
     windows: tuple[MaintenanceWindow, ...], wait_minutes: int, until: float
 ) -> None:
-    """An approval counts from the next window's opening if that is soon enough, and otherwise from the answer."""
     assert good_until(SUNDAY_NOON, 60, wait_minutes, windows, None) == hours(until)
 
 
@@ -73,7 +71,6 @@ def test_no_window_lengthens_what_the_risk_bounds(
 
 
 def test_a_way_back_waits_for_no_window() -> None:
-    """A rollback waits for no maintenance window, unlike other batches."""
     policy = a_policy(guards={"windows": [NIGHT.model_dump()]})
     assert windows_for(a_batch(), policy) == (NIGHT,)
     assert windows_for(a_batch(kind=ROLLBACK), policy) == ()
@@ -91,7 +88,6 @@ def test_a_way_back_waits_for_no_window() -> None:
 def test_a_window_lasts_its_minutes_in_the_nights_when_clocks_change(
     window: dict[str, Any], at: str, closes: str
 ) -> None:
-    """A window is open for exactly its minutes, also where local time repeats or skips an hour meanwhile."""
     zoned = MaintenanceWindow(**window, time_zone="Europe/Berlin")
     now, end = (datetime.fromisoformat(each).replace(tzinfo=UTC) for each in (at, closes))
     assert closing((zoned,), now) == end

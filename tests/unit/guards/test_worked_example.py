@@ -14,7 +14,6 @@ IMPORTED, LAST = "from pulsar_steward.guards.every_change", "    Protected(),\n"
 
 
 def test_the_recipe_works(tmp_path: Path) -> None:
-    """The guard of the recipe in CONTRIBUTING.md passes its own test after it was added to the list of guards."""
     guards = copied(tmp_path) / "guards"
     (guards / "idle_bundle.py").write_text(GUARD, encoding="utf-8")
     own = f"from pulsar_steward.guards.idle_bundle import IdleBundle\n{IMPORTED}"
