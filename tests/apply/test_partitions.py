@@ -46,7 +46,7 @@ SPEC = ClusterSpec(
 """Two partitions of 200 MB/s, in and out, and many that are next to idle."""
 MORE = AddPartitions(namespace=NAMESPACE, topic=TOPIC, before=2, after=4)
 CALL = "partitions events"
-PERMITS = {"most_partitions": 8, "versions_tried_here": ["4.0"]}
+PERMITS = {"most_partitions": 8}
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.golden import Golden
 
 TOPIC, BUNDLE = "persistent://shop/orders/t", "shop/orders/0x00000000_0x40000000"
-PERMITS = a_policy(guards={"most_partitions": 16, "versions_tried_here": ["4.0"]})
+PERMITS = a_policy(guards={"most_partitions": 16})
 HOT = finding("hot-bundle", BUNDLE)
 CONSUMERS = finding("consumer-fanout", f"{TOPIC}-partition-0")
 PRODUCERS = finding("producer-fanout", f"{TOPIC}-partition-0")

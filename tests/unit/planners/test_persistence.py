@@ -29,7 +29,7 @@ FINDINGS = {"ack-state-seldom": SELDOM, "ack-state-often": OFTEN, "ensemble-too-
 def asking(**remedy: object) -> Policy:
     """A policy that wants both asked, and vouches for the version, on which it was tried on no real broker yet."""
     both = {"propose_rate": True, "propose_ensemble": True}
-    return a_policy(persistence_remedy={**both, **remedy}, guards={"versions_tried_here": ["4.0"]})
+    return a_policy(persistence_remedy={**both, **remedy})
 
 
 def proposed(*checks: str, own: Persistence | None = USUAL, subject: str = NAMESPACE, **fields: Any) -> Proposal:
