@@ -45,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
     kind.add_argument("--real", action="store_true", help="only faults on real brokers")
     kind.add_argument("--simulated", action="store_true", help="only simulated ones")
     kind.add_argument(
-        "--field", action="store_true", help="only those that others reported; a run of all of them writes their part"
+        "--field", action="store_true", help="only those that others reported; all of them write their part"
     )
     made.add_argument("--quick", action="store_true", help="only those that the tests run")
     made.add_argument("--only", nargs="+", metavar="NAME", help="only these")
