@@ -57,7 +57,9 @@ FAULTS = (
         about="A consumer that hangs for 90 minutes holds all 24 messages; the four others have nothing to do.",
         expected=(
             Expected(
-                "subscription-stalled", "shop/mail/mails subscription sender$", r"sender-0 at 10\.0\.0\.0.*90\.0 min"
+                "subscription-stalled",
+                "shop/mail/mails subscription sender$",
+                r"sender-0 at 10\.0\.0\.0.*last acknowledgement",
             ),
         ),
         specs=(_mails(_worker(24), *IDLE),),
