@@ -369,6 +369,12 @@ class LiveReader(Closing):
             told = pool.map(lambda broker: self._at(broker).version_and_clock(), brokers)
             return dict(zip(brokers, told, strict=True))
 
+    def defaults(self, name: SettingName, brokers: Collection[str]) -> list[Setting | None]:
+        """A setting's default of each of these brokers; None: it has none. Read in parallel."""
+        with ThreadPoolExecutor(max_workers=MAX_CONCURRENT_BROKERS) as pool:
+            told = pool.map(lambda broker: self._at(broker).runtime_configuration(), brokers)
+            return [defaults_in(each).get(name) for each in told]
+
     def samples(self, broker: str, resting: Mapping[str, float | None]) -> list[Sample]:
         """Samples of a broker's metrics: the first of each series, and all that are not at their resting value."""
         with closing(self._at(broker).metrics()) as pieces:

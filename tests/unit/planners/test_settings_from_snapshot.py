@@ -11,7 +11,7 @@ import pytest
 from pulsar_steward.facts.backlogs import BacklogAges, backlog_of
 from pulsar_steward.model.setting import Retention, SettingName
 from pulsar_steward.planners.settings.facts import FullTopic
-from pulsar_steward.planners.settings.from_snapshot import backlog_caveats, namespace_facts, topic_facts
+from pulsar_steward.planners.settings.from_snapshot import backlog_caveats, defaults_of, namespace_facts, topic_facts
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import broker
 from tests.unit.report_checkup.snapshots import META, Rows, a_finding, written
@@ -153,3 +153,22 @@ def test_the_value_of_most_brokers(tmp_path: Path) -> None:
     rows = [{"broker": broker(at), "key": key, "value": value} for at, (key, value) in enumerate(told)]
     snapshot = open_snapshot(written(tmp_path / "snapshot", configuration=rows))
     assert snapshot.usual_settings("abcd") == {"a": "2", "b": "10"}
+
+
+@pytest.mark.parametrize(("copies", "known"), [(("2", "2", "2"), True), (("2", "2", "3"), False)])
+def test_a_default_persistence_is_known_where_all_brokers_have_it(
+    tmp_path: Path, copies: tuple[str, ...], known: bool
+) -> None:
+    """What most brokers have would be fewer copies for topics of the broker that keeps more."""
+    rows = [
+        {"broker": broker(at), "key": f"managedLedgerDefault{name}", "value": value}
+        for at, many in enumerate(copies)
+        for name, value in (
+            ("EnsembleSize", "3"),
+            ("WriteQuorum", many),
+            ("AckQuorum", "2"),
+            ("MarkDeleteRateLimit", "1.0"),
+        )
+    ]
+    snapshot = open_snapshot(written(tmp_path / "snapshot", configuration=rows))
+    assert (SettingName.PERSISTENCE in defaults_of(snapshot)) is known

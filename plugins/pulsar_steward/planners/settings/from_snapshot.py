@@ -20,6 +20,7 @@ from pulsar_steward.errors import SnapshotError
 from pulsar_steward.facts.backlogs import BacklogAges
 from pulsar_steward.model.broker_defaults import COMPACTION_BYTES, KEYS, broker_defaults
 from pulsar_steward.model.measures import DELAYED_SERIES
+from pulsar_steward.model.setting import SettingName
 from pulsar_steward.model.topics import PARTITION_END, partitioned_topic
 from pulsar_steward.planners.settings.facts import (
     LIMITED,
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.check import Check
     from pulsar_steward.facts.backlogs import Backlog
     from pulsar_steward.model.finding import Finding
-    from pulsar_steward.model.setting import Setting, SettingName
+    from pulsar_steward.model.setting import Setting
     from pulsar_steward.snapshots.read import Snapshot
 
 CHECKS_OF_SETTINGS = ANSWERED | NEARLY_FULL.answers | DELAYS.answers | PERSISTENCE.answers
@@ -259,8 +260,18 @@ class _Peak(msgspec.Struct, frozen=True):
 
 
 def defaults_of(snapshot: Snapshot) -> dict[SettingName, Setting]:
-    """The most frequent values of brokers, used if a namespace sets nothing; unknown and unlimited ones are absent."""
-    return defaults_in(snapshot.usual_settings(KEYS))
+    """The most frequent values of brokers, used if a namespace sets nothing; unknown and unlimited ones are absent.
+
+    The persistence is absent too where brokers differ: what most have would be fewer copies for topics of the others.
+    """
+    usual = defaults_in(snapshot.usual_settings(KEYS))
+    told: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for row in snapshot.configuration(KEYS):
+        told[row.broker][row.key] = row.value or ""
+    persistences = {defaults_in(each).get(SettingName.PERSISTENCE) for each in told.values()}
+    if len(persistences) > 1:
+        usual.pop(SettingName.PERSISTENCE, None)
+    return usual
 
 
 def _compaction_bytes(snapshot: Snapshot) -> Callable[[NamespaceDocument], int]:
