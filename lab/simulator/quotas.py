@@ -109,8 +109,6 @@ _MOST_QUORUM = 5
 def persistence_stored(given: dict[str, Any]) -> dict[str, Any]:
     """Persistence as the broker keeps it: what was left out is 2, and no limit.
 
-    Read in Pulsar's source (`PersistencePolicies`, `AdminResource`), not measured.
-
     Raises:
         Refusal: 400, a quorum is out of range, or E, Qw and Qa do not fall.
     """

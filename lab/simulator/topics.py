@@ -56,7 +56,7 @@ def _more_partitions(state: ClusterState, namespace: str, name: str, number: int
     if not now:
         raise Refusal(409, f"Topic {name} is not the partitioned topic.")
     if number < now:
-        raise Refusal(422, f"Expect partitions {number} can't less than current partitions {now}.")
+        raise Refusal(422, f"Desired partitions {number} can't be less than the current partitions {now}.")
     if 0 < most < number:
         raise Refusal(422, f"Expect partitions {number} grater than maximum partitions per topic {most}")
     index = state.topics[namespace]

@@ -75,7 +75,6 @@ def removing(site: Worksite, change: ChangeSetting) -> ChangeSetting:
 def test_a_setting_is_set_proved_and_taken_back(
     site: Worksite, name: SettingName, value: Setting, topic: str | None
 ) -> None:
-    site.policy = quick_policy(guards={"versions_tried_here": ["4.0"]})
     change = ChangeSetting(namespace=NAMESPACE, topic=topic, name=name, before=None, after=value)
     if name is SettingName.PERSISTENCE:
         with site.context() as context:
@@ -244,7 +243,6 @@ def test_no_more_bookies_are_asked_for_than_take_writes(
     site: Worksite, quorums: tuple[int, int, int], words: str
 ) -> None:
     """Right before the call brokers are asked for the bookies; without enough of them nothing is sent."""
-    site.policy = quick_policy(guards={"versions_tried_here": ["4.0"]})
     with site.context() as context:
         inherited = context.reader.inherited(setting(SettingName.PERSISTENCE, None))
     change = msgspec.structs.replace(
@@ -257,7 +255,6 @@ def test_no_more_bookies_are_asked_for_than_take_writes(
 
 def test_a_policy_set_otherwise_is_put_back_as_it_was(site: Worksite) -> None:
     """Whatever rate somebody had set comes back to the last digit, and when it takes effect is said."""
-    site.policy = quick_policy(guards={"versions_tried_here": ["4.0"]})
     theirs = Persistence.of((1, 1, 1), 1 / 120)
     with site.context() as context:
         inherited = context.reader.inherited(setting(SettingName.PERSISTENCE, None))
@@ -274,7 +271,6 @@ def test_a_policy_set_otherwise_is_put_back_as_it_was(site: Worksite) -> None:
 
 def test_no_copies_are_given_up_under_a_policy_that_keeps_them(site: Worksite) -> None:
     """A plan that lowers Qw is refused right before its call, and the former policy stays."""
-    site.policy = quick_policy(guards={"versions_tried_here": ["4.0"]})
     theirs = Persistence.of((2, 2, 2), 1.0)
     with Writer(site.settings) as writer:
         writer.send(set_to(NAMESPACE, SettingName.PERSISTENCE, theirs), permitted)

@@ -9,7 +9,7 @@ from pulsar_steward.pulsar.reader import Reader
 from tests.contract.api import AGREED_WITHIN_S, Api
 
 NOT_PARTITIONED = "Topic persistent://{} is not the partitioned topic."
-FEWER = "Expect partitions 2 can't less than current partitions 3."
+FEWER = "Desired partitions 2 can't be less than the current partitions 3."
 
 
 def raised(api: Api, topic: str, number: int) -> httpx.Response:

@@ -14,7 +14,7 @@ NAMESPACE, TOPIC = "/admin/v2/namespaces/{0}", "/admin/v2/persistent/{0}/topic"
 SIZE, AGE = ({"backlogQuotaType": kind} for kind in ("destination_storage", "message_age"))
 KEPT = {"retentionTimeInMinutes": 60, "retentionSizeInMB": 10}
 STORED = {
-    "bookkeeperEnsemble": 2,
+    "bookkeeperEnsemble": 1,
     "bookkeeperWriteQuorum": 1,
     "bookkeeperAckQuorum": 1,
     "managedLedgerMaxMarkDeleteRate": 0.1,

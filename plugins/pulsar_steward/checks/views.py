@@ -87,11 +87,13 @@ SHARED = (
         union select namespace from topics where namespace is not null""",
         kept=True,
     ),
-    # Namespaces' own settings for writing ledgers; null if a namespace leaves one to the brokers.
+    # Namespaces' own settings for writing ledgers; null if a namespace leaves one to the brokers. 4.2 writes a rate of
+    # -1 where none was given.
     SqlView(
         "persistence",
         """select namespace, own.persistence.bookkeeperEnsemble as ensemble,
-            own.persistence.managedLedgerMaxMarkDeleteRate as mark_deletes_per_second
+            case when own.persistence.managedLedgerMaxMarkDeleteRate >= 0
+                then own.persistence.managedLedgerMaxMarkDeleteRate end as mark_deletes_per_second
         from (select namespace, json_transform(case when json_valid(policies_json) then policies_json end,
             '{"persistence": {"bookkeeperEnsemble": "BIGINT", "managedLedgerMaxMarkDeleteRate": "DOUBLE"}}') as own
             from namespaces)

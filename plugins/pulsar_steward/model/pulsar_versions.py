@@ -109,23 +109,18 @@ INTRODUCED: Mapping[Operation, Introduced] = {
 """Operations missing in brokers of a release tried here, or of a release shortly before."""
 
 EVERY = frozenset(Operation)
-_UNTRIED = frozenset({Operation.ADD_PARTITIONS, Operation.NAMESPACE_PERSISTENCE, Operation.TOPIC_PERSISTENCE})
-"""Operations that no release was tried with yet: `version_tried` refuses them, unless the operator vouches for it."""
 _DELAYED_DELIVERY = frozenset({Operation.NAMESPACE_DELAYED_DELIVERY, Operation.TOPIC_DELAYED_DELIVERY})
 TRIED: Mapping[str, frozenset[Operation]] = {
-    "2.10.4": EVERY - _UNTRIED - INTRODUCED.keys(),
-    "3.0.7": EVERY - _UNTRIED - _DELAYED_DELIVERY,
-    "3.3.2": EVERY - _UNTRIED,
-    "4.0.7": EVERY - _UNTRIED,
-    "4.2.4": EVERY - _UNTRIED,
+    "2.10.4": EVERY - INTRODUCED.keys(),
+    "3.0.7": EVERY - _DELAYED_DELIVERY,
+    "3.3.2": EVERY,
+    "4.0.7": EVERY,
+    "4.2.4": EVERY,
 }
 """Operations that worked on real brokers, by release; another patch release of the same line counts as the same.
 
 Tried by `python -m benchmarks.versions`, on the date in docs/versions.md.
 """
-
-TRIED_SOMEWHERE = tuple(each for each in Operation if any(each in tried for tried in TRIED.values()))
-"""Operations that worked on a release at least; the others are off by default, and no lack of a version."""
 
 _BY_LINE = {release.rpartition(".")[0]: release for release in TRIED}
 

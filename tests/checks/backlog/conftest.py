@@ -56,7 +56,15 @@ class Scene:
     def __init__(self, judge_rows: JudgeRows) -> None:
         self._judge_rows = judge_rows
         self.rows: Rows = {
-            "snapshot": [{"cluster": "lab", "taken_at": TAKEN_AT, "unread_brokers": [], "unread_namespaces": []}],
+            "snapshot": [
+                {
+                    "cluster": "lab",
+                    "pulsar_cluster": "local",
+                    "taken_at": TAKEN_AT,
+                    "unread_brokers": [],
+                    "unread_namespaces": [],
+                }
+            ],
             "brokers": [{"broker": "a:8080", "read": True}, {"broker": "b:8080", "read": True}],
             **{name: [] for name in ("namespaces", "topics", "subscriptions", "drilled", "clients", "configuration")},
         }

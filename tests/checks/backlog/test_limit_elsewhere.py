@@ -35,6 +35,6 @@ def test_a_limit_under_another_name_limits_nobody(scene: Scene, policies: dict[s
 
 def test_without_the_clusters_own_name_it_cannot_be_told(scene: Scene) -> None:
     """Every name may be the cluster's own then."""
-    scene.namespace("acme/orders", publishMaxMessageRate={"foo": LIMIT})
+    scene.namespace("acme/orders", publishMaxMessageRate={"foo": LIMIT}).rows["snapshot"][0]["pulsar_cluster"] = None
     judgement = scene.judged(LIMIT_ELSEWHERE)
     assert (judgement.findings, judgement.cannot_tell is not None) == ((), True)

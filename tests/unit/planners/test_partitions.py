@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.golden import Golden
 
 TOPIC, BUNDLE = "persistent://shop/orders/t", "shop/orders/0x00000000_0x40000000"
-PERMITS = a_policy(guards={"most_partitions": 16, "versions_tried_here": ["4.0"]})
+PERMITS = a_policy(guards={"most_partitions": 16})
 HOT = finding("hot-bundle", BUNDLE)
 CONSUMERS = finding("consumer-fanout", f"{TOPIC}-partition-0")
 PRODUCERS = finding("producer-fanout", f"{TOPIC}-partition-0")
@@ -90,7 +90,6 @@ def test_clients_that_choose_partitions_are_divided(found: Finding) -> None:
         (even(16), {}, "has 16 partitions, and the policy permits 16"),
         (even(2), {"subscriptions": {"app": "Key_Shared"}}, "partition_order: "),
         (even(2), {"most_partitions": 3}, "partition_limit: brokers permit 3"),
-        (even(2), {"policy": a_policy(guards={"most_partitions": 16})}, "version_tried: "),
         (even(2), {"policy": a_policy()}, "the policy does not permit it"),
         (even(2), {"findings": (HOT, finding("partition-ceiling", "broker-00:8080"))}, "too many already"),
         (

@@ -16,7 +16,7 @@ from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.model.broker_defaults import EXTENSIBLE
 from pulsar_steward.model.bundles import CALM_LOAD_MANAGER
 from pulsar_steward.model.cluster import NamedCluster, identity_of
-from pulsar_steward.model.pulsar_versions import TRIED_SOMEWHERE, Operation, objection_to
+from pulsar_steward.model.pulsar_versions import Operation, objection_to
 from pulsar_steward.model.units import counted
 from pulsar_steward.pulsar import paths
 from pulsar_steward.pulsar.faults import role_of
@@ -187,7 +187,7 @@ def _versions(seen: Sequence[BrokerSeen], tried_here: Collection[str]) -> Iterat
     words = ", ".join(f"{version} on {counted(number, 'broker')}" for version, number in sorted(versions.items()))
     refused: dict[str, list[Operation]] = {}
     for version in sorted(versions):
-        for operation in TRIED_SOMEWHERE:
+        for operation in Operation:
             if reason := objection_to(operation, version, tried_here):
                 refused.setdefault(reason, []).append(operation)
     upgrading = ["finish the upgrade before anything is approved"] if len(versions) > 1 else []
@@ -201,7 +201,7 @@ def _versions(seen: Sequence[BrokerSeen], tried_here: Collection[str]) -> Iterat
 
 
 def _enumerated(operations: Sequence[Operation]) -> str:
-    return "every change" if len(operations) == len(TRIED_SOMEWHERE) else ", ".join(operations)
+    return "every change" if len(operations) == len(Operation) else ", ".join(operations)
 
 
 def _clocks(seen: Sequence[BrokerSeen]) -> Iterator[Line]:
