@@ -291,3 +291,12 @@ def test_no_copies_are_given_up_where_brokers_defaults_differ(tmp_path: Path) ->
         (outcome,) = site.carry_out(site.approved(change))
         assert (outcome.outcome, site.untouched()) == ("drifted", True)
         assert "the persistence is E 2, Qw 2, Qa 1" in outcome.reason
+
+
+def test_a_quota_waits_for_a_known_threshold_of_compaction(tmp_path: Path) -> None:
+    """Where brokers tell no threshold, topics may be compacted only after the quota is full: it is not set."""
+    spec = replace(SKEWED, configuration={"brokerServiceCompactionThresholdInBytes": ""})
+    with a_worksite(tmp_path, spec) as site:
+        (outcome,) = site.carry_out(site.approved(setting(SettingName.SIZE_QUOTA, QUOTA)))
+        assert site.untouched()
+        assert "from which size on topics are compacted is not known" in outcome.reason
