@@ -96,6 +96,19 @@ def test_only_topics_that_retain_themselves_are_looked_at_for_a_quota_of_their_o
     assert [each.topic[-1] for each in fact.filling.backlogs] == ["0", "1"]
 
 
+@pytest.mark.parametrize(("name", "of_namespace", "of_topic"), [("t", None, 3.0), ("big-partition-0", None, None)])
+def test_a_busiest_topic_is_not_known_where_one_tells_no_throughput(
+    tmp_path: Path, name: str, of_namespace: float | None, of_topic: float | None
+) -> None:
+    """A rate that is no number is not 0: that topic or partition may be the busiest."""
+    topics = [
+        row | {"throughput_in_bytes": None} if row["topic"] == named(name)["topic"] else row for row in TABLES["topics"]
+    ]
+    snapshot = open_snapshot(written(tmp_path / "snapshot", findings=FINDINGS, **{**TABLES, "topics": topics}))
+    (whole,), (single,) = (facts(snapshot, snapshot.findings()) for facts in (namespace_facts, topic_facts))
+    assert (whole.busiest_bytes_per_second, single.busiest_bytes_per_second) == (of_namespace, of_topic)
+
+
 def a_folder(folder: Path, taken_at: datetime, **tables: Rows) -> Snapshot:
     """A snapshot of a home with others, taken at a time; `t` is near a quota in it, and messages of `u` are delayed."""
     name = taken_at.strftime("taken_at=%Y%m%dT%H%M%SZ")

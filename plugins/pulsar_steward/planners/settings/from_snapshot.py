@@ -59,7 +59,8 @@ _LOOKS = f"""
     select namespace, {{'taken_at': taken_at, 'topics': count(topic),
             'backlogs': coalesce(max(backlog_bytes, {MAX_BACKLOGS}), []),
             'producers': coalesce(arg_max(coalesce(producers, 0), backlog_bytes, {MAX_BACKLOGS}), [])}} as sample,
-        coalesce(max(throughput_in_bytes), 0) as busiest_bytes_per_second,
+        case when count_if(topic is not null and throughput_in_bytes is null) = 0
+            then coalesce(max(throughput_in_bytes), 0) end as busiest_bytes_per_second,
         coalesce(sum(storage_bytes), 0)::bigint as stored_bytes,
         coalesce(sum(greatest(coalesce(storage_bytes, 0) - coalesce(backlog_bytes, 0), 0)), 0)::bigint as consumed_bytes
     from snapshot cross join (select unnest($names) as namespace) left join ({LIMITED}) using (look, namespace)
@@ -86,7 +87,8 @@ class _Own(msgspec.Struct, frozen=True):
 
 _PEAKS = f"""
     select base as topic, coalesce(max(backlog_bytes), 0) as bytes,
-        coalesce(max(throughput_in_bytes) filter (look = 0), 0) as busiest_bytes_per_second
+        case when count_if(look = 0 and throughput_in_bytes is null) = 0
+            then coalesce(max(throughput_in_bytes) filter (look = 0), 0) end as busiest_bytes_per_second
     from (select *, regexp_replace(topic, '{PARTITION_END}', '') as base from topics
         where namespace in (select unnest($names)))
     where base in (select unnest($topics)) group by base"""
@@ -106,7 +108,7 @@ class _Look(msgspec.Struct, frozen=True):
 
     namespace: str
     sample: BacklogSample
-    busiest_bytes_per_second: float
+    busiest_bytes_per_second: float | None
     stored_bytes: int
     consumed_bytes: int
 
@@ -256,7 +258,7 @@ class _Peak(msgspec.Struct, frozen=True):
 
     topic: str
     bytes: int = 0
-    busiest_bytes_per_second: float = 0.0
+    busiest_bytes_per_second: float | None = 0.0
 
 
 def defaults_of(snapshot: Snapshot) -> dict[SettingName, Setting]:
