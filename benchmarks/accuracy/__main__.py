@@ -44,7 +44,9 @@ def parser() -> argparse.ArgumentParser:
     kind = made.add_mutually_exclusive_group()
     kind.add_argument("--real", action="store_true", help="only faults on real brokers")
     kind.add_argument("--simulated", action="store_true", help="only simulated ones")
-    kind.add_argument("--field", action="store_true", help="only those that others reported; writes their part")
+    kind.add_argument(
+        "--field", action="store_true", help="only those that others reported; a run of all of them writes their part"
+    )
     made.add_argument("--quick", action="store_true", help="only those that the tests run")
     made.add_argument("--only", nargs="+", metavar="NAME", help="only these")
     made.add_argument("--pulsar-version", default=VERSIONS[0], choices=VERSIONS, help="of the real brokers")
@@ -106,7 +108,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         arguments.out.write_text(markdown(run), encoding="utf-8")
         console.print(f"written: {arguments.out}")
-    elif arguments.field and not arguments.only:
+    elif {fault.name for fault in FAULTS if fault.report} <= {fault.name for fault in possible}:
         written = arguments.out.read_text(encoding="utf-8")
         arguments.out.write_text(
             with_field(written, field_section(every, datetime.now(UTC).date().isoformat())), encoding="utf-8"
