@@ -106,12 +106,24 @@ def test_both_parts_are_one_step() -> None:
             {"own": Persistence.of((3, 2, 2), 1 / 30), "policy": asking(seldom_seconds=60)},
             "once in 30 s already, and once in 1 min would be no oftener",
         ),
+        (["ack-state-often"], {"own": Persistence.of((3, 2, 2), -1)}, "the brokers' default on others: decide by hand"),
         (["ensemble-too-large"], {"own": Persistence.of((3, 3, 2), 1.0)}, "fewer copies are for people"),
         (["ack-state-often"], {"own": None}, "brokers do not tell which E, Qw, Qa and rate apply"),
         (["ack-state-often"], {"namespaces": ()}, "its settings are not in the snapshot"),
         (["ensemble-too-large"], {"bookies": Bookies(listed=1)}, "bookies_enough: E 2 of 1 bookie"),
     ],
-    ids=["rate off", "E off", "both", "seldom already", "no oftener", "copies", "no default", "no fact", "too few"],
+    ids=[
+        "rate off",
+        "E off",
+        "both",
+        "seldom already",
+        "no oftener",
+        "below 0",
+        "copies",
+        "no default",
+        "no fact",
+        "too few",
+    ],
 )
 def test_why_nothing_is_proposed_is_said(checks: list[str], fields: dict[str, Any], note: str) -> None:
     """Both are off by default, copies stay, and what is not known is not guessed."""

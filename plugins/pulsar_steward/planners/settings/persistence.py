@@ -64,8 +64,10 @@ def _rate(now: Persistence, found: Mapping[str, Finding], remedy: PersistenceRem
         return None
     if not remedy.propose_rate:
         return "the policy says so of how often cursors are written (policy key persistence_remedy.propose_rate)"
-    if seldom is not None and often is not None:
-        return "its cursors are written too often for bookies, and too seldom for consumers: decide by hand"
+    if now.writes_per_second < 0 or (seldom is not None and often is not None):
+        both = "its cursors are written too often for bookies, and too seldom for consumers"
+        below = "a rate below 0 is no limit on some versions, and the brokers' default on others"
+        return f"{below if now.writes_per_second < 0 else both}: decide by hand"
     words = f"its cursors are written {writes_in_words(now.writes_per_second)}"
     seconds = remedy.seldom_seconds if seldom is not None else remedy.often_seconds
     limited = now.writes_per_second > 0
