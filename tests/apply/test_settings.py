@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -27,7 +28,7 @@ from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.pulsar.calls import set_to
 from pulsar_steward.pulsar.writer import Writer
 from tests.apply.refusals import assert_done_unless, outcome_on
-from tests.apply.worksite import Worksite, permitted, quick_policy, said
+from tests.apply.worksite import SKEWED, Worksite, a_worksite, permitted, quick_policy, said
 from tests.builders import a_step
 
 if TYPE_CHECKING:
@@ -278,3 +279,24 @@ def test_no_copies_are_given_up_under_a_policy_that_keeps_them(site: Worksite) -
     assert outcome.outcome == "refused"
     assert "copies_kept: E 2, Qw 1, Qa 1 are fewer copies than E 2, Qw 2, Qa 2" in outcome.reason
     assert own(site, change) == theirs
+
+
+def test_no_copies_are_given_up_where_brokers_defaults_differ(tmp_path: Path) -> None:
+    """A namespace that sets nothing has the copies of each topic's broker: all of them are read before a call."""
+    more = {"managedLedgerDefaultEnsembleSize": "2", "managedLedgerDefaultWriteQuorum": "2"}
+    spec = replace(SKEWED, own_settings=({}, {}, more))
+    with a_worksite(tmp_path, spec, policy=quick_policy(guards={"versions_tried_here": ["4.0"]})) as site:
+        usual = Persistence.of((1, 1, 1), 1.0)
+        change = msgspec.structs.replace(setting(SettingName.PERSISTENCE, ONE_COPY), inherited=usual)
+        (outcome,) = site.carry_out(site.approved(change))
+        assert (outcome.outcome, site.untouched()) == ("drifted", True)
+        assert "the persistence is E 2, Qw 2, Qa 1" in outcome.reason
+
+
+def test_a_quota_waits_for_a_known_threshold_of_compaction(tmp_path: Path) -> None:
+    """Where brokers tell no threshold, topics may be compacted only after the quota is full: it is not set."""
+    spec = replace(SKEWED, configuration={"brokerServiceCompactionThresholdInBytes": ""})
+    with a_worksite(tmp_path, spec) as site:
+        (outcome,) = site.carry_out(site.approved(setting(SettingName.SIZE_QUOTA, QUOTA)))
+        assert site.untouched()
+        assert "from which size on topics are compacted is not known" in outcome.reason

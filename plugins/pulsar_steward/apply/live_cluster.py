@@ -283,8 +283,16 @@ class LiveCluster(WholeLook, ClusterFacts):
 
     @once
     def inherited(self, change: ChangeSetting) -> Setting | None:
-        """Value of the namespace, or the brokers' default."""
-        return self.reader.inherited(change)
+        """Value of the namespace, or the brokers' default; of a persistence, one that differs if any broker's does.
+
+        A topic's ledgers follow the default of its own broker. Where defaults differ, the planned one says nothing of
+        the copies that the other brokers' topics have.
+        """
+        told = self.reader.inherited(change)
+        if change.name is not SettingName.PERSISTENCE or change.topic is not None or told != change.inherited:
+            return told
+        every = self.of_whole("default persistences", lambda: self.reader.defaults(change.name, self.active()))
+        return next((each for each in every if each != told), told)
 
     @once
     def largest_backlog(self, change: ChangeSetting) -> Backlog | Unknown:

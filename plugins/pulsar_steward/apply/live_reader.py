@@ -11,7 +11,7 @@ from pulsar_steward.apply.kept import KeptFacts
 from pulsar_steward.errors import AdminError, BrokenAnswer, NotFound, Refused
 from pulsar_steward.facts.load_manager import MANAGER_UNKNOWN, load_manager_of, usage_of
 from pulsar_steward.facts.partitions import MOST_OF_NAMESPACE, MOST_OF_TOPIC
-from pulsar_steward.model.broker_defaults import SERIES, broker_defaults, is_extensible
+from pulsar_steward.model.broker_defaults import COMPACTION_BYTES, SERIES, broker_defaults, is_extensible
 from pulsar_steward.model.bundles import (
     LOAD_BALANCER_TOPICS,
     TC_TOPIC,
@@ -199,9 +199,19 @@ class LiveReader(Closing):
             return owner.own_compaction_bytes(topic)
 
     def compaction_bytes(self, namespace: str) -> int:
-        """Compaction threshold of a namespace: its own, or else the brokers' default; 0: none."""
+        """Compaction threshold of a namespace: its own, or else the brokers' default; 0: none.
+
+        Raises:
+            AdminError: If it cannot be read, or brokers tell no default.
+        """
         own = self._reader.own_compaction_bytes(namespace)
-        return broker_defaults(self._reader.runtime_configuration()).compaction_bytes or 0 if own is None else own
+        if own is not None:
+            return own
+        usual = broker_defaults(self._reader.runtime_configuration()).compaction_bytes
+        if usual is None:
+            words = f"from which size on topics are compacted is not known ({COMPACTION_BYTES})"
+            raise AdminError("GET", paths.namespace(namespace), "a broker", words)
+        return usual
 
     def _owner_of_policies(self, namespace: str, topic: str) -> OwnerReader:
         """Reads a topic's policies, which the owner of its first partition reports (docs/pulsar-behaviour.md)."""
@@ -368,6 +378,12 @@ class LiveReader(Closing):
         with ThreadPoolExecutor(max_workers=MAX_CONCURRENT_BROKERS) as pool:
             told = pool.map(lambda broker: self._at(broker).version_and_clock(), brokers)
             return dict(zip(brokers, told, strict=True))
+
+    def defaults(self, name: SettingName, brokers: Collection[str]) -> list[Setting | None]:
+        """A setting's default of each of these brokers; None: it has none. Read in parallel."""
+        with ThreadPoolExecutor(max_workers=MAX_CONCURRENT_BROKERS) as pool:
+            told = pool.map(lambda broker: self._at(broker).runtime_configuration(), brokers)
+            return [defaults_in(each).get(name) for each in told]
 
     def samples(self, broker: str, resting: Mapping[str, float | None]) -> list[Sample]:
         """Samples of a broker's metrics: the first of each series, and all that are not at their resting value."""

@@ -26,7 +26,6 @@ from pulsar_steward.model.measures import AGE, AGE_LIMIT, DELAYED_INDEX, DELAYED
 from pulsar_steward.model.subscription import COMPACTION
 from pulsar_steward.model.topics import is_system_topic, partitioned_topic
 from pulsar_steward.model.units import counted
-from pulsar_steward.pulsar.figures import MOST_RATE
 from pulsar_steward.pulsar.statistics import each_topic, loaded_topics
 
 if TYPE_CHECKING:
@@ -256,7 +255,7 @@ def _figures(name: str, topic: TopicStatistics, more: Mapping[str, int]) -> Topi
         topic=name,
         producers=topic.producer_count,
         backlog_bytes=topic.backlog_size or 0,
-        rate_in=MOST_RATE if topic.msg_rate_in is None else topic.msg_rate_in,
+        rate_in=topic.msg_rate_in,
         subscriptions=tuple(_acknowledgements(each, figures) for each, figures in topic.subscriptions.items()),
     )
     return msgspec.structs.replace(usual, **more)

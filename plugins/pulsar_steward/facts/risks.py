@@ -171,7 +171,8 @@ class MoveRisks(msgspec.Struct, frozen=True, kw_only=True):
         open_batches: The worst subscriptions with redelivered messages of batches, at most `MAX_NAMED`.
         may_come_again: Redelivered messages of all subscriptions with open batches; None: not known.
         volatile_topics: Number of non-persistent topics.
-        lost_messages: Messages that these may lose while their clients reconnect, at their present rates.
+        lost_messages: Messages that these may lose while their clients reconnect, at their present rates; None: not
+            known.
         delayed_index_bytes: Size of delayed messages' indexes in memory, for which the backlog is read again.
         unknown: Unknown facts about the producers' return, in words.
     """
@@ -182,7 +183,7 @@ class MoveRisks(msgspec.Struct, frozen=True, kw_only=True):
     open_batches: tuple[OpenBatches, ...] = ()
     may_come_again: int | None = 0
     volatile_topics: int = 0
-    lost_messages: int = 0
+    lost_messages: int | None = 0
     delayed_index_bytes: int = 0
     unknown: tuple[str, ...] = ()
 
@@ -196,7 +197,7 @@ class MoveRisks(msgspec.Struct, frozen=True, kw_only=True):
         return InFlight(
             again=min(room_for(self.may_come_again or 0, can_grow=consumed), most_again),
             volatile_topics=self.volatile_topics,
-            lost=room_for(self.lost_messages, can_grow=self.volatile_topics > 0),
+            lost=room_for(self.lost_messages or 0, can_grow=self.volatile_topics > 0),
         )
 
 
@@ -211,7 +212,7 @@ class TopicFigures(msgspec.Struct, frozen=True, kw_only=True):
         limit_bytes: Limit of the size quota in force for it; below 0: none; None: the namespace's limit.
         limit_seconds: Limit of the age quota in force for it; 0 or below: none; None: the namespace's limit.
         delayed_index_bytes: Size of its subscriptions' indexes of delayed messages.
-        rate_in: Messages per second from producers.
+        rate_in: Messages per second from producers; None: not known.
         subscriptions: Its subscriptions that are read.
     """
 
@@ -222,7 +223,7 @@ class TopicFigures(msgspec.Struct, frozen=True, kw_only=True):
     limit_bytes: int | None = None
     limit_seconds: int | None = None
     delayed_index_bytes: int = 0
-    rate_in: float = 0.0
+    rate_in: float | None = 0.0
     subscriptions: tuple[SubscriptionFigures, ...] = ()
 
     @property
@@ -274,6 +275,8 @@ def move_risks_of(topics: Iterable[TopicFigures], around: Surroundings, policy: 
         key=lambda each: (-each.used_percent, each.topic),
     )
     volatile = [topic for topic in topics if not topic.is_persistent and not is_system_topic(topic.topic)]
+    rates = [topic.rate_in for topic in volatile]
+    lost = [ceil(max(rate, 0.0) * policy.health.return_seconds) for rate in rates if rate is not None]
     holey = sorted(_holey(topics, around.kept_acks), key=lambda each: (-each.holes, each.topic, each.subscription))
     batches = sorted(_open_batches(topics, around.kept_acks, guards.largest_batch_messages), key=_gravest)
     again = [each.may_come_again for each in batches if each.may_come_again is not None]
@@ -284,7 +287,7 @@ def move_risks_of(topics: Iterable[TopicFigures], around: Surroundings, policy: 
         open_batches=tuple(batches[:MAX_NAMED]),
         may_come_again=sum(again) if len(again) == len(batches) else None,
         volatile_topics=len(volatile),
-        lost_messages=sum(ceil(max(topic.rate_in, 0.0) * policy.health.return_seconds) for topic in volatile),
+        lost_messages=sum(lost) if len(lost) == len(rates) else None,
         delayed_index_bytes=sum(topic.delayed_index_bytes for topic in topics) if around.index_in_memory else 0,
     )
 

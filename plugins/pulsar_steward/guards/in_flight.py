@@ -107,6 +107,10 @@ class VolatileTopics(BundleStepGuard):
         topics, lost = risks.volatile_topics, risks.lost_messages
         if not topics:
             return self.result("no topic loses messages while its clients reconnect", passed=True)
+        if lost is None:
+            many = counted(topics, "topic that is not persistent", "topics that are not persistent")
+            words = f"how many messages {many} would lose is not known: no number is told for the rate of one"
+            return self.result(words, passed=False)
         said = (
             f"{counted(topics, 'topic that is not persistent loses', 'topics that are not persistent lose')} up to"
             f" {counted(lost, 'message')} at their rates, within {policy.health.return_seconds} s"

@@ -97,7 +97,8 @@ class Persistence(msgspec.Struct, frozen=True, kw_only=True, tag="persistence", 
         write_quorum: Qw, copies of each entry.
         ack_quorum: Qa, copies that have to be written before an entry counts as stored.
         rate: `managedLedgerMaxMarkDeleteRate`, most writes of a cursor per second, as text, since plans hold no floats
-            and any rate has to be restored unchanged; 0 or under: each change of it.
+            and any rate has to be restored unchanged; 0: each change of it; under 0: the same, or on 4.2.4 the brokers'
+            default (`BrokerService`).
         storage_class: `managedLedgerStorageClassName` (PIP-384), never changed, but sent along; None: not set.
     """
 
@@ -169,8 +170,10 @@ def when_in_force(before: object, after: object) -> str:
 
 
 def writes_in_words(per_second: float) -> str:
-    """The rate of writing a cursor as text: ``once in 10 s``; 0 or under is no limit."""
-    if per_second <= 0:
+    """The rate of writing a cursor as text: ``once in 10 s``; 0 is no limit, and below 0 versions differ."""
+    if per_second < 0:
+        return "at each acknowledgement, or from 4.2 on as brokers do by default"
+    if per_second == 0:
         return "at each acknowledgement"
     if per_second <= 1:
         return f"once in {seconds_in_words(1 / per_second, rounded=True)}"

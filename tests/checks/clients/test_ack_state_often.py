@@ -98,14 +98,17 @@ def test_pulsars_own_namespaces_are_left_alone(judge_rows: JudgeRows, namespace:
         (50_000_000, 0.1, 10.0, False),
         (10_000_000, 0.0, 10.0, True),
         (10_000_000, None, 0.0, False),
+        (5_000_001, 10.0, 10.0, True),
+        (5_000_000, 9_000.0, 10.0, True),
+        (4_999_999, 9_000.0, 10.0, False),
     ],
-    ids=["default", "smaller", "oftener", "seldom", "no limit", "nothing consumed"],
+    ids=["default", "smaller", "oftener", "seldom", "no limit", "nothing consumed", "high", "higher", "not so often"],
 )
 def test_large_ack_states_that_are_written_often(
     judge_rows: JudgeRows, state_bytes: int, own: float | None, rate_out: float, *, found: bool
 ) -> None:
-    """Each write of a cursor writes its whole ack state: its size counts times the rate in force."""
-    judgement = judged(judge_rows, 1, 100, state_bytes=state_bytes, own=own, rate_out=rate_out)
+    """Each write writes the whole ack state: its size counts times the limit, and no more often than it was written."""
+    judgement = judged(judge_rows, 2, 100, state_bytes=state_bytes, own=own, rate_out=rate_out)
     assert [each.severity for each in judgement.findings] == [WARNING] * found
     if found:
         (finding,) = judgement.findings
@@ -133,6 +136,22 @@ def test_the_thresholds_are_the_policys(judge_rows: JudgeRows) -> None:
     """The share and the numbers are taken from the policy."""
     policy = a_policy(ack_state_often={"least_percent": 10, "warning_writes_per_second": 100})
     assert [each.severity for each in judged(judge_rows, 100, 900, policy=policy).findings] == [WARNING]
+
+
+def test_how_often_is_not_made_up_where_brokers_do_not_tell(judge_rows: JudgeRows) -> None:
+    """Without the series of a broker, large ack states count at the limit, and no number of writes is said."""
+    rows: Rows = {
+        "snapshot": [{"cluster": "lab", "taken_at": NOW, "unread_brokers": [], "unread_namespaces": []}],
+        "brokers": [{"broker": "b-0:8080", "read": True}],
+        "configuration": [{"broker": "b-0:8080", "key": CURSOR_WRITES, "value": "1.0"}],
+        "topics": [{"topic": TOPIC, "namespace": OWN, "broker": "b-0:8080"}],
+        "subscriptions": [{"topic": TOPIC, "namespace": OWN, "subscription": "s", "message_rate_out": 10.0}],
+        "drilled": [{"topic": TOPIC, "subscription": "s", "ack_state_bytes": 10_000_000}],
+    }
+    (finding,) = judge_rows(ACK_STATE_OFTEN, rows, None).findings
+    assert "not all brokers tell" in finding.evidence
+    assert "0 times" not in finding.evidence
+    assert finding.figures == {"state_bytes_per_second": 10_000_000}
 
 
 def test_brokers_that_do_not_tell_are_named(judge_rows: JudgeRows) -> None:

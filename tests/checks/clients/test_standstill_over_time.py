@@ -55,6 +55,10 @@ STANDING: dict[str, tuple[list[dict[str, Any]], Severity | None]] = {
         [BATCHES | backlog(20) | {"expired_rate": 1.0}, BATCHES | {"expired_rate": 1.0}],
         Severity.WARNING,
     ),
+    "with batches that may expire": (
+        [BATCHES | backlog(20) | {"expired_rate": None}, BATCHES | {"expired_rate": None}],
+        Severity.WARNING,
+    ),
     "but it consumed in between": ([STILL | backlog(60_000), STILL], Severity.INFO),
     "nobody was there before": ([NOBODY, STILL], Severity.INFO),
     "few for three quarters of an hour": ([FEW] * 4, None),

@@ -74,6 +74,7 @@ CASES: dict[str, tuple[tuple[int, ...], dict[str, Any], Severity | None]] = {
     "somebody-is-there": (GROWING, {"consumers": 1}, None),
     "it-expires-by-the-namespace": (GROWING, {"ttl": 3600}, None),
     "it-expires-by-the-topic": (GROWING, {"expired_rate": 0.5}, None),
+    "it-may-expire-by-the-topic": (GROWING, {"expired_rate": None}, None),
     "somebody-came-in-between": (GROWING, {"moved": ago(1)}, None),
     "nobody-came-since": (GROWING, {"moved": ago(30)}, TOLD),
     "never-consumed": (GROWING, {"moved": 0}, TOLD),

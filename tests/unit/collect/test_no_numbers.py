@@ -9,7 +9,6 @@ from typing import Any
 from pulsar_steward.apply.live_topics import _figures
 from pulsar_steward.collect.pending import Recent
 from pulsar_steward.collect.topics import TopicRows
-from pulsar_steward.pulsar.figures import MOST_RATE
 from pulsar_steward.pulsar.statistics import bundles_in
 
 ALL = "0x00000000_0xffffffff"
@@ -40,7 +39,7 @@ def test_a_rate_that_is_no_number_is_null_and_adds_nothing() -> None:
     assert (rows.sums["a/b", ALL].rate_in, rows.sums["a/b", ALL].producers) == (7.0, 4)
 
 
-def test_a_loss_is_bounded_where_a_rate_is_not_known() -> None:
-    """What comes in within a move is at most as much as any rate that brokers tell, and never 0."""
+def test_a_rate_that_is_no_number_is_not_known_for_a_move() -> None:
+    """It is neither 0, as then nothing would be lost, nor any other number that somebody could approve."""
     (bundle,) = bundles_in(DOCUMENT, "x:8080")
-    assert [_figures(name, each, {}).rate_in for name, each in bundle.topics.items()] == [MOST_RATE, 7.0]
+    assert [_figures(name, each, {}).rate_in for name, each in bundle.topics.items()] == [None, 7.0]

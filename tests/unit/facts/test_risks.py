@@ -225,6 +225,8 @@ def test_topics_that_are_not_persistent_lose_what_comes_meanwhile() -> None:
 
     assert (found.volatile_topics, found.lost_messages) == (2, 105)
     assert found.with_room(0, consumed=True) == InFlight(volatile_topics=2, lost=10_210)
+    untold = msgspec.structs.replace(topics[1], rate_in=None)
+    assert move_risks_of([topics[0], untold], Surroundings(), a_policy()).lost_messages is None
 
 
 @pytest.mark.parametrize(("in_memory", "held"), [(True, 70), (False, 0)], ids=["in memory", "in buckets"])

@@ -56,6 +56,10 @@ VIEWS = {
     ),
     "as many lost as approved": (with_risks(volatile_topics=1, lost_messages=70), None),
     "one more lost": (with_risks(volatile_topics=1, lost_messages=71), "volatile_topics: 1 topic that is not persi"),
+    "an unknown number lost": (
+        with_risks(volatile_topics=1, lost_messages=None),
+        "volatile_topics: how many messages 1 topic that is not persistent would lose is not known",
+    ),
     "one more topic": (with_risks(volatile_topics=2, lost_messages=70), "volatile_topics: 2 topics that are not"),
     "a small index": (with_risks(delayed_index_bytes=64 * MIB), None),
     "a large index": (with_risks(delayed_index_bytes=64 * MIB + 1), "delayed_index: 64 MiB of delayed"),

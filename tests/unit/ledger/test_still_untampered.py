@@ -135,6 +135,18 @@ def test_what_people_were_told_is_compared_with_the_whole(engine: Engine, write:
         require_untampered(engine, PLAN.plan_id)
 
 
+def test_what_was_added_meanwhile_of_another_plan_is_compared(engine: Engine, write: LedgerWriter) -> None:
+    """A row of another plan that was added after the walk, and changed then, is found before the next call."""
+    write.record_plan(PLAN, AT)
+    walked = require_untampered(filled(engine), PLAN.plan_id)
+    write.record_dry_run(NEWER.plan_id, "another run", "PUT ...", AT)
+    dry_runs = tables.DRY_RUNS
+    with forging(engine) as connection:
+        connection.execute(update(dry_runs).where(dry_runs.c.run == "another run").values(text="DELETE ..."))
+    with pytest.raises(LedgerTampered, match=f"{dry_runs.name} .* was changed after it was written"):
+        require_still_untampered(engine, walked)
+
+
 def changed(connection: Connection, table: Table, *, mend: bool) -> None:
     """Changes a value of a row of the plan, or of a table that knows no plans, and where told to its link."""
     column = next(each for each in table.c if each.name not in key_columns(table) and not each.foreign_keys)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -63,7 +63,8 @@ def test_a_quota_says_that_nobody_reads_what_fills_it(action: QuotaPolicy, golde
 
     words = filling.in_words(quota(action))
 
-    assert f"subscription old of {T} with 56,000,000 entries, which has no consumer and of which nothing" in words
+    assert f"old of {T} with 56,000,000 entries (most entries; who is furthest behind is not told)" in words
+    assert "which has no consumer, and got and acknowledged nothing since" in words
     assert f"the replicator to west of {U} with 90 entries" in words
     golden(words)
 
@@ -72,5 +73,28 @@ def test_only_what_is_known_is_said() -> None:
     """Nothing without a backlog; no warning about what is read, or about a setting that no backlog fills."""
     read = Filling(backlogs=(BACKLOGS["shop/orders"][2],))
     assert Filling().in_words(quota()) == ""
-    assert read.in_words(quota()) == f"; what fills it most is subscription app of {T}0 with 5 entries"
+    assert read.in_words(quota()) == f"; the largest backlogs wait for subscription app of {T}0 with 5 entries"
     assert "nobody" not in Filling(abandoned=(OLD,)).in_words(TimeToLive(seconds=9))
+
+
+def test_who_is_furthest_behind_fills_a_quota_with_however_few_entries(tmp_path: Path) -> None:
+    """A cursor with ack holes has few entries, and holds all since its oldest one: brokers tell who that is."""
+    backlogs = {"shop/orders": [backlog_of(T, 300, {"app": 1000, "holes": 3}, {})]}
+    told = [{"topic": T, "subscription": each, "slowest_subscription": "holes"} for each in ("app", "holes")]
+    snapshot = open_snapshot(written(tmp_path / "snapshot", drilled=told))
+
+    words = fillings(snapshot, backlogs, ())["shop/orders"].in_words(quota())
+
+    assert words == f"; the largest backlogs wait for subscription holes of {T} with 3 entries"
+
+
+def test_compaction_and_subscriptions_of_unknown_consumers_are_not_said_to_have_none(tmp_path: Path) -> None:
+    """Nobody ever connects to the cursor of compaction, and a number that is not told is not 0."""
+    backlogs = {"a": [backlog_of(T, 300, {"__compaction": 9}, {})], "b": [backlog_of(U, 300, {"app": 9}, {})]}
+    rows: list[dict[str, Any]] = [
+        {"topic": T, "subscription": "__compaction", "consumers": 0, "backlog_entries": 9},
+        {"topic": U, "subscription": "app", "consumers": None, "backlog_entries": 9},
+    ]
+    snapshot = open_snapshot(written(tmp_path / "snapshot", subscriptions=rows))
+    for each in fillings(snapshot, backlogs, ()).values():
+        assert "has no consumer" not in each.in_words(quota())

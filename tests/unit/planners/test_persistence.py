@@ -101,18 +101,50 @@ def test_both_parts_are_one_step() -> None:
         (["ensemble-too-large"], {"policy": asking(propose_ensemble=False)}, "persistence_remedy.propose_ensemble"),
         (["ack-state-often", "ack-state-seldom"], {}, "decide by hand"),
         (["ack-state-often"], {"own": Persistence.of((3, 2, 2), 0.2)}, "cursors are written once in 5 s already"),
+        (
+            ["ack-state-seldom"],
+            {"own": Persistence.of((3, 2, 2), 1 / 30), "policy": asking(seldom_seconds=60)},
+            "once in 30 s already, and once in 1 min would be no oftener",
+        ),
+        (["ack-state-often"], {"own": Persistence.of((3, 2, 2), -1)}, "the brokers' default on others: decide by hand"),
         (["ensemble-too-large"], {"own": Persistence.of((3, 3, 2), 1.0)}, "fewer copies are for people"),
         (["ack-state-often"], {"own": None}, "brokers do not tell which E, Qw, Qa and rate apply"),
         (["ack-state-often"], {"namespaces": ()}, "its settings are not in the snapshot"),
         (["ensemble-too-large"], {"bookies": Bookies(listed=1)}, "bookies_enough: E 2 of 1 bookie"),
     ],
-    ids=["rate off", "E off", "both", "seldom already", "copies", "no default", "no fact", "too few"],
+    ids=[
+        "rate off",
+        "E off",
+        "both",
+        "seldom already",
+        "no oftener",
+        "below 0",
+        "copies",
+        "no default",
+        "no fact",
+        "too few",
+    ],
 )
 def test_why_nothing_is_proposed_is_said(checks: list[str], fields: dict[str, Any], note: str) -> None:
     """Both are off by default, copies stay, and what is not known is not guessed."""
     proposal = proposed(*checks, **fields)
     assert proposal.batches == ()
     assert note in " ".join(proposal.notes)
+
+
+def test_a_reason_says_only_what_was_read() -> None:
+    """Large ack states are the reason without a count of writes, which is not 0 where brokers do not tell it."""
+    finding = Finding(
+        check_id="ack-state-often",
+        severity=Severity.WARNING,
+        subject=NAMESPACE,
+        evidence="made up",
+        figures={"state_bytes_per_second": 20 << 20},
+    )
+    proposal = proposed(findings=(finding,))
+    (step,) = proposal.batches[0].steps
+    assert "large ack states are written whole each time, about 20 MiB a second" in step.why
+    assert "0 times" not in step.why
 
 
 def test_both_are_off_by_default() -> None:

@@ -54,7 +54,7 @@ def proposed(
     own: dict[SettingName, Setting],
     *checks: str,
     backlog: int = 0,
-    rate: float = 0.0,
+    rate: float | None = 0.0,
     outgrown: tuple[int, int] = (0, 0),
     **fields: Any,
 ) -> Proposal:
@@ -100,6 +100,13 @@ def test_a_missing_size_quota(backlog: int, rate: float, kept: Retention | None,
     assert changes(proposed(own, "backlog-quota-missing", backlog=backlog, rate=rate)) == [
         (SettingName.SIZE_QUOTA, size(limit))
     ]
+
+
+def test_no_quota_is_sized_by_a_throughput_that_is_not_known() -> None:
+    """A rate that is no number is not 0: a quota without room for an outage would stop producers."""
+    proposal = proposed({}, "backlog-quota-missing", backlog=GIB, rate=None)
+    assert changes(proposal) == []
+    assert "how much comes in is not known" in " ".join(proposal.notes)
 
 
 def test_no_quota_is_set_over_one_that_is() -> None:

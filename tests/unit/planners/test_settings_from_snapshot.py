@@ -11,7 +11,7 @@ import pytest
 from pulsar_steward.facts.backlogs import BacklogAges, backlog_of
 from pulsar_steward.model.setting import Retention, SettingName
 from pulsar_steward.planners.settings.facts import FullTopic
-from pulsar_steward.planners.settings.from_snapshot import backlog_caveats, namespace_facts, topic_facts
+from pulsar_steward.planners.settings.from_snapshot import backlog_caveats, defaults_of, namespace_facts, topic_facts
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import broker
 from tests.unit.report_checkup.snapshots import META, Rows, a_finding, written
@@ -96,6 +96,19 @@ def test_only_topics_that_retain_themselves_are_looked_at_for_a_quota_of_their_o
     assert [each.topic[-1] for each in fact.filling.backlogs] == ["0", "1"]
 
 
+@pytest.mark.parametrize(("name", "of_namespace", "of_topic"), [("t", None, 3.0), ("big-partition-0", None, None)])
+def test_a_busiest_topic_is_not_known_where_one_tells_no_throughput(
+    tmp_path: Path, name: str, of_namespace: float | None, of_topic: float | None
+) -> None:
+    """A rate that is no number is not 0: that topic or partition may be the busiest."""
+    topics = [
+        row | {"throughput_in_bytes": None} if row["topic"] == named(name)["topic"] else row for row in TABLES["topics"]
+    ]
+    snapshot = open_snapshot(written(tmp_path / "snapshot", findings=FINDINGS, **{**TABLES, "topics": topics}))
+    (whole,), (single,) = (facts(snapshot, snapshot.findings()) for facts in (namespace_facts, topic_facts))
+    assert (whole.busiest_bytes_per_second, single.busiest_bytes_per_second) == (of_namespace, of_topic)
+
+
 def a_folder(folder: Path, taken_at: datetime, **tables: Rows) -> Snapshot:
     """A snapshot of a home with others, taken at a time; `t` is near a quota in it, and messages of `u` are delayed."""
     name = taken_at.strftime("taken_at=%Y%m%dT%H%M%SZ")
@@ -153,3 +166,22 @@ def test_the_value_of_most_brokers(tmp_path: Path) -> None:
     rows = [{"broker": broker(at), "key": key, "value": value} for at, (key, value) in enumerate(told)]
     snapshot = open_snapshot(written(tmp_path / "snapshot", configuration=rows))
     assert snapshot.usual_settings("abcd") == {"a": "2", "b": "10"}
+
+
+@pytest.mark.parametrize(("copies", "known"), [(("2", "2", "2"), True), (("2", "2", "3"), False)])
+def test_a_default_persistence_is_known_where_all_brokers_have_it(
+    tmp_path: Path, copies: tuple[str, ...], known: bool
+) -> None:
+    """What most brokers have would be fewer copies for topics of the broker that keeps more."""
+    rows = [
+        {"broker": broker(at), "key": f"managedLedgerDefault{name}", "value": value}
+        for at, many in enumerate(copies)
+        for name, value in (
+            ("EnsembleSize", "3"),
+            ("WriteQuorum", many),
+            ("AckQuorum", "2"),
+            ("MarkDeleteRateLimit", "1.0"),
+        )
+    ]
+    snapshot = open_snapshot(written(tmp_path / "snapshot", configuration=rows))
+    assert (SettingName.PERSISTENCE in defaults_of(snapshot)) is known

@@ -109,3 +109,10 @@ def test_what_is_needed_is_kept(
     lowered = [value for name, value in changes(proposal) if isinstance(value, Retention) and value.minutes < 30 * DAY]
     assert not lowered
     assert f"{NAMESPACE}: its retention is not lowered" in " ".join(proposal.notes)
+
+
+def test_a_size_stays_where_it_is_not_known_how_much_comes_in() -> None:
+    """What is retained outlasts an outage by the busiest topic's throughput: one that is no number is not 0."""
+    own = with_quotas(kept(-1, 409_600))
+    assert changes(proposed(own, FOUND, consumed_bytes=GIB))
+    assert changes(proposed(own, FOUND, consumed_bytes=GIB, rate=None)) == []

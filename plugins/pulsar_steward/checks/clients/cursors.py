@@ -128,33 +128,39 @@ group by 1
 
 # A cursor from which nothing is consumed is not written.
 STATE_BYTES = """
-select namespace, sum(bytes)::bigint as state_bytes, count(*) as cursors
+select namespace, sum(bytes)::bigint as state_bytes, max(bytes) as largest_bytes, count(*) as cursors
 from (select topic, subscription, max(ack_state_bytes) as bytes from drilled
     where subscription is not null and ack_state_bytes > 0 group by topic, subscription)
 join user_subscriptions using (topic, subscription) where message_rate_out > 0 group by namespace
 """
 
-# Where nothing limits the writes, a cursor is taken to be written once a second.
+# Where nothing limits the writes, a cursor is taken to be written once a second. A limit is no rate: where all brokers
+# tell the writes, no more is written than so many times the largest state. A series that rests at 0 is left out.
 OFTEN = f"""
 with own as (
     select namespace, mark_deletes_per_second as of_namespace from persistence
     where mark_deletes_per_second is not null),
+hearing as (select count(*) = 0 as all_tell from silent),
 usual as (
     select if(bool_or(try_cast(value as double) <= 0), 0, max(try_cast(value as double))) as of_brokers
     from setting('{CURSOR_WRITES}')),
 rates as (
-    select namespace, sum(cursor_writes)::double as cursor_writes, coalesce(sum(entries), 0)::double as entries
+    select namespace, sum(cursor_writes)::double as told_writes, coalesce(sum(entries), 0)::double as entries
     from written where not starts_with(namespace, 'pulsar/') and not is_heartbeat(namespace) group by namespace),
 states as (
-    select namespace, sum(state_bytes)::bigint as state_bytes, sum(cursors)::bigint as cursors
+    select namespace, sum(state_bytes)::bigint as state_bytes, max(largest_bytes) as largest_bytes,
+        sum(cursors)::bigint as cursors
     from state_bytes group by namespace),
 judged as (
     select namespace, of_namespace is not null as own,
         coalesce(of_namespace, of_brokers) as writes_per_second,
-        coalesce(cursor_writes, 0) as cursor_writes, coalesce(entries, 0) as entries,
-        if(cursor_writes > 0, cursor_writes * 100 / (cursor_writes + entries), 0) as percent, state_bytes, cursors,
-        state_bytes * if(writes_per_second > 0, least(writes_per_second, 1000000), 1) as bytes_per_second
-    from rates full join states using (namespace) left join own using (namespace) cross join usual)
+        coalesce(told_writes, if(all_tell, 0, null)) as cursor_writes,
+        coalesce(entries, 0) as entries,
+        if(cursor_writes > 0, cursor_writes * 100 / (cursor_writes + entries), cursor_writes) as percent,
+        state_bytes, cursors,
+        least(state_bytes * if(writes_per_second > 0, least(writes_per_second, 1000000), 1),
+            if(all_tell, cursor_writes * largest_bytes, null)) as bytes_per_second
+    from rates full join states using (namespace) left join own using (namespace) cross join usual cross join hearing)
 select *, case
     when cursor_writes >= $warning_writes_per_second and percent >= $least_percent then 1
     when bytes_per_second >= $warning_megabytes_per_second * 1000000 then 1
@@ -167,17 +173,23 @@ def _often(row: Row) -> str:
     own = "by the namespace's own policy"
     who = own if row["own"] else f"as it sets nothing else ({CURSOR_WRITES})"
     limit = "" if row["writes_per_second"] is None else f", {_at_most(row['writes_per_second'])} {who}"
-    words = (
-        f"Of {row['namespace']}, cursors are written {counted(round(row['cursor_writes']), 'time')} a second{limit}:"
-        f" {row['percent']:.0f} % of what its brokers write to bookies, beside"
-        f" {counted(round(row['entries']), 'entry', 'entries')} of messages a second."
-    )
+    if row["cursor_writes"] is None:
+        words = f"How often cursors of {row['namespace']} are written, not all brokers tell{limit}."
+    else:
+        writes = counted(round(row["cursor_writes"]), "time")
+        words = (
+            f"Of {row['namespace']}, cursors are written {writes} a second{limit}:"
+            f" {row['percent']:.0f} % of what its brokers write to bookies, beside"
+            f" {counted(round(row['entries']), 'entry', 'entries')} of messages a second."
+        )
     if row["state_bytes"] is None:
         return words
     size = bytes_in_words(row["state_bytes"], rounded=True)
+    limited = (row["writes_per_second"] or 0) > 0
+    each = "up to" if limited else "where each is written once a second at most,"
     return (
         f"{words} The ack state of {counted(row['cursors'], 'cursor that was', 'cursors that were')} looked into has"
-        f" {size}, and each write writes it whole: up to {bytes_in_words(row['bytes_per_second'], rounded=True)} a"
+        f" {size}, and each write writes it whole: {each} {bytes_in_words(row['bytes_per_second'], rounded=True)} a"
         " second, before copies."
     )
 
@@ -206,14 +218,16 @@ ACK_STATE_OFTEN = RowCheck(
         "telling": Query(f"select distinct source from metrics where series = '{MARK_DELETES}'"),
     },
     cluster={
-        "found": Query(OFTEN, worst_first="rank desc, cursor_writes desc, bytes_per_second desc, namespace"),
         "silent": silent_in("telling"),
+        "found": Query(
+            OFTEN, worst_first="rank desc, cursor_writes desc nulls last, bytes_per_second desc nulls last, namespace"
+        ),
     },
     severity=ranked,
     subject="namespace",
     evidence=_often,
     figures=lambda row: {
-        "cursor_writes_per_second": round(row["cursor_writes"]),
+        "cursor_writes_per_second": row["cursor_writes"],
         "percent": row["percent"],
         "state_bytes_per_second": row["bytes_per_second"],
     },

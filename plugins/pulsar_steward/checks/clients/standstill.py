@@ -240,7 +240,7 @@ class Standstill:
         """
         at, older = next(self.before.told(self.row, apart_seconds=APART_SECONDS), (None, None))
         rate, size = self.row["message_rate_in"] or 0, self.row["messages_per_entry"]
-        if at is None or older is None or size is None or (self.row["expired_rate"] or 0) > 0:
+        if at is None or older is None or size is None or _may_expire(self.row):
             return False
         published = rate * self.before.seconds_since(at) / size
         return bool(2 * (self.row["backlog_entries"] - (older["backlog_entries"] or 0)) < published)
@@ -428,8 +428,13 @@ class Standstill:
 
 def _fell(newer: Row, older: Row) -> bool:
     """True if something was consumed between two snapshots: the backlog shrank, and nothing expired."""
-    expired = any((each["expired_rate"] or 0) > 0 for each in (newer, older))
+    expired = _may_expire(newer) or _may_expire(older)
     return not expired and (newer["backlog_entries"] or 0) < (older["backlog_entries"] or 0)
+
+
+def _may_expire(row: Row) -> bool:
+    """True if messages expire, or their rate is no number: then a smaller backlog is no sign of consumption."""
+    return row["expired_rate"] is None or row["expired_rate"] > 0
 
 
 def _rests(row: Row, rate: str) -> bool:

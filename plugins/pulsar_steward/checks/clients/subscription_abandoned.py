@@ -63,7 +63,8 @@ _ASKED = """
 """
 """Subscriptions of drilled topics. `cursor` is unchanged when a topic is loaded: creation time, position."""
 
-# A time to live clears unread messages. A topic's own TTL does too, and shows only by its expiry rate.
+# A time to live clears unread messages. A topic's own TTL does too, and shows only by its expiry rate: where that is no
+# number, messages may expire, and nobody is told to delete the subscription.
 WITHOUT_CONSUMERS = f"""
 with asked as ({_ASKED})
 select s.topic, s.subscription, s.namespace, s.broker, s.backlog_entries, t.backlog_bytes,
@@ -74,7 +75,7 @@ select s.topic, s.subscription, s.namespace, s.broker, s.backlog_entries, t.back
 from user_subscriptions s join limits l on l.namespace = s.namespace join topics t on t.topic = s.topic
     left join namespace_policies p on p.namespace = s.namespace
     left join asked on asked.topic = s.topic and asked.subscription = s.subscription
-where s.consumers = 0 and s.backlog_entries >= l.minimum_entries and coalesce(s.expired_rate, 0) <= 0
+where s.consumers = 0 and s.backlog_entries >= l.minimum_entries and s.expired_rate <= 0
     and coalesce(p.ttl_seconds, 0) <= 0
 """
 
@@ -82,7 +83,7 @@ MOST_FIRST = "backlog_entries desc, topic, subscription"
 
 BEFORE = f"""
 select topic, subscription, consumers, coalesce(backlog_entries, 0) as backlog_entries,
-    coalesce(expired_rate, 0) as expired_rate, cursor
+    coalesce(expired_rate <= 0, false) as keeps, cursor
 from raw_subscriptions semi join alone using (topic, subscription) left join ({_ASKED}) using (topic, subscription)
 """
 """The same subscriptions in an earlier snapshot."""
@@ -188,7 +189,7 @@ def _without_consumer(newer: Row, older: Row) -> bool:
     """True if an earlier snapshot shows the same subscription, no consumer, no larger backlog and no expiry."""
     fell = newer["backlog_entries"] < older["backlog_entries"]
     another = None not in {newer["cursor"], older["cursor"]} and newer["cursor"] != older["cursor"]
-    return older["consumers"] == 0 and not fell and older["expired_rate"] <= 0 and not another
+    return older["consumers"] == 0 and not fell and older["keeps"] and not another
 
 
 def judge(queried: Queried, context: CheckContext[SubscriptionAbandonedPolicy]) -> Judgement:

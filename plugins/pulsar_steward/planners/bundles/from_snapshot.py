@@ -27,7 +27,6 @@ from pulsar_steward.planners.bundles.facts import (
 from pulsar_steward.planners.bundles.loads_from_snapshot import FIGURES, drain_facts, load_facts, load_of
 from pulsar_steward.planners.bundles.split import troubles
 from pulsar_steward.planners.settings.from_snapshot import own_policies
-from pulsar_steward.pulsar.figures import MOST_RATE
 from pulsar_steward.pulsar.own_settings import NamespaceDocument
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ _RISKY = f"""
         from topics join chosen using (namespace, bundle) join around using (namespace) left join said using (topic)
         left join telling using (broker) left join read using (topic))
     select namespace, bundle, {{'topic': topic, 'producers': coalesce(producers, 0),
-        'backlog_bytes': coalesce(backlog_bytes, 0), 'rate_in': coalesce(message_rate_in, {MOST_RATE}),
+        'backlog_bytes': coalesce(backlog_bytes, 0), 'rate_in': message_rate_in,
         'age_seconds': age_seconds, 'limit_bytes': limit_bytes, 'limit_seconds': limit_seconds,
         'delayed_index_bytes': coalesce(delayed_index_bytes, 0), 'subscriptions': coalesce(readers, [])}}
         as figures

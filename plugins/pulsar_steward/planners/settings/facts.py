@@ -93,7 +93,7 @@ class TopicSettings(msgspec.Struct, frozen=True, kw_only=True):
         inherited: Settings of its namespace or the brokers, by name.
         peak: Bytes of the largest backlog in the last snapshots, of the topic or of one of its partitions.
         snapshots: Number of these snapshots.
-        busiest_bytes_per_second: Incoming throughput; of the busiest partition if there are any.
+        busiest_bytes_per_second: Incoming throughput; of the busiest partition if there are any. None: not known.
         delayed_messages: Delayed messages of its namespace; None: not known.
         backlogs: Backlogs of the topic or its partitions, of those of the namespace that are known, with their holders.
         compaction_bytes: As of the namespace.
@@ -107,7 +107,7 @@ class TopicSettings(msgspec.Struct, frozen=True, kw_only=True):
     inherited: dict[SettingName, Setting]
     peak: int
     snapshots: int = 1
-    busiest_bytes_per_second: float = 0.0
+    busiest_bytes_per_second: float | None = 0.0
     delayed_messages: int | None = None
     backlogs: tuple[Backlog, ...] = ()
     compaction_bytes: int = 0
@@ -145,7 +145,7 @@ class NamespaceFact(msgspec.Struct, frozen=True, kw_only=True):
         namespace: ``tenant/namespace``.
         own: Its own settings, by name.
         looks: Its topics in this snapshot and in earlier ones, the newest first; at least this one.
-        busiest_bytes_per_second: Incoming throughput of its busiest topic.
+        busiest_bytes_per_second: Incoming throughput of its busiest topic; None: not known of one of them.
         stored_bytes: Stored bytes of its loaded topics.
         consumed_bytes: Stored bytes that every durable cursor has passed: the most that a lower retention can delete.
         backlogs: The largest backlogs of this snapshot, falling, by topic; at most `MAX_BACKLOGS`.
@@ -164,7 +164,7 @@ class NamespaceFact(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str
     own: dict[SettingName, Setting]
     looks: tuple[BacklogSample, ...]
-    busiest_bytes_per_second: float
+    busiest_bytes_per_second: float | None
     stored_bytes: int
     consumed_bytes: int = 0
     backlogs: tuple[Backlog, ...] = ()

@@ -11,7 +11,7 @@ from pulsar_steward.checks.clients.subscription_abandoned import CHECK as SUBSCR
 from pulsar_steward.facts.backlogs import Backlog
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy
-from pulsar_steward.model.subscription import slowest
+from pulsar_steward.model.subscription import HolderKind, slowest
 from pulsar_steward.model.units import counted, epoch_in_words, named
 
 if TYPE_CHECKING:
@@ -29,9 +29,10 @@ class Filling(msgspec.Struct, frozen=True, kw_only=True):
     """Who fills the quotas of some topics.
 
     Attributes:
-        backlogs: The largest backlogs with their holders, falling; at most `MOST_NAMED`.
-        unread: Their subscriptions without consumers by subject, with the last time that anything of them moved, in
-            milliseconds since the epoch; 0: not known.
+        backlogs: The largest backlogs, falling, with their holders: only the one that is furthest behind, where its
+            broker tells it; at most `MOST_NAMED`.
+        unread: Their subscriptions without consumers by subject, with the last time that a message of them was sent or
+            acknowledged, in milliseconds since the epoch; 0: not known.
         abandoned: Subjects of the topics' abandoned subscriptions, sorted.
     """
 
@@ -42,34 +43,47 @@ class Filling(msgspec.Struct, frozen=True, kw_only=True):
     def in_words(self, quota: Setting | None) -> str:
         """Further clauses about a proposed quota; empty if nothing is known to fill it."""
         holders = [words for each in self.backlogs if (words := self._holder(each))]
-        said = f"; what fills it most is {', and '.join(holders)}" if holders else ""
+        said = f"; the largest backlogs wait for {', and for '.join(holders)}" if holders else ""
         if not self.abandoned or not isinstance(quota, BacklogQuota):
             return said
         evicts = quota.policy is QuotaPolicy.EVICT
-        harm = "its oldest messages would be evicted" if evicts else "producers would be shut out for it"
+        harm = "its oldest messages would be deleted unread" if evicts else "producers would be stopped"
         return (
-            f"{said}; nobody reads {named(self.abandoned)} any more: that would fill such a quota, and {harm}. Ask"
-            " the owners first, or have them deleted"
+            f"{said}; nobody reads {named(self.abandoned)} any more: such a backlog would fill this quota, and then"
+            f" {harm}. Before you approve, ask the owners whether they still need what waits there"
         )
 
     def _holder(self, backlog: Backlog) -> str:
-        holder = slowest(backlog.holders)
+        waiting = [each for each in backlog.holders if each.entries != 0 and each.kind is not HolderKind.READER]
+        holder = slowest(waiting)
         if holder is None:
             return ""
+        # A quota counts from the oldest message that is not acknowledged, whatever is acknowledged behind it.
+        apart = "" if len(waiting) == 1 else " (most entries; who is furthest behind is not told)"
         many = "" if holder.entries is None else f" with {counted(holder.entries, 'entry', 'entries')}"
-        moved = self.unread.get(subject_of({"topic": backlog.topic, "subscription": holder.name}))
+        subject = subject_of({"topic": backlog.topic, "subscription": holder.name})
+        moved = None if holder.is_own else self.unread.get(subject)
         unread = "" if moved is None else ", which has no consumer"
         if moved:
-            unread += f" and of which nothing moved since {epoch_in_words(moved)}"
-        return f"{holder.words} of {backlog.topic}{many}{unread}"
+            unread += f", and got and acknowledged nothing since {epoch_in_words(moved)}"
+        return f"{holder.words} of {backlog.topic}{many}{apart}{unread}"
 
 
 _UNREAD = """
     select s.topic, s.subscription,
         coalesce(max(greatest(last_consumed_milliseconds, last_acked_milliseconds)), 0) as moved_milliseconds
     from subscriptions s left join drilled d on d.topic = s.topic and d.subscription = s.subscription
-    where s.topic in (select unnest($topics)) and coalesce(s.consumers, 0) = 0
+    where s.topic in (select unnest($topics)) and s.consumers = 0
     group by all"""
+
+_BEHIND = """
+    select topic, max(slowest_subscription) as subscription from drilled
+    where topic in (select unnest($topics)) and slowest_subscription is not null group by topic"""
+
+
+class _Behind(msgspec.Struct, frozen=True):
+    topic: str
+    subscription: str
 
 
 class _Unread(msgspec.Struct, frozen=True):
@@ -97,6 +111,9 @@ def fillings(
         subject_of({"topic": row.topic, "subscription": row.subscription}): row.moved_milliseconds
         for row in (snapshot.select(_UNREAD, _Unread, topics=topics) if topics else ())
     }
+    behind = {
+        row.topic: row.subscription for row in (snapshot.select(_BEHIND, _Behind, topics=topics) if topics else ())
+    }
     abandoned = sorted(
         each.subject
         for each in findings
@@ -104,7 +121,7 @@ def fillings(
     )
     return {
         name: Filling(
-            backlogs=each,
+            backlogs=tuple(_furthest(backlog, behind.get(backlog.topic)) for backlog in each),
             unread={
                 subject: moved
                 for subject, moved in unread.items()
@@ -118,3 +135,9 @@ def fillings(
         )
         for name, each in largest.items()
     }
+
+
+def _furthest(backlog: Backlog, behind: str | None) -> Backlog:
+    """The backlog with the cursor alone that is furthest behind; as it is, if that is not told, or has read all."""
+    told = tuple(each for each in backlog.holders if each.name == behind and each.entries != 0)
+    return msgspec.structs.replace(backlog, holders=told or backlog.holders)

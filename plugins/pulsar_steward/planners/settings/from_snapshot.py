@@ -20,6 +20,7 @@ from pulsar_steward.errors import SnapshotError
 from pulsar_steward.facts.backlogs import BacklogAges
 from pulsar_steward.model.broker_defaults import COMPACTION_BYTES, KEYS, broker_defaults
 from pulsar_steward.model.measures import DELAYED_SERIES
+from pulsar_steward.model.setting import SettingName
 from pulsar_steward.model.topics import PARTITION_END, partitioned_topic
 from pulsar_steward.planners.settings.facts import (
     LIMITED,
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.check import Check
     from pulsar_steward.facts.backlogs import Backlog
     from pulsar_steward.model.finding import Finding
-    from pulsar_steward.model.setting import Setting, SettingName
+    from pulsar_steward.model.setting import Setting
     from pulsar_steward.snapshots.read import Snapshot
 
 CHECKS_OF_SETTINGS = ANSWERED | NEARLY_FULL.answers | DELAYS.answers | PERSISTENCE.answers
@@ -58,7 +59,8 @@ _LOOKS = f"""
     select namespace, {{'taken_at': taken_at, 'topics': count(topic),
             'backlogs': coalesce(max(backlog_bytes, {MAX_BACKLOGS}), []),
             'producers': coalesce(arg_max(coalesce(producers, 0), backlog_bytes, {MAX_BACKLOGS}), [])}} as sample,
-        coalesce(max(throughput_in_bytes), 0) as busiest_bytes_per_second,
+        case when count_if(topic is not null and throughput_in_bytes is null) = 0
+            then coalesce(max(throughput_in_bytes), 0) end as busiest_bytes_per_second,
         coalesce(sum(storage_bytes), 0)::bigint as stored_bytes,
         coalesce(sum(greatest(coalesce(storage_bytes, 0) - coalesce(backlog_bytes, 0), 0)), 0)::bigint as consumed_bytes
     from snapshot cross join (select unnest($names) as namespace) left join ({LIMITED}) using (look, namespace)
@@ -85,7 +87,8 @@ class _Own(msgspec.Struct, frozen=True):
 
 _PEAKS = f"""
     select base as topic, coalesce(max(backlog_bytes), 0) as bytes,
-        coalesce(max(throughput_in_bytes) filter (look = 0), 0) as busiest_bytes_per_second
+        case when count_if(look = 0 and throughput_in_bytes is null) = 0
+            then coalesce(max(throughput_in_bytes) filter (look = 0), 0) end as busiest_bytes_per_second
     from (select *, regexp_replace(topic, '{PARTITION_END}', '') as base from topics
         where namespace in (select unnest($names)))
     where base in (select unnest($topics)) group by base"""
@@ -105,7 +108,7 @@ class _Look(msgspec.Struct, frozen=True):
 
     namespace: str
     sample: BacklogSample
-    busiest_bytes_per_second: float
+    busiest_bytes_per_second: float | None
     stored_bytes: int
     consumed_bytes: int
 
@@ -255,12 +258,22 @@ class _Peak(msgspec.Struct, frozen=True):
 
     topic: str
     bytes: int = 0
-    busiest_bytes_per_second: float = 0.0
+    busiest_bytes_per_second: float | None = 0.0
 
 
 def defaults_of(snapshot: Snapshot) -> dict[SettingName, Setting]:
-    """The most frequent values of brokers, used if a namespace sets nothing; unknown and unlimited ones are absent."""
-    return defaults_in(snapshot.usual_settings(KEYS))
+    """The most frequent values of brokers, used if a namespace sets nothing; unknown and unlimited ones are absent.
+
+    The persistence is absent too where brokers differ: what most have would be fewer copies for topics of the others.
+    """
+    usual = defaults_in(snapshot.usual_settings(KEYS))
+    told: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for row in snapshot.configuration(KEYS):
+        told[row.broker][row.key] = row.value or ""
+    persistences = {defaults_in(each).get(SettingName.PERSISTENCE) for each in told.values()}
+    if len(persistences) > 1:
+        usual.pop(SettingName.PERSISTENCE, None)
+    return usual
 
 
 def _compaction_bytes(snapshot: Snapshot) -> Callable[[NamespaceDocument], int]:

@@ -13,7 +13,7 @@ import msgspec
 from pulsar_steward.checks.clients.cursors import ACK_STATE_OFTEN, ACK_STATE_SELDOM
 from pulsar_steward.checks.resources.bookies import ENSEMBLE_TOO_LARGE
 from pulsar_steward.model.setting import Persistence, SettingName, writes_in_words
-from pulsar_steward.model.units import counted, seconds_in_words
+from pulsar_steward.model.units import bytes_in_words, counted, seconds_in_words
 from pulsar_steward.planners.base import Planner, Proposal
 from pulsar_steward.planners.settings.namespaces import PARTIAL, PERSISTENCE_KIND, batches_of, facts_by_name, obstacle
 from pulsar_steward.planners.settings.targets import TargetSettings
@@ -64,22 +64,40 @@ def _rate(now: Persistence, found: Mapping[str, Finding], remedy: PersistenceRem
         return None
     if not remedy.propose_rate:
         return "the policy says so of how often cursors are written (policy key persistence_remedy.propose_rate)"
-    if seldom is not None and often is not None:
-        return "its cursors are written too often for bookies, and too seldom for consumers: decide by hand"
+    if now.writes_per_second < 0 or (seldom is not None and often is not None):
+        both = "its cursors are written too often for bookies, and too seldom for consumers"
+        below = "a rate below 0 is no limit on some versions, and the brokers' default on others"
+        return f"{below if now.writes_per_second < 0 else both}: decide by hand"
     words = f"its cursors are written {writes_in_words(now.writes_per_second)}"
     seconds = remedy.seldom_seconds if seldom is not None else remedy.often_seconds
-    if seldom is None and 0 < now.writes_per_second <= 1 / seconds:
+    limited = now.writes_per_second > 0
+    if seldom is None and limited and now.writes_per_second <= 1 / seconds:
         return f"{words} already: it needs fewer cursors, or fewer ack holes"
+    if seldom is not None and not (limited and now.writes_per_second < 1 / seconds):
+        return f"{words} already, and once in {seconds_in_words(seconds)} would be no oftener (seldom_seconds)"
     if seldom is not None:
         again = counted(seldom.figures.get("messages", 0), "message")
         words += f", so that up to {again} come again where its brokers die"
     elif often is not None:
-        writes = counted(often.figures.get("cursor_writes_per_second", 0), "time")
         words += (
-            f", {writes} a second in all: {often.figures.get('percent', 0)} % of what is written to bookies. Where a"
-            f" broker dies, what was acknowledged in the last {seconds_in_words(seconds)} comes again"
+            f"{_written(often)}. Where a broker dies, what was acknowledged in the last {seconds_in_words(seconds)}"
+            " comes again"
         )
     return msgspec.structs.replace(now, rate=repr(1 / seconds)), words
+
+
+def _written(often: Finding) -> str:
+    """What is written of cursors, as far as it is known."""
+    writes, states = (often.figures.get(name) for name in ("cursor_writes_per_second", "state_bytes_per_second"))
+    percent = often.figures.get("percent")
+    words = (
+        ""
+        if writes is None or percent is None
+        else (f" at most, {counted(writes, 'time')} a second in all: {percent} % of what is written to bookies")
+    )
+    if not states:
+        return words
+    return f"{words}; large ack states are written whole each time, about {bytes_in_words(states)} a second"
 
 
 def _ensemble(now: Persistence, found: Mapping[str, Finding], remedy: PersistenceRemedy) -> Decided:

@@ -34,9 +34,18 @@ class ProposedQuota(msgspec.Struct, frozen=True):
     words: str
 
 
-def needed(fact: NamespaceFact | TopicSettings, remedy: BacklogQuotaRemedy) -> SizeSum:
-    """Room that a topic's backlog needs: for an outage of its consumers, and for more than the largest backlog seen."""
-    outage = int(fact.busiest_bytes_per_second * remedy.survive_outage_hours * HOUR)
+INFLOW_UNKNOWN = "how much comes in is not known, as no number is told for the throughput of a topic"
+
+
+def needed(fact: NamespaceFact | TopicSettings, remedy: BacklogQuotaRemedy) -> SizeSum | None:
+    """Room that a topic's backlog needs: for an outage of its consumers, and for more than the largest backlog seen.
+
+    None if it is not known how much comes in: a quota that is too small stops producers.
+    """
+    flow = fact.busiest_bytes_per_second
+    if flow is None:
+        return None
+    outage = int(flow * remedy.survive_outage_hours * HOUR)
     peak = fact.peak * (100 + remedy.peak_headroom_percent) // 100
     snapshots = fact.snapshots if isinstance(fact, TopicSettings) else len(fact.looks)
     who = "its busiest partition" if isinstance(fact, TopicSettings) else "the busiest topic"
@@ -44,7 +53,7 @@ def needed(fact: NamespaceFact | TopicSettings, remedy: BacklogQuotaRemedy) -> S
     largest = max(outage, peak, least)
     whole = -(-largest // MIB) * MIB
     words = (
-        f"the largest of {bytes_in_words(int(fact.busiest_bytes_per_second))}/s of {who} for"
+        f"the largest of {bytes_in_words(int(flow))}/s of {who} for"
         f" {remedy.survive_outage_hours} h = {bytes_in_words(outage)}, the largest backlog seen in"
         f" {counted(snapshots, 'snapshot')} {bytes_in_words(fact.peak)} + {remedy.peak_headroom_percent} % ="
         f" {bytes_in_words(peak)}, and at least {bytes_in_words(least)}"
@@ -129,12 +138,15 @@ def _retained(settings: Mapping[SettingName, Setting]) -> int | None:
 def shorter_retention(
     target: Mapping[SettingName, Setting], fact: NamespaceFact, policy: Policy
 ) -> tuple[Retention, str] | None:
-    """A retention that outlasts an outage and is above every quota of the `target`; None: it cannot be lowered."""
+    """A retention that outlasts an outage and is above every quota of the `target`; None: it cannot be lowered.
+
+    Its size stays where it is not known how much comes in.
+    """
     now = target.get(SettingName.RETENTION)
     if not isinstance(now, Retention):
         return None
     seconds, in_time = _time(target, fact, policy)
-    size, in_size = _size(target, fact, policy)
+    size, in_size = _size(target, fact, policy) or (now.megabytes * MIB, "the size as it is")
     minutes, megabytes = -(-seconds // 60), -(-size // MIB)
     shorter = Retention(
         minutes=min(now.minutes, minutes) if now.minutes > 0 else now.minutes,
@@ -165,9 +177,11 @@ def _time(target: Mapping[SettingName, Setting], fact: NamespaceFact, policy: Po
     return most, words
 
 
-def _size(target: Mapping[SettingName, Setting], fact: NamespaceFact, policy: Policy) -> tuple[int, str]:
+def _size(target: Mapping[SettingName, Setting], fact: NamespaceFact, policy: Policy) -> tuple[int, str] | None:
     remedy = policy.backlog_quota_remedy
     need = needed(fact, remedy)
+    if need is None:
+        return None
     quota = max(_limit(target, SettingName.SIZE_QUOTA), fact.topic_quotas[0])
     most = above(max(need.bytes, quota), remedy.retention_margin_percent)
     words = (

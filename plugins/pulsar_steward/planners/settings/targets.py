@@ -24,7 +24,7 @@ from pulsar_steward.model.setting import (
 )
 from pulsar_steward.model.units import HOUR, MIB, bytes_in_words, seconds_in_words
 from pulsar_steward.planners.settings.facts import unread_loss
-from pulsar_steward.planners.settings.sizes import above, age_quota, below, needed, shorter_retention
+from pulsar_steward.planners.settings.sizes import INFLOW_UNKNOWN, above, age_quota, below, needed, shorter_retention
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -146,6 +146,9 @@ def _add_size_quota(decided: TargetSettings, fact: NamespaceFact, policy: Policy
         )
         return
     need = needed(fact, remedy)
+    if need is None:
+        decided.notes.append(f"no size quota is proposed: {INFLOW_UNKNOWN}")
+        return
     limit, why = need.bytes, f"no quota bounds the backlog of its topics; {need.words}"
     evicted = remedy.eviction_most_megabytes * MIB
     if remedy.policy is QuotaPolicy.EVICT and evicted and limit > evicted:

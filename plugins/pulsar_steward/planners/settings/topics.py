@@ -14,7 +14,7 @@ from pulsar_steward.model.step import ChangeSetting, GuardedChange, Step, Touche
 from pulsar_steward.model.units import MIB, bytes_in_words, counted
 from pulsar_steward.planners.base import Planner, Proposal, enumerated, reasons, reasons_against
 from pulsar_steward.planners.settings.namespaces import PARTIAL, QUOTA_KIND
-from pulsar_steward.planners.settings.sizes import ProposedQuota, below, needed
+from pulsar_steward.planners.settings.sizes import INFLOW_UNKNOWN, ProposedQuota, below, needed
 from pulsar_steward.planners.settings.targets import OF_FULL_TOPICS, is_of_topic
 from pulsar_steward.planners.snapshot_facts import guarded, objections
 
@@ -173,6 +173,8 @@ def _answer(fact: TopicSettings, remedy: BacklogQuotaRemedy) -> ProposedQuota | 
     if SettingName.SIZE_QUOTA in fact.own or not isinstance(common, BacklogQuota) or not isinstance(kept, Retention):
         return None
     need = needed(fact, remedy)
+    if need is None:
+        return ProposedQuota(None, INFLOW_UNKNOWN)
     if common.limit_bytes < 0 or need.bytes <= common.limit_bytes or not retains_more(fact, kept):
         return None
     words = f"it needs {need.words}; its namespace's quota is {bytes_in_words(common.limit_bytes)}"
