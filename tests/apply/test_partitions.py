@@ -133,6 +133,18 @@ def test_consumers_in_order_that_came_since_stop_it(site: Worksite) -> None:
     assert site.untouched()
 
 
+def test_a_subscription_that_one_partition_lacks_stops_it(site: Worksite) -> None:
+    """New partitions get the subscriptions of the first one alone, so one that others lack may be missed there."""
+    plan = site.approved(MORE)
+    site.simulator.change_subscription(f"{TOPIC}-partition-1", "sink", consumers=0)
+    with Writer(site.settings) as writer:
+        writer.send(calls.delete_subscription(f"{TOPIC}-partition-1", "sink"), permitted)
+    (outcome,) = site.carry_out(plan)
+    assert outcome.outcome == "refused"
+    assert "subscription sink is not on every partition" in outcome.reason
+    assert partitions(site) == 2
+
+
 def test_an_answer_that_is_lost_is_no_second_call(site: Worksite) -> None:
     """Where the answer to the call is lost, the cluster tells that it is done, and it is sent once."""
     plan = site.approved(MORE)

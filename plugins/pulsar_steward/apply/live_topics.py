@@ -192,21 +192,25 @@ def partitioned(reader: LiveReader, change: AddPartitions, owners: Iterable[str]
         AdminError: If an owner, or the topic's policies, cannot be read.
     """
     partitions, namespace = reader.partitions(change.topic), change.namespace
-    loaded = [
-        topic for owner in owners for _, topic in each_topic(reader.statistics(owner), namespace, owner, change.topic)
-    ]
+    # By name: while a partition moves, two brokers may tell of it.
+    loaded = {
+        name: topic
+        for owner in owners
+        for name, topic in each_topic(reader.statistics(owner), namespace, owner, change.topic)
+    }
     if len(loaded) < partitions:
         return partitions_unknown(change, f"{len(loaded):,} of {partitions:,} are loaded")
     types: defaultdict[str, list[str]] = defaultdict(list)
-    for topic in loaded:
+    for topic in loaded.values():
         for name, subscription in topic.subscriptions.items():
             types[name].append(subscription.type)
-    elsewhere = {*reader.other_clusters(namespace), *(to for topic in loaded for to in topic.replication)}
+    elsewhere = {*reader.other_clusters(namespace), *(to for topic in loaded.values() for to in topic.replication)}
     own, most = reader.own_compaction_bytes(namespace, change.topic), reader.most_topics(namespace)
     threshold = reader.compaction_bytes(namespace) if own is None else own
     return PartitionedTopic(
         partitions=partitions,
         subscriptions={name: ordering(*kinds) for name, kinds in types.items()},
+        apart=tuple(sorted(name for name, kinds in types.items() if len(kinds) < len(loaded))),
         clusters=tuple(sorted(elsewhere)),
         compacted=threshold > 0 or COMPACTION in types,
         most_partitions=reader.most_partitions(),

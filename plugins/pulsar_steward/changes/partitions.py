@@ -58,7 +58,9 @@ class PartitionsRaise(Raise[AddPartitions, BeforePartitions]):
     def lacking(self, cluster: ClusterReader) -> str:
         """New partitions that are not there, or lack a subscription of the first one."""
         change = self.change
-        wanted = cluster.stored_subscriptions(f"{change.topic}-partition-0") or frozenset()
+        wanted = cluster.stored_subscriptions(f"{change.topic}-partition-0")
+        if wanted is None:
+            return ", but its first partition is not there, so that nothing shows which subscriptions the new ones need"
         lacking = []
         for index in range(change.before, change.after):
             there = cluster.stored_subscriptions(f"{change.topic}-partition-{index}")
@@ -68,8 +70,10 @@ class PartitionsRaise(Raise[AddPartitions, BeforePartitions]):
                 lacking.append(f"{index} lacks {named(missing)}")
         if not lacking:
             return ""
-        made = "`pulsar-admin topics create-missed-partitions`, and create-subscription"
-        return f", but of its new partitions {named(lacking)}: {made}, give what is lacking"
+        return (
+            f", but of its new partitions {named(lacking)}: `pulsar-admin topics create-missed-partitions` makes the"
+            " partitions, and `create-subscription -m earliest` the subscriptions"
+        )
 
     def call(self) -> Call:
         """The raise."""
@@ -81,8 +85,8 @@ class PartitionsRaise(Raise[AddPartitions, BeforePartitions]):
             headline="CHANGES THE PARTITION OF MOST KEYS",
             subject=self.change.topic,
             words=(
-                "producers that choose partitions by key send most keys to another partition from then on, and what"
-                " was sent before stays where it is, so that a key's messages may be consumed out of order; clients"
-                " that do not look for new partitions, readers among them, see none until they start anew"
+                "producers that choose a partition by key will send most keys to another one. What was sent before"
+                " stays where it is, so the messages of one key may be consumed out of order. Some clients, readers"
+                " among them, do not look for new partitions: they get nothing of these until they start anew"
             ),
         )

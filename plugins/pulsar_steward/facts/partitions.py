@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 MOST_OF_TOPIC, MOST_OF_NAMESPACE = "maxNumPartitionsPerPartitionedTopic", "maxTopicsPerNamespace"
 """Brokers' settings that limit partitions; 0 means no limit."""
 
+SHARED = "Shared"
+"""The one type of subscriptions whose consumers keep no order."""
+
 IN_ORDER = {
     "Key_Shared": "keeps the order of keys",
     "Exclusive": "keeps the order of messages",
@@ -24,6 +27,8 @@ IN_ORDER = {
     "None": "has no consumer, so that nobody can tell whether it keeps an order",
 }
 """Types of subscriptions whose consumers may rely on an order, as brokers name them, with their reason."""
+
+UNKNOWN_TYPE = "is of a type that is not known, so that nobody can tell whether it keeps an order"
 
 
 class PartitionedTopic(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +38,7 @@ class PartitionedTopic(msgspec.Struct, frozen=True, kw_only=True):
         partitions: Number of its partitions.
         subscriptions: Types of its subscriptions, by name; the one that keeps most order where partitions differ.
         clusters: Other clusters that serve its namespace, or that it is replicated to.
+        apart: Subscriptions that some of its partitions lack; empty at planning.
         compacted: True if it is compacted, or has been.
         most_partitions: Most partitions of a topic by brokers' settings; 0: no limit.
         most_topics: Most topics of its namespace, by its policies or brokers' settings; 0: no limit.
@@ -41,6 +47,7 @@ class PartitionedTopic(msgspec.Struct, frozen=True, kw_only=True):
 
     partitions: int
     subscriptions: dict[str, str] = {}
+    apart: tuple[str, ...] = ()
     clusters: tuple[str, ...] = ()
     compacted: bool = False
     most_partitions: int = 0
@@ -54,8 +61,10 @@ class PartitionedTopic(msgspec.Struct, frozen=True, kw_only=True):
                 case HolderKind.READER:
                     yield f"reader {name} may not look for new partitions"
                 case HolderKind.SUBSCRIPTION:
-                    if why := IN_ORDER.get(kind):
-                        yield f"subscription {name} ({kind}) {why}"
+                    if kind != SHARED:
+                        yield f"subscription {name} ({kind or 'no type'}) {IN_ORDER.get(kind, UNKNOWN_TYPE)}"
+                    elif name in self.apart:
+                        yield f"subscription {name} is not on every partition, and may be missed on new ones"
         if self.compacted:
             yield "it is compacted: the last value of a key would stay in its former partition for ever"
         if self.clusters:
@@ -65,7 +74,7 @@ class PartitionedTopic(msgspec.Struct, frozen=True, kw_only=True):
 def ordering(*kinds: str) -> str:
     """Of the types of a subscription on several partitions, the one that keeps most order."""
     known = [each for each in IN_ORDER if each in kinds]
-    return known[0] if known else kinds[0]
+    return next((each for each in (*known, *kinds) if each != SHARED), SHARED if kinds else "")
 
 
 def partitions_unknown(change: AddPartitions, why: str = "they are not in the snapshot") -> Unknown:
