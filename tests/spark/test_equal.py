@@ -39,7 +39,8 @@ pytestmark = pytest.mark.spark
 OF_THE_MOMENT = {
     BROKERS.name: {"read_milliseconds", "clock_skew_milliseconds", "cpu_percent", "memory_percent"},
     METRICS.name: {"value"},
-    DRILLED.name: {"oldest_ledger_milliseconds"},  # the simulator's ledgers were closed a moment ago
+    # The simulator's ledgers were closed a moment ago.
+    DRILLED.name: {"oldest_ledger_milliseconds", "unread_closed_milliseconds"},
     SNAPSHOT.name: {"read_from", "read_until"},
 }
 CLOCKS = re.compile(r"within [0-9.]+ s")
