@@ -17,7 +17,7 @@ from pulsar_steward.orchestration.context import TaskContext, open_context, open
 from pulsar_steward.outside_text import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from pulsar_steward.errors import StewardError
@@ -123,13 +123,22 @@ def _nobody_asked(passed_over: Sequence[StewardError]) -> StewardError:
     return NotInLedger(f"nobody is asked: {first}, and none of the others that were published with it; {remedy}")
 
 
+def is_of(batch: Batch, kinds: Collection[str]) -> bool:
+    """True if a run that asks about these kinds alone, or about all of them, asks about the batch.
+
+    One that splits bundles and moves their parts is of both kinds: a run that leaves moves out leaves it out.
+    """
+    own = batch.kinds if batch.planned_as == batch.kind else (batch.kind,)
+    return not kinds or set(own) <= set(kinds)
+
+
 def dry_run(wanted: Sequence[RemediateParams], run: str) -> str:
     """Text of the calls that would be made to the live clusters now; recorded in the ledger, nothing is changed."""
     texts = []
     for each in wanted:
         with _opened(each, run) as task, task.reading_here() as context:
             plan = _plan(task, each)
-            batches = [batch for batch in plan.batches if not each.kinds or batch.kind in each.kinds]
+            batches = [batch for batch in plan.batches if is_of(batch, each.kinds)]
             over = {batch.batch_id: task.ledger.questions.over(plan.plan_id, batch.batch_id) for batch in batches}
             if batches and all(over.values()):
                 raise Refused(f"nothing of plan {plan.plan_id} stands: {'; '.join(filter(None, over.values()))}")
@@ -151,7 +160,7 @@ def _opened(wanted: RemediateParams, run: str) -> AbstractContextManager[TaskCon
 def _refs(wanted: RemediateParams, run: str) -> list[BatchRef]:
     with _opened(wanted, run) as task:
         plan = _plan(task, wanted)
-        batches = [batch for batch in plan.batches if not wanted.kinds or batch.kind in wanted.kinds]
+        batches = [batch for batch in plan.batches if is_of(batch, wanted.kinds)]
         against = {batch.batch_id: _why_not(task, plan, batch, run) for batch in batches}
         reasons = [f"{batch_id}: {reason}" for batch_id, reason in against.items() if reason]
         for reason in reasons:

@@ -66,6 +66,11 @@ class BalanceSearch:
         return tuple(self._steps[self._splits :])
 
     @property
+    def sources(self) -> frozenset[str]:
+        """Brokers from which something is moved."""
+        return frozenset(step.change.source for step in self.moves if isinstance(step.change, UnloadBundle))
+
+    @property
     def forecast(self) -> str:
         """How much more even the loads are after all moves, as text."""
         fall = 100 * (self._spread - self.loads.spread) / self._spread

@@ -259,7 +259,7 @@ def propose(planning: PlanningFacts, goal: str, findings: tuple[Finding, ...]) -
         batch = msgspec.structs.replace(
             batch,
             title=f"{batch.title}, then move {len(moving.moves)} of the parts: {moving.forecast}",
-            findings=(*findings, *_full_brokers(planning)),
+            findings=(*findings, *(each for each in _full_brokers(planning) if each.subject in moving.sources)),
             steps=(*batch.steps, *moving.moves),
             unit=UNIT,
             before=moving.before,

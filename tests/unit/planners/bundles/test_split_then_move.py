@@ -13,6 +13,7 @@ from pulsar_steward.model.bundles import FULL_RANGE, BundleRange
 from pulsar_steward.model.plan import BROKER_DRAIN, BUNDLE_BALANCE, BUNDLE_SPLIT, Batch, numbered
 from pulsar_steward.model.step import SplitBundle, UnloadBundle
 from pulsar_steward.model.units import MEGABYTE
+from pulsar_steward.orchestration.remediating import is_of
 from pulsar_steward.planners.bundles.facts import Busy, Load
 from pulsar_steward.planners.bundles.parts import load_of
 from pulsar_steward.planners.bundles.split import PLANNER
@@ -84,6 +85,20 @@ def test_it_is_split_and_its_parts_are_moved_in_one_batch(golden: Golden) -> Non
     golden(batch.title)
     golden(moves[0].why)
     golden(moves[0].effect)
+
+
+def test_only_brokers_that_give_something_away_are_what_it_answers() -> None:
+    """A broker that is full of other bundles stays a finding that this batch does not claim."""
+    elsewhere = msgspec.structs.replace(FULL, subject=broker(1))
+    batch = the_batch(PLANNER.proposal(scene(FULL, elsewhere)))
+    assert [each.subject for each in batch.findings if each.check_id == FULL.check_id] == [broker(0)]
+
+
+def test_a_run_that_leaves_moves_out_leaves_it_out() -> None:
+    """Whoever asks about splits alone, so that no client reconnects, is not asked about moves of parts."""
+    batch = the_batch(PLANNER.proposal(scene(FULL)))
+    wanted = ((), (BUNDLE_SPLIT, BUNDLE_BALANCE), (BUNDLE_SPLIT,), (BUNDLE_BALANCE,))
+    assert [is_of(batch, kinds) for kinds in wanted] == [True, True, False, False]
 
 
 def halves(step: Any) -> tuple[str, str]:
