@@ -164,29 +164,17 @@ def message_ttl(of: Callable[[Request], Holder]) -> Callable[[Request], Awaitabl
     return change
 
 
-def delayed_delivery(of: Callable[[Request], Holder]) -> Callable[[Request], Awaitable[Response]]:
-    """``delayedDelivery``: get, set whole, delete; nothing in it is out of range."""
+def whole(
+    of: Callable[[Request], Holder], name: str, stored: Callable[[Any], Any]
+) -> Callable[[Request], Awaitable[Response]]:
+    """A policy that is set whole: get, set as `stored` has it, delete."""
 
     async def change(request: Request) -> Response:
         given = await _json(request) if request.method == "POST" else None
         holder = of(request)
         if request.method == "GET":
-            return _shown(holder.get(DELAYED))
-        holder.set(DELAYED, None if given is None else quotas.delays_stored(given))
-        return replies.done()
-
-    return change
-
-
-def persistence(of: Callable[[Request], Holder]) -> Callable[[Request], Awaitable[Response]]:
-    """``persistence``: get, set whole, delete."""
-
-    async def change(request: Request) -> Response:
-        given = await _json(request) if request.method == "POST" else None
-        holder = of(request)
-        if request.method == "GET":
-            return _shown(holder.get(PERSISTENCE))
-        holder.set(PERSISTENCE, None if given is None else quotas.persistence_stored(given))
+            return _shown(holder.get(name))
+        holder.set(name, None if given is None else stored(given))
         return replies.done()
 
     return change
@@ -224,8 +212,8 @@ def _routes(path: str, of: Callable[[Request], Holder]) -> list[Route]:
         Route(f"{path}/backlogQuota", quota(of), methods=["POST", "DELETE"]),
         Route(f"{path}/retention", retention(of), methods=all_methods),
         Route(f"{path}/messageTTL", message_ttl(of), methods=all_methods),
-        Route(f"{path}/delayedDelivery", delayed_delivery(of), methods=all_methods),
-        Route(f"{path}/persistence", persistence(of), methods=all_methods),
+        Route(f"{path}/delayedDelivery", whole(of, DELAYED, quotas.delays_stored), methods=all_methods),
+        Route(f"{path}/persistence", whole(of, PERSISTENCE, quotas.persistence_stored), methods=all_methods),
         *(Route(f"{path}/{name}", never_set(of)) for name in NOT_SET_HERE),
     ]
 

@@ -271,7 +271,7 @@ def _unread_closed(internals: InternalDetail, stored: StoredTopic, cursor: str) 
 
 
 def _holders(subscription: SubscriptionDetail, most: int) -> list[dict[str, object]]:
-    """The consumers that hold messages: first those that others wait for, then those that hold most."""
+    """The consumers that hold messages: the ones that others wait for first, then the ones with most messages."""
     holding = [each for each in subscription.consumers if each.unacked_messages > 0]
     worst = nsmallest(
         most, holding, key=lambda each: (-each.draining_hashes_count, -each.unacked_messages, each.address or "")

@@ -44,7 +44,7 @@ class Bookies(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def may_write(self) -> int:
-        """Upper bound of those that take writes."""
+        """Upper bound of the bookies that take writes."""
         return max(self.listed - self.read_only, 0)
 
 

@@ -66,7 +66,7 @@ def keys_held_back(row: Row) -> str:
 
 @dataclass(frozen=True)
 class Holders:
-    """Rows of `HOLDING` of one subscription, those that hold most first."""
+    """Rows of `HOLDING` of one subscription, the consumers with most messages first."""
 
     rows: tuple[Row, ...]
     now_milliseconds: float
