@@ -104,7 +104,7 @@ def test_a_figure_that_is_no_number_costs_itself_alone(figure: bytes, large: int
 
 def test_a_name_like_such_a_figure_stays_what_it_is() -> None:
     """Names are kept as they are, also in a document with such a figure."""
-    named = {**FULL, "subscriptions": {"a:NaN,": FULL["subscriptions"]["s1"]}}  # type: ignore[index]
+    named = {**FULL, "subscriptions": {"a:NaN,": FULL["subscriptions"]["s1"]}}  # type: ignore[index]  # FULL is a document
     document = {"acme/orders": {"0x00000000_0xffffffff": {"persistent": {'"x":NaN,': named}}}}
     (only,) = bundles_in(json.dumps(document).encode().replace(b'"msgRateIn": 0.9', b'"msgRateIn":NaN'), "b:1")
     ((name, topic),) = only.topics.items()
