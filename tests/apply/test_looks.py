@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,7 @@ from pulsar_steward.apply.kept import AGES, Age
 from pulsar_steward.apply.live_cluster import LiveCluster
 from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.changes.kind import Drifted
+from pulsar_steward.model.bundles import BundleRange, halves_by_topic_count, position_of
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from tests.apply.worksite import SKEWED, Worksite, a_worksite, quick_policy, said
@@ -139,6 +141,16 @@ def test_clients_of_a_bundle_are_counted_before_its_new_owner_tells_of_them(tmp_
         assert said(site.carry_out(site.approved(site.move(bundle, 1, namespace="shop/orders")))) == ["done"]
         reader.called()
         assert reader.clients(site.brokers[1], "shop/orders", bundle) == 10
+
+
+def test_clients_of_a_part_are_those_of_its_topics_while_statistics_have_the_whole(tmp_path: Path) -> None:
+    """Right after a split a part is not judged by all clients of the whole bundle."""
+    whole = "0x00000000_0xffffffff"
+    positions = sorted(position_of(f"persistent://shop/orders/t-partition-{number}") for number in range(2))
+    halves = halves_by_topic_count(BundleRange.parse(whole), positions) or ()
+    with a_worksite(tmp_path, replace(SKEWED, steady=True)) as site, LiveReader(site.settings) as reader:
+        of_broker = partial(reader.clients, site.brokers[0], "shop/orders")
+        assert (of_broker(whole), [of_broker(str(half)) for half in halves]) == (10, [5, 5])
 
 
 def test_what_brokers_told_before_a_call_counts_no_more(site: Worksite) -> None:

@@ -6,18 +6,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
+from lab.simulator import Answer, ClusterSpec, Fault, NamespaceSpec, SubscriptionSpec, TopicSpec
 from pulsar_steward.model.plan import BUNDLE_BALANCE, BUNDLE_SPLIT, ROLLBACK
 from pulsar_steward.model.step import SplitBundle, UnloadBundle
+from pulsar_steward.policy.schema import BrokersPolicy
+from pulsar_steward.pulsar import calls
+from pulsar_steward.pulsar.writer import Writer
 from tests.apply.seeing import Seeing
+from tests.apply.test_crash import Crash
 from tests.apply.test_rollback import back_of
-from tests.apply.worksite import a_worksite, quick_policy
+from tests.apply.worksite import a_worksite, permitted, quick_policy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pulsar_steward.model.plan import Plan
+    from pulsar_steward.pulsar.calls import Call
+    from tests.apply.worksite import Worksite
 
 NAMESPACE = "shop/firehose"
 SPEC = ClusterSpec(
@@ -105,3 +111,101 @@ def test_nothing_is_moved_once_a_split_yields_other_parts(seeing: Seeing) -> Non
     assert outcomes[0] == "drifted"
     assert "done" not in outcomes
     assert seeing.site.untouched()
+
+
+def moves_of(plan: Plan) -> list[UnloadBundle]:
+    """The moves of the only batch, in order."""
+    return [step.change for step in plan.batches[0].steps if isinstance(step.change, UnloadBundle)]
+
+
+def at_first(ends: str, happens: Callable[[], object]) -> Callable[[Call], None]:
+    """Something that happens once, at the first call whose path ends like this."""
+    calls_so_far: list[Call] = []
+
+    def at(call: Call) -> None:
+        if call.path.endswith(ends) and not calls_so_far:
+            calls_so_far.append(call)
+            happens()
+
+    return at
+
+
+def drains(site: Worksite, broker: str) -> None:
+    """The operator is about to shut a broker down."""
+    site.policy = site.policy.model_copy(update={"brokers": BrokersPolicy(draining=(broker,))})
+
+
+@pytest.mark.parametrize(
+    ("trouble", "said"),
+    [
+        pytest.param(drains, "refused", id="the target drains"),
+        pytest.param(lambda site, target: site.simulator.stop_broker(target), "drifted", id="the target is gone"),
+    ],
+)
+def test_a_move_that_cannot_follow_stops_the_splits(
+    seeing: Seeing, trouble: Callable[[Worksite, str], object], said: str
+) -> None:
+    """Splits cannot be undone: nothing is split if it is known beforehand that a part must not be moved."""
+    plan = the_plan(seeing)
+    trouble(seeing.site, moves_of(plan)[-1].target)
+
+    outcomes = seeing.carry_out(plan)
+
+    assert outcomes[-1] == said
+    assert set(outcomes) <= {said, "refused"}
+    assert seeing.site.untouched()
+
+
+def test_where_a_split_fails_nothing_is_moved(seeing: Seeing) -> None:
+    plan = the_plan(seeing)
+    fails = Fault(Answer(500), path="/split", times=None)
+
+    outcomes = seeing.carry_out(plan, after=lambda _: seeing.site.simulator.faults.add(fails))
+
+    assert outcomes[0] == "done"
+    assert outcomes[1] != "done"
+    assert set(outcomes[2:]) == {"refused"}
+    assert [change.partition(" ")[0] for change in seeing.site.changes()] == ["split", "split"]
+
+
+def test_a_target_that_is_lost_after_the_splits_stops_the_moves_and_what_moved_can_go_back(seeing: Seeing) -> None:
+    plan = the_plan(seeing)
+    targets = [move.target for move in moves_of(plan)]
+    lost = next(target for target in targets if target != targets[0])
+
+    outcomes = seeing.carry_out(plan, after=at_first("/unload", lambda: seeing.site.simulator.stop_broker(lost)))
+
+    ended = len(outcomes) - len(targets) + targets.index(lost)
+    assert set(outcomes[:ended]) == {"done"}
+    assert "done" not in outcomes[ended:]
+    (back,) = back_of(seeing.site, plan).batches
+    assert len(back.steps) == targets.index(lost)
+
+
+def test_a_part_that_brokers_unloaded_themselves_is_not_moved(seeing: Seeing) -> None:
+    plan = the_plan(seeing)
+    last = moves_of(plan)[-1]
+
+    def sheds() -> None:
+        with Writer(seeing.site.settings) as shedder:
+            shedder.send(calls.unload(last.namespace, last.bundle, last.source), permitted)
+
+    assert seeing.carry_out(plan, after=at_first("/unload", sheds))[-1] == "drifted"
+    assert seeing.site.changes().count(f"unload {last.bundle}") == 1
+
+
+def test_after_a_crash_between_split_and_move_nothing_is_done_twice(seeing: Seeing) -> None:
+    plan = the_plan(seeing)
+
+    def dies() -> None:
+        raise Crash
+
+    with pytest.raises(Crash):
+        seeing.carry_out(plan, before=at_first("/unload", dies))
+    seeing.site.clock.outlive_a_crash()
+
+    assert {row.outcome.value for row in seeing.site.carry_out(plan, f"pulsar_remediate/manual/{seeing.runs}")} == {
+        "done"
+    }
+    made = seeing.site.changes()
+    assert len(made) == len(set(made)) == len(plan.batches[0].steps)

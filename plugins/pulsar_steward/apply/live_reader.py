@@ -294,17 +294,16 @@ class LiveReader(Closing):
     def clients(self, broker: str, namespace: str, bundle: str) -> int:
         """Producers and consumers connected through a bundle, from its owner's statistics (up to 1 min old).
 
-        Right after a split, the statistics have only the whole bundle: each half then has all of its clients. Right
-        after a move, the new owner's statistics do not have the bundle yet: the former owner's number is used.
+        Right after a split, the statistics have only the whole bundle: the clients of the part's topics are counted
+        there. Right after a move, the new owner's statistics do not have the bundle yet: the former owner's number is
+        used.
         """
         name = f"{namespace}/{bundle}"
         known = self._kept.keep("clients", broker, lambda: clients_by_bundle(self.statistics(broker), broker))
-        wanted = BundleRange.parse(bundle)
-        names = ((each.rpartition("/"), count) for each, count in known.items())
-        same = ((BundleRange.parse(parts[2]), count) for parts, count in names if parts[0] == namespace)
-        counts = [known[name]] if name in known else [count for other, count in same if other.overlaps(wanted)]
-        if counts:
-            self._last_clients[name] = sum(counts)
+        if name in known:
+            self._last_clients[name] = known[name]
+        elif topics := self.topics(broker, namespace, bundle):
+            self._last_clients[name] = sum(topic.clients for topic in topics.values())
         return self._last_clients.get(name, 0)
 
     def called(self) -> None:

@@ -83,6 +83,7 @@ class Circles(BundleGuard):
 
     name = "circles"
     objection = Objection.REFUSED
+    ahead = True
     not_asked_of_rollbacks = "a person asks for it, and no balancer; what is proposed next stops at the circle"
 
     def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:

@@ -76,10 +76,11 @@ def test_a_value_goes_to_no_second_cluster_on_its_way_back() -> None:
 def table() -> str:
     """The table of guards.md: of what each guard is asked, and why not of the rest."""
     kinds = {NAMES[type(change)]: kind_of(change) for change in EXAMPLES}
-    rows = [f"| guard | is about | {' | '.join(kinds)} | rollbacks |", "|---|---|" + "---|" * (len(kinds) + 1)]
+    rows = [f"| guard | is about | {' | '.join(kinds)} | ahead | rollbacks |", "|---|---|" + "---|" * (len(kinds) + 2)]
     for guard in GUARDS:
         asked = [kind for kind in kinds.values() if guard.aspect in {None, *kind.aspects}]
         cells = ["yes" if kind in asked else "no" for kind in kinds.values()]
+        cells.append("yes" if guard.ahead else "no")
         rollbacks = f"no: {guard.not_asked_of_rollbacks}" if guard.not_asked_of_rollbacks else "yes"
         cells.append(rollbacks if any(kind.undoable for kind in asked) else "there are none")
         rows.append(f"| `{guard.name}` | {guard.aspect or 'every change'} | {' | '.join(cells)} |")
