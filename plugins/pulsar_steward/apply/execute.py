@@ -1,7 +1,8 @@
 """Carries out one approved batch, step by step in order: gate, lease, guards, intent, call, proof, outcome.
 
 Before the first call, the guards check every step; one objection stops the whole batch. Of a step that waits for
-another one, only the guards are asked that can judge it already. After that, the first step that is not `done` stops the rest.
+another one, only the guards are asked that can judge it already. After that, the first step that is not `done` stops
+the rest.
 """
 
 from __future__ import annotations
