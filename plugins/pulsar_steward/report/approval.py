@@ -18,7 +18,7 @@ from pulsar_steward.report import approval_group as group
 from pulsar_steward.report.markdown import bullets, codes, table, text
 from pulsar_steward.report.what_changed import what_changed
 from pulsar_steward.report.when import when
-from pulsar_steward.report.worth import worth_in_brief, worth_in_words
+from pulsar_steward.report.worth import levels, worth_in_brief, worth_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -178,10 +178,8 @@ def _source(finding: Finding) -> str:
 def _placement(batch: Batch) -> Iterator[str]:
     if not batch.before:
         return
-    after = {place.broker: place.count for place in batch.after}
-    rows = [(place.broker, place.count, after.get(place.broker, 0)) for place in batch.before]
     yield f"### {text(batch.unit.capitalize())} by broker"
-    yield table(("broker", "now", "after all steps"), rows, numbers=frozenset({1, 2}))
+    yield table(("broker", "now", "after all steps"), levels(batch), numbers=frozenset({1, 2}))
 
 
 def _steps(steps: Sequence[Step]) -> str:

@@ -65,8 +65,7 @@ def _said(story: Story) -> Iterator[str]:
         asked = record.requests or record.end is not None
         yield f"{'no answer is recorded' if asked else 'nobody was asked yet'}: nothing was changed"
     for answer in record.answers:
-        yield _answer(answer)
-        yield from _silence(answer)
+        yield from _answer_lines(answer)
     for outcome in record.outcomes:
         yield f"{outcome.step_id} {outcome.outcome} {_at(outcome.at)}: {outcome.reason}"
     for intent in under_way:
@@ -78,22 +77,19 @@ def _said(story: Story) -> Iterator[str]:
         yield f"{'proved' if proof.proved else 'not proved'} {_at(proof.at)}: {proof.reason}"
 
 
-def _answer(answer: RecordedAnswer) -> str:
+def _answer_lines(answer: RecordedAnswer) -> Iterator[str]:
+    """An answer, the end of the time for which it silences its question, and the way to take it back."""
     who = f" by {answer.answered_by}" if answer.answered_by else ""
     steps = f" of {', '.join(answer.step_ids)}" if answer.step_ids else ""
     until = f", valid until {_at(answer.expires_at)}" if answer.expires_at else ""
     comment = f' "{answer.comment}"' if answer.comment else ""
-    return f"{answer.decision}{steps}{who} {_at(answer.answered_at)}{until}: {answer.reason}{comment}"
-
-
-def _silence(answer: RecordedAnswer) -> Iterator[str]:
-    """End of the time for which an answer silences its question, and the way to take it back."""
+    yield f"{answer.decision}{steps}{who} {_at(answer.answered_at)}{until}: {answer.reason}{comment}"
+    end = f"steward questions ask-again {answer.answer_id} ends that"
     if answer.silent_until is not None:
         worse = ", or until it gets worse" if answer.until_worse else ""
-        end = f"steward questions ask-again {answer.answer_id} ends that"
         yield f"silent until {_at(answer.silent_until)}{worse}; {end}"
     if answer.policy_entry:
-        yield f"silent until steward questions ask-again {answer.answer_id} ends that; the policy entry for good:"
+        yield f"silent until {end}; the policy entry for good:"
         yield from answer.policy_entry.splitlines()
 
 

@@ -15,10 +15,7 @@ from pulsar_steward.model.measures import MEASURES
 from pulsar_steward.model.units import MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pulsar_steward.snapshots.read import Snapshot
-    from pulsar_steward.snapshots.rows import TrendRow
 
 
 SetBy = Literal["topic", "namespace", "default"]
@@ -103,6 +100,12 @@ class Trend(msgspec.Struct, frozen=True, kw_only=True):
     meaning: str
     subject: Annotated[str, Meta(description="the cluster, a broker or a topic")]
     points: Annotated[tuple[TrendPoint, ...], Meta(description="two or more, oldest first")]
+
+    @property
+    def span(self) -> float:
+        """Difference between its highest and its lowest value."""
+        values = [point.value for point in self.points]
+        return max(values) - min(values)
 
 
 class Measures(msgspec.Struct, frozen=True, kw_only=True):
@@ -234,34 +237,25 @@ LEAST_POINTS = 2
 
 def trends(snapshot: Snapshot) -> tuple[Trend, ...]:
     """Trends in the order of `MEASURES`; for each measure the subjects that changed most, by name."""
-    made = [_trend(list(rows)) for _, rows in groupby(snapshot.trends(), key=lambda row: (row.measure, row.subject))]
+    made = [
+        Trend(
+            measure=measure,
+            meaning=MEASURES.get(measure, measure),
+            subject=subject,
+            points=tuple(TrendPoint(taken_at=row.taken_at, value=row.value) for row in rows),
+        )
+        for (measure, subject), rows in groupby(snapshot.trends(), key=lambda row: (row.measure, row.subject))
+    ]
     order = {measure: number for number, measure in enumerate(MEASURES)}
     several = sorted(
         (trend for trend in made if len(trend.points) >= LEAST_POINTS),
         key=lambda trend: (order.get(trend.measure, len(order)), trend.measure),
     )
-    by_measure = groupby(several, key=lambda trend: trend.measure)
-    return tuple(trend for _, each in by_measure for trend in _most_changed(list(each)))
-
-
-def _trend(rows: Sequence[TrendRow]) -> Trend:
-    first = rows[0]
-    return Trend(
-        measure=first.measure,
-        meaning=MEASURES.get(first.measure, first.measure),
-        subject=first.subject,
-        points=tuple(TrendPoint(taken_at=row.taken_at, value=row.value) for row in rows),
-    )
-
-
-def _most_changed(trends: list[Trend]) -> list[Trend]:
-    largest = sorted(trends, key=lambda trend: (-_span(trend), trend.subject))[:MAX_SUBJECTS]
-    return sorted(largest, key=lambda trend: trend.subject)
-
-
-def _span(trend: Trend) -> float:
-    values = [point.value for point in trend.points]
-    return max(values) - min(values)
+    found: list[Trend] = []
+    for _, each in groupby(several, key=lambda trend: trend.measure):
+        most_changed = sorted(each, key=lambda trend: (-trend.span, trend.subject))[:MAX_SUBJECTS]
+        found += sorted(most_changed, key=lambda trend: trend.subject)
+    return tuple(found)
 
 
 def measures_of(snapshot: Snapshot) -> Measures:

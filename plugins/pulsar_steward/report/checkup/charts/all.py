@@ -17,11 +17,9 @@ from pulsar_steward.report.checkup.charts.chart import (
     BLUE,
     ROW,
     Chart,
-    Figure,
     as_json,
     drawn,
     hover,
-    hover_template,
     library,
     named_rows,
 )
@@ -69,36 +67,29 @@ def bar_chart(
     shown = bars[:MAX_BARS]
     if len(shown) < len(bars):
         note = f"{note} The first {len(shown):,} of {len(bars):,} are drawn; the table has all.".strip()
-    return Chart(
-        chart_id=chart_id,
-        title=title,
-        note=note,
-        figure=_figure(shown, _SHORT if half else _LONG),
-        half=half,
-        head=head,
-        rows=tuple((bar.name, bar.figure) for bar in bars),
-    )
-
-
-def _figure(bars: Sequence[Bar], letters: int) -> Figure:
-    names, figures = [bar.name for bar in bars], [bar.figure for bar in bars]
-    values = [bar.value or 0 for bar in bars]
-    trace = draw_bars(
-        x=values,
-        y=list(range(len(bars))),
-        marker={"color": BLUE},
-        text=figures,
-        customdata=hover(names, figures),
-        hovertemplate=hover_template(0, 1),
-    )
-    return drawn(
-        trace,
-        height=ROW * len(bars) + AROUND,
+    names, figures = [bar.name for bar in shown], [bar.figure for bar in shown]
+    values = [bar.value or 0 for bar in shown]
+    figure = drawn(
+        draw_bars(values, BLUE, text=figures, **hover(names, figures)),
+        height=ROW * len(shown) + AROUND,
         xaxis={"range": [0, max(values, default=0) * _ROOM or 1], "showticklabels": False, "showgrid": False},
-        yaxis=named_rows(names, letters),
+        yaxis=named_rows(names, _SHORT if half else _LONG),
     )
+    rows = tuple((bar.name, bar.figure) for bar in bars)
+    return Chart(chart_id=chart_id, title=title, note=note, figure=figure, half=half, head=head, rows=rows)
 
 
+def _said(chart_id: str, title: str, words: str) -> Chart:
+    return Chart(chart_id=chart_id, title=title, note=words, figure=None)
+
+
+NO_BACKLOG = _said("chart-limits", "Backlog against quota and retention", "No topic that was read has a backlog.")
+NO_ACK_HOLES = _said("chart-ack-holes", "Ack holes by subscription", "No subscription that was read has any.")
+NO_DELAYED = _said(
+    "chart-delayed",
+    "Delayed messages and their index",
+    "None were seen on the topics whose own statistics were read.",
+)
 NO_TRENDS = (
     "Trends need a second snapshot, and this check-up found none before it. `steward checkup --keep DIR` keeps its"
     " snapshot in a folder and compares it with those that are there; so does Airflow's scheduled pulsar_observe."
@@ -106,76 +97,42 @@ NO_TRENDS = (
 
 
 def charts_of(checkup: Checkup) -> tuple[Chart, ...]:
-    """The charts; a chart without data has a sentence with the reason."""
-    return tuple(_paired(_in_order(checkup)))
+    """The charts; a chart without data has a sentence with the reason.
 
-
-def _paired(charts: Sequence[Chart]) -> Iterator[Chart]:
-    """Charts of half a width in pairs; one without a neighbour gets the full width."""
-    for half, run in groupby(charts, key=lambda chart: chart.half):
+    Charts of half a width come in pairs; one without a neighbour gets the full width.
+    """
+    found: list[Chart] = []
+    for half, run in groupby(_charts(checkup, checkup.measures), key=lambda chart: chart.half):
         *before, last = run
-        yield from before
-        yield msgspec.structs.replace(last, half=half and bool(len(before) % 2))
+        found += (*before, msgspec.structs.replace(last, half=half and bool(len(before) % 2)))
+    return tuple(found)
 
 
-def _in_order(checkup: Checkup) -> tuple[Chart, ...]:
-    measures = checkup.measures
-    return (
-        *_of_brokers(checkup),
-        *_of_bundles(measures),
-        *_of_backlog(measures),
-        ack_holes_chart(measures.ack_holes)
-        if measures.ack_holes
-        else _said("chart-ack-holes", "Ack holes by subscription", "No subscription that was read has any."),
-        delayed_chart(measures.delayed)
-        if measures.delayed
-        else _said(
-            "chart-delayed",
-            "Delayed messages and their index",
-            "None were seen on the topics whose own statistics were read.",
-        ),
-        *(trend_charts(measures.trends) if measures.trends else (_said("chart-trends", "Trends", NO_TRENDS),)),
-    )
-
-
-def _of_brokers(checkup: Checkup) -> Iterator[Chart]:
-    brokers = checkup.measures.brokers
+def _charts(checkup: Checkup, measures: Measures) -> Iterator[Chart]:
     if checkup.about.coordinators:
-        held = [_counted(each.broker, each.coordinators) for each in brokers]
+        held = [_counted(each.broker, each.coordinators) for each in measures.brokers]
         title = "Transaction coordinators by broker"
         yield bar_chart("chart-coordinators", title, held, ("broker", "transaction coordinators"), half=True)
-    topics = [_counted(each.broker, each.topics) for each in brokers]
+    topics = [_counted(each.broker, each.topics) for each in measures.brokers]
     yield bar_chart("chart-topics", "Loaded topics by broker", topics, ("broker", "topics"), half=True)
-
-
-def _of_bundles(measures: Measures) -> Iterator[Chart]:
     for number, crowded in enumerate(measures.crowded, start=1):
         fewer = counted(crowded.not_listed, "further bundle has fewer", "further bundles have fewer each")
         more = f"{fewer}." if crowded.not_listed else ""
         bars = [_counted(each.bundle, each.topics) for each in crowded.bundles]
         title = f"Topics by bundle of {crowded.namespace}"
         yield bar_chart(f"chart-bundles-{number}", title, bars, ("bundle", "topics"), note=more, half=True)
-
-
-def _of_backlog(measures: Measures) -> Iterator[Chart]:
     if measures.backlog:
-        bars = [
-            Bar(each.namespace, each.backlog_bytes, bytes_in_words(each.backlog_bytes, rounded=True))
-            for each in measures.backlog
-        ]
+        sizes = [(each.namespace, each.backlog_bytes) for each in measures.backlog]
+        bars = [Bar(namespace, size, bytes_in_words(size, rounded=True)) for namespace, size in sizes]
         yield bar_chart("chart-backlog", "Backlog by namespace", bars, ("namespace", "backlog"))
-    if measures.limited:
-        yield backlog_chart(measures.limited)
-    else:
-        yield _said("chart-limits", "Backlog against quota and retention", "No topic that was read has a backlog.")
+    yield backlog_chart(measures.limited) if measures.limited else NO_BACKLOG
+    yield ack_holes_chart(measures.ack_holes) if measures.ack_holes else NO_ACK_HOLES
+    yield delayed_chart(measures.delayed) if measures.delayed else NO_DELAYED
+    yield from trend_charts(measures.trends) if measures.trends else [_said("chart-trends", "Trends", NO_TRENDS)]
 
 
 def _counted(name: str, number: int | None) -> Bar:
     return Bar(name, number, "not known" if number is None else f"{number:,}")
-
-
-def _said(chart_id: str, title: str, words: str) -> Chart:
-    return Chart(chart_id=chart_id, title=title, note=words, figure=None)
 
 
 _UNSAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})

@@ -65,14 +65,11 @@ def label(name: str, most: int = _LABEL) -> str:
     return escaped(name if len(name) <= most else "…" + name[1 - most :])
 
 
-def hover(names: Sequence[str], *words: Sequence[str]) -> list[list[str]]:
-    """Text at the pointer: the full name and a line for each of the other columns."""
-    return [[escaped(each) for each in row] for row in zip(names, *words, strict=True)]
-
-
-def hover_template(*columns: int) -> str:
-    """Template that shows these columns of `hover`, a line each."""
-    return "<br>".join(f"%{{customdata[{column}]}}" for column in columns) + "<extra></extra>"
+def hover(names: Sequence[str], *words: Sequence[str]) -> dict[str, Any]:
+    """Fields of a trace for the text at the pointer: the full name and a line for each of the other columns."""
+    lines = "<br>".join(f"%{{customdata[{column}]}}" for column in range(1 + len(words)))
+    rows = [[escaped(each) for each in row] for row in zip(names, *words, strict=True)]
+    return {"customdata": rows, "hovertemplate": f"{lines}<extra></extra>"}
 
 
 def named_rows(names: Sequence[str], most: int = _LABEL) -> dict[str, object]:
@@ -94,9 +91,10 @@ Trace: TypeAlias = Any
 """`plotly.graph_objects.Bar` or `Scatter`."""
 
 
-def bars(**fields: object) -> Trace:
-    """Trace of horizontal bars."""
-    return graph_objects.Bar(orientation="h", textposition="outside", cliponaxis=False, **fields)
+def bars(values: Sequence[float], color: str | list[str], **fields: object) -> Trace:
+    """Trace of horizontal bars, one below the other."""
+    places, ends = list(range(len(values))), {"textposition": "outside", "cliponaxis": False}
+    return graph_objects.Bar(x=values, y=places, orientation="h", marker={"color": color}, **ends, **fields)
 
 
 def points(**fields: object) -> Trace:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import ceil, floor, log2, log10
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -20,7 +20,6 @@ from pulsar_steward.report.checkup.charts.chart import (
     bars,
     drawn,
     hover,
-    hover_template,
     named_rows,
     points,
 )
@@ -61,10 +60,21 @@ def backlog_chart(backlogs: Sequence[LimitedBacklog]) -> Chart:
         Limit("size quota", AMBER, tuple(each.quota_bytes for each in backlogs)),
         Limit("retention by size", VIOLET, tuple(each.retention_bytes for each in backlogs)),
     )
-    figure = _figure([row[0] for row in rows], [each.backlog_bytes for each in backlogs], "backlog", limits)
-    figure.data[0].customdata = hover(*_hovered(rows))
-    figure.data[0].hovertemplate = hover_template(0, 1, 2, 3)
-    _scale_of_bytes(figure, [each.backlog_bytes for each in backlogs], limits)
+    names, sizes = [row[0] for row in rows], [each.backlog_bytes for each in backlogs]
+    told = hover(
+        names,
+        [f"backlog {row[1]}" for row in rows],
+        [f"size quota {row[2]}{f', {row[3]} of it' if row[3] else ''}" for row in rows],
+        [f"retention {row[4]}" for row in rows],
+    )
+    figure = _figure(names, sizes, "backlog", limits, told)
+    # A logarithmic axis whose ticks are powers of two; 0 is off its left end.
+    places = [place for place in (*sizes, *(each for limit in limits for each in limit.places)) if place]
+    least, most = floor(log2(min(places))) - 1, ceil(log2(max(places))) + 1
+    step = max(1, ceil((most - least) / _TICKS))
+    ticks = [1 << exponent for exponent in range(max(least, 0), most + 1) if exponent % step == 0]
+    scale = [log10(2) * least, log10(2) * most]
+    figure.update_xaxes(type="log", range=scale, tickvals=ticks, ticktext=[bytes_in_words(tick) for tick in ticks])
     return Chart(
         chart_id="chart-limits",
         title="Backlog against quota and retention",
@@ -90,9 +100,8 @@ def ack_holes_chart(subscriptions: Sequence[HoledSubscription]) -> Chart:
     )
     names, holes = [row[0] for row in rows], [each.ack_holes for each in subscriptions]
     limits = (Limit("persisted at most", AMBER, tuple(each.persisted_at_most for each in subscriptions)),)
-    figure = _figure(names, holes, "ack holes", limits)
-    figure.data[0].update(customdata=hover(names, [f"ack holes: {row[1]} of {row[2]}" for row in rows]))
-    figure.data[0].hovertemplate = hover_template(0, 1)
+    told = hover(names, [f"ack holes: {row[1]} of {row[2]}" for row in rows])
+    figure = _figure(names, holes, "ack holes", limits, told)
     figure.update_xaxes(rangemode="tozero", tickformat=",d")
     return Chart(
         chart_id="chart-ack-holes",
@@ -108,15 +117,6 @@ def ack_holes_chart(subscriptions: Sequence[HoledSubscription]) -> Chart:
     )
 
 
-def _hovered(rows: Sequence[tuple[str, ...]]) -> tuple[list[str], ...]:
-    return (
-        [row[0] for row in rows],
-        [f"backlog {row[1]}" for row in rows],
-        [f"size quota {row[2]}{f', {row[3]} of it' if row[3] else ''}" for row in rows],
-        [f"retention {row[4]}" for row in rows],
-    )
-
-
 def _limit_words(size: int | None, by: str | None, none: str) -> str:
     if by is None:
         return "not known"
@@ -124,11 +124,12 @@ def _limit_words(size: int | None, by: str | None, none: str) -> str:
     return f"{words} ({by})"
 
 
-def _figure(names: Sequence[str], values: Sequence[int], what: str, limits: Sequence[Limit]) -> Figure:
+def _figure(
+    names: Sequence[str], values: Sequence[int], what: str, limits: Sequence[Limit], told: dict[str, Any]
+) -> Figure:
     rows = list(range(len(names)))
     over = [limit is not None and value > limit for value, limit in zip(values, limits[0].places, strict=True)]
-    colors = [RED if each else BLUE for each in over]
-    backlogs = bars(x=values, y=rows, name=what, showlegend=False, marker={"color": colors})
+    backlogs = bars(values, [RED if each else BLUE for each in over], name=what, showlegend=False, **told)
     lines = [
         points(
             x=limit.places,
@@ -143,18 +144,4 @@ def _figure(names: Sequence[str], values: Sequence[int], what: str, limits: Sequ
     ]
     return drawn(
         backlogs, *lines, height=ROW * len(rows) + AROUND + _LEGEND, yaxis=named_rows(names), showlegend=bool(lines)
-    )
-
-
-def _scale_of_bytes(figure: Figure, values: Sequence[int], limits: Sequence[Limit]) -> None:
-    """Sets a logarithmic axis whose ticks are powers of two; 0 is off its left end."""
-    places = [place for place in (*values, *(each for limit in limits for each in limit.places)) if place]
-    least, most = floor(log2(min(places))) - 1, ceil(log2(max(places))) + 1
-    step = max(1, ceil((most - least) / _TICKS))
-    ticks = [1 << exponent for exponent in range(max(least, 0), most + 1) if exponent % step == 0]
-    figure.update_xaxes(
-        type="log",
-        range=[log10(2) * least, log10(2) * most],
-        tickvals=ticks,
-        ticktext=[bytes_in_words(tick) for tick in ticks],
     )

@@ -27,12 +27,9 @@ from pulsar_steward.report.checkup.charts.chart import (
     LINES,
     ROW,
     Chart,
-    Trace,
     bars,
     drawn,
-    escaped,
     hover,
-    hover_template,
     label,
     named_rows,
     points,
@@ -71,36 +68,39 @@ def trend_charts(trends: Sequence[Trend]) -> Iterator[Chart]:
 def _chart(measure: str, trends: list[Trend]) -> Chart:
     of_bytes, meaning = measure in IN_BYTES, trends[0].meaning
     words: Callable[[float], str] = partial(bytes_in_words, rounded=True) if of_bytes else number_in_words
+    lines = [
+        points(
+            x=[point.taken_at for point in trend.points],
+            y=[point.value for point in trend.points],
+            mode="lines+markers",
+            name=label(trend.subject),
+            line={"color": LINES[number % len(LINES)], "width": 2},
+            marker={"size": 5},
+            **hover(
+                [trend.subject] * len(trend.points),
+                [f"{words(point.value)} at {_moment(point.taken_at)}" for point in trend.points],
+            ),
+        )
+        for number, trend in enumerate(trends)
+    ]
     several = len(trends) > 1
     height = _HEIGHT + (_LEGEND_ROW * len(trends) if several else 0)
-    lines = [_line(trend, LINES[number % len(LINES)], words) for number, trend in enumerate(trends)]
     legend = {"orientation": "v", "y": -0.3, "yanchor": "top", "x": 0, "xanchor": "left"}
     figure = drawn(*lines, height=height, showlegend=several, legend=legend)
     figure.update_yaxes(rangemode="tozero", ticklabelstandoff=8, **_ticks(trends, of_bytes=of_bytes))
     figure.update_xaxes(ticklabelstandoff=6)
+    by_time = [{point.taken_at: point.value for point in trend.points} for trend in trends]
     return Chart(
         chart_id=f"chart-trend-{measure.replace('_', '-')}",
         title=TITLES.get(measure, measure),
         note=f"{meaning[:1].upper()}{meaning[1:]}.",
         figure=figure,
         head=("taken at, UTC", *(trend.subject for trend in trends)),
-        rows=tuple(_rows(trends, words)),
+        rows=tuple(
+            (_moment(moment), *(words(values[moment]) if moment in values else "" for values in by_time))
+            for moment in sorted({moment for values in by_time for moment in values})
+        ),
         half=True,
-    )
-
-
-def _line(trend: Trend, color: str, words: Callable[[float], str]) -> Trace:
-    return points(
-        x=[point.taken_at for point in trend.points],
-        y=[point.value for point in trend.points],
-        mode="lines+markers",
-        name=label(trend.subject),
-        line={"color": color, "width": 2},
-        marker={"size": 5},
-        customdata=[
-            [escaped(trend.subject), f"{words(point.value)} at {_moment(point.taken_at)}"] for point in trend.points
-        ],
-        hovertemplate=hover_template(0, 1),
     )
 
 
@@ -108,27 +108,16 @@ def _ticks(trends: Sequence[Trend], *, of_bytes: bool) -> dict[str, list[object]
     """Round numbers; bytes in powers of 1024, as everywhere else."""
     most = max(point.value for trend in trends for point in trend.points)
     unit = KIB ** max(0, (int(most).bit_length() - 1) // 10) if of_bytes else 1
-    step = _round_step(most / unit / _TICKS) * unit
+    # Rounded up to 1, 2, 5 or one of these times a power of ten.
+    least = most / unit / _TICKS
+    size = 10.0 ** len(str(int(least))) / 10 if least >= 1 else 0.01
+    rounds = (size * each for each in (1, 2, 5, 10, 20, 50, 100) if size * each >= least)
+    step = (next(rounds, least) if least > 0 else 1) * unit
     values = [step * number for number in range(_TICKS + 1) if step * number <= most * 1.2]
     return {
         "tickvals": list(values),
         "ticktext": [(bytes_in_words if of_bytes else number_in_words)(value) for value in values],
     }
-
-
-def _round_step(step: float) -> float:
-    """Rounds up to 1, 2, 5 or one of these times a power of ten."""
-    if step <= 0:
-        return 1
-    size = 10.0 ** len(str(int(step))) / 10 if step >= 1 else 0.01
-    return next((size * each for each in (1, 2, 5, 10, 20, 50, 100) if size * each >= step), step)
-
-
-def _rows(trends: Sequence[Trend], words: Callable[[float], str]) -> Iterator[tuple[str, ...]]:
-    by_time = [{point.taken_at: point.value for point in trend.points} for trend in trends]
-    for moment in sorted({moment for each in by_time for moment in each}):
-        figures = (words(each[moment]) if moment in each else "" for each in by_time)
-        yield (_moment(moment), *figures)
 
 
 def _moment(moment: datetime) -> str:
@@ -155,8 +144,8 @@ def delayed_chart(subscriptions: Sequence[DelayedSubscription]) -> Chart:
     sizes = [each.index_bytes or 0 for each in subscriptions]
     messages = [each.delayed_messages or 0 for each in subscriptions]
     figure = drawn(
-        _bars(sizes, [row[1] for row in rows], told, GREEN, "x"),
-        _bars(messages, [row[2] for row in rows], told, BLUE, "x2"),
+        bars(sizes, GREEN, xaxis="x", text=[row[1] for row in rows], **told),
+        bars(messages, BLUE, xaxis="x2", text=[row[2] for row in rows], **told),
         height=ROW * len(rows) + AROUND + _TITLES,
         barmode="overlay",
         xaxis=_axis("size of the index", sizes, 0.0, 0.49),
@@ -170,18 +159,6 @@ def delayed_chart(subscriptions: Sequence[DelayedSubscription]) -> Chart:
         figure=figure,
         head=("topic and subscription", "size of the index", "delayed messages", "buckets"),
         rows=rows,
-    )
-
-
-def _bars(values: list[int], words: list[str], told: list[list[str]], color: str, axis: str) -> Trace:
-    return bars(
-        x=values,
-        y=list(range(len(values))),
-        xaxis=axis,
-        marker={"color": color},
-        text=words,
-        customdata=told,
-        hovertemplate=hover_template(0, 1),
     )
 
 
