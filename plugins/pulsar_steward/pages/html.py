@@ -32,7 +32,6 @@ from pulsar_steward.report.metrics import OPENMETRICS_TYPE, PROMETHEUS_TYPE, exp
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from pulsar_steward.pages.plan_data import StepView
     from pulsar_steward.pages.sources import Sources
     from pulsar_steward.report.overview import SnapshotSummary
 
@@ -113,14 +112,9 @@ class Pages:
             raise NotKnown(f"plan {plan_id} has no step {step_id!r}")
         chosen = Filter(plan_id=plan_id, batch_id=batch.batch_id, step_id=step_id)
         story = history(self._sources.engine, chosen, most=EVENTS)
-        values: dict[str, Any] = {
-            "plan": view,
-            "batch": batch,
-            "step": found,
-            "replaced": _replaced(found),
-            "story": story,
-        }
-        return self._renderer.page(request, "step.html.j2", **values)
+        replaced = "" if found.found is None else msgspec.json.encode(found.found, order="sorted").decode()
+        of_plan: dict[str, Any] = {"plan": view, "batch": batch, "story": story}
+        return self._renderer.page(request, "step.html.j2", step=found, replaced=replaced, **of_plan)
 
     def question(self, request: Request, dag_id: str, run_id: str, map_index: str = "-1") -> Response:
         """Redirects from a question in Airflow's pages to its batch."""
@@ -205,11 +199,6 @@ def _of_snapshot(sources: Sources, cluster: str, asked: FindingQuery, waiting: l
         }
     except (NotKnown, SnapshotError) as error:  # the ledger's content is shown anyway
         return {"trouble": str(error), "page": None}
-
-
-def _replaced(step: StepView) -> str:
-    """The live values that a step replaced, as JSON; empty if there was no call."""
-    return "" if step.found is None else msgspec.json.encode(step.found, order="sorted").decode()
 
 
 def _file(kind: str) -> dict[str, str]:

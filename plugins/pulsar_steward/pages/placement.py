@@ -160,11 +160,9 @@ def failovers(sources: Sources, snapshot: Snapshot) -> Failovers:
 
 
 def _failovers(sources: Sources, snapshot: Snapshot) -> Failovers:
-    told = {each.check_id: each for each in sources.summary(snapshot).verdicts}.get(CHECK.check_id)
-    if told is None:
-        unknown = f"The check {CHECK.check_id} has not looked at this snapshot."
-    else:
+    verdicts = {each.check_id: each for each in sources.summary(snapshot).verdicts}
+    unknown = f"The check {CHECK.check_id} has not looked at this snapshot."
+    if told := verdicts.get(CHECK.check_id):
         unknown = told.reason if told.outlook is Outlook.UNKNOWN else ""
-    return Failovers(
-        brokers=tuple(sorted(snapshot.failovers(), key=lambda each: (-each.lost_seconds, each.broker))), unknown=unknown
-    )
+    longest_first = sorted(snapshot.failovers(), key=lambda each: (-each.lost_seconds, each.broker))
+    return Failovers(brokers=tuple(longest_first), unknown=unknown)

@@ -152,11 +152,6 @@ _LIMITED = f"""
     order by is_full desc, figure desc, topic limit {MAX_TOPICS}"""
 
 
-def limited_backlogs(snapshot: Snapshot) -> tuple[LimitedBacklog, ...]:
-    """Topics of users with a backlog: the fullest, then the largest."""
-    return tuple(snapshot.select(_LIMITED, LimitedBacklog, views=IN_FORCE))
-
-
 MAX_NAMESPACES = 4
 """Number of crowded namespaces that are shown bundle by bundle."""
 
@@ -182,25 +177,6 @@ _BACKLOGS = f"""
     having sum(backlog_bytes) > 0 order by 2 desc, namespace limit {MAX_BACKLOGS}"""
 
 
-def broker_loads(snapshot: Snapshot) -> tuple[BrokerLoad, ...]:
-    """Load of every broker."""
-    held = Counter(row.broker for row in snapshot.coordinators() if row.broker is not None)
-    return tuple(
-        BrokerLoad(broker=row.broker, topics=row.topics, coordinators=held[row.broker] if row.read else None)
-        for row in snapshot.brokers()
-    )
-
-
-def crowded_namespaces(snapshot: Snapshot) -> tuple[CrowdedNamespace, ...]:
-    """Namespaces with the fullest bundles."""
-    return tuple(snapshot.select(_CROWDED, CrowdedNamespace))
-
-
-def largest_backlogs(snapshot: Snapshot) -> tuple[NamespaceBacklog, ...]:
-    """Namespaces with a backlog, the largest first."""
-    return tuple(snapshot.select(_BACKLOGS, NamespaceBacklog))
-
-
 MAX_SUBSCRIPTIONS = 20
 """Number of subscriptions shown of each kind."""
 
@@ -219,23 +195,13 @@ _DELAYED = f"""
         topic, subscription limit {MAX_SUBSCRIPTIONS}"""
 
 
-def holed(snapshot: Snapshot) -> tuple[HoledSubscription, ...]:
-    """Subscriptions of users, most ack holes first, with the number that their broker persists."""
-    return tuple(snapshot.select(_HOLED, HoledSubscription))
-
-
-def delayed(snapshot: Snapshot) -> tuple[DelayedSubscription, ...]:
-    """Subscriptions with delayed messages, the largest index first; without a reported index by number of messages."""
-    return tuple(snapshot.select(_DELAYED, DelayedSubscription))
-
-
 MAX_SUBJECTS = 10
 """Maximum number of lines for one measure (one per broker, for example): more cannot be distinguished."""
 
 LEAST_POINTS = 2
 
 
-def trends(snapshot: Snapshot) -> tuple[Trend, ...]:
+def _trends(snapshot: Snapshot) -> tuple[Trend, ...]:
     """Trends in the order of `MEASURES`; for each measure the subjects that changed most, by name."""
     made = [
         Trend(
@@ -264,12 +230,16 @@ def measures_of(snapshot: Snapshot) -> Measures:
     Raises:
         SnapshotError: If a table cannot be read.
     """
+    held = Counter(row.broker for row in snapshot.coordinators() if row.broker is not None)
     return Measures(
-        brokers=broker_loads(snapshot),
-        crowded=crowded_namespaces(snapshot),
-        backlog=largest_backlogs(snapshot),
-        limited=limited_backlogs(snapshot),
-        ack_holes=holed(snapshot),
-        delayed=delayed(snapshot),
-        trends=trends(snapshot),
+        brokers=tuple(
+            BrokerLoad(broker=row.broker, topics=row.topics, coordinators=held[row.broker] if row.read else None)
+            for row in snapshot.brokers()
+        ),
+        crowded=tuple(snapshot.select(_CROWDED, CrowdedNamespace)),
+        backlog=tuple(snapshot.select(_BACKLOGS, NamespaceBacklog)),
+        limited=tuple(snapshot.select(_LIMITED, LimitedBacklog, views=IN_FORCE)),
+        ack_holes=tuple(snapshot.select(_HOLED, HoledSubscription)),
+        delayed=tuple(snapshot.select(_DELAYED, DelayedSubscription)),
+        trends=_trends(snapshot),
     )
