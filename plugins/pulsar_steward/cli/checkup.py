@@ -12,7 +12,7 @@ from pulsar_steward.cli.output import STANDARD_OUTPUT, print_lines, progress, te
 from pulsar_steward.cli.written_files import written_whole
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.logs.entries import require_file
-from pulsar_steward.logs.reading import LogsRead, read_logs
+from pulsar_steward.logs.reading import read_logs
 from pulsar_steward.policy.load import load_policy
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.document import Checkup, as_json
@@ -70,8 +70,11 @@ def _composed(seen: Snapshot, thresholds: Policy, files: list[Path], access: Clu
     from pulsar_steward.planners.registry import make_plan  # noqa: PLC0415 - see above
     from pulsar_steward.report.checkup.compose import checkup_of  # noqa: PLC0415 - see above
 
-    plan = make_plan(planning_facts_of(seen, thresholds, Moves()))
-    return checkup_of(seen, plan, thresholds, _read_logs(files, access))
+    plan, logs = make_plan(planning_facts_of(seen, thresholds, Moves())), None
+    if files:
+        with progress() as say:
+            logs = read_logs(files, access.secrets(), say)
+    return checkup_of(seen, plan, thresholds, logs)
 
 
 def _log_files(first: list[str] | None, more: list[str] | None) -> list[Path]:
@@ -82,13 +85,6 @@ def _log_files(first: list[str] | None, more: list[str] | None) -> list[Path]:
     for file in files:
         require_file(file)
     return files
-
-
-def _read_logs(files: list[Path], access: ClusterAccess) -> LogsRead | None:
-    if not files:
-        return None
-    with progress() as say:
-        return read_logs(files, access.secrets(), say)
 
 
 def _check_places(places: dict[str, str | None]) -> None:

@@ -111,6 +111,21 @@ def told_wrong(error: Exception) -> str | None:
     return f"{words}; `steward --help` lists the commands, and each of them has a --help" if words else "see --help"
 
 
+def command_group(words: str) -> typer.Typer:
+    """Application of several commands; prints their list if none was given.
+
+    Args:
+        words: Its help.
+    """
+    return typer.Typer(
+        add_completion=False,
+        rich_markup_mode=None,
+        help=words,
+        invoke_without_command=True,
+        callback=help_without_command,
+    )
+
+
 def help_without_command(context: typer.Context) -> None:
     """Prints the list of commands if none was given, and exits with an error, as nothing was done."""
     if context.invoked_subcommand is None:

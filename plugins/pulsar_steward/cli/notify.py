@@ -47,18 +47,15 @@ def notify(
                 for message in open_messages(connection)
                 if turn(message, now) is Turn.SEND and not is_outdated(message, standing)
             ]
-        _print([*waiting, *new], found, airflow_url)
+        messages = [*waiting, *new]
+        for message in messages:
+            for line in _lines(message, found, airflow_url):
+                tell(line)
+        tell(f"{counted(len(messages), 'message')} would be sent now.")
     else:
         tell("No policy names a recipient of messages: nothing is sent.")
     if found.troubles:
         raise PolicyError(*found.troubles)
-
-
-def _print(messages: list[Queued], found: Policies, airflow: str) -> None:
-    for message in messages:
-        for line in _lines(message, found, airflow):
-            tell(line)
-    tell(f"{counted(len(messages), 'message')} would be sent now.")
 
 
 def _lines(message: Queued, found: Policies, airflow: str) -> Iterator[str]:

@@ -89,22 +89,6 @@ def _existing(source: Source, uri: str) -> Snapshot:
     about_looking |= {"--master"} if source.master else set()
     if strange := sorted(about_looking | (options_given(source.access) - CREDENTIALS)):
         raise ConfigurationError(f"{strange[0]} is about looking at a cluster, and --snapshot reads one: leave it out")
-    snapshot = _diagnosed(uri)
-    cluster = snapshot.meta().cluster
-    if source.cluster not in {None, cluster}:
-        raise ConfigurationError(
-            f"--cluster {source.cluster!r}: the snapshot {uri} is of the cluster {cluster!r}: leave --cluster out, or"
-            " name another snapshot"
-        )
-    return snapshot
-
-
-def _diagnosed(uri: str) -> Snapshot:
-    """Opens an existing, diagnosed snapshot.
-
-    Raises:
-        SnapshotError: If it cannot be opened, or was not diagnosed.
-    """
     snapshot = open_snapshot(uri)
     files, path = place_of(uri)
     infos = files.get_file_info([f"{path}/{table.name}" for table in (FINDINGS, VERDICTS)])
@@ -112,6 +96,12 @@ def _diagnosed(uri: str) -> Snapshot:
         raise SnapshotError(
             f"{uri} was collected, but never diagnosed, so nothing is known of the cluster's health: run"
             f" `python spark_apps/{JOB} --snapshot {uri}`, or look at the cluster anew by --admin-url"
+        )
+    cluster = snapshot.meta().cluster
+    if source.cluster not in {None, cluster}:
+        raise ConfigurationError(
+            f"--cluster {source.cluster!r}: the snapshot {uri} is of the cluster {cluster!r}: leave --cluster out, or"
+            " name another snapshot"
         )
     return snapshot
 

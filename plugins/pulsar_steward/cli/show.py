@@ -23,7 +23,11 @@ def show(plan_id: PlanId, *, ledger: LedgerUrl = None) -> None:
         try:
             found = reader.plan(plan_id)
         except NotInLedger as error:
-            raise NotInLedger(f"{error}{_near(reader, plan_id)}") from error
+            named = _CLUSTER.fullmatch(plan_id)
+            known = [row.plan_id for row in reader.plans(named[1] if named else plan_id)]  # of the same cluster
+            near = difflib.get_close_matches(plan_id, known, n=3) or known[:3]
+            meant = f"did you mean {' or '.join(near)}?" if near else "is it another ledger's?"
+            raise NotInLedger(f"{error}; {meant}") from error
         print_lines(list(_lines(reader, found, fitting(width()))))
 
 
@@ -42,11 +46,3 @@ def _lines(reader: LedgerReader, plan: Plan, columns: int) -> Iterator[Text]:
     if plan.notes:
         yield from heading("Why it was no more than this")
         yield from bullets(plan.notes, columns)
-
-
-def _near(reader: LedgerReader, plan_id: str) -> str:
-    """Suggestion of plans of the same cluster that may be meant."""
-    named = _CLUSTER.fullmatch(plan_id)
-    known = [row.plan_id for row in reader.plans(named[1] if named else plan_id)]
-    near = difflib.get_close_matches(plan_id, known, n=3) or known[:3]
-    return f"; did you mean {' or '.join(near)}?" if near else "; is it another ledger's?"

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from pulsar_steward.cli.doctor.line import Line
     from pulsar_steward.planners.unseen_names import UnseenNames
-    from pulsar_steward.policy.approval import ApprovalPolicy
     from pulsar_steward.policy.schema import Policy
     from pulsar_steward.snapshots.read import Snapshot
 
@@ -148,21 +147,12 @@ def _unseen(subject: str, policy: Policy, seen: Mapping[str, Snapshot]) -> Itera
 
 def _users(policy: Policy) -> frozenset[str]:
     """Ids of all users that a policy names, for whichever cluster."""
-    sections: Sequence[ApprovalPolicy] = [each.approval for each in _each_cluster(policy)]
-    lists = (
-        names
-        for each in sections
-        for names in (
-            each.assigned_users,
-            *each.assigned_users_by_kind.values(),
-            *(terms.users for terms in each.by_risk.values()),
-        )
-    )
-    return frozenset(name for names in lists for name in names)
-
-
-def _each_cluster(policy: Policy) -> list[Policy]:
-    return [policy, *(policy.for_cluster(name) for name in policy.clusters)]
+    users: set[str] = set()
+    for each in [policy, *map(policy.for_cluster, policy.clusters)]:
+        approval = each.approval
+        by_risk = (terms.users for terms in approval.by_risk.values())
+        users.update(approval.assigned_users, *approval.assigned_users_by_kind.values(), *by_risk)
+    return frozenset(users)
 
 
 def _by_ledger(ledger: str | None) -> tuple[Collection[str], Collection[str]]:

@@ -37,6 +37,11 @@ _ONE_CONNECTION = (
 )
 
 
+def tried_once(settings: AdminSettings) -> AdminSettings:
+    """The same settings for calls that are not repeated."""
+    return replace(settings, limits=settings.limits.model_copy(update={"read_attempts": 1}))
+
+
 def expiry_lines(settings: AdminSettings, option: str) -> Iterator[Line]:
     """Says that a JSON web token has expired: brokers only answer that it is not accepted.
 
@@ -84,9 +89,8 @@ def change_lines(
         yield _by_one(reader, configuration)
         return
     yield from expiry_lines(change, "--change-token-file")
-    once = replace(change, limits=change.limits.model_copy(update={"read_attempts": 1}))
     try:
-        with Reader(once) as changing:
+        with Reader(tried_once(change)) as changing:
             told = changing.runtime_configuration()
             changing.load_report()
             cluster, brokers = identity_of(told), changing.brokers()
