@@ -110,8 +110,8 @@ def opened_ledger(named: str | None, *, make: bool = False, only_read: bool = Fa
         LedgerTampered: If the block could not read a row, and that is not what was written.
         LedgerError: If it cannot be read.
     """
-    url: URL | str = found_ledger(named)
-    file = sqlite_file(url)
+    url: URL | str
+    file = sqlite_file(url := found_ledger(named))
     if file is not None:
         _require_file(file, named)
         if only_read:
