@@ -21,8 +21,7 @@ import typer
 from typer.core import TyperGroup
 
 from pulsar_steward.cli.errors import COULD_NOT_LOOK, INTERRUPTED, help_without_command, in_one_line, told_wrong
-from pulsar_steward.cli.output import tell
-from pulsar_steward.cli.streams import flush_streams, prepare_streams, require_output
+from pulsar_steward.cli.output import flush_streams, prepare_streams, require_output, tell
 from pulsar_steward.errors import ConfigurationError, StewardError
 from pulsar_steward.outside_text import shown, shown_trace
 
