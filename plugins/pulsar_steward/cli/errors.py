@@ -112,11 +112,7 @@ def told_wrong(error: Exception) -> str | None:
 
 
 def command_group(words: str) -> typer.Typer:
-    """Application of several commands; prints their list if none was given.
-
-    Args:
-        words: Its help.
-    """
+    """Application of several commands, with this help; prints their list if none was given."""
     return typer.Typer(
         add_completion=False,
         rich_markup_mode=None,

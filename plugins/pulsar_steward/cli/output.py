@@ -28,21 +28,12 @@ Say = Callable[[str], None]
 
 
 def tell(words: object, *, err: bool = False) -> None:
-    """Prints one line, through `shown`.
-
-    Args:
-        words: The text, unescaped.
-        err: True: to standard error; False: to standard output.
-    """
+    """Prints one line, through `shown`, to standard output or to standard error."""
     typer.echo(shown(words), err=err)
 
 
 def tell_done(done: str, further: Iterable[str] = ()) -> None:
-    """Tells what a command did.
-
-    Args:
-        done: What was done, in a sentence.
-        further: What else there is to say, a line each.
+    """Tells what a command did, in a sentence, and what else there is to say, a line each.
 
     Raises:
         OutputFailed: If standard output cannot be written; it says what was done, as nothing else would.

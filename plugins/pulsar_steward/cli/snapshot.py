@@ -76,12 +76,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def look(target: Target, folder: Path, say: Say) -> str:
-    """Takes a snapshot and diagnoses it; returns its URI.
-
-    Args:
-        target: The cluster.
-        folder: The folder of snapshots.
-        say: Called with progress messages.
+    """Takes a snapshot in this folder of snapshots, and diagnoses it; returns its URI.
 
     Raises:
         AdminError: If the cluster cannot be reached, or denies access.

@@ -86,13 +86,7 @@ def message_id(recipient: str, notices: Sequence[Notice]) -> str:
 
 
 def composed(name: str, notices: Sequence[Notice], airflow: str) -> Message:
-    """Message of notices of one occasion.
-
-    Args:
-        name: The message's id.
-        notices: At least one.
-        airflow: Airflow's base URL; empty: not known.
-    """
+    """Message of one notice or more of one occasion; without Airflow's base URL its links are paths."""
     first = notices[0]
     alone = len(notices) == 1
     clusters = tuple(sorted({notice.cluster for notice in notices}))
@@ -175,12 +169,7 @@ def history_path(cluster: str) -> str:
 
 
 def link(airflow: str, path: str) -> str:
-    """Whole address of a path.
-
-    Args:
-        airflow: Airflow's base URL; empty: not known, and only the path is returned.
-        path: A path of this module.
-    """
+    """Whole address of a path of this module; without Airflow's base URL the path itself."""
     return f"{airflow.rstrip('/')}{path}"
 
 

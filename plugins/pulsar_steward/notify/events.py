@@ -178,11 +178,7 @@ def halt_notices(halts: Iterable[HaltRow], clusters: Sequence[str]) -> Iterator[
 
 
 def variable_notices(seen: Mapping[str, VariableHalt]) -> Iterator[Notice]:
-    """Notices of halts by Airflow's variable, and of their ends, by cluster.
-
-    Args:
-        seen: Observed values of the variable for each cluster.
-    """
+    """Notices of halts by Airflow's variable, and of their ends, by cluster."""
     for cluster, each in seen.items():
         words = "halts all changes" if each.halted else "halts no changes any more"
         value = f"Its value is {_name(each.value)}" if each.value else "It has no value"
@@ -200,14 +196,10 @@ def variable_notices(seen: Mapping[str, VariableHalt]) -> Iterator[Notice]:
 
 
 def finding_notices(cluster: str, snapshots: Sequence[CriticalFindings]) -> Iterator[Notice]:
-    """Notices of critical findings that are new, or gone.
+    """Notices of critical findings that are new, or gone, by the last snapshots of a cluster, oldest first.
 
     Findings of the first snapshot make no notice: they were notified before, or are too old. A finding is gone only if
     a complete snapshot proves it, judged by its check.
-
-    Args:
-        cluster: The cluster.
-        snapshots: Its last snapshots, oldest first.
     """
     if not snapshots:
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -83,17 +84,12 @@ def newest_of(sources: Sources, cluster: str) -> Snapshot:
     return snapshot
 
 
+@dataclass(frozen=True)
 class Api:
-    """The API's responses; each method is a route.
+    """The API's responses; each method is a route."""
 
-    Args:
-        sources: Ledger and snapshots.
-        verification: Comparison of the ledger with its chain.
-    """
-
-    def __init__(self, sources: Sources, verification: Verification) -> None:
-        self._sources = sources
-        self._verification = verification
+    sources: Sources
+    verification: Verification
 
     def router(self, app: FastAPI) -> APIRouter:
         """Routes of the API, including its own document."""
@@ -121,18 +117,18 @@ class Api:
         read, _, description = _OF_NEWEST[name]
 
         def endpoint(cluster: str) -> Response:
-            return as_json(read(self._sources, newest_of(self._sources, cluster)))
+            return as_json(read(self.sources, newest_of(self.sources, cluster)))
 
         endpoint.__name__, endpoint.__doc__ = name, description  # FastAPI documents a route by them
         return endpoint
 
     def clusters(self) -> Response:
         """All clusters, those that need somebody first."""
-        return as_json(cluster_cards(self._sources))
+        return as_json(cluster_cards(self.sources))
 
     def cluster(self, cluster: str) -> Response:
         """One cluster."""
-        return as_json(cluster_cards(self._sources, cluster)[0])
+        return as_json(cluster_cards(self.sources, cluster)[0])
 
     def findings(
         self,
@@ -146,15 +142,15 @@ class Api:
     ) -> Response:
         """Findings of the newest snapshot, by pages."""
         asked = FindingQuery(severity=severity, check=check, text=text, order=order, page=page, size=size)
-        return as_json(findings_page(self._sources, newest_of(self._sources, cluster), asked))
+        return as_json(findings_page(self.sources, newest_of(self.sources, cluster), asked))
 
     def plans(self, cluster: str) -> Response:
         """The newest plans."""
-        return as_json(newest_plans(self._sources, cluster))
+        return as_json(newest_plans(self.sources, cluster))
 
     def plan(self, plan_id: str) -> Response:
         """A plan with everything that became of it."""
-        return as_json(plan_view(self._sources, plan_id))
+        return as_json(plan_view(self.sources, plan_id))
 
     def history(
         self,
@@ -169,11 +165,11 @@ class Api:
     ) -> Response:
         """The ledger as a story, newest first; `before` of a page leads to the next one."""
         chosen = chosen_of(cluster, namespace, person, kind, plan_id, step_id)
-        return as_json(history(self._sources.engine, chosen, before=before, most=size))
+        return as_json(history(self.sources.engine, chosen, before=before, most=size))
 
     def chain(self) -> Response:
         """Compares every row of the ledger with its chain, and that with the ends that were noted elsewhere."""
-        return as_json(self._verification.report())
+        return as_json(self.verification.report())
 
 
 def chosen_of(cluster: str, namespace: str, person: str, kind: str, plan_id: str = "", step_id: str = "") -> Filter:

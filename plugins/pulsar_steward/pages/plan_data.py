@@ -49,15 +49,7 @@ class Remaining(msgspec.Struct, frozen=True, kw_only=True):
 def remaining(
     left: Sequence[Step], intents: Sequence[Intent], last: Mapping[str, StepOutcome], pace: Pace, now: datetime
 ) -> Remaining:
-    """Forecast for a batch under way.
-
-    Args:
-        left: Steps that have not ended.
-        intents: Calls so far, oldest first.
-        last: Last outcome of each step, by its id.
-        pace: The limits.
-        now: Current time.
-    """
+    """Forecast for a batch under way, by the steps left, its calls, oldest first, and last outcomes by step."""
     by_pace = now + pace.least([step.touched.clients for step in left])
     # If the approval was requested again, earlier calls do not count.
     began = min((call.at for call in intents if call.answer_id == intents[-1].answer_id), default=now)

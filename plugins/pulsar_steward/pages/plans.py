@@ -252,11 +252,7 @@ def newest_plans(sources: Sources, cluster: str) -> tuple[PlanLine, ...]:
 
 
 def plan_of_run(sources: Sources, run: str) -> tuple[str, str]:
-    """Plan and batch of a run's question.
-
-    Args:
-        sources: Ledger and snapshots.
-        run: ``dag/run/map index``.
+    """Plan and batch of a question, by its run: ``dag/run/map index``.
 
     Raises:
         NotKnown: If the ledger has no request of this run.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
@@ -97,26 +98,15 @@ ASSETS = {
 """Files that pages load, with their types."""
 
 
+@dataclass(frozen=True)
 class Renderer:
-    """Renders templates.
+    """Renders templates."""
 
-    Args:
-        clock: Current time, UTC.
-    """
-
-    def __init__(self, clock: Callable[[], datetime]) -> None:
-        self._clock = clock
+    clock: Callable[[], datetime]
 
     def page(self, request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-        """A page.
-
-        Args:
-            request: The request; links are relative to the application's mount point.
-            template: The template's name.
-            status: HTTP status.
-            **values: Values of the template.
-        """
-        now, root = self._clock(), str(request.scope.get("root_path", ""))
+        """A page of a template; its links are relative to where the application is mounted."""
+        now, root = self.clock(), str(request.scope.get("root_path", ""))
         airflow = root.removesuffix(PAGES)
         text = (
             _templates()

@@ -38,11 +38,7 @@ class NotUnderstood(StewardError):
 
 
 class SnapshotCache:
-    """Cache of the most recently used results, by key.
-
-    Args:
-        most: Maximum number of results.
-    """
+    """Cache of the most recently used results, at `most` as many, by key."""
 
     def __init__(self, most: int) -> None:
         self._most = most

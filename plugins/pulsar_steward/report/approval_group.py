@@ -65,12 +65,7 @@ def few_ids(ids: Sequence[str]) -> str:
 
 
 def warnings(steps: Sequence[Step], lines_of: Callable[[Step, ApprovalWarning], Iterable[str]]) -> Iterator[str]:
-    """Warnings, each kind once, with the total immediate loss and the steps that lose most.
-
-    Args:
-        steps: The steps of the batch.
-        lines_of: Function from a step and its warning to the lines on it.
-    """
+    """Warnings, each kind once, with the total immediate loss and the steps that lose most."""
     warned: defaultdict[str, list[tuple[Step, ApprovalWarning]]] = defaultdict(list)
     for step in sorted(steps, key=lambda each: _effect_of([each])):
         if warning := warning_of(step):
@@ -88,12 +83,7 @@ def warning_of(step: Step) -> ApprovalWarning | None:
 
 
 def reasons(findings: Sequence[Finding], source_of: Callable[[Finding], str]) -> str:
-    """Findings by check and severity, the worst first, each with an example.
-
-    Args:
-        findings: The findings of the batch.
-        source_of: Function from a finding to its check and source, in brackets.
-    """
+    """Findings by check and severity, the worst first, each with an example and the source of its check."""
     groups: defaultdict[tuple[int, str], list[Finding]] = defaultdict(list)
     for finding in findings:
         groups[-finding.severity.rank, finding.check_id].append(finding)
@@ -106,12 +96,7 @@ def reasons(findings: Sequence[Finding], source_of: Callable[[Finding], str]) ->
 
 
 def sums(steps: Sequence[Step], page: str) -> Iterator[str]:
-    """The steps by new value, then by namespace, and the place of the full list.
-
-    Args:
-        steps: The steps of the batch.
-        page: Address of the batch on the page of its plan; empty: not known.
-    """
+    """The steps by new value, then by namespace, and the place of the full list, the plan's page if that is known."""
     if changes := [step.change for step in steps if isinstance(step.change, ChangeSetting)]:
         yield _by_value(changes)
     by_namespace: defaultdict[str, list[Step]] = defaultdict(list)
@@ -168,12 +153,7 @@ def calls(steps: Sequence[Step]) -> str:
 
 
 def averted(steps: Sequence[Step], line_of: Callable[[Step], Iterable[str]]) -> Iterator[str]:
-    """Section on the effect of a rejection, by the steps that avert most.
-
-    Args:
-        steps: The steps of the batch.
-        line_of: Function from a step to the lines on the data that it averts losing.
-    """
+    """Section on the effect of a rejection, by the steps that avert most."""
     averting = [(step, step.averts) for step in steps if isinstance(step.averts, Loss)]
     ordered = sorted(averting, key=lambda each: -(each[1].bytes or 0))
     lines = [line for step, _ in ordered[:MAX_EXAMPLES] for line in line_of(step)]

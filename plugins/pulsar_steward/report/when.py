@@ -28,15 +28,7 @@ def least_time(batch: Batch, policy: Policy) -> timedelta:
 
 
 def when(batch: Batch, policy: Policy, terms: Terms, now: datetime, moved: MoveTimes | None = None) -> Iterator[str]:
-    """Sentences on the begin and end of a batch if it were approved now.
-
-    Args:
-        batch: The batch.
-        policy: The policy, with its windows and its pace.
-        terms: Terms of an approval, with its validity.
-        now: Current time.
-        moved: Durations of earlier moves in the cluster.
-    """
+    """Sentences on the begin and end of a batch if it were approved now."""
     windows, takes = windows_for(batch, policy), least_time(batch, policy)
     opens, begins, valid_minutes = next_opening(windows, now), now, terms.valid_minutes
     waits, most = policy.approval.wait_for_window_minutes, terms.most_minutes

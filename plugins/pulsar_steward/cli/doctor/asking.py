@@ -34,12 +34,7 @@ _MODULE = "pulsar_steward.orchestration.dag_states"
 
 
 def asking_lines(ledger: str | None, lookup: Callable[[], States | None] | None = None) -> Iterator[Line]:
-    """Checks that the DAGs which people depend on run, and that somebody was asked about each question.
-
-    Args:
-        ledger: The ledger's URL, None: the one in ``STEWARD_HOME``; one that cannot be read has a line already.
-        lookup: Whether each known DAG is paused; it gives None where Airflow cannot be asked.
-    """
+    """Checks that the DAGs which people depend on run, and that somebody was asked about each question."""
     states = (lookup or by_airflow)()
     if states is not None:
         yield _dags(states)

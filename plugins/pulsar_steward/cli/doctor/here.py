@@ -113,12 +113,7 @@ def _policy(file: Path) -> Line:
 
 
 def ledger_lines(named: str | None, seen: NamedCluster | None = None) -> Iterator[Line]:
-    """Checks that the ledger can be read, has this version's tables, was not tampered with, and the names in it.
-
-    Args:
-        named: The ledger's URL; None: that of ``STEWARD_HOME``.
-        seen: The cluster that answers, by the name that it was given; None: none was asked.
-    """
+    """Checks that the ledger can be read, has this version's tables, was not tampered with, and the names in it."""
     file = sqlite_file(named) if named else home_ledger()
     try:
         url = found_ledger(named)

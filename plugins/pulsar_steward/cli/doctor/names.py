@@ -39,12 +39,7 @@ _MISSPELT = "correct what is misspelt, and take out what is gone"
 
 
 def name_lines(named: Path | None, ledger: str | None) -> Iterator[Line]:
-    """Compares the names in each policy with what the clusters that it is for were seen to have.
-
-    Args:
-        named: A policy file, for all clusters; None: those of ``STEWARD_HOME``.
-        ledger: The ledger's URL; None: the one in ``STEWARD_HOME``, if there is one.
-    """
+    """Compares the names in each policy with what the clusters that it is for were seen to have."""
     try:
         shelf = SnapshotShelf(snapshots_uri())
         seen = {name: found[0] for name in shelf.clusters() if (found := shelf.diagnosed(name))}
@@ -61,11 +56,7 @@ def name_lines(named: Path | None, ledger: str | None) -> Iterator[Line]:
 
 
 def halt_lines(ledger: str | None) -> Iterator[Line]:
-    """Lists what is halted: by the ledger, and by the variable of the Airflow of this environment, where it is set up.
-
-    Args:
-        ledger: The ledger's URL; None: the one in ``STEWARD_HOME``, if there is one.
-    """
+    """Lists what is halted: by the ledger, and by the variable of this environment's Airflow, where that is set up."""
     known: Collection[str] = ()
     try:
         if is_ledger_known(ledger):

@@ -37,13 +37,7 @@ _MODULE = "pulsar_steward.orchestration.recipient_addresses"
 
 
 def recipient_lines(named: Path | None, ledger: str | None, lookup: Lookup | None = None) -> Iterator[Line]:
-    """Checks each recipient, and sends nothing.
-
-    Args:
-        named: A policy file; None: those of ``STEWARD_HOME``.
-        ledger: The ledger's URL; None: the one in ``STEWARD_HOME``, if there is one.
-        lookup: Addresses of connections; None where Airflow cannot be asked.
-    """
+    """Checks each recipient, by the addresses that `lookup` gives, and sends nothing."""
     recipients = dict(_recipients(named))
     if not recipients:
         return

@@ -43,12 +43,7 @@ def tried_once(settings: AdminSettings) -> AdminSettings:
 
 
 def expiry_lines(settings: AdminSettings, option: str) -> Iterator[Line]:
-    """Says that a JSON web token has expired: brokers only answer that it is not accepted.
-
-    Args:
-        settings: Settings with a token, or without.
-        option: Option that gives another one.
-    """
+    """Says that a JSON web token has expired: brokers only answer that it is not accepted."""
     until = expired_at(settings.token.get_secret_value()) if settings.token else None
     if until is not None:
         words = f"the one {role_of(settings).removeprefix('by a token ')} expired at"
@@ -77,14 +72,7 @@ def rights(reader: Reader, configuration: Mapping[str, str] | AdminError, role: 
 def change_lines(
     reader: Reader, configuration: Mapping[str, str] | AdminError, looking: AdminSettings, change: AdminSettings | None
 ) -> Iterator[Line]:
-    """Whether the cluster may be changed: by the credentials for that, if any are given, or by those that look.
-
-    Args:
-        reader: Reads the cluster, by the credentials that look.
-        configuration: What it was told of a broker's configuration.
-        looking: Settings of the credentials that look.
-        change: Settings of others that may change; None: there are none.
-    """
+    """Whether the cluster may be changed: by the credentials for that, if any are given, or by those that look."""
     if change is None:
         yield _by_one(reader, configuration)
         return

@@ -38,13 +38,7 @@ if TYPE_CHECKING:
 
 
 def checkup_of(snapshot: Snapshot, plan: Plan, policy: Policy, logs: LogsRead | None = None) -> Checkup:
-    """The check-up of a snapshot.
-
-    Args:
-        snapshot: A diagnosed snapshot.
-        plan: The planners' result for it.
-        policy: The cluster's thresholds and limits, as used for the plan.
-        logs: Result of reading the cluster's logs, the last step of the guide; None: none were read.
+    """The check-up of a diagnosed snapshot, with the plan that follows from it; logs are the last step of the guide.
 
     Raises:
         SnapshotError: If the snapshot cannot be read or was not diagnosed.

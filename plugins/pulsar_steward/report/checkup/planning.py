@@ -27,13 +27,7 @@ _THRESHOLDS = ("minimum_", "warning_", "critical_")
 
 
 def planning_of(plan: Plan, checks: Sequence[CheckReport], policy: Policy) -> Planning:
-    """Summary of a plan, and why it has no more: notes of planners and guards, then the reasons by check.
-
-    Args:
-        plan: The planners' result for the snapshot.
-        checks: All checks.
-        policy: The thresholds in force.
-    """
+    """Summary of a plan, and why it has no more: notes of planners and guards, then the reasons by check."""
     reasons = [*plan.notes, *_not_remedied(plan, checks, policy)]
     if ids := [check.check_id for check in checks if _is_trouble(check) and check.remedied_by is None]:
         reasons.append(f"Steward has no remedy of its own for {', '.join(ids)}: the advice says what a person can do.")

@@ -34,13 +34,7 @@ SECTION_COLUMNS = 12
 
 
 def lines(checkup: Checkup, width: int, *, verbose: bool = False) -> Iterator[Text]:
-    """The report, line by line.
-
-    Args:
-        checkup: The check-up.
-        width: Columns of the terminal.
-        verbose: True: add every finding, reason and source.
-    """
+    """The report, line by line; verbose: with every finding, reason and source."""
     width = fitting(width)
     yield from _beginning(checkup, checkup.about, width)
     yield from _found(checkup, width, verbose=verbose)

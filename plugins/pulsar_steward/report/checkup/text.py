@@ -78,13 +78,7 @@ def bullets(items: Iterable[str], width: int, indent: int = 2) -> Iterator[Text]
 
 
 def plan_lines(plan: Plan, reasons: Sequence[str], width: int) -> Iterator[Text]:
-    """A whole plan.
-
-    Args:
-        plan: The plan.
-        reasons: Reasons why no further batches are proposed.
-        width: Columns of the terminal.
-    """
+    """A whole plan, with the reasons why no further batches are proposed."""
     width = fitting(width)
     yield from wrapped(f"Plan {plan.plan_id}", width, style="heading")
     yield from wrapped(f"SHA-256 {plan.digest}", width, style="quiet")

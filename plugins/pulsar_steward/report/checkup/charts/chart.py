@@ -103,13 +103,7 @@ def points(**fields: object) -> Trace:
 
 
 def drawn(*traces: Trace, height: int, **layout: object) -> Figure:
-    """A figure in the page's style, without a template of its own.
-
-    Args:
-        *traces: The traces that it draws.
-        height: Pixels.
-        **layout: Settings besides the ones that all charts share.
-    """
+    """A figure of these traces in the page's style, without a template of its own; the height is in pixels."""
     figure = graph_objects.Figure(traces, layout={"template": graph_objects.layout.Template()})
     figure.update_layout(
         height=height,
