@@ -65,18 +65,13 @@ def _lines(info: CheckWords, columns: int) -> Iterator[Text]:
     by_steward = f"Steward can propose one ({info.remedied_by}): `steward plan` shows it, a person approves it."
     yield from wrapped(by_steward if info.remedied_by else "Steward has none: it takes a person.", columns, indent=2)
     yield from heading("Thresholds in the policy, and their defaults")
-    yield from bullets(_thresholds(info.check_id) or ["none: this check has nothing to set"], columns)
+    name = info.check_id.replace("-", "_")
+    section = getattr(Policy(), name, None)
+    fields = type(section).model_fields if isinstance(section, Section) else {}
+    keys = [f"{name}.{key}: {getattr(section, key)}: {field.description or ''}" for key, field in fields.items()]
+    yield from bullets(keys or ["none: this check has nothing to set"], columns)
     yield from heading("Source")
     yield from wrapped(info.source, columns, indent=2)
     folder = installed_files()
     if folder is not None and "docs/" in info.source:
         yield from wrapped(f"docs/ is {folder / 'docs'}", columns, indent=2)
-
-
-def _thresholds(check_id: str) -> list[str]:
-    name = check_id.replace("-", "_")
-    section = getattr(Policy(), name, None)
-    if not isinstance(section, Section):
-        return []
-    fields = type(section).model_fields
-    return [f"{name}.{key}: {getattr(section, key)}: {field.description or ''}" for key, field in fields.items()]

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from pulsar_steward.notify.variable import VariableHalt
     from pulsar_steward.policy.notify import NotifyPolicy, RecipientKind
     from pulsar_steward.snapshots.latest import SnapshotShelf
-    from pulsar_steward.snapshots.read import Snapshot
 
 log = logging.getLogger(__name__)
 
@@ -156,29 +155,26 @@ def is_outdated(message: Queued, standing: Collection[str]) -> bool:
 
 def _snapshots(shelf: SnapshotShelf, cluster: str) -> list[CriticalFindings]:
     """Critical findings of a cluster's newest snapshots, oldest first; none if one of them cannot be read."""
+    found, columns = [], ["check_id", "subject", "evidence"]
     try:
-        return [_critical(snapshot) for snapshot in reversed(shelf.diagnosed(cluster, SNAPSHOTS))]
+        for snapshot in reversed(shelf.diagnosed(cluster, SNAPSHOTS)):
+            meta = snapshot.meta()
+            rows = snapshot.table(FINDINGS, columns, [("severity", "=", Severity.CRITICAL.value)]).to_pylist()
+            judged = {
+                verdict.check_id
+                for verdict in snapshot.verdicts()
+                if not meta.unread and verdict.outlook is not Outlook.UNKNOWN and not verdict.more
+            }
+            findings = tuple(CriticalFinding(**row) for row in rows)
+            found.append(
+                CriticalFindings(
+                    snapshot_id=meta.snapshot_id, taken_at=meta.taken_at, findings=findings, judged=frozenset(judged)
+                )
+            )
     except SnapshotError as error:
         log.warning("findings of %s are not told: %s", cluster, error)
         return []
-
-
-def _critical(snapshot: Snapshot) -> CriticalFindings:
-    meta = snapshot.meta()
-    rows = snapshot.table(
-        FINDINGS, ["check_id", "subject", "evidence"], [("severity", "=", Severity.CRITICAL.value)]
-    ).to_pylist()
-    judged = {
-        verdict.check_id
-        for verdict in snapshot.verdicts()
-        if not meta.unread and verdict.outlook is not Outlook.UNKNOWN and not verdict.more
-    }
-    return CriticalFindings(
-        snapshot_id=meta.snapshot_id,
-        taken_at=meta.taken_at,
-        findings=tuple(CriticalFinding(**row) for row in rows),
-        judged=frozenset(judged),
-    )
+    return found
 
 
 class Policies(NamedTuple):

@@ -66,7 +66,7 @@ def body(
     """
     large, risk = group.is_large(batch), risk_of(plan, batch)
     terms = policy.approval.terms(batch.answered_as, risk.level)
-    changes = what_changed(batch, former) if former else ()
+    changes, placed = what_changed(batch, former) if former else (), levels(batch)
     parts = [
         _confirming(batch, first) if first else "",
         f"**{text(batch.title)}.**" if batch.is_rollback else "",
@@ -80,7 +80,8 @@ def body(
         *_section("What follows", _what_follows(batch, policy) if batch.is_rollback else ()),
         "### Why",
         _reasons(batch),
-        *_placement(batch),
+        f"### {text(batch.unit.capitalize())} by broker" if placed else "",
+        table(("broker", "now", "after all steps"), placed, numbers=frozenset({1, 2})) if placed else "",
         f"### The {counted(len(batch.steps), 'step')}",
         *(group.sums(batch.steps, page) if large else [_steps(batch.steps)]),
         *_section("How the values come about", () if batch.is_rollback else group.examples(batch, Aspect.SETTING)),
@@ -173,13 +174,6 @@ def _since(finding: Finding) -> str:
 def _source(finding: Finding) -> str:
     info = BY_ID.get(finding.check_id)
     return f"({finding.check_id}; {info.source})" if info else f"({finding.check_id})"
-
-
-def _placement(batch: Batch) -> Iterator[str]:
-    if not batch.before:
-        return
-    yield f"### {text(batch.unit.capitalize())} by broker"
-    yield table(("broker", "now", "after all steps"), levels(batch), numbers=frozenset({1, 2}))
 
 
 def _steps(steps: Sequence[Step]) -> str:

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from sqlalchemy import Engine
-
     from pulsar_steward.cli.doctor.line import Line
     from pulsar_steward.planners.unseen_names import UnseenNames
     from pulsar_steward.policy.schema import Policy
@@ -62,21 +60,19 @@ def halt_lines(ledger: str | None) -> Iterator[Line]:
         if is_ledger_known(ledger):
             with opened_ledger(ledger, only_read=True) as engine:
                 known = known_names(engine)
-                yield from _by_command(engine, known)
+                for halt in halts_in_force(engine):
+                    if not known or halt.cluster in {EVERY_CLUSTER, *known}:
+                        yield fine("halt", f"{halt.words} (`steward resume` ends it)")
+                        continue
+                    words = f"{halt.words}; no cluster of this name is known, so it stops nothing"
+                    yield problem(
+                        "halt", words, f"`steward resume {halt.cluster}`, and halt the cluster that was meant"
+                    )
     except (LedgerError, ConfigurationError, OSError):
         pass  # reported with the ledger already
     if airflow_is_set_up():
         clusters = tuple(sorted(known)) or (os.environ.get(CLUSTER, "local"),)
         yield _by_variable(clusters, ask_airflow(HALTS_TOLD, HaltsAsked(clusters=clusters), HaltsTold))
-
-
-def _by_command(engine: Engine, known: Collection[str]) -> Iterator[Line]:
-    for halt in halts_in_force(engine):
-        if not known or halt.cluster in {EVERY_CLUSTER, *known}:
-            yield fine("halt", f"{halt.words} (`steward resume` ends it)")
-        else:
-            words = f"{halt.words}; no cluster of this name is known, so it stops nothing"
-            yield problem("halt", words, f"`steward resume {halt.cluster}`, and halt the cluster that was meant")
 
 
 def _by_variable(clusters: Sequence[str], told: HaltsTold | None) -> Line:

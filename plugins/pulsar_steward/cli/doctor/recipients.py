@@ -48,8 +48,12 @@ def recipient_lines(named: Path | None, ledger: str | None, lookup: Lookup | Non
         if found is None:
             words = f"whether the connection {recipient.connection} is there cannot be seen here"
             yield unknown(subject, words, "run this where Airflow runs, with its settings")
+        elif found[number].trouble:
+            yield problem(subject, found[number].trouble, found[number].remedy)
+        elif (address := found[number].address) is None:
+            yield fine(subject, f"its connection is there; where {recipient.kind} sends only its library knows")
         else:
-            yield _recipient(subject, recipient, found[number])
+            yield _answering(subject, address)
     if is_ledger_known(ledger):
         yield from _given_up(ledger)
 
@@ -69,14 +73,6 @@ def _recipients(named: Path | None) -> Iterator[tuple[str, Recipient]]:
                     yield f"{name} ({recipient.kind}, {recipient.connection})", recipient
     except (PolicyError, ConfigurationError, OSError):
         return
-
-
-def _recipient(subject: str, recipient: Recipient, found: AddressFound) -> Line:
-    if found.trouble:
-        return problem(subject, found.trouble, found.remedy)
-    if found.address is None:
-        return fine(subject, f"its connection is there; where {recipient.kind} sends only its library knows")
-    return _answering(subject, found.address)
 
 
 def _answering(subject: str, address: Address) -> Line:
