@@ -33,7 +33,7 @@ from pulsar_steward.pages.plans import newest_plans, plan_view
 from pulsar_steward.pages.sources import NotKnown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from fastapi import FastAPI
 
@@ -67,9 +67,9 @@ _OF_NEWEST: dict[str, tuple[Callable[[Sources, Snapshot], object], Any, str]] = 
 _REFERENCE = "#/components/schemas/{name}"
 
 
-def as_json(value: object) -> Response:
+def as_json(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """A response; invisible characters are escaped in JSON's way."""
-    return Response(shown_json(msgspec.json.encode(value)), media_type="application/json")
+    return Response(shown_json(msgspec.json.encode(value)), status, headers, "application/json")
 
 
 def newest_of(sources: Sources, cluster: str) -> Snapshot:

@@ -194,11 +194,7 @@ class Backlogs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def backlogs(sources: Sources, snapshot: Snapshot) -> Backlogs:
-    """Backlogs of a snapshot's namespaces.
-
-    Raises:
-        SnapshotError: If it cannot be read.
-    """
+    """Backlogs of a snapshot's namespaces."""
     return sources.kept_large.get(("backlogs", snapshot.uri), lambda: _read(sources, snapshot))
 
 

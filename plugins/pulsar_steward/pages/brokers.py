@@ -101,11 +101,7 @@ class BundleMap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def broker_rows(sources: Sources, snapshot: Snapshot) -> tuple[Broker, ...]:
-    """All brokers of a snapshot, by name.
-
-    Raises:
-        SnapshotError: If it cannot be read.
-    """
+    """All brokers of a snapshot, by name."""
     return sources.kept_large.get(("brokers", snapshot.uri), lambda: _brokers(snapshot))
 
 
@@ -127,11 +123,7 @@ def _brokers(snapshot: Snapshot) -> tuple[Broker, ...]:
 
 
 def bundle_map(sources: Sources, snapshot: Snapshot, plans: Iterable[Plan]) -> BundleMap:
-    """The map of a snapshot's bundles, with the moves of waiting plans.
-
-    Raises:
-        SnapshotError: If it cannot be read.
-    """
+    """The map of a snapshot's bundles, with the moves of waiting plans."""
     drawn = sources.kept_large.get(("bundles", snapshot.uri), lambda: _map(snapshot))
     changes = (step.change for plan in plans for batch in plan.batches for step in batch.steps)
     targets = {f"{each.namespace}/{each.bundle}": each.target for each in changes if isinstance(each, UnloadBundle)}

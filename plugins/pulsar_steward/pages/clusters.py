@@ -151,8 +151,6 @@ def cluster_cards(sources: Sources, only: str | None = None) -> tuple[ClusterCar
 
     Raises:
         NotKnown: If neither the ledger nor the snapshots know that cluster.
-        LedgerError: If the ledger cannot be read.
-        SnapshotError: If the folder of snapshots cannot be read.
     """
     names = set(sources.shelf.clusters())
     with one_moment(sources.engine) as connection:
@@ -293,11 +291,7 @@ class FigureTrend(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def cluster_trends(sources: Sources, snapshot: Snapshot) -> tuple[FigureTrend, ...]:
-    """Trends of the whole cluster; empty if only one snapshot has figures.
-
-    Raises:
-        SnapshotError: If the snapshot cannot be read.
-    """
+    """Trends of the whole cluster; empty if only one snapshot has figures."""
     return sources.kept.get(("trends", snapshot.uri), lambda: _trends(snapshot))
 
 

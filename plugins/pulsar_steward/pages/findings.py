@@ -121,11 +121,7 @@ class FindingSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def findings_page(sources: Sources, snapshot: Snapshot, asked: FindingQuery) -> FindingPage:
-    """The requested page of findings; the last one if there are fewer pages.
-
-    Raises:
-        SnapshotError: If the snapshot cannot be read.
-    """
+    """The requested page of findings; the last one if there are fewer pages."""
     listed = sources.kept_large.get(("findings", snapshot.uri), lambda: _Listed(snapshot))
     places = listed.asked_for(asked)
     size = min(max(asked.size, 1), MAX_PAGE)

@@ -17,8 +17,8 @@ from pulsar_steward.ledger.history import Filter, history, whole_story
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.plan import KINDS
 from pulsar_steward.model.units import counted
-from pulsar_steward.outside_text import shown, shown_json
-from pulsar_steward.pages.api import Api, Before, chosen_of, newest_of
+from pulsar_steward.outside_text import shown
+from pulsar_steward.pages.api import Api, Before, as_json, chosen_of, newest_of
 from pulsar_steward.pages.backlogs import backlogs
 from pulsar_steward.pages.brokers import broker_rows, bundle_map, listed_brokers
 from pulsar_steward.pages.clusters import cluster_cards, cluster_trends
@@ -146,8 +146,7 @@ class Pages:
     def history_as_json(self, cluster: str = "", namespace: str = "", person: str = "", kind: str = "") -> Response:
         """The same as a file for programs."""
         events = list(whole_story(self.sources.engine, chosen_of(cluster, namespace, person, kind), MAX_EVENTS))
-        document = shown_json(msgspec.json.encode(events))
-        return Response(document, media_type="application/json", headers=_file("json"))
+        return as_json(events, headers=_file("json"))
 
     def chain(self, request: Request) -> Response:
         """Result of comparing the ledger with its chain."""
@@ -257,8 +256,7 @@ def make_app(sources: Sources, may_look: Callable[..., Any]) -> FastAPI:
         if status == 503:  # noqa: PLR2004 - as above
             log.warning("%s could not be shown: %s", request.url.path, error)
         if below_api(request):
-            document = shown_json(msgspec.json.encode({"detail": shown(error)}))
-            return Response(document, status, media_type="application/json")
+            return as_json({"detail": shown(error)}, status)
         return renderer.page(request, "trouble.html.j2", status=status, words=str(error), status_code=status)
 
     return app

@@ -98,11 +98,7 @@ _BROKERS = """
 def predicted_placement(
     sources: Sources, snapshot: Snapshot, moves: Iterable[UnloadBundle]
 ) -> PredictedPlacement | None:
-    """The placement after these moves; None: there are none.
-
-    Raises:
-        SnapshotError: If the snapshot cannot be read.
-    """
+    """The placement after these moves; None: there are none."""
     targets = {f"{move.namespace}/{move.bundle}": move.target for move in moves}
     if not targets:
         return None
@@ -151,11 +147,7 @@ class Failovers(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def failovers(sources: Sources, snapshot: Snapshot) -> Failovers:
-    """Estimates for all brokers of a snapshot, from its diagnosis.
-
-    Raises:
-        SnapshotError: If it cannot be read.
-    """
+    """Estimates for all brokers of a snapshot, from its diagnosis."""
     return sources.kept_large.get(("failovers", snapshot.uri), lambda: _failovers(sources, snapshot))
 
 

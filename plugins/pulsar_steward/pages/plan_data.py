@@ -214,11 +214,7 @@ _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def story_csv(sources: Sources, chosen: Filter) -> Iterator[str]:
-    """Lines of a file with the matching events, newest first.
-
-    Raises:
-        LedgerError: If the ledger cannot be read.
-    """
+    """Lines of a file with the matching events, newest first."""
     events = whole_story(sources.engine, chosen, MAX_EVENTS)
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\r\n")
@@ -247,11 +243,7 @@ class Verification:
         self._last: IntegrityReport | None = None
 
     def report(self) -> IntegrityReport:
-        """Compares every row with its link in the chain, and every link with the link before it.
-
-        Raises:
-            LedgerError: If the ledger cannot be read.
-        """
+        """Compares every row with its link in the chain, and every link with the link before it."""
         with self._lock:
             self._last = verify_ledger(self._sources.engine, noted=self._sources.noted())
             return self._last

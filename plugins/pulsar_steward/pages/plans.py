@@ -242,11 +242,7 @@ def _sides(step: Step) -> tuple[str, str, str]:
 
 
 def newest_plans(sources: Sources, cluster: str) -> tuple[PlanLine, ...]:
-    """A cluster's newest plans, the newest first.
-
-    Raises:
-        LedgerError: If the ledger cannot be read.
-    """
+    """A cluster's newest plans, the newest first."""
     with one_moment(sources.engine) as connection:
         return plan_lines(connection, cluster, sources.now(), LISTED)
 
@@ -256,7 +252,6 @@ def plan_of_run(sources: Sources, run: str) -> tuple[str, str]:
 
     Raises:
         NotKnown: If the ledger has no request of this run.
-        LedgerError: If the ledger cannot be read.
     """
     asked = sources.ledger.questions.last_of_run(run)
     if asked is None:

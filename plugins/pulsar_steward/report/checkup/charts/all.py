@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from markupsafe import Markup
+from plotly import io, offline  # type: ignore[import-untyped]  # it has none
 
 from pulsar_steward.model.measures import (
     BROKER_CONNECTION_RATE,
@@ -38,11 +39,9 @@ from pulsar_steward.report.checkup.charts.chart import (
     VIOLET,
     Chart,
     Figure,
-    as_json,
     drawn,
     hover,
     label,
-    library,
     named_rows,
     points,
 )
@@ -420,12 +419,12 @@ class Script(msgspec.Struct, frozen=True):
 def scripts() -> tuple[Script, ...]:
     """Plotly's script, and the script that draws the figures with it."""
     own = files("pulsar_steward.report.checkup").joinpath("templates/charts.js").read_text(encoding="utf-8")
-    return _script(library()), _script(own)
+    return _script(offline.get_plotlyjs()), _script(own)
 
 
 def figures_json(charts: Sequence[Chart]) -> Markup:
     """The figures by id, as JSON that cannot end its HTML element, whatever names it contains."""
-    each = {chart.chart_id: msgspec.Raw(as_json(chart.figure).encode()) for chart in charts if chart.figure}
+    each = {chart.chart_id: msgspec.Raw(io.to_json(chart.figure).encode()) for chart in charts if chart.figure}
     return Markup(msgspec.json.encode(each).decode().translate(_UNSAFE))  # noqa: S704 - translated just here
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
-from plotly import graph_objects, io, offline  # type: ignore[import-untyped]  # it has none
+from plotly import graph_objects  # type: ignore[import-untyped]  # it has none
 
 from pulsar_steward.outside_text import shown
 
@@ -121,13 +121,3 @@ def drawn(*traces: Trace, height: int, **layout: object) -> Figure:
     figure.update_yaxes(automargin=True, zeroline=False, fixedrange=True, gridcolor="#999")
     figure.update_layout(**layout)
     return figure
-
-
-def as_json(figure: Figure) -> str:
-    """The figure as JSON for the script."""
-    return str(io.to_json(figure))
-
-
-def library() -> str:
-    """Plotly's script, from its package."""
-    return str(offline.get_plotlyjs())
