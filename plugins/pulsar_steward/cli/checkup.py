@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from pulsar_steward.cli.access import ClusterAccess
-from pulsar_steward.cli.option_groups import with_option_groups
+from pulsar_steward.cli.option_groups import option, with_option_groups
 from pulsar_steward.cli.options import Source, snapshot_of
 from pulsar_steward.cli.output import STANDARD_OUTPUT, print_lines, progress, tell, width
 from pulsar_steward.cli.written_files import written_whole
@@ -19,19 +19,11 @@ from pulsar_steward.report.checkup.document import Checkup, as_json
 from pulsar_steward.report.checkup.terminal import lines as terminal_lines
 from pulsar_steward.snapshots.read import Snapshot
 
-HtmlFile = Annotated[
-    str | None, typer.Option("--html", metavar="OUT", help="Writes a page, complete in itself; `-` as for --json.")
-]
-JsonFile = Annotated[
-    str | None, typer.Option("--json", metavar="OUT", help="Writes JSON; `-`: to standard output, in place of text.")
-]
+HtmlFile = Annotated[str | None, option("OUT", "Writes a page, complete in itself; `-` as for --json.", "--html")]
+JsonFile = Annotated[str | None, option("OUT", "Writes JSON; `-`: to standard output, in place of text.", "--json")]
 Logs = Annotated[
     list[str] | None,
-    typer.Option(
-        "--logs",
-        metavar="FILE...",
-        help="Logs and thread dumps of brokers, bookies, ZooKeeper, read as well; also .gz.",
-    ),
+    option("FILE...", "Logs and thread dumps of brokers, bookies, ZooKeeper, read as well; also .gz.", "--logs"),
 ]
 MoreLogs = Annotated[list[str] | None, typer.Argument(metavar="[FILE]...", help="Further files of --logs.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Tells every finding, and why each check is clear.")]
@@ -93,12 +85,12 @@ def _check_places(places: dict[str, str | None]) -> None:
         raise ConfigurationError(
             f"{' and '.join(places)} cannot both go to standard output: name a file for one of them"
         )
-    for option, place in places.items():
+    for name, place in places.items():
         if place in {None, STANDARD_OUTPUT}:
             continue
         path = Path(str(place))
         if path.is_dir() or not path.absolute().parent.is_dir():
-            raise ConfigurationError(f"{option} {place}: name a file in a folder that is there")
+            raise ConfigurationError(f"{name} {place}: name a file in a folder that is there")
 
 
 def _write(place: str, text: str) -> None:

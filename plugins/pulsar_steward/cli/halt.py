@@ -12,6 +12,7 @@ from sqlalchemy import Engine
 
 from pulsar_steward.cli.known_names import is_connected, known_names, nearest
 from pulsar_steward.cli.ledgers import LedgerUrl, opened_ledger
+from pulsar_steward.cli.option_groups import option
 from pulsar_steward.cli.output import tell, tell_done
 from pulsar_steward.errors import ConfigurationError, LedgerError
 from pulsar_steward.ledger.halts import EVERY_CLUSTER, Halt, halts_in_force, say
@@ -25,8 +26,8 @@ from pulsar_steward.outside_text import shown
 Cluster = Annotated[str | None, typer.Argument(metavar="[CLUSTER]", help="As plans and Airflow's connections name it.")]
 Every = Annotated[bool, typer.Option("--all", help="Every cluster, in place of one.")]
 Force = Annotated[bool, typer.Option("--force", help="Halts a name of which no cluster is known, too.")]
-HaltReason = Annotated[str | None, typer.Option(metavar="TEXT", help="Why; whoever is stopped by it reads this.")]
-ResumeReason = Annotated[str, typer.Option(metavar="TEXT", help="Why it may go on.")]
+HaltReason = Annotated[str | None, option("TEXT", "Why; whoever is stopped by it reads this.")]
+ResumeReason = Annotated[str, option("TEXT", "Why it may go on.")]
 
 _LONGEST_NAME = 200
 """Characters of the user's name that the ledger stores."""

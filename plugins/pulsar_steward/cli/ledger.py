@@ -9,6 +9,7 @@ from alembic.runtime.migration import MigrationContext
 
 from pulsar_steward.cli.errors import command_group
 from pulsar_steward.cli.ledgers import LedgerUrl, PlanId, ledger_to_read, opened_ledger, verified
+from pulsar_steward.cli.option_groups import option
 from pulsar_steward.cli.output import STANDARD_OUTPUT, tell, tell_done
 from pulsar_steward.cli.written_files import written_whole
 from pulsar_steward.errors import ConfigurationError
@@ -29,9 +30,9 @@ _OWNERS = 0o600
 
 Noted = Annotated[
     str | None,
-    typer.Option(metavar="SEQUENCE:HASH", help="A head that was noted earlier; the chain must still hold it."),
+    option("SEQUENCE:HASH", "A head that was noted earlier; the chain must still hold it."),
 ]
-Output = Annotated[str, typer.Option(metavar="FILE", help="A file that is not there yet; `-`: standard output.")]
+Output = Annotated[str, option("FILE", "A file that is not there yet; `-`: standard output.")]
 
 _HEAD = re.compile(r"(\d{1,18}):([0-9a-f]{64})")
 

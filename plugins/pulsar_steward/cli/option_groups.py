@@ -6,7 +6,13 @@ from functools import wraps
 from typing import Any, get_args, get_type_hints
 
 import msgspec
+import typer
 from typer.models import OptionInfo
+
+
+def option(metavar: str, words: str, *names: str) -> Any:
+    """An option with a value, and its help; without names, such as ``--html``, it has that of its parameter."""
+    return typer.Option(*names, metavar=metavar, help=words)
 
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:

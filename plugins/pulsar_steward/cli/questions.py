@@ -8,6 +8,7 @@ import typer
 from pulsar_steward.cli.errors import command_group
 from pulsar_steward.cli.halt import said_by
 from pulsar_steward.cli.ledgers import LedgerUrl, opened_ledger
+from pulsar_steward.cli.option_groups import option
 from pulsar_steward.cli.output import tell, tell_done
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.ledger.silences import SilenceEnd, silences, take_back
@@ -22,7 +23,7 @@ Cluster = Annotated[str | None, typer.Argument(metavar="[CLUSTER]", help="Of one
 AnswerNumber = Annotated[
     int, typer.Argument(metavar="ANSWER", min=1, max=_HIGHEST, help="Its number, as `silent` lists it.")
 ]
-Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why it may be asked again; kept in the ledger.")]
+Reason = Annotated[str, option("TEXT", "Why it may be asked again; kept in the ledger.")]
 
 
 @app.command()

@@ -17,7 +17,7 @@ from pulsar_steward.cli.doctor.names import halt_lines, name_lines
 from pulsar_steward.cli.doctor.recipients import events_lines, recipient_lines
 from pulsar_steward.cli.doctor.spark import package_lines, spark_lines
 from pulsar_steward.cli.ledgers import LedgerUrl
-from pulsar_steward.cli.option_groups import with_option_groups
+from pulsar_steward.cli.option_groups import option, with_option_groups
 from pulsar_steward.cli.options import AdminUrls, ClusterName, PolicyFile
 from pulsar_steward.cli.output import print_lines, tell_exactly, width
 from pulsar_steward.cli.snapshot import Target, settings_of
@@ -28,9 +28,7 @@ from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.compose import steward_version
 from pulsar_steward.report.checkup.text import STYLES, fitting, wrapped
 
-EventsUrl = Annotated[
-    str | None, typer.Option("--events-url", metavar="URL", help="Where events go, such as pulsar+ssl://broker:6651.")
-]
+EventsUrl = Annotated[str | None, option("URL", "Where events go, such as pulsar+ssl://broker:6651.", "--events-url")]
 WithSpark = Annotated[
     bool, typer.Option("--spark", help="Java and Spark are wanted here, as where Airflow's tasks run.")
 ]
