@@ -115,7 +115,9 @@ def _put(file: Path, content: bytes, noted: str | None, overwrite: bool) -> Done
         return Done.UPDATED
     if not overwrite:
         return Done.LEFT
-    file.rename(next(each for each in _names_beside(file) if not each.exists()))
+    # Names that Airflow does not take for DAG files.
+    beside = (file.with_name(f"{file.name}.changed-{number}") for number in itertools.count(1))
+    file.rename(next(each for each in beside if not each.exists()))
     _write(file, content)
     return Done.REPLACED
 
@@ -130,11 +132,6 @@ def _cleared(folder: Path, gone: Mapping[str, str]) -> Iterator[tuple[str, Done]
         if own:
             file.unlink()
         yield path, Done.REMOVED if own else Done.LEFT
-
-
-def _names_beside(file: Path) -> Iterator[Path]:
-    """Yields names that Airflow does not take for DAG files."""
-    return (file.with_name(f"{file.name}.changed-{number}") for number in itertools.count(1))
 
 
 def _write(file: Path, content: bytes) -> None:

@@ -182,6 +182,7 @@ class _Collected:
             found[key] += each.count
             if each.since is not None:
                 oldest[key] = min(oldest.get(key, each.since), each.since)
+        verdicts = {_known(each.check_id, CHECK_LABELS): each for each in summary.verdicts}
         judged = {
             _known(each.check_id, CHECK_LABELS) for each in summary.verdicts if each.outlook is not Outlook.UNKNOWN
         }
@@ -191,9 +192,11 @@ class _Collected:
                 if check in judged or key in found:
                     self._add("steward_findings", found[key], cluster, *key)
                 self._time("steward_finding_oldest_timestamp_seconds", oldest.get(key), cluster, *key)
-        for label, unknown, more in _by_label(summary):
-            self._add("steward_check_unknown", unknown, cluster, label)
-            self._add("steward_findings_not_listed", more, cluster, label)
+        for check in BY_ID:  # a check without a verdict did not run: the snapshot is of another version
+            verdict = verdicts.get(check)
+            unknown = verdict is None or verdict.outlook is Outlook.UNKNOWN
+            self._add("steward_check_unknown", unknown, cluster, check)
+            self._add("steward_findings_not_listed", verdict.more if verdict else 0, cluster, check)
 
     def _ledger(self, cluster: str, counts: ClusterCounts) -> None:
         self._add("steward_plans", counts.plans, cluster)
@@ -258,12 +261,3 @@ class _Collected:
 
 def _known(value: str, labels: Sequence[str]) -> str:
     return value if value in labels else OTHER
-
-
-def _by_label(summary: SnapshotSummary) -> Iterator[tuple[str, bool, int]]:
-    """For each check: whether it could not judge the snapshot, and its number of unlisted findings."""
-    verdicts = {_known(each.check_id, CHECK_LABELS): each for each in summary.verdicts}
-    for check in BY_ID:  # a check without a verdict did not run: the snapshot is of another version
-        verdict = verdicts.get(check)
-        unknown = verdict is None or verdict.outlook is Outlook.UNKNOWN
-        yield check, unknown, verdict.more if verdict else 0

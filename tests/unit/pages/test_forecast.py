@@ -9,7 +9,7 @@ import pytest
 
 from pulsar_steward.ledger.rows import Intent, Outcome, StepOutcome
 from pulsar_steward.model.step import Touched
-from pulsar_steward.pages.forecast import remaining
+from pulsar_steward.pages.plan_data import remaining
 from pulsar_steward.policy.recorded import Pace, RecordedPolicy
 from tests.builders import NOW, a_move, a_step
 from tests.unit.pages.test_pages import words

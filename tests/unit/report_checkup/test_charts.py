@@ -15,14 +15,16 @@ from pulsar_steward.report.checkup.charts.all import (
     MAX_BARS,
     NO_TRENDS,
     Bar,
+    ack_holes_chart,
+    backlog_chart,
     bar_chart,
     charts_of,
+    delayed_chart,
     figures_json,
     scripts,
+    trend_charts,
 )
 from pulsar_steward.report.checkup.charts.chart import BLUE, RED, escaped, label
-from pulsar_steward.report.checkup.charts.limits import ack_holes_chart, backlog_chart
-from pulsar_steward.report.checkup.charts.trends import delayed_chart, trend_charts
 from pulsar_steward.report.checkup.measures import (
     DelayedSubscription,
     HoledSubscription,

@@ -29,23 +29,16 @@ from pulsar_steward.report.checkup.planning import planning_of
 from pulsar_steward.report.overview import span_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pulsar_steward.logs.reading import LogsRead
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.policy.schema import Policy
     from pulsar_steward.snapshots.read import Snapshot
-    from pulsar_steward.snapshots.rows import BrokerRow, SnapshotMeta
 
 
 def checkup_of(snapshot: Snapshot, plan: Plan, policy: Policy, logs: LogsRead | None = None) -> Checkup:
-    """The check-up of a snapshot.
-
-    Args:
-        snapshot: A diagnosed snapshot.
-        plan: The planners' result for it.
-        policy: The cluster's thresholds and limits, as used for the plan.
-        logs: Result of reading the cluster's logs, the last step of the guide; None: none were read.
+    """The check-up of a diagnosed snapshot, with the plan that follows from it; logs are the last step of the guide.
 
     Raises:
         SnapshotError: If the snapshot cannot be read or was not diagnosed.
@@ -100,6 +93,7 @@ def steward_version() -> str:
 
 def _about(snapshot: Snapshot) -> About:
     meta, brokers = snapshot.meta(), snapshot.brokers()
+    failures = {row.broker: row.failure for row in brokers}
     return About(
         snapshot_id=meta.snapshot_id,
         cluster=meta.cluster,
@@ -109,7 +103,10 @@ def _about(snapshot: Snapshot) -> About:
         taken_at=meta.taken_at,
         span=span_in_words(meta),
         complete=not meta.unread,
-        unread=tuple(_unread(meta, brokers)),
+        unread=(
+            *(Unread(kind="broker", name=name, reason=failures.get(name)) for name in meta.unread_brokers),
+            *(Unread(kind="namespace", name=name, reason=None) for name in meta.unread_namespaces),
+        ),
         brokers=len(brokers),
         brokers_read=sum(row.read for row in brokers),
         namespaces=snapshot.table(NAMESPACES, ["namespace"]).num_rows,
@@ -117,14 +114,6 @@ def _about(snapshot: Snapshot) -> About:
         topics=sum(row.topics or 0 for row in brokers),
         coordinators=meta.coordinators,
     )
-
-
-def _unread(meta: SnapshotMeta, brokers: Sequence[BrokerRow]) -> Iterator[Unread]:
-    failures = {row.broker: row.failure for row in brokers}
-    for name in meta.unread_brokers:
-        yield Unread(kind="broker", name=name, reason=failures.get(name))
-    for name in meta.unread_namespaces:
-        yield Unread(kind="namespace", name=name, reason=None)
 
 
 OTHER = "Other checks"
@@ -149,12 +138,17 @@ def check_reports(
         found[finding.check_id].append(finding)
     said = {verdict.check_id: verdict for verdict in verdicts}
     ids = dict.fromkeys((*catalog, *sorted({*said, *found})))
-    return tuple(_report(catalog.get(each) or _wordless(each), said.get(each), found[each]) for each in ids)
+    advice = ("Look at it with the version of Steward that found it: this one does not know the check.",)
+    known = {each: catalog.get(each) or CheckWords(check_id=each, title=each, advice=advice, source="") for each in ids}
+    return tuple(_report(info, said.get(each), found[each]) for each, info in known.items())
 
 
 def _report(info: CheckWords, verdict: Verdict | None, findings: Sequence[Finding]) -> CheckReport:
     worst_first = tuple(sorted(findings, key=lambda finding: -finding.severity.rank))
-    verdict = verdict or _unsaid(info.check_id, worst_first)
+    if verdict is None:  # it is never "clear"
+        unsaid = "The snapshot was diagnosed without this check: diagnose it again."
+        outlook, reason = (Outlook.FOUND, worst_first[0].evidence) if findings else (Outlook.UNKNOWN, unsaid)
+        verdict = Verdict(check_id=info.check_id, outlook=outlook, reason=reason)
     return CheckReport(
         check_id=info.check_id,
         section=section_of(info.check_id),
@@ -162,7 +156,17 @@ def _report(info: CheckWords, verdict: Verdict | None, findings: Sequence[Findin
         outlook=verdict.outlook,
         reason=verdict.reason,
         severity=worst_first[0].severity if worst_first else None,
-        findings=tuple(_finding(finding) for finding in worst_first),
+        findings=tuple(
+            FindingReport(
+                severity=finding.severity,
+                subject=finding.subject,
+                evidence=finding.evidence,
+                figures=finding.figures,
+                first_seen=finding.first_seen,
+                snapshots_in_a_row=finding.snapshots_in_a_row,
+            )
+            for finding in worst_first
+        ),
         not_listed=verdict.more,
         not_graded=verdict.ungraded,
         found=BySeverity.of(verdict.found(Counter(finding.severity for finding in findings))),
@@ -170,27 +174,3 @@ def _report(info: CheckWords, verdict: Verdict | None, findings: Sequence[Findin
         source=info.source,
         remedied_by=info.remedied_by,
     )
-
-
-def _finding(finding: Finding) -> FindingReport:
-    return FindingReport(
-        severity=finding.severity,
-        subject=finding.subject,
-        evidence=finding.evidence,
-        figures=finding.figures,
-        first_seen=finding.first_seen,
-        snapshots_in_a_row=finding.snapshots_in_a_row,
-    )
-
-
-def _unsaid(check_id: str, findings: Sequence[Finding]) -> Verdict:
-    """Verdict for a check without one: it is never "clear"."""
-    if findings:
-        return Verdict(check_id=check_id, outlook=Outlook.FOUND, reason=findings[0].evidence)
-    reason = "The snapshot was diagnosed without this check: diagnose it again."
-    return Verdict(check_id=check_id, outlook=Outlook.UNKNOWN, reason=reason)
-
-
-def _wordless(check_id: str) -> CheckWords:
-    advice = ("Look at it with the version of Steward that found it: this one does not know the check.",)
-    return CheckWords(check_id=check_id, title=check_id, advice=advice, source="")

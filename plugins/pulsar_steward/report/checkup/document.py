@@ -7,6 +7,7 @@ within a version. docs/checkup.schema.json is made from these classes.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -19,7 +20,7 @@ from pulsar_steward.outside_text import shown_json
 from pulsar_steward.report.checkup.measures import Measures
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 FORMAT: Literal["pulsar-steward/checkup"] = "pulsar-steward/checkup"
 VERSION: Literal[1] = 1
@@ -131,6 +132,14 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     checks_unknown: int
 
 
+def by_reason(checks: Iterable[CheckReport]) -> dict[str, list[str]]:
+    """Ids of checks by the reason that they have in common."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for check in checks:
+        found[check.reason].append(check.check_id)
+    return found
+
+
 class ProposedBatch(msgspec.Struct, frozen=True, kw_only=True):
     """Steps that a person would be asked to approve together."""
 
@@ -174,11 +183,8 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
 
     def worst_first(self) -> tuple[CheckReport, ...]:
         """Checks with findings, by descending severity, then by their number, then in the guide's order."""
-
-        def place(check: CheckReport) -> tuple[int, int, int]:
-            return (-check.found.critical, -check.found.warning, -check.found.info)
-
-        return tuple(sorted(self.with_outlook(Outlook.FOUND), key=place))
+        found = self.with_outlook(Outlook.FOUND)
+        return tuple(sorted(found, key=lambda check: msgspec.structs.astuple(check.found), reverse=True))
 
 
 def as_json(checkup: Checkup) -> str:

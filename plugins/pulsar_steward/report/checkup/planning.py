@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from pulsar_steward.model.finding import Outlook, Severity
 from pulsar_steward.model.units import bytes_in_words, counted
 from pulsar_steward.planners.settings.targets import OF_FULL_TOPICS
-from pulsar_steward.report.checkup.document import CheckReport, Planning, ProposedBatch
+from pulsar_steward.report.checkup.document import CheckReport, Planning, ProposedBatch, by_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pulsar_steward.model.plan import Batch, Plan
+    from pulsar_steward.model.plan import Plan
     from pulsar_steward.policy.schema import Policy
 
 NOTHING_LOOKED_AT = "No check said anything of this snapshot: diagnose it again."
@@ -28,31 +27,31 @@ _THRESHOLDS = ("minimum_", "warning_", "critical_")
 
 
 def planning_of(plan: Plan, checks: Sequence[CheckReport], policy: Policy) -> Planning:
-    """Summary of a plan, and why it has no more: notes of planners and guards, then the reasons by check.
-
-    Args:
-        plan: The planners' result for the snapshot.
-        checks: All checks.
-        policy: The thresholds in force.
-    """
-    remediable = tuple(_not_remedied(plan, checks, policy))
-    rest = _by_hand(checks) if plan.batches else (*_by_hand(checks), *_not_judged(checks), *_clear(checks))
-    reasons = (*plan.notes, *remediable, *rest)
+    """Summary of a plan, and why it has no more: notes of planners and guards, then the reasons by check."""
+    reasons = [*plan.notes, *_not_remedied(plan, checks, policy)]
+    if ids := [check.check_id for check in checks if _is_trouble(check) and check.remedied_by is None]:
+        reasons.append(f"Steward has no remedy of its own for {', '.join(ids)}: the advice says what a person can do.")
+    if not plan.batches:
+        unknown = by_reason(check for check in checks if check.outlook is Outlook.UNKNOWN)
+        reasons += (f"Not judged: {', '.join(ids)}. {reason}" for reason, ids in unknown.items())
+        # Where there is nothing else: finding nothing differs from not looking.
+        clear = [check.check_id for check in checks if check.outlook is Outlook.CLEAR]
+        if clear and not any(map(_is_trouble, checks)):
+            reasons.append(f"Clear, with nothing to change: {', '.join(clear)}.")
     return Planning(
-        batches=tuple(_proposed(batch) for batch in plan.batches),
-        reasons=reasons if reasons or plan.batches else (NOTHING_LOOKED_AT,),
-    )
-
-
-def _proposed(batch: Batch) -> ProposedBatch:
-    return ProposedBatch(
-        batch_id=batch.batch_id,
-        kind=batch.kind,
-        title=batch.title,
-        check_ids=tuple(dict.fromkeys(finding.check_id for finding in batch.findings)),
-        steps=len(batch.steps),
-        clients=sum(step.touched.clients for step in batch.steps),
-        undoable=all(step.undo is not None for step in batch.steps),
+        batches=tuple(
+            ProposedBatch(
+                batch_id=batch.batch_id,
+                kind=batch.kind,
+                title=batch.title,
+                check_ids=tuple(dict.fromkeys(finding.check_id for finding in batch.findings)),
+                steps=len(batch.steps),
+                clients=sum(step.touched.clients for step in batch.steps),
+                undoable=all(step.undo is not None for step in batch.steps),
+            )
+            for batch in plan.batches
+        ),
+        reasons=tuple(reasons) if reasons or plan.batches else (NOTHING_LOOKED_AT,),
     )
 
 
@@ -111,30 +110,6 @@ def _thresholds(check: CheckReport, policy: Policy) -> str:
         if name.startswith(_THRESHOLDS)
     ]
     return f" ({', '.join(named)})" if named else ""
-
-
-def _by_hand(checks: Sequence[CheckReport]) -> tuple[str, ...]:
-    ids = [check.check_id for check in checks if _is_trouble(check) and check.remedied_by is None]
-    if not ids:
-        return ()
-    return (f"Steward has no remedy of its own for {', '.join(ids)}: the advice says what a person can do.",)
-
-
-def _not_judged(checks: Sequence[CheckReport]) -> Iterator[str]:
-    """Missing data, named once for all the checks that need it."""
-    by_reason: defaultdict[str, list[str]] = defaultdict(list)
-    for check in checks:
-        if check.outlook is Outlook.UNKNOWN:
-            by_reason[check.reason].append(check.check_id)
-    for reason, ids in by_reason.items():
-        yield f"Not judged: {', '.join(ids)}. {reason}"
-
-
-def _clear(checks: Sequence[CheckReport]) -> Iterator[str]:
-    """Line for clear checks, if there is nothing else: finding nothing differs from not looking."""
-    ids = [check.check_id for check in checks if check.outlook is Outlook.CLEAR]
-    if ids and not any(_is_trouble(check) for check in checks):
-        yield f"Clear, with nothing to change: {', '.join(ids)}."
 
 
 def _is_trouble(check: CheckReport) -> bool:
