@@ -169,7 +169,8 @@ def clients_by_bundle(document: Body, broker: str = "a broker") -> dict[str, int
     """
     found: dict[str, int] = defaultdict(int)
     for bundle in bundles_in(document, broker):
-        found[f"{bundle.namespace}/{bundle.bundle}"] += _clients_of(bundle)
+        clients = sum(topic.producer_count + topic.consumer_count for topic in bundle.topics.values())
+        found[f"{bundle.namespace}/{bundle.bundle}"] += clients
     return dict(found)
 
 
@@ -244,7 +245,3 @@ def _topics_of(document: msgspec.Raw) -> dict[str, TopicStatistics]:
     if len(domains) == 1:
         return domains[0]
     return {name: topic for topics in domains for name, topic in topics.items()}
-
-
-def _clients_of(bundle: BundleStatistics) -> int:
-    return sum(topic.producer_count + topic.consumer_count for topic in bundle.topics.values())
