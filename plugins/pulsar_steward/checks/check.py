@@ -207,7 +207,7 @@ class Judgement:
         more: Number of further problems that are not listed.
         graded: Their numbers by severity, as far as it is known. None is worse than a listed problem.
         quiet: Sentence about what was checked, if there are no findings.
-        cannot_tell: Reason why the check cannot judge this cluster at all; None if it can.
+        cannot_tell: Reason why the check cannot judge this cluster at all; None if it can, or has findings.
         broke: True if the check itself failed, which is a defect; the next run may succeed.
     """
 
@@ -219,7 +219,7 @@ class Judgement:
     broke: bool = False
 
     def __post_init__(self) -> None:
-        """Orders the findings, and moves those beyond the limit into the counts."""
+        """Orders the findings, and moves those beyond the limit into the counts; a finding is an answer in any case."""
         turns: Counter[tuple[Severity, str]] = Counter()
         placed: list[tuple[int, int, Finding]] = []
         for finding in self.findings:
@@ -233,6 +233,8 @@ class Judgement:
         object.__setattr__(self, "more", self.more + beyond.total())
         object.__setattr__(self, "graded", beyond + Counter(self.graded))
         object.__setattr__(self, "findings", findings[:MAX_FINDINGS])
+        if findings:
+            object.__setattr__(self, "cannot_tell", None)
 
 
 @dataclass(frozen=True)
@@ -442,9 +444,9 @@ BROKERS_READ = Query("select count(*) as brokers from brokers where read")
 """Query for `nothing_read`: the number of brokers that were read."""
 
 
-def nothing_read(selected: QueryRows) -> str | None:
-    """Reason why the absence of findings proves nothing, if no broker was read; else None."""
-    return None if selected.one["brokers"] else "No broker was read."
+def nothing_read(queried: Queried, _context: CheckContext[Any] | None = None) -> str | None:
+    """Reason why the absence of findings proves nothing, if no broker was read; from the query `read`."""
+    return None if queried["read"].one["brokers"] else "No broker was read."
 
 
 def not_telling(setting: str) -> Query:

@@ -288,7 +288,7 @@ def judge(queried: Queried, context: CheckContext[ReplicationStoppedPolicy]) -> 
         quiet=f"Nothing stands still of what {sent} to others."
         if topics
         else "No topic is replicated to another cluster.",
-        cannot_tell=nothing_read(queried["read"]) or (too_many if queried["waiting"].more else None),
+        cannot_tell=nothing_read(queried) or (too_many if queried["waiting"].more else None),
     )
 
 

@@ -292,7 +292,7 @@ def judge(queried: Queried, context: CheckContext[TtlBeforeReadPolicy]) -> Judge
             )
         ),
         cannot_tell=(
-            nothing_read(queried["read"])
+            nothing_read(queried)
             or unknown_defaults(queried, "ttl_seconds")
             or (too_many if queried["slow"].more else unknown if None in losses else None)
         ),

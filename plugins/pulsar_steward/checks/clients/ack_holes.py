@@ -162,7 +162,7 @@ def judge(queried: Queried, context: CheckContext[AckHolesPolicy]) -> Judgement:
         quiet=context.in_each_part(
             lambda limits: f"No subscription has {limits.warning_percent} % of the ack holes that its broker persists."
         ),
-        cannot_tell=nothing_read(queried["read"]) or setting_unread(queried["silent"], MAX_RANGES),
+        cannot_tell=nothing_read(queried) or setting_unread(queried["silent"], MAX_RANGES),
     )
 
 

@@ -123,7 +123,7 @@ CONSUMER_FANOUT = RowCheck(
         "producers": row["producers"] or 0,
         "largest_subscription_consumers": row["largest"] and (row["largest"]["consumers"] or 0),
     },
-    missing=lambda queried, _context: nothing_read(queried["read"]),
+    missing=nothing_read,
     quiet=lambda queried, context: most_of_one(queried["seen"], context, "consumers"),
 )
 
@@ -167,7 +167,7 @@ PRODUCER_FANOUT = RowCheck(
         "producers": row["producers"],
         "producers_connected_recently": row["producers_connected_recently"],
     },
-    missing=lambda queried, _context: nothing_read(queried["read"]),
+    missing=nothing_read,
     quiet=lambda queried, context: most_of_one(queried["seen"], context, "producers"),
 )
 
@@ -209,7 +209,7 @@ def known_versions(queried: Queried, context: CheckContext[ClientVersionsPolicy]
     versions = named([f"{row['client_version']} ({row['clients']:,})" for row in queried["seen"].rows])
     return Judgement(
         quiet=f"Nothing is known against the clients' versions: {versions}." if versions else "There is no client.",
-        cannot_tell=nothing_read(queried["read"]),
+        cannot_tell=nothing_read(queried),
     )
 
 

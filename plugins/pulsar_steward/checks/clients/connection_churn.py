@@ -301,7 +301,7 @@ def judge(queried: Queried, context: CheckContext[ConnectionChurnPolicy]) -> Jud
             "Clients stay: on no larger topic and in no larger namespace do most of them come and go, and no broker's"
             " connections are short."
         ),
-        cannot_tell=nothing_read(queried["read"]) or (untold if silent else None),
+        cannot_tell=nothing_read(queried) or (untold if silent else None),
     )
 
 

@@ -323,7 +323,7 @@ def _unknown(queried: Queried, _context: CheckContext[CursorNotPersistablePolicy
         f"{who} not asked for the size of their ack state, and what their brokers persist of it ({LONG_ARRAY},"
         f" {MAX_RANGES}) or how many entries it spans is not in the snapshot."
     )
-    return nothing_read(queried["read"]) or (unknown if count else None)
+    return nothing_read(queried) or (unknown if count else None)
 
 
 def _large(row: Row) -> str:

@@ -215,7 +215,7 @@ def judge(queried: Queried, context: CheckContext[SubscriptionAbandonedPolicy]) 
             )
         ),
         cannot_tell=(
-            nothing_read(queried["read"])
+            nothing_read(queried)
             or (too_many if alone.more else None)
             or (first if alone.rows and not context.about.earlier else None)
         ),

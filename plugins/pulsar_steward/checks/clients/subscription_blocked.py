@@ -169,6 +169,6 @@ CHECK = RowCheck(
         "unacked_messages": row["unacked"],
         "since_seconds": row["since_seconds"],
     },
-    missing=lambda queried, _context: nothing_read(queried["read"]),
+    missing=nothing_read,
     quiet=_quiet,
 )

@@ -215,7 +215,7 @@ def judge(queried: Queried, context: CheckContext[SubscriptionStalledPolicy]) ->
                 f"No subscription with consumers and {limits.minimum_due_messages:,} or more due messages stands still."
             )
         ),
-        cannot_tell=nothing_read(queried["read"]) or (too_many if queried["possible"].more else None),
+        cannot_tell=nothing_read(queried) or (too_many if queried["possible"].more else None),
     )
 
 

@@ -85,7 +85,7 @@ def judge(queried: Queried, context: CheckContext[TransactionsOpenPolicy]) -> Ju
     least = counted(context.limits.warning_minutes, "minute")
     silent = named(brokers_of(queried["silent"]))
     unread = f"The metrics of {silent} were not read, or not to their end." if silent else None
-    cannot_tell = nothing_read(queried["read"]) or unread
+    cannot_tell = nothing_read(queried) or unread
     if not told:
         return Judgement(quiet="No client uses transactions.", cannot_tell=cannot_tell)
     words = f"{counted(open_now, 'transaction is', 'transactions are')} open"

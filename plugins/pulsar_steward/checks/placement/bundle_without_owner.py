@@ -158,7 +158,7 @@ def judge(queried: Queried, context: CheckContext[BundleWithoutOwnerPolicy]) -> 
             for each in found
         )
         return Judgement(findings=tuple(findings))
-    without, missing = queried["without_owner"], nothing_read(queried["read"])
+    without, missing = queried["without_owner"], nothing_read(queried)
     have = counted(without.count, "bundle has", "bundles have")
     if missing is None and without.rows and not context.about.earlier:
         missing = f"{have} no owner, and no earlier snapshot shows whether clients used them."

@@ -187,63 +187,53 @@ rank desc, stuck desc nulls last, waiting desc nulls last, lost_percent + slow_p
 """
 
 
-def _threads(queried: Queried) -> int:
-    """Number of threads with exported queues, added up over the shards."""
-    return sum(row["threads"] for row in queried["shown"].rows)
-
-
 def _quiet(queried: Queried, _context: CheckContext[BookieThreadBusyPolicy]) -> str:
     writes = queried["writes"].rows
     slow, rate = max((row["slow_percent"] for row in writes), default=0.0), math.fsum(row["rate"] for row in writes)
     words = f"Of {rate:,.0f} writes to bookies a second, at most {slow:.1f} % on any broker took over 200 ms"
-    threads = _threads(queried)
-    if not threads:
+    shown = [row for row in queried["shown"].rows if row["threads"]]
+    if not shown:
         return f"{words}; the queues of single threads are not in the snapshot."
-    most = max(row["most"] for row in queried["shown"].rows if row["threads"])
+    threads, most = sum(row["threads"] for row in shown), max(row["most"] for row in shown)
     return f"{words}; of {counted(threads, 'thread')}, the busiest has {counted(most, 'task')} waiting."
 
 
-def _of_queue(row: Row) -> tuple[str, dict[str, int]]:
-    words = (
-        f"{counted(row['queued'], 'task waits', 'tasks wait')} for thread {row['thread']} of the {row['source_kind']}"
-        f" {row['source']}"
-    )
-    figures = {"queued_tasks": int(row["queued"])}
-    if row["others_mean"] is None:
-        return f"{words}, the only one of its pool.", figures
-    return f"{words}; for the others of its pool {row['others_mean']:,.0f} on average.", figures
+def _told(row: Row) -> tuple[str, dict[str, int]]:
+    """Evidence and figures of a row, by its kind."""
+    source = row["source"]
+    if row["kind"] == "slow":
+        words = slow_words(row, f"{row['rate']:,.0f} writes a second from broker {source} to bookies", "writes")
+        words += ": indirect evidence of a busy thread, a slow disk or the network"
+        figures = slow_figures(row, "writes_per_second")
+    elif row["kind"] == "queue":
+        tasks, figures = counted(row["queued"], "task waits", "tasks wait"), {"queued_tasks": int(row["queued"])}
+        words = f"{tasks} for thread {row['thread']} of the {row['source_kind']} {source}"
+        mean = row["others_mean"]
+        words += (
+            ", the only one of its pool" if mean is None else f"; for the others of its pool {mean:,.0f} on average"
+        )
+    elif row["kind"] == "cache":
+        figures = {"writes_rejected": int(row["rejected"]), "writes_throttled": int(row["throttled"])}
+        words = (
+            f"The write cache of bookie {source} was full for {counted(figures['writes_throttled'], 'write')} since"
+            f" {since_words(row)}, which waited until it was flushed; {figures['writes_rejected']:,} were refused"
+        )
+    else:
+        figures = {"topics_stuck": row["stuck"], "topics_waiting": row["waiting"], "topics_written_to": row["topics"]}
+        still = "none of them did in the snapshot before"
+        if row["stuck"]:
+            figures["entries_stuck"] = row["entries"]
+            still = (
+                f"those of {row['stuck']:,} did in the snapshot before too"
+                f" ({counted(row['entries'], 'entry', 'entries')}, most of them of {row['topic']}): these writes are"
+                " stuck"
+            )
+        words = (
+            f"On broker {source}, entries of {row['waiting']:,} of {counted(row['topics'], 'topic')} with writes wait"
+            f" for bookies, for longer than writes usually take; {still}"
+        )
+    return f"{words}.", figures
 
-
-def _of_slow_writes(row: Row) -> tuple[str, dict[str, int]]:
-    events = f"{row['rate']:,.0f} writes a second from broker {row['source']} to bookies"
-    words = f"{slow_words(row, events, 'writes')}: indirect evidence of a busy thread, a slow disk or the network."
-    return words, slow_figures(row, "writes_per_second")
-
-
-def _of_stuck_writes(row: Row) -> tuple[str, dict[str, int]]:
-    figures = {"topics_stuck": row["stuck"], "topics_waiting": row["waiting"], "topics_written_to": row["topics"]}
-    words = (
-        f"On broker {row['source']}, entries of {row['waiting']:,} of {counted(row['topics'], 'topic')} with writes"
-        " wait for bookies, for longer than writes usually take"
-    )
-    if not row["stuck"]:
-        return f"{words}; none of them did in the snapshot before.", figures
-    figures["entries_stuck"] = row["entries"]
-    still = f"those of {row['stuck']:,} did in the snapshot before too ({counted(row['entries'], 'entry', 'entries')}"
-    return f"{words}; {still}, most of them of {row['topic']}): these writes are stuck.", figures
-
-
-def _of_full_cache(row: Row) -> tuple[str, dict[str, int]]:
-    figures = {"writes_rejected": int(row["rejected"]), "writes_throttled": int(row["throttled"])}
-    words = (
-        f"The write cache of bookie {row['source']} was full for {counted(figures['writes_throttled'], 'write')} since"
-        f" {since_words(row)}, which waited until it was flushed"
-    )
-    return f"{words}; {figures['writes_rejected']:,} were refused.", figures
-
-
-_OF_KIND = {"queue": _of_queue, "slow": _of_slow_writes, "stuck": _of_stuck_writes, "cache": _of_full_cache}
-"""Evidence and figures of a row, by its kind."""
 
 # Judges by the queues of threads if exported, by the latency of writes, and by writes that do not end.
 CHECK = RowCheck(
@@ -284,14 +274,15 @@ CHECK = RowCheck(
     },
     severity=ranked,
     subject="source",
-    evidence=lambda row: _OF_KIND[row["kind"]](row)[0],
-    figures=lambda row: _OF_KIND[row["kind"]](row)[1],
+    evidence=lambda row: _told(row)[0],
+    figures=lambda row: _told(row)[1],
     also_cut=("busy",),
     missing=(
         if_any("silent", "The snapshot has no latencies of writes to bookies of {names}."),
         lambda queried, _context: (
             None
-            if _threads(queried) or any(row["rate"] > 0 for row in queried["writes"].rows)
+            if any(row["threads"] for row in queried["shown"].rows)
+            or any(row["rate"] > 0 for row in queried["writes"].rows)
             else "Nothing was written to bookies in the last minute, and the queues of threads are not in the snapshot."
         ),
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Check, Judgement, Query, RowCheck, unread_servers
@@ -14,7 +15,7 @@ from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import DAY, HOUR, counted, seconds_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pulsar_steward.checks.check import CheckContext, Queried, Row
 
@@ -40,16 +41,14 @@ class BookieDiskPolicy(Section):
     critical_hours: int = number(6, "the same: time to act is running out")
 
 
-DISKS = f"""
-select source, regexp_extract(series, '{DIRECTORY}', 1) as directory, max(value) as percent
-from process_samples where source_kind = 'bookie' and regexp_matches(series, '{DIRECTORY}') group by source, series
-"""
+def disks_in(samples: str) -> str:
+    """SQL for the use of each ledger directory's disk, by samples of processes."""
+    return f"""
+    select source, regexp_extract(series, '{DIRECTORY}', 1) as directory, max(value) as percent
+    from {samples} where source_kind = 'bookie' and regexp_matches(series, '{DIRECTORY}') and isfinite(value)
+    group by source, series
+    """
 
-DISKS_BEFORE = f"""
-select source, regexp_extract(series, '{DIRECTORY}', 1) as directory, max(value) as percent
-from metrics where source_kind = 'bookie' and regexp_matches(series, '{DIRECTORY}') and isfinite(value)
-group by source, series
-"""
 
 STATES = f"""
 select source, min(value) filter (series = '{BOOKIE_STATUS}') as status,
@@ -67,7 +66,7 @@ class Disk:
     """A ledger directory's disk.
 
     Attributes:
-        row: Its row of `DISKS`.
+        row: Its row of `disks_in`.
         per_hour: Percent by which it fills per hour; 0: no growth, or unknown.
         seconds_left: Time until the bookie stops writing to it; None: no growth, or too slow for a forecast.
         full_percent: Percent in use at which the bookie stops writing to it.
@@ -82,36 +81,39 @@ class Disk:
 
     @classmethod
     def of(cls, row: Row, before: Sequence[Row], context: CheckContext[BookieDiskPolicy]) -> Disk:
-        """Judges a disk by its use, and by its growth since earlier snapshots."""
-        limits, percent = context.limits, row["percent"]
-        per_hour = _per_hour(row, before, context)
-        left = None
+        """Judges a disk by its use, and by its growth since earlier snapshots.
+
+        The lower of two rates counts: since the first and since the last of them, as compaction frees much at once.
+        """
+        limits, percent, now = context.limits, row["percent"], context.about.taken_at
+        older = sorted(
+            ((now - each["taken_at"]).total_seconds(), each["percent"])
+            for each in before
+            if apart(now, each["taken_at"])
+        )
+        per_hour, left = 0.0, None
+        if older and older[-1][0] >= 60 * limits.minimum_minutes:
+            rates = [float(percent - then) / seconds for seconds, then in (older[0], older[-1])]
+            per_hour = max(0.0, min(rates)) * HOUR
         if per_hour > 0 and percent >= limits.forecast_from_percent:
-            left = max(0.0, limits.full_percent - percent) / per_hour * HOUR
-            left = left if left <= LONGEST_FORECAST_SECONDS else None
-        soon = left if left is not None else float("inf")
+            seconds = max(0.0, limits.full_percent - percent) / per_hour * HOUR
+            left = seconds if seconds <= LONGEST_FORECAST_SECONDS else None
+        soon = inf if left is None else left
         critical = percent >= limits.critical_percent or soon <= limits.critical_hours * HOUR
         warning = percent >= limits.warning_percent or soon <= limits.warning_hours * HOUR
         return cls(row, per_hour, left, limits.full_percent, 2 if critical else int(warning))
 
 
-def _per_hour(row: Row, before: Sequence[Row], context: CheckContext[BookieDiskPolicy]) -> float:
-    """The lower of two rates: since the first and since the last earlier snapshot, as compaction frees much at once."""
-    taken_at = context.about.taken_at
-    older = sorted(
-        ((taken_at - each["taken_at"]).total_seconds(), each["percent"])
-        for each in before
-        if apart(taken_at, each["taken_at"])
-    )
-    if not older or older[-1][0] < 60 * context.limits.minimum_minutes:
-        return 0.0
-    rates: list[float] = [float(row["percent"] - percent) / seconds for seconds, percent in (older[0], older[-1])]
-    return max(0.0, min(rates)) * HOUR
-
-
 def judge(queried: Queried, context: CheckContext[BookieDiskPolicy]) -> Judgement:
     """A finding for each bookie that is read-only, or whose disk is full or soon will be."""
-    disks = _disks(queried, context)
+    before: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in queried["disks_before"].rows:
+        before[row["source"], row["directory"]].append(row)
+    disks: dict[str, list[Disk]] = defaultdict(list)
+    for row in queried["disks"].rows:
+        disks[row["source"]].append(Disk.of(row, before[row["source"], row["directory"]], context))
+    for each in disks.values():
+        each.sort(key=lambda disk: (-disk.rank, -disk.row["percent"], disk.row["directory"]))
     states = sorted(queried["states"].rows, key=lambda row: str(row["source"]))
     told = [row["status"] for row in states if row["status"] is not None]
     none_writable = bool(told) and max(told) <= 0
@@ -120,11 +122,7 @@ def judge(queried: Queried, context: CheckContext[BookieDiskPolicy]) -> Judgemen
         for row in states
         if _takes_no_writes(row) or any(disk.rank for disk in disks.get(row["source"], []))
     ]
-    found.sort(
-        key=lambda finding: (-finding.severity.rank, -finding.figures.get("fullest_percent", 0), finding.subject)
-    )
-    if found:
-        return Judgement(findings=tuple(found))
+    found.sort(key=lambda finding: (-finding.figures.get("fullest_percent", 0), finding.subject))
     fullest = max((disk.row["percent"] for each in disks.values() for disk in each), default=0.0)
     missing = unread_servers(context, ("bookie",), {row["source"] for row in states})
     if not missing and not states:
@@ -134,25 +132,14 @@ def judge(queried: Queried, context: CheckContext[BookieDiskPolicy]) -> Judgemen
     elif not missing and (silent := [row["source"] for row in states if row["source"] not in disks]):
         missing = f"The disks of {', '.join(silent)} are not in the metrics."
     return Judgement(
-        quiet=f"Of {counted(len(disks), 'bookie')}, the fullest disk has {fullest:.0f} % in use.", cannot_tell=missing
+        findings=tuple(found),
+        quiet=f"Of {counted(len(disks), 'bookie')}, the fullest disk has {fullest:.0f} % in use.",
+        cannot_tell=missing,
     )
 
 
 def _takes_no_writes(state: Row) -> bool:
     return state["status"] is not None and bool(state["status"] <= 0)
-
-
-def _disks(queried: Queried, context: CheckContext[BookieDiskPolicy]) -> Mapping[str, list[Disk]]:
-    """Disks by bookie, the worst first."""
-    before: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in queried["disks_before"].rows:
-        before[row["source"], row["directory"]].append(row)
-    found: dict[str, list[Disk]] = defaultdict(list)
-    for row in queried["disks"].rows:
-        found[row["source"]].append(Disk.of(row, before[row["source"], row["directory"]], context))
-    for disks in found.values():
-        disks.sort(key=lambda disk: (-disk.rank, -disk.row["percent"], disk.row["directory"]))
-    return found
 
 
 def _finding(state: Row, disks: Sequence[Disk], *, none_writable: bool) -> Finding:
@@ -168,8 +155,7 @@ def _finding(state: Row, disks: Sequence[Disk], *, none_writable: bool) -> Findi
     if state["writable_directories"] is not None:
         figures["writable_directories"] = int(state["writable_directories"])
     critical = rank > 1 or (no_writes and none_writable)
-    return Finding(
-        check_id=BOOKIE_DISK.check_id,
+    return BOOKIE_DISK.finding(
         severity=Severity.CRITICAL if critical else Severity.WARNING,
         subject=state["source"],
         evidence=" ".join(_sentences(state, disks, none_writable=none_writable)),
@@ -211,8 +197,8 @@ BOOKIE_DISK = Check(
     ),
     source="docs/knowledge.md C; docs/checks/bookie-disk.md",
     policy=BookieDiskPolicy,
-    shards={"disks": Query(DISKS), "states": Query(STATES)},
-    earlier={"disks_before": looking_back(DISKS_BEFORE)},
+    shards={"disks": Query(disks_in("process_samples")), "states": Query(STATES)},
+    earlier={"disks_before": looking_back(disks_in("metrics"))},
     judge=judge,
 )
 

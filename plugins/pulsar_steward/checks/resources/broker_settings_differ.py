@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Check, Judgement, Query, brokers_of
 from pulsar_steward.checks.earlier import looking_back
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.setting import OF_BALANCING, OF_MACHINES, OF_TOPICS, SHARED, TOGETHER
 from pulsar_steward.model.units import counted, named, time_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
     from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
@@ -76,44 +73,36 @@ def judge(queried: Queried, _context: CheckContext[BrokerSettingsDifferPolicy]) 
     for row in queried["values"].rows:
         by_key[row["key"]].append(row)
     equal = {row["key"]: row["taken_at"] for row in queried["changed"].rows}
-    found = [_finding(key, rows, equal.get(key)) for key, rows in by_key.items()]
-    found.sort(key=lambda finding: (-finding.severity.rank, SHARED.index(finding.subject)))
-    if found:
-        return Judgement(findings=tuple(found))
-    told, unread = queried["told"].one["brokers"], brokers_of(queried["unread"])
-    no_settings = None if told else "No settings were read of any broker."
-    return Judgement(
-        quiet=f"{counted(told, 'broker tells', 'brokers tell')} the same of {counted(len(SHARED), 'setting')}.",
-        cannot_tell=f"The settings of {named(unread)} were not read." if unread else no_settings,
-    )
-
-
-def _finding(key: str, rows: Sequence[Row], equal_at: datetime | None) -> Finding:
-    severity, why = next((severity, why) for keys, severity, why in KINDS if key in keys)
-    usual, *others = sorted(rows, key=lambda row: (-row["brokers"], row["value"]))
-    versions = [version for row in rows for version in row["versions"]]
-    if equal_at is not None:
-        severity = Severity.INFO
-        why = f"all had the same in the snapshot of {time_in_words(equal_at)}, so a change may be under way"
-    elif len(versions) == len(set(versions)) > 1:  # the brokers of each version agree
-        severity = Severity.INFO
-        why = "each version has its own, as its default may have changed"
-    words = f"{key} is {usual['value'] or 'empty'} on {counted(usual['brokers'], 'broker')}"
-    for row in others[:MAX_VALUES]:
-        unnamed = row["brokers"] - len(row["names"])  # `VALUES` only counts the rest
-        words += f", {row['value'] or 'empty'} on {named([*row['names'], *[''] * unnamed])}"
-    if (left := len(others) - MAX_VALUES) > 0:
-        words += f", and {counted(left, 'further value', 'further values')}"
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=severity,
-        subject=key,
-        evidence=f"{words}: {why}.",
-        figures={
+    found = []
+    for key, rows in by_key.items():
+        severity, why = next((severity, why) for keys, severity, why in KINDS if key in keys)
+        usual, *others = sorted(rows, key=lambda row: (-row["brokers"], row["value"]))
+        versions = [version for row in rows for version in row["versions"]]
+        if key in equal:
+            severity = Severity.INFO
+            why = f"all had the same in the snapshot of {time_in_words(equal[key])}, so a change may be under way"
+        elif len(versions) == len(set(versions)) > 1:  # the brokers of each version agree
+            severity = Severity.INFO
+            why = "each version has its own, as its default may have changed"
+        words = f"{key} is {usual['value'] or 'empty'} on {counted(usual['brokers'], 'broker')}"
+        for row in others[:MAX_VALUES]:
+            unnamed = row["brokers"] - len(row["names"])  # `VALUES` only counts the rest
+            words += f", {row['value'] or 'empty'} on {named([*row['names'], *[''] * unnamed])}"
+        if (left := len(others) - MAX_VALUES) > 0:
+            words += f", and {counted(left, 'further value', 'further values')}"
+        figures = {
             "brokers": sum(row["brokers"] for row in rows),
             "brokers_with_another_value": sum(row["brokers"] for row in others),
             "values": len(rows),
-        },
+        }
+        found.append(CHECK.finding(severity=severity, subject=key, evidence=f"{words}: {why}.", figures=figures))
+    found.sort(key=lambda finding: SHARED.index(finding.subject))
+    told, unread = queried["told"].one["brokers"], brokers_of(queried["unread"])
+    no_settings = None if told else "No settings were read of any broker."
+    return Judgement(
+        findings=tuple(found),
+        quiet=f"{counted(told, 'broker tells', 'brokers tell')} the same of {counted(len(SHARED), 'setting')}.",
+        cannot_tell=f"The settings of {named(unread)} were not read." if unread else no_settings,
     )
 
 

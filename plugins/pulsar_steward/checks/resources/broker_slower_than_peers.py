@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Check, Judgement, Query, brokers_of, silent_in
@@ -14,7 +13,7 @@ from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from pulsar_steward.checks.check import CheckContext, Queried, Row
 
@@ -74,100 +73,76 @@ class BrokerSlowerThanPeersPolicy(Section):
     )
 
 
-@dataclass(frozen=True)
-class Slower:
-    """A broker beside its peers.
-
-    Attributes:
-        row: Its row of `MEDIANS`, of publishes.
-        peers: Number of brokers that it is compared with.
-        peers_at_most: Upper bound of the peers' medians in milliseconds, the middle one of these bounds.
-        writes: Its row of `MEDIANS`, of writes to bookies; None: it has none.
-        again: True if the snapshot before shows the same.
-    """
-
-    row: Row
-    peers: int
-    peers_at_most: float
-    writes: Row | None
-    again: bool
-
-    @property
-    def in_broker(self) -> bool:
-        """True if most of the time is spent in the broker itself, not at bookies."""
-        return self.writes is not None and self.writes["at_least"] * 2 < self.row["at_least"]
-
-
 def judge(queried: Queried, context: CheckContext[BrokerSlowerThanPeersPolicy]) -> Judgement:
     """Information if one snapshot shows it, as that may be a hiccup; a warning if two in a row do."""
-    publishes = _of_event(queried, PUBLISHES)
-    enough = [row for row in publishes.values() if row["rate"] >= context.limits.minimum_writes_per_second]
-    slower = _slower(enough, queried, context.limits)
-    if slower:
-        causes = CausesOfSlowness.among(context.results, publishes, queried)
-        slower.sort(key=lambda each: (not each.again, -each.row["at_least"], each.row["source"]))
-        return Judgement(findings=tuple(_finding(each, causes) for each in slower))
-    missing = None
-    if silent := brokers_of(queried["silent"]):
-        missing = f"The snapshot has no latencies of publishing on {named(silent)}."
-    elif len(enough) <= MIN_PEERS:
-        least = counted(context.limits.minimum_writes_per_second, "entry", "entries")
-        missing = (
-            f"{counted(len(enough), 'broker publishes', 'brokers publish')} {least} a second or more; it takes"
-            f" {MIN_PEERS + 1} to say which one is slower than the others."
-        )
-    return Judgement(
-        quiet=f"Of {counted(len(enough), 'broker')} that publish enough, none is much slower than the others.",
-        cannot_tell=missing,
+    limits = context.limits
+    publishes, writes = (
+        {row["source"]: row for row in queried["medians"].rows if row["event"] == event}
+        for event in (PUBLISHES, WRITES)
     )
-
-
-def _of_event(queried: Queried, event: str) -> Mapping[str, Row]:
-    return {row["source"]: row for row in queried["medians"].rows if row["event"] == event}
-
-
-def _slower(enough: Sequence[Row], queried: Queried, limits: BrokerSlowerThanPeersPolicy) -> list[Slower]:
+    enough = [row for row in publishes.values() if row["rate"] >= limits.minimum_writes_per_second]
     again = {row["source"] for row in queried["again"].rows}
-    writes = _of_event(queried, WRITES)
+    causes = CausesOfSlowness.among(context.results, publishes, queried)
     found = []
-    for row in enough:
+    for row in sorted(enough, key=lambda row: (-row["at_least"], row["source"])):
         peers = sorted(other["at_most"] for other in enough if other is not row)
         if len(peers) < MIN_PEERS or row["at_least"] < limits.warning_milliseconds:
             continue
         usual = peers[len(peers) // 2]
         if row["at_least"] * 100 >= usual * limits.warning_percent_of_peers:
-            source = row["source"]
-            found.append(Slower(row, len(peers), usual, writes.get(source), source in again))
-    return found
+            found.append(_finding(row, peers, writes.get(row["source"]), causes, again=row["source"] in again))
+    missing = None
+    if silent := brokers_of(queried["silent"]):
+        missing = f"The snapshot has no latencies of publishing on {named(silent)}."
+    elif len(enough) <= MIN_PEERS:
+        least = counted(limits.minimum_writes_per_second, "entry", "entries")
+        missing = (
+            f"{counted(len(enough), 'broker publishes', 'brokers publish')} {least} a second or more; it takes"
+            f" {MIN_PEERS + 1} to say which one is slower than the others."
+        )
+    return Judgement(
+        findings=tuple(found),
+        quiet=f"Of {counted(len(enough), 'broker')} that publish enough, none is much slower than the others.",
+        cannot_tell=missing,
+    )
 
 
-def _finding(slower: Slower, causes: CausesOfSlowness) -> Finding:
-    row = slower.row
-    published = f"{counted(row['rate'], 'entry', 'entries')} a second published on broker {row['source']}"
-    again = "the snapshot before shows it too" if slower.again else "no other snapshot shows it yet"
+def _finding(
+    row: Row, peers: Sequence[float], written: Row | None, causes: CausesOfSlowness, *, again: bool
+) -> Finding:
+    """Finding about a broker.
+
+    Args:
+        row: Its row of `medians`, of publishes.
+        peers: Upper bounds of its peers' medians in milliseconds, in order; the middle one counts.
+        written: Its row of `medians`, of writes to bookies; None: it has none.
+        causes: What other checks found.
+        again: True if the snapshot before shows the same.
+    """
+    usual, in_broker = peers[len(peers) // 2], False
     figures = {
         "median_at_least_milliseconds": int(row["at_least"]),
-        "peers": slower.peers,
-        "peers_median_at_most_milliseconds": int(slower.peers_at_most),
+        "peers": len(peers),
+        "peers_median_at_most_milliseconds": int(usual),
         "publishes_per_second": int(row["rate"]),
     }
     writes = ""
-    if slower.in_broker and slower.writes is not None:
-        at_most = slower.writes["at_most"]
-        writes = f" Half of its writes to bookies take {at_most:g} ms at most: the time passes in the broker itself."
-    elif slower.writes is not None:
-        at_least = slower.writes["at_least"]
-        writes = f" Its writes to bookies take as long: half of them {at_least:g} ms or more."
-    if slower.writes is not None:
-        figures["writes_median_at_least_milliseconds"] = int(slower.writes["at_least"])
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=Severity.WARNING if slower.again else Severity.INFO,
+    if written is not None:
+        figures["writes_median_at_least_milliseconds"] = int(written["at_least"])
+        in_broker = written["at_least"] * 2 < row["at_least"]
+        writes = f" Its writes to bookies take as long: half of them {written['at_least']:g} ms or more."
+        if in_broker:
+            most = f"{written['at_most']:g} ms at most"
+            writes = f" Half of its writes to bookies take {most}: the time passes in the broker itself."
+    return CHECK.finding(
+        severity=Severity.WARNING if again else Severity.INFO,
         subject=row["source"],
         evidence=(
-            f"Of {published} in the last minute, half took {row['at_least']:g} ms or more; on the {slower.peers:,}"
-            f" others that publish enough, half take {slower.peers_at_most:g} ms at most; {again}.{writes}"
-            f" {causes.in_words(row['source'], writes_are_quick=slower.in_broker)}"
+            f"Of {counted(row['rate'], 'entry', 'entries')} a second published on broker {row['source']} in the last"
+            f" minute, half took {row['at_least']:g} ms or more; on the {len(peers):,} others that publish enough, half"
+            f" take {usual:g} ms at most;"
+            f" {'the snapshot before shows it too' if again else 'no other snapshot shows it yet'}.{writes}"
+            f" {causes.in_words(row['source'], writes_are_quick=in_broker)}"
         ),
         figures=figures,
     )

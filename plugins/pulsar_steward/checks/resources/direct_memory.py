@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Check, Judgement, Query, RowCheck, critical_or_warning, if_any, if_none
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import MIB, bytes_in_words, counted, named, throughput_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pulsar_steward.checks.check import CheckContext, Queried, QueryRows, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 class DirectMemoryPressurePolicy(Section):
@@ -48,17 +48,17 @@ The percentage is null if neither has it; the bytes are null if only the load re
 FOUND = "select *, percent >= $critical_percent as critical from memory where percent >= $warning_percent"
 
 
-def _quiet(memory: QueryRows) -> str:
-    most = max((row["percent"] for row in memory.rows if row["percent"] is not None), default=None)
-    if most is None:
-        return "Nothing was judged."
-    return f"Of {len(memory.rows):,} process(es), the fullest uses {most:.0f} % of its direct memory."
-
-
 def _evidence(row: Row) -> str:
     known = row["used_bytes"] is not None
     of_limit = f" ({row['used_bytes'] / MIB:,.0f} of {row['limit_bytes'] / MIB:,.0f} MiB)" if known else ""
     return f"{row['source']} ({row['kind']}) has taken {row['percent']:.0f} % of its direct memory{of_limit}."
+
+
+def _quiet(queried: Queried, _context: CheckContext[DirectMemoryPressurePolicy]) -> str:
+    rows = queried["memory"].rows
+    known = [row["percent"] for row in rows if row["percent"] is not None]
+    fullest = f"Of {len(rows):,} process(es), the fullest uses {max(known, default=0):.0f} % of its direct memory."
+    return fullest if known else "Nothing was judged."
 
 
 # Judges only the usage near the limit: the pool keeps all that it ever allocated.
@@ -88,7 +88,7 @@ DIRECT_MEMORY_PRESSURE = RowCheck(
         if_any("untold", "Neither metrics nor load report tell the direct memory of {names}."),
         if_none("memory", "No direct memory was read of any process."),
     ),
-    quiet=lambda queried, _context: _quiet(queried["memory"]),
+    quiet=_quiet,
 )
 
 
@@ -153,77 +153,55 @@ from brokers left join settings using (broker) left join told using (broker) whe
 """
 
 
+Told = tuple[Severity, str, dict[str, int]]
+"""Severity, evidence and figures of a finding about a broker."""
+
+
 def judge(queried: Queried, context: CheckContext[EntryCacheSizePolicy]) -> Judgement:
     """Judges each broker by its promised share of direct memory, the time that its cache covers, and its threads."""
     rows = queried["sizes"].rows
     found = [
-        finding for row in rows for judged in (_promised, _cached, _threads) for finding in judged(row, context.limits)
+        ENTRY_CACHE_SIZE.finding(severity=severity, subject=row["broker"], evidence=words, figures=figures)
+        for row in rows
+        for judged in (_promised, _cached, _threads)
+        for severity, words, figures in judged(row, context.limits)
     ]
-    found.sort(key=lambda finding: (-finding.severity.rank, finding.subject, finding.evidence))
-    if found:
-        return Judgement(findings=tuple(found))
+    found.sort(key=lambda finding: (finding.subject, finding.evidence))
     most = max((row["promised_percent"] for row in rows if row["promised_percent"] is not None), default=0.0)
     silent = sorted(row["broker"] for row in rows if row["promised_percent"] is None)
     unread = f"{CACHE}, or the limit of direct memory ({LIMIT}), was not read of {named(silent)}." if silent else None
     return Judgement(
+        findings=tuple(found),
         quiet=f"Of {counted(len(rows), 'broker')}, none promised more than {most:.0f} % of its direct memory.",
         cannot_tell=unread if rows else "No broker was read.",
     )
 
 
-def _promised(row: Row, limits: EntryCacheSizePolicy) -> Iterator[Finding]:
+def _promised(row: Row, limits: EntryCacheSizePolicy) -> Iterator[Told]:
     if row["promised_percent"] is None or row["promised_percent"] < limits.warning_promised_percent:
         return
-    critical = row["promised_percent"] >= limits.critical_promised_percent
-    yield Finding(
-        check_id=ENTRY_CACHE_SIZE.check_id,
-        severity=Severity.CRITICAL if critical else Severity.WARNING,
-        subject=row["broker"],
-        evidence=(
-            f"{row['broker']} may take {bytes_in_words(row['promised_bytes'])} of direct memory, of"
-            f" {bytes_in_words(row['direct_bytes'])} that it has ({row['promised_percent']:.0f} %): {row['cache_mb']:,}"
-            f" MiB for entries ({CACHE}), {row['publishes_mb']:,} MiB for messages that are being published"
-            f" ({PUBLISHES}), {row['reads_mb']:,} MiB for reads ({READS}). Connections and BookKeeper's client need"
-            " room besides: once it is used up, allocations fail."
-        ),
-        figures={
-            "cache_megabytes": row["cache_mb"],
-            "direct_memory_bytes": int(row["direct_bytes"]),
-            "promised_bytes": int(row["promised_bytes"]),
-            "promised_percent": int(row["promised_percent"]),
-            "publish_megabytes": row["publishes_mb"],
-            "read_megabytes": row["reads_mb"],
-        },
+    words = (
+        f"{row['broker']} may take {bytes_in_words(row['promised_bytes'])} of direct memory, of"
+        f" {bytes_in_words(row['direct_bytes'])} that it has ({row['promised_percent']:.0f} %): {row['cache_mb']:,}"
+        f" MiB for entries ({CACHE}), {row['publishes_mb']:,} MiB for messages that are being published"
+        f" ({PUBLISHES}), {row['reads_mb']:,} MiB for reads ({READS}). Connections and BookKeeper's client need"
+        " room besides: once it is used up, allocations fail."
     )
+    figures = {
+        "cache_megabytes": row["cache_mb"],
+        "direct_memory_bytes": int(row["direct_bytes"]),
+        "promised_bytes": int(row["promised_bytes"]),
+        "promised_percent": int(row["promised_percent"]),
+        "publish_megabytes": row["publishes_mb"],
+        "read_megabytes": row["reads_mb"],
+    }
+    critical = row["promised_percent"] >= limits.critical_promised_percent
+    yield Severity.CRITICAL if critical else Severity.WARNING, words, figures
 
 
-def _cached(row: Row, limits: EntryCacheSizePolicy) -> Iterator[Finding]:
-    least = limits.minimum_megabytes_per_second * 1_000_000
+def _cached(row: Row, limits: EntryCacheSizePolicy) -> Iterator[Told]:
     if row["cache_mb"] is None:
         return
-    if row["cache_mb"] <= 0:
-        if row["out_bytes"] >= least:
-            words = f"The entry cache of {row['broker']} is off ({CACHE}={row['cache_mb']}): all of"
-            yield _of_cache(
-                row, Severity.WARNING, f"{words} {throughput_in_words(row['out_bytes'])} is read of bookies."
-            )
-        return
-    if row["in_bytes"] < least or row["cached_ms"] is None:
-        return
-    short = row["cached_ms"] < limits.warning_cached_milliseconds
-    if not short and row["cached_ms"] >= (row["eviction_ms"] or 0):
-        return
-    evicted = "" if row["eviction_ms"] is None else f", and would keep them for {row['eviction_ms']:,} ms ({EVICTION})"
-    yield _of_cache(
-        row,
-        Severity.WARNING if short else Severity.INFO,
-        f"The entry cache of {row['broker']} has {row['cache_mb']:,} MiB ({CACHE}), which are {row['cached_ms']:,.0f}"
-        f" ms of the {throughput_in_words(row['in_bytes'])} that are published there{evicted}: a consumer that is"
-        " further behind has its messages read of bookies.",
-    )
-
-
-def _of_cache(row: Row, severity: Severity, evidence: str) -> Finding:
     figures = {
         "cache_megabytes": row["cache_mb"],
         "throughput_in_bytes": int(row["in_bytes"]),
@@ -231,12 +209,28 @@ def _of_cache(row: Row, severity: Severity, evidence: str) -> Finding:
     }
     if row["cached_ms"] is not None:
         figures["cached_milliseconds"] = int(row["cached_ms"])
-    return Finding(
-        check_id=ENTRY_CACHE_SIZE.check_id, severity=severity, subject=row["broker"], evidence=evidence, figures=figures
+    least = limits.minimum_megabytes_per_second * 1_000_000
+    if row["cache_mb"] <= 0:
+        if row["out_bytes"] >= least:
+            words = f"The entry cache of {row['broker']} is off ({CACHE}={row['cache_mb']}): all of"
+            words += f" {throughput_in_words(row['out_bytes'])} is read of bookies."
+            yield Severity.WARNING, words, figures
+        return
+    if row["in_bytes"] < least or row["cached_ms"] is None:
+        return
+    short = row["cached_ms"] < limits.warning_cached_milliseconds
+    if not short and row["cached_ms"] >= (row["eviction_ms"] or 0):
+        return
+    evicted = "" if row["eviction_ms"] is None else f", and would keep them for {row['eviction_ms']:,} ms ({EVICTION})"
+    words = (
+        f"The entry cache of {row['broker']} has {row['cache_mb']:,} MiB ({CACHE}), which are {row['cached_ms']:,.0f}"
+        f" ms of the {throughput_in_words(row['in_bytes'])} that are published there{evicted}: a consumer that is"
+        " further behind has its messages read of bookies."
     )
+    yield Severity.WARNING if short else Severity.INFO, words, figures
 
 
-def _threads(row: Row, limits: EntryCacheSizePolicy) -> Iterator[Finding]:
+def _threads(row: Row, limits: EntryCacheSizePolicy) -> Iterator[Told]:
     """Thread pools that are small for their load: harmless by itself, but the place to look if threads are busy."""
     pools = (
         (EXECUTORS, row["executors"], row["topics"], "topic", limits.information_topics_per_thread),
@@ -246,25 +240,15 @@ def _threads(row: Row, limits: EntryCacheSizePolicy) -> Iterator[Finding]:
     for setting, threads, served, thing, most in pools:
         if threads is None or served is None or threads <= 0 or served < most * threads:
             continue
-        yield Finding(
-            check_id=ENTRY_CACHE_SIZE.check_id,
-            severity=Severity.INFO,
-            subject=row["broker"],
-            evidence=(
-                f"On {row['broker']}, {counted(threads, 'thread serves', 'threads serve')} {counted(served, thing)}"
-                f" ({setting}), {served / threads:,.0f} each: one that is busy holds up as many."
-                + _more_threads(threads, row["processors"])
-            ),
-            figures={f"{thing}s": int(served), f"{thing}s_per_thread": int(served / threads), "threads": threads},
+        words = (
+            f"On {row['broker']}, {counted(threads, 'thread serves', 'threads serve')} {counted(served, thing)}"
+            f" ({setting}), {served / threads:,.0f} each: one that is busy holds up as many."
         )
-
-
-def _more_threads(threads: int, processors: float | None) -> str:
-    """Further sentence: whether a larger pool has processors to run on."""
-    if processors is None:
-        return ""
-    helps = "so more threads may help" if threads < processors else "so more threads alone hardly help"
-    return f" It has {counted(round(processors), 'processor')}, {helps}."
+        if row["processors"] is not None:
+            helps = "threads may help" if threads < row["processors"] else "threads alone hardly help"
+            words += f" It has {counted(round(row['processors']), 'processor')}, so more {helps}."
+        figures = {f"{thing}s": int(served), f"{thing}s_per_thread": int(served / threads), "threads": threads}
+        yield Severity.INFO, words, figures
 
 
 ENTRY_CACHE_SIZE = Check(

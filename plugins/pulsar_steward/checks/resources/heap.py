@@ -279,15 +279,6 @@ from judged where age_seconds >= $minimum_age_seconds group by source_kind
 YOUNG = "select source from judged where not coalesce(age_seconds >= $minimum_age_seconds, false)"
 
 
-def _quiet_collections(queried: Queried, _context: CheckContext[GcPressurePolicy]) -> str:
-    kinds = queried["kinds"].rows
-    parts = [
-        f"at most {row['most']:.1f} % of the time of {row['processes']:,} {row['source_kind']}(s)" for row in kinds
-    ]
-    since = "the snapshot before" if any(row["compared"] for row in kinds) else "their start"
-    return f"Since {since}, garbage collection took {', '.join(parts)}." if parts else "Nothing was judged."
-
-
 def _collected_evidence(row: Row) -> str:
     since = "its start" if row["since"] is None else "the snapshot before"
     words = (
@@ -345,5 +336,14 @@ GC_PRESSURE = RowCheck(
         ),
         if_none("costs", "The snapshot has no garbage collection metrics."),
     ),
-    quiet=_quiet_collections,
+    quiet=lambda queried, _context: (
+        f"Since {'the snapshot before' if any(row['compared'] for row in kinds) else 'their start'}, garbage collection"
+        " took "
+        + ", ".join(
+            f"at most {row['most']:.1f} % of the time of {row['processes']:,} {row['source_kind']}(s)" for row in kinds
+        )
+        + "."
+        if (kinds := queried["kinds"].rows)
+        else "Nothing was judged."
+    ),
 )

@@ -15,6 +15,8 @@ from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pulsar_steward.checks.check import Row
 
 
@@ -135,10 +137,32 @@ _FIGURES = {
     "many_files": ("open_files", "open_files"),
     "many_reconnected": ("reconnected_percent", "reconnected_percent"),
 }
+"""The column and the figure of each sign."""
+
+_SIGNS: dict[str, Callable[[Row], str]] = {
+    "many_blocked": lambda row: f"{counted(row['blocked'], 'thread waits', 'threads wait')} for a lock",
+    "many_pending": lambda row: counted(row["pending"], "lookup or topic load waits", "lookups and topic loads wait"),
+    "always_blocked": lambda row: (
+        f"{row['steady_blocked']:,.0f} or more threads wait for a lock in each of"
+        f" {counted(row['snapshots'], 'snapshot')}"
+    ),
+    "always_pending": lambda row: (
+        f"{row['steady_pending']:,.0f} or more lookups and topic loads wait in each of"
+        f" {counted(row['snapshots'], 'snapshot')}"
+    ),
+    "many_files": lambda row: (
+        f"{counted(row['open_files'], 'file or socket is', 'files and sockets are')} open"
+        f" ({row['files_percent']:.0f} % of the limit)"
+    ),
+    "many_reconnected": lambda row: (
+        f"{row['reconnected_percent']:.0f} % of {counted(row['producers'], 'producer')} connected anew within minutes"
+    ),
+}
+"""The words of each sign."""
 
 
 def _sentence(row: Row) -> str:
-    signs = ", ".join(_words(row, sign) for sign in _FIGURES if row[sign])
+    signs = ", ".join(words(row) for sign, words in _SIGNS.items() if row[sign])
     if row["deadlocked"]:
         are = "is" if row["deadlocked"] == 1 else "are"
         dead = f"{counted(row['deadlocked'], 'thread')} of broker {row['source']} {are} in a deadlock"
@@ -147,30 +171,6 @@ def _sentence(row: Row) -> str:
     if (threads := row["io_threads"]) is not None:  # connections are distributed evenly over all IO threads
         share = f"; one stuck thread of its {threads:,} for IO would be {100 / threads:.0f} % of its connections"
     return f"Indirect signs of stuck threads at broker {row['source']}: {signs}{share}; a thread dump would tell."
-
-
-def _words(row: Row, sign: str) -> str:
-    match sign:
-        case "many_blocked":
-            return f"{counted(row['blocked'], 'thread waits', 'threads wait')} for a lock"
-        case "many_pending":
-            return f"{counted(row['pending'], 'lookup or topic load waits', 'lookups and topic loads wait')}"
-        case "always_blocked":
-            return (
-                f"{row['steady_blocked']:,.0f} or more threads wait for a lock in each of"
-                f" {counted(row['snapshots'], 'snapshot')}"
-            )
-        case "always_pending":
-            waiting = f"{row['steady_pending']:,.0f} or more lookups and topic loads"
-            return f"{waiting} wait in each of {counted(row['snapshots'], 'snapshot')}"
-        case "many_files":
-            return (
-                f"{counted(row['open_files'], 'file or socket is', 'files and sockets are')} open"
-                f" ({row['files_percent']:.0f} % of the limit)"
-            )
-        case _:
-            share = f"{row['reconnected_percent']:.0f} % of {counted(row['producers'], 'producer')}"
-            return f"{share} connected anew within minutes"
 
 
 # A deadlock is critical; several signs at one broker are a warning, a single sign is information.
@@ -207,7 +207,7 @@ CHECK = RowCheck(
             "silent",
             "Metrics of threads, waiting lookups, open files or the start are not in the snapshot for {names}.",
         ),
-        lambda queried, _context: nothing_read(queried["read"]),
+        nothing_read,
     ),
     quiet="No broker shows a deadlock, many blocked threads, waiting lookups, used up sockets or mass reconnects.",
 )

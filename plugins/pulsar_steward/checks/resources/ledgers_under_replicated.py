@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Check, Judgement, Query, unread_servers
 from pulsar_steward.checks.earlier import looking_back
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import STARTED
 from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.units import counted, time_in_words
@@ -208,8 +208,7 @@ def judge(queried: Queried, context: CheckContext[LedgersUnderReplicatedPolicy])
     if critical or max(recovery.waiting, *gauges.values()) >= limits.warning_ledgers:
         auditors = sorted(str(row["source"]) for row in rows if any(row[name] for name in GAUGES))
         auditor = recovery.auditor or next(iter(auditors), str(rows[0]["source"]))
-        finding = Finding(
-            check_id=CHECK.check_id,
+        finding = CHECK.finding(
             severity=Severity.CRITICAL if critical else Severity.WARNING,
             subject=auditor,
             evidence=" ".join(_sentences(auditor, gauges, recovery)),

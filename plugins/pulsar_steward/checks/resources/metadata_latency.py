@@ -14,7 +14,7 @@ from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import seconds_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 class MetadataLatencyPolicy(Section):
@@ -163,14 +163,13 @@ from spans where operations >= $minimum_operations
 """
 
 
-def _quiet(row: Row, limits: MetadataLatencyPolicy) -> str:
+def _quiet(queried: Queried, context: CheckContext[MetadataLatencyPolicy]) -> str:
+    row = queried["judged"].one
     if not row["sources"]:
         return "Nothing was judged."
     if row["most"] is None:
-        return (
-            f"Since the snapshot before, {row['sources']:,} process(es) had fewer than {limits.minimum_operations}"
-            " metadata operations of a kind, and none that stalled."
-        )
+        least = f"fewer than {context.limits.minimum_operations} metadata operations of a kind, and none that stalled"
+        return f"Since the snapshot before, {row['sources']:,} process(es) had {least}."
     return f"Metadata operations of {row['sources']:,} process(es) take {row['most']:.0f} ms on average at most."
 
 
@@ -234,5 +233,5 @@ CHECK = RowCheck(
         if_any("too_few", "Too few metadata operations yet (below {limits.minimum_operations}) to judge {names}."),
         if_none("timed", "The snapshot has no metadata latencies."),
     ),
-    quiet=lambda queried, context: _quiet(queried["judged"].one, context.limits),
+    quiet=_quiet,
 )

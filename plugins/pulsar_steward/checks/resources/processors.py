@@ -128,12 +128,9 @@ def _busy_evidence(row: Row) -> str:
         before = "" if earlier is None else f", and {earlier:.0f} % in the snapshot before"
         sentences.append(f"Broker {row['source']} reports {row['load_percent']:.0f} % of its processors busy{before}.")
     if row["processors"] is not None:
+        share = "; no series tells how many it has" if row["load_percent"] is None else ""
         if row["there"]:
             share = f" of {row['there']:,}, {row['percent']:.0f} %"
-        elif row["load_percent"] is None:
-            share = "; no series tells how many it has"
-        else:
-            share = ""
         who = f"{row['source']} ({row['kind']})"
         sentences.append(f"Since {since_words(row)}, {who} kept {row['processors']:.1f} processors busy itself{share}.")
     return " ".join(sentences)

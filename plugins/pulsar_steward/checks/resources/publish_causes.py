@@ -136,7 +136,19 @@ class CausesOfSlowness:
     ) -> None:
         self._publishing = frozenset(publishing)
         self._at: dict[Cause, dict[str, Sighting]] = {cause: {} for cause in CAUSES}
-        self._elsewhere = [Sighting(READ_ONLY, _read_only(bookie), "bookie") for bookie in read_only]
+        self._elsewhere = [
+            Sighting(
+                READ_ONLY,
+                Finding(
+                    check_id="publish-slow",
+                    severity=Severity.WARNING,
+                    subject=bookie,
+                    evidence=f"Bookie {bookie} takes no writes, by its own metrics: all writes go to the others.",
+                ),
+                "bookie",
+            )
+            for bookie in read_only
+        ]
         self.unknown = tuple(each for each in RESTS_ON if results[each].judgement.cannot_tell is not None)
         for cause in CAUSES:
             if cause.check_id is not None:
@@ -228,12 +240,3 @@ def _places(result: JudgedRows) -> dict[str, str]:
             elif row.get("bundle") is not None and row.get("owner") is not None:
                 places[f"{row['namespace']}/{row['bundle']}"] = row["owner"]
     return places
-
-
-def _read_only(bookie: str) -> Finding:
-    return Finding(
-        check_id="publish-slow",
-        severity=Severity.WARNING,
-        subject=bookie,
-        evidence=f"Bookie {bookie} takes no writes, by its own metrics: all writes go to the others.",
-    )

@@ -131,23 +131,27 @@ def judge(queried: Queried, context: CheckContext[PublishSlowPolicy]) -> Judgeme
     publishing = (row["source"] for row in queried["publishes"].rows if row["rate"] > 0)
     causes = CausesOfSlowness.among(context.results, publishing, queried)
     writes = _Writes(context)
-    found = sorted(_brokers(queried, writes, causes), key=lambda each: -each.severity.rank)
-    topics = queried["single"]
+    found = list(_brokers(queried, writes, causes))
     found += list(_topics(queried, writes, causes, frozenset(each.subject for each in found)))
-    if found:
-        return Judgement(findings=tuple(found), more=topics.more, graded=topics.more_by(Severity.WARNING))
-    rows, missing = queried["publishes"].rows, None
+    rows, topics, missing = queried["publishes"].rows, queried["single"], None
     if silent := brokers_of(queried["silent"]):
         missing = f"The snapshot has no latencies of publishing on {named(silent)}."
     elif not any(row["rate"] > 0 for row in rows):
         missing = "Nothing was published in the last minute, so nothing is known of how long it takes."
     slow = max((row["slow_percent"] for row in rows), default=0.0)
     published = counted(math.fsum(row["rate"] for row in rows), "entry", "entries")
+    # Producers may wait for a limit however quick brokers are.
+    waiting = [row for row in queried["waiting"].rows if row["topics"]]
+    wait = ""
+    if waiting:
+        first = min(row["topic"] for row in waiting)
+        producers = f"Producers of {counted(sum(row['topics'] for row in waiting), 'topic')}, such as {first}"
+        wait = f" {producers}, wait all the same, for a publish rate (limit-reached)."
     return Judgement(
-        quiet=(
-            f"Of {published} published a second, at most {slow:.1f} % on any broker took over 200 ms."
-            f"{_waiting(queried)}"
-        ),
+        findings=tuple(found),
+        more=topics.more,
+        graded=topics.more_by(Severity.WARNING),
+        quiet=(f"Of {published} published a second, at most {slow:.1f} % on any broker took over 200 ms.{wait}"),
         cannot_tell=missing,
     )
 
@@ -202,8 +206,7 @@ def _brokers(queried: Queried, writes: _Writes, causes: CausesOfSlowness) -> Ite
         if slowest := topics[:MAX_SLOWEST]:
             told = (f"{each['topic']} ({counted(each['slow'], 'entry', 'entries')} over 200 ms)" for each in slowest)
             sentences.append(f"Slowest topics: {', '.join(told)}.")
-        yield Finding(
-            check_id=CHECK.check_id,
+        yield CHECK.finding(
             severity=tuple(Severity)[max(each["rank"] for each in (row, hanging) if each is not None)],
             subject=broker,
             evidence=" ".join((*sentences, cause)),
@@ -224,16 +227,6 @@ def _limit(topics: Sequence[Row], broker: Row | None = None) -> str | None:
     return f"{limited[0]['topic']} {published_words(limited[0]['publish_rate'])}."
 
 
-def _waiting(queried: Queried) -> str:
-    """Further sentence about producers that wait for a limit, however quick brokers are; empty: none do."""
-    rows = [row for row in queried["waiting"].rows if row["topics"]]
-    if not rows:
-        return ""
-    topics, first = sum(row["topics"] for row in rows), min(row["topic"] for row in rows)
-    producers = f"Producers of {counted(topics, 'topic')}, such as {first}"
-    return f" {producers}, wait all the same, for a publish rate (limit-reached)."
-
-
 def _topics(queried: Queried, writes: _Writes, causes: CausesOfSlowness, found: frozenset[str]) -> Iterator[Finding]:
     """Slow topics; `found` are the brokers with a finding of their own, which are not quick."""
     for row in queried["single"].rows:
@@ -241,8 +234,7 @@ def _topics(queried: Queried, writes: _Writes, causes: CausesOfSlowness, found: 
         stalled = {"stalled_rate": row["stalled_per_minute"] / 60}
         cause = causes.in_words(broker, writes_are_quick=writes.are_quick(broker, stalled), limit=_limit([row]))
         but = "" if broker in found else "; the broker as a whole is quick"
-        yield Finding(
-            check_id=CHECK.check_id,
+        yield CHECK.finding(
             severity=Severity.WARNING,
             subject=row["topic"],
             evidence=(

@@ -60,17 +60,9 @@ class ZookeeperSlowPolicy(Section):
 
 def figures_in(samples: str) -> str:
     """SQL for ZooKeeper servers by samples of processes: counts and milliseconds since the start, waiting requests."""
-    columns = {
-        "started": STARTED,
-        "reads": READS,
-        "reading_ms": READING,
-        "updates": UPDATES,
-        "updating_ms": UPDATING,
-        "fsyncs": FSYNCS,
-        "syncing_ms": SYNCING,
-        "outstanding": OUTSTANDING,
-        "nodes": NODES,
-    }
+    counters = (READS, READING, UPDATES, UPDATING, FSYNCS, SYNCING)
+    columns = dict(zip(COUNTERS, counters, strict=True))
+    columns |= {"started": STARTED, "outstanding": OUTSTANDING, "nodes": NODES}
     figures = ", ".join(f"max(value) filter (series = '{series}') as {name}" for name, series in columns.items())
     return f"""
     select source, {figures} from {samples}
@@ -143,9 +135,8 @@ def _sentence(row: Row) -> str:
         )
         if row[mean] is not None
     ]
-    sentences = (
-        [f"Since {since_words(row)}, ZooKeeper server {row['source']} took {', '.join(parts)}."] if parts else []
-    )
+    took = f"Since {since_words(row)}, ZooKeeper server {row['source']} took {', '.join(parts)}."
+    sentences = [took] if parts else []
     if row["outstanding"] is not None:
         waiting = counted(row["outstanding"], "request waits", "requests wait")
         earlier = row["outstanding_before"]
