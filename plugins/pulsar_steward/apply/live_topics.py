@@ -216,6 +216,7 @@ def partitioned(reader: LiveReader, change: AddPartitions, owners: Iterable[str]
         most_partitions=reader.most_partitions(),
         most_topics=most,
         topics=len(reader.topic_names(namespace)) if most else 0,
+        created=reader.stored_topic(f"{change.topic}-partition-0").created,
     )
 
 

@@ -80,7 +80,8 @@ class ClusterFacts(Protocol):
 
     Attributes:
         now: The time of the look, UTC.
-        seen_at: Time of the plan's snapshot, UTC.
+        planned_at: Time of the plan's own snapshot, UTC.
+        seen_at: The same, or the time of a later snapshot that proposed the same.
         planned_for: The Pulsar cluster of the plan.
         planning: True at planning, with facts from a snapshot; False right before the call, with live facts.
         place_in_run: Number of the step's change in its run, from 1.
@@ -88,6 +89,9 @@ class ClusterFacts(Protocol):
 
     @property
     def now(self) -> datetime: ...  # noqa: D102 - said above
+
+    @property
+    def planned_at(self) -> datetime: ...  # noqa: D102 - said above
 
     @property
     def seen_at(self) -> datetime: ...  # noqa: D102 - said above

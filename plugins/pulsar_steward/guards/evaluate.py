@@ -19,7 +19,7 @@ from pulsar_steward.guards.every_change import (
 from pulsar_steward.guards.in_flight import AckHoles, VolatileTopics
 from pulsar_steward.guards.kinds import Objection
 from pulsar_steward.guards.loss import LossAsApproved
-from pulsar_steward.guards.partitions import PartitionLimit, PartitionOrder
+from pulsar_steward.guards.partitions import PartitionLimit, PartitionOrder, TopicAsPlanned
 from pulsar_steward.guards.quotas import AgeRoom, QuotaHeld, QuotaRoom, QuotasChecked
 from pulsar_steward.guards.settings import (
     BookiesEnough,
@@ -61,6 +61,7 @@ GUARDS: tuple[Guard, ...] = (
     DelayedIndex(),
     CoordinatorLimit(),
     CoordinatorsRest(),
+    TopicAsPlanned(),
     PartitionLimit(),
     PartitionOrder(),
     SettingAsPlanned(),

@@ -125,8 +125,13 @@ class SnapshotFacts(ClusterFacts):
         return self._planning.taken_at
 
     @property
-    def seen_at(self) -> datetime:
+    def planned_at(self) -> datetime:
         """The same: a plan uses the snapshot as it is."""
+        return self._planning.taken_at
+
+    @property
+    def seen_at(self) -> datetime:
+        """The same."""
         return self._planning.taken_at
 
     @property
