@@ -416,9 +416,13 @@ class LiveReader(Closing):
             raise BrokenAnswer("GET", "/metrics", broker, words)
         return frozenset(names), count
 
-    def bookies(self) -> int:
-        """Number of bookies that belong to the cluster, including those that are down."""
-        return len(self._reader.bookies())
+    def bookies(self) -> frozenset[str]:
+        """Ids of the bookies that belong to the cluster, including those that are down."""
+        return frozenset(self._reader.bookies())
+
+    def bookies_of(self, namespace: str) -> tuple[tuple[str, ...], frozenset[str]] | None:
+        """Groups of bookies that a namespace's ledgers keep to, and the ids of these; None: they may be on any."""
+        return self._reader.bookies_of(namespace)
 
     def bookie_samples(self, url: str, series: str) -> list[Sample]:
         """All samples of one series of a bookie's metrics, read without a token."""

@@ -171,7 +171,7 @@ class SnapshotFacts(ClusterFacts):
         """Always empty: a read-only bookie stops a step only right before the call."""
         return ()
 
-    def bookies(self) -> Bookies | Unknown:
+    def bookies(self, namespace: str) -> Bookies | Unknown:  # noqa: ARG002 - no snapshot has namespaces' groups
         """The bookies that brokers listed."""
         return self._planning.bookies
 
