@@ -444,6 +444,10 @@ class LiveReader(Closing):
         """Clusters besides this one that serve a namespace, sorted."""
         return tuple(sorted(self._reader.clusters_of(namespace) - {self.pulsar_cluster}))
 
+    def remotes_of(self, namespace: str) -> frozenset[str] | None:
+        """Clusters that a namespace's policies replicate to, this one included; None: they do not tell."""
+        return self._reader.remotes_of(namespace)
+
     def details(self, broker: str, topic: str) -> TopicDetail:
         """A topic's own statistics, read from a broker that owns it: a read from another broker would load it there."""
         with OwnerReader(self._settings, broker) as owner:

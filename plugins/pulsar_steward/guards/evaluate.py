@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guards.bundles import Boundaries, Circles, Clients, Cooldown, DelayedIndex, Owner, ProducersReturn
+from pulsar_steward.guards.bundles import (
+    Boundaries,
+    Circles,
+    Clients,
+    Cooldown,
+    DelayedIndex,
+    Owner,
+    ProducersReturn,
+    ReplicationKept,
+)
 from pulsar_steward.guards.coordinators import CoordinatorLimit, CoordinatorsRest
 from pulsar_steward.guards.every_change import (
     FreshSnapshot,
@@ -59,6 +68,7 @@ GUARDS: tuple[Guard, ...] = (
     AckHoles(),
     VolatileTopics(),
     DelayedIndex(),
+    ReplicationKept(),
     CoordinatorLimit(),
     CoordinatorsRest(),
     TopicAsPlanned(),

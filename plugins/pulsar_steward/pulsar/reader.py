@@ -207,6 +207,11 @@ class Reader(Closing):
         """Names of the clusters that serve a namespace, or may, by its policies."""
         return self._transport.read(paths.namespace(namespace), NamespaceDocument).clusters
 
+    def remotes_of(self, namespace: str) -> frozenset[str] | None:
+        """Clusters that a namespace's policies replicate to, this one included; None: they do not tell."""
+        told = self._transport.read(paths.namespace(namespace), NamespaceDocument).replication_clusters
+        return None if told is None else frozenset(told)
+
     def anti_affinity_group(self, namespace: str) -> str | None:
         """Name of a namespace's anti-affinity group; None: it has no group."""
         answer = self._transport.get(paths.namespace(namespace, "antiAffinity"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +12,7 @@ from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, LookBack
 from pulsar_steward.checks.earlier import APART_SECONDS, MIN_EARLIER, EarlierRows, each_since, may_expire, rests, wider
 from pulsar_steward.checks.views import SqlView
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.pulsar_versions import number_of
+from pulsar_steward.model.pulsar_versions import drops_unsent
 from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.subscription import DEDUPLICATION, replicator_to
 from pulsar_steward.model.units import counted
@@ -104,23 +103,6 @@ where (connected = false and r.backlog_entries > 0) or r.backlog_entries >= mini
 `by_itself` is true if a policy of the topic itself replicates it there, and its namespace's does not.
 """
 
-_RELEASE = re.compile(r"\d+\.\d+\.\d+(?!\d)")
-_DROPS = tuple(
-    (number_of(first), number_of(fixed))
-    for first, fixed in (
-        ("2.10.5", "2.11.0"),
-        ("2.11.2", "2.11.5"),
-        ("3.0.0", "3.0.6"),
-        ("3.1.0", "3.2.4"),
-        ("3.3.0", "3.3.1"),
-    )
-)
-"""Releases, from and before, that drop what was not sent when they load a topic that a policy of its own replicates.
-
-Introduced by apache/pulsar#19972; the fix, apache/pulsar#22890, names 2.11.5, 3.0.6 and 3.3.1, and
-3.2.4 is of the days of 3.0.6.
-"""
-
 MOST_FIRST = "connected = false desc, backlog_entries desc, topic, remote"
 
 REMOTES = """
@@ -201,10 +183,8 @@ class Replicator:
     @property
     def lost_when_loaded(self) -> bool:
         """True if this version of Pulsar drops what waits as soon as the topic is loaded anew."""
-        release = _RELEASE.match(self.row["pulsar_version"] or "")
-        number = number_of(release[0]) if release else 0
         many = self.row["backlog_entries"] >= self.limits.minimum_entries
-        return bool(self.row["by_itself"]) and many and any(first <= number < fixed for first, fixed in _DROPS)
+        return bool(self.row["by_itself"]) and many and drops_unsent(self.row["pulsar_version"] or "")
 
     @cached_property
     def severity(self) -> Severity | None:
