@@ -289,6 +289,7 @@ def an_intended_call(
 
 FACTS: dict[str, Any] = {
     "now": NOW,
+    "planned_at": NOW,
     "seen_at": NOW,
     "planned_for": IDENTITY,
     "planning": False,
@@ -315,7 +316,9 @@ FACTS: dict[str, Any] = {
     "move_risks": MoveRisks(),
     "raised_at": None,
     "restless_coordinators": (),
-    "partitioned_topic": PartitionedTopic(partitions=2, subscriptions={"app": "Shared"}),
+    "partitioned_topic": PartitionedTopic(
+        partitions=2, subscriptions={"app": "Shared"}, created=NOW - timedelta(days=1)
+    ),
     "setting": None,
     "inherited": msgspec.UNSET,
     "largest_backlog": None,

@@ -82,6 +82,7 @@ class ClusterState:
         self.ownership = Ownership()
         self.affinities: dict[str, str] = {}
         self.anti_affinity_groups: dict[str, str] = {}
+        self.bookie_groups: dict[str, str] = {}
         self.isolation_policies: Policies | None = spec.isolation_policies
         self.configuration = dict(spec.configuration)
         self.steady_documents = SteadyDocuments() if spec.steady else None

@@ -253,6 +253,20 @@ def test_no_more_bookies_are_asked_for_than_take_writes(
     assert words in outcome.reason
 
 
+def test_only_bookies_of_the_namespaces_own_group_count(tmp_path: Path) -> None:
+    """A namespace with an affinity group is given no E that its group cannot hold, however many bookies there are."""
+    group = {"gold": (0, 1), "silver": (2, 3, 4)}
+    spec = ClusterSpec(brokers=1, bookie_groups=group, namespaces=(NamespaceSpec(NAMESPACE, bookie_group="gold"),))
+    with a_worksite(tmp_path, spec, policy=quick_policy(guards={"versions_tried_here": ["4.0"]})) as site:
+        with site.context() as context:
+            inherited = context.reader.inherited(setting(SettingName.PERSISTENCE, None))
+        change = setting(SettingName.PERSISTENCE, Persistence.of((3, 1, 1), 1.0))
+        (outcome,) = site.carry_out(site.approved(msgspec.structs.replace(change, inherited=inherited)))
+        assert (outcome.outcome, site.untouched()) == ("refused", True)
+        of_group = f"E 3 of 2 bookies of {NAMESPACE}'s affinity group (gold) that may take writes: no ledger could"
+        assert of_group in outcome.reason
+
+
 def test_a_policy_set_otherwise_is_put_back_as_it_was(site: Worksite) -> None:
     """Whatever rate somebody had set comes back to the last digit, and when it takes effect is said."""
     theirs = Persistence.of((1, 1, 1), 1 / 120)

@@ -203,6 +203,11 @@ def test_bookies_are_told_by_id(api: Api, reader: Reader) -> None:
     assert reader.bookies()
 
 
+def test_a_namespace_keeps_to_no_bookies_unless_told(reader: Reader, namespace: str) -> None:
+    """Without an affinity group a namespace's ledgers may be on any bookie."""
+    assert reader.bookies_of(namespace) is None
+
+
 def test_isolation_policies_are_missing_then_empty(api: Api, namespace: str) -> None:
     """Isolation policies are answered with 404 before the first was set, and with `{}` after the last was deleted."""
     never = api.call("GET", ISOLATION)

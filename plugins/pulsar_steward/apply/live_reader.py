@@ -415,9 +415,13 @@ class LiveReader(Closing):
             raise BrokenAnswer("GET", "/metrics", broker, words)
         return frozenset(names), count
 
-    def bookies(self) -> int:
-        """Number of bookies that belong to the cluster, including those that are down."""
-        return len(self._reader.bookies())
+    def bookies(self) -> frozenset[str]:
+        """Ids of the bookies that belong to the cluster, including those that are down."""
+        return frozenset(self._reader.bookies())
+
+    def bookies_of(self, namespace: str) -> tuple[tuple[str, ...], frozenset[str]] | None:
+        """Groups of bookies that a namespace's ledgers keep to, and the ids of these; None: they may be on any."""
+        return self._reader.bookies_of(namespace)
 
     def bookie_samples(self, url: str, series: str) -> list[Sample]:
         """All samples of one series of a bookie's metrics, read without a token."""
@@ -438,6 +442,10 @@ class LiveReader(Closing):
     def other_clusters(self, namespace: str) -> tuple[str, ...]:
         """Clusters besides this one that serve a namespace, sorted."""
         return tuple(sorted(self._reader.clusters_of(namespace) - {self.pulsar_cluster}))
+
+    def remotes_of(self, namespace: str) -> frozenset[str] | None:
+        """Clusters that a namespace's policies replicate to, this one included; None: they do not tell."""
+        return self._reader.remotes_of(namespace)
 
     def details(self, broker: str, topic: str) -> TopicDetail:
         """A topic's own statistics, read from a broker that owns it: a read from another broker would load it there."""

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guards.bundles import Boundaries, Circles, Clients, Cooldown, DelayedIndex, Owner, ProducersReturn
+from pulsar_steward.guards.bundles import (
+    Boundaries,
+    Circles,
+    Clients,
+    Cooldown,
+    DelayedIndex,
+    Owner,
+    ProducersReturn,
+    ReplicationKept,
+)
 from pulsar_steward.guards.coordinators import CoordinatorLimit, CoordinatorsRest
 from pulsar_steward.guards.every_change import (
     FreshSnapshot,
@@ -19,7 +28,7 @@ from pulsar_steward.guards.every_change import (
 from pulsar_steward.guards.in_flight import AckHoles, VolatileTopics
 from pulsar_steward.guards.kinds import Objection
 from pulsar_steward.guards.loss import LossAsApproved
-from pulsar_steward.guards.partitions import PartitionLimit, PartitionOrder
+from pulsar_steward.guards.partitions import PartitionLimit, PartitionOrder, TopicAsPlanned
 from pulsar_steward.guards.quotas import AgeRoom, QuotaHeld, QuotaRoom, QuotasChecked
 from pulsar_steward.guards.settings import (
     BookiesEnough,
@@ -59,8 +68,10 @@ GUARDS: tuple[Guard, ...] = (
     AckHoles(),
     VolatileTopics(),
     DelayedIndex(),
+    ReplicationKept(),
     CoordinatorLimit(),
     CoordinatorsRest(),
+    TopicAsPlanned(),
     PartitionLimit(),
     PartitionOrder(),
     SettingAsPlanned(),

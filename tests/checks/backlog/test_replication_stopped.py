@@ -35,6 +35,7 @@ def snapshot(minutes_ago: float, topics: dict[str, dict[str, Any]], **more: Any)
     }
     for name, each in topics.items():
         west = {"cluster": "west", "connected": True, "backlog_entries": 0, "message_rate_out": 9.0}
+        west["expired_rate"] = 0.0
         own = {key: each.pop(key) for key in ("message_rate_in", "messages_per_entry") if key in each}
         topic = f"persistent://t/n/{name}"
         told = json.dumps([west | each]) if each.pop("replicated", True) else None
@@ -81,6 +82,8 @@ CASES: dict[str, tuple[tuple[int, ...], dict[str, Any], Severity | None]] = {
     ),
     "gets-what-the-other-cluster-sends": ((300, 500, 700), SILENT | {"message_rate_in": 10_000.0}, None),
     "silent-with-batches": ((900, 1000, 1100), SILENT | {"message_rate_in": 11.0, "messages_per_entry": 100}, STILL),
+    "less-waits-as-it-may-expire": ((900, 800), OFF | {"expired_rate": None}, STILL),
+    "what-is-sent-is-not-told": ((9000, 18_000, 27_000), {"message_rate_out": None}, None),
     "falls-behind": (HIGH, {}, STILL),
     "falls-behind-not-for-long": (HIGH[-3:], {}, None),
     "falls-behind-by-less-than-as-much-again": ((130_000, 140_000, 150_000, 160_000, 170_000), {}, None),
@@ -141,6 +144,8 @@ def test_a_namespace_may_have_its_own_times(judge_rows: Any) -> None:
 def test_where_nothing_is_found_it_says_what_was_looked_at(judge_rows: Any) -> None:
     """Without findings the check says what it looked at, and it cannot tell if no broker was read."""
     assert judged(judge_rows, (40, 30)).quiet == "Nothing stands still of what 1 topic sends to others."
+    unknown = judged(judge_rows, (9000,), message_rate_out=None)
+    assert unknown.cannot_tell == "Whether anything is sent of 1 topic, brokers do not tell."
     none = judge_rows(CHECK, snapshot(0, {"a": {"replicated": False}}))
     assert (none.quiet, none.cannot_tell) == ("No topic is replicated to another cluster.", None)
     unread = snapshot(0, {}) | {"brokers": [{"broker": "a:8080", "read": False}]}

@@ -95,6 +95,7 @@ def test_nothing_that_is_consumed_is_information(judge_rows: JudgeRows, rate: fl
     """A namespace that consumes nothing, or nothing known, gives information with a count of zero messages."""
     (finding,) = judged(judge_rows, 0.01, ("1.0",), rates=(rate, 50.0)).findings
     assert (finding.subject, finding.severity, finding.figures["messages"]) == (OWN, INFO, 0)
+    assert ("what 2 subscriptions get is not told" in finding.evidence) == (rate is None)
 
 
 @pytest.mark.parametrize("rate", [0.4, 0.6, 2.49])

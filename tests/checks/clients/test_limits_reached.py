@@ -141,6 +141,44 @@ def test_the_dispatch_rate_is_told_with_who_set_it(
     golden(finding.evidence)
 
 
+OWN_RATES = {
+    "publishRate": {"publishThrottlingRateInMsg": 10, "publishThrottlingRateInByte": -1},
+    "subscriptionDispatchRate": {"dispatchThrottlingRateInMsg": 120, "ratePeriodInSecond": 60},
+    "dispatchRate": {"dispatchThrottlingRateInMsg": -1, "dispatchThrottlingRateInByte": 2_000_000},
+}
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        ("publishRate", {"publishing_limited": 173}),
+        ("subscriptionDispatchRate", {"dispatching_limited": 738}),
+        ("dispatchRate", {"reason": "topic"}),
+    ],
+    ids=["publish", "subscription", "topic"],
+)
+def test_a_topics_own_rate_goes_before_all_others(
+    scene: Any, golden: Golden, policy: str, told: dict[str, Any]
+) -> None:
+    """With its value, where the topic was asked for it, as something was held back."""
+    policies = {**publishing("lab", 50_000), **dispatching("subscriptionDispatchRate", 70)}
+    limited(scene, **policies, **dispatching("topicDispatchRate", 80)).subscription("t")
+    own = {"topic_rates_json": json.dumps({policy: OWN_RATES[policy]})}
+    if reason := told.get("reason"):  # a topic's statistics do not say by which rate
+        held_back(scene, reason, messages=738)
+    scene.drilled("t", namespace="t/n", **own, **({} if reason else told))
+    (finding,) = scene.judged(LIMIT_REACHED).findings
+    golden(finding.evidence)
+
+
+def test_a_topic_at_its_own_rate_is_found_by_what_it_takes(scene: Any, golden: Golden) -> None:
+    """As of a namespace's rate, of which this topic has none."""
+    limited(scene, **publishing("lab", 50_000)).topic("t", message_rate_in=9.9)
+    scene.drilled("t", namespace="t/n", topic_rates_json=json.dumps(OWN_RATES))
+    (finding,) = scene.judged(LIMIT_REACHED).findings
+    golden(finding.evidence)
+
+
 def held_back(scene: Any, reason: str, messages: int, size: int = 0) -> Any:
     """A broker's count of what a dispatch rate held back."""
     for series, value in zip(DISPATCHING_LIMITED, (size, messages), strict=True):

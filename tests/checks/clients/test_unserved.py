@@ -99,10 +99,20 @@ def readers(*names: str, minutes_ago: float = 0, **own: Any) -> dict[str, Any]:
         (readers("a", "b", "c"), ["a", "z"], False),
         (readers("a", "b", "c"), ["a"], False),
         (readers("a", "b", "c", published=1.0), ["a", "b"], False),
+        (readers("a", "b", "c", published=None), ["a", "b"], False),
         (readers("a", "b", "c", message_rate_out=3.0), ["a", "b"], False),
         (readers("a", "b", "c", backlog_entries=999), ["a", "b"], False),
     ],
-    ids=["one more", "as many", "one went", "only one stayed", "somebody publishes", "they read", "few entries"],
+    ids=[
+        "one more",
+        "as many",
+        "one went",
+        "only one stayed",
+        "somebody publishes",
+        "who knows",
+        "they read",
+        "few entries",
+    ],
 )
 def test_readers_that_only_grow_in_number_are_left_behind(
     judge_rows: Any, golden: Golden, now: dict[str, Any], before: list[str], found: bool

@@ -243,9 +243,12 @@ def test_stuck_writes_are_told_with_a_topic(judged: JudgeRows, minutes_ago: Minu
     golden(finding.evidence)
 
 
-def full_cache(throttled: float, rejected: float, started: float = 1000) -> list[dict[str, Any]]:
+def full_cache(
+    throttled: float, rejected: float, started: float = 1000, size_mb: float | None = None
+) -> list[dict[str, Any]]:
     """Counters of bookie k:1, of two ledger directories."""
     values = [(STARTED, started, ""), (check.THROTTLED, throttled, "a"), (check.THROTTLED, 5, "b")]
+    values += [] if size_mb is None else [(check.CACHE_SIZE, size_mb, "")]
     return [
         {
             "source": "k:1",
@@ -279,3 +282,16 @@ def test_a_full_write_cache_is_told_by_what_came_since(
     assert [(finding.subject, finding.severity) for finding in found] == ([("k:1", severity)] if severity else [])
     if severity:
         assert found[0].figures == {"writes_throttled": 40, "writes_rejected": int(severity is Severity.WARNING)}
+
+
+@pytest.mark.parametrize(
+    ("size_mb", "words"),
+    [(2048.0, "bookie k:1 (2,048 MiB, dbStorage_writeCacheMaxSizeMb) was full"), (None, "bookie k:1 was full")],
+)
+def test_a_full_write_cache_is_told_with_its_size(
+    judged: JudgeRows, minutes_ago: MinutesAgo, size_mb: float | None, words: str
+) -> None:
+    """Where the bookie tells its settings."""
+    before = minutes_ago(15, snapshot([*WELL, *full_cache(100, 2)]))
+    (finding,) = judged(check.CHECK, snapshot([*WELL, *full_cache(140, 2, size_mb=size_mb)]), earlier=[before]).findings
+    assert words in finding.evidence

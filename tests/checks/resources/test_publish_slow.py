@@ -372,7 +372,7 @@ def test_entries_that_wait_in_two_snapshots_are_time_outs(
     golden(finding.evidence)
 
 
-def stalling(entries: int, rate: float = 10.0) -> Rows:
+def stalling(entries: int, rate: float | None = 10.0) -> Rows:
     """A topic of which so many entries took over a second in the last minute, on a broker that is quick."""
     stalled = [sample(WRITES_OVER_A_SECOND, entries) | {"topic": TOPIC}]
     topics = [{"topic": TOPIC, "broker": "a:1", "message_rate_in": rate}]
@@ -385,6 +385,7 @@ ONE_TOPIC: dict[str, tuple[Rows, Rows, bool]] = {
     "hardly any now": (stalling(29), stalling(30), False),
     "hardly any before": (stalling(30), stalling(29), False),
     "few of many": (stalling(30, rate=11), stalling(30, rate=11), False),
+    "of how many, nobody tells": (stalling(30, rate=None), stalling(30, rate=None), False),
     "too few": (stalling(2, rate=0.1), stalling(2, rate=0.1), False),
 }
 

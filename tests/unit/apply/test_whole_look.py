@@ -9,6 +9,8 @@ import pytest
 from pulsar_steward.apply.kept import AGES
 from pulsar_steward.apply.whole_look import WholeLook
 from pulsar_steward.errors import Unreachable
+from pulsar_steward.facts.protocol import Bookies
+from pulsar_steward.pulsar.metrics import Sample
 from tests.builders import IDENTITY, a_policy, broker
 
 if TYPE_CHECKING:
@@ -50,6 +52,18 @@ class Cluster:
     def called(self) -> None:
         """Nothing is kept that a call makes stale."""
 
+    def bookies(self) -> frozenset[str]:
+        """Returns five bookies on four hosts."""
+        return frozenset({"a:3181", "b:3181", "c:3181", "d:3181", "d:3182"})
+
+    def bookies_of(self, namespace: str) -> tuple[tuple[str, ...], frozenset[str]] | None:
+        """Returns the group of one namespace, with a bookie that was removed from the cluster."""
+        return (("gold",), frozenset({"a:3181", "b:3181", "d:3181", "gone:3181"})) if namespace == "t/gold" else None
+
+    def bookie_samples(self, url: str, series: str) -> list[Sample]:
+        """Returns what a bookie says of itself: the one on host b takes no writes."""
+        return [Sample(series=series, labels={}, value=0.0 if url.startswith("http://b:") else 1.0)]
+
     def asked_since(self) -> list[str]:
         """Requests since this was called last, in order of name."""
         asked, self.asked = sorted(self.asked), []
@@ -69,6 +83,20 @@ def whole(cluster: Cluster) -> WholeLook:
     look(whole)
     assert cluster.asked_since() == [*ALL, "identity", "list"]
     return whole
+
+
+@pytest.mark.parametrize(
+    ("namespace", "found"),
+    [
+        ("t/any", Bookies(listed=5, writable=3, read_only=1)),
+        ("t/gold", Bookies(groups=("gold",), listed=3, writable=1, read_only=1)),
+    ],
+)
+def test_bookies_are_those_that_a_namespace_may_use(cluster: Cluster, namespace: str, found: Bookies) -> None:
+    """Of a group, its listed bookies count, and metrics of hosts all of whose bookies are in it."""
+    urls = [f"bookie=http://{host}:8000/metrics" for host in "abcd"]
+    whole = WholeLook(cast("LiveReader", cluster), a_policy(collect={"metrics_urls": urls}), lambda: cluster.now)
+    assert whole.bookies(namespace) == found
 
 
 def look(whole: WholeLook) -> tuple[tuple[str, ...], bool]:

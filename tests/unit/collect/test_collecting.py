@@ -222,7 +222,8 @@ def test_endpoints_of_the_policy_are_asked_without_the_token(cluster: Simulator,
         snapshot = opened(settings_of(cluster), tmp_path, wanted)
         heard = other.requests.all()
 
-    assert [(record.path, record.had_authorization) for record in heard] == [("/metrics/", False)]
+    paths = ["/metrics/", "/api/v1/config/server_config"]
+    assert [(record.path, record.had_authorization) for record in heard] == [(path, False) for path in paths]
     found = snapshot.table(METRICS, filters=[("source_kind", "=", "bookie")]).to_pylist()
     assert {row["source"] for row in found} == {url.split("/")[2]}
     assert "jvm_memory_direct_bytes_used" in {row["series"] for row in found}

@@ -79,7 +79,23 @@ def test_policies_of_a_topic_itself_are_read(cluster: Simulator) -> None:
     """The policies that a topic does not set itself are read as empty objects."""
     (row,) = drilled(cluster, 1, DetailRequest(WHOLE, BASE, policies=True))["own_policies"]
 
-    assert row == {"base": BASE, "topic_quota_json": "{}", "topic_retention_json": "{}"}
+    assert row == {"base": BASE, "topic_quota_json": "{}", "topic_retention_json": "{}", "topic_rates_json": None}
+
+
+RATES = ("dispatchRate", "publishRate")
+
+
+def test_rates_of_a_topic_itself_are_read_where_one_held_something_back(cluster: Simulator) -> None:
+    """Only those that are asked for; where they are not told, the rest of the policies still is."""
+    wanted = DetailRequest(WHOLE, BASE, policies=True, rates=RATES)
+    (none,) = drilled(cluster, 1, wanted)["own_policies"]
+    cluster.faults.add(Fault(Answer(500), path="/publishRate", times=None))
+    (failed,) = drilled(cluster, 1, wanted)["own_policies"]
+
+    assert (none["topic_rates_json"], failed["topic_rates_json"]) == ("{}", None)
+    assert failed["topic_quota_json"] == "{}"
+    asked = [record.path.rpartition("/")[2] for record in cluster.requests.all() if "Rate" in record.path]
+    assert [name.partition("?")[0] for name in asked] == [*RATES, *RATES]
 
 
 @pytest.mark.parametrize("number", [0, 1, 2], ids=["the leader", "its last owner", "another broker"])

@@ -44,6 +44,8 @@ def test_each_owner_is_asked_what_is_its() -> None:
     (policies,) = (each for each in wanted if each.policies)
     first = lower if names[0] in low else upper
     assert policies == DetailRequest(f"acme/orders/{first}", topic("t"), policies=True)
+    asked = wanted_of([*names], namespaces, rates={topic("t"): ("publishRate",)})
+    assert [each.rates for each in asked if each.policies] == [("publishRate",)]
 
     bundles = table(
         BUNDLES,
@@ -68,7 +70,17 @@ def test_a_topic_stands_beside_its_policies_and_its_buckets() -> None:
             {"topic": one, "namespace": "acme/orders", "subscription": "s", "delayed_messages": 2},
         ],
     )
-    policies = table(OWN_POLICIES, [{"base": topic("t"), "topic_quota_json": "{}", "topic_retention_json": '{"a":1}'}])
+    policies = table(
+        OWN_POLICIES,
+        [
+            {
+                "base": topic("t"),
+                "topic_quota_json": "{}",
+                "topic_retention_json": '{"a":1}',
+                "topic_rates_json": '{"b":2}',
+            }
+        ],
+    )
     sample = {"source": "a:1", "series": DELAYED_BUCKETS, "topic": one, "subscription": "s"}
     buckets = table(
         METRICS,
@@ -85,6 +97,7 @@ def test_a_topic_stands_beside_its_policies_and_its_buckets() -> None:
     assert made.schema == schema_of(DRILLED)
     first, second = made.to_pylist()
     assert (first["topic"], first["topic_quota_json"], first["topic_retention_json"]) == (one, "{}", '{"a":1}')
+    assert first["topic_rates_json"] == '{"b":2}'
     assert (first["delayed_buckets"], first["delayed_messages"]) == (4, 2)
     assert (second["topic"], second["ledgers"], second["topic_quota_json"], second["delayed_buckets"]) == (
         other,

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from pulsar_steward.collect.arrow import TableBatch
-from pulsar_steward.collect.suspects import SuspectCollector, in_turn, worst_of
+from pulsar_steward.collect.suspects import SuspectCollector, held_by_rates, in_turn, worst_of
+from pulsar_steward.model.measures import DISPATCHING_LIMITED
 from pulsar_steward.model.tables import BROKERS, CLIENTS, METRICS, SUBSCRIPTIONS, TOPICS
 from pulsar_steward.snapshots.database import schema_of
 
@@ -156,6 +157,24 @@ def test_of_many_the_worst_are_kept() -> None:
 def test_pulsars_own_topics_are_no_suspects(name: str) -> None:
     """Pulsar's own topics and topics that are not persistent are never suspects."""
     assert suspects(5, [piece(SUBSCRIPTIONS, [{"topic": name, "backlog_entries": 9, "ack_holes": 9}])]) == []
+
+
+def test_what_a_rate_held_back_may_have_set_that_rate_itself() -> None:
+    """Its topic is a suspect, and those of its own rates are asked for that may be the one."""
+    counts = {"pulsar_publish_rate_limit_times": ("a-partition-1", "b"), DISPATCHING_LIMITED[1]: ("b", "c")}
+    samples = [
+        {"series": series, "topic": topic(name), "value": 9.0} for series, names in counts.items() for name in names
+    ]
+    collector = SuspectCollector(10, from_consumed_bytes=10**9)
+    collector.sees(piece(METRICS, [*samples, {"series": DISPATCHING_LIMITED[1], "topic": topic("d"), "value": 0.0}]))
+    found = pa.Table.from_batches([each.rows for each in collector.found()])
+    dispatching = ("dispatchRate", "subscriptionDispatchRate")
+    assert sorted(worst_of(found, 10)) == [topic(name) for name in ("a-partition-1", "b", "c")]
+    assert held_by_rates(found) == {
+        topic("a"): ("publishRate",),
+        topic("b"): (*dispatching[:1], "publishRate", *dispatching[1:]),
+        topic("c"): dispatching,
+    }
 
 
 def test_turns_end_with_the_budget() -> None:

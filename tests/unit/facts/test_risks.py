@@ -11,9 +11,11 @@ from pulsar_steward.facts.risks import (
     MAX_NAMED,
     KeptAcks,
     MoveRisks,
+    Replicated,
     SubscriptionFigures,
     Surroundings,
     TopicFigures,
+    UnsentReplication,
     kept_acks,
     move_risks_of,
 )
@@ -227,6 +229,29 @@ def test_topics_that_are_not_persistent_lose_what_comes_meanwhile() -> None:
     assert found.with_room(0, consumed=True) == InFlight(volatile_topics=2, lost=10_210)
     untold = msgspec.structs.replace(topics[1], rate_in=None)
     assert move_risks_of([topics[0], untold], Surroundings(), a_policy()).lost_messages is None
+
+
+@pytest.mark.parametrize(
+    ("remotes", "entries", "rate_in", "unsent"),
+    [
+        (frozenset({"east"}), 7, 0.0, 7),
+        (frozenset({"east"}), 0, 0.1, 0),
+        (frozenset({"east"}), 0, None, 0),
+        (frozenset({"east"}), None, 0.0, None),
+        (None, 7, 0.0, 7),
+        (frozenset({"east"}), 0, 0.0, ...),
+        (frozenset({"east", "west"}), 7, 9.0, ...),
+    ],
+    ids=["it waits", "more is published", "who knows", "nobody tells", "no policies", "nothing", "the namespace's own"],
+)
+def test_what_a_topics_own_policy_replicates_may_be_dropped(
+    remotes: frozenset[str] | None, entries: int | None, rate_in: float | None, unsent: Any
+) -> None:
+    """What waits for a cluster that the namespace does not name, or will wait, is in danger (apache/pulsar#22890)."""
+    west = Replicated(cluster="west", entries=entries)
+    found = seen(Surroundings(remotes=remotes), rate_in=rate_in, replicated=(west,))
+    expected = () if unsent is ... else (UnsentReplication(topic=TOPIC, cluster="west", entries=unsent),)
+    assert (found.unsent, found.unsent_count) == (expected, len(expected))
 
 
 @pytest.mark.parametrize(("in_memory", "held"), [(True, 70), (False, 0)], ids=["in memory", "in buckets"])

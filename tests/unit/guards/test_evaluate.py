@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 OF_ANY = ["same_cluster", "fresh_snapshot", "whole_cluster", "version_tried", "proved_first"]
 OF_TARGETS = ["target_active", "target_allowed", "anti_affinity", "shedding"]
 OF_BUNDLES = ["boundaries", "owner", *OF_TARGETS, "cooldown", "circles", "clients"]
-RISKS = ["producers_return", "ack_holes", "volatile_topics", "delayed_index"]
+RISKS = ["producers_return", "ack_holes", "volatile_topics", "delayed_index", "replication_kept"]
 IN_ORDER = [*OF_ANY, *OF_BUNDLES, *RISKS, "window", "limits", "protected"]
 STRICT = a_policy(
     brokers={"draining": (broker(1),)}, apply={"most_clients_per_step": 0, "protected_namespaces": ("pulsar/system",)}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.facts.backlogs import NOTHING_TAKEN, Backlog, BacklogAges, PulsarsHold
-from pulsar_steward.facts.risks import HeldTopic, HoleySubscription, MoveRisks, OpenBatches
+from pulsar_steward.facts.risks import HeldTopic, HoleySubscription, MoveRisks, OpenBatches, UnsentReplication
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guards.evaluate import objection_to
 from pulsar_steward.guards.kinds import Objection
@@ -16,7 +16,7 @@ from pulsar_steward.model.loss import InFlight
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.model.subscription import Holder
-from tests.builders import NOW, Seen, a_look, a_policy, a_step
+from tests.builders import NOW, PULSAR, Seen, a_look, a_policy, a_step
 
 if TYPE_CHECKING:
     from pulsar_steward.model.setting import Setting
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 MIB = 1 << 20
 
 
-def with_risks(policy: Policy | None = None, **found: Any) -> Seen:
+def with_risks(policy: Policy | None = None, versions: tuple[str, ...] = (PULSAR,), **found: Any) -> Seen:
     """A bundle whose move would set something off."""
-    return a_look(policy, move_risks=MoveRisks(**found))
+    return a_look(policy, move_risks=MoveRisks(**found), versions=versions)
 
 
 HELD = HeldTopic(topic="persistent://a/b/c", used_percent=120, limit="1 bytes, producer_request_hold", producers=7)
@@ -37,6 +37,7 @@ OPEN = OpenBatches(topic="persistent://a/b/c", subscription="s", entries=5, may_
 UNTOLD = OpenBatches(
     topic="persistent://a/b/c", subscription="s", entries=5, may_come_again=None, messages_per_entry=2_000
 )
+UNSENT = UnsentReplication(topic="persistent://a/b/c", cluster="west", entries=7)
 APPROVED = InFlight(again=500, volatile_topics=1, lost=70)
 STRICT = a_policy(guards={"most_redelivered_messages": 499, "most_delayed_index_megabytes": 0})
 
@@ -63,6 +64,11 @@ VIEWS = {
     "one more topic": (with_risks(volatile_topics=2, lost_messages=70), "volatile_topics: 2 topics that are not"),
     "a small index": (with_risks(delayed_index_bytes=64 * MIB), None),
     "a large index": (with_risks(delayed_index_bytes=64 * MIB + 1), "delayed_index: 64 MiB of delayed"),
+    "replication that is dropped": (
+        with_risks(versions=(PULSAR, "3.0.5"), unsent=(UNSENT,), unsent_count=2),
+        "replication_kept: Pulsar 3.0.5 never sends what waits of 2 topics",
+    ),
+    "replication that is kept": (with_risks(unsent=(UNSENT,), unsent_count=2), None),
     "a silent broker": (a_look(silent_brokers=("b:8080",)), "whole_cluster: no answer from b:8080"),
     "a read-only bookie": (a_look(read_only_bookies=("http://k:8000",)), "whole_cluster: read-only bookies: http://k"),
     "an unproved batch": (

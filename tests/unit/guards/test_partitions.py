@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pulsar_steward.facts.partitions import PartitionedTopic, ordering
 from pulsar_steward.facts.unknown import Unknown
-from pulsar_steward.guards.partitions import PartitionLimit, PartitionOrder
+from pulsar_steward.guards.partitions import PartitionLimit, PartitionOrder, TopicAsPlanned
 from pulsar_steward.model.step import AddPartitions
-from tests.builders import a_look, a_policy, a_step
+from tests.builders import NOW, a_look, a_policy, a_step
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 TOPIC = "persistent://shop/orders/t"
 PERMITS = a_policy(guards={"most_partitions": 16})
@@ -82,6 +86,31 @@ def test_shared_subscriptions_permit_it() -> None:
     own = topic(subscriptions={"app": "Shared", "pulsar.dedup": "None"})
     assert PartitionOrder().check(more(), *a_look(PERMITS, partitioned_topic=own)).passed
     assert not PartitionOrder().check(more(), *a_look(PERMITS, partitioned_topic=Unknown("who knows"))).passed
+
+
+@pytest.mark.parametrize(
+    ("created", "passed", "words"),
+    [
+        (NOW - timedelta(seconds=6), True, "before it was planned for"),
+        (NOW - timedelta(seconds=5), False, "what was planned for was another one"),
+        (NOW + timedelta(hours=1), False, "what was planned for was another one"),
+        (None, False, "when persistent://shop/orders/t was made is not known"),
+    ],
+    ids=["before", "while clocks may differ", "since", "not told"],
+)
+def test_a_topic_made_anew_is_not_the_one_that_was_planned(
+    created: datetime | None, *, passed: bool, words: str
+) -> None:
+    """A topic of the same name and number counts only if it is older than the plan, however late it was seen again."""
+    found = topic(created=created)
+    seen = NOW + timedelta(days=2)
+    result = TopicAsPlanned().check(more(), *a_look(PERMITS, partitioned_topic=found, seen_at=seen))
+    assert (result.passed, words in result.reason) == (passed, True)
+
+
+def test_that_a_topic_is_the_same_is_asked_at_the_call() -> None:
+    """No snapshot tells when a topic was made."""
+    assert TopicAsPlanned().check(more(), *a_look(PERMITS, partitioned_topic=topic(), planning=True)).passed
 
 
 def test_of_several_partitions_the_strictest_type_counts() -> None:

@@ -219,6 +219,38 @@ def test_a_document_of_another_kind_is_an_error(
         ask(reader)
 
 
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (answer(status=404), None),
+        (answer(b"", status=204), None),
+        (answer(b"null"), None),
+        (answer({"bookkeeperAffinityGroupPrimary": "", "bookkeeperAffinityGroupSecondary": ""}), None),
+        (
+            answer({"bookkeeperAffinityGroupPrimary": "gold,silver"}),
+            (("gold", "silver"), frozenset({"a:1", "b:1", "c:1"})),
+        ),
+        (
+            answer({"bookkeeperAffinityGroupPrimary": "gold", "bookkeeperAffinityGroupSecondary": "none"}),
+            (("gold", "none"), frozenset({"a:1", "b:1"})),
+        ),
+    ],
+    ids=["older brokers: none", "none", "null", "empty", "two groups", "a second one without bookies"],
+)
+def test_bookies_of_a_namespace_are_those_of_its_groups(
+    told: Reply, expected: Any, reader: Reader, broker: ScriptedBroker
+) -> None:
+    """Where a namespace has an affinity group, the racks tell which bookies are in it."""
+    broker.on("/admin/v2/namespaces/a/x/persistence/bookieAffinity", told)
+    racks: dict[str, dict[str, Any]] = {
+        "gold": {"a:1": {}, "b:1": {}},
+        "silver": {"b:1": {}, "c:1": {}},
+        "default": {"d:1": {}},
+    }
+    broker.on("/admin/v2/bookies/racks-info", answer(racks))
+    assert reader.bookies_of("a/x") == expected
+
+
 def test_every_method_is_tried() -> None:
     """Every method of the reader that asks a broker is in the table above or in a test of the contract."""
     methods = {name for name, _ in inspect.getmembers(Reader, inspect.isfunction) if not name.startswith("_")}

@@ -313,6 +313,25 @@ def test_only_topics_with_a_hazard_are_told_of(
     assert told == told | expected
 
 
+def test_replication_by_a_topics_own_policy_alone_is_a_risk(folder: Path) -> None:
+    """Only clusters that the namespace does not name are told; where nothing of its policies is, all are."""
+    remotes = [{"cluster": name, "connected": True, "backlog_entries": 7} for name in ("west", "north")]
+    topics = [
+        a_topic(TOPICS[0], replication_json=msgspec.json.encode(remotes).decode()),
+        a_topic(TOPICS[1], replication_json=msgspec.json.encode(remotes[:1]).decode()),
+    ]
+    policies = msgspec.json.encode({"replication_clusters": ["east", "west"]}).decode()
+    for told, expected in (
+        (policies, {TOPICS[0]: ["north"]}),
+        (None, {TOPICS[0]: ["west", "north"], TOPICS[1]: ["west"]}),
+    ):
+        namespaces = [USUAL["namespaces"][0] | {"policies_json": told}]
+        risks = planning(put(folder, topics=topics, namespaces=namespaces)).bundles.risks
+        seen = {each.topic: each.replicated for each in risks.figures[f"{NAMESPACE}/{LOWER}"]}
+        assert {name: [each.cluster for each in clusters] for name, clusters in seen.items()} == expected
+        assert {each.entries for clusters in seen.values() for each in clusters} == {7}
+
+
 def test_what_brokers_do_is_in_force_for_all(folder: Path) -> None:
     """The limit of persisted ack holes and the place of delayed indexes are read from the brokers' configuration."""
     configuration = [

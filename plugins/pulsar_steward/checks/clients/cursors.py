@@ -30,8 +30,9 @@ class AckStateSeldomPolicy(Section):
 
 # Decimals make the sum independent of order; many subscriptions with less than one message per second add up.
 DELIVERED = """
-select namespace, sum(coalesce(try_cast(message_rate_out as decimal(18, 6)), 0)) as messages_per_second
-from user_subscriptions group by namespace
+select namespace, coalesce(sum(rate), 0) as messages_per_second, count_if(rate is null) as silent
+from (select namespace, try_cast(message_rate_out as decimal(18, 6)) as rate from user_subscriptions)
+group by namespace
 """
 
 # A namespace's setting goes before the brokers' default. 0 or below is no limit: each acknowledgement is written.
@@ -40,16 +41,19 @@ with own as (
     select namespace, mark_deletes_per_second as writes_per_second from persistence
     where mark_deletes_per_second is not null),
 rates as (
-    select namespace, sum(messages_per_second) as messages_per_second from delivered group by namespace),
+    select namespace, sum(messages_per_second) as messages_per_second, sum(silent)::bigint as silent
+    from delivered group by namespace),
 judged as (
-    select own.namespace, writes_per_second, coalesce(messages_per_second, 0) as messages_per_second
+    select own.namespace, writes_per_second, coalesce(messages_per_second, 0) as messages_per_second,
+        coalesce(silent, 0) as silent
     from own left join rates using (namespace)
     union all
     select null, min(try_cast(value as double)) filter (where try_cast(value as double) > 0),
-        (select coalesce(sum(messages_per_second), 0) from rates anti join own using (namespace))
+        (select coalesce(sum(messages_per_second), 0) from rates anti join own using (namespace)),
+        (select coalesce(sum(silent), 0)::bigint from rates anti join own using (namespace))
     from setting('{CURSOR_WRITES}'))
 select namespace, writes_per_second, round(messages_per_second)::bigint as messages_per_second,
-    1 / writes_per_second as seconds, messages_per_second::double / writes_per_second as messages,
+    silent, 1 / writes_per_second as seconds, messages_per_second::double / writes_per_second as messages,
     round_even(messages, 0) >= $warning_messages as warning
 from judged where writes_per_second > 0 and 1 / writes_per_second >= $information_seconds
 """
@@ -58,10 +62,11 @@ from judged where writes_per_second > 0 and 1 / writes_per_second >= $informatio
 def _seldom(row: Row) -> str:
     own = "by the namespace's own policy"
     who = own if row["namespace"] is not None else f"where a namespace sets nothing else ({CURSOR_WRITES})"
+    silent = f", and what {counted(row['silent'], 'subscription')} get is not told" if row["silent"] else ""
     return (
         f"What a subscription has acknowledged is written once in {seconds_in_words(row['seconds'], rounded=True)}"
-        f" {who}. Consumers get {counted(row['messages_per_second'], 'message')} a second there: where their brokers"
-        f" die, up to {counted(round(row['messages']), 'message')} come again."
+        f" {who}. Consumers get {counted(row['messages_per_second'], 'message')} a second there{silent}: where their"
+        f" brokers die, up to {counted(round(row['messages']), 'message')} of these come again."
     )
 
 

@@ -99,19 +99,20 @@ def _slow_entries(samples: str) -> str:
 
 
 SLOW_TOPICS = f"""
-select told.*, namespace, bundle, coalesce(message_rate_in, 0) as rate
+select told.*, namespace, bundle, message_rate_in as rate
 from ({_slow_entries("metrics")}) told join user_topics using (topic) where broker = source
 """
 
 SLOW_TOPICS_BEFORE = f"""
 with told as (select * from metrics semi join (select topic from slow_topics where stalled > 0) using (topic))
-select topic, stalled, coalesce(message_rate_in, 0) as rate
+select topic, stalled, message_rate_in as rate
 from ({_slow_entries("told")}) join raw_topics using (topic) where broker = source
 """
 
 _PERIOD = f"coalesce((select max(try_cast(trim(value) as double)) from setting('{PERIOD}')), 60)"
 
-# A share of messages. An entry has one or more messages, so the share of entries is at least as high.
+# A share of messages. An entry has one or more messages, so the share of entries is at least as high. Where the rate is
+# unknown, so is the share.
 _MANY = f"""
 stalled * 60 >= $minimum_stalled_writes_per_minute * {_PERIOD}
     and stalled * 100 >= $warning_topic_stalled_percent * rate * {_PERIOD}
