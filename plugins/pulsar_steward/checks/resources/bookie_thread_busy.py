@@ -221,8 +221,8 @@ def _told(row: Row) -> tuple[str, dict[str, int]]:
         figures = {"writes_rejected": int(row["rejected"]), "writes_throttled": int(row["throttled"])}
         size = f" ({row['cache_mb']:,} MiB, {CACHE_SIZE})" if row["cache_mb"] else ""
         words = (
-            f"The write cache of bookie {source}{size} was full for {counted(figures['writes_throttled'], 'write')} since"
-            f" {since_words(row)}, which waited until it was flushed; {figures['writes_rejected']:,} were refused"
+            f"The write cache of bookie {source}{size} was full for {counted(figures['writes_throttled'], 'write')}"
+            f" since {since_words(row)}, which waited until it was flushed; {figures['writes_rejected']:,} were refused"
         )
     else:
         figures = {"topics_stuck": row["stuck"], "topics_waiting": row["waiting"], "topics_written_to": row["topics"]}
