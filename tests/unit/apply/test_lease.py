@@ -15,6 +15,7 @@ from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.policy.schema import ApplyPolicy
 from tests.builders import NAMED
+from tests.cases import cases
 from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def test_a_lease_ends_with_its_block(engine: Engine) -> None:
         assert lease.current.holder.startswith("another run#")
 
 
-@pytest.mark.parametrize("second", ["another run", "a run"], ids=["another", "the same run again"])
+@cases("second", ("another", "another run"), ("the same run again", "a run"))
 def test_a_second_writer_gives_up(engine: Engine, second: str) -> None:
     with (
         held_lease(LedgerWriter(engine), NAMED, "a run", SHORT, now),

@@ -1,4 +1,4 @@
-"""Facts of the whole cluster are asked for anew in time, and no more often than needed."""
+"""Looks at a whole cluster before calls, and for how long what was seen is kept."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from pulsar_steward.apply.kept import AGES
+from pulsar_steward.apply.kept import AGES, KeptFacts
 from pulsar_steward.apply.whole_look import WholeLook
 from pulsar_steward.errors import Unreachable
 from tests.builders import IDENTITY, a_policy, broker
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -85,7 +86,7 @@ def test_a_look_an_instant_later_is_the_same_look(whole: WholeLook, cluster: Clu
     assert cluster.asked_since() == []
 
 
-@pytest.mark.parametrize("called", [True, False], ids=["a call", "a while"])
+@cases("called", ("a call", True), ("a while", False))
 def test_before_another_change_who_answers_is_asked_anew(whole: WholeLook, cluster: Cluster, *, called: bool) -> None:
     if called:
         whole.called()
@@ -134,3 +135,58 @@ def test_a_target_that_stopped_answering_is_silent(whole: WholeLook, cluster: Cl
 def test_a_broker_that_is_not_listed_does_not_answer(whole: WholeLook, cluster: Cluster) -> None:
     assert not whole.is_active(broker(9))
     assert cluster.asked_since() == []
+
+
+class Clock:
+    """A clock that stands still until a test moves it, and counts what is read."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.reads = 0
+        self.kept = KeptFacts(lambda: self.now)
+
+    def read(self, age: str, fact: str = "fact") -> int:
+        """Returns which read a fact is from."""
+        return self.kept.keep(age, fact, self._read)
+
+    def _read(self) -> int:
+        self.reads += 1
+        self.now += 1  # a read takes a second
+        return self.reads
+
+
+@pytest.mark.parametrize("age", AGES)
+def test_a_fact_is_read_again_once_it_is_too_old(age: str) -> None:
+    clock = Clock()
+    assert clock.read(age) == 1
+    clock.now = AGES[age].seconds
+    assert clock.read(age) == 1
+    clock.now += 0.1
+    assert clock.read(age) == 2
+
+
+@pytest.mark.parametrize("age", AGES)
+def test_a_call_makes_all_stale_but_what_outlives_it(age: str) -> None:
+    clock = Clock()
+    clock.read(age)
+    clock.kept.called()
+    assert clock.read(age) == (1 if AGES[age].outlives_calls else 2)
+
+
+def test_facts_of_one_age_are_dropped_together_when_a_step_begins() -> None:
+    """One that is too old for another step takes the younger ones along."""
+    clock = Clock()
+    clock.read("listed", "old")
+    clock.now = AGES["listed"].next_step
+    clock.read("listed", "young")
+    clock.kept.begin()
+    assert clock.read("listed", "young") == 3
+
+
+def test_a_single_fact_can_be_dropped() -> None:
+    """Other facts of the same age stay."""
+    clock = Clock()
+    clock.read("clients", "a")
+    clock.read("clients", "b")
+    clock.kept.drop("clients", "a", "not read")
+    assert (clock.read("clients", "b"), clock.read("clients", "a")) == (2, 3)

@@ -18,19 +18,19 @@ from pulsar_steward.runtime.installed_airflow import InstalledAirflow
 from pulsar_steward.runtime.installed_spark import InstalledSpark
 from tests.attacks.wire_parts import Authority, over_tls
 from tests.builders import NOW, a_plan
+from tests.cases import cases
 from tests.forward_proxy import forward_proxy, saying
 from tests.ledgers import ledger_at
 from tests.unit.cli.recorded import record_move
 from tests.unit.pulsar.scripted import answer, scripted_brokers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.unit.cli.conftest import Ended
+    from tests.unit.cli.conftest import Ended, Steward
     from tests.unit.pulsar.scripted import ScriptedBroker
 
-    Steward = Callable[..., Ended]
 
 TOKEN = "made.up-token_of-a.superuser"
 
@@ -183,7 +183,6 @@ def test_an_unknown_version(steward: Steward, version: str) -> None:
 
 
 def test_what_is_refused_on_a_version_is_named(steward: Steward) -> None:
-    """During an upgrade the line on versions names the refused operations and the release that they need."""
     with running_simulator(ClusterSpec(brokers=2, versions=("2.10.6",), version="3.0.7")) as cluster:
         ended = steward("doctor", "--admin-url", cluster.admin_urls[0], "--json")
     line = lines(ended)["version"]
@@ -244,7 +243,7 @@ def test_a_ledger_as_written(steward: Steward, home: Path) -> None:
     assert (home / "ledger.db").read_bytes() == before
 
 
-@pytest.mark.parametrize("known", [("east", "west"), ("east",)], ids=["in the ledger", "by the brokers that answer"])
+@cases("known", ("in the ledger", ("east", "west")), ("by the brokers that answer", ("east",)))
 def test_two_names_of_one_cluster(steward: Steward, home: Path, known: tuple[str, ...]) -> None:
     """Names that lead to one Pulsar cluster are a problem, be both in the ledger or one given for what answers."""
     engine = ledger_at(f"sqlite:///{home / 'ledger.db'}")
@@ -299,7 +298,6 @@ def test_where_events_go(steward: Steward) -> None:
 
 
 def test_events_over_tls_where_nobody_speaks_it(steward: Steward) -> None:
-    """An address for events over TLS at a port without TLS is a problem, and the line says that TLS failed."""
     with running_simulator(ClusterSpec(brokers=1)) as cluster:
         place = cluster.admin_urls[0].removeprefix("http://")
         line = lines(steward("doctor", "--events-url", f"pulsar+ssl://{place}", "--json"))[
@@ -325,7 +323,6 @@ def address_line(ended: Ended) -> dict[str, str]:
 
 
 def test_wrong_certificates_and_schemes(steward: Steward, broker: ScriptedBroker, tmp_path: Path) -> None:
-    """Four mistakes with certificates and schemes each have a remedy that names the port, scheme or option."""
     authority = Authority(tmp_path)
     with saying(b"HTTP/1.1 400 Illegal character\r\n\r\n") as place:
         plain = steward("doctor", "--admin-url", f"https://{place}", "--json")
@@ -341,7 +338,6 @@ def test_wrong_certificates_and_schemes(steward: Steward, broker: ScriptedBroker
 
 
 def test_a_proxy_that_refuses(steward: Steward) -> None:
-    """The line on the address says that the proxy refuses the call, and the remedy is to check the proxy."""
     with forward_proxy() as proxy:
         proxy.refusal = b"HTTP/1.1 403 Not that host\r\nContent-Length: 0\r\n\r\n"
         ended = steward("doctor", "--admin-url", "https://b-1:8443", "--proxy", proxy.url, "--json")
@@ -429,7 +425,6 @@ def test_java_and_spark(tmp_path: Path, java: str | None, spark: str | None, sta
 
 
 def test_two_packages_that_overwrote_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two PySpark packages that overwrote each other are a problem, and the line has the remedy."""
     found = InstalledSpark("4.3.0", "4.2.0", 515, 99)
     monkeypatch.setattr("pulsar_steward.cli.doctor.spark.installed_spark", lambda: found)
     line = {line.subject: line for line in package_lines()}["PySpark"]

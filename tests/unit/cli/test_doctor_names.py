@@ -17,12 +17,10 @@ from tests.unit.cli.recorded import record_move
 from tests.unit.report_checkup.snapshots import meta, skewed, written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    from tests.unit.cli.conftest import Ended
+    from tests.unit.cli.conftest import Ended, Steward
 
-    Steward = Callable[..., Ended]
 
 NAMESPACES = {"east": "shop/orders", "west": "shop/bills"}
 

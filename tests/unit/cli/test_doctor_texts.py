@@ -27,9 +27,8 @@ if TYPE_CHECKING:
 
     from pulsar_steward.cli.doctor.line import Line
     from tests.golden import Golden
-    from tests.unit.cli.conftest import Ended
+    from tests.unit.cli.conftest import Steward
 
-    Steward = Callable[..., Ended]
 
 __all__ = ["home"]
 

@@ -20,16 +20,15 @@ from tests.ledgers import ledger_at
 from tests.unit.cli.recorded import record_move
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from sqlalchemy import Engine
 
     from pulsar_steward.notify.variable import HaltsAsked
     from tests.golden import Golden
-    from tests.unit.cli.conftest import Ended
+    from tests.unit.cli.conftest import Steward
 
-    Steward = Callable[..., Ended]
 
 BUNDLE = "0x00000000_0x10000000"
 
@@ -71,7 +70,6 @@ def test_other_names_of_a_halted_cluster_are_named(steward: Steward, engine: Eng
 
 
 def test_what_is_halted_is_listed(steward: Steward, engine: Engine) -> None:
-    """The list of halts begins with that of all clusters, and has none that was resumed."""
     empty = steward("halt")
     for arguments in (["west"], ["east"], ["--all"], ["north"]):
         assert steward("halt", *arguments, "--reason", "tests").code == 0
@@ -129,7 +127,6 @@ def observed(folder: Path) -> None:
 def test_a_cluster_that_anything_here_knows_is_halted_without_a_question(
     steward: Steward, engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
 ) -> None:
-    """The ledger knows a cluster, or the snapshots, or this environment observes it."""
     record_move(engine, BUNDLE, NOW)
     observed(tmp_path)
     monkeypatch.setenv("STEWARD_HOME", str(tmp_path))
@@ -232,7 +229,6 @@ def test_a_user_without_a_name_can_halt_too(steward: Steward, engine: Engine, mo
 def test_a_name_from_the_environment_is_cut_to_what_the_ledger_keeps(
     steward: Steward, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The name of the person who halts a cluster is cut to the length that the ledger can hold."""
     monkeypatch.setenv("LOGNAME", "a" * 300)
 
     assert steward("halt", "east", "--reason", "tests").code == 0

@@ -13,18 +13,17 @@ from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.write import LedgerWriter
 from tests.builders import CLUSTER, NOW
+from tests.cases import cases
 from tests.ledgers import ledger_at
 from tests.unit.cli.recorded import record_move
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from sqlalchemy import Executable
 
-    from tests.unit.cli.conftest import Ended
+    from tests.unit.cli.conftest import Steward
 
-    Steward = Callable[..., Ended]
 
 ROWS = 7
 """A plan, its batch, the name of its cluster, a request, an answer and an intent."""
@@ -85,7 +84,6 @@ def test_dry_runs_can_be_read_again(steward: Steward, url: str) -> None:
 
 
 def test_dry_runs_of_no_plan(steward: Steward, url: str) -> None:
-    """The dry runs of an unknown plan are an error with exit code 2."""
     ended = steward("ledger", "dry-runs", "no-such-plan")
 
     assert (ended.code, ended.out) == (2, "")
@@ -93,7 +91,6 @@ def test_dry_runs_of_no_plan(steward: Steward, url: str) -> None:
 
 
 def test_a_noted_head_stays_in_a_chain_that_grew(steward: Steward, url: str) -> None:
-    """A noted head is found in a chain that grew, also if it was copied in upper case or with spaces."""
     noted = head_of(steward)
     assert steward("halt", "east", "--reason", "tests").code == 0
 
@@ -103,19 +100,17 @@ def test_a_noted_head_stays_in_a_chain_that_grew(steward: Steward, url: str) -> 
     assert f"as written: {ROWS + 1} rows compared, link {ROWS} " in ended.out
 
 
-@pytest.mark.parametrize(
-    ("statement", "words"),
-    [
-        (update(tables.ANSWERS).values(answered_by="mallory"), "answers (link 6) was changed"),
-        (delete(tables.INTENTS), "intents (link 7) was removed"),
-        (
-            insert(tables.HALTS).values(cluster="\x1b[2J", at=NOW, halted=False, said_by="x", reason="x"),
-            "row [1] of halts was inserted",
-        ),
-        (delete(tables.CHAIN).where(tables.CHAIN.c.sequence == 2), "link 2 of the chain"),
-        (update(tables.BATCHES).values(batch_id="\x9b2J"), r'"\x9b2J"] of batches was inserted'),
-    ],
-    ids=["changed", "removed", "inserted", "unlinked", "steering the terminal"],
+@cases(
+    "statement, words",
+    ("changed", update(tables.ANSWERS).values(answered_by="mallory"), "answers (link 6) was changed"),
+    ("removed", delete(tables.INTENTS), "intents (link 7) was removed"),
+    (
+        "inserted",
+        insert(tables.HALTS).values(cluster="\x1b[2J", at=NOW, halted=False, said_by="x", reason="x"),
+        "row [1] of halts was inserted",
+    ),
+    ("unlinked", delete(tables.CHAIN).where(tables.CHAIN.c.sequence == 2), "link 2 of the chain"),
+    ("steering the terminal", update(tables.BATCHES).values(batch_id="\x9b2J"), r'"\x9b2J"] of batches was inserted'),
 )
 def test_tampering_ends_with_1(steward: Steward, url: str, statement: Executable, words: str) -> None:
     """Tampering ends the verification with exit code 1 and a line for each place, and no head is printed."""
@@ -131,7 +126,6 @@ def test_tampering_ends_with_1(steward: Steward, url: str, statement: Executable
 
 
 def test_a_chain_written_anew_is_not_the_one_that_was_noted(steward: Steward, url: str, tmp_path: Path) -> None:
-    """A chain that was written anew is valid in itself, and is detected by a head that was noted before."""
     noted = head_of(steward)
     (tmp_path / "ledger.db").unlink()
     engine = ledger_at(url)
@@ -147,7 +141,6 @@ def test_a_chain_written_anew_is_not_the_one_that_was_noted(steward: Steward, ur
 
 @pytest.mark.parametrize("noted", ["4", "4:abc", f"-4:{'0' * 64}", f"4:{'g' * 64}", f"4 {'0' * 64}"])
 def test_a_head_that_is_none_ends_with_2(steward: Steward, url: str, noted: str) -> None:
-    """A noted head of an invalid form ends the verification with exit code 2."""
     ended = steward("ledger", "verify", f"--noted={noted}")
 
     assert (ended.code, ended.out) == (2, "")
@@ -202,7 +195,6 @@ def test_a_file_that_an_export_cannot_make(steward: Steward, tmp_path: Path, url
 
 
 def test_an_upgrade_makes_the_tables(steward: Steward, tmp_path: Path) -> None:
-    """An upgrade makes the tables of this Steward's version, and a second upgrade reports the same."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     (tmp_path / "ledger.db").touch()
 

@@ -20,11 +20,10 @@ from tests.unit.cli.recorded import record_move
 from tests.unit.report_checkup.snapshots import skewed, written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from tests.unit.cli.conftest import Ended
+    from tests.unit.cli.conftest import Steward
 
-    Steward = Callable[..., Ended]
 
 CLI = Path(main.__file__).parent
 
@@ -71,7 +70,6 @@ def commands(found: Any = None, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def test_every_command_finds_the_ledger_in_one_way() -> None:
-    """A command takes its ledger by the option that all have, and no other module of the commands opens one."""
     options = {
         name: each
         for name, command in commands()
@@ -91,7 +89,6 @@ def test_every_command_finds_the_ledger_in_one_way() -> None:
 def test_the_ledger_is_named_or_the_one_in_stewards_home(
     steward: Steward, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, way: str
 ) -> None:
-    """Every command finds the same ledger by `--ledger`, by the variable, and by Steward's home alone."""
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
     (home / "policy.yaml").write_text("notify: {recipients: {ops: {connection: steward_notify_x, kind: webhook}}}")
@@ -174,7 +171,6 @@ def test_only_an_upgrade_makes_tables(steward: Steward, tmp_path: Path, command:
 
 @pytest.mark.parametrize("command", ALL)
 def test_a_ledger_of_a_later_steward_is_left_alone(steward: Steward, tmp_path: Path, command: str) -> None:
-    """Every command, the upgrade included, refuses a ledger of a later version of Steward."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     engine = ledger_at(url)
     with engine.begin() as connection:

@@ -14,12 +14,10 @@ from tests.unit.logs.lines import EXPIRED, a_dump
 from tests.unit.report_checkup.snapshots import skewed, written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    from tests.unit.cli.conftest import Ended
+    from tests.unit.cli.conftest import Steward
 
-    Steward = Callable[..., Ended]
 
 TOKEN = "words-that-are-a-token"
 
@@ -53,7 +51,6 @@ def test_logs_are_told_in_the_same_report(steward: Steward, healthy: str, log: P
 
 
 def test_several_files_may_be_named(steward: Steward, healthy: str, log: Path, tmp_path: Path) -> None:
-    """Several files of logs may follow one option, or each its own."""
     dump = tmp_path / "dump.txt"
     dump.write_text(a_dump(("pulsar-io-4-1", "waits")), encoding="utf-8")
 
@@ -122,7 +119,6 @@ def test_what_cannot_be_read_is_told_first(
 
 @pytest.mark.parametrize("check_id", LOG_CHECKS)
 def test_checks_of_logs_are_explained(steward: Steward, check_id: str) -> None:
-    """Each check of logs is explained with its title and with the page on logs."""
     ended = steward("explain", check_id)
 
     said = " ".join(ended.out.split())

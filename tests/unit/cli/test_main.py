@@ -36,12 +36,9 @@ from pulsar_steward.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pulsar_steward.errors import StewardError
-    from tests.unit.cli.conftest import Ended
+    from tests.unit.cli.conftest import Steward
 
-    Steward = Callable[..., Ended]
 
 CALL = ("GET", "/admin/v2/brokers", "b:1")
 
@@ -99,7 +96,6 @@ def test_every_command_explains_itself(steward: Steward, command: str) -> None:
 
 
 def test_the_version_is_told(steward: Steward) -> None:
-    """The option --version prints the name and version of the program."""
     ended = steward("--version")
 
     assert ended.code == 0
@@ -107,8 +103,6 @@ def test_the_version_is_told(steward: Steward) -> None:
 
 
 def test_a_defect_ends_with_2_and_its_trace(steward: Steward, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A crash ends a command with exit code 2, its trace, and a line that calls it a defect."""
-
     def broken(*_: object, **__: object) -> int:
         raise ZeroDivisionError("made up")
 
@@ -159,7 +153,6 @@ def test_an_interruption_ends_with_130(
     ],
 )
 def test_an_error_is_one_line_with_its_remedy(error: StewardError, words: str) -> None:
-    """Each error is told in one line, which says how to solve the problem."""
     line = in_one_line(error)
 
     assert words in line
@@ -197,7 +190,6 @@ def test_the_command_line_loads_neither_airflow_nor_spark_nor_a_writer() -> None
 
 
 def test_the_list_of_commands_says_the_first_sentence_of_each_help() -> None:
-    """The list of commands, which imports none of them, has the words of their own help."""
     group = typer.main.get_command(cli_main.app)
     assert isinstance(group, cli_main.LazyCommands)
     words = {name: group.get_command(None, name).get_short_help_str(limit=1_000) for name in cli_main.COMMANDS}
@@ -213,7 +205,6 @@ def test_the_list_of_commands_imports_none() -> None:
 
 
 def test_a_checkup_says_its_first_line_before_it_loads_what_the_report_needs() -> None:
-    """Until the cluster is asked, a check-up loads no ledger, no planner, and nothing that only a report needs."""
     arguments = ["checkup", "--admin-url", "http://127.0.0.1:1"]
     code = f"import sys; from pulsar_steward.cli.main import run; run({arguments}); print(*sys.modules)"
     ended = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)  # noqa: S603 - fixed

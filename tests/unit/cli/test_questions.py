@@ -19,14 +19,13 @@ from tests.ledgers import ledger_at
 from tests.unit.cli.recorded import approved
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from sqlalchemy import Engine
 
-    from tests.unit.cli.conftest import Ended
+    from tests.unit.cli.conftest import Steward
 
-    Steward = Callable[..., Ended]
 
 PLAN = a_plan(a_batch(title="a time to live \u202e", kind="retention"))
 ENTRY = never_asked_entry("acme/x", ["retention"])

@@ -32,15 +32,14 @@ from pulsar_steward.collect.pending import PendingBrokers
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.snapshots.read import open_snapshot
+from tests.cases import cases
 from tests.unit.cli.conftest import urls_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    from tests.unit.cli.conftest import Ended
+    from tests.unit.cli.conftest import Steward
 
-    Steward = Callable[..., Ended]
 
 TOKEN = "made.up-token_of-a.superuser"
 
@@ -133,15 +132,12 @@ def test_who_is_slow_is_told_while_it_is_waited_for(monkeypatch: pytest.MonkeyPa
     assert said.index(told[-1]) < said.index("looking for trouble")
 
 
-@pytest.mark.parametrize(
-    ("slowest", "words"),
-    [
-        (None, None),
-        (("b:1", 0.04), None),
-        (("b:1", 0.05), "waiting for b:1 for 0 s, an answer may take 9 s; 1 broker read so far"),
-        (("b:1", 61.6), "waiting for b:1 for 62 s, an answer may take 9 s; 1 broker read so far"),
-    ],
-    ids=["nobody", "quick", "just slow", "slow"],
+@cases(
+    "slowest, words",
+    ("nobody", None, None),
+    ("quick", ("b:1", 0.04), None),
+    ("just slow", ("b:1", 0.05), "waiting for b:1 for 0 s, an answer may take 9 s; 1 broker read so far"),
+    ("slow", ("b:1", 61.6), "waiting for b:1 for 62 s, an answer may take 9 s; 1 broker read so far"),
 )
 def test_who_is_quick_is_not_told(
     monkeypatch: pytest.MonkeyPatch, slowest: tuple[str, float] | None, words: str | None
@@ -209,7 +205,6 @@ def test_a_folder_that_cannot_be_written_to_is_told(steward: Steward, tmp_path: 
 
 
 def test_a_check_without_a_page_has_none() -> None:
-    """The page of an unknown check is None."""
     assert page_of("no-such-check") is None
 
 

@@ -50,7 +50,6 @@ def topic(*consumers: ConsumerStatistics, publishers: tuple[PublisherStatistics,
 
 
 def test_clients_are_counted_by_version() -> None:
-    """Clients are counted by version; a version with a known trouble has hosts and an example, others no hosts."""
     found = rows_of(
         {
             "persistent://a/b/z": topic(consumer(OLD, "10.0.0.2", "z"), consumer(NEW), publishers=(producer(NEW),)),
@@ -67,7 +66,6 @@ def test_clients_are_counted_by_version() -> None:
 
 
 def test_clients_without_a_version_are_counted_too() -> None:
-    """Clients whose version is null or empty are counted under an empty version."""
     (row,) = rows_of({"persistent://a/b/c": topic(consumer(None), publishers=(producer(None), producer("")))})
 
     assert (row["client_version"], row["producers"], row["consumers"], row["hosts"]) == ("", 2, 1, 1)

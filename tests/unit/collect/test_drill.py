@@ -19,6 +19,7 @@ from pulsar_steward.pulsar.owner import SubscriptionDetail, TopicDetail
 from pulsar_steward.pulsar.reader import Reader
 from pulsar_steward.pulsar.settings import AdminSettings
 from tests.builders import CURSOR
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,10 +83,9 @@ def test_policies_of_a_topic_itself_are_read(cluster: Simulator) -> None:
     assert row == {"base": BASE, "topic_quota_json": "{}", "topic_retention_json": "{}"}
 
 
-@pytest.mark.parametrize("number", [0, 1, 2], ids=["the leader", "its last owner", "another broker"])
+@cases("number", ("the leader", 0), ("its last owner", 1), ("another broker", 2))
 @pytest.mark.parametrize("policies", [False, True])
 def test_a_bundle_that_nobody_owns_any_more_stays_so(cluster: Simulator, number: int, *, policies: bool) -> None:
-    """A drill yields no rows for a bundle without an owner, and the bundle stays without one."""
     unloaded = httpx.put(
         f"{cluster.admin_urls[1]}/admin/v2/namespaces/acme/orders/0x00000000_0xffffffff/unload", follow_redirects=True
     )

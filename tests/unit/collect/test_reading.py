@@ -70,7 +70,6 @@ def read_first(cluster: Simulator, **policy: Any) -> dict[str, list[dict[str, An
 
 
 def test_a_broker_yields_itself_its_bundles_topics_and_subscriptions(cluster: Simulator) -> None:
-    """A broker yields rows of its topics, subscriptions and bundles, and its own row, with the topics' sums."""
     found = read_first(cluster)
     (broker,) = found["brokers"]
     topics = [row for row in found["topics"] if row["namespace"] == "acme/orders"]
@@ -90,7 +89,6 @@ def test_a_broker_yields_itself_its_bundles_topics_and_subscriptions(cluster: Si
 
 
 def test_subscriptions_keep_their_figures(cluster: Simulator) -> None:
-    """Each partition's subscription is a row with its own figures."""
     found = [row for row in read_first(cluster)["subscriptions"] if row["namespace"] == "acme/orders"]
 
     assert len(found) == 6
@@ -126,7 +124,6 @@ def test_the_worst_clients_of_a_subscription_are_named(cluster: Simulator) -> No
 
 
 def test_clients_of_subscriptions_without_backlog_are_not_named() -> None:
-    """Clients of subscriptions without a backlog are counted but yield no rows."""
     healthy = TopicSpec("t", partitions=2, subscriptions=(SubscriptionSpec("s", consumers=2),))
     with running(ClusterSpec(namespaces=(NamespaceSpec("acme/orders", topics=(healthy,), owner=0),))) as cluster:
         found = read_first(cluster)
@@ -191,7 +188,6 @@ def test_a_broker_is_read_though_it_tells_no_metrics_or_settings(cluster: Simula
 
 
 def test_each_broker_tells_its_version_and_its_clock_in_one_answer(cluster: Simulator) -> None:
-    """A broker's version and the skew of its clock are kept, and the version is requested only once."""
     (broker,) = read_first(cluster)["brokers"]
 
     assert broker["pulsar_version"] == "4.0.7"
@@ -209,7 +205,6 @@ def test_the_brokers_clock_is_compared() -> None:
 
 
 def test_bundles_of_the_coordinators_carry_positions(cluster: Simulator) -> None:
-    """The bundles of the coordinators' namespace carry the sorted positions of all coordinators."""
     system = [row for row in read_first(cluster)["bundles"] if row["namespace"] == "pulsar/system"]
 
     assert sum(len(row["positions"]) for row in system) == 16
@@ -241,7 +236,6 @@ def test_a_broker_that_cannot_be_read_yields_nothing_but_its_failure(
 
 
 def test_a_broker_without_a_load_report_is_read_all_the_same(cluster: Simulator) -> None:
-    """A broker without a load report is read, with the CPU usage of its metrics, or null without those."""
     cluster.faults.add(Fault(Answer(404), path="load-report", times=None))
 
     (broker,) = read_first(cluster)["brokers"]
@@ -255,7 +249,6 @@ def test_a_broker_without_a_load_report_is_read_all_the_same(cluster: Simulator)
 
 
 def test_the_extensible_load_manager_is_not_asked_for_a_load_report() -> None:
-    """The extensible load manager is not asked for a load report, and its heartbeat namespaces are read."""
     with running(ClusterSpec(brokers=1, load_manager="extensible")) as cluster:
         found = read_first(cluster)
         assert not [each for each in cluster.requests.all() if each.path.endswith("load-report")]
@@ -267,7 +260,6 @@ def test_the_extensible_load_manager_is_not_asked_for_a_load_report() -> None:
 
 
 def test_namespaces_yield_boundaries_policies_and_brokers(cluster: Simulator) -> None:
-    """A namespace yields its boundaries and allowed brokers. A missing one is left out, and a failed one is unread."""
     cluster.faults.add(Fault(Answer(500), path="public/default", times=None))
     policies = isolation_policies({"p": {"namespaces": ["acme/.*"], "primary": ["a"], "secondary": []}})
     names = ["acme/orders", "acme/gone", "public/default"]
@@ -282,7 +274,6 @@ def test_namespaces_yield_boundaries_policies_and_brokers(cluster: Simulator) ->
 
 
 def test_namespaces_of_other_clusters_are_no_part_of_this_one() -> None:
-    """Namespaces that only other clusters serve are left out, except for those of Pulsar itself."""
     clusters = {
         "acme/here": ["local"],
         "acme/both": ["west", "local"],
@@ -318,13 +309,11 @@ def test_the_overview_names_what_there_is(cluster: Simulator) -> None:
     ("version", "expected"), [("4.0.7", True), ("2.11.1-cdh", True), ("5.0.1", False), ("unknown", False)]
 )
 def test_bundles_place_coordinators_up_to_pulsar_4(version: str, *, expected: bool) -> None:
-    """Bundles place transaction coordinators up to Pulsar 4, but not from Pulsar 5 on or in an unknown version."""
     with running(ClusterSpec(brokers=1, version=version)) as cluster, Reader(settings_of(cluster)) as reader:
         assert look_over(reader).tcs_by_bundle is expected
 
 
 def test_without_transactions_there_are_no_coordinators() -> None:
-    """A cluster with transactions turned off has no coordinators."""
     spec = ClusterSpec(brokers=1, configuration={"transactionCoordinatorEnabled": "false"})
     with running(spec) as cluster, Reader(settings_of(cluster)) as reader:
         assert look_over(reader).coordinators == 0

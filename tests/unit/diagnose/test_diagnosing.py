@@ -58,7 +58,6 @@ def verdicts_of(folder: SnapshotFolder) -> dict[str, tuple[str, str]]:
 
 
 def test_a_broken_check_cannot_tell_and_stops_no_other(folder_of: FolderOf) -> None:
-    """A check with a broken judge or question has an unknown outlook, and other checks are still judged."""
     judge = Named(check_id="judge", title="made up", advice=(), source="here", policy=TcSkewPolicy, judge=broken)
     query = a_check("question", Judgement(), shards={"x": Query("select nothing from nowhere")})
     folder = folder_of({"snapshot": [ABOUT]})
@@ -90,7 +89,6 @@ def test_a_verdict_counts_what_is_not_listed(folder_of: FolderOf) -> None:
 
 
 def test_a_verdict_keeps_the_severities_of_what_is_not_listed(folder_of: FolderOf) -> None:
-    """A verdict counts unlisted findings by severity: those of the judge, and those whose severity it knows."""
     found = tuple(
         Finding(check_id="many", severity=severity, subject=f"{severity.value}-{number}", evidence="Too much.")
         for severity in (Severity.INFO, Severity.CRITICAL)
@@ -106,7 +104,6 @@ def test_a_verdict_keeps_the_severities_of_what_is_not_listed(folder_of: FolderO
 
 
 def test_partitions_of_one_topic_take_turns_with_others() -> None:
-    """Of a severity, the second partition of a topic comes after the first of each other topic."""
     subjects = ("persistent://a/b/t-partition-0", "persistent://a/b/t-partition-1 subscription s", "persistent://a/b/u")
     found = [
         Finding(check_id="x", severity=severity, subject=subject, evidence="e")
@@ -149,6 +146,5 @@ def test_judging_again_replaces_what_was_said(folder_of: FolderOf) -> None:
 
 
 def test_an_unfinished_snapshot_is_not_judged(tmp_path: Path) -> None:
-    """The diagnosis of an unfinished snapshot is refused."""
     with pytest.raises(SnapshotError, match="holds no _SUCCESS"):
         diagnose(SnapshotFolder(LocalFiles(), str(tmp_path)), Policy(), on_this_thread)

@@ -84,7 +84,6 @@ def steps_ago(taken_at: datetime) -> int:
 
 
 def test_a_first_snapshot_records_its_own_figures() -> None:
-    """A first snapshot records exactly the figures that it knows itself, without rates or growing topics."""
     assert told([a_snapshot(connections=700, t=5, u=6)]) == {
         (measures.CLUSTER_BACKLOG, CLUSTER): {0: 11},
         (measures.CLUSTER_TOPICS, CLUSTER): {0: 2},
@@ -98,7 +97,6 @@ def test_a_first_snapshot_records_its_own_figures() -> None:
 
 
 def test_an_unread_broker_leaves_a_gap_and_no_dip() -> None:
-    """A snapshot with an unread broker records no sums, but the figures of the brokers that were read."""
     partial = a_snapshot(t=5)
     partial["brokers"].append({"broker": "b:1", "read": False})
 
@@ -136,7 +134,6 @@ def test_connections_per_second_are_those_since_the_snapshot_before(
 
 
 def test_the_topics_that_grow_fastest_are_recorded() -> None:
-    """Only the topics that grow fastest are recorded, and they keep what was recorded of them before."""
     names = [f"t{number:02}" for number in range(FASTEST + 2)]
     backlogs = [{name: 10 + number * step for number, name in enumerate(names)} for step in range(4)]
     snapshots = [a_snapshot(3 - step, **each) for step, each in enumerate(backlogs)]
@@ -154,7 +151,6 @@ def test_the_topics_that_grow_fastest_are_recorded() -> None:
 
 
 def test_diagnosing_records_them_beside_the_findings(folder_of: FolderOf) -> None:
-    """A diagnosis records trends, and continues those of the snapshot before it."""
     uris = []
     for ago in (2, 1, 0):
         folder = folder_of(a_snapshot(ago, t=ago))

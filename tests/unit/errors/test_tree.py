@@ -50,7 +50,6 @@ def test_the_tree_is_as_it_is_drawn() -> None:
     ],
 )
 def test_a_status_has_a_class(status: int, expected: type[errors.StatusError]) -> None:
-    """Statuses that callers tell apart have a class of their own."""
     assert errors.error_for_status(status) is expected
 
 
@@ -77,7 +76,6 @@ def test_an_error_is_the_same_after_a_journey(error: errors.AdminError) -> None:
     ("length", "kept"), [(0, 0), (1, 1), (errors.REASON_LIMIT, errors.REASON_LIMIT), (9_999, errors.REASON_LIMIT)]
 )
 def test_a_reason_is_cut_at_the_limit(length: int, kept: int) -> None:
-    """An error keeps at most `REASON_LIMIT` characters of a reason, in its words and in its parts."""
     error = errors.StatusError("GET", "/p", "b:1", "x" * length, 400)
     assert len(error.reason) == kept
     assert "x" * (errors.REASON_LIMIT + 1) not in str(error) + repr(error)

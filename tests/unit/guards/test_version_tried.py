@@ -1,7 +1,8 @@
-"""A step's call has to have been tried on every version that brokers run; at planning and before the call alike."""
+"""A step's call has to have been tried on every version that brokers run; until when an approval waits for a window."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,12 +13,16 @@ from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guards.evaluate import objection_to
 from pulsar_steward.guards.every_change import VersionTried
 from pulsar_steward.guards.kinds import Objection
+from pulsar_steward.guards.window_times import closing, good_until, next_opening, windows_for
+from pulsar_steward.model.plan import ROLLBACK
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.planners.tc.balance import TC_BALANCE as PLANNER
+from pulsar_steward.policy.guards import MaintenanceWindow
 from pulsar_steward.policy.load import load_policy
 from tests.builders import (
     PULSAR,
+    a_batch,
     a_finding,
     a_look,
     a_move,
@@ -28,6 +33,7 @@ from tests.builders import (
     hashed_tc_bundles,
     planning_facts_with,
 )
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -120,3 +126,86 @@ def test_versions_in_a_policy(tmp_path: Path, text: str, named: bool) -> None:
     else:
         with pytest.raises(PolicyError, match="versions_tried_here"):
             load_policy(file)
+
+
+NIGHT = MaintenanceWindow(opens="0 22 * * *", minutes=120)
+WEEKEND = MaintenanceWindow(opens="0 6 * * 6", minutes=600, time_zone="Europe/Berlin")
+SUNDAY_NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+DAY = 24 * 60
+
+
+def hours(number: float) -> datetime:
+    """Returns the time this many hours after Sunday noon."""
+    return SUNDAY_NOON + timedelta(hours=number)
+
+
+@pytest.mark.parametrize(
+    ("windows", "at", "opens"),
+    [
+        ((), 0, None),
+        ((NIGHT,), 0, 10),
+        ((NIGHT,), 9.999, 10),
+        ((NIGHT,), 10, None),
+        ((NIGHT,), 11.999, None),
+        ((NIGHT,), 12, 34),
+        ((WEEKEND,), 0, 5 * 24 + 17),
+        ((NIGHT, WEEKEND), 0, 10),
+    ],
+)
+def test_the_next_opening(windows: tuple[MaintenanceWindow, ...], at: float, opens: float | None) -> None:
+    assert next_opening(windows, hours(at)) == (None if opens is None else hours(opens))
+    assert (closing(windows, hours(at)) is None) is (not windows or opens is not None)
+
+
+@pytest.mark.parametrize(
+    ("windows", "wait_minutes", "until"),
+    [
+        ((), DAY, 1),
+        ((MaintenanceWindow(opens="0 12 * * *", minutes=5),), DAY, 1),
+        ((NIGHT,), DAY, 11),
+        ((NIGHT,), 600, 11),
+        ((NIGHT,), 599, 1),
+        ((NIGHT,), 0, 1),
+        ((WEEKEND,), DAY, 1),
+        ((WEEKEND,), 7 * DAY, 5 * 24 + 18),
+    ],
+)
+def test_an_approval_counts_from_the_opening_that_it_waits_for(
+    windows: tuple[MaintenanceWindow, ...], wait_minutes: int, until: float
+) -> None:
+    assert good_until(SUNDAY_NOON, 60, wait_minutes, windows, None) == hours(until)
+
+
+@pytest.mark.parametrize(
+    ("windows", "most", "until"), [((NIGHT,), 10.5, 10.5), ((NIGHT,), 12, 11), ((), 0.5, 0.5), ((), 2, 1)]
+)
+def test_no_window_lengthens_what_the_risk_bounds(
+    windows: tuple[MaintenanceWindow, ...], most: float, until: float
+) -> None:
+    """An approval counts from the answer no longer than its risk lets it, whatever window it waits for."""
+    assert good_until(SUNDAY_NOON, 60, DAY, windows, int(most * 60)) == hours(until)
+
+
+def test_a_way_back_waits_for_no_window() -> None:
+    policy = a_policy(guards={"windows": [NIGHT.model_dump()]})
+    assert windows_for(a_batch(), policy) == (NIGHT,)
+    assert windows_for(a_batch(kind=ROLLBACK), policy) == ()
+
+
+@cases(
+    "window, at, closes",
+    ("back", {"opens": "0 22 * * *", "minutes": 480}, "2026-10-25T00:00", "2026-10-25T04:00"),
+    (
+        "back, in the hour that comes twice",
+        {"opens": "30 2 * * *", "minutes": 60},
+        "2026-10-25T01:00",
+        "2026-10-25T01:30",
+    ),
+    ("forward", {"opens": "0 22 * * *", "minutes": 480}, "2026-03-29T00:00", "2026-03-29T05:00"),
+)
+def test_a_window_lasts_its_minutes_in_the_nights_when_clocks_change(
+    window: dict[str, Any], at: str, closes: str
+) -> None:
+    zoned = MaintenanceWindow(**window, time_zone="Europe/Berlin")
+    now, end = (datetime.fromisoformat(each).replace(tzinfo=UTC) for each in (at, closes))
+    assert closing((zoned,), now) == end

@@ -6,11 +6,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pytest
 
 from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.ledger.rows import Decision, Origin, Outcome, RecordedAnswer, Request
 from tests.builders import NOW, a_batch, a_batch_run, a_plan, a_step, an_outcome
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from pulsar_steward.ledger.batch_record import BatchRecord
@@ -72,60 +72,56 @@ REFUSED = msgspec.structs.replace(ENDS[1], outcome=Outcome.REFUSED)
 REJECTED_ELSEWHERE = {"answers": (an_answer(), an_answer(2, Decision.REJECTED, SECOND))}
 
 
-@pytest.mark.parametrize(
-    ("rows", "minutes", "state"),
-    [
-        pytest.param({}, 0, BatchState.NOT_ASKED, id="nobody was asked"),
-        pytest.param(ASKED, 59, BatchState.WAITING, id="asked"),
-        pytest.param(ASKED, 60, BatchState.UNANSWERED, id="nobody answered in time"),
-        pytest.param(CLOSED, 0, BatchState.UNANSWERED, id="its task asks about another batch by now"),
-        pytest.param({**ASKED, "over": "newer"}, 0, BatchState.SUPERSEDED, id="superseded while it waited"),
-        pytest.param(APPROVED, 29, BatchState.APPROVED, id="approved"),
-        pytest.param(APPROVED, 30, BatchState.STOPPED, id="approved, and expired before it began"),
-        pytest.param({**APPROVED, "over": "newer"}, 0, BatchState.SUPERSEDED, id="approved, and superseded"),
-        pytest.param(
-            {"requests": (a_request(closed=True), a_request(2, voice=2)), "answers": (an_answer(),)},
-            0,
-            BatchState.WAITING,
-            id="a second person is asked",
-        ),
-        pytest.param(
-            {"answers": (an_answer(), an_answer(2, Decision.REJECTED, voice=2))},
-            0,
-            BatchState.REJECTED,
-            id="the second person says no",
-        ),
-        pytest.param(
-            {"answers": (an_answer(), an_answer(2, Decision.NO_ANSWER, voice=2))},
-            0,
-            BatchState.UNANSWERED,
-            id="the second person does not answer",
-        ),
-        pytest.param(REJECTED_ELSEWHERE, 0, BatchState.REJECTED, id="rejected in another run"),
-        pytest.param(
-            {"answers": (an_answer(), an_answer(2, Decision.NO_ANSWER, SECOND))},
-            0,
-            BatchState.APPROVED,
-            id="not answered in another run",
-        ),
-        pytest.param(USED, 0, BatchState.CHANGING, id="a run acts on it"),
-        pytest.param({**USED, "outcomes": ENDS[:1]}, 29, BatchState.CHANGING, id="one of two steps ended"),
-        pytest.param({**USED, "outcomes": ENDS[:1]}, 30, BatchState.STOPPED, id="expired under way"),
-        pytest.param({**USED, "outcomes": ENDS}, 60, BatchState.DONE, id="done"),
-        pytest.param({**USED, "outcomes": [ENDS[0], REFUSED]}, 60, BatchState.STOPPED, id="a step was refused"),
-        pytest.param(
-            {**REJECTED_ELSEWHERE, "called": frozenset({1})}, 0, BatchState.STOPPED, id="rejected after a call"
-        ),
-        pytest.param(
-            {"answers": (an_answer(), an_answer(2, run=SECOND)), "outcomes": [REFUSED, ENDS[0]]},
-            0,
-            BatchState.APPROVED,
-            id="refused in one run, and approved again in another one",
-        ),
-        pytest.param({"answers": (an_answer(1, Decision.SNOOZED),)}, 0, BatchState.SNOOZED, id="snoozed"),
-        pytest.param({"answers": (an_answer(1, Decision.NEVER),)}, 0, BatchState.NEVER, id="never to be asked"),
-        pytest.param({"answers": (an_answer(1, Decision.MALFORMED),)}, 0, BatchState.UNANSWERED, id="malformed"),
-    ],
+@cases(
+    "rows, minutes, state",
+    ("nobody was asked", {}, 0, BatchState.NOT_ASKED),
+    ("asked", ASKED, 59, BatchState.WAITING),
+    ("nobody answered in time", ASKED, 60, BatchState.UNANSWERED),
+    ("its task asks about another batch by now", CLOSED, 0, BatchState.UNANSWERED),
+    ("superseded while it waited", {**ASKED, "over": "newer"}, 0, BatchState.SUPERSEDED),
+    ("approved", APPROVED, 29, BatchState.APPROVED),
+    ("approved, and expired before it began", APPROVED, 30, BatchState.STOPPED),
+    ("approved, and superseded", {**APPROVED, "over": "newer"}, 0, BatchState.SUPERSEDED),
+    (
+        "a second person is asked",
+        {"requests": (a_request(closed=True), a_request(2, voice=2)), "answers": (an_answer(),)},
+        0,
+        BatchState.WAITING,
+    ),
+    (
+        "the second person says no",
+        {"answers": (an_answer(), an_answer(2, Decision.REJECTED, voice=2))},
+        0,
+        BatchState.REJECTED,
+    ),
+    (
+        "the second person does not answer",
+        {"answers": (an_answer(), an_answer(2, Decision.NO_ANSWER, voice=2))},
+        0,
+        BatchState.UNANSWERED,
+    ),
+    ("rejected in another run", REJECTED_ELSEWHERE, 0, BatchState.REJECTED),
+    (
+        "not answered in another run",
+        {"answers": (an_answer(), an_answer(2, Decision.NO_ANSWER, SECOND))},
+        0,
+        BatchState.APPROVED,
+    ),
+    ("a run acts on it", USED, 0, BatchState.CHANGING),
+    ("one of two steps ended", {**USED, "outcomes": ENDS[:1]}, 29, BatchState.CHANGING),
+    ("expired under way", {**USED, "outcomes": ENDS[:1]}, 30, BatchState.STOPPED),
+    ("done", {**USED, "outcomes": ENDS}, 60, BatchState.DONE),
+    ("a step was refused", {**USED, "outcomes": [ENDS[0], REFUSED]}, 60, BatchState.STOPPED),
+    ("rejected after a call", {**REJECTED_ELSEWHERE, "called": frozenset({1})}, 0, BatchState.STOPPED),
+    (
+        "refused in one run, and approved again in another one",
+        {"answers": (an_answer(), an_answer(2, run=SECOND)), "outcomes": [REFUSED, ENDS[0]]},
+        0,
+        BatchState.APPROVED,
+    ),
+    ("snoozed", {"answers": (an_answer(1, Decision.SNOOZED),)}, 0, BatchState.SNOOZED),
+    ("never to be asked", {"answers": (an_answer(1, Decision.NEVER),)}, 0, BatchState.NEVER),
+    ("malformed", {"answers": (an_answer(1, Decision.MALFORMED),)}, 0, BatchState.UNANSWERED),
 )
 def test_the_state_of_a_batch(rows: dict[str, Any], minutes: int, state: BatchState) -> None:
     """The state follows from the rows and the time alone, as the gate would decide: no policy is asked."""
@@ -140,7 +136,6 @@ def test_a_batch_that_is_asked_elsewhere_is_over() -> None:
 
 
 def test_a_batch_is_open_or_being_changed_or_over() -> None:
-    """Of every state it is told whether the batch is open; being carried out is neither open nor over."""
     opened = {state for state in BatchState if state.is_open}
     assert opened == {BatchState.NOT_ASKED, BatchState.WAITING, BatchState.APPROVED}
     assert {state for state in BatchState if not state.is_over} - opened == {BatchState.CHANGING}

@@ -1,4 +1,4 @@
-"""Names of clusters: which are those of one cluster, and when a row is added."""
+"""Clusters by name in a ledger, and their states."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ import pytest
 
 from pulsar_steward.ledger.chain import appending
 from pulsar_steward.ledger.cluster_names import add_name, cluster_names, known_cluster, shared_names
+from pulsar_steward.ledger.cluster_states import cluster_states
+from pulsar_steward.ledger.halts import EVERY_CLUSTER, Halt, say
+from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.model.cluster import ClusterIdentity, NamedCluster
-from tests.unit.ledger.test_records import AT
+from tests.cases import cases
+from tests.unit.ledger.test_records import AT, LATER, PLAN
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -33,19 +37,16 @@ def names(engine: Engine, cluster: NamedCluster) -> set[str]:
         return set(known_cluster(connection, cluster).names)
 
 
-@pytest.mark.parametrize(
-    ("other", "same"),
-    [
-        (seen("west"), True),
-        (seen("west", None), True),
-        (seen("west", "1"), False),
-        (seen("west", "1", "b:8080", "c:8080"), True),
-        (seen("west", "1", "c:8080"), False),
-        (seen("west", pulsar="prod"), False),
-        (seen("west", "0", "b:8080", pulsar="prod"), False),
-        (NamedCluster("west"), False),
-    ],
-    ids=["one", "no metadata", "two", "a common broker", "no common broker", "its name", "only brokers", "unknown"],
+@cases(
+    "other, same",
+    ("one", seen("west"), True),
+    ("no metadata", seen("west", None), True),
+    ("two", seen("west", "1"), False),
+    ("a common broker", seen("west", "1", "b:8080", "c:8080"), True),
+    ("no common broker", seen("west", "1", "c:8080"), False),
+    ("its name", seen("west", pulsar="prod"), False),
+    ("only brokers", seen("west", "0", "b:8080", pulsar="prod"), False),
+    ("unknown", NamedCluster("west"), False),
 )
 def test_clusters_are_one_by_their_own_name_and_by_metadata_or_brokers(
     engine: Engine, other: NamedCluster, *, same: bool
@@ -91,3 +92,24 @@ def test_a_row_is_added_where_the_last_one_says_something_else(engine: Engine, t
     add(engine, seen("east", "0", "a:8080", "b:8080"), then)
     with engine.connect() as connection:
         assert len(cluster_names(connection)) == rows
+
+
+def test_an_empty_ledger_knows_no_cluster(engine: Engine) -> None:
+    """A halt of every cluster applies to an observed cluster, and a halt alone makes a name no cluster."""
+    with one_moment(engine) as connection:
+        assert cluster_states(connection, AT, ["observed"]).halts == {"observed": None}
+    halt = Halt(cluster=EVERY_CLUSTER, at=AT, halted=True, said_by="bob", reason="an upgrade")
+    say(engine, halt)
+    say(engine, Halt(cluster="lokal", at=AT, halted=True, said_by="bob", reason="misspelt"))
+    with one_moment(engine) as connection:
+        states = cluster_states(connection, AT, ["observed"])
+    assert (states.clusters, states.halts) == (frozenset(), {"observed": halt})
+    assert (states.waiting, states.running, states.changes) == ([], {}, {})
+
+
+def test_the_last_change_counts_the_steps_of_its_batch(full: Engine) -> None:
+    with one_moment(full) as connection:
+        states = cluster_states(connection, LATER)
+    assert states.clusters == {PLAN.cluster}
+    change = states.changes[PLAN.cluster]
+    assert (change.plan_id, change.outcomes) == (PLAN.plan_id, {"done": 1})

@@ -34,7 +34,6 @@ MESSAGE = a_message("east")
 
 
 def test_a_message_is_queued_once(engine: Engine) -> None:
-    """A message is queued once for each recipient."""
     outbox = Outbox(engine)
     other = msgspec.structs.replace(MESSAGE, recipient="dev", message_id="2" * 32)
     assert [outbox.queue([MESSAGE]), outbox.queue([MESSAGE, other]), outbox.queue([])] == [1, 1, 0]

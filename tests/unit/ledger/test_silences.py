@@ -116,7 +116,6 @@ def test_how_long_what_is_silent(
 
 
 def test_a_rollback_is_never_silent(write: LedgerWriter, engine: Engine) -> None:
-    """A rejected rollback does not become a silence."""
     back = msgspec.structs.replace(PLAN, batches=(msgspec.structs.replace(PLAN.batches[0], kind=ROLLBACK),))
     write.record_plan(back, AT)
     write.record_answer(a_no(Decision.REJECTED, plan_id=back.plan_id))
@@ -155,7 +154,6 @@ def test_any_no_of_two_people_holds(asked: LedgerWriter, engine: Engine) -> None
 def test_a_snooze_is_over_once_its_goal_was_asked_again(
     asked: LedgerWriter, engine: Engine, decision: Decision, over: bool
 ) -> None:
-    """A snooze ends when its own goal is asked again, and other silences do not."""
     asked.record_answer(a_no(decision))
     other = msgspec.structs.replace(ASKED.asked[0], goal="retention shop/carts", batch_id="b2")
     asked.record_plan(NEWER, LATER, questions=QuestionChanges(asked=(other,)))

@@ -12,6 +12,7 @@ from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.chain import key_columns
 from pulsar_steward.ledger.halts import Halt, say
 from pulsar_steward.ledger.verify import require_still_untampered, require_untampered, verify_ledger
+from tests.cases import cases
 from tests.unit.ledger.forging import filled, forging, mended, other_value, written_anew
 from tests.unit.ledger.test_records import APPROVED, AT, NEWER, PLAN
 
@@ -52,7 +53,7 @@ def test_what_is_added_meanwhile_is_no_tampering(engine: Engine, write: LedgerWr
 
 
 @IN_SQLITE
-@pytest.mark.parametrize("mend", [False, True], ids=["the row", "its link too"])
+@cases("mend", ("the row", False), ("its link too", True))
 @pytest.mark.parametrize("table", COMPARED, ids=str)
 def test_a_changed_row_is_found(engine: Engine, walked: VerifiedChain, table: Table, *, mend: bool) -> None:
     """A changed row of the plan or of a table without plans is found, also if its link was made to fit."""
@@ -76,7 +77,6 @@ def test_a_chain_that_was_written_anew_is_found(full: Engine, table: Table) -> N
 
 
 def test_an_inserted_row_is_found(engine: Engine, walked: VerifiedChain) -> None:
-    """An inserted answer is found when the ledger is compared again."""
     with engine.begin() as connection:
         row = connection.execute(select(tables.ANSWERS).where(tables.ANSWERS.c.answer_id == 1)).mappings().one()
         connection.execute(insert(tables.ANSWERS), {**row, "answer_id": 77})
@@ -85,10 +85,9 @@ def test_an_inserted_row_is_found(engine: Engine, walked: VerifiedChain) -> None
 
 
 @IN_SQLITE
-@pytest.mark.parametrize("link", [False, True], ids=["the row", "its link"])
+@cases("link", ("the row", False), ("its link", True))
 @pytest.mark.parametrize("table", COMPARED, ids=str)
 def test_what_was_removed_is_found(engine: Engine, walked: VerifiedChain, table: Table, *, link: bool) -> None:
-    """A removed row, or a removed link of the chain, is found when the ledger is compared again."""
     with forging(engine) as connection:
         connection.execute(delete(CHAIN).where(CHAIN.c.table_name == table.name) if link else delete(table))
     with pytest.raises(LedgerTampered):

@@ -64,7 +64,6 @@ _COLUMNS = [
 
 
 def test_a_changed_value_is_found(full: Engine) -> None:
-    """A changed value in any column of a chained table is found, and none is found after it is changed back."""
     for table, column in _COLUMNS:
         with forging(full) as connection:
             first = connection.execute(select(table).order_by(table.c[column])).mappings().first()
@@ -88,7 +87,6 @@ def _set(connection: Connection, table: Table, row: Mapping[Any, Any], column: s
 
 @pytest.mark.parametrize("table", tables.CHAINED, ids=str)
 def test_a_removed_row_is_found(full: Engine, table: Table) -> None:
-    """Rows that were removed from any chained table are found, and the words say so."""
     with forging(full) as connection:
         connection.execute(delete(table))
     found = verify_ledger(full).tampered
@@ -162,7 +160,6 @@ def test_an_end_that_was_cut_off_is_found(full: Engine, write: LedgerWriter) -> 
 
 
 def test_whatever_was_changed_stops_every_plan(full: Engine) -> None:
-    """A changed row of one plan stops every plan."""
     with full.begin() as connection:
         connection.execute(update(tables.PLANS).where(tables.PLANS.c.plan_id == NEWER.plan_id).values(digest="0" * 64))
     for plan in (PLAN, NEWER):
@@ -201,7 +198,6 @@ def test_what_was_removed_is_not_written_again(full: Engine, write: LedgerWriter
 
 
 def test_an_export_holds_every_row_in_order(full: Engine) -> None:
-    """An export holds one JSON object for each link in order, with the row of the link."""
     lines = [msgspec.json.decode(line) for line in exported(full)]
     assert [line["sequence"] for line in lines] == list(range(1, verify_ledger(full).head.sequence + 1))
     assert [line["table_name"] for line in lines[:2]] == ["cluster_names", "plans"]

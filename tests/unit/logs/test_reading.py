@@ -200,7 +200,6 @@ def test_secrets_are_masked(tmp_path: Path) -> None:
 
 
 def test_an_example_is_short_and_cannot_hide_a_secret_at_its_end(tmp_path: Path) -> None:
-    """A secret is masked before an example is cut to its length."""
     said = read(tmp_path, f"10:00:00.000 ERROR Broker {'x ' * 130}token={TOKEN} {'y ' * 3000}\n")
 
     (finding,) = said.findings
@@ -225,7 +224,6 @@ def test_clients_that_come_again_and_again_are_found(tmp_path: Path) -> None:
 
 
 def test_a_process_that_logs_at_debug_is_found(tmp_path: Path) -> None:
-    """A process is found to log at debug when at least a tenth of its many entries are at that level."""
     line = "12:00:00.000 DEBUG ServerCnx [/10.0.0.1:4] Received CommandAck\n"
     said = read(tmp_path, line * 1000 + QUIET * 9000, line * 999, line * 1000 + QUIET * 9001)
 

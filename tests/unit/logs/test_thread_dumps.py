@@ -44,7 +44,6 @@ def test_idle_threads_are_well(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [IO, WORKER, "bookkeeper-io-3-1", "metadata-store-10-1"])
 def test_a_shared_thread_may_not_wait_for_a_future(tmp_path: Path, name: str) -> None:
-    """A shared thread that waits for a future is a critical finding, and a waiting `main` thread is not."""
     (finding,) = findings(tmp_path, a_dump((name, "waits"), ("main", "waits")))
 
     assert finding.severity is Severity.CRITICAL
@@ -53,7 +52,6 @@ def test_a_shared_thread_may_not_wait_for_a_future(tmp_path: Path, name: str) ->
 
 
 def test_who_holds_a_lock_is_named(tmp_path: Path) -> None:
-    """The thread that holds the lock of a blocked thread is named, also if it is of no shared pool."""
     (finding,) = findings(tmp_path, a_dump((IO, "blocked"), ("ForkJoinPool.commonPool-worker-19", "waits")))
 
     assert finding.severity is Severity.WARNING
@@ -61,7 +59,6 @@ def test_who_holds_a_lock_is_named(tmp_path: Path) -> None:
 
 
 def test_a_lock_of_another_dump_is_another_lock(tmp_path: Path) -> None:
-    """The holder of a lock is not taken from another dump."""
     (finding,) = findings(tmp_path, a_dump(("main", "waits")), a_dump((IO, "blocked")))
 
     assert "whose holder is not in the dump" in finding.evidence
@@ -81,7 +78,6 @@ def test_the_same_work_in_every_dump_is_found(tmp_path: Path) -> None:
 
 
 def test_the_same_thread_of_another_process_is_another_thread(tmp_path: Path) -> None:
-    """Threads of the same name with different addresses are different threads."""
     assert findings(tmp_path, a_dump((IO, "busy")), a_dump(("main", "idle"), (IO, "busy"))) == ()
 
 

@@ -14,6 +14,7 @@ from pulsar_steward.model.plan import content_digest, goal_of, loses_more, share
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, GuardResult, Touched
 from tests.builders import BUNDLE, IDENTITY, NOW, a_batch, a_move, a_plan, a_split, a_step, broker
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from pulsar_steward.model.plan import Batch
@@ -37,23 +38,21 @@ def with_first(**fields: Any) -> Batch:
     return a_batch(msgspec.structs.replace(FIRST, **fields), SECOND)
 
 
-@pytest.mark.parametrize(
+@cases(
     "same",
-    [
-        pytest.param(a_batch(FIRST, SECOND, title="five bundles move", findings=(), unit="bundles"), id="words"),
-        pytest.param(with_first(why="for once", effect="all is well"), id="reasons and effects"),
-        pytest.param(with_first(touched=Touched(producers=9, consumers=9, topics=9, coordinators=9)), id="clients"),
-        pytest.param(with_first(guards=(msgspec.structs.replace(OWNER, reason="it does"),)), id="a guard's words"),
-        pytest.param(with_first(loss=Loss(messages=3, bytes=100)), id="what is lost"),
-        pytest.param(
-            a_batch(
-                msgspec.structs.replace(FIRST, step_id="b7.s01"),
-                msgspec.structs.replace(SECOND, step_id="b7.s02", after=("b7.s01",)),
-                batch_id="b7",
-            ),
-            id="its place in the plan",
+    ("words", a_batch(FIRST, SECOND, title="five bundles move", findings=(), unit="bundles")),
+    ("reasons and effects", with_first(why="for once", effect="all is well")),
+    ("clients", with_first(touched=Touched(producers=9, consumers=9, topics=9, coordinators=9))),
+    ("a guard's words", with_first(guards=(msgspec.structs.replace(OWNER, reason="it does"),))),
+    ("what is lost", with_first(loss=Loss(messages=3, bytes=100))),
+    (
+        "its place in the plan",
+        a_batch(
+            msgspec.structs.replace(FIRST, step_id="b7.s01"),
+            msgspec.structs.replace(SECOND, step_id="b7.s02", after=("b7.s01",)),
+            batch_id="b7",
         ),
-    ],
+    ),
 )
 def test_what_moves_with_every_look_is_no_content(same: Batch) -> None:
     """Words, figures, losses and the place in the plan do not change the digest of a batch's content."""
@@ -61,24 +60,21 @@ def test_what_moves_with_every_look_is_no_content(same: Batch) -> None:
 
 
 def test_the_snapshot_and_the_policy_are_no_content() -> None:
-    """The snapshot, its time and the policy do not change the digest of a batch's content."""
     later = {"snapshot_id": "later", "taken_at": NOW + timedelta(hours=1), "policy_digest": "0" * 64, "notes": ("n",)}
     assert content(BATCH, **later) == content(BATCH)
 
 
-@pytest.mark.parametrize(
+@cases(
     "other",
-    [
-        pytest.param(with_first(change=a_move(target=broker(2))), id="another target"),
-        pytest.param(with_first(change=a_move(source=broker(2))), id="another value before"),
-        pytest.param(with_first(undo=None), id="no way back"),
-        pytest.param(with_first(guards=(msgspec.structs.replace(OWNER, passed=False),)), id="a guard's verdict"),
-        pytest.param(with_first(guards=(OWNER, msgspec.structs.replace(OWNER, guard="limits"))), id="one guard more"),
-        pytest.param(with_first(undoes="plan/b1.s01"), id="a step that it takes back"),
-        pytest.param(a_batch(FIRST), id="a step less"),
-        pytest.param(a_batch(FIRST, msgspec.structs.replace(SECOND, after=())), id="another order"),
-        pytest.param(a_batch(FIRST, SECOND, kind="bundle_balance"), id="another kind"),
-    ],
+    ("another target", with_first(change=a_move(target=broker(2)))),
+    ("another value before", with_first(change=a_move(source=broker(2)))),
+    ("no way back", with_first(undo=None)),
+    ("a guard's verdict", with_first(guards=(msgspec.structs.replace(OWNER, passed=False),))),
+    ("one guard more", with_first(guards=(OWNER, msgspec.structs.replace(OWNER, guard="limits")))),
+    ("a step that it takes back", with_first(undoes="plan/b1.s01")),
+    ("a step less", a_batch(FIRST)),
+    ("another order", a_batch(FIRST, msgspec.structs.replace(SECOND, after=()))),
+    ("another kind", a_batch(FIRST, SECOND, kind="bundle_balance")),
 )
 def test_what_would_be_done_is_content(other: Batch) -> None:
     """A batch that would do something else has another digest of its content."""
@@ -93,13 +89,11 @@ def test_the_cluster_is_content(fields: dict[str, Any]) -> None:
     assert content(BATCH, **fields) != content(BATCH)
 
 
-@pytest.mark.parametrize(
-    ("steps", "goal"),
-    [
-        pytest.param((a_step(), a_step(a_move(namespace="a/b"))), "tc_balance", id="moves are about brokers"),
-        pytest.param((a_step(a_split(namespace="a/b")), a_step(a_move(namespace="a/b"))), "tc_balance a/b", id="split"),
-        pytest.param((a_step(TTL),), "tc_balance a/b", id="a setting"),
-    ],
+@cases(
+    "steps, goal",
+    ("moves are about brokers", (a_step(), a_step(a_move(namespace="a/b"))), "tc_balance"),
+    ("split", (a_step(a_split(namespace="a/b")), a_step(a_move(namespace="a/b"))), "tc_balance a/b"),
+    ("a setting", (a_step(TTL),), "tc_balance a/b"),
 )
 def test_a_goal_is_a_kind_and_what_it_is_about(steps: tuple[Step, ...], goal: str) -> None:
     """A goal is the kind of a batch, with the namespace unless the batch consists of moves only."""
@@ -120,7 +114,6 @@ def test_a_goal_is_a_kind_and_what_it_is_about(steps: tuple[Step, ...], goal: st
     ],
 )
 def test_goals_are_shared_namespace_by_namespace(goal: str, other: str, share: bool) -> None:
-    """Two goals of one kind are shared if they have a namespace in common, or if neither has a namespace."""
     assert share_goal(goal, other) is share
     assert share_goal(other, goal) is share
 

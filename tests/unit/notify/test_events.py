@@ -25,6 +25,7 @@ from pulsar_steward.notify.events import (
 )
 from pulsar_steward.notify.variable import VariableHalt, seen_now
 from tests.builders import CLUSTER, NOW
+from tests.cases import cases
 from tests.unit.notify.notices import NASTY, a_halt, a_question, a_snapshot, a_step, an_end
 
 if TYPE_CHECKING:
@@ -77,7 +78,6 @@ def test_a_question_that_is_about_to_end(golden: Golden) -> None:
 
 @pytest.mark.parametrize("paused", [True, False, None])
 def test_a_question_that_nobody_was_asked(golden: Golden, paused: bool | None) -> None:
-    """Nobody is told of a question that was just published, and then that nobody was asked, why, and what to do."""
     questions = [UnaskedQuestion(**OF_NOBODY), UnaskedQuestion(**{**OF_NOBODY, "title": NASTY, "plan_id": NASTY})]
     assert list(unasked_notices(questions, NOW + UNASKED_AFTER - timedelta(seconds=1), paused)) == []
     golden(texts(unasked_notices(questions, NOW + UNASKED_AFTER, paused)))
@@ -114,14 +114,11 @@ def test_how_a_batch_ends(golden: Golden) -> None:
     golden(texts(batch_notices(ends)))
 
 
-@pytest.mark.parametrize(
+@cases(
     "end",
-    [
-        an_end(a_step(), proved=None, approved=1),
-        an_end(a_step(Outcome.FAILED), proved=None, approved=2),
-        an_end(approved=0, proved=False),
-    ],
-    ids=["not proved yet", "steps are missing", "nothing approved"],
+    ("not proved yet", an_end(a_step(), proved=None, approved=1)),
+    ("steps are missing", an_end(a_step(Outcome.FAILED), proved=None, approved=2)),
+    ("nothing approved", an_end(approved=0, proved=False)),
 )
 def test_a_batch_that_goes_on_is_not_told(end: BatchRun) -> None:
     """A batch that is not finished, or of which no step was approved, gives no notice."""
@@ -129,7 +126,6 @@ def test_a_batch_that_goes_on_is_not_told(end: BatchRun) -> None:
 
 
 def test_a_halt_and_its_end(golden: Golden) -> None:
-    """A halt and its end are announced, and a halt of every cluster is announced for each cluster."""
     halts = [a_halt(), a_halt(halted=False, halt_id=8, reason="done"), a_halt(cluster=EVERY_CLUSTER, halt_id=9)]
     golden(texts(halt_notices(halts, [CLUSTER, "west"])))
 
@@ -147,8 +143,6 @@ def test_a_halt_by_the_variable_and_its_end(golden: Golden) -> None:
 
 
 def test_what_the_variable_says_is_noticed_when_it_changes() -> None:
-    """Each change of the halt variable keeps the time at which it was first seen, and has a notice key of its own."""
-
     def seen(before: Mapping[str, VariableHalt], value: str, clusters: list[str], at: datetime) -> Any:
         return seen_now(
             before, value, lambda each: way_out_of_variable(value, each, {CLUSTER, "west"}.__contains__), clusters, at

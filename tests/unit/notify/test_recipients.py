@@ -109,7 +109,6 @@ def test_a_mail_needs_addresses(smtp: SmtpSink, monkeypatch: pytest.MonkeyPatch,
 def test_a_missing_provider_is_named(
     smtp: SmtpSink, monkeypatch: pytest.MonkeyPatch, kind: RecipientKind, module: str
 ) -> None:
-    """The error for a missing Airflow provider names the extra of Steward that installs it."""
     mailing(monkeypatch, smtp)
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ConfigurationError, match=rf"pulsar-steward\[{kind}\]"):
@@ -117,7 +116,6 @@ def test_a_missing_provider_is_named(
 
 
 def test_a_missing_connection_is_named() -> None:
-    """Sending fails with an error that names the connection when Airflow does not have it."""
     with pytest.raises(ConfigurationError, match=CONNECTION):
         recipients.send(route(RecipientKind.WEBHOOK), MESSAGE)
 

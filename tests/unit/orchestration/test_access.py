@@ -75,7 +75,6 @@ def test_a_login_alone_changes_nothing(admin: Any) -> None:
 
 
 def test_client_credentials_in_a_file(admin: Any, tmp_path: Path) -> None:
-    """Client credentials are read from a file, and what the extra says takes the place of what the file says."""
     file = tmp_path / "key.json"
     told = {"client_id": "c", "client_secret": SECRET, "issuer_url": "https://i", "audience": "urn:file", "scope": "s"}
     file.write_text(json.dumps(told))
@@ -158,7 +157,6 @@ def test_without_another_connection_one_serves_both(admin: Any) -> None:
 
 
 def test_a_connection_without_addresses_has_the_others(change: Any) -> None:
-    """A change connection without a host uses the admin connection's addresses, and only its own credentials."""
     made = change(password=CHANGING)
     looking = connections.admin_settings("east", Policy())
     assert made.observed is None
@@ -180,7 +178,6 @@ def test_a_way_without_addresses_is_an_error(change: Any) -> None:
 
 
 def test_a_secret_goes_unencrypted_where_its_own_connection_says_so(admin: Any) -> None:
-    """A token travels unencrypted only if its own connection allows it, whatever the other connection allows."""
     plain = {"schema": "http", "extra": {"allow_unencrypted_token": True}}
     admin(password=SECRET, **plain)
     with pytest.MonkeyPatch.context() as patch:
@@ -276,7 +273,6 @@ def publishing(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_events_by_a_token_and_a_user(publishing: Any) -> None:
-    """The client for events authenticates with Pulsar's own classes for a token and for a user with a password."""
     assert publishing(password=SECRET)[1] == [("AuthenticationToken", (SECRET,))]
     assert publishing(login="me", password=SECRET, extra={"auth": "basic"})[1][1:] == [
         ("AuthenticationBasic", ("me", SECRET))
@@ -284,7 +280,6 @@ def test_events_by_a_token_and_a_user(publishing: Any) -> None:
 
 
 def test_events_by_a_client_certificate(publishing: Any) -> None:
-    """A client certificate alone authenticates the client for events, and a token beside it takes its place."""
     files = {"client_cert_file": "/cert.pem", "client_key_file": "/key.pem"}
     options, made = publishing(extra=files)
     assert made == [("AuthenticationTLS", ("/cert.pem", "/key.pem"))]
@@ -294,7 +289,6 @@ def test_events_by_a_client_certificate(publishing: Any) -> None:
 
 
 def test_events_by_a_token_file(publishing: Any, tmp_path: Path) -> None:
-    """The client for events reads the token file anew whenever it asks for the token."""
     file = tmp_path / "token"
     file.write_text("first")
     ((name, (supplier,)),) = publishing(extra={"token_file": str(file)})[1]
@@ -320,7 +314,6 @@ def test_events_by_client_credentials(publishing: Any, tmp_path: Path) -> None:
 
 
 def test_events_by_a_plug_in_are_refused(publishing: Any) -> None:
-    """Events are refused where the connection names an authentication plug-in."""
     with pytest.raises(ConfigurationError, match="events go nowhere: `auth_plugin`"):
         publishing(extra={"auth_plugin": "athenz"})
 
@@ -349,6 +342,5 @@ def test_messages_name_where_credentials_are_from(fields: dict[str, Any], origin
 
 
 def test_messages_name_the_connection_that_changes(change: Any) -> None:
-    """The origin of credentials for changes is the change connection, also where the addresses are the other one's."""
     assert change(password=CHANGING).settings.origin == "the connection 'pulsar_change_east'"
     assert change().settings.origin == "the password of the connection 'pulsar_change_east'"

@@ -174,7 +174,6 @@ def test_an_approval_waits_is_used_and_is_over(engine: Engine) -> None:
 
 
 def test_an_approval_that_was_refused_before_any_call_is_over(engine: Engine) -> None:
-    """A question whose approval was refused before any call is over, and the same may be asked again."""
     answer(engine, Decision.APPROVED)
     LedgerWriter(engine).record_outcome(an_outcome(NEW, outcome=Outcome.REFUSED, run=RUN))
     assert state(engine, 6) is BatchState.STOPPED
@@ -196,7 +195,6 @@ def test_the_same_is_asked_once_and_stays_as_fresh_as_it_was_seen(engine: Engine
 
 
 def test_a_question_is_asked_anew_where_its_answer_would_be_refused(engine: Engine) -> None:
-    """A question asked under a stricter policy ends, and its batch is asked anew once, under the looser one."""
     looser = msgspec.structs.replace(SAME, policy_digest=LOOSER.digest)
     assert published(engine, looser, 1, LOOSER).ask
     end = LedgerReader(engine).batch(NEW.plan_id, "b1").end
@@ -208,7 +206,6 @@ def test_a_question_is_asked_anew_where_its_answer_would_be_refused(engine: Engi
 
 
 def test_a_question_that_was_asked_under_a_stricter_policy_is_asked_anew(engine: Engine) -> None:
-    """A question that was asked under a stricter policy than the one in force is asked again."""
     stricter = Policy(approval=APPROVAL, apply=ApplyPolicy(most_clients_per_step=1))
     request(engine, 1, stricter)
     assert published(engine, SAME, 2).ask
@@ -257,7 +254,6 @@ DAY = 24 * 60
 
 @pytest.mark.parametrize("until_worse", [True, False])
 def test_a_snooze_holds_for_its_days(engine: Engine, until_worse: bool) -> None:
-    """A snoozed goal is not asked again for the days of the snooze, and is asked anew after them."""
     request(engine, 0)
     until = NOW + timedelta(days=2)
     answer(engine, Decision.SNOOZED, silent_until=until, until_worse=until_worse, comment="after the fair")
@@ -269,7 +265,6 @@ def test_a_snooze_holds_for_its_days(engine: Engine, until_worse: bool) -> None:
 
 
 def test_a_snooze_ends_as_it_gets_worse_and_does_not_come_back(engine: Engine) -> None:
-    """A snooze ends when its finding gets worse, and does not apply again when the finding improves later."""
     request(engine, 0)
     answer(engine, Decision.SNOOZED, silent_until=NOW + timedelta(days=9), until_worse=True)
     worse = published(engine, CRITICAL, DAY)

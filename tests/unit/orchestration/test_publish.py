@@ -20,6 +20,7 @@ from pulsar_steward.orchestration.asked import AskedBatch, RejectedBatch
 from pulsar_steward.orchestration.publish import Publication, SnapshotView, decide
 from pulsar_steward.policy.approval import ApprovalPolicy
 from tests.builders import NOW, a_batch, a_move, a_plan, a_step, broker
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -102,89 +103,62 @@ MOVE_DISTURBS = a_batch(a_step(touched=Touched(producers=6000, consumers=5000, t
 MOVE_WAITS = asked(1, MOVE)
 
 
-@pytest.mark.parametrize(
-    ("batches", "standing", "expected"),
-    [
-        pytest.param([SHOP], [], (["b1"], [], []), id="the first"),
-        pytest.param([SHOP], [WAITS], ([], [1], []), id="the same waits"),
-        pytest.param([BANK, SHOP], [WAITS], (["b1"], [1], []), id="only what is new is asked"),
-        pytest.param([SHOP_LATER], [WAITS], (["b1"], [], [(1, "changed", "b1")]), id="another value"),
-        pytest.param([BANK], [WAITS], (["b1"], [], [(1, "no_longer_proposed", None)]), id="another namespace"),
-        pytest.param([], [WAITS], ([], [], [(1, "no_longer_proposed", None)]), id="healed by itself"),
-        pytest.param(
-            [OTHER_MOVE, SHOP],
-            [asked(1, MOVE), asked(2, SHOP)],
-            (["b1"], [2], [(1, "changed", "b1")]),
-            id="one of two changed",
-        ),
-        pytest.param([SHOP_LOSES], [asked(1, SHOP_LOSES_MORE)], ([], [1], []), id="less is lost"),
-        pytest.param(
-            [SHOP_LOSES_MORE], [asked(1, SHOP_LOSES)], (["b1"], [], [(1, "changed", "b1")]), id="more is lost"
-        ),
-        pytest.param(
-            [SHOP],
-            [asked(1, SHOP, answerable=False)],
-            (["b1"], [], [(1, "policy_loosened", "b1")]),
-            id="an answer would be refused",
-        ),
-        pytest.param(
-            [BANK],
-            [asked(1, SHOP, answerable=False)],
-            (["b1"], [], [(1, "policy_loosened", None)]),
-            id="and it is gone",
-        ),
-        pytest.param(
-            [SHOP],
-            [asked(1, SHOP, answerable=False, batch=None)],
-            (["b1"], [], [(1, "policy_loosened", "b1")]),
-            id="its plan cannot be read",
-        ),
-        pytest.param(
-            [SHOP], [asked(1, SHOP, BatchState.UNANSWERED)], (["b1"], [], [(1, "asked_anew", "b1")]), id="timed out"
-        ),
-        pytest.param([SHOP], [asked(1, SHOP, BatchState.CHANGING)], ([], [], []), id="the same is being carried out"),
-        pytest.param(
-            [SHOP_LATER], [asked(1, SHOP, BatchState.CHANGING)], ([], [], []), id="the goal is being worked at"
-        ),
-        pytest.param([BANK], [asked(1, SHOP, BatchState.CHANGING)], (["b1"], [], []), id="another goal is worked at"),
-        pytest.param(
-            [], [asked(1, SHOP, BatchState.CHANGING)], ([], [], []), id="nothing is left while it is carried out"
-        ),
-        pytest.param(
-            [MOVE, BANK],
-            [asked(1, MOVE), asked(2, OTHER_MOVE, BatchState.CHANGING)],
-            (["b2"], [1], []),
-            id="another part of a goal that is worked at",
-        ),
-        pytest.param(
-            [SHOP],
-            [asked(1, SHOP, answerable=False), asked(2, SHOP)],
-            ([], [2], [(1, "policy_loosened", None)]),
-            id="one of two can be answered",
-        ),
-        pytest.param(
-            [MOVE_DISTURBS], [MOVE_WAITS], (["b1"], [], [(1, "changed", "b1")]), id="the same with a higher risk"
-        ),
-        pytest.param([MOVE], [asked(1, MOVE_DISTURBS)], ([], [1], []), id="the same with a lower risk"),
-        pytest.param(
-            [MOVE_DISTURBS],
-            [asked(1, MOVE, BatchState.CHANGING)],
-            ([], [], []),
-            id="its risk rises as it is carried out",
-        ),
-        pytest.param(
-            [MOVE_DISTURBS],
-            [asked(1, MOVE, BatchState.NOT_ASKED)],
-            (["b1"], [], [(1, "changed", "b1")]),
-            id="its risk rises before anybody is asked",
-        ),
-        pytest.param(
-            [SHOP_LATER],
-            [asked(1, SHOP, BatchState.NOT_ASKED)],
-            (["b1"], [], [(1, "changed", "b1")]),
-            id="another value before anybody is asked",
-        ),
-    ],
+@cases(
+    "batches, standing, expected",
+    ("the first", [SHOP], [], (["b1"], [], [])),
+    ("the same waits", [SHOP], [WAITS], ([], [1], [])),
+    ("only what is new is asked", [BANK, SHOP], [WAITS], (["b1"], [1], [])),
+    ("another value", [SHOP_LATER], [WAITS], (["b1"], [], [(1, "changed", "b1")])),
+    ("another namespace", [BANK], [WAITS], (["b1"], [], [(1, "no_longer_proposed", None)])),
+    ("healed by itself", [], [WAITS], ([], [], [(1, "no_longer_proposed", None)])),
+    ("one of two changed", [OTHER_MOVE, SHOP], [asked(1, MOVE), asked(2, SHOP)], (["b1"], [2], [(1, "changed", "b1")])),
+    ("less is lost", [SHOP_LOSES], [asked(1, SHOP_LOSES_MORE)], ([], [1], [])),
+    ("more is lost", [SHOP_LOSES_MORE], [asked(1, SHOP_LOSES)], (["b1"], [], [(1, "changed", "b1")])),
+    (
+        "an answer would be refused",
+        [SHOP],
+        [asked(1, SHOP, answerable=False)],
+        (["b1"], [], [(1, "policy_loosened", "b1")]),
+    ),
+    ("and it is gone", [BANK], [asked(1, SHOP, answerable=False)], (["b1"], [], [(1, "policy_loosened", None)])),
+    (
+        "its plan cannot be read",
+        [SHOP],
+        [asked(1, SHOP, answerable=False, batch=None)],
+        (["b1"], [], [(1, "policy_loosened", "b1")]),
+    ),
+    ("timed out", [SHOP], [asked(1, SHOP, BatchState.UNANSWERED)], (["b1"], [], [(1, "asked_anew", "b1")])),
+    ("the same is being carried out", [SHOP], [asked(1, SHOP, BatchState.CHANGING)], ([], [], [])),
+    ("the goal is being worked at", [SHOP_LATER], [asked(1, SHOP, BatchState.CHANGING)], ([], [], [])),
+    ("another goal is worked at", [BANK], [asked(1, SHOP, BatchState.CHANGING)], (["b1"], [], [])),
+    ("nothing is left while it is carried out", [], [asked(1, SHOP, BatchState.CHANGING)], ([], [], [])),
+    (
+        "another part of a goal that is worked at",
+        [MOVE, BANK],
+        [asked(1, MOVE), asked(2, OTHER_MOVE, BatchState.CHANGING)],
+        (["b2"], [1], []),
+    ),
+    (
+        "one of two can be answered",
+        [SHOP],
+        [asked(1, SHOP, answerable=False), asked(2, SHOP)],
+        ([], [2], [(1, "policy_loosened", None)]),
+    ),
+    ("the same with a higher risk", [MOVE_DISTURBS], [MOVE_WAITS], (["b1"], [], [(1, "changed", "b1")])),
+    ("the same with a lower risk", [MOVE], [asked(1, MOVE_DISTURBS)], ([], [1], [])),
+    ("its risk rises as it is carried out", [MOVE_DISTURBS], [asked(1, MOVE, BatchState.CHANGING)], ([], [], [])),
+    (
+        "its risk rises before anybody is asked",
+        [MOVE_DISTURBS],
+        [asked(1, MOVE, BatchState.NOT_ASKED)],
+        (["b1"], [], [(1, "changed", "b1")]),
+    ),
+    (
+        "another value before anybody is asked",
+        [SHOP_LATER],
+        [asked(1, SHOP, BatchState.NOT_ASKED)],
+        (["b1"], [], [(1, "changed", "b1")]),
+    ),
 )
 def test_each_batch_is_asked_once(
     batches: list[Batch], standing: list[AskedBatch], expected: tuple[list[str], list[int], list[Any]]
@@ -223,14 +197,11 @@ def test_a_higher_risk_names_both_levels() -> None:
 
 
 def test_what_no_task_waits_for_names_the_run() -> None:
-    """The end of a question whose task is gone says which run does not wait for its answer any more."""
     (end,) = decided([SHOP], [asked(1, SHOP, BatchState.UNANSWERED, gone="dag/run/0")]).questions.ended
     assert end.words.startswith("run dag/run/0 does not wait for an answer any more, and recorded none; batch b1 of")
 
 
-@pytest.mark.parametrize(
-    ("batch", "asks"), [pytest.param(SHOP, False, id="the same"), pytest.param(SHOP_LATER, True, id="something else")]
-)
+@cases("batch, asks", ("the same", SHOP, False), ("something else", SHOP_LATER, True))
 @pytest.mark.parametrize("stands", [True, False])
 def test_what_was_rejected_rests(batch: Batch, asks: bool, stands: bool) -> None:
     """A batch that was rejected in an earlier plan is not asked again, and one with another content is."""
@@ -241,7 +212,6 @@ def test_what_was_rejected_rests(batch: Batch, asks: bool, stands: bool) -> None
 
 
 def test_a_greater_loss_than_was_rejected_is_asked() -> None:
-    """A rejected batch is asked again when its loss is greater than the rejected one, and not when it is smaller."""
     assert decided([SHOP_LOSES_MORE], [], [rejected(SHOP_LOSES, 1)]).ask
     assert not decided([SHOP_LOSES], [], [rejected(SHOP_LOSES_MORE, 1)]).ask
 
@@ -260,14 +230,12 @@ def test_the_same_plan_once_more_asks_what_nobody_was_asked() -> None:
     assert not decide(plan, SnapshotView.COMPLETE, here[1:], (rejected(SHOP, 1),)).ask
 
 
-@pytest.mark.parametrize(
-    ("batches", "expected"),
-    [
-        pytest.param([], ([], [], []), id="nothing"),
-        pytest.param([BANK], (["b1"], [], []), id="something else"),
-        pytest.param([SHOP], ([], [1], []), id="the same"),
-        pytest.param([SHOP_LATER], (["b1"], [], [(1, "changed", "b1")]), id="the same goal"),
-    ],
+@cases(
+    "batches, expected",
+    ("nothing", [], ([], [], [])),
+    ("something else", [BANK], (["b1"], [], [])),
+    ("the same", [SHOP], ([], [1], [])),
+    ("the same goal", [SHOP_LATER], (["b1"], [], [(1, "changed", "b1")])),
 )
 def test_a_partial_snapshot_proves_nothing_absent(
     batches: list[Batch], expected: tuple[list[str], list[int], list[Any]]

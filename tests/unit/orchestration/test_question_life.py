@@ -122,7 +122,6 @@ def test_an_answer_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_end_of_the_question_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The trigger ends with the reason when the question ends in the ledger, and cancels the wait for an answer."""
     seen = answers(monkeypatch, lambda: asyncio.sleep(3600))
     ledger_says(monkeypatch, None, None, "it was seen otherwise")
     (event,) = fired(a_trigger())
@@ -213,7 +212,6 @@ def test_a_trigger_that_is_started_anew_waits_for_the_same() -> None:
 
 @pytest.mark.parametrize("event", [{}, {END: "x", "chosen_options": [APPROVE]}, None, [END], {"chosen_options": []}])
 def test_only_the_triggers_own_event_is_an_end(event: object) -> None:
-    """An event with any other content than the trigger's own end is not taken for the end of the question."""
     assert not is_end(event)
 
 
@@ -251,7 +249,6 @@ def asked_form(site: Worksite, plan: Plan, run: str = RUN) -> ApproveBatch:
 
 @pytest.mark.usefixtures("airflow_rows")
 def test_a_question_about_several_namespaces_lets_some_be_left_out(site: Worksite) -> None:
-    """A question about several namespaces offers to leave out some, none at first; one about a single one does not."""
     names = ["shop/a", "shop/b"]
     changes = [
         ChangeSetting(namespace=name, name=SettingName.TTL, before=None, after=TimeToLive(seconds=0)) for name in names
@@ -286,7 +283,6 @@ def test_what_ended_is_not_asked(site: Worksite) -> None:
 
 @pytest.mark.usefixtures("airflow_rows")
 def test_what_another_run_asks_is_not_asked_here(site: Worksite) -> None:
-    """The task is skipped for a question that another run asks, names that run, and records no request."""
     plan = a_question_of(site)
     site.ask(plan, "pulsar_remediate/other/0")
     with pytest.raises(AirflowSkipException, match="nobody is asked here: run pulsar_remediate/other/0 asks about it"):
@@ -295,7 +291,6 @@ def test_what_another_run_asks_is_not_asked_here(site: Worksite) -> None:
 
 
 def test_a_question_that_ended_is_no_answer(site: Worksite) -> None:
-    """The task is skipped with the reason for a question that ended while it waited, and no answer is recorded."""
     plan = a_question_of(site)
     site.ask(plan)
     site.end(plan)
@@ -339,7 +334,6 @@ def a_setting_of(site: Worksite) -> Plan:
 def test_a_question_may_be_snoozed_or_never_wanted(
     site: Worksite, proposed: Callable[[Worksite], Plan], options: list[str]
 ) -> None:
-    """A form offers a snooze with its days, and `never` only for a question about one namespace."""
     task = asked(proposed(site))
     assert task.options == options
     assert (task.params[SNOOZE_DAYS], task.params[UNTIL_WORSE]) == (7, True)

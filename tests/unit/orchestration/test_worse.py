@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pytest
 
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.loss import InFlight, Loss
@@ -13,6 +12,7 @@ from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.orchestration.contents import got_worse
 from tests.builders import a_batch, a_finding, a_step
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from pulsar_steward.model.plan import Batch
@@ -41,41 +41,34 @@ def stored(size: int) -> Loss:
     return Loss(messages=0, bytes=size)
 
 
-@pytest.mark.parametrize(
-    ("now", "then", "words"),
-    [
-        pytest.param(proposal(), proposal(), None, id="the same"),
-        pytest.param(proposal(seconds=90), proposal(), None, id="another value"),
-        pytest.param(proposal(found(evidence="5 more", figures={"backlog": 9})), proposal(), None, id="more of it"),
-        pytest.param(proposal(found(severity=Severity.CRITICAL)), proposal(), "is critical by now", id="more severe"),
-        pytest.param(proposal(), proposal(found(severity=Severity.CRITICAL)), None, id="less severe"),
-        pytest.param(proposal(found(), found("quota-stuck")), proposal(), "quota-stuck of shop/orders", id="a new one"),
-        pytest.param(proposal(), proposal(found(), found("quota-stuck")), None, id="one is gone"),
-        pytest.param(proposal(loss=messages(1)), proposal(), "more would be lost", id="messages are lost"),
-        pytest.param(proposal(loss=messages(2)), proposal(loss=messages(1)), "more would be lost", id="more messages"),
-        pytest.param(proposal(loss=stored(2)), proposal(loss=stored(1)), "more would be lost", id="more bytes"),
-        pytest.param(proposal(loss=messages(1)), proposal(loss=messages(1)), None, id="as much is lost"),
-        pytest.param(
-            proposal(seconds=9, loss=stored(2)),
-            proposal(loss=stored(1)),
-            "more would be lost",
-            id="more by another value",
-        ),
-        pytest.param(proposal(), proposal(loss=stored(1)), None, id="nothing is lost any more"),
-        pytest.param(
-            proposal(in_flight=InFlight(again=30_001)),
-            proposal(in_flight=InFlight(again=10_000)),
-            "more messages are in flight",
-            id="more comes again than there is room for",
-        ),
-        pytest.param(
-            proposal(in_flight=InFlight(again=30_000)),
-            proposal(in_flight=InFlight(again=10_000)),
-            None,
-            id="as much as there is room for",
-        ),
-        pytest.param(proposal(), None, "cannot be read", id="what was asked cannot be read"),
-    ],
+@cases(
+    "now, then, words",
+    ("the same", proposal(), proposal(), None),
+    ("another value", proposal(seconds=90), proposal(), None),
+    ("more of it", proposal(found(evidence="5 more", figures={"backlog": 9})), proposal(), None),
+    ("more severe", proposal(found(severity=Severity.CRITICAL)), proposal(), "is critical by now"),
+    ("less severe", proposal(), proposal(found(severity=Severity.CRITICAL)), None),
+    ("a new one", proposal(found(), found("quota-stuck")), proposal(), "quota-stuck of shop/orders"),
+    ("one is gone", proposal(), proposal(found(), found("quota-stuck")), None),
+    ("messages are lost", proposal(loss=messages(1)), proposal(), "more would be lost"),
+    ("more messages", proposal(loss=messages(2)), proposal(loss=messages(1)), "more would be lost"),
+    ("more bytes", proposal(loss=stored(2)), proposal(loss=stored(1)), "more would be lost"),
+    ("as much is lost", proposal(loss=messages(1)), proposal(loss=messages(1)), None),
+    ("more by another value", proposal(seconds=9, loss=stored(2)), proposal(loss=stored(1)), "more would be lost"),
+    ("nothing is lost any more", proposal(), proposal(loss=stored(1)), None),
+    (
+        "more comes again than there is room for",
+        proposal(in_flight=InFlight(again=30_001)),
+        proposal(in_flight=InFlight(again=10_000)),
+        "more messages are in flight",
+    ),
+    (
+        "as much as there is room for",
+        proposal(in_flight=InFlight(again=30_000)),
+        proposal(in_flight=InFlight(again=10_000)),
+        None,
+    ),
+    ("what was asked cannot be read", proposal(), None, "cannot be read"),
 )
 def test_worse(now: Batch, then: Batch | None, words: str | None) -> None:
     """A proposal is worse by a new or more severe finding or by a greater loss, and not by other figures."""

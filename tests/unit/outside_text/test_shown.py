@@ -49,7 +49,6 @@ def test_nothing_that_is_shown_is_hidden(words: str) -> None:
 
 @given(st.text())
 def test_showing_again_changes_nothing(words: str) -> None:
-    """A text that was made safe to show does not change when it is made safe again."""
     assert shown(shown(words)) == shown(words)
 
 

@@ -87,7 +87,6 @@ def test_several_topics_that_grow_together_have_no_retention(tmp_path: Path) -> 
 
 
 def test_an_age_quota_counts_as_one(tmp_path: Path) -> None:
-    """The percentage is that of the fuller quota, be it of size or of age."""
     near = full("backlog-near-quota", bytes_percent=3, seconds_percent=91, limit_bytes=GIB, limit_seconds=60)
     assert only(tmp_path, bundles=[a_bundle(backlog=MIB)], findings=[near]).percent == 91
 
@@ -156,7 +155,6 @@ def test_the_nearest_come_first(tmp_path: Path) -> None:
 
 
 def test_delayed_messages_of_checks_and_of_topics_that_were_asked(tmp_path: Path) -> None:
-    """The larger of a check's count and that of the topics asked is shown, with held bytes and checks' reasons."""
     found = read(
         tmp_path,
         namespaces=[{"namespace": NAMESPACE, "policies_json": '{"message_ttl_in_seconds":3600}'}],

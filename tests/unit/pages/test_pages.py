@@ -72,7 +72,6 @@ def test_a_halt_beside_the_ledger_is_shown(shown_folder: Path, plans: Plans) -> 
 
 
 def test_a_cluster_shows_guide_findings_brokers_bundles_and_plans(client: Client) -> None:
-    """The cluster page shows findings by pages, the gravest first, brokers, bundles, the backlog and plans."""
     read = words(client, "/clusters/east")
     pages = [client.get(f"/clusters/east?page={page}").text for page in (1, 2)]
     severities = re.findall(r'<tr class="row"><td><span class="pill (critical|warning|info)">', "".join(pages))
@@ -92,7 +91,6 @@ def test_a_cluster_shows_guide_findings_brokers_bundles_and_plans(client: Client
 
 
 def test_findings_are_filtered_and_the_form_remembers(client: Client) -> None:
-    """Findings are filtered by severity, check and text, and the form and the next page keep the filter."""
     page = client.get("/clusters/east?severity=critical&check=ack-holes&text=TOPIC-0&order=oldest")
     read = " ".join(re.sub(r"<[^>]*>", " ", page.text).split())
     assert "Findings 4 asked for" in read
@@ -127,7 +125,6 @@ def test_a_plan_shows_each_step_before_and_after(client: Client, plans: Plans) -
 
 
 def test_a_superseded_plan_says_so(client: Client, plans: Plans) -> None:
-    """The page of a superseded plan says that an answer changes nothing, and links to the newer plan."""
     page = client.get(f"/plans/{plans['older'].plan_id}").text
     assert "an answer to this one changes nothing" in page
     assert f'href="/steward/plans/{plans["east"].plan_id}"' in page
@@ -235,7 +232,6 @@ def test_history_tells_who_and_what(client: Client) -> None:
 
 
 def test_from_a_question_to_its_batch_and_back(client: Client, plans: Plans) -> None:
-    """The tab beside a question redirects to its batch, and the page of all clusters links to that question."""
     dag, run, index = EVERY.partition("/")[0], EVERY.partition("/")[2], 1
     answer = client.get(f"/question?dag_id={dag}&run_id={run.replace('+', '%2B')}&map_index={index}")
     assert (answer.status_code, answer.headers["location"]) == (303, f"/steward/plans/{plans['east'].plan_id}#b2")

@@ -1,8 +1,9 @@
-"""A plan's page: what each batch is worth, how dangerous it is, and which window an approved one waits for."""
+"""Pages about questions: what they are worth, how long they waited, and their stories."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+import csv
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,8 +16,10 @@ from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.pages.clusters import cluster_cards
 from pulsar_steward.pages.html import make_app
+from pulsar_steward.pages.plan_data import COLUMNS, cell_of
 from pulsar_steward.pages.plans import plan_view
 from tests.builders import NOW, a_batch, a_finding, a_plan, a_policy
+from tests.cases import cases
 from tests.ledgers import ledger_at
 from tests.unit.pages.conftest import Client
 from tests.unit.pages.scenes import Telling, quota_batch, sources_of, tc_batch
@@ -47,15 +50,12 @@ def recorded(writer: LedgerWriter, *batches: Batch, windows: tuple[dict[str, Any
     return plan, Telling(writer)
 
 
-@pytest.mark.parametrize(
-    ("windows", "good_for", "opens"),
-    [
-        ((NIGHT,), 11, TONIGHT),
-        ((NIGHT,), 9, None),
-        ((), 11, None),
-        (({"opens": "0 12 * * *", "minutes": 5},), 11, None),
-    ],
-    ids=["waits", "is over by then", "no windows", "open"],
+@cases(
+    "windows, good_for, opens",
+    ("waits", (NIGHT,), 11, TONIGHT),
+    ("is over by then", (NIGHT,), 9, None),
+    ("no windows", (), 11, None),
+    ("open", ({"opens": "0 12 * * *", "minutes": 5},), 11, None),
 )
 def test_an_approved_batch_says_what_it_waits_for(
     tmp_path: Path, writer: LedgerWriter, windows: tuple[dict[str, Any], ...], good_for: float, opens: object
@@ -72,7 +72,6 @@ def test_an_approved_batch_says_what_it_waits_for(
 
 
 def test_worth_and_risk_are_on_the_page(tmp_path: Path, writer: LedgerWriter) -> None:
-    """A plan's page states the worth and the effect of its batches in sentences, and the API gives risk and worth."""
     plan, _ = recorded(writer, tc_batch("east"), quota_batch())
     client = Client(make_app(sources_of(tmp_path), lambda: None))
     page = client.get(f"/plans/{plan.plan_id}").text
@@ -87,7 +86,6 @@ def test_worth_and_risk_are_on_the_page(tmp_path: Path, writer: LedgerWriter) ->
 
 
 def test_what_waits_is_listed_by_its_worth(tmp_path: Path, writer: LedgerWriter) -> None:
-    """Questions that wait are listed by their batches' worth, not by when they were asked; unreadable ones are last."""
     found = a_finding(Severity.CRITICAL)
     grave = msgspec.structs.replace(quota_batch(), findings=(found,))
     soon = a_batch(
@@ -104,3 +102,50 @@ def test_what_waits_is_listed_by_its_worth(tmp_path: Path, writer: LedgerWriter)
     engine.dispose()
     (card,) = cluster_cards(sources_of(tmp_path))
     assert [each.batch_id for each in card.waiting] == ["b2", "b3", "b1", "b4"]
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [
+        ('=HYPERLINK("x")', '\'=HYPERLINK("x")'),
+        *((f"{sign}1", f"'{sign}1") for sign in "=+-@\uff1d\uff0b\uff0d\uff20"),
+        ("  =1", "'  =1"),
+        ("\tx", r"\tx"),
+        ("\r=1", r"\r=1"),
+        ("\n=1", r"\n=1"),
+        ("\u00a0=1", r"\xa0=1"),
+        ("a=1", "a=1"),
+        (" a", " a"),
+        ("", ""),
+        (None, ""),
+        (7, "7"),
+    ],
+)
+def test_no_cell_begins_as_a_formula_does(value: object, cell: str) -> None:
+    """A cell that begins as a formula does, also behind blanks, gets an apostrophe, and any other stays as it is.
+
+    Line ends, tabs and further blanks are spelled out, so that no formula follows them.
+    """
+    assert cell_of(value) == cell
+
+
+def test_the_file_has_every_event(client: Client) -> None:
+    """The CSV file has the events of the JSON file with all their columns, one a line, without hidden characters."""
+    answer = client.get("/history.csv")
+    rows = list(csv.reader(answer.text.splitlines()))
+    events = client.get("/history.json").json()
+    assert tuple(rows[0]) == COLUMNS
+    assert len(rows) == len(events) + 1
+    for event in events:
+        event["at"] = datetime.fromisoformat(event["at"]).isoformat()
+    assert rows[1:] == [[cell_of(event[name]) for name in COLUMNS] for event in events]
+    assert 'filename="steward-history.csv"' in answer.headers["content-disposition"]
+    assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+    assert all("\u202e" not in cell for row in rows for cell in row)
+    (comment,) = [row for row in rows if "HYPERLINK" in row[-1]]
+    assert comment[-1].startswith("approved")
+
+
+def test_a_file_of_one_cluster(client: Client) -> None:
+    rows = list(csv.reader(client.get("/history.csv?cluster=north").text.splitlines()))
+    assert [row[COLUMNS.index("cluster")] for row in rows[1:]] == ["north", "north"]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.planners.settings.facts import TopicSettings
 from tests.builders import a_policy, planning_facts_with
+from tests.cases import cases
 from tests.unit.planners.test_settings import DAY, GIB, MIB, NAMESPACE, of_settings, size
 
 if TYPE_CHECKING:
@@ -64,40 +63,35 @@ def limits(proposal: Proposal) -> list[tuple[str | None, Setting | None]]:
     return [(change.topic, change.after) for change in steps if isinstance(change, ChangeSetting)]
 
 
-@pytest.mark.parametrize(
-    ("more", "limit"),
-    [
-        ({}, size(13_824 * MIB)),
-        ({"fact": {"busiest_bytes_per_second": float(MIB)}}, size(24 * 3600 * MIB)),
-        ({"own": Retention(minutes=DAY, megabytes=-1)}, size(13_824 * MIB)),
-        ({"own": Retention(minutes=DAY, megabytes=-1), "retains": None}, size(13_824 * MIB)),
-        (
-            {"own": Retention(minutes=DAY, megabytes=30_720), "fact": {"busiest_bytes_per_second": float(MIB)}},
-            size(27 * GIB),
-        ),
-        ({"quota": size(10 * GIB, QuotaPolicy.EVICT)}, size(13_824 * MIB, QuotaPolicy.EVICT)),
-        ({"findings": (found("backlog-growing"),)}, size(13_824 * MIB)),
-    ],
-    ids=["peak", "outage", "unbounded", "of its own alone", "what its retention leaves", "the same policy", "growing"],
+@cases(
+    "more, limit",
+    ("peak", {}, size(13_824 * MIB)),
+    ("outage", {"fact": {"busiest_bytes_per_second": float(MIB)}}, size(24 * 3600 * MIB)),
+    ("unbounded", {"own": Retention(minutes=DAY, megabytes=-1)}, size(13_824 * MIB)),
+    ("of its own alone", {"own": Retention(minutes=DAY, megabytes=-1), "retains": None}, size(13_824 * MIB)),
+    (
+        "what its retention leaves",
+        {"own": Retention(minutes=DAY, megabytes=30_720), "fact": {"busiest_bytes_per_second": float(MIB)}},
+        size(27 * GIB),
+    ),
+    ("the same policy", {"quota": size(10 * GIB, QuotaPolicy.EVICT)}, size(13_824 * MIB, QuotaPolicy.EVICT)),
+    ("growing", {"findings": (found("backlog-growing"),)}, size(13_824 * MIB)),
 )
 def test_a_topic_that_needs_more_than_its_namespace_gets_its_own(more: dict[str, Any], limit: BacklogQuota) -> None:
     """A topic's own quota covers an outage and the peak backlog within its retention, and keeps the policy."""
     assert limits(proposed(**more)) == [(TOPIC, limit)]
 
 
-@pytest.mark.parametrize(
+@cases(
     "more",
-    [
-        {"own": None},
-        {"own": SMALL},
-        {"own": LARGE, "retains": Retention(minutes=DAY, megabytes=-1)},
-        {"fact": {"peak": 6 * GIB}},
-        {"fact": {"own": {SettingName.RETENTION: LARGE, SettingName.SIZE_QUOTA: size(GIB)}}},
-        {"quota": BacklogQuota(limit_bytes=-1, policy=QuotaPolicy.HOLD)},
-        {"findings": (found(severity=Severity.INFO),)},
-        {"policy": a_policy(plan={"standing_snapshots": 2})},
-    ],
-    ids=["as its namespace", "no more", "its namespace all", "no need", "has one", "no limit", "information", "young"],
+    ("as its namespace", {"own": None}),
+    ("no more", {"own": SMALL}),
+    ("its namespace all", {"own": LARGE, "retains": Retention(minutes=DAY, megabytes=-1)}),
+    ("no need", {"fact": {"peak": 6 * GIB}}),
+    ("has one", {"fact": {"own": {SettingName.RETENTION: LARGE, SettingName.SIZE_QUOTA: size(GIB)}}}),
+    ("no limit", {"quota": BacklogQuota(limit_bytes=-1, policy=QuotaPolicy.HOLD)}),
+    ("information", {"findings": (found(severity=Severity.INFO),)}),
+    ("young", {"policy": a_policy(plan={"standing_snapshots": 2})}),
 )
 def test_all_other_topics_get_nothing(more: dict[str, Any]) -> None:
     """A topic that does not meet the conditions gets neither a quota of its own nor a note."""
@@ -106,16 +100,14 @@ def test_all_other_topics_get_nothing(more: dict[str, Any]) -> None:
     assert (limits(proposal), proposal.notes) == ([], ())
 
 
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        (
-            {"own": Retention(minutes=DAY, megabytes=30_720), "fact": {"peak": 20 * GIB}},
-            "leaves 27 GiB: raise that by hand",
-        ),
-        ({"quotas_are_checked": False}, "is proposed: quotas_checked: "),
-    ],
-    ids=["its retention is too small", "a guard"],
+@cases(
+    "more, words",
+    (
+        "its retention is too small",
+        {"own": Retention(minutes=DAY, megabytes=30_720), "fact": {"peak": 20 * GIB}},
+        "leaves 27 GiB: raise that by hand",
+    ),
+    ("a guard", {"quotas_are_checked": False}, "is proposed: quotas_checked: "),
 )
 def test_why_it_gets_none(more: dict[str, Any], words: str) -> None:
     """A note gives the reason if a topic needs a higher quota and gets none."""

@@ -72,7 +72,6 @@ def test_how_many_there_will_be(before: int, after: int) -> None:
 
 @pytest.mark.parametrize("found", [CONSUMERS, PRODUCERS])
 def test_clients_that_choose_partitions_are_divided(found: Finding) -> None:
-    """More partitions are proposed for clients only where the partitions' numbers of clients differ twofold."""
     crowded = [Partition(0, 0, 3000, 3000), Partition(1, 0, 1500, 1500)]
     alike = [Partition(0, 0, 3000, 3000), Partition(1, 0, 2900, 2900)]
 

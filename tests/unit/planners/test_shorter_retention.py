@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName
 from pulsar_steward.model.step import ChangeSetting
 from tests.builders import a_policy
-from tests.unit.planners.test_settings import DAY, GIB, MIB, NAMESPACE, changes, proposed, size
+from tests.cases import cases
+from tests.unit.planners.proposals import changes
+from tests.unit.planners.test_settings import DAY, GIB, MIB, NAMESPACE, proposed, size
 
 if TYPE_CHECKING:
     from tests.golden import Golden
@@ -33,35 +33,21 @@ def with_quotas(retention: Retention, gibibytes: int = 0, hours: int = 0) -> dic
     return own
 
 
-@pytest.mark.parametrize(
-    ("own", "known", "expected"),
-    [
-        (with_quotas(kept(30 * DAY, -1)), {}, kept(3 * DAY, -1)),
-        (with_quotas(kept(30 * DAY, -1), hours=90), {}, kept(100 * 60, -1)),
-        (with_quotas(kept(30 * DAY, -1)), {"topic_quotas": (0, 90 * 3600)}, kept(100 * 60, -1)),
-        (with_quotas(kept(-1, 102_400), 9), {}, kept(-1, 10_240)),
-        (with_quotas(kept(-1, 102_400)), {"topic_quotas": (9 * GIB, 0)}, kept(-1, 10_240)),
-        (with_quotas(kept(-1, 102_400)), {"backlog": 6 * GIB}, kept(-1, 10_240)),
-        (with_quotas(kept(-1, 409_600)), {"rate": float(MIB)}, kept(-1, 96_000)),
-        (with_quotas(kept(30 * DAY, 102_400), 9), {}, kept(3 * DAY, 10_240)),
-        (with_quotas(kept(2 * DAY, 102_400), 9), {}, kept(2 * DAY, 10_240)),
-    ],
-    ids=[
-        "time",
-        "age quota",
-        "topic's age",
-        "size quota",
-        "topic's size",
-        "backlog",
-        "outage",
-        "both",
-        "short already",
-    ],
+@cases(
+    "own, known, expected",
+    ("time", with_quotas(kept(30 * DAY, -1)), {}, kept(3 * DAY, -1)),
+    ("age quota", with_quotas(kept(30 * DAY, -1), hours=90), {}, kept(100 * 60, -1)),
+    ("topic's age", with_quotas(kept(30 * DAY, -1)), {"topic_quotas": (0, 90 * 3600)}, kept(100 * 60, -1)),
+    ("size quota", with_quotas(kept(-1, 102_400), 9), {}, kept(-1, 10_240)),
+    ("topic's size", with_quotas(kept(-1, 102_400)), {"topic_quotas": (9 * GIB, 0)}, kept(-1, 10_240)),
+    ("backlog", with_quotas(kept(-1, 102_400)), {"backlog": 6 * GIB}, kept(-1, 10_240)),
+    ("outage", with_quotas(kept(-1, 409_600)), {"rate": float(MIB)}, kept(-1, 96_000)),
+    ("both", with_quotas(kept(30 * DAY, 102_400), 9), {}, kept(3 * DAY, 10_240)),
+    ("short already", with_quotas(kept(2 * DAY, 102_400), 9), {}, kept(2 * DAY, 10_240)),
 )
 def test_it_is_lowered_to_what_quota_and_outage_need(
     own: dict[SettingName, Setting], known: dict[str, Any], expected: Retention
 ) -> None:
-    """A retention is lowered to what quotas, backlogs and an outage need plus a margin; a part without limit stays."""
     proposal = proposed(own, FOUND, consumed_bytes=GIB, **known)
 
     assert changes(proposal) == [(SettingName.RETENTION, expected)]
@@ -91,14 +77,21 @@ def test_it_comes_after_the_quotas() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("own", "checks", "known"),
-    [
-        (with_quotas(kept(30 * DAY, -1), hours=27 * 24), (FOUND,), {}),
-        (with_quotas(kept(30 * DAY, 10)), (FOUND, "retention-too-short"), {"outgrown": (40 * MIB, 60)}),
-        (with_quotas(kept(30 * DAY, -1)), (FOUND,), {"policy": a_policy(retention_remedy={"keep_hours": 30 * 24})}),
-    ],
-    ids=["a quota needs it", "a backlog needs more", "the policy keeps it"],
+@cases(
+    "own, checks, known",
+    ("a quota needs it", with_quotas(kept(30 * DAY, -1), hours=27 * 24), (FOUND,), {}),
+    (
+        "a backlog needs more",
+        with_quotas(kept(30 * DAY, 10)),
+        (FOUND, "retention-too-short"),
+        {"outgrown": (40 * MIB, 60)},
+    ),
+    (
+        "the policy keeps it",
+        with_quotas(kept(30 * DAY, -1)),
+        (FOUND,),
+        {"policy": a_policy(retention_remedy={"keep_hours": 30 * 24})},
+    ),
 )
 def test_what_is_needed_is_kept(
     own: dict[SettingName, Setting], checks: tuple[str, ...], known: dict[str, Any]

@@ -16,6 +16,7 @@ from pulsar_steward.planners.registry import PLANNERS, make_plan
 from pulsar_steward.planners.tc.balance import TC_BALANCE
 from pulsar_steward.planners.tc.balance import TC_COUNT_RAISE as PLANNER
 from tests.builders import NOW, a_finding, a_policy, broker, hashed_tc_bundles, planning_facts_with
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from pulsar_steward.planners.planning_facts import PlanningFacts
@@ -51,14 +52,12 @@ def raised(proposal: Proposal) -> RaiseCoordinators:
     return step.change
 
 
-@pytest.mark.parametrize(
-    ("planning", "after"),
-    [
-        pytest.param(facts(), 5, id="one a broker"),
-        pytest.param(facts(per_broker=3), 15, id="three a broker"),
-        pytest.param(facts(most=4), 4, id="as many as the policy permits"),
-        pytest.param(facts(tc_allowed=tuple(broker(number) for number in range(3))), 3, id="isolated"),
-    ],
+@cases(
+    "planning, after",
+    ("one a broker", facts(), 5),
+    ("three a broker", facts(per_broker=3), 15),
+    ("as many as the policy permits", facts(most=4), 4),
+    ("isolated", facts(tc_allowed=tuple(broker(number) for number in range(3))), 3),
 )
 def test_their_number_is_raised(planning: PlanningFacts, after: int) -> None:
     """The number of coordinators is raised to what suits the brokers that may hold one, up to the policy's limit."""

@@ -81,7 +81,6 @@ UNSEEN = {
 
 @pytest.mark.parametrize("key", SEEN)
 def test_of_each_key_what_stands_for_nothing_is_found(tmp_path: Path, key: str) -> None:
-    """The names and patterns of a key that nothing in the snapshot has are found, and no other."""
     (found,) = unseen_names(taken(tmp_path), policy_with(key, *SEEN[key], *UNSEEN[key]))
     assert (found.key, found.names) == (key, tuple(sorted(UNSEEN[key])))
     assert unseen_names(taken(tmp_path, 1), policy_with(key, *SEEN[key])) == ()

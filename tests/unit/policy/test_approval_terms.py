@@ -47,7 +47,6 @@ def test_the_floor_holds_whatever_the_policy_says_of_other_approvals(risk: Risk)
 def test_of_kind_and_risk_the_stricter_holds(
     people: int | None, two_for: tuple[str, ...], minutes: int | None, requester: tuple[bool, bool | None]
 ) -> None:
-    """For people, validity and requester, the stricter of the terms by kind and by risk applies."""
     by_risk = {"people": people, "valid_minutes": minutes, "requester_may_approve": requester[1]}
     found = terms(two_people_for=two_for, requester_may_approve=requester[0], by_risk={"high": by_risk})
     assert found.people == (2 if two_for or people == 2 else 1)
@@ -56,7 +55,6 @@ def test_of_kind_and_risk_the_stricter_holds(
 
 
 def test_a_higher_level_demands_what_a_lower_one_does() -> None:
-    """A higher risk level takes over the demands of lower levels, and may name its own users."""
     by_risk = {
         "medium": {"people": 2, "valid_minutes": 20, "users": ["ann", "eve"]},
         "critical": {"users": ["bob", "eve"]},
@@ -143,7 +141,6 @@ def test_moving_a_demand_to_a_lower_level_is_no_loosening() -> None:
 
 
 def test_every_kind_has_terms_for_every_risk() -> None:
-    """Every kind of batch has terms at every risk level, and the default policy sets none by risk."""
     approval = ApprovalPolicy.model_validate({"assigned_users": ["ann", "bob"], "by_risk": {"medium": STRICT}})
     assert all(approval.terms((kind,), risk).may_answer("ann") for kind in KINDS for risk in Risk)
     assert not Policy().approval.by_risk

@@ -201,7 +201,6 @@ def test_what_does_not_hold_up_in_an_override_is_named(document: dict[str, Any],
     ],
 )
 def test_thresholds_are_in_order_after_merging_too(document: dict[str, Any], troubles: list[str]) -> None:
-    """Thresholds have to be in order after merging, also for a single cluster, and each error is told once."""
     try:
         parse_policy(document, name="p")
         told = []
@@ -211,7 +210,6 @@ def test_thresholds_are_in_order_after_merging_too(document: dict[str, Any], tro
 
 
 def test_thresholds_without_an_order_are_pairs_that_are_there() -> None:
-    """Exceptions from the order of thresholds name existing keys, and such thresholds may be set in any order."""
     for section in SECTIONS.values():
         free = {f"{kind}_{name}" for name in getattr(section, "UNORDERED", ()) for kind in ("warning", "critical")}
         assert free <= set(section.model_fields)
@@ -226,7 +224,6 @@ def test_a_policy_with_wrong_overrides_cannot_be_made() -> None:
 
 
 def test_every_trouble_of_a_file_is_told_with_line_and_column(lines: Callable[[str], list[str]]) -> None:
-    """All errors of a policy file are reported with line and column, in the order of the file."""
     text = """\
 ack_holes: {warning_percnt: 5}
 apply:
@@ -265,7 +262,6 @@ brokers: {draining: ["a:80", 1]}
 def test_keys_that_stand_twice_odd_numbers_and_broken_yaml(
     lines: Callable[[str], list[str]], text: str, told: list[str]
 ) -> None:
-    """Duplicate keys, numbers in YAML's own ways, broken YAML and self-references are told with line and column."""
     found = lines(text)
 
     assert len(found) == len(told)
@@ -304,7 +300,6 @@ def test_the_example_of_the_documentation_holds_up() -> None:
 
 
 def test_the_documentation_lists_what_namespaces_may_set_apart() -> None:
-    """The documentation lists exactly the sections that namespaces may override, and holds the example unchanged."""
     page = (EXAMPLE.parent / "policy.md").read_text(encoding="utf-8")
     table = page.partition("## What tenants and namespaces may set")[2].partition("\n## ")[0]
 
@@ -347,7 +342,6 @@ WARNINGS = {
 def test_namespaces_divide_by_the_values_in_force(
     sections: tuple[str, ...], values: dict[str, list[int]], names: list[list[str]]
 ) -> None:
-    """Namespaces with equal values in force form one part, and differences in other sections do not divide them."""
     policy = parse_policy(LAYERED, name="p").for_cluster("west")
     division = divided(policy, sections)
 

@@ -104,7 +104,6 @@ def said(error: BaseException) -> str:
 def test_a_status_becomes_its_error(
     status: int, expected: type[StatusError], broker: ScriptedBroker, transport: Callable[..., Transport]
 ) -> None:
-    """Each error status raises its class of error, which carries the status, the call and the broker's reason."""
     broker.on(PATH, answer({"reason": "Topic  is\n fenced"}, status=status))
     error = fault(transport(broker.url, read_attempts=1))
     assert type(error) is expected
@@ -120,7 +119,6 @@ def test_a_status_becomes_its_error(
 def test_without_a_reason_the_phrase_of_http_is_said(
     body: bytes, broker: ScriptedBroker, transport: Callable[..., Transport]
 ) -> None:
-    """The reason of an error is HTTP's phrase for the status if the body has no reason; the body is not quoted."""
     broker.on(PATH, answer(body, status=404))
     assert fault(transport(broker.url)).reason == "Not Found"
 
@@ -147,14 +145,12 @@ def test_a_fault_becomes_our_error(kind: str, broker: ScriptedBroker, transport:
 
 
 def test_a_refused_connection_is_unreachable(refusing: str, transport: Callable[..., Transport]) -> None:
-    """A refused connection raises `Unreachable`, which names the call and the broker."""
     error = fault(transport(f"http://{refusing}", read_attempts=1))
     assert isinstance(error, Unreachable)
     assert str(error) == f"GET {PATH} at {refusing}: no connection: refused"
 
 
 def test_a_name_that_does_not_resolve_is_unreachable(transport: Callable[..., Transport]) -> None:
-    """A host name that does not resolve raises `Unreachable`, which names the host and the port."""
     error = fault(transport("http://no-such-broker.invalid:8080", read_attempts=1))
     assert isinstance(error, Unreachable)
     assert error.broker == "no-such-broker.invalid:8080"
@@ -164,7 +160,6 @@ def test_a_name_that_does_not_resolve_is_unreachable(transport: Callable[..., Tr
 def test_https_towards_plain_http_says_that_tls_failed(
     broker: ScriptedBroker, transport: Callable[..., Transport]
 ) -> None:
-    """A call by https to a port of plain http raises `TlsFailed`, whose reason says that TLS failed."""
     error = fault(transport(f"https://{broker.id}", read_attempts=1))
     assert isinstance(error, TlsFailed)
     assert "TLS failed" in error.reason
@@ -195,7 +190,6 @@ def library_errors() -> list[type[Exception]]:
 
 @pytest.mark.parametrize("theirs", library_errors(), ids=lambda each: f"{each.__module__}.{each.__name__}")
 def test_every_error_of_the_libraries_has_our_words(theirs: type[Exception]) -> None:
-    """Every exception of the HTTP libraries becomes one of our errors, and only `ConnectTimeout` a `NeverSent`."""
     error = theirs.__new__(theirs)
     ours = in_our_words(error, "GET", PATH, "b:1")
     assert isinstance(ours, Unreachable | TimedOut | BrokenAnswer)
@@ -211,6 +205,5 @@ def test_errors_survive_pickling(broker: ScriptedBroker, transport: Callable[...
 
 
 def test_settings_hide_the_token(settings: Callable[..., AdminSettings]) -> None:
-    """Settings do not show the token when they are printed or logged."""
     made = settings("http://broker:8080")
     assert TOKEN not in f"{made} {made!r} {vars(made)}"

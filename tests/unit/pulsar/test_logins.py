@@ -92,7 +92,6 @@ def test_an_access_token_is_asked_for_once_and_sent_along(broker: ScriptedBroker
 
 
 def test_the_address_of_tokens_may_be_named_itself(broker: ScriptedBroker, issuer: Issuer) -> None:
-    """The issuer is not asked for its address of tokens if the settings name that address."""
     broker.on(TENANTS, let_in_with("first"))
     with Reader(by_oauth2(broker, issuer, issuer_url=None, token_url=f"{issuer.url}{TOKEN_PATH}")) as reader:
         assert reader.tenants() == ("t",)
@@ -155,7 +154,6 @@ def test_a_401_again_is_the_answer(broker: ScriptedBroker, issuer: Issuer) -> No
 
 
 def test_a_change_is_not_sent_again_after_a_401(broker: ScriptedBroker, issuer: Issuer) -> None:
-    """A change that was answered with 401 is not sent again; the next call carries a new token."""
     broker.on("/x", let_in_with("second"))
     methods: Any = frozenset({"GET", "PUT"})
     with Transport(by_oauth2(broker, issuer), methods) as transport:
@@ -201,7 +199,6 @@ def test_a_token_that_was_not_given_for_now_is_asked_for_again(broker: ScriptedB
 
 
 def test_a_change_for_which_no_token_was_given_was_never_sent(broker: ScriptedBroker, issuer: Issuer) -> None:
-    """A change for which the issuer gave no token raises `NeverSent`, and the broker gets no request."""
     issuer.server.on(TOKEN_PATH, answer({"error": "server_error"}, status=500))
     methods: Any = frozenset({"PUT"})
     with (
@@ -213,7 +210,6 @@ def test_a_change_for_which_no_token_was_given_was_never_sent(broker: ScriptedBr
 
 
 def test_an_issuer_that_refuses_is_told_without_the_secret(broker: ScriptedBroker, issuer: Issuer) -> None:
-    """The error about an issuer's refusal masks the secret that the refusal repeats, and no broker is asked."""
     wrong = "another-secret-of-many-words"
     with Reader(by_oauth2(broker, issuer, secret=wrong)) as reader, pytest.raises(NoAccessToken) as caught:
         reader.tenants()
@@ -279,7 +275,6 @@ def test_a_file_as_pulsars_own_clients_have_it(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_of_client_credentials_that_is_none_is_told(content: str | None, words: str, tmp_path: Path) -> None:
-    """The error about a file that holds no client credentials says what is wrong and shows none of its content."""
     file = tmp_path / "key.json"
     if content is not None:
         file.write_bytes(content.encode("utf-8", "surrogateescape"))
@@ -303,7 +298,6 @@ def put(file: Path, token: str) -> None:
 
 
 def test_a_token_file_is_read_again_when_it_changes(broker: ScriptedBroker, tmp_path: Path) -> None:
-    """A token file is read again when it changes; while it is missing or holds no token, the last one is sent."""
     file = tmp_path / "token"
     put(file, "first")
     broker.on(TENANTS, answer([]))
@@ -322,7 +316,6 @@ def test_a_token_file_is_read_again_when_it_changes(broker: ScriptedBroker, tmp_
 
 
 def test_a_token_file_that_was_written_to_in_place_is_read_after_a_401(broker: ScriptedBroker, tmp_path: Path) -> None:
-    """After a 401 a token file is read again, also when its time, size and inode have not changed."""
     file = tmp_path / "token"
     file.write_text("first1")
     seen = file.stat()
@@ -336,7 +329,6 @@ def test_a_token_file_that_was_written_to_in_place_is_read_after_a_401(broker: S
 
 
 def test_a_token_file_that_only_another_machine_has_is_no_failure(broker: ScriptedBroker, tmp_path: Path) -> None:
-    """The token of the settings is sent if the token file is missing on this machine."""
     made = AdminSettings((broker.url,), SecretStr("first"), token_file=str(tmp_path / "elsewhere"))
     broker.on(TENANTS, answer([]))
     with Reader(made) as reader:
@@ -399,7 +391,6 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def test_a_plug_in_gives_headers_such_as_for_athenz(installed: dict[str, Any], broker: ScriptedBroker) -> None:
-    """The headers of a plug-in are sent to the broker, and the plug-in is given the URL of the call."""
     asked = []
 
     def headers(url: str) -> dict[str, str]:

@@ -86,7 +86,6 @@ def base_of(made: AdminSettings, broker: str) -> str:
 def test_behind_an_https_address_brokers_are_reached_as_they_tell(
     plain: str, tls: str, listed: str, reached: str, broker: ScriptedBroker, authority: Authority
 ) -> None:
-    """Behind an https address brokers are reached at the configured TLS port, or by http if there is none."""
     url = over_tls(broker, authority.files)
     broker.on(CONFIGURATION, answer({"webServicePort": plain, "webServicePortTls": tls}))
     made = settings(url, authority)
@@ -106,18 +105,15 @@ def test_a_client_certificate_is_not_given_up_for_http(broker: ScriptedBroker, a
 
 
 def test_where_brokers_do_not_tell_their_ports_it_is_as_it_was(broker: ScriptedBroker, authority: Authority) -> None:
-    """A broker's id is used with the scheme of the settings if the configuration does not tell the ports."""
     assert base_of(settings(over_tls(broker, authority.files), authority), "b-1:8080") == "https://b-1:8080"
 
 
 def test_behind_an_http_address_nobody_is_asked(broker: ScriptedBroker) -> None:
-    """Behind an http address a broker's id is its address, and the configuration is not read."""
     assert base_of(settings(broker.url), "b-1:8080") == "http://b-1:8080"
     assert broker.asked == []
 
 
 def test_http_and_https_brokers_side_by_side(make_broker: Callable[[], ScriptedBroker], authority: Authority) -> None:
-    """Brokers that the settings name by http and by https are each asked by their own scheme."""
     plain, secure = make_broker(), make_broker()
     url = over_tls(secure, authority.files)
     for each, names in ((plain, ["a"]), (secure, ["b"])):
@@ -175,7 +171,6 @@ def test_where_tls_ends_before_brokers_the_remedy_is_the_map() -> None:
 
 
 def test_a_redirect_to_an_advertised_address_goes_where_the_map_says(make_broker: Callable[[], ScriptedBroker]) -> None:
-    """A redirect to an advertised address goes to the mapped one, with the path and query of the redirect."""
     front, owner = make_broker(), make_broker()
     front.on(TENANTS, redirect(f"http://b-2.internal:8080{TENANTS}?authoritative=true"))
     owner.on(TENANTS, answer(["t"]))
@@ -188,7 +183,6 @@ def test_a_redirect_to_an_advertised_address_goes_where_the_map_says(make_broker
 def test_behind_a_balancer_that_ends_tls_a_redirect_to_http_stays_with_tls(
     make_broker: Callable[[], ScriptedBroker], authority: Authority
 ) -> None:
-    """Behind a balancer that ends TLS, a redirect to http is followed by https at the broker's TLS port."""
     front, owner = make_broker(), make_broker()
     url = over_tls(front, authority.files)
     over_tls(owner, authority.files)
@@ -266,7 +260,6 @@ def test_a_proxy_that_is_none_is_told(given: str) -> None:
 def test_a_client_certificate_is_shown_to_brokers_that_ask_for_one(
     broker: ScriptedBroker, authority: Authority
 ) -> None:
-    """A broker that asks for a client certificate accepts the call by it alone, without a token."""
     mine = authority.certificate("steward")
     url = over_tls(broker, authority.files, clients_of=authority.files[0])
     broker.on(TENANTS, answer(["t"]))
@@ -276,7 +269,6 @@ def test_a_client_certificate_is_shown_to_brokers_that_ask_for_one(
 
 
 def test_without_a_client_certificate_the_remedy_is_named(broker: ScriptedBroker, authority: Authority) -> None:
-    """Without a client certificate the handshake is refused or cut, and the error names the setting to check."""
     url = over_tls(broker, authority.files, clients_of=authority.files[0])
     error = failure(settings(url, authority))
     # The alert may be lost with the connection that the server closes right behind it.
@@ -337,13 +329,11 @@ def test_a_file_of_certificates_that_is_none_is_told(key: str, content: str | No
 
 
 def test_a_key_without_its_certificate_is_told() -> None:
-    """A client key without its certificate is refused with an error that names `client_key_file`."""
     with pytest.raises(ConfigurationError, match="client_key_file"):
         settings("https://b:8443", client_key_file="key.pem")
 
 
 def test_behind_a_front_door_the_cluster_can_be_asked_and_no_broker(broker: ScriptedBroker) -> None:
-    """Behind a front door the cluster's data can be read, and asking one broker raises an error with the reason."""
     broker.on(TENANTS, answer(["t"]))
     with Reader(settings(broker.url, front_door=True)) as reader:
         assert reader.tenants() == ("t",)
@@ -378,7 +368,6 @@ def test_all_of_it_travels_to_other_processes() -> None:
 
 
 def test_a_redirect_off_the_front_door_is_refused(make_broker: Callable[[], ScriptedBroker]) -> None:
-    """Behind a front door a redirect to a listed broker is refused, and no connection to it is made."""
     door, member = make_broker(), make_broker()
     door.on(MEMBERS, answer([door.id, member.id]))
     door.on(TENANTS, redirect(f"{member.url}{TENANTS}"))

@@ -247,7 +247,6 @@ def test_even_its_transport_refuses_to_write(method: str, reader: Reader, broker
 def test_one_broker_can_be_asked(
     make_broker: Callable[[], ScriptedBroker], settings: Callable[..., AdminSettings]
 ) -> None:
-    """The reader for one broker asks that broker and no other."""
     first, second = make_broker(), make_broker()
     second.on("/admin/v2/brokers/version", answer(b"4.2.4"))
     with Reader(settings(first.url)) as reader, reader.at(second.id) as other:
@@ -256,7 +255,6 @@ def test_one_broker_can_be_asked(
 
 
 def test_a_cluster_is_named_where_brokers_are_listed_by_name_only(reader: Reader, broker: ScriptedBroker) -> None:
-    """Brokers older than Pulsar 2.11 are listed by the cluster's name, which is asked for once."""
     broker.on(MEMBERS, answer(status=404))
     broker.on(f"{MEMBERS}/configuration/runtime", answer({"clusterName": "a b"}))
     broker.on(f"{MEMBERS}/a%20b", answer(["b:2", "a:1"]))

@@ -56,7 +56,6 @@ def test_looking_is_repeated_until_it_works(
 def test_looking_ends_after_the_tries_of_the_policy(
     attempts: int, broker: ScriptedBroker, transport: Callable[..., Transport]
 ) -> None:
-    """A read ends with the last failure after the number of tries that the policy allows."""
     broker.on(PATH, answer({"reason": "busy"}, status=503))
     with pytest.raises(ServerError, match="busy"):
         transport(broker.url, read_attempts=attempts).get(PATH)
@@ -119,7 +118,6 @@ def test_a_change_that_was_never_sent_goes_to_another_base(
 def test_a_change_that_was_redirected_into_the_void_is_not_sent_again(
     change: Call, refusing: str, make_broker: Callable[[], ScriptedBroker], settings: Callable[..., AdminSettings]
 ) -> None:
-    """A change that was redirected to an unreachable broker is not sent again, also not to another address."""
     first, second = make_broker(), make_broker()
     first.on("/admin/v2/brokers", answer([first.id, refusing]))
     first.on(change.path, redirect(f"http://{refusing}{change.path}?{urlencode(change.query)}"))
@@ -132,7 +130,6 @@ def test_a_change_that_was_redirected_into_the_void_is_not_sent_again(
 def test_where_every_base_refuses_the_last_refusal_is_raised(
     refusing: str, transport: Callable[..., Transport]
 ) -> None:
-    """If every address of the settings refuses the connection, the call raises `Unreachable` with the last address."""
     with pytest.raises(Unreachable) as caught:
         transport("http://127.0.0.1:1", f"http://{refusing}").send("PUT", PATH)
     assert caught.value.broker == refusing

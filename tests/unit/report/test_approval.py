@@ -18,6 +18,7 @@ from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.approval import body, labels, subject
 from pulsar_steward.report.markdown import text
 from tests.builders import IDENTITY, a_batch, a_move, a_plan, a_split, a_step, broker
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from pulsar_steward.model.plan import Plan
@@ -59,7 +60,7 @@ def without_digest(plan: Plan, words: str) -> str:
     return words.replace(plan.digest, "DIGEST").replace(plan.digest[:12], "DIGEST")
 
 
-@pytest.mark.parametrize("step", [SPLIT, MOVE], ids=["split", "move"])
+@cases("step", ("split", SPLIT), ("move", MOVE))
 def test_each_step_is_told_whole(step: object) -> None:
     """The question holds the id, description, effect, way back and exact call of each step."""
     chosen = SPLIT if step is SPLIT else MOVE
@@ -75,7 +76,6 @@ def test_what_it_costs_and_what_it_means_is_said(golden: Golden) -> None:
 
 
 def test_a_batch_that_can_be_undone_says_so() -> None:
-    """The question says that every step can be undone if each step of the batch has an undo."""
     batch = a_batch(a_step(MOVE.change, undo=MOVE.undo, undo_note=MOVE.undo_note))
     words = body(a_plan(batch), batch, POLICY)
     assert "Every step can be undone." in words
@@ -118,7 +118,6 @@ def test_names_from_outside_stay_names() -> None:
 
 
 def test_a_way_back_names_what_it_takes_back_first_and_what_stays(golden: Golden) -> None:
-    """The question of a rollback tells first what it takes back, then what is lost, comes back and rests for it."""
     batch = a_batch(
         a_step(
             MOVE.change,
@@ -207,12 +206,10 @@ def test_what_stops_producers_is_told_in_large_letters(golden: Golden) -> None:
 
 
 def test_a_retention_that_is_raised_deletes_nothing() -> None:
-    """The question about a step that raises a retention does not mention deletion."""
     assert "DELETE" not in asked(SettingName.RETENTION, KEPT, LESS)
 
 
 def test_the_cluster_is_named_as_pulsar_names_it(golden: Golden) -> None:
-    """The question names the Pulsar cluster that the plan is bound to."""
     (line,) = (line for line in body(PLAN, BATCH, POLICY).splitlines() if "Only in Pulsar cluster" in line)
     assert str(IDENTITY.metadata_id) in line
     golden(without_digest(PLAN, line))
@@ -225,7 +222,6 @@ def test_what_rejecting_means_is_said_by_topic(golden: Golden) -> None:
 
 
 def test_a_bound_of_delays_says_whom_it_refuses() -> None:
-    """A step that bounds delays has a top heading that it refuses messages; a step that removes the bound has none."""
     any_delay = DelayedDelivery(active=True, tick_milliseconds=1000)
     bounded = DelayedDelivery(active=True, tick_milliseconds=1000, longest_milliseconds=3_600_000)
     words = asked(SettingName.DELAYED_DELIVERY, bounded)

@@ -94,7 +94,6 @@ def words_of(batch: Batch, **fields: Any) -> str:
 
 
 def test_many_steps_are_told_by_sums(golden: Golden) -> None:
-    """The question about many steps sums up losses, findings by check, steps by value and changes by namespace."""
     golden(words_of(a_group(60)))
 
 
@@ -109,7 +108,6 @@ def test_the_text_does_not_grow_with_the_namespaces() -> None:
 
 
 def test_the_page_of_the_plan_is_the_only_link() -> None:
-    """The question's only link leads to the plan's page, and is left out if the page's address is not known."""
     assert re.findall(r"\]\([^)]*\)", words_of(a_group(20))) == [f"]({PAGE})"]
     assert re.findall(r"\]\([^)]*\)", words_of(a_group(20), page="")) == []
 
@@ -125,7 +123,6 @@ def test_what_is_lost_is_summed_up_in_the_largest_letters() -> None:
 
 
 def test_few_steps_are_told_one_by_one() -> None:
-    """Few steps are listed one by one, also if they are in several namespaces."""
     few = words_of(a_group(MAX_STEPS_IN_FULL // 3))
     assert all(step.step_id in few for step in a_group(MAX_STEPS_IN_FULL // 3).steps)
     assert "Namespaces that you leave out stay as they are" in few
@@ -133,7 +130,6 @@ def test_few_steps_are_told_one_by_one() -> None:
 
 
 def test_many_steps_in_one_namespace_are_told_one_by_one() -> None:
-    """Many steps within one namespace are listed one by one, without the hint to leave out namespaces."""
     change = settings_of(0)[0]
     steps = [
         a_step(
@@ -157,7 +153,6 @@ def test_what_cannot_be_undone_is_said_of_many() -> None:
 
 
 def test_a_second_person_reads_how_much_the_first_one_approved() -> None:
-    """The second approver's question gives the number of steps that the first one approved and few of their ids."""
     batch = a_group(60)
     ids = tuple(step.step_id for step in batch.steps)
     first = RecordedAnswer(

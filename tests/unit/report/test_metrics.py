@@ -157,7 +157,6 @@ def test_what_is_silent_is_counted_by_who_said_no() -> None:
 
 
 def test_findings_are_counted_by_check_and_severity(tmp_path: Path) -> None:
-    """Findings are counted by check and severity, listed or not; a clear check counts 0, an unknown one is absent."""
     first = datetime(2026, 2, 1, tzinfo=UTC)
     findings = [a_finding(subject="a", first_seen=first), a_finding(subject="b"), a_finding("info", subject="c")]
     verdicts = [
@@ -249,7 +248,6 @@ def rules() -> list[dict[str, Any]]:
 
 
 def test_rules_and_panels_ask_for_what_is_exported(full: bytes) -> None:
-    """Alert rules and dashboard panels use only metrics that are exported."""
     panels = (DEPLOY / "grafana" / "steward.json").read_text(encoding="utf-8")
     asked = {name for text in (panels, *(rule["expr"] for rule in rules())) for name in _NAME.findall(text)}
     assert len(asked) > 15
@@ -285,7 +283,6 @@ def test_panels_have_places_of_their_own() -> None:
 
 
 def test_the_page_lists_every_metric() -> None:
-    """docs/metrics.md lists every metric with its type, its labels and its meaning."""
     page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     for name, metric in METRICS.items():
         kind = metric.kind.__name__.removesuffix("MetricFamily").lower()

@@ -33,13 +33,10 @@ from pulsar_steward.report.checkup.measures import (
 from tests.unit.report_checkup.snapshots import meta, skewed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pulsar_steward.report.checkup.charts.chart import Chart
-    from pulsar_steward.report.checkup.document import Checkup
     from tests.golden import Golden
+    from tests.unit.report_checkup.conftest import Make
 
-    Make = Callable[..., Checkup]
 
 MIB = 1024**2
 LINK = '<a href="//evil.example">x</a></script><!--'
@@ -58,7 +55,6 @@ def bars(*values: float | None) -> Chart:
 
 
 def test_bars_are_as_long_as_their_figures() -> None:
-    """The length of a bar is its figure; an unknown figure has the length 0 and the label `not known`."""
     chart = bar_chart("chart-x", "T", [Bar("a", 1000, "1,000"), Bar("b", None, "not known"), Bar("c", 0, "0")], HEAD)
     (trace,) = drawn(chart)["data"]
 
@@ -70,7 +66,6 @@ def test_bars_are_as_long_as_their_figures() -> None:
 
 
 def test_a_chart_of_too_many_bars_is_cut_and_says_so(golden: Golden) -> None:
-    """A chart with too many bars draws the first ones and says so, and its table has all of them."""
     chart = bars(*range(MAX_BARS + 7))
 
     assert len(drawn(chart)["data"][0]["x"]) == MAX_BARS
@@ -84,7 +79,6 @@ def test_noughts_alone_can_be_drawn() -> None:
 
 
 def test_a_chart_is_as_high_as_its_bars_are_many() -> None:
-    """The height of a bar chart grows by 26 pixels for each bar."""
     assert drawn(bars(*range(20)))["layout"]["height"] - drawn(bars(*range(10)))["layout"]["height"] == 260
 
 
@@ -176,7 +170,6 @@ def test_the_scale_of_bytes_has_ticks(least: int, most: int) -> None:
 
 
 def test_ack_holes_with_the_line_that_their_broker_draws() -> None:
-    """Ack holes beyond their broker's limit are red, and a limit that was not read has no line."""
     holes = [
         HoledSubscription(topic=f"t{most}", subscription="s", ack_holes=500, persisted_at_most=most)
         for most in (400, 500, None)
@@ -270,7 +263,6 @@ def in_words(chart: Chart, value: int) -> str:
 
 
 def test_every_chart_has_a_table_of_what_it_draws(checkup_with: Make) -> None:
-    """Each chart with a figure has a table whose rows are the names and the figures that it draws."""
     charts = [chart for chart in charts_of(checkup_with(**skewed())) if chart.figure is not None]
 
     assert len(charts) == 5
@@ -283,7 +275,6 @@ def test_every_chart_has_a_table_of_what_it_draws(checkup_with: Make) -> None:
 
 
 def test_no_transactions_no_chart_of_coordinators(checkup_with: Make) -> None:
-    """A cluster without transactions has no chart of coordinators."""
     checkup = checkup_with(snapshot=meta(coordinators=0), transaction_coordinators=[], bundles=[])
 
     assert [chart.chart_id for chart in charts_of(checkup) if chart.figure] == ["chart-topics"]

@@ -17,12 +17,9 @@ from tests.unit.report_checkup.examples import EXAMPLES
 from tests.unit.report_checkup.snapshots import NASTY, a_finding, a_verdict, meta, skewed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pulsar_steward.report.checkup.document import Checkup
     from tests.golden import Golden
+    from tests.unit.report_checkup.conftest import Make
 
-    Make = Callable[..., Checkup]
 
 VOID = {"meta", "br"}
 SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
@@ -79,7 +76,6 @@ def test_the_page_says_what_the_terminal_says(checkup_with: Make) -> None:
 
 
 def test_the_page_has_charts_that_the_terminal_lacks(checkup_with: Make) -> None:
-    """The page has a title for each chart, and tables with the charts' figures."""
     said = " ".join(Page(as_html(checkup_with(**skewed()))).said.split())
 
     for words in (
@@ -118,7 +114,6 @@ def test_only_the_pages_own_scripts_may_run(checkup_with: Make) -> None:
 
 
 def test_every_drawing_has_a_place_and_a_table(checkup_with: Make) -> None:
-    """Each figure has a place with its id on the page, and a table."""
     text = as_html(checkup_with(**skewed()))
     (figures,) = re.findall(r'<script type="application/json" id="figures">(.*?)</script>', text)
     places = re.findall(r'<div class="plot" id="([^"]+)"', text)
@@ -152,7 +147,6 @@ def test_names_are_words_and_never_tags(checkup_with: Make) -> None:
     ],
 )
 def test_what_stands_between_backticks_is_code(words: str, expected: str) -> None:
-    """`coded` makes code elements of words between backticks and escapes all HTML."""
     assert str(coded(words)) == expected
 
 

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.report.checkup.measures import FULLEST, MAX_SUBJECTS, MAX_SUBSCRIPTIONS, MAX_TOPICS
+from tests.cases import cases
 from tests.unit.report_checkup.snapshots import META, NASTY, meta
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pulsar_steward.report.checkup.document import Checkup
     from pulsar_steward.report.checkup.measures import LimitedBacklog
+    from tests.unit.report_checkup.conftest import Make
 
-    Make = Callable[..., Checkup]
 
 MIB = 1024**2
 GIB = 1024**3
@@ -51,7 +49,6 @@ def test_a_large_namespace_is_cut_and_says_so(checkup_with: Make) -> None:
 
 
 def test_a_broker_that_was_not_read_has_no_figures(checkup_with: Make) -> None:
-    """The topic and coordinator counts of a broker that was not read are None."""
     row = {"broker": "broker-00:8080", "read": False, "leader": False, "read_milliseconds": 3}
 
     (load,) = checkup_with(brokers=[row], snapshot=meta(unread_brokers=["broker-00:8080"])).measures.brokers
@@ -76,49 +73,47 @@ def namespaces(policies: dict[str, Any] | None, name: str = "acme/orders") -> li
     return [{"namespace": name, "bundles": 4, "boundaries": [], "policies_json": document}]
 
 
-@pytest.mark.parametrize(
-    ("policies", "changed", "quota", "retention"),
-    [
-        pytest.param({**QUOTA, **RETENTION}, {}, (100, "namespace"), (2 * MIB, "namespace"), id="the namespace's"),
-        pytest.param({}, {}, (None, "default"), (0, "default"), id="defaults: none"),
-        pytest.param(
-            {"backlog_quota_map": {}},
-            {"backlogQuotaDefaultLimitGB": "2.5"},
-            (5 * GIB // 2, "default"),
-            (0, "default"),
-            id="defaults in gigabytes",
-        ),
-        pytest.param(
-            {},
-            {"backlogQuotaDefaultLimitBytes": "700", "defaultRetentionSizeInMB": "-1"},
-            (700, "default"),
-            (None, "default"),
-            id="defaults in bytes",
-        ),
-        pytest.param(
-            {"backlog_quota_map": {"destination_storage": {"limit": 9}}},
-            {},
-            (9, "namespace"),
-            (0, "default"),
-            id="as old brokers write it",
-        ),
-        pytest.param(
-            {"backlog_quota_map": {"message_age": {"limitSize": -1, "limitTime": 60}}},
-            {},
-            (None, "default"),
-            (0, "default"),
-            id="an age quota is none in bytes",
-        ),
-        pytest.param(
-            {"backlog_quota_map": {"destination_storage": {"limitSize": -1}}},
-            {},
-            (None, "namespace"),
-            (0, "default"),
-            id="none, and set so",
-        ),
-        pytest.param(None, {}, (None, None), (None, None), id="unread"),
-        pytest.param({}, dict.fromkeys(DEFAULTS, "much"), (None, None), (None, None), id="defaults: no numbers"),
-    ],
+@cases(
+    "policies, changed, quota, retention",
+    ("the namespace's", {**QUOTA, **RETENTION}, {}, (100, "namespace"), (2 * MIB, "namespace")),
+    ("defaults: none", {}, {}, (None, "default"), (0, "default")),
+    (
+        "defaults in gigabytes",
+        {"backlog_quota_map": {}},
+        {"backlogQuotaDefaultLimitGB": "2.5"},
+        (5 * GIB // 2, "default"),
+        (0, "default"),
+    ),
+    (
+        "defaults in bytes",
+        {},
+        {"backlogQuotaDefaultLimitBytes": "700", "defaultRetentionSizeInMB": "-1"},
+        (700, "default"),
+        (None, "default"),
+    ),
+    (
+        "as old brokers write it",
+        {"backlog_quota_map": {"destination_storage": {"limit": 9}}},
+        {},
+        (9, "namespace"),
+        (0, "default"),
+    ),
+    (
+        "an age quota is none in bytes",
+        {"backlog_quota_map": {"message_age": {"limitSize": -1, "limitTime": 60}}},
+        {},
+        (None, "default"),
+        (0, "default"),
+    ),
+    (
+        "none, and set so",
+        {"backlog_quota_map": {"destination_storage": {"limitSize": -1}}},
+        {},
+        (None, "namespace"),
+        (0, "default"),
+    ),
+    ("unread", None, {}, (None, None), (None, None)),
+    ("defaults: no numbers", {}, dict.fromkeys(DEFAULTS, "much"), (None, None), (None, None)),
 )
 def test_the_limits_in_force_for_a_topic(
     checkup_with: Make,
@@ -197,7 +192,6 @@ def test_a_quota_of_nothing_is_the_fullest(checkup_with: Make) -> None:
 
 
 def test_the_worst_ack_holes_with_what_their_broker_persists(checkup_with: Make) -> None:
-    """The most ack holes are listed with the limit of their broker, which is None if it was not read."""
     topics = [a_topic(f"t{number:02d}", 0) | {"broker": f"broker-{number % 2:02d}:8080"} for number in range(30)]
     subscriptions = [
         {"topic": topic["topic"], "namespace": "acme/orders", "subscription": "s", "ack_holes": number}
@@ -235,7 +229,6 @@ def figures(measure: str, subject: str, *values: float) -> list[dict[str, Any]]:
 
 
 def test_trends_have_two_points_at_least(checkup_with: Make) -> None:
-    """Trends are listed by measure with their meanings, and a trend with a single point is left out."""
     rows = [
         *figures("of_tomorrow", "east", 1, 2),
         *figures("broker_topics", "broker-00:8080", 5, 6, 7),
@@ -252,7 +245,6 @@ def test_trends_have_two_points_at_least(checkup_with: Make) -> None:
 
 
 def test_trends_of_many_brokers_are_those_that_changed_most(checkup_with: Make) -> None:
-    """Of many brokers, only the trends that changed most are listed."""
     rows = [
         row for number in range(40) for row in figures("broker_topics", f"broker-{number:02d}:8080", 100, 100 + number)
     ]
@@ -274,6 +266,5 @@ def test_trends_of_many_brokers_are_those_that_changed_most(checkup_with: Make) 
     ],
 )
 def test_pulsars_own_topics_are_left_out(checkup_with: Make, topic: str, *, users: bool) -> None:
-    """Topics of the tenant `pulsar` and topics whose names begin with two underscores are left out."""
     row = {"topic": topic, "namespace": "acme/orders", "backlog_bytes": 5}
     assert bool(checkup_with(topics=[row]).measures.limited) is users

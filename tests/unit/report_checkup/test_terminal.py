@@ -24,13 +24,12 @@ from tests.unit.report_checkup.examples import EXAMPLES, LOOKS, healthy, looks
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, skewed, written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from pulsar_steward.report.checkup.document import Checkup
     from tests.golden import Golden
+    from tests.unit.report_checkup.conftest import Make
 
-    Make = Callable[..., Checkup]
     Rows = dict[str, list[dict[str, object]]]
 
 LONG = "persistent://acme/orders/" + "very-long-name-" * 8 + "partition-0"
@@ -97,7 +96,6 @@ def test_sources_and_reasons_are_told_where_they_are_asked_for(checkup_with: Mak
 
 
 def test_a_line_for_each_part_of_the_guide_says_how_much_of_it_is_clear(checkup_with: Make) -> None:
-    """The report has a line with the number of clear checks for each part of the guide, in the guide's order."""
     text = shown(checkup_with(**skewed()))
 
     told = part(text, "Clear (").splitlines()
@@ -108,7 +106,6 @@ def test_a_line_for_each_part_of_the_guide_says_how_much_of_it_is_clear(checkup_
 
 
 def test_a_part_of_the_guide_that_is_clear_is_green() -> None:
-    """The line of a part of the guide is green only if all of its checks are clear."""
     told = [line for line in lines(healthy(), 80) if " of  1 " in line.plain]
 
     assert [(line.plain.split(maxsplit=3)[3], {span.style for span in line.spans} - {""}) for line in told] == [
@@ -137,7 +134,6 @@ def test_a_healthy_cluster_fits_a_screen(checkup_with: Make, golden: Golden) -> 
 
 
 def test_what_no_check_is_clear_of_has_no_part(checkup_with: Make) -> None:
-    """The report has no section of clear checks if no check is clear."""
     assert "Clear (" not in shown(checkup_with(verdicts=[]))
 
 
@@ -203,7 +199,6 @@ def test_information_alone_asks_for_nothing(checkup_with: Make, golden: Golden) 
 @pytest.mark.parametrize("width", [40, 80, 300])
 @pytest.mark.parametrize("verbose", [False, True])
 def test_no_line_is_longer_than_the_terminal(checkup_with: Make, width: int, *, verbose: bool) -> None:
-    """No line is longer than the terminal's width or than 100 characters."""
     text = shown(checkup_with(**skewed()), width, verbose=verbose)
 
     assert max(len(line) for line in text.splitlines()) <= min(width, 100)
@@ -236,7 +231,6 @@ def test_a_subject_is_named_once(checkup_with: Make, subject: str, evidence: str
 
 @pytest.mark.parametrize(("own", "told"), [("east", "east"), ("local", "east (calls itself local)")])
 def test_a_cluster_that_goes_by_its_own_name_is_named_once(checkup_with: Make, own: str, told: str) -> None:
-    """The heading names the cluster once, or by both names if Pulsar's own name differs."""
     text = shown(checkup_with(snapshot=meta(pulsar_cluster=own)))
 
     assert text.startswith(f"Check-up of {told}, Pulsar 4.0.7\n")
@@ -278,7 +272,6 @@ def test_names_cannot_steer_the_terminal(checkup_with: Make) -> None:
 
 @pytest.mark.parametrize(("terminal", "coloured"), [(True, True), (False, False)])
 def test_colour_is_for_terminals_only(checkup_with: Make, *, terminal: bool, coloured: bool) -> None:
-    """The report has colour in a terminal, and none in a pipe."""
     console = Console(file=io.StringIO(), force_terminal=terminal, width=80, no_color=False, highlight=False)
 
     with console.capture() as capture:
@@ -355,7 +348,6 @@ def test_what_is_not_listed_is_told_by_severity(checkup_with: Make) -> None:
 
 
 def test_the_check_that_found_more_comes_first(checkup_with: Make) -> None:
-    """Of checks with one severity, the one with more findings comes first, listed or not."""
     verdicts = [a_verdict("tc-skew", "found"), a_verdict("hot-bundle", "found", more=9)]
 
     checks = checkup_with(findings=[a_finding(), a_finding(check_id="hot-bundle")], verdicts=verdicts).worst_first()
@@ -374,7 +366,6 @@ def test_a_remedy_that_is_not_proposed_is_not_promised(checkup_with: Make) -> No
 
 
 def test_a_finding_that_is_less_bad_than_its_check_says_so(checkup_with: Make) -> None:
-    """A check has the severity of its worst finding, and a less severe finding is marked with its own severity."""
     findings = [a_finding(subject="worst"), a_finding("warning", subject="other")]
 
     text = shown(checkup_with(findings=findings, verdicts=[a_verdict("tc-skew", "found")]))
@@ -403,7 +394,6 @@ def test_a_finding_that_stands_says_since_when(checkup_with: Make) -> None:
 
 
 def test_checks_of_one_reason_stand_together(checkup_with: Make) -> None:
-    """A reason that several checks share is shown once."""
     text = part(shown(checkup_with(), verbose=True), "Could not be judged")
 
     assert text.count("diagnosed without this check") == 1
@@ -422,7 +412,6 @@ def test_the_result_is_said_in_a_sentence(checkup_with: Make, verdicts: list[dic
 
 
 def test_a_plan_shows_each_step_with_its_call(tmp_path: Path, golden: Golden) -> None:
-    """A plan shows each step's reason, effect, cost and undo, and its call on a line of its own."""
     snapshot = open_snapshot(written(tmp_path / "snapshot", **skewed()))
     plan = make_plan(planning_facts_of(snapshot, Policy(), Moves()))
 

@@ -58,7 +58,6 @@ def made(root: Path, days: float, *, finished: bool = True) -> Path:
 
 
 def test_only_the_clusters_own_old_snapshots_are_removed(tmp_path: Path) -> None:
-    """Old and unfinished snapshots of the cluster are removed; other folders and other clusters' snapshots stay."""
     old, young = made(tmp_path, 11), [made(tmp_path, days) for days in (1, 2)]
     left_behind = made(tmp_path, 3, finished=False)
     other = [tmp_path / "cluster=east" / "notes", tmp_path / "cluster=west" / old.name]
@@ -125,6 +124,5 @@ def test_a_compacted_snapshot_is_none(tmp_path: Path) -> None:
 
 
 def test_a_cluster_without_snapshots_is_no_error(tmp_path: Path) -> None:
-    """Tidying a cluster without snapshots removes nothing and is no error."""
     here = SnapshotFolder(LocalFiles(), snapshot_uri(str(tmp_path), "east", NOW))
     assert tidy(here, POLICY, NOW).removed == ()

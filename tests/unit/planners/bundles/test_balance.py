@@ -73,7 +73,6 @@ def test_a_move_is_described_and_can_be_undone(golden: Golden) -> None:
 
 
 def test_what_lowers_the_spread_for_the_fewest_clients_goes_first() -> None:
-    """Of bundles with the same load, those with the fewest clients are moved first."""
     crowded = Load(topics=100, bytes=MEGABYTE, producers=400, consumers=400)
     same = msgspec.structs.replace(crowded, producers=5, consumers=5)
     stays = [a_stay(0, number, crowded, now=crowded, mean=same, peak=same) for number in range(16)]
@@ -153,14 +152,12 @@ def test_bundles_that_are_left_where_they_are(fields: dict[str, Any], words: str
 
 
 def test_brokers_that_isolation_excludes_get_nothing() -> None:
-    """A broker that the isolation policies exclude is never the target of a move, even if it is empty."""
     moved = ways(PLANNER.proposal(uneven_scene(3, ON_ONE, allowed={NAMESPACE: (broker(0), broker(2))})))
 
     assert {target for *_, target in moved} == {broker(2)}
 
 
 def test_a_bundle_with_a_hazard_stays_and_others_go() -> None:
-    """A bundle with a hazard stays while others move, and a note names the guard and the bundle."""
     held = ON_ONE[3]
     quota = BacklogQuota(limit_bytes=100, policy=QuotaPolicy.HOLD)
     risks = RiskFigures(
@@ -193,7 +190,6 @@ def test_no_broker_gets_what_its_own_shedding_would_take_away() -> None:
 
 
 def test_a_bundle_that_was_moved_lately_rests() -> None:
-    """A bundle that was moved lately is not moved again, and notes tell of the guard and of moves by others."""
     proposal = PLANNER.proposal(uneven_scene(3, ON_ONE, moved_at={ON_ONE[0].name: NOW}, moved=2))
 
     assert ON_ONE[0].bundle not in {bundle for bundle, *_ in ways(proposal)}
@@ -202,7 +198,6 @@ def test_a_bundle_that_was_moved_lately_rests() -> None:
 
 
 def test_no_more_moves_than_the_policy_lets(golden: Golden) -> None:
-    """A plan has no more moves than the policy permits, and a note tells of the others."""
     proposal = PLANNER.proposal(uneven_scene(3, ON_ONE, policy=a_policy(bundle_balance_remedy={"most_moves": 2})))
 
     assert len(ways(proposal)) == 2

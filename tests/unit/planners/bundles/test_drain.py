@@ -20,6 +20,7 @@ from pulsar_steward.planners.bundles.drain import PLANNER
 from pulsar_steward.planners.bundles.facts import BundleFacts, DrainFacts, Load, PlacedBundle, Usage
 from pulsar_steward.planners.registry import make_plan
 from tests.builders import NOW, a_policy, broker, hashed_tc_bundles, planning_facts_with
+from tests.cases import cases
 from tests.unit.facts.test_load_manager import MODULAR
 from tests.unit.planners.bundles.scenes import NAMESPACE, a_stay, finding, load_of_stays, ways
 
@@ -79,7 +80,6 @@ def targets(proposal: Proposal) -> dict[str, list[str]]:
 
 
 def test_all_bundles_go_to_the_brokers_that_stay() -> None:
-    """All bundles of a draining broker are spread evenly over equal brokers that stay."""
     proposal = PLANNER.proposal(drain_scene(3, TEN))
     (batch,) = proposal.batches
     assert (batch.kind, batch.unit, batch.findings[0].subject) == ("broker_drain", "topics", broker(0))
@@ -110,7 +110,6 @@ def test_the_fuller_of_those_that_stay_gets_less() -> None:
 
 
 def test_coordinators_come_first_and_pulsars_own_last() -> None:
-    """Bundles with the most coordinators move first, then the heaviest business bundles, and Pulsar's own last."""
     ranges = hashed_tc_bundles([broker(0)] * 4 + [broker(1)] * 4, 16)
     scene = planning_facts_with(4, ranges)
     heavy = a_stay(0, 90, Load(topics=400, bytes=9 * MEGABYTE))
@@ -151,7 +150,6 @@ def test_titles_sort_as_batches_are_carried_out() -> None:
 
 
 def test_two_brokers_share_the_room_that_there_is() -> None:
-    """Bundles of two draining brokers go to different brokers."""
     one, other = a_stay(0, 1, Load(topics=600)), a_stay(1, 2, Load(topics=600))
     proposal = PLANNER.proposal(drain_scene(4, [one, other], (0, 1)))
     assert [batch.findings[0].subject for batch in proposal.batches] == [broker(0), broker(1)]
@@ -180,7 +178,6 @@ def test_nothing_is_moved_where_the_rest_could_not_take_it(golden: Golden, field
 
 
 def test_a_bundle_that_fits_nowhere_stays_with_its_reason(golden: Golden) -> None:
-    """A bundle that no broker can take stays with a note that gives the reason, and the other bundles move."""
     stays = [a_stay(0, 1, Load(topics=300)), a_stay(0, 2, Load(topics=2000), peak=Load(topics=40_001))]
     others = [a_stay(number, 10 + number, Load(topics=10_000)) for number in (1, 2)]
     proposal = PLANNER.proposal(drain_scene(3, [*stays, *others]))
@@ -197,22 +194,30 @@ def test_room_is_used_up_as_bundles_come() -> None:
     assert {target: len(bundles) for target, bundles in given_to.items()} == {broker(1): 1, broker(2): 9}
 
 
-@pytest.mark.parametrize(
-    ("fields", "moved", "words"),
-    [
-        ({"allowed": {NAMESPACE: (broker(0), broker(2))}}, {broker(2): 10}, None),
-        ({"allowed": {NAMESPACE: (broker(0),)}}, {}, "isolation policies leave it to draining brokers alone"),
-        ({"moved_at": {TEN[3].name: NOW}}, {broker(1): 5, broker(2): 4}, "Guard cooldown keeps bundles"),
-        ({"circling": {NAMESPACE: ("0x0_0x1",)}}, {}, "Guard circles keeps bundles"),
-        ({"idle": {broker(0): 2}}, {broker(1): 5, broker(2): 5}, "2 bundles of broker-00:8080 without a loaded topic"),
-        (
-            {"policy": draining(0, apply={"protected_namespaces": [NAMESPACE]})},
-            {},
-            "Guard protected keeps bundles on a draining broker",
-        ),
-        ({"policy": draining(0, apply={"most_clients_per_step": 3})}, {}, "Guard clients keeps bundles"),
-    ],
-    ids=["isolated", "isolated there", "resting", "circling", "idle", "protected", "crowded"],
+@cases(
+    "fields, moved, words",
+    ("isolated", {"allowed": {NAMESPACE: (broker(0), broker(2))}}, {broker(2): 10}, None),
+    (
+        "isolated there",
+        {"allowed": {NAMESPACE: (broker(0),)}},
+        {},
+        "isolation policies leave it to draining brokers alone",
+    ),
+    ("resting", {"moved_at": {TEN[3].name: NOW}}, {broker(1): 5, broker(2): 4}, "Guard cooldown keeps bundles"),
+    ("circling", {"circling": {NAMESPACE: ("0x0_0x1",)}}, {}, "Guard circles keeps bundles"),
+    (
+        "idle",
+        {"idle": {broker(0): 2}},
+        {broker(1): 5, broker(2): 5},
+        "2 bundles of broker-00:8080 without a loaded topic",
+    ),
+    (
+        "protected",
+        {"policy": draining(0, apply={"protected_namespaces": [NAMESPACE]})},
+        {},
+        "Guard protected keeps bundles on a draining broker",
+    ),
+    ("crowded", {"policy": draining(0, apply={"most_clients_per_step": 3})}, {}, "Guard clients keeps bundles"),
 )
 def test_what_stays_is_said_with_its_reason(fields: dict[str, Any], moved: dict[str, int], words: str | None) -> None:
     """A note gives the reason for which bundles stay on a draining broker; where all move there is none."""
@@ -252,7 +257,6 @@ def test_an_empty_broker_asks_for_nothing() -> None:
 
 
 def test_a_plan_that_drains_balances_nothing_else() -> None:
-    """A plan that drains a broker balances neither coordinators nor bundles, and two notes say so."""
     ranges = hashed_tc_bundles([broker(0)] * 16, 16)
     scene = drain_scene(3, [*TEN, *of_coordinators(planning_facts_with(3, ranges))], tc_bundles=ranges)
     skews = (finding("tc-skew", "east"), finding("broker-load-skew", broker(0)))
@@ -300,7 +304,6 @@ def weights(brokers: int, stays: Sequence[PlacedBundle]) -> dict[str, float]:
 def test_no_bundle_goes_to_a_broker_that_drains_or_is_full(
     brokers: int, loads: list[tuple[int, Load]], sources: set[int], used: list[tuple[float, float]], least: int
 ) -> None:
-    """For any cluster each bundle moves at most once, from a draining broker to one that stays and has room for it."""
     stays = [a_stay(owner % brokers, number, load) for number, (owner, load) in enumerate(loads)]
     marked = sorted({number % brokers for number in sources})
     resources = {broker(number): Usage(cpu=used[number][0], direct_memory=used[number][1]) for number in range(brokers)}

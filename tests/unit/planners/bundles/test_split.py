@@ -120,7 +120,6 @@ def test_a_hot_bundle_is_split_where_its_load_lies() -> None:
 def test_a_topic_that_dominates_its_bundle_needs_partitions(
     load: dict[str, int], fields: dict[str, Any], words: str
 ) -> None:
-    """A bundle that one topic dominates is not split, and a note advises more partitions for that topic."""
     small = {name: amount // 60 for name, amount in load.items()}
     crowd = a_crowd([a_suspect(FIRST, [load, *[small] * 15])])
 
@@ -214,7 +213,6 @@ def test_whom_a_split_disturbs(*, stay: bool, clients: int) -> None:
 
 
 def test_a_namespace_in_which_bundles_move_in_circles_is_left_alone() -> None:
-    """No split is proposed in a namespace whose bundles move in circles, and the note names the guard."""
     proposal = PLANNER.proposal(crowded_scene(crowded(1500, 10, 10, 10), circling={NAMESPACE: (str(FIRST),)}))
 
     assert proposal.batches == ()
@@ -338,7 +336,6 @@ def test_ten_thousand_bundles_are_split_in_time() -> None:
 
 
 def test_ranges_of_made_up_bundles_are_those_of_pulsar() -> None:
-    """Made-up bundles have the ranges of a new namespace of Pulsar, also if their number is no power of two."""
     assert [str(bundle) for bundle in equal_ranges(4)] == [
         "0x00000000_0x40000000",
         "0x40000000_0x80000000",

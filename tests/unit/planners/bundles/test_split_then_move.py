@@ -155,7 +155,6 @@ def test_a_bundle_of_one_topic_is_neither_split_nor_moved() -> None:
 
 
 def test_other_moves_wait_for_those_of_the_parts() -> None:
-    """A plan that moves parts of split bundles has no other batch of moves, and says so."""
     whole = a_stay(0, 0, a_suspect(WHOLE, [PARTITION] * 24).load, bundle=str(WHOLE))
     others = [a_stay(0, number, namespace="shop/carts") for number in range(1, 9)]
 
@@ -183,7 +182,6 @@ def test_what_shedding_would_undo_is_known_of_parts() -> None:
 
 
 def test_a_part_that_a_guard_keeps_is_named() -> None:
-    """Where a guard keeps parts, the plan has the splits, and a note names the guard."""
     proposal = PLANNER.proposal(scene(FULL, policy=a_policy(apply={"most_clients_per_step": 7})))
 
     assert the_batch(proposal).kinds == (BUNDLE_SPLIT,)
