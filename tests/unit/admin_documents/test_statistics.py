@@ -16,6 +16,7 @@ from pulsar_steward.pulsar.isolation import allowed_brokers, isolation_policies
 from pulsar_steward.pulsar.metrics import Exposition, Sample
 from pulsar_steward.pulsar.owner import InternalDetail
 from pulsar_steward.pulsar.statistics import bundles_in, clients_by_bundle
+from tests.cases import row_by_row
 
 FULL = {
     "publishers": [{"producerId": 3, "metadata": {}}],
@@ -77,14 +78,19 @@ def test_a_very_large_bundle_comes_in_parts() -> None:
 
 
 def test_clients_are_counted_by_bundle() -> None:
+    """The clients of a bundle are the producers and consumers of all its topics."""
     clients = clients_by_bundle(json.dumps(DOCUMENT).encode())
 
     assert clients == {"acme/orders/0x00000000_0x80000000": 7, "acme/orders/0x80000000_0xffffffff": 0}
 
 
-@pytest.mark.parametrize(
+@row_by_row(
     "document",
-    [b"", b"<html>", json.dumps(DOCUMENT).encode()[:-40], b'{"a/b":{"0x0_0x1":{"persistent":{"t":[]}}}}', b"\xff"],
+    b"",
+    b"<html>",
+    json.dumps(DOCUMENT).encode()[:-40],
+    b'{"a/b":{"0x0_0x1":{"persistent":{"t":[]}}}}',
+    b"\xff",
 )
 def test_a_document_that_cannot_be_read_is_an_error(document: bytes) -> None:
     """Statistics that cannot be read raise `BrokenAnswer`, which names the broker that sent them."""
@@ -141,17 +147,15 @@ TOPIC = msgspec.convert(
 """A topic of 900 entries, of which 400 are in the ledger that is written to."""
 
 
-@pytest.mark.parametrize(
-    ("cursor", "behind", "size", "ledger"),
-    [
-        ("nothing", 900, 1_004_000, 55),
-        ("some", 800, 806_000, 55),
-        ("a-ledger", 400, 6_000, 60),
-        ("much", 100, 1_010, 60),
-        ("all", 0, 10, 60),
-        ("gone", 900, 1_004_000, 12),
-        ("unread", None, None, None),
-    ],
+@row_by_row(
+    "cursor, behind, size, ledger",
+    ("nothing", 900, 1_004_000, 55),
+    ("some", 800, 806_000, 55),
+    ("a-ledger", 400, 6_000, 60),
+    ("much", 100, 1_010, 60),
+    ("all", 0, 10, 60),
+    ("gone", 900, 1_004_000, 12),
+    ("unread", None, None, None),
 )
 def test_how_far_a_cursor_is_behind(cursor: str, behind: int | None, size: int | None, ledger: int | None) -> None:
     """A cursor's entries and bytes are those after its position, also in the ledger that is written to.
@@ -251,7 +255,6 @@ def read(text: bytes, wanted: dict[str, float | None], piece: int = 7, most: int
 
 @pytest.mark.parametrize("piece", [1, 7, 64, 10_000])
 def test_samples_are_read_whatever_pieces_they_come_in(piece: int) -> None:
-    """Samples of the wanted names alone are read from pieces of any size, also with escaped labels or a time."""
     found = read(TEXT, {"jvm_threads_current": None, "pulsar_ml": None, "up": None, "pulsar_lookup": None}, piece)
 
     assert found == [
@@ -263,6 +266,7 @@ def test_samples_are_read_whatever_pieces_they_come_in(piece: int) -> None:
 
 
 def test_of_what_rests_the_first_and_all_that_do_not_rest_are_kept() -> None:
+    """Of the samples with the resting value only the first is kept; all samples with other values are kept."""
     assert [sample.labels["topic"] for sample in read(TEXT, {"pulsar_delayed": 0})] == ["a", "c"]
     assert [sample.labels["topic"] for sample in read(TEXT, {"pulsar_delayed": None})] == ["a", "b", "c"]
     assert read(TEXT, {"pulsar_no_such": 0}) == []
@@ -293,7 +297,6 @@ def test_more_than_may_be_read_is_cut_and_said() -> None:
 
 
 def test_a_text_of_just_the_size_is_whole() -> None:
-    """A text of exactly the size limit is read whole, also if its last line has no line end."""
     exposition = Exposition(iter([b"a 1\n", b"b 2"]), 7)
 
     assert [sample.series for sample in exposition.samples({"a": None, "b": None})] == ["a", "b"]

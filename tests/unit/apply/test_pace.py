@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_steward.apply.health import Level, recorded_level
-from pulsar_steward.apply.journal import Journal
+from pulsar_steward.apply.journal import Journal, Listener
 from pulsar_steward.apply.pace import WINDOW, pause_before
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.split import BeforeSplit
@@ -21,7 +21,7 @@ from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.policy.schema import ApplyPolicy
 from pulsar_steward.pulsar import calls
 from tests.builders import BUNDLE, CLUSTER, NOW, a_move, a_plan, a_split, an_outcome, broker
-from tests.cases import cases
+from tests.cases import cases, row_by_row
 from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Engine
 
-    from pulsar_steward.apply.journal import Listener
     from pulsar_steward.model.notice import Event
     from pulsar_steward.pulsar.calls import Call
 
@@ -181,16 +180,14 @@ def test_nobody_needs_to_listen(engine: Engine) -> None:
     assert LedgerReader(engine).outcomes(PLAN.plan_id, "b1") == (OUTCOME,)
 
 
-@pytest.mark.parametrize(
-    ("proof", "level"),
-    [
-        ({}, None),
-        ({"owner": "b:1"}, None),
-        ({"owner": "b:1", "health": {"level": "worse", "before": {}, "after": {}}}, Level.WORSE),
-        ({"health": {"level": "strained"}}, Level.STRAINED),
-        ({"health": {"level": "unheard of"}}, None),
-        ({"health": "fine"}, None),
-    ],
+@row_by_row(
+    "proof, level",
+    ({}, None),
+    ({"owner": "b:1"}, None),
+    ({"owner": "b:1", "health": {"level": "worse", "before": {}, "after": {}}}, Level.WORSE),
+    ({"health": {"level": "strained"}}, Level.STRAINED),
+    ({"health": {"level": "unheard of"}}, None),
+    ({"health": "fine"}, None),
 )
 def test_the_level_that_was_recorded(proof: dict[str, Any], level: Level | None) -> None:
     row = StepOutcome(

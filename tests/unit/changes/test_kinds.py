@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import msgspec
 import pytest
 
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.coordinators import BeforeRaise
-from pulsar_steward.changes.kind import ChangeKind
+from pulsar_steward.changes.kind import Before, ChangeKind
 from pulsar_steward.changes.partitions import BeforePartitions
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.changes.setting import BeforeSetting
@@ -23,10 +23,7 @@ from pulsar_steward.model.risk import Risk
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
 from pulsar_steward.model.step import AddPartitions, Change, ChangeSetting, RaiseCoordinators, SplitBundle, Touched
 from tests.builders import BUNDLE, CURSOR, a_batch, a_deletion, a_finding, a_move, a_plan, a_split, a_step, broker
-from tests.cases import cases
-
-if TYPE_CHECKING:
-    from pulsar_steward.changes.kind import Before
+from tests.cases import cases, row_by_row
 
 HOLD = BacklogQuota(limit_bytes=1000, policy=QuotaPolicy.HOLD)
 TTL = ChangeSetting(namespace="shop/orders", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
@@ -181,38 +178,34 @@ def level(batch: Batch, **of_plan: Any) -> Risk:
     return risk_of(a_plan(batch, **of_plan), batch).level
 
 
-@pytest.mark.parametrize(
-    ("change", "fields", "risk"),
-    [
-        (LONGER, {"touched": NOBODY}, Risk.LOW),
-        (None, {}, Risk.LOW),
-        (HOLDS, {"touched": NOBODY}, Risk.MEDIUM),
-        (SPLIT, {}, Risk.MEDIUM),
-        (RaiseCoordinators(before=2, after=5), {"touched": NOBODY}, Risk.MEDIUM),
-        (SHORTER, {}, Risk.CRITICAL),
-        (SHORTER, {"loss": Loss(messages=0, bytes=None)}, Risk.CRITICAL),
-        (SHORTER, {"loss": Loss(messages=0, bytes=10**9)}, Risk.HIGH),
-        (EXPIRES, {}, Risk.CRITICAL),
-        (EXPIRES, {"loss": NOTHING_LOST}, Risk.HIGH),
-        (EVICTS, {}, Risk.CRITICAL),
-        (EVICTS, {"loss": NOTHING_LOST}, Risk.HIGH),
-        (EVICTS, {"loss": Loss(messages=1, bytes=100)}, Risk.CRITICAL),
-    ],
+@row_by_row(
+    "change, fields, risk",
+    (LONGER, {"touched": NOBODY}, Risk.LOW),
+    (None, {}, Risk.LOW),
+    (HOLDS, {"touched": NOBODY}, Risk.MEDIUM),
+    (SPLIT, {}, Risk.MEDIUM),
+    (RaiseCoordinators(before=2, after=5), {"touched": NOBODY}, Risk.MEDIUM),
+    (SHORTER, {}, Risk.CRITICAL),
+    (SHORTER, {"loss": Loss(messages=0, bytes=None)}, Risk.CRITICAL),
+    (SHORTER, {"loss": Loss(messages=0, bytes=10**9)}, Risk.HIGH),
+    (EXPIRES, {}, Risk.CRITICAL),
+    (EXPIRES, {"loss": NOTHING_LOST}, Risk.HIGH),
+    (EVICTS, {}, Risk.CRITICAL),
+    (EVICTS, {"loss": NOTHING_LOST}, Risk.HIGH),
+    (EVICTS, {"loss": Loss(messages=1, bytes=100)}, Risk.CRITICAL),
 )
 def test_the_level_is_of_what_is_lost_and_cannot_be_undone(change: Any, fields: dict[str, Any], risk: Risk) -> None:
     assert level(a_settled_batch(change, **fields)) is risk
 
 
-@pytest.mark.parametrize(
-    ("touched", "risk"),
-    [
-        (Touched(producers=500, consumers=499, topics=999, coordinators=0), Risk.LOW),
-        (Touched(producers=500, consumers=500, topics=1, coordinators=0), Risk.MEDIUM),
-        (Touched(producers=0, consumers=0, topics=1_000, coordinators=0), Risk.MEDIUM),
-        (Touched(producers=10_000, consumers=0, topics=1, coordinators=0), Risk.HIGH),
-        (Touched(producers=0, consumers=0, topics=10_000, coordinators=0), Risk.HIGH),
-        (Touched(producers=0, consumers=0, topics=1, coordinators=500), Risk.LOW),
-    ],
+@row_by_row(
+    "touched, risk",
+    (Touched(producers=500, consumers=499, topics=999, coordinators=0), Risk.LOW),
+    (Touched(producers=500, consumers=500, topics=1, coordinators=0), Risk.MEDIUM),
+    (Touched(producers=0, consumers=0, topics=1_000, coordinators=0), Risk.MEDIUM),
+    (Touched(producers=10_000, consumers=0, topics=1, coordinators=0), Risk.HIGH),
+    (Touched(producers=0, consumers=0, topics=10_000, coordinators=0), Risk.HIGH),
+    (Touched(producers=0, consumers=0, topics=1, coordinators=500), Risk.LOW),
 )
 def test_the_level_is_of_whom_it_touches(touched: Touched, risk: Risk) -> None:
     """The risk grows with the clients that reconnect and with the partitions that are not served meanwhile."""
@@ -235,15 +228,13 @@ def test_the_level_is_of_the_share_of_brokers(brokers: int, risk: Risk) -> None:
     assert level(msgspec.structs.replace(batch, before=before)) is risk
 
 
-@pytest.mark.parametrize(
-    ("fields", "of_plan", "calm", "losing"),
-    [
-        ({}, {}, Risk.LOW, Risk.HIGH),
-        ({"findings": (a_finding(),)}, {}, Risk.LOW, Risk.CRITICAL),
-        ({"findings": ()}, {}, Risk.MEDIUM, Risk.CRITICAL),
-        ({}, {"unread": ("broker-09:8080",)}, Risk.MEDIUM, Risk.CRITICAL),
-        ({"findings": (), "kind": ROLLBACK}, {}, Risk.LOW, Risk.HIGH),
-    ],
+@row_by_row(
+    "fields, of_plan, calm, losing",
+    ({}, {}, Risk.LOW, Risk.HIGH),
+    ({"findings": (a_finding(),)}, {}, Risk.LOW, Risk.CRITICAL),
+    ({"findings": ()}, {}, Risk.MEDIUM, Risk.CRITICAL),
+    ({}, {"unread": ("broker-09:8080",)}, Risk.MEDIUM, Risk.CRITICAL),
+    ({"findings": (), "kind": ROLLBACK}, {}, Risk.LOW, Risk.HIGH),
 )
 def test_thin_evidence_makes_what_loses_messages_critical(
     fields: dict[str, Any], of_plan: dict[str, Any], calm: Risk, losing: Risk

@@ -7,15 +7,16 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
-from sqlalchemy import delete, func, select, text
+from sqlalchemy import Engine, delete, func, select, text
 
 from pulsar_steward.cli import known_names
 from pulsar_steward.errors import Halted
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.halts import halt_of
 from pulsar_steward.ledger.write import LedgerWriter
-from pulsar_steward.notify.variable import HaltsTold
+from pulsar_steward.notify.variable import HaltsAsked, HaltsTold
 from tests.builders import CLUSTER, NAMED, NOW, a_plan
+from tests.cases import row_by_row
 from tests.ledgers import ledger_at
 from tests.unit.cli.recorded import record_move
 
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from sqlalchemy import Engine
-
-    from pulsar_steward.notify.variable import HaltsAsked
     from tests.golden import Golden
     from tests.unit.cli.conftest import Steward
 
@@ -70,6 +68,7 @@ def test_other_names_of_a_halted_cluster_are_named(steward: Steward, engine: Eng
 
 
 def test_what_is_halted_is_listed(steward: Steward, engine: Engine) -> None:
+    """The list of halts begins with that of all clusters, and has none that was resumed."""
     empty = steward("halt")
     for arguments in (["west"], ["east"], ["--all"], ["north"]):
         assert steward("halt", *arguments, "--reason", "tests").code == 0
@@ -83,16 +82,14 @@ def test_what_is_halted_is_listed(steward: Steward, engine: Engine) -> None:
     assert starts == ["every cluster", "cluster east", "cluster west"]
 
 
-@pytest.mark.parametrize(
-    ("halts", "resumed", "said"),
-    [
-        ([["east"]], ["east"], ["the halt of cluster east"]),
-        ([["east"], ["west"]], ["east"], ["the halt of cluster east", "still halted: cluster west"]),
-        ([["east"], ["--all"]], ["east"], ["the halt of cluster east", "still halted: every cluster"]),
-        ([["--all"]], ["east"], ["there is no halt of cluster east", "still halted: every cluster"]),
-        ([["east"], ["--all"]], ["--all"], ["the halt of every cluster", "still halted: cluster east"]),
-        ([["*"]], ["--all"], ["the halt of every cluster"]),
-    ],
+@row_by_row(
+    "halts, resumed, said",
+    ([["east"]], ["east"], ["the halt of cluster east"]),
+    ([["east"], ["west"]], ["east"], ["the halt of cluster east", "still halted: cluster west"]),
+    ([["east"], ["--all"]], ["east"], ["the halt of cluster east", "still halted: every cluster"]),
+    ([["--all"]], ["east"], ["there is no halt of cluster east", "still halted: every cluster"]),
+    ([["east"], ["--all"]], ["--all"], ["the halt of every cluster", "still halted: cluster east"]),
+    ([["*"]], ["--all"], ["the halt of every cluster"]),
 )
 def test_an_end_says_what_still_holds(
     steward: Steward, engine: Engine, halts: list[list[str]], resumed: list[str], said: list[str]
@@ -182,19 +179,17 @@ def test_a_name_that_no_plan_has_is_halted_and_doubted(steward: Steward, engine:
     assert ("until one does, every cluster is halted" in ended.err) is not known
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["halt", "east"], "say why by --reason"),
-        (["halt", "east", "--reason", " "], "say why by --reason"),
-        (["halt", "--all"], "say why by --reason"),
-        (["halt", "--reason", "tests"], "which cluster?"),
-        (["halt", "east", "--all", "--reason", "tests"], "either the cluster east or --all"),
-        (["halt", " ", "--reason", "tests"], "the cluster's name is empty"),
-        (["resume"], "which cluster?"),
-        (["resume", "east", "--all"], "either the cluster east or --all"),
-        (["resume", " "], "the cluster's name is empty"),
-    ],
+@row_by_row(
+    "arguments, words",
+    (["halt", "east"], "say why by --reason"),
+    (["halt", "east", "--reason", " "], "say why by --reason"),
+    (["halt", "--all"], "say why by --reason"),
+    (["halt", "--reason", "tests"], "which cluster?"),
+    (["halt", "east", "--all", "--reason", "tests"], "either the cluster east or --all"),
+    (["halt", " ", "--reason", "tests"], "the cluster's name is empty"),
+    (["resume"], "which cluster?"),
+    (["resume", "east", "--all"], "either the cluster east or --all"),
+    (["resume", " "], "the cluster's name is empty"),
 )
 def test_what_is_not_clear_is_not_kept(steward: Steward, engine: Engine, arguments: list[str], words: str) -> None:
     """An incomplete or contradictory command ends with exit code 2, and no halt is recorded."""

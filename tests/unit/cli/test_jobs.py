@@ -10,7 +10,6 @@ import sys
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import psutil
@@ -26,14 +25,11 @@ from pulsar_steward.model.job_log import AS_RECORDS, JobRecord, is_progress, job
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.runtime.installed_files import project_files
 from tests.builders import NOW
+from tests.cases import row_by_row
 from tests.ledgers import ledger_at
-from tests.unit.cli.conftest import urls_of
+from tests.unit.cli.conftest import Steward, urls_of
 from tests.unit.cli.recorded import record_move
 from tests.unit.report_checkup.snapshots import skewed, written
-
-if TYPE_CHECKING:
-    from tests.unit.cli.conftest import Steward
-
 
 TOKEN = "made.up-token_of-a.superuser"
 
@@ -51,7 +47,6 @@ def a_script(folder: Path, text: str, name: str = "job.py") -> Path:
 
 
 def test_the_last_line_of_a_job_is_what_it_made(tmp_path: Path) -> None:
-    """A job's result is the last line that it prints; its progress is passed on, and its other messages are not."""
     script = a_script(
         tmp_path,
         "print('earlier'); print('made'); print()\n"
@@ -66,21 +61,20 @@ def test_the_last_line_of_a_job_is_what_it_made(tmp_path: Path) -> None:
     assert said == ["reading brokers: 1 of 3 tasks done", "looking for trouble"]
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (
-            f"print({record('GET /x: no connection', error='OnlyTls')}, file=sys.stderr); sys.exit(1)",
-            "job.py ended with 1: GET /x: no connection; name the address as https://",
-        ),
-        ("print('one\\ntwo', file=sys.stderr); sys.exit(3)", "job.py ended with 3: one / two"),
-        (f"print({record('broken')}, file=sys.stderr); sys.exit(3)", "job.py ended with 3: broken"),
-        (f"print({record('new', error='Newer')}, file=sys.stderr); sys.exit(1)", "job.py ended with 1: new"),
-        ("sys.exit(4)", "job.py ended with 4: it said nothing"),
-        ("print(os.environ['STEWARD_ADMIN_TOKEN'], file=sys.stderr); sys.exit(5)", "job.py ended with 5: ***"),
-    ],
+@row_by_row(
+    "text, words",
+    (
+        f"print({record('GET /x: no connection', error='OnlyTls')}, file=sys.stderr); sys.exit(1)",
+        "job.py ended with 1: GET /x: no connection; name the address as https://",
+    ),
+    ("print('one\\ntwo', file=sys.stderr); sys.exit(3)", "job.py ended with 3: one / two"),
+    (f"print({record('broken')}, file=sys.stderr); sys.exit(3)", "job.py ended with 3: broken"),
+    (f"print({record('new', error='Newer')}, file=sys.stderr); sys.exit(1)", "job.py ended with 1: new"),
+    ("sys.exit(4)", "job.py ended with 4: it said nothing"),
+    ("print(os.environ['STEWARD_ADMIN_TOKEN'], file=sys.stderr); sys.exit(5)", "job.py ended with 5: ***"),
 )
 def test_a_job_that_fails_says_why_and_no_secret(tmp_path: Path, text: str, words: str) -> None:
+    """The error about a failed job has the job's own error or its last lines, and no secret."""
     with pytest.raises(JobFailed) as caught:
         run_job(a_script(tmp_path, text), [], os.environ | {"STEWARD_ADMIN_TOKEN": TOKEN}, lambda _: None)
 
@@ -217,6 +211,7 @@ def test_metrics_of_ledger_and_snapshot(steward: Steward, options: tuple[str, ..
 
 
 def test_only_the_cluster_that_is_named(steward: Steward, options: tuple[str, ...]) -> None:
+    """Only the named cluster has metrics, and an unknown cluster has no readable snapshot."""
     ended = steward("metrics", *options, "--cluster", "west")
     assert 'cluster="east"' not in ended.out
     assert 'steward_snapshot_readable{cluster="west"} 0.0' in ended.out
@@ -251,12 +246,6 @@ def test_a_broken_snapshot_is_said_and_counted(steward: Steward, options: tuple[
     assert "east: " in ended.err
     assert 'steward_snapshot_readable{cluster="east"} 0.0' in ended.out
     assert 'steward_plans_total{cluster="east"} 1.0' in ended.out
-
-
-def test_a_ledger_is_needed(steward: Steward) -> None:
-    """The command ends with exit code 2 without a ledger, and names the variable to set."""
-    ended = steward("metrics")
-    assert (ended.code, "STEWARD_LEDGER" in ended.err) == (2, True)
 
 
 JOB = """

@@ -10,6 +10,7 @@ import pytest
 
 from pulsar_steward.logs.patterns import LOG_CHECKS
 from pulsar_steward.report.checkup.document import schema
+from tests.cases import row_by_row
 from tests.unit.logs.lines import EXPIRED, a_dump
 from tests.unit.report_checkup.snapshots import skewed, written
 
@@ -51,6 +52,7 @@ def test_logs_are_told_in_the_same_report(steward: Steward, healthy: str, log: P
 
 
 def test_several_files_may_be_named(steward: Steward, healthy: str, log: Path, tmp_path: Path) -> None:
+    """Several files of logs may follow one option, or each its own."""
     dump = tmp_path / "dump.txt"
     dump.write_text(a_dump(("pulsar-io-4-1", "waits")), encoding="utf-8")
 
@@ -99,13 +101,11 @@ def test_what_a_log_holds_is_text(
     assert "\\u202e" in ended.out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--logs", "missing.log"], "error: --logs missing.log: No such file or directory"),
-        (["--logs", "."], "error: --logs .: name a file"),
-        (["broker.log"], "error: got unexpected extra argument (broker.log): files are given by --logs"),
-    ],
+@row_by_row(
+    "arguments, words",
+    (["--logs", "missing.log"], "error: --logs missing.log: No such file or directory"),
+    (["--logs", "."], "error: --logs .: name a file"),
+    (["broker.log"], "error: got unexpected extra argument (broker.log): files are given by --logs"),
 )
 def test_what_cannot_be_read_is_told_first(
     steward: Steward, healthy: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str], words: str

@@ -16,6 +16,7 @@ from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.policy.load import load_policy
 from pulsar_steward.policy.schema import Policy
 from tests.builders import ASKED_DIGEST, NOW, a_batch, a_plan, a_step, an_intended_call
+from tests.cases import cases, row_by_row
 from tests.ledgers import ledger_at
 from tests.unit.cli.recorded import RUN, approved
 
@@ -37,16 +38,14 @@ def line_of(text: str, section: str, key: str) -> str:
     return next(line for line in text.partition(f"\n{section}:\n")[2].splitlines() if line.startswith(f"  {key}:"))
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("tc_skew: {cooldown_minutes: 5}\nbrokers: {draining: ['b:1']}\n", "it sets 2 keys, all others keep"),
-        (
-            "tc_skew: {cooldown_minutes: 5}\ntenants: {a: {ack_holes: {warning_percent: 5}}, b: {}}\n",
-            "it sets 1 key, and 1 key for 1 tenant, all others keep",
-        ),
-        (EXAMPLE.read_text(encoding="utf-8"), "4 keys, and 2 keys for 1 cluster, 2 keys for 1 tenant, 4 keys for 2 n"),
-    ],
+@row_by_row(
+    "text, words",
+    ("tc_skew: {cooldown_minutes: 5}\nbrokers: {draining: ['b:1']}\n", "it sets 2 keys, all others keep"),
+    (
+        "tc_skew: {cooldown_minutes: 5}\ntenants: {a: {ack_holes: {warning_percent: 5}}, b: {}}\n",
+        "it sets 1 key, and 1 key for 1 tenant, all others keep",
+    ),
+    (EXAMPLE.read_text(encoding="utf-8"), "4 keys, and 2 keys for 1 cluster, 2 keys for 1 tenant, 4 keys for 2 n"),
 )
 def test_a_policy_that_holds_up(steward: Steward, tmp_path: Path, text: str, words: str) -> None:
     """The check of a valid policy prints its digest and how many keys it sets, in all and for which kinds of names."""
@@ -60,17 +59,15 @@ def test_a_policy_that_holds_up(steward: Steward, tmp_path: Path, text: str, wor
     assert load_policy(policy).digest in ended.out
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (
-            "tc_skew: {cooldown_minuets: 5}",
-            "p.yaml:1:11: tc_skew.cooldown_minuets: no such key; did you mean cooldown_m",
-        ),
-        ("tc_skew: {cooldown_minutes: -1}", "p.yaml:1:29: tc_skew.cooldown_minutes"),
-        ("a: [", "p.yaml:1:5: cannot be read as YAML"),
-        (None, "no such file"),
-    ],
+@row_by_row(
+    "text, words",
+    (
+        "tc_skew: {cooldown_minuets: 5}",
+        "p.yaml:1:11: tc_skew.cooldown_minuets: no such key; did you mean cooldown_m",
+    ),
+    ("tc_skew: {cooldown_minutes: -1}", "p.yaml:1:29: tc_skew.cooldown_minutes"),
+    ("a: [", "p.yaml:1:5: cannot be read as YAML"),
+    (None, "no such file"),
 )
 @pytest.mark.parametrize("command", [["check"], ["show", "--policy"]])
 def test_a_policy_that_does_not(
@@ -137,45 +134,46 @@ def test_names_that_yaml_would_misread_are_quoted(steward: Steward, tmp_path: Pa
     assert values(steward("policy", "show", "--policy", policy).out) == load_policy(policy)
 
 
-@pytest.mark.parametrize(
-    ("cluster", "namespace", "section", "key", "line"),
-    [
-        (
-            *("east", "iot/alarms", "subscription_stalled", "minimum_due_messages"),
-            "100  # namespace iot/alarms; tenant iot 100000, default 1000",
-        ),
-        (
-            *("east", "iot/alarms", "consumer_fanout", "warning_consumers"),
-            "6000  # tenant iot; cluster east 4000, default 2000",
-        ),
-        (*("east", "a/b", "consumer_fanout", "warning_consumers"), "4000  # cluster east; default 2000"),
-        (*("west", "a/b", "consumer_fanout", "warning_consumers"), "2000  # default"),
-        (
-            *("west", "payments/live", "backlog_near_quota", "warning_percent"),
-            "50  # namespace payments/live; file 75, default 80",
-        ),
-        (*("east", "payments/live", "tc_skew", "warning_spread_coordinators"), "4  # file; default 3"),
-    ],
+ALARMS, FANOUT = "iot/alarms", ("consumer_fanout", "warning_consumers")
+
+
+@cases(
+    "cluster, namespace, place, line",
+    (
+        "of the namespace, over its tenant's",
+        "east",
+        ALARMS,
+        ("subscription_stalled", "minimum_due_messages"),
+        "100  # namespace iot/alarms; tenant iot 100000, default 1000",
+    ),
+    ("of the tenant", "east", ALARMS, FANOUT, "6000  # tenant iot; cluster east 4000, default 2000"),
+    ("of the cluster", "east", "a/b", FANOUT, "4000  # cluster east; default 2000"),
+    ("of nobody", "west", "a/b", FANOUT, "2000  # default"),
+    (
+        "of the namespace, over the file's",
+        "west",
+        "payments/live",
+        ("backlog_near_quota", "warning_percent"),
+        "50  # namespace payments/live; file 75, default 80",
+    ),
+    ("of the file", "east", "payments/live", ("tc_skew", "warning_spread_coordinators"), "4  # file; default 3"),
 )
 def test_each_value_says_where_it_comes_from(
-    steward: Steward, cluster: str, namespace: str, section: str, key: str, line: str
+    steward: Steward, cluster: str, namespace: str, place: tuple[str, str], line: str
 ) -> None:
     """Each value is printed with the nearest place that sets it and with the values that it replaces."""
     ended = steward("policy", "show", cluster, namespace, "--policy", EXAMPLE)
-
     assert ended.out.startswith(f"# in force for cluster {cluster}, namespace {namespace}\n# file: {EXAMPLE}\n")
-    assert line_of(ended.out, section, key) == f"  {key}: {line}"
+    assert line_of(ended.out, *place) == f"  {place[1]}: {line}"
     assert values(ended.out) == load_policy(EXAMPLE).for_cluster(cluster).for_namespace(namespace)
 
 
-@pytest.mark.parametrize(
-    ("files", "minutes", "words"),
-    [
-        (["policies/east.yaml"], 1, "# file: "),
-        (["policies/east.yaml", "policy.yaml"], 1, "# file: "),
-        (["policy.yaml", "policies/west.yaml"], 2, "# file: "),
-        (["policies/west.yaml"], 30, "# no file for east in "),
-    ],
+@row_by_row(
+    "files, minutes, words",
+    (["policies/east.yaml"], 1, "# file: "),
+    (["policies/east.yaml", "policy.yaml"], 1, "# file: "),
+    (["policy.yaml", "policies/west.yaml"], 2, "# file: "),
+    (["policies/west.yaml"], 30, "# no file for east in "),
 )
 def test_a_cluster_has_the_file_that_scheduled_runs_use(
     steward: Steward, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: list[str], minutes: int, words: str
@@ -192,9 +190,10 @@ def test_a_cluster_has_the_file_that_scheduled_runs_use(
     assert values(ended.out).tc_skew.cooldown_minutes == minutes
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [(["east", "orders"], "give it as tenant/namespace"), ([EXAMPLE], "name a policy file by --policy")],
+@row_by_row(
+    "arguments, words",
+    (["east", "orders"], "give it as tenant/namespace"),
+    ([EXAMPLE], "name a policy file by --policy"),
 )
 def test_arguments_that_cannot_be_names(steward: Steward, arguments: list[str], words: str) -> None:
     """Arguments that cannot be names end the command with exit code 2 and one line with the remedy."""

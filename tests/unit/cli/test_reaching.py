@@ -7,7 +7,7 @@ import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 import pytest
@@ -23,6 +23,7 @@ from pulsar_steward.cli.plan import plan
 from pulsar_steward.cli.snapshot import Target, look, settings_of
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.policy.schema import Policy
+from tests.cases import row_by_row
 from tests.forward_proxy import forward_proxy
 
 if TYPE_CHECKING:
@@ -50,13 +51,11 @@ def test_secrets_go_by_the_environment_only(tmp_path: Path, monkeypatch: pytest.
     }
 
 
-@pytest.mark.parametrize(
-    ("variable", "content", "token", "origin"),
-    [
-        ("", None, None, "--token-file, or by the variable STEWARD_ADMIN_TOKEN"),
-        ("from-the-variable", None, "from-the-variable", "the variable STEWARD_ADMIN_TOKEN"),
-        ("x", "from-the-file \n", "from-the-file", "--token-file {file}"),
-    ],
+@row_by_row(
+    "variable, content, token, origin",
+    ("", None, None, "--token-file, or by the variable STEWARD_ADMIN_TOKEN"),
+    ("from-the-variable", None, "from-the-variable", "the variable STEWARD_ADMIN_TOKEN"),
+    ("x", "from-the-file \n", "from-the-file", "--token-file {file}"),
 )
 def test_where_the_token_comes_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, content: str | None, token: str | None, origin: str
@@ -101,12 +100,10 @@ def test_an_empty_token_file_is_told(tmp_path: Path) -> None:
         settings_of(Target(urls=("http://a:1",), access=ClusterAccess(token_file=file), policy=Policy()))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--admin-url", "http://127.0.0.1:1"], "no connection: refused"),
-        (["--admin-url", "URL"], "give a superuser's token by --token-file, or by the variable STEWARD_ADMIN_TOKEN"),
-    ],
+@row_by_row(
+    "arguments, words",
+    (["--admin-url", "http://127.0.0.1:1"], "no connection: refused"),
+    (["--admin-url", "URL"], "give a superuser's token by --token-file, or by the variable STEWARD_ADMIN_TOKEN"),
 )
 def test_who_does_not_let_us_in_is_told(steward: Steward, arguments: list[str], words: str) -> None:
     """A refused connection or a missing token ends the check-up with exit code 2 and one line about the call."""
@@ -139,32 +136,24 @@ def test_keeping_a_snapshot_needs_a_folder(steward: Steward, tmp_path: Path) -> 
 
 
 def test_a_checkup_through_a_proxy(steward: Steward) -> None:
-    with running_simulator(ClusterSpec()) as cluster, forward_proxy() as proxy:
-        ended = steward("checkup", "--admin-url", cluster.admin_urls[0], "--proxy", proxy.url, "--json", "-")
-        asked = [f"http://{record.broker_id}{record.path}" for record in cluster.requests.all()]
-    assert ended.code == 0, ended.err
-    assert json.loads(ended.out)["about"]["brokers_read"] == 3
-    passed_on = [unquote(line.split(" ")[1].partition("?")[0]) for line in proxy.asked]
-    assert sorted(asked) == sorted(passed_on)
-    assert {url for url in cluster.admin_urls if any(each.startswith(f"{url}/") for each in passed_on)} == set(
-        cluster.admin_urls
-    )
-
-
-def test_a_checkup_by_other_addresses_than_the_listed_ones(steward: Steward) -> None:
-    with running_simulator(ClusterSpec()) as cluster, forward_proxy() as proxy:
-        maps = []
-        for url in cluster.admin_urls:
-            listed = url.removeprefix("http://")
-            maps += ["--address-map", f"{listed}=http://localhost:{listed.rpartition(':')[2]}"]
-        options = ["--admin-url", cluster.admin_urls[0], *maps, "--proxy", proxy.url, "--json", "-"]
-        ended = steward("checkup", *options)
-    assert ended.code == 0, ended.err
-    assert json.loads(ended.out)["about"]["brokers_read"] == 3
-    assert len({line.split("/")[2] for line in proxy.asked if "localhost" in line}) == 3
+    """A check-up through a proxy reads all brokers, and no request reaches any of them past the proxy."""
+    for mapped in (False, True):
+        with running_simulator(ClusterSpec()) as cluster, forward_proxy() as proxy:
+            listed = [url.removeprefix("http://") for url in cluster.admin_urls]
+            there = [f"localhost:{each.rpartition(':')[2]}" for each in listed] if mapped else listed
+            maps = [f"--address-map={each}=http://{other}" for each, other in zip(listed, there, strict=True) if mapped]
+            options = ["--admin-url", cluster.admin_urls[0], *maps, "--proxy", proxy.url, "--json", "-"]
+            ended = steward("checkup", *options)
+            asked = [record.path for record in cluster.requests.all()]
+        assert ended.code == 0, ended.err
+        assert json.loads(ended.out)["about"]["brokers_read"] == 3
+        passed_on = [urlsplit(unquote(line.split(" ")[1])) for line in proxy.asked]
+        assert sorted(asked) == sorted(each.path for each in passed_on)
+        assert {each.netloc for each in passed_on} >= set(there)
 
 
 def test_an_address_that_is_said_to_be_two_brokers_is_refused(steward: Steward) -> None:
+    """An address map that gives two brokers the same address is refused before any statistics are read."""
     with running_simulator(ClusterSpec()) as cluster:
         url, *others = cluster.admin_urls
         listed = others[0].removeprefix("http://")
@@ -187,17 +176,15 @@ def test_behind_a_front_door_brokers_are_not_looked_at(command: str, steward: St
     assert "--address-map" in ended.err
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--address-map", "b:8080"], "--address-map: expected ADVERTISED=URL"),
-        (["--address-map", "b:8080=c:1"], "no http:// or https:// address"),
-        (["--proxy", "proxy"], "`proxy`"),
-        (["--client-key", "key.pem"], "`client_key_file`"),
-        (["--oauth2-file", "no-such-file"], "cannot be read: FileNotFoundError"),
-        (["--basic-file", "no-such-file"], "cannot be read: FileNotFoundError"),
-        (["--token-file", "a", "--basic-file", "b"], "--token-file and --basic-file are several kinds of credentials"),
-    ],
+@row_by_row(
+    "options, words",
+    (["--address-map", "b:8080"], "--address-map: expected ADVERTISED=URL"),
+    (["--address-map", "b:8080=c:1"], "no http:// or https:// address"),
+    (["--proxy", "proxy"], "`proxy`"),
+    (["--client-key", "key.pem"], "`client_key_file`"),
+    (["--oauth2-file", "no-such-file"], "cannot be read: FileNotFoundError"),
+    (["--basic-file", "no-such-file"], "cannot be read: FileNotFoundError"),
+    (["--token-file", "a", "--basic-file", "b"], "--token-file and --basic-file are several kinds of credentials"),
 )
 def test_options_that_cannot_work_are_one_line(
     options: list[str], words: str, steward: Steward, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -17,7 +17,7 @@ from pulsar_steward.cli import explain
 from pulsar_steward.model.plan import Plan
 from pulsar_steward.report.checkup.document import schema
 from tests.builders import CLUSTER, NOW
-from tests.cases import cases
+from tests.cases import cases, row_by_row
 from tests.ledgers import ledger_at
 from tests.unit.cli.recorded import record_move
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, skewed, written
@@ -125,20 +125,18 @@ def test_json_takes_the_place_of_text(steward: Steward, snapshot: str) -> None:
     assert steward("checkup", "--snapshot", snapshot, "--html", "-").out.startswith("<!doctype html>")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ([], "give either --admin-url"),
-        (["--snapshot", "SNAPSHOT", "--admin-url", "http://b:1"], "give either --admin-url"),
-        (["--snapshot", "no/such"], "no/such: there is no snapshot"),
-        (["--snapshot", "SNAPSHOT", "--policy", "no/such.yaml"], "no/such.yaml: no such file"),
-        (["--snapshot", "SNAPSHOT", "--html", "no/such/folder.html"], "--html no/such/folder.html: name a file"),
-        (["--snapshot", "SNAPSHOT", "--json", "."], "--json .: name a file"),
-        (["--snapshot", "SNAPSHOT", "--html", "-", "--json", "-"], "cannot both go to standard output"),
-        (["--admin-url", "broker:8080"], "'broker:8080' is not an admin URL"),
-        (["--admin-url", "http://user:secret@b:1"], "holds a user or password"),
-        (["--admin-url", "http://b:1", "--token-file", "no/such"], "token file no/such cannot be read"),
-    ],
+@row_by_row(
+    "arguments, words",
+    ([], "give either --admin-url"),
+    (["--snapshot", "SNAPSHOT", "--admin-url", "http://b:1"], "give either --admin-url"),
+    (["--snapshot", "no/such"], "no/such: there is no snapshot"),
+    (["--snapshot", "SNAPSHOT", "--policy", "no/such.yaml"], "no/such.yaml: no such file"),
+    (["--snapshot", "SNAPSHOT", "--html", "no/such/folder.html"], "--html no/such/folder.html: name a file"),
+    (["--snapshot", "SNAPSHOT", "--json", "."], "--json .: name a file"),
+    (["--snapshot", "SNAPSHOT", "--html", "-", "--json", "-"], "cannot both go to standard output"),
+    (["--admin-url", "broker:8080"], "'broker:8080' is not an admin URL"),
+    (["--admin-url", "http://user:secret@b:1"], "holds a user or password"),
+    (["--admin-url", "http://b:1", "--token-file", "no/such"], "token file no/such cannot be read"),
 )
 def test_what_cannot_be_looked_at_is_one_line(
     steward: Steward, snapshot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: str
@@ -153,13 +151,11 @@ def test_what_cannot_be_looked_at_is_one_line(
     assert "secret" not in ended.err
 
 
-@pytest.mark.parametrize(
-    ("text", "nothing"),
-    [
-        ("apply: {protected_namespaces: [pulsar/system]}", True),
-        (f"clusters: {{{CLUSTER}: {{apply: {{protected_namespaces: [pulsar/system]}}}}}}", True),
-        ("clusters: {another: {apply: {protected_namespaces: [pulsar/system]}}}", False),
-    ],
+@row_by_row(
+    "text, nothing",
+    ("apply: {protected_namespaces: [pulsar/system]}", True),
+    (f"clusters: {{{CLUSTER}: {{apply: {{protected_namespaces: [pulsar/system]}}}}}}", True),
+    ("clusters: {another: {apply: {protected_namespaces: [pulsar/system]}}}", False),
 )
 def test_a_policy_changes_what_would_be_proposed(
     steward: Steward, snapshot: str, tmp_path: Path, text: str, *, nothing: bool
@@ -245,14 +241,12 @@ def test_thresholds_are_said_with_their_defaults(steward: Steward) -> None:
     assert "Steward can propose one (tc_balance)" in said
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ("tc-skw", "did you mean tc-skew"),
-        ("tc_skew", "did you mean tc-skew"),
-        ("TC-SKEW", "did you mean tc-skew"),
-        ("qqqqqqqq", "`steward explain` lists them all"),
-    ],
+@row_by_row(
+    "given, words",
+    ("tc-skw", "did you mean tc-skew"),
+    ("tc_skew", "did you mean tc-skew"),
+    ("TC-SKEW", "did you mean tc-skew"),
+    ("qqqqqqqq", "`steward explain` lists them all"),
 )
 def test_a_check_that_is_none_is_told_with_what_may_be_meant(steward: Steward, given: str, words: str) -> None:
     """An unknown check ends the command with exit code 2 and one line that suggests a check or the list."""
@@ -285,6 +279,7 @@ def test_the_page_of_a_check_follows(
 
 
 def test_the_schema_is_printed(steward: Steward) -> None:
+    """The command prints the JSON schema of check-ups."""
     assert json.loads(steward("schema").out) == schema()
 
 

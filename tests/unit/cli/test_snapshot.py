@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -33,12 +32,10 @@ from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.cases import cases
-from tests.unit.cli.conftest import urls_of
+from tests.unit.cli.conftest import Steward, urls_of
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from tests.unit.cli.conftest import Steward
 
 
 TOKEN = "made.up-token_of-a.superuser"
@@ -225,11 +222,3 @@ def test_progress_goes_to_standard_error(
     assert said.out == ""
     assert ("\x1b[?25l" in said.err) is terminal
     assert (said.err == "asking\\x1b[2J\n") is not terminal
-
-
-def test_the_module_can_be_run() -> None:
-    """The command line can be run as a Python module, without the installed script."""
-    command = [sys.executable, "-m", "pulsar_steward.cli", "--version"]
-    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603 - fixed
-
-    assert said.startswith("steward ")

@@ -33,13 +33,12 @@ from pulsar_steward.pulsar.metrics import Sample
 from pulsar_steward.pulsar.settings import AdminSettings
 from pulsar_steward.runtime.parallel import OnThreads
 from pulsar_steward.snapshots.folder import STAGING, LocalFiles, SnapshotFolder, snapshot_uri
-from pulsar_steward.snapshots.read import open_snapshot
+from pulsar_steward.snapshots.read import Snapshot, open_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pulsar_steward.pulsar.reader import Reader
-    from pulsar_steward.snapshots.read import Snapshot
 
 TOKEN = "made.up-token_of-a.superuser"
 SPEC = ClusterSpec(

@@ -19,7 +19,7 @@ from pulsar_steward.pulsar.owner import SubscriptionDetail, TopicDetail
 from pulsar_steward.pulsar.reader import Reader
 from pulsar_steward.pulsar.settings import AdminSettings
 from tests.builders import CURSOR
-from tests.cases import cases
+from tests.cases import cases, row_by_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,9 +108,12 @@ def test_a_bundle_that_moved_is_not_followed(cluster: Simulator) -> None:
     assert {record.broker_id for record in cluster.requests.all()} == {broker(cluster, 0)}
 
 
-@pytest.mark.parametrize(
-    ("path", "details", "policies"),
-    [(r"/stats\?", 0, 1), ("/internalStats$", 1, 1), ("/internal-info$", 1, 1), (r"/retention\?", 1, 0)],
+@row_by_row(
+    "path, details, policies",
+    (r"/stats\?", 0, 1),
+    ("/internalStats$", 1, 1),
+    ("/internal-info$", 1, 1),
+    (r"/retention\?", 1, 0),
 )
 def test_what_fails_is_left_out_alone(cluster: Simulator, path: str, details: int, policies: int) -> None:
     """A failed request does not affect the rows of the other requests."""

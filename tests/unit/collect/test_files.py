@@ -10,20 +10,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pulsar_steward.collect.arrow import UNREAD, WRITTEN, TableBatch, interleave
+from pulsar_steward.collect.arrow import UNREAD, WRITTEN, TableBatch, Task, interleave
 from pulsar_steward.collect.drill import CallPace, TimeIsUp
 from pulsar_steward.collect.reading import GROUP_ROWS, TableFiles
 from pulsar_steward.collect.rows import HeldRows
-from pulsar_steward.model.tables import BUNDLES, CLIENTS, CONFIGURATION, SHARDED
+from pulsar_steward.model.tables import BUNDLES, CLIENTS, CONFIGURATION, SHARDED, Table
 from pulsar_steward.snapshots.database import schema_of
 from tests.cases import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
-
-    from pulsar_steward.collect.arrow import Task
-    from pulsar_steward.model.tables import Table
 
 
 def settings(first: int, count: int) -> TableBatch:

@@ -30,6 +30,7 @@ from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy
 from pulsar_steward.pulsar.isolation import isolation_policies
 from pulsar_steward.pulsar.reader import Reader
 from pulsar_steward.pulsar.settings import AdminSettings
+from tests.cases import row_by_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -89,6 +90,7 @@ def test_a_broker_yields_itself_its_bundles_topics_and_subscriptions(cluster: Si
 
 
 def test_subscriptions_keep_their_figures(cluster: Simulator) -> None:
+    """Each partition's subscription is a row with its own figures."""
     found = [row for row in read_first(cluster)["subscriptions"] if row["namespace"] == "acme/orders"]
 
     assert len(found) == 6
@@ -99,7 +101,6 @@ def test_subscriptions_keep_their_figures(cluster: Simulator) -> None:
 
 
 def test_clients_that_connected_lately_are_counted(cluster: Simulator) -> None:
-    """Clients that connected within the policy's recent minutes are counted for subscriptions and topics."""
     now, before = read_first(cluster), read_first(cluster, recent_minutes=4)
 
     assert {row["consumers_connected_recently"] for row in now["subscriptions"]} == {2}
@@ -211,13 +212,11 @@ def test_bundles_of_the_coordinators_carry_positions(cluster: Simulator) -> None
     assert all(row["positions"] == sorted(row["positions"]) for row in system)
 
 
-@pytest.mark.parametrize(
-    ("path", "effect", "words"),
-    [
-        ("broker-stats/topics", Answer(500), "500"),
-        ("broker-stats/topics", BrokenJson(), "cannot be read"),
-        ("ownedNamespaces", Answer(403, "no superuser"), "403 no superuser"),
-    ],
+@row_by_row(
+    "path, effect, words",
+    ("broker-stats/topics", Answer(500), "500"),
+    ("broker-stats/topics", BrokenJson(), "cannot be read"),
+    ("ownedNamespaces", Answer(403, "no superuser"), "403 no superuser"),
 )
 def test_a_broker_that_cannot_be_read_yields_nothing_but_its_failure(
     cluster: Simulator, path: str, effect: Answer | BrokenJson, words: str
@@ -314,6 +313,7 @@ def test_bundles_place_coordinators_up_to_pulsar_4(version: str, *, expected: bo
 
 
 def test_without_transactions_there_are_no_coordinators() -> None:
+    """A cluster with transactions turned off has no coordinators."""
     spec = ClusterSpec(brokers=1, configuration={"transactionCoordinatorEnabled": "false"})
     with running(spec) as cluster, Reader(settings_of(cluster)) as reader:
         assert look_over(reader).coordinators == 0

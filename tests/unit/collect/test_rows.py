@@ -36,6 +36,7 @@ from pulsar_steward.model.tables import COLLECTED, DIAGNOSED, NAMESPACES, Table
 from pulsar_steward.policy.schema import CollectPolicy
 from pulsar_steward.pulsar.statistics import BundleStatistics, TopicStatistics, bundles_in
 from pulsar_steward.snapshots.database import schema_of
+from tests.cases import row_by_row
 from tests.unit.collect.test_reading import read_first
 
 
@@ -53,7 +54,6 @@ def test_an_answer_is_of_one_table_only() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, BATCH_ROWS - 1, BATCH_ROWS, BATCH_ROWS + 1, 3 * BATCH_ROWS])
 def test_batches_stay_bounded_and_lose_nothing(count: int) -> None:
-    """The batches hold all rows in order, and each batch holds at most `BATCH_ROWS` rows."""
     rows = Rows(UNREAD)
     rows.add([str(number) for number in range(count)], [None] * count)
 
@@ -90,15 +90,13 @@ def calls(cluster: Simulator) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("policy", "bundles"),
-    [
-        ({}, 0),
-        ({"positions_from_topics": 2}, 4),
-        ({"positions_from_topics": 2, "positions_bundles": 1}, 1),
-        ({"positions_from_topics": 2, "positions_bundles": 0}, 0),
-        ({"positions_from_clients": 1}, 4),
-    ],
+@row_by_row(
+    "policy, bundles",
+    ({}, 0),
+    ({"positions_from_topics": 2}, 4),
+    ({"positions_from_topics": 2, "positions_bundles": 1}, 1),
+    ({"positions_from_topics": 2, "positions_bundles": 0}, 0),
+    ({"positions_from_clients": 1}, 4),
 )
 def test_bundles_are_asked_for_as_the_policy_bounds_it(policy: dict[str, int], bundles: int) -> None:
     """Bundles are asked for hash positions only from the policy's size on, and only as many as it permits."""
@@ -277,20 +275,18 @@ def test_heartbeat_namespaces_of_three_parts_are_read() -> None:
 TAKEN_AT = datetime(2026, 3, 1, 0, 5, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("written", "expected"),
-    [
-        ("2026-02-28T23:55:00.000000001Z", True),
-        ("2026-02-28T23:54:59.999999999Z", False),
-        ("2026-03-01T00:04:59Z", True),
-        ("2026-03-01T00:55:00.123+01:00", True),
-        ("2026-03-01T00:54:59.123+01:00", False),
-        ("2026-02-28T18:25:00-05:30", True),
-        ("2026-02-28T18:24:59.9-05:30", False),
-        ("2027-01-01T00:00:00Z", True),
-        ("", False),
-        ("yesterday", False),
-    ],
+@row_by_row(
+    "written, expected",
+    ("2026-02-28T23:55:00.000000001Z", True),
+    ("2026-02-28T23:54:59.999999999Z", False),
+    ("2026-03-01T00:04:59Z", True),
+    ("2026-03-01T00:55:00.123+01:00", True),
+    ("2026-03-01T00:54:59.123+01:00", False),
+    ("2026-02-28T18:25:00-05:30", True),
+    ("2026-02-28T18:24:59.9-05:30", False),
+    ("2027-01-01T00:00:00Z", True),
+    ("", False),
+    ("yesterday", False),
 )
 def test_a_time_is_compared_in_the_zone_that_it_was_written_in(written: str, *, expected: bool) -> None:
     """A client is recent from ten minutes before the snapshot on, in any time zone. Other text is not recent."""

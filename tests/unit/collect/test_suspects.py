@@ -33,6 +33,7 @@ from pulsar_steward.model.tables import (
 from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy
 from pulsar_steward.pulsar.settings import AdminSettings
 from pulsar_steward.snapshots.database import schema_of
+from tests.cases import row_by_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -162,14 +163,12 @@ def test_of_many_the_worst_are_kept() -> None:
     assert suspects(3, pieces) == [topic("t-119998"), topic("t-119999"), topic("t-119996")]
 
 
-@pytest.mark.parametrize(
+@row_by_row(
     "name",
-    [
-        topic("__change_events"),
-        topic("x", "pulsar/system"),
-        "persistent://pulsar/local/127.0.0.1:8080/healthcheck",
-        "non-persistent://acme/orders/t",
-    ],
+    topic("__change_events"),
+    topic("x", "pulsar/system"),
+    "persistent://pulsar/local/127.0.0.1:8080/healthcheck",
+    "non-persistent://acme/orders/t",
 )
 def test_pulsars_own_topics_are_no_suspects(name: str) -> None:
     assert suspects(5, [piece(SUBSCRIPTIONS, [{"topic": name, "backlog_entries": 9, "ack_holes": 9}])]) == []
@@ -317,6 +316,7 @@ def test_of_those_that_are_asked_at_once_the_first_name_is_told(clock: SimpleNam
 
 
 def test_who_has_answered_is_counted() -> None:
+    """Brokers that have answered are counted separately from brokers that are waited for."""
     pending = PendingBrokers()
     with pending.on("a:1"):
         assert pending.done == 0

@@ -148,6 +148,7 @@ def test_a_topic_of_which_only_one_tells_is_not_lost(cut: Callable[[Sequence[Row
 def test_topics_of_two_bundles_are_two(
     cut: Callable[[Sequence[Rows]], list[Rows]], bundles: list[dict[str, Any]]
 ) -> None:
+    """Topics of two bundles both count, regardless of who owns the bundles."""
     counted, _ = rows_of(cut([told_by("a:1"), told_by("b:1", HIGH, OTHER, producers=1)]), bundles)
 
     assert [row[1:3] for row in counted if row[0] == "topics"] == [(TOPIC, "a:1"), (OTHER, "b:1")]
@@ -155,7 +156,6 @@ def test_topics_of_two_bundles_are_two(
 
 
 def test_no_shard_is_asked_twice_where_nothing_moved() -> None:
-    """Shards are asked a second time only if a bundle without an owner shows that topics may have moved."""
     asked: list[int] = []
 
     def map_over(function: Any, things: Any, what: str = "shards") -> list[Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from pulsar_steward.checks.check import Check, Judgement, Query
+from pulsar_steward.checks.check import Check, CheckContext, Judgement, Queried, Query
 from pulsar_steward.checks.delayed.failover_time import CHECK
 from pulsar_steward.checks.placement.coordinators import TcSkewPolicy
 from pulsar_steward.checks.registry import BY_ID
@@ -23,15 +23,13 @@ from pulsar_steward.runtime.parallel import on_this_thread
 from tests.builders import NOW, broker
 from tests.cases import cases
 from tests.checks.conftest import arrow_of
-from tests.unit.diagnose.conftest import ABOUT
+from tests.unit.diagnose.conftest import ABOUT, FolderOf, Rows
 from tests.unit.diagnose.test_diagnosing import FINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pulsar_steward.checks.check import CheckContext, Queried
     from pulsar_steward.snapshots.folder import SnapshotFolder
-    from tests.unit.diagnose.conftest import FolderOf, Rows
 
 FORTY_TWO = Query("select 42 as answer")
 
@@ -98,7 +96,6 @@ REPEATED = "first: It is 42. ['asked']"
 
 
 def test_it_finds_the_judgement_and_the_answers_of_the_other() -> None:
-    """A check finds the judgement and answers of the check that it rests on, and results keep the requested order."""
     assert list(judged(FIRST, SECOND).items()) == [("first", "It is 42."), ("second", REPEATED)]
     assert list(judged(SECOND, FIRST).items()) == [("second", REPEATED), ("first", "It is 42.")]
 
@@ -157,6 +154,7 @@ def test_a_finding_stands_as_long_as_no_snapshot_says_otherwise(
 
 
 def test_another_subject_has_a_row_of_its_own() -> None:
+    """Earlier findings of another subject do not count for the snapshots in a row of a finding."""
     other = Diagnosis(frozenset({"tc-skew"}), {("tc-skew", "west"): FindingAge(NOW - HOUR, 7)})
     (found,) = with_history([FINDING], NOW, [other])
     assert found.snapshots_in_a_row == 1
@@ -217,6 +215,7 @@ def kept(folder_of: FolderOf, brokers: list[dict[str, Any]], *checks: Check, **s
 
 
 def test_every_broker_that_was_read_has_its_estimate(folder_of: FolderOf) -> None:
+    """Every broker that was read has an estimate, and an orderly end does not wait for the session timeout."""
     rates = {"topics_loaded_per_second_per_broker": 10, "session_timeout_seconds": 40}
     rows = kept(folder_of, [a_broker(1, 20), a_broker(0, 400), a_broker(2, None)], failover_time=rates)
     assert [row["broker"] for row in rows] == [broker(0), broker(1)]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.check import CheckContext, LookBack, Query, critical_or_warning
+from pulsar_steward.checks.check import CheckContext, LookBack, Queried, Query, critical_or_warning
 from pulsar_steward.checks.views import SqlView
 from pulsar_steward.diagnose.queries import QuerySet
-from pulsar_steward.diagnose.running import QueryFailed, about_of, ask
+from pulsar_steward.diagnose.running import QueryFailed, SnapshotSources, about_of, ask
 from pulsar_steward.diagnose.shards import views_needed
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.schema import Policy
@@ -23,8 +23,6 @@ from tests.unit.diagnose.conftest import ABOUT, Rows, sources_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pulsar_steward.checks.check import Queried
-    from pulsar_steward.diagnose.running import SnapshotSources
 
 ROWS: Rows = {
     "snapshot": [ABOUT],
@@ -253,7 +251,6 @@ def earlier(minutes: int, backlog: int = 7) -> Rows:
 
 
 def test_a_look_back_knows_what_was_answered_and_ends_where_it_is_told() -> None:
-    """A look back reads all shards of earlier snapshots within its minutes, and can use the answers of this one."""
     asked = Asked(
         shards={"mine": Query("select topic from raw_topics where backlog_bytes = 0")},
         earlier={

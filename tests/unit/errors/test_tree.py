@@ -10,6 +10,7 @@ import re
 import pytest
 
 from pulsar_steward import errors
+from tests.cases import row_by_row
 
 DRAWN = re.compile(r"^ {4}([ │├└─]*)([A-Z][A-Za-z]+)", re.MULTILINE)
 
@@ -32,24 +33,23 @@ def test_the_tree_is_as_it_is_drawn() -> None:
     assert {each.__name__: each.__base__.__name__ for each in classes if each.__base__} == drawn_parents()
 
 
-@pytest.mark.parametrize(
-    ("status", "expected"),
-    [
-        (300, errors.StatusError),
-        (400, errors.StatusError),
-        (401, errors.NotAllowed),
-        (403, errors.NotAllowed),
-        (404, errors.NotFound),
-        (406, errors.NotAcceptable),
-        (409, errors.Conflict),
-        (412, errors.Precondition),
-        (429, errors.TooManyRequests),
-        (499, errors.StatusError),
-        (500, errors.ServerError),
-        (599, errors.ServerError),
-    ],
+@row_by_row(
+    "status, expected",
+    (300, errors.StatusError),
+    (400, errors.StatusError),
+    (401, errors.NotAllowed),
+    (403, errors.NotAllowed),
+    (404, errors.NotFound),
+    (406, errors.NotAcceptable),
+    (409, errors.Conflict),
+    (412, errors.Precondition),
+    (429, errors.TooManyRequests),
+    (499, errors.StatusError),
+    (500, errors.ServerError),
+    (599, errors.ServerError),
 )
 def test_a_status_has_a_class(status: int, expected: type[errors.StatusError]) -> None:
+    """Statuses that callers tell apart have a class of their own."""
     assert errors.error_for_status(status) is expected
 
 
@@ -76,6 +76,7 @@ def test_an_error_is_the_same_after_a_journey(error: errors.AdminError) -> None:
     ("length", "kept"), [(0, 0), (1, 1), (errors.REASON_LIMIT, errors.REASON_LIMIT), (9_999, errors.REASON_LIMIT)]
 )
 def test_a_reason_is_cut_at_the_limit(length: int, kept: int) -> None:
+    """An error keeps at most `REASON_LIMIT` characters of a reason, in its words and in its parts."""
     error = errors.StatusError("GET", "/p", "b:1", "x" * length, 400)
     assert len(error.reason) == kept
     assert "x" * (errors.REASON_LIMIT + 1) not in str(error) + repr(error)

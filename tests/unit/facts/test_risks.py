@@ -24,7 +24,7 @@ from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, S
 from pulsar_steward.model.subscription import Holder
 from pulsar_steward.pulsar.own_settings import StoredLedger
 from tests.builders import a_policy
-from tests.cases import cases
+from tests.cases import cases, row_by_row
 
 TOPIC = "persistent://shop/orders/basket"
 
@@ -95,21 +95,19 @@ def test_a_topic_that_is_not_persistent_is_under_no_quota() -> None:
     assert seen(size(0), name).held == ()
 
 
-@pytest.mark.parametrize(
-    ("name", "held"),
-    [
-        ("shop/orders/__change_events", False),
-        ("shop/orders/__change_events-partition-3", False),
-        ("shop/orders/__transaction_buffer_snapshot", False),
-        ("shop/orders/basket-paid__transaction_pending_ack", False),
-        ("shop/orders/basket-paid__transaction_pending_ack-partition-0", False),
-        ("pulsar/system/__transaction_log_7", False),
-        ("pulsar/system/transaction_coordinator_assign-partition-7", False),
-        ("shop/orders/__transaction_log_7", True),
-        ("shop/orders/__mine", True),
-        ("shop/orders/__change_events_copy", True),
-        ("shop/pulsar/system", True),
-    ],
+@row_by_row(
+    "name, held",
+    ("shop/orders/__change_events", False),
+    ("shop/orders/__change_events-partition-3", False),
+    ("shop/orders/__transaction_buffer_snapshot", False),
+    ("shop/orders/basket-paid__transaction_pending_ack", False),
+    ("shop/orders/basket-paid__transaction_pending_ack-partition-0", False),
+    ("pulsar/system/__transaction_log_7", False),
+    ("pulsar/system/transaction_coordinator_assign-partition-7", False),
+    ("shop/orders/__transaction_log_7", True),
+    ("shop/orders/__mine", True),
+    ("shop/orders/__change_events_copy", True),
+    ("shop/pulsar/system", True),
 )
 def test_brokers_hold_system_topics_to_no_quota(name: str, held: bool) -> None:
     assert bool(seen(size(1000), f"persistent://{name}", backlog_bytes=5000).held) is held
@@ -177,20 +175,18 @@ def test_at_most_what_batches_hold_comes_again(kept: KeptAcks, figures: dict[str
     assert [each.may_come_again for each in found.open_batches] == ([] if again == 0 else [again])
 
 
-@pytest.mark.parametrize(
-    ("running", "holes"),
-    [
-        ({}, 10_000),
-        ({"managedLedgerMaxUnackedRangesToPersist": "50"}, 50),
-        ({"managedLedgerPersistIndividualAckAsLongArray": "true"}, 1_000),
-        (
-            {
-                "managedLedgerPersistIndividualAckAsLongArray": "true",
-                "managedLedgerMaxUnackedRangesToPersistInMetadataStore": "10",
-            },
-            10,
-        ),
-    ],
+@row_by_row(
+    "running, holes",
+    ({}, 10_000),
+    ({"managedLedgerMaxUnackedRangesToPersist": "50"}, 50),
+    ({"managedLedgerPersistIndividualAckAsLongArray": "true"}, 1_000),
+    (
+        {
+            "managedLedgerPersistIndividualAckAsLongArray": "true",
+            "managedLedgerMaxUnackedRangesToPersistInMetadataStore": "10",
+        },
+        10,
+    ),
 )
 def test_the_holes_that_are_kept_are_those_of_how_they_are_written(running: dict[str, str], holes: int) -> None:
     """As arrays of bits, as many holes are kept as go to the metadata store; beyond, nobody tells what is forgotten."""
@@ -273,24 +269,22 @@ def test_a_time_to_live_takes_of_subscriptions_and_replicators() -> None:
     assert [each.holder.name for each in taken.own] == ["pulsar.repl.west"]
 
 
-@pytest.mark.parametrize(
-    ("minutes", "megabytes", "stored", "lost"),
-    [
-        (-1, -1, 40, 0),
-        (500, -1, 40, 20),
-        (510, -1, 40, 20),
-        (511, -1, 40, 10),
-        (1000, -1, None, 0),
-        (-1, 25, 40, 15),
-        (-1, 50, 40, 0),
-        (-1, 1, 40, 30),
-        (500, 30, 40, 20),
-        (911, 30, 40, 10),
-        (-1, 25, None, 30),
-        (-1, 5000, None, 30),
-        (0, 0, None, 30),
-        (0, 0, 40, 40),
-    ],
+@row_by_row(
+    "minutes, megabytes, stored, lost",
+    (-1, -1, 40, 0),
+    (500, -1, 40, 20),
+    (510, -1, 40, 20),
+    (511, -1, 40, 10),
+    (1000, -1, None, 0),
+    (-1, 25, 40, 15),
+    (-1, 50, 40, 0),
+    (-1, 1, 40, 30),
+    (500, 30, 40, 20),
+    (911, 30, 40, 10),
+    (-1, 25, None, 30),
+    (-1, 5000, None, 30),
+    (0, 0, None, 30),
+    (0, 0, 40, 40),
 )
 def test_what_a_retention_does_not_keep(minutes: int, megabytes: int, stored: int | None, lost: int) -> None:
     size = None if stored is None else stored * MIB
@@ -303,17 +297,15 @@ def test_what_is_consumed_is_no_unread_message() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("kinds", "words"),
-    [
-        (["Shared", "Shared"], None),
-        (["Shared", "Key_Shared"], "keeps the order of keys"),
-        (["Shared", "Exclusive"], "keeps the order of messages"),
-        (["Shared", "None"], "nobody can tell"),
-        (["Shared", "Odd"], "(Odd) is of a type that is not known"),
-        ([""], "(no type) is of a type that is not known"),
-        ([], "(no type) is of a type that is not known"),
-    ],
+@row_by_row(
+    "kinds, words",
+    (["Shared", "Shared"], None),
+    (["Shared", "Key_Shared"], "keeps the order of keys"),
+    (["Shared", "Exclusive"], "keeps the order of messages"),
+    (["Shared", "None"], "nobody can tell"),
+    (["Shared", "Odd"], "(Odd) is of a type that is not known"),
+    ([""], "(no type) is of a type that is not known"),
+    ([], "(no type) is of a type that is not known"),
 )
 def test_only_shared_subscriptions_keep_no_order(kinds: list[str], words: str | None) -> None:
     """Every other type, one that nobody knows as well, is a reason against more partitions."""

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 from pulsar_steward.changes import kind_of
-from pulsar_steward.guards.bundles import Boundaries, Clients, Cooldown, Owner, rest_ends
+from pulsar_steward.guards.bundles import Boundaries, Clients, Cooldown, Owner
 from pulsar_steward.guards.evaluate import GUARDS, evaluate, guards_of, objection_to
 from pulsar_steward.guards.every_change import Protected
 from pulsar_steward.guards.in_flight import with_messages_in_flight
-from pulsar_steward.guards.kinds import Objection
+from pulsar_steward.guards.kinds import Guard, Objection
 from pulsar_steward.guards.targets import TargetActive, TargetAllowed
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.step import (
@@ -24,18 +24,17 @@ from pulsar_steward.model.step import (
     DeleteSubscription,
     RaiseCoordinators,
     SplitBundle,
+    Step,
     Touched,
     UnloadBundle,
 )
 from tests.builders import NOW, Seen, a_look, a_move, a_policy, a_split, a_step, broker
-from tests.cases import cases
+from tests.cases import cases, row_by_row
 from tests.unit.changes.test_kinds import EXAMPLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pulsar_steward.guards.kinds import Guard
-    from pulsar_steward.model.step import Step
 
 MOVE, SPLIT = a_move(), a_split()
 TWENTY_MINUTES = a_policy(tc_skew={"cooldown_minutes": 20})
@@ -119,10 +118,6 @@ def test_vetoes(guard: Guard, change: Change, seen: Seen, reason: str) -> None:
     assert reason in result.reason
 
 
-def test_rest_is_the_policys() -> None:
-    assert rest_ends(NOW, TWENTY_MINUTES) == NOW + timedelta(minutes=20)
-
-
 OF_ANY = ["same_cluster", "fresh_snapshot", "whole_cluster", "version_tried", "proved_first"]
 OF_TARGETS = ["target_active", "target_allowed", "anti_affinity", "shedding"]
 OF_BUNDLES = ["boundaries", "owner", *OF_TARGETS, "cooldown", "circles", "clients"]
@@ -146,21 +141,13 @@ def test_names_are_unique() -> None:
     assert len({guard.name for guard in GUARDS}) == len(GUARDS)
 
 
-@pytest.mark.parametrize("change", [a_move(), a_split()])
-def test_no_objection(change: Change) -> None:
-    """A step on a cluster that is still as it was planned for meets no objection."""
-    assert objection_to(a_step(change), *a_look()) is None
-
-
-@pytest.mark.parametrize(
-    ("seen", "objection", "guards"),
-    [
-        (a_look(has_bundle=False), Objection.DRIFTED, ["boundaries"]),
-        (a_look(**GONE), Objection.DRIFTED, ["boundaries", "owner"]),
-        (a_look(owner=broker(1)), Objection.DRIFTED, ["owner", "target_active"]),
-        (a_look(policy=STRICT), Objection.REFUSED, ["target_allowed", "clients", "protected"]),
-        (a_look(**GONE, policy=STRICT), Objection.DRIFTED, ["boundaries", "owner"]),
-    ],
+@row_by_row(
+    "seen, objection, guards",
+    (a_look(has_bundle=False), Objection.DRIFTED, ["boundaries"]),
+    (a_look(**GONE), Objection.DRIFTED, ["boundaries", "owner"]),
+    (a_look(owner=broker(1)), Objection.DRIFTED, ["owner", "target_active"]),
+    (a_look(policy=STRICT), Objection.REFUSED, ["target_allowed", "clients", "protected"]),
+    (a_look(**GONE, policy=STRICT), Objection.DRIFTED, ["boundaries", "owner"]),
 )
 def test_objection_with_all_its_reasons(seen: Seen, objection: Objection, guards: list[str]) -> None:
     found = objection_to(a_step(), *seen)

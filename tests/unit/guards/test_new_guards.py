@@ -13,15 +13,13 @@ from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guards.evaluate import objection_to
 from pulsar_steward.guards.kinds import Objection
 from pulsar_steward.model.loss import InFlight
-from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
-from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Setting, SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting, Step
 from pulsar_steward.model.subscription import Holder
 from tests.builders import NOW, Seen, a_look, a_policy, a_step
 from tests.cases import cases
 
 if TYPE_CHECKING:
-    from pulsar_steward.model.setting import Setting
-    from pulsar_steward.model.step import Step
     from pulsar_steward.policy.schema import Policy
 
 MIB = 1 << 20

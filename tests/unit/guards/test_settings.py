@@ -24,7 +24,7 @@ from pulsar_steward.model.setting import (
 )
 from pulsar_steward.model.step import ChangeSetting, Step
 from tests.builders import Seen, a_look, a_policy, a_step
-from tests.cases import cases
+from tests.cases import cases, row_by_row
 
 GIB = 1 << 30
 QUOTA = BacklogQuota(limit_bytes=10 * GIB, policy=QuotaPolicy.HOLD)
@@ -72,17 +72,15 @@ def test_guards_of_settings_only_look_at_settings() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("seen", "objection", "words"),
-    [
-        (view(), None, ""),
-        (view(backlog=9 * GIB), None, ""),
-        (view(backlog=9 * GIB + 1), Objection.REFUSED, "producer_request_hold would act at once"),
-        (view(backlog=None), Objection.REFUSED, "are not known"),
-        (view(now=QUOTA), Objection.DRIFTED, "no longer not set"),
-        (view(now=QUOTA, backlog=None), Objection.DRIFTED, "setting_as_planned"),
-        (view(protected=("shop/orders",)), Objection.REFUSED, "is protected"),
-    ],
+@row_by_row(
+    "seen, objection, words",
+    (view(), None, ""),
+    (view(backlog=9 * GIB), None, ""),
+    (view(backlog=9 * GIB + 1), Objection.REFUSED, "producer_request_hold would act at once"),
+    (view(backlog=None), Objection.REFUSED, "are not known"),
+    (view(now=QUOTA), Objection.DRIFTED, "no longer not set"),
+    (view(now=QUOTA, backlog=None), Objection.DRIFTED, "setting_as_planned"),
+    (view(protected=("shop/orders",)), Objection.REFUSED, "is protected"),
 )
 def test_what_is_said_of_a_new_quota(seen: Seen, objection: Objection | None, words: str) -> None:
     said = objection_to(a_step(CHANGE), *seen)

@@ -18,15 +18,15 @@ from pulsar_steward.guards.partitions import PartitionLimit, PartitionOrder
 from pulsar_steward.guards.subscriptions import SubscriptionUnused
 from pulsar_steward.model.bundles import TC_NAMESPACE, position_of, tc_topic
 from pulsar_steward.model.loss import Loss, TopicLoss
-from pulsar_steward.model.step import AddPartitions, RaiseCoordinators
+from pulsar_steward.model.step import AddPartitions, RaiseCoordinators, Step
 from pulsar_steward.model.subscription import SubscriptionState
 from tests.builders import CURSOR, NOW, Seen, a_deletion, a_look, a_move, a_policy, a_step, broker
+from tests.cases import row_by_row
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from pulsar_steward.apply.live_reader import LiveReader
-    from pulsar_steward.model.step import Step
 
 TOPIC = "persistent://shop/events/orders"
 LOSS = Loss(topics=(TopicLoss(topic=TOPIC, messages=2_000, bytes=200_000),), messages=5_000, bytes=262_144)
@@ -60,6 +60,7 @@ def a_step_of(topic: str = TOPIC, subscription: str = "audit") -> Step:
 
 
 def test_guards_of_deletions() -> None:
+    """The deletion of a subscription is checked by the general guards, its own ones and the guard of losses."""
     assert [result.guard for result in evaluate(a_step_of(), *seen())] == [
         "same_cluster",
         "fresh_snapshot",
@@ -75,35 +76,33 @@ def test_guards_of_deletions() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("look", "objection", "words"),
-    [
-        (seen(), None, ""),
-        (with_state(moved_milliseconds=milliseconds(36)), None, ""),
-        (with_state(entries=5_000, topic_bytes=262_144), None, ""),
-        (seen(state=Unknown("nobody tells")), Objection.DRIFTED, "subscription_unused: nobody tells"),
-        (seen(state=None), Objection.DRIFTED, "any more: somebody deleted it, or its topic"),
-        (with_state(consumers=2), Objection.DRIFTED, "2 consumers are connected to subscription audit"),
-        (
-            with_state(moved_milliseconds=milliseconds(34)),
-            Objection.DRIFTED,
-            "consumed, skipped or expired at 2026-01-26",
-        ),
-        (with_state(entries=1_999), Objection.DRIFTED, "1,999 entries, fewer than the 2,000"),
-        (with_state(cursor=None), Objection.DRIFTED, "is not known to be the planned one"),
-        (with_cursor(created=NOW), Objection.DRIFTED, "was made anew at 2026-03-01 12:00:00 UTC"),
-        (with_cursor(position="1:7"), Objection.DRIFTED, "is at position 1:7, no longer at 1:-1"),
-        (with_cursor(written="9:1"), Objection.DRIFTED, "was written since, without another position (9:1, no longer"),
-        (seen(consumers_beside=1), Objection.DRIFTED, "1 consumer of this name is connected to other partitions"),
-        (seen(consumers_beside=Unknown("not told")), Objection.DRIFTED, "subscription_unused: not told"),
-        (with_state(entries=5_001), Objection.REFUSED, "loss_as_approved: 5,001 entries"),
-        (with_state(topic_bytes=262_145), Objection.REFUSED, "loss_as_approved: 2,000 entries (256 KiB)"),
-        (with_state(replicated=True), Objection.REFUSED, "is replicated to other clusters"),
-        (with_state(replicated=None), Objection.REFUSED, "whether it is replicated is asked right before the call"),
-        (seen({"delete_abandoned": False}), Objection.REFUSED, "subscriptions.delete_abandoned"),
-        (seen({"protected_topics": [TOPIC]}), Objection.REFUSED, "subscriptions.protected_topics"),
-        (seen({"protected_subscriptions": ["audit"]}), Objection.REFUSED, "subscriptions.protected_subscriptions"),
-    ],
+@row_by_row(
+    "look, objection, words",
+    (seen(), None, ""),
+    (with_state(moved_milliseconds=milliseconds(36)), None, ""),
+    (with_state(entries=5_000, topic_bytes=262_144), None, ""),
+    (seen(state=Unknown("nobody tells")), Objection.DRIFTED, "subscription_unused: nobody tells"),
+    (seen(state=None), Objection.DRIFTED, "any more: somebody deleted it, or its topic"),
+    (with_state(consumers=2), Objection.DRIFTED, "2 consumers are connected to subscription audit"),
+    (
+        with_state(moved_milliseconds=milliseconds(34)),
+        Objection.DRIFTED,
+        "consumed, skipped or expired at 2026-01-26",
+    ),
+    (with_state(entries=1_999), Objection.DRIFTED, "1,999 entries, fewer than the 2,000"),
+    (with_state(cursor=None), Objection.DRIFTED, "is not known to be the planned one"),
+    (with_cursor(created=NOW), Objection.DRIFTED, "was made anew at 2026-03-01 12:00:00 UTC"),
+    (with_cursor(position="1:7"), Objection.DRIFTED, "is at position 1:7, no longer at 1:-1"),
+    (with_cursor(written="9:1"), Objection.DRIFTED, "was written since, without another position (9:1, no longer"),
+    (seen(consumers_beside=1), Objection.DRIFTED, "1 consumer of this name is connected to other partitions"),
+    (seen(consumers_beside=Unknown("not told")), Objection.DRIFTED, "subscription_unused: not told"),
+    (with_state(entries=5_001), Objection.REFUSED, "loss_as_approved: 5,001 entries"),
+    (with_state(topic_bytes=262_145), Objection.REFUSED, "loss_as_approved: 2,000 entries (256 KiB)"),
+    (with_state(replicated=True), Objection.REFUSED, "is replicated to other clusters"),
+    (with_state(replicated=None), Objection.REFUSED, "whether it is replicated is asked right before the call"),
+    (seen({"delete_abandoned": False}), Objection.REFUSED, "subscriptions.delete_abandoned"),
+    (seen({"protected_topics": [TOPIC]}), Objection.REFUSED, "subscriptions.protected_topics"),
+    (seen({"protected_subscriptions": ["audit"]}), Objection.REFUSED, "subscriptions.protected_subscriptions"),
 )
 def test_what_is_said_of_a_deletion(look: Seen, objection: Objection | None, words: str) -> None:
     """The deletion of a subscription is vetoed on any sign of use, unknown state, greater loss or policy against it."""
@@ -118,20 +117,18 @@ def test_whether_it_is_replicated_no_snapshot_tells() -> None:
     assert objection_to(a_step_of(), *seen(state=state, planning=True)) is None
 
 
-@pytest.mark.parametrize(
-    ("topic", "name", "words"),
-    [
-        (TOPIC, "__compaction", "is Pulsar's own"),
-        ("persistent://shop/events/__change_events", "audit", "is of a topic of Pulsar's own"),
-        ("persistent://pulsar/system/x", "audit", "is of a topic of Pulsar's own"),
-        (TOPIC, "pulsar.dedup", "is a cursor of deduplication or replication"),
-        (TOPIC, "pulsar.repl.west", "is a cursor of deduplication or replication"),
-        (TOPIC, "reader-1a2b3c", "is a reader's"),
-        (TOPIC, "multiTopicsReader-1a2b3c", "is a reader's"),
-        (TOPIC, "a+b", "would read + in it as something else"),
-        (TOPIC, "50%", "would read % in it as something else"),
-        (TOPIC, "..", "cannot be a part of a path"),
-    ],
+@row_by_row(
+    "topic, name, words",
+    (TOPIC, "__compaction", "is Pulsar's own"),
+    ("persistent://shop/events/__change_events", "audit", "is of a topic of Pulsar's own"),
+    ("persistent://pulsar/system/x", "audit", "is of a topic of Pulsar's own"),
+    (TOPIC, "pulsar.dedup", "is a cursor of deduplication or replication"),
+    (TOPIC, "pulsar.repl.west", "is a cursor of deduplication or replication"),
+    (TOPIC, "reader-1a2b3c", "is a reader's"),
+    (TOPIC, "multiTopicsReader-1a2b3c", "is a reader's"),
+    (TOPIC, "a+b", "would read + in it as something else"),
+    (TOPIC, "50%", "would read % in it as something else"),
+    (TOPIC, "..", "cannot be a part of a path"),
 )
 def test_what_is_no_users_or_cannot_be_called_stays(topic: str, name: str, words: str) -> None:
     found = objection_to(a_step_of(topic, name), *seen())
@@ -171,15 +168,13 @@ def topic(**fields: Any) -> PartitionedTopic:
     return PartitionedTopic(**{"partitions": 2, "subscriptions": {"app": "Shared"}, **fields})
 
 
-@pytest.mark.parametrize(
-    ("after", "found", "words"),
-    [
-        (17, topic(), "17 of at most 16"),
-        (2, topic(), "2 are not more than 2"),
-        (4, topic(most_partitions=3), "brokers permit 3 in a topic, not 4"),
-        (4, topic(most_topics=10, topics=9), "shop/orders would have 11 topics, and may have 10"),
-        (4, Unknown("who knows"), "who knows"),
-    ],
+@row_by_row(
+    "after, found, words",
+    (17, topic(), "17 of at most 16"),
+    (2, topic(), "2 are not more than 2"),
+    (4, topic(most_partitions=3), "brokers permit 3 in a topic, not 4"),
+    (4, topic(most_topics=10, topics=9), "shop/orders would have 11 topics, and may have 10"),
+    (4, Unknown("who knows"), "who knows"),
 )
 def test_what_is_above_a_limit_is_refused(after: int, found: PartitionedTopic | Unknown, words: str) -> None:
     """A number above the limit of the policy, the brokers or the namespace is refused, as is one that is no raise."""
@@ -203,17 +198,15 @@ def test_nothing_is_raised_by_default() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"subscriptions": {"app": "Key_Shared"}}, "subscription app (Key_Shared) keeps the order of keys"),
-        ({"subscriptions": {"app": "Shared", "b": "Failover"}}, "subscription b (Failover) keeps the order"),
-        ({"subscriptions": {"app": "Exclusive"}}, "subscription app (Exclusive) keeps the order"),
-        ({"subscriptions": {"app": "None"}}, "has no consumer"),
-        ({"subscriptions": {"reader-1a2b": "Exclusive"}}, "reader reader-1a2b may not look"),
-        ({"compacted": True}, "it is compacted"),
-        ({"clusters": ("west",)}, "it is shared with west"),
-    ],
+@row_by_row(
+    "fields, words",
+    ({"subscriptions": {"app": "Key_Shared"}}, "subscription app (Key_Shared) keeps the order of keys"),
+    ({"subscriptions": {"app": "Shared", "b": "Failover"}}, "subscription b (Failover) keeps the order"),
+    ({"subscriptions": {"app": "Exclusive"}}, "subscription app (Exclusive) keeps the order"),
+    ({"subscriptions": {"app": "None"}}, "has no consumer"),
+    ({"subscriptions": {"reader-1a2b": "Exclusive"}}, "reader reader-1a2b may not look"),
+    ({"compacted": True}, "it is compacted"),
+    ({"clusters": ("west",)}, "it is shared with west"),
 )
 def test_who_would_notice_it_is_named(fields: dict[str, Any], words: str) -> None:
     """Ordered and unknown subscriptions, readers, compaction and other clusters each stop a raise, with the reason."""
@@ -241,14 +234,12 @@ REST_KEY = "policy key guards.coordinators_rest_minutes"
 LOW, HIGH = f"{TC_NAMESPACE}/0x00000000_0x80000000", f"{TC_NAMESPACE}/0x80000000_0xffffffff"
 
 
-@pytest.mark.parametrize(
-    ("change", "policy", "reason"),
-    [
-        (RAISE, a_policy(), "the policy permits no raise of their number (guards.most_coordinators)"),
-        (RAISE, a_policy(guards={"most_coordinators": 4}), "5 of at most 4 (policy key guards.most_coordinators)"),
-        (RaiseCoordinators(before=5, after=5), TO_FIVE, "5 are not more than 5"),
-        (RaiseCoordinators(before=5, after=2), TO_FIVE, "2 are not more than 5"),
-    ],
+@row_by_row(
+    "change, policy, reason",
+    (RAISE, a_policy(), "the policy permits no raise of their number (guards.most_coordinators)"),
+    (RAISE, a_policy(guards={"most_coordinators": 4}), "5 of at most 4 (policy key guards.most_coordinators)"),
+    (RaiseCoordinators(before=5, after=5), TO_FIVE, "5 are not more than 5"),
+    (RaiseCoordinators(before=5, after=2), TO_FIVE, "2 are not more than 5"),
 )
 def test_what_is_too_much_or_no_raise_is_vetoed(change: RaiseCoordinators, policy: object, reason: str) -> None:
     facts, _ = a_look()
@@ -261,16 +252,14 @@ def test_as_many_as_the_policy_permits_pass() -> None:
     assert (result.passed, result.reason) == (True, "5 of at most 5 (policy key guards.most_coordinators)")
 
 
-@pytest.mark.parametrize(
-    ("restless", "minutes", "passed", "reason"),
-    [
-        ((), None, True, "every coordinator is served, and their number was not raised lately"),
-        ((), 60, True, f"raised at 2026-03-01 11:00:00, rested until 2026-03-01 12:00:00 UTC ({REST_KEY})"),
-        ((), 59, False, f"raised at 2026-03-01 11:01:00, rests until 2026-03-01 12:01:00 UTC ({REST_KEY})"),
-        (("a", "b", "c"), None, False, "a, b, c"),
-        (("a", "b", "c", "d"), None, False, "a, b, c and 1 coordinator more"),
-        (("a",), 60, False, "a"),
-    ],
+@row_by_row(
+    "restless, minutes, passed, reason",
+    ((), None, True, "every coordinator is served, and their number was not raised lately"),
+    ((), 60, True, f"raised at 2026-03-01 11:00:00, rested until 2026-03-01 12:00:00 UTC ({REST_KEY})"),
+    ((), 59, False, f"raised at 2026-03-01 11:01:00, rests until 2026-03-01 12:01:00 UTC ({REST_KEY})"),
+    (("a", "b", "c"), None, False, "a, b, c"),
+    (("a", "b", "c", "d"), None, False, "a, b, c and 1 coordinator more"),
+    (("a",), 60, False, "a"),
 )
 def test_coordinators_rest(restless: tuple[str, ...], minutes: int | None, passed: bool, reason: str) -> None:
     raised_at = None if minutes is None else NOW - timedelta(minutes=minutes)

@@ -16,7 +16,7 @@ from pulsar_steward.guards.kinds import Objection
 from pulsar_steward.guards.window_times import closing, good_until, next_opening, windows_for
 from pulsar_steward.model.plan import ROLLBACK
 from pulsar_steward.model.setting import SettingName, TimeToLive
-from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.model.step import Change, ChangeSetting
 from pulsar_steward.planners.tc.balance import TC_BALANCE as PLANNER
 from pulsar_steward.policy.guards import MaintenanceWindow
 from pulsar_steward.policy.load import load_policy
@@ -33,31 +33,28 @@ from tests.builders import (
     hashed_tc_bundles,
     planning_facts_with,
 )
-from tests.cases import cases
+from tests.cases import cases, row_by_row
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pulsar_steward.model.step import Change
 
 EXPIRE = ChangeSetting(namespace="shop/orders", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
 VOUCHED = a_policy(guards={"versions_tried_here": ["4.3"]})
 NOT_KNOWN = Unknown("which version of Pulsar broker-00:8080 runs is not known")
 
 
-@pytest.mark.parametrize(
-    ("change", "look", "reason"),
-    [
-        (a_move(), a_look(), "move transaction coordinators to a broker: tried on Pulsar 4.0.7"),
-        (a_move(namespace="shop/orders"), a_look(), "move a bundle to a broker: tried on Pulsar 4.0.7"),
-        (a_split(), a_look(versions=("4.0.7", "4.2.5")), "tried on Pulsar 4.0.7 and Pulsar 4.2.4, of the same line as"),
-        (EXPIRE, a_look(versions=("2.10.4",)), "time to live of a namespace: tried on Pulsar 2.10.4"),
-        (
-            a_move(),
-            a_look(VOUCHED, versions=("4.3.2",)),
-            "tried on Pulsar 4.3.2, as the policy says (policy key guards",
-        ),
-    ],
+@row_by_row(
+    "change, look, reason",
+    (a_move(), a_look(), "move transaction coordinators to a broker: tried on Pulsar 4.0.7"),
+    (a_move(namespace="shop/orders"), a_look(), "move a bundle to a broker: tried on Pulsar 4.0.7"),
+    (a_split(), a_look(versions=("4.0.7", "4.2.5")), "tried on Pulsar 4.0.7 and Pulsar 4.2.4, of the same line as"),
+    (EXPIRE, a_look(versions=("2.10.4",)), "time to live of a namespace: tried on Pulsar 2.10.4"),
+    (
+        a_move(),
+        a_look(VOUCHED, versions=("4.3.2",)),
+        "tried on Pulsar 4.3.2, as the policy says (policy key guards",
+    ),
 )
 def test_what_was_tried_passes(change: Change, look: Any, reason: str) -> None:
     result = VersionTried().check(a_step(change), *look)
@@ -65,18 +62,16 @@ def test_what_was_tried_passes(change: Change, look: Any, reason: str) -> None:
     assert reason in result.reason
 
 
-@pytest.mark.parametrize(
-    ("change", "look", "reason"),
-    [
-        (a_move(), a_look(versions=("2.10.4",)), "Pulsar 2.10.4 has no `destinationBroker`"),
-        (a_move(), a_look(versions=("2.10.4", "3.0.7")), "Pulsar 2.10.4 has no `destinationBroker`"),
-        (a_split(), a_look(versions=("2.10.4",)), "Pulsar 2.10.4 has no `topicHashPositions`"),
-        (a_move(), a_look(versions=("4.2.4", "4.3.0")), "Pulsar 4.3.0 was never tried: it is newer than 4.2.4"),
-        (EXPIRE, a_look(versions=("3.1.0", "9.0.0")), "Pulsar 3.1.0 was never tried"),
-        (EXPIRE, a_look(versions=("3.1.0", "9.0.0")), "Pulsar 9.0.0 was never tried: it is newer"),
-        (EXPIRE, a_look(VOUCHED, versions=("4.3.0", "4.4.0")), "Pulsar 4.4.0 was never tried"),
-        (EXPIRE, a_look(versions=NOT_KNOWN), NOT_KNOWN.reason),
-    ],
+@row_by_row(
+    "change, look, reason",
+    (a_move(), a_look(versions=("2.10.4",)), "Pulsar 2.10.4 has no `destinationBroker`"),
+    (a_move(), a_look(versions=("2.10.4", "3.0.7")), "Pulsar 2.10.4 has no `destinationBroker`"),
+    (a_split(), a_look(versions=("2.10.4",)), "Pulsar 2.10.4 has no `topicHashPositions`"),
+    (a_move(), a_look(versions=("4.2.4", "4.3.0")), "Pulsar 4.3.0 was never tried: it is newer than 4.2.4"),
+    (EXPIRE, a_look(versions=("3.1.0", "9.0.0")), "Pulsar 3.1.0 was never tried"),
+    (EXPIRE, a_look(versions=("3.1.0", "9.0.0")), "Pulsar 9.0.0 was never tried: it is newer"),
+    (EXPIRE, a_look(VOUCHED, versions=("4.3.0", "4.4.0")), "Pulsar 4.4.0 was never tried"),
+    (EXPIRE, a_look(versions=NOT_KNOWN), NOT_KNOWN.reason),
 )
 def test_the_least_able_broker_counts(change: Change, look: Any, reason: str) -> None:
     found = objection_to(a_step(change), *look)
@@ -86,28 +81,24 @@ def test_the_least_able_broker_counts(change: Change, look: Any, reason: str) ->
     assert reason in found[1]
 
 
-@pytest.mark.parametrize(
-    ("told", "versions"),
-    [
-        ({"b": "4.2.4", "a": "4.0.7", "c": "4.2.4"}, ("4.0.7", "4.2.4")),
-        ({"b": "4.2.4", "a": None}, Unknown("which version of Pulsar a runs is not known")),
-        ({"b": "4.2.4", "a": ""}, Unknown("which version of Pulsar a runs is not known")),
-        ({"b": "<html>\n", "a": "4.0.7"}, Unknown("which version of Pulsar b runs is not known")),
-        ({}, Unknown("which version of Pulsar brokers run is not known")),
-    ],
+@row_by_row(
+    "told, versions",
+    ({"b": "4.2.4", "a": "4.0.7", "c": "4.2.4"}, ("4.0.7", "4.2.4")),
+    ({"b": "4.2.4", "a": None}, Unknown("which version of Pulsar a runs is not known")),
+    ({"b": "4.2.4", "a": ""}, Unknown("which version of Pulsar a runs is not known")),
+    ({"b": "<html>\n", "a": "4.0.7"}, Unknown("which version of Pulsar b runs is not known")),
+    ({}, Unknown("which version of Pulsar brokers run is not known")),
 )
 def test_a_broker_that_does_not_tell(told: dict[str, str | None], versions: object) -> None:
     assert versions_in(told) == versions
 
 
-@pytest.mark.parametrize(
-    ("versions", "reason"),
-    [
-        (("2.10.4", "2.10.4", "2.10.4"), "has no `destinationBroker`"),
-        ((PULSAR, PULSAR, "2.10.4"), "has no `destinationBroker`"),
-        ((PULSAR, PULSAR, "4.4.0"), "was never tried: it is newer than 4.2.4, the newest that was ("),
-        ((PULSAR, PULSAR, None), f"which version of Pulsar {broker(2)} runs is not known"),
-    ],
+@row_by_row(
+    "versions, reason",
+    (("2.10.4", "2.10.4", "2.10.4"), "has no `destinationBroker`"),
+    ((PULSAR, PULSAR, "2.10.4"), "has no `destinationBroker`"),
+    ((PULSAR, PULSAR, "4.4.0"), "was never tried: it is newer than 4.2.4, the newest that was ("),
+    ((PULSAR, PULSAR, None), f"which version of Pulsar {broker(2)} runs is not known"),
 )
 def test_a_step_is_refused_before_it_is_proposed(versions: tuple[str | None, ...], reason: str) -> None:
     told = versions_in({broker(number): version for number, version in enumerate(versions)})
@@ -139,36 +130,32 @@ def hours(number: float) -> datetime:
     return SUNDAY_NOON + timedelta(hours=number)
 
 
-@pytest.mark.parametrize(
-    ("windows", "at", "opens"),
-    [
-        ((), 0, None),
-        ((NIGHT,), 0, 10),
-        ((NIGHT,), 9.999, 10),
-        ((NIGHT,), 10, None),
-        ((NIGHT,), 11.999, None),
-        ((NIGHT,), 12, 34),
-        ((WEEKEND,), 0, 5 * 24 + 17),
-        ((NIGHT, WEEKEND), 0, 10),
-    ],
+@row_by_row(
+    "windows, at, opens",
+    ((), 0, None),
+    ((NIGHT,), 0, 10),
+    ((NIGHT,), 9.999, 10),
+    ((NIGHT,), 10, None),
+    ((NIGHT,), 11.999, None),
+    ((NIGHT,), 12, 34),
+    ((WEEKEND,), 0, 5 * 24 + 17),
+    ((NIGHT, WEEKEND), 0, 10),
 )
 def test_the_next_opening(windows: tuple[MaintenanceWindow, ...], at: float, opens: float | None) -> None:
     assert next_opening(windows, hours(at)) == (None if opens is None else hours(opens))
     assert (closing(windows, hours(at)) is None) is (not windows or opens is not None)
 
 
-@pytest.mark.parametrize(
-    ("windows", "wait_minutes", "until"),
-    [
-        ((), DAY, 1),
-        ((MaintenanceWindow(opens="0 12 * * *", minutes=5),), DAY, 1),
-        ((NIGHT,), DAY, 11),
-        ((NIGHT,), 600, 11),
-        ((NIGHT,), 599, 1),
-        ((NIGHT,), 0, 1),
-        ((WEEKEND,), DAY, 1),
-        ((WEEKEND,), 7 * DAY, 5 * 24 + 18),
-    ],
+@row_by_row(
+    "windows, wait_minutes, until",
+    ((), DAY, 1),
+    ((MaintenanceWindow(opens="0 12 * * *", minutes=5),), DAY, 1),
+    ((NIGHT,), DAY, 11),
+    ((NIGHT,), 600, 11),
+    ((NIGHT,), 599, 1),
+    ((NIGHT,), 0, 1),
+    ((WEEKEND,), DAY, 1),
+    ((WEEKEND,), 7 * DAY, 5 * 24 + 18),
 )
 def test_an_approval_counts_from_the_opening_that_it_waits_for(
     windows: tuple[MaintenanceWindow, ...], wait_minutes: int, until: float

@@ -13,7 +13,7 @@ from pulsar_steward.ledger.halts import EVERY_CLUSTER, Halt, say
 from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
 from pulsar_steward.ledger.rows import Answer, CarriedOut, Decision, EndReason, Outcome, StepOutcome
 from pulsar_steward.model.cluster import NamedCluster
-from pulsar_steward.model.plan import ROLLBACK, approval_digest
+from pulsar_steward.model.plan import ROLLBACK, Plan, approval_digest
 from pulsar_steward.policy.schema import Policy
 from tests.builders import ASKED_DIGEST, CLUSTER, NOW, a_batch, a_plan, a_policy, a_step, an_intended_call, an_outcome
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.ledger.write import LedgerWriter
-    from pulsar_steward.model.plan import Plan
 
 RUN = "pulsar_remediate/manual__1/0"
 STEPS = (a_step(), a_step(step_id="b1.s02"))
@@ -100,6 +99,7 @@ def test_what_no_longer_counts_does_not_wait(engine: Engine, write: LedgerWriter
 
 
 def test_a_question_that_ended_does_not_wait(engine: Engine, write: LedgerWriter) -> None:
+    """A question waits no longer after its end was recorded, and the other question of its plan still waits."""
     plan = a_plan(a_batch(), a_batch(a_step(step_id="b2.s01"), batch_id="b2"))
     both = [batch.batch_id for batch in plan.batches]
     questions = tuple(NewQuestion(batch_id=each, content_digest="0" * 64, goal=f"goal of {each}") for each in both)
@@ -162,6 +162,7 @@ def test_a_halt_of_every_cluster_halts_this_one(engine: Engine, write: LedgerWri
 
 
 def test_an_empty_ledger_has_no_clusters(engine: Engine) -> None:
+    """The counts of an empty ledger show no rows, no newest row and no clusters."""
     counts = ledger_counts(engine, NOW)
     assert (counts.rows, counts.newest_row, counts.clusters) == (0, None, {})
 
@@ -176,43 +177,6 @@ def test_an_approval_counts_as_unused_until_something_is_carried_out(engine: Eng
     assert counts_at(engine, NOW + 71 * MINUTE).approved == {}
     assert write.use_answer(1, RUN, NOW + 11 * MINUTE)
     assert counts_at(engine, NOW + 11 * MINUTE).approved == {}
-
-
-def test_an_approval_that_a_second_person_is_asked_about_is_none_yet(engine: Engine, write: LedgerWriter) -> None:
-    asked(write)
-    write.record_answer(an_answer())
-    write.record_request(PLAN, "b1", RUN, NOW + 11 * MINUTE, policy=TOLD[0], voice=2, asked_digest=ASKED_DIGEST)
-    assert counts_at(engine, NOW + 12 * MINUTE).approved == {}
-    no = an_answer(Decision.REJECTED, answered_by="bob", answered_at=NOW + 13 * MINUTE, voice=2)
-    write.record_answer(msgspec.structs.replace(no, step_ids=(), digest=None, expires_at=None))
-    assert counts_at(engine, NOW + 14 * MINUTE).approved == {}
-
-
-def test_an_approval_that_somebody_said_no_to_in_another_run_is_none(engine: Engine, write: LedgerWriter) -> None:
-    asked(write)
-    write.record_answer(an_answer())
-    no = an_answer(Decision.REJECTED, answered_by="bob", answered_at=NOW + 11 * MINUTE, run="another run")
-    write.record_answer(msgspec.structs.replace(no, step_ids=(), digest=None, expires_at=None))
-    assert counts_at(engine, NOW + 12 * MINUTE).approved == {}
-
-
-def test_an_approval_whose_question_ended_is_none(engine: Engine, write: LedgerWriter) -> None:
-    """An approval does not count as approved after its question has ended."""
-    asked(write)
-    question = NewQuestion(batch_id="b1", content_digest="0" * 64, goal="tc_balance")
-    write.record_plan(PLAN, NOW, questions=QuestionChanges(asked=(question,)))
-    write.record_answer(an_answer())
-    end = Ending(question_id=1, reason=EndReason.NO_LONGER_PROPOSED, words="it went")
-    write.record_plan(a_plan(snapshot_id="newer"), NOW, questions=QuestionChanges(ended=(end,)))
-    assert counts_at(engine, NOW + 12 * MINUTE).approved == {}
-
-
-def test_an_approval_of_a_plan_that_was_superseded_is_none(engine: Engine, write: LedgerWriter) -> None:
-    """An approval does not count as unused after a newer plan supersedes its plan."""
-    asked(write)
-    write.record_answer(an_answer())
-    write.record_plan(a_plan(snapshot_id="newer"), NOW, supersede=[PLAN.plan_id])
-    assert counts_at(engine, NOW + 12 * MINUTE).approved == {}
 
 
 @pytest.mark.parametrize("decision", [Decision.SNOOZED, Decision.NEVER])

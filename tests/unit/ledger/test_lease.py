@@ -17,7 +17,7 @@ from pulsar_steward.ledger.rows import Answer, Decision, Lease
 from pulsar_steward.model.cluster import ClusterIdentity, NamedCluster
 from pulsar_steward.policy.schema import Policy
 from tests.builders import ASKED_DIGEST, an_intended_call
-from tests.cases import cases
+from tests.cases import cases, row_by_row
 from tests.unit.ledger.test_records import APPROVED, PLAN, RUN
 from tests.unit.model.builders import move, plan
 
@@ -142,16 +142,14 @@ def test_a_call_is_announced_under_the_lease(
     assert [each.at for each in read.intents(plan().plan_id, "b1")] == [EXPIRY - INSTANT, EXPIRY]
 
 
-@pytest.mark.parametrize(
-    ("case", "words"),
-    [
-        ("never taken", "another writer holds cluster local by now"),
-        ("another name", "another writer holds cluster local by now"),
-        ("newer fence", "another writer holds cluster local by now"),
-        ("taken over", "another writer holds cluster local by now"),
-        ("given back", "the lease on cluster local ran out at 12:00:00 UTC"),
-        ("ran out", "the lease on cluster local ran out at 12:01:00 UTC"),
-    ],
+@row_by_row(
+    "case, words",
+    ("never taken", "another writer holds cluster local by now"),
+    ("another name", "another writer holds cluster local by now"),
+    ("newer fence", "another writer holds cluster local by now"),
+    ("taken over", "another writer holds cluster local by now"),
+    ("given back", "the lease on cluster local ran out at 12:00:00 UTC"),
+    ("ran out", "the lease on cluster local ran out at 12:01:00 UTC"),
 )
 def test_without_the_lease_no_call_is_announced(
     case: str, words: str, intend: Callable[[Lease, datetime], int], write: LedgerWriter, read: LedgerReader
@@ -175,7 +173,6 @@ def test_without_the_lease_no_call_is_announced(
 
 @cases("names", ("one name", ("east", "east")), ("two names", ("east", "west")))
 def test_of_concurrent_writers_one_wins_each_time(url: URL, names: tuple[str, str]) -> None:
-    """Of concurrent processes that take a lease of one cluster, a new one and expired ones, one wins each time."""
     place = url.render_as_string(hide_password=False)
     racers = [
         subprocess.Popen(  # noqa: S603 - our own interpreter and code
@@ -211,15 +208,6 @@ def halt(cluster: str, *, halted: bool = True) -> Halt:
     return Halt(cluster=cluster, at=AT, halted=halted, said_by="bob", reason="brokers are being upgraded")
 
 
-def test_the_last_word_holds(engine: Engine) -> None:
-    """A cluster stays halted until a later word ends the halt."""
-    assert halt_of(engine, A) is None
-    say(engine, halt("a"))
-    assert halt_of(engine, A) == halt("a")
-    say(engine, halt("a", halted=False))
-    assert halt_of(engine, A) is None
-
-
 def test_every_cluster_is_halted_at_once(engine: Engine) -> None:
     say(engine, halt(EVERY_CLUSTER))
     say(engine, halt("a", halted=False))
@@ -247,9 +235,12 @@ EAST, WEST, NORTH = (
 )
 
 
-@pytest.mark.parametrize(
-    ("halted", "stopped"),
-    [("east", {"east", "west"}), ("west", {"east", "west"}), ("north", {"north"}), ("nrth", {"east", "west", "north"})],
+@row_by_row(
+    "halted, stopped",
+    ("east", {"east", "west"}),
+    ("west", {"east", "west"}),
+    ("north", {"north"}),
+    ("nrth", {"east", "west", "north"}),
 )
 def test_a_halt_stops_its_cluster_under_every_name(engine: Engine, halted: str, stopped: set[str]) -> None:
     with appending(engine) as chain:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-from sqlalchemy import event
+from sqlalchemy import Engine, event
 
 from pulsar_steward.errors import LedgerError, Refused
 from pulsar_steward.ledger.events import EventKind
@@ -21,8 +21,6 @@ from tests.builders import ASKED_DIGEST
 from tests.unit.ledger.test_records import APPROVED, AT, LATER, NEWER, NOT_APPROVED, PLAN, RUN
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
-
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.ledger.write import LedgerWriter
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-from sqlalchemy import insert, select, update
+from sqlalchemy import Engine, insert, select, update
 from sqlalchemy.exc import StatementError
 
 from pulsar_steward.errors import LeaseLost, LedgerError, NotInLedger, Refused
@@ -19,11 +19,10 @@ from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.model.plan import approval_digest
 from pulsar_steward.policy.schema import Policy
 from tests.builders import ASKED_DIGEST, an_intended_call, an_outcome
+from tests.cases import row_by_row
 from tests.unit.model.builders import BUNDLES, move, plan, split
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
-
     from pulsar_steward.ledger.write import LedgerWriter
 
 LOCAL, OTHER = NamedCluster("local"), NamedCluster("other")
@@ -102,6 +101,7 @@ def test_plans_are_listed_newest_first(write: LedgerWriter, read: LedgerReader) 
 
 
 def test_a_plan_is_superseded_once(write: LedgerWriter, read: LedgerReader) -> None:
+    """A plan stays superseded by the first plan that replaced it, also when that plan is recorded again."""
     write.record_plan(PLAN, AT)
     for _ in range(2):
         write.record_plan(NEWER, LATER, supersede=[PLAN.plan_id, PLAN.plan_id])
@@ -123,13 +123,15 @@ def test_nothing_is_kept_of_a_plan_that_fails(write: LedgerWriter, read: LedgerR
 
 @pytest.mark.parametrize("ask", [LedgerReader.plan, LedgerReader.plan_row])
 def test_an_unknown_plan_is_said_so(ask: Any, read: LedgerReader) -> None:
+    """An unknown plan raises an error that names its id."""
     with pytest.raises(NotInLedger, match="no plan 'p-1'"):
         ask(read, "p-1")
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "words"),
-    [("b:8080", "c:8080", "was changed after it was recorded"), ('"cluster"', '"clutter"', "cannot be read any more")],
+@row_by_row(
+    "before, after, words",
+    ("b:8080", "c:8080", "was changed after it was recorded"),
+    ('"cluster"', '"clutter"', "cannot be read any more"),
 )
 def test_a_plan_that_was_tampered_with_is_refused(
     before: str, after: str, words: str, write: LedgerWriter, read: LedgerReader, engine: Engine
@@ -229,6 +231,7 @@ def test_attempts_are_counted_by_step(answer_id: int, write: LedgerWriter, read:
 
 
 def test_an_intent_needs_an_answer(answer_id: int, write: LedgerWriter, read: LedgerReader) -> None:
+    """An intent whose answer is not in the ledger is refused and not recorded."""
     lease = write.take_lease(LOCAL, "run 1", 60, AT)
     call = an_intended_call(PLAN, move(1), APPROVED, answer_id + 1)
     with pytest.raises(Refused):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import URL, create_engine, inspect, text
+from sqlalchemy import URL, Engine, create_engine, inspect, text
 
 from pulsar_steward.errors import ConfigurationError, LedgerError
 from pulsar_steward.ledger import store
@@ -25,6 +25,7 @@ from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.tables import metadata
 from pulsar_steward.ledger.verify import verify_ledger
 from pulsar_steward.ledger.write import LedgerWriter
+from tests.cases import row_by_row
 from tests.unit.ledger.test_records import AT, PLAN
 from tests.unit.model.builders import plan
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from alembic.config import Config
-    from sqlalchemy import Engine
 
 TABLES = frozenset({*metadata.tables, VERSIONS})
 
@@ -70,24 +70,22 @@ def _tables_of(url: str) -> frozenset[str]:
     return names
 
 
-@pytest.mark.parametrize(
+@row_by_row(
     "url",
-    [
-        "",
-        "hidden",
-        "//user:hidden@host/db",
-        "postgresql+psycopg://user:hidden@host:port/db",
-        "postgresql+psycopg://user:hid/den@host:5432:1/db",
-        "nosuchdatabase://user:hidden@host/db",
-        "postgresql+nosuchdriver://user:hidden@host/db",
-        "mysql+mysqldb://user:hidden@host/db",
-        "postgresql+psycopg://user:pass@hidden@host/db",
-        "postgresql+psycopg://user:pass@hidden/more@host/db",
-        "postgresql+psycopg://user:pass@hidden?more@host/db",
-        URL.create("postgresql+psycopg", "user", "pass", "hidden@host"),
-        "sqlite:////no/such/ledger.db?password=hidden",
-        "sqlite:////no/such/ledger.db?timeout=x",
-    ],
+    "",
+    "hidden",
+    "//user:hidden@host/db",
+    "postgresql+psycopg://user:hidden@host:port/db",
+    "postgresql+psycopg://user:hid/den@host:5432:1/db",
+    "nosuchdatabase://user:hidden@host/db",
+    "postgresql+nosuchdriver://user:hidden@host/db",
+    "mysql+mysqldb://user:hidden@host/db",
+    "postgresql+psycopg://user:pass@hidden@host/db",
+    "postgresql+psycopg://user:pass@hidden/more@host/db",
+    "postgresql+psycopg://user:pass@hidden?more@host/db",
+    URL.create("postgresql+psycopg", "user", "pass", "hidden@host"),
+    "sqlite:////no/such/ledger.db?password=hidden",
+    "sqlite:////no/such/ledger.db?timeout=x",
 )
 def test_a_url_that_cannot_work_is_refused(url: str | URL) -> None:
     """An unusable URL is refused, and the error and its causes do not repeat any secret part of it."""
@@ -96,13 +94,11 @@ def test_a_url_that_cannot_work_is_refused(url: str | URL) -> None:
     assert "hid" not in "".join(traceback.format_exception(caught.value))
 
 
-@pytest.mark.parametrize(
+@row_by_row(
     "url",
-    [
-        "postgresql+psycopg://user:hidden@127.0.0.1:1/db",
-        "postgresql+psycopg://user@127.0.0.1:1/db?password=hidden",
-        "sqlite:////no/such/folder/ledger.db",
-    ],
+    "postgresql+psycopg://user:hidden@127.0.0.1:1/db",
+    "postgresql+psycopg://user@127.0.0.1:1/db?password=hidden",
+    "sqlite:////no/such/folder/ledger.db",
 )
 def test_a_ledger_that_cannot_be_reached_is_named(url: str) -> None:
     """The error for a ledger that cannot be reached names the place, but not the password."""

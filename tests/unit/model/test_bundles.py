@@ -35,6 +35,7 @@ from pulsar_steward.model.subscription import (
 )
 from pulsar_steward.model.tables import COLLECTED, DIAGNOSED, Table
 from pulsar_steward.model.topics import OF_USERS, PARTITION_END, is_of_users, partitioned_topic
+from tests.cases import row_by_row
 
 positions = st.integers(0, FULL_RANGE)
 bundles = st.tuples(positions, positions).filter(lambda ends: ends[0] < ends[1]).map(lambda ends: BundleRange(*ends))
@@ -47,23 +48,21 @@ def test_a_range_reads_back_as_it_is_written(bundle: BundleRange) -> None:
     assert len(str(bundle)) == len("0x00000000_0xffffffff")
 
 
-@pytest.mark.parametrize(
+@row_by_row(
     "text",
-    [
-        "",
-        "0x00000000",
-        "0x00000000-0x80000000",
-        "_",
-        "0x00000000_",
-        "_0x80000000",
-        "0x0000000g_0x80000000",
-        "0x80000000_0x80000000",
-        "0x80000000_0x00000000",
-        "0x00000000_0x100000000",
-        "-0x00000001_0x80000000",
-        "0x00000000_0x40000000_0x80000000",
-        "t/n/0x00000000_0x80000000",
-    ],
+    "",
+    "0x00000000",
+    "0x00000000-0x80000000",
+    "_",
+    "0x00000000_",
+    "_0x80000000",
+    "0x0000000g_0x80000000",
+    "0x80000000_0x80000000",
+    "0x80000000_0x00000000",
+    "0x00000000_0x100000000",
+    "-0x00000001_0x80000000",
+    "0x00000000_0x40000000_0x80000000",
+    "t/n/0x00000000_0x80000000",
 )
 def test_what_is_no_range_is_refused(text: str) -> None:
     """Boundaries that are missing, no numbers, not rising or beyond 32 bits are errors."""
@@ -71,28 +70,24 @@ def test_what_is_no_range_is_refused(text: str) -> None:
         BundleRange.parse(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "position", "held"),
-    [
-        ("0x00000000_0x80000000", 0, True),
-        ("0x00000000_0x80000000", 0x7FFFFFFF, True),
-        ("0x00000000_0x80000000", 0x80000000, False),
-        ("0x80000000_0xffffffff", 0x80000000, True),
-        ("0x80000000_0xffffffff", 0x7FFFFFFF, False),
-        ("0x80000000_0xffffffff", FULL_RANGE, True),
-    ],
+@row_by_row(
+    "text, position, held",
+    ("0x00000000_0x80000000", 0, True),
+    ("0x00000000_0x80000000", 0x7FFFFFFF, True),
+    ("0x00000000_0x80000000", 0x80000000, False),
+    ("0x80000000_0xffffffff", 0x80000000, True),
+    ("0x80000000_0xffffffff", 0x7FFFFFFF, False),
+    ("0x80000000_0xffffffff", FULL_RANGE, True),
 )
 def test_a_range_excludes_its_end_but_for_the_last(text: str, position: int, held: bool) -> None:
     assert (position in BundleRange.parse(text)) is held
 
 
-@pytest.mark.parametrize(
-    ("name", "position"),
-    [
-        ("", 0),
-        ("123456789", 0xCBF43926),  # the check value in every catalogue of CRCs
-        ("The quick brown fox jumps over the lazy dog", 0x414FA339),
-    ],
+@row_by_row(
+    "name, position",
+    ("", 0),
+    ("123456789", 0xCBF43926),  # the check value in every catalogue of CRCs
+    ("The quick brown fox jumps over the lazy dog", 0x414FA339),
 )
 def test_a_position_is_the_crc_32_of_the_name(name: str, position: int) -> None:
     assert position_of(name) == position
@@ -104,6 +99,7 @@ def test_a_name_is_hashed_as_utf_8() -> None:
 
 
 def test_a_coordinator_is_placed_by_its_partition() -> None:
+    """Coordinator 7 is partition 7 of the assignment topic."""
     assert tc_topic(7) == "persistent://pulsar/system/transaction_coordinator_assign-partition-7"
 
 
@@ -123,22 +119,20 @@ def test_exactly_one_range_holds_a_position(cuts: set[int], position: int) -> No
 WHOLE = BundleRange(0, 1000)
 
 
-@pytest.mark.parametrize(
-    ("topics", "cut"),
-    [
-        ([], None),
-        ([500], None),
-        ([100, 300], 200),
-        ([300, 100], 200),
-        ([100, 301], 200),
-        ([100, 200, 900], 150),
-        ([100, 200, 300, 900], 250),
-        ([400, 400], 400),
-        ([400, 401], 400),
-        ([0, 0], None),
-        ([0, 1], None),
-        ([0, 2], 1),
-    ],
+@row_by_row(
+    "topics, cut",
+    ([], None),
+    ([500], None),
+    ([100, 300], 200),
+    ([300, 100], 200),
+    ([100, 301], 200),
+    ([100, 200, 900], 150),
+    ([100, 200, 300, 900], 250),
+    ([400, 400], 400),
+    ([400, 401], 400),
+    ([0, 0], None),
+    ([0, 1], None),
+    ([0, 2], 1),
 )
 def test_halves_are_cut_between_the_middle_topics(topics: list[int], cut: int | None) -> None:
     """A bundle is cut between its middle topics as by the broker's `TopicCountEquallyDivideBundleSplitAlgorithm`."""
@@ -148,7 +142,6 @@ def test_halves_are_cut_between_the_middle_topics(topics: list[int], cut: int | 
 
 @given(bundles, st.data())
 def test_halves_part_the_topics_evenly(bundle: BundleRange, data: st.DataObject) -> None:
-    """The halves tile the bundle and part its topics in the middle, or one before if the middle ones are adjacent."""
     topics = sorted(data.draw(st.sets(st.integers(bundle.lower, bundle.upper - 1), max_size=20)))
     halves = halves_by_topic_count(bundle, topics)
     if halves is None:
@@ -205,6 +198,7 @@ def test_tables_have_names_of_their_own() -> None:
 
 
 def test_severities_rise() -> None:
+    """The ranks of severities rise from info to critical."""
     ranks = [Severity.INFO.rank, Severity.WARNING.rank, Severity.CRITICAL.rank]
     assert ranks == [0, 1, 2]
 
@@ -227,6 +221,7 @@ def test_a_name_that_makes_a_part_of_a_path(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../up", "a/b", "-a", "a b", "a\n", "é"])
 def test_any_other_name_is_refused(name: str) -> None:
+    """A name with other characters is refused, and the error tells which option gives another name."""
     words = "cluster name .*: use letters, digits, '.', '_' and '-' only"
     with pytest.raises(ConfigurationError, match=f"{words}$"):
         require_cluster_name(name)

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
 
 from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.loss import InFlight, Loss, TopicLoss
-from pulsar_steward.model.plan import content_digest, goal_of, loses_more, share_goal
+from pulsar_steward.model.plan import Batch, content_digest, goal_of, loses_more, share_goal
 from pulsar_steward.model.setting import SettingName, TimeToLive
-from pulsar_steward.model.step import ChangeSetting, GuardResult, Touched
+from pulsar_steward.model.step import ChangeSetting, GuardResult, Step, Touched
 from tests.builders import BUNDLE, IDENTITY, NOW, a_batch, a_move, a_plan, a_split, a_step, broker
-from tests.cases import cases
-
-if TYPE_CHECKING:
-    from pulsar_steward.model.plan import Batch
-    from pulsar_steward.model.step import Step
+from tests.cases import cases, row_by_row
 
 OWNER = GuardResult(guard="owner", passed=True, reason="broker-00 owns it")
 FIRST = a_step(undo=a_move(source=broker(1), target=broker(0)), guards=(OWNER,))
@@ -60,6 +56,7 @@ def test_what_moves_with_every_look_is_no_content(same: Batch) -> None:
 
 
 def test_the_snapshot_and_the_policy_are_no_content() -> None:
+    """The snapshot, its time and the policy do not change the digest of a batch's content."""
     later = {"snapshot_id": "later", "taken_at": NOW + timedelta(hours=1), "policy_digest": "0" * 64, "notes": ("n",)}
     assert content(BATCH, **later) == content(BATCH)
 
@@ -100,42 +97,38 @@ def test_a_goal_is_a_kind_and_what_it_is_about(steps: tuple[Step, ...], goal: st
     assert goal_of(a_batch(*steps)) == goal
 
 
-@pytest.mark.parametrize(
-    ("goal", "other", "share"),
-    [
-        ("tc_balance", "tc_balance", True),
-        ("tc_balance", "bundle_balance", False),
-        ("retention a/b", "retention a/b", True),
-        ("retention a/b a/c", "retention a/c a/d", True),
-        ("retention a/b a/c", "retention a/d", False),
-        ("retention a/b", "backlog_quota a/b", False),
-        ("retention a/b", "retention a/bc", False),
-        ("bundle_split", "bundle_split a/b", False),
-    ],
+@row_by_row(
+    "goal, other, share",
+    ("tc_balance", "tc_balance", True),
+    ("tc_balance", "bundle_balance", False),
+    ("retention a/b", "retention a/b", True),
+    ("retention a/b a/c", "retention a/c a/d", True),
+    ("retention a/b a/c", "retention a/d", False),
+    ("retention a/b", "backlog_quota a/b", False),
+    ("retention a/b", "retention a/bc", False),
+    ("bundle_split", "bundle_split a/b", False),
 )
 def test_goals_are_shared_namespace_by_namespace(goal: str, other: str, share: bool) -> None:
     assert share_goal(goal, other) is share
     assert share_goal(other, goal) is share
 
 
-@pytest.mark.parametrize(
-    ("now", "then", "more"),
-    [
-        (Loss(messages=5, bytes=10), Loss(messages=5, bytes=10), False),
-        (Loss(messages=4, bytes=9), Loss(messages=5, bytes=10), False),
-        (Loss(messages=6, bytes=10), Loss(messages=5, bytes=10), True),
-        (Loss(messages=5, bytes=11), Loss(messages=5, bytes=10), True),
-        (Loss(messages=None, bytes=10), Loss(messages=5, bytes=10), True),
-        (Loss(messages=1, bytes=10), Loss(messages=None, bytes=10), False),
-        (Loss(messages=5, bytes=None), Loss(messages=5, bytes=10), True),
-        (msgspec.UNSET, Loss(messages=5, bytes=10), False),
-        (Loss(messages=1, bytes=0), msgspec.UNSET, True),
-        (
-            Loss(topics=(TopicLoss(topic="t", messages=1, bytes=1),), messages=5, bytes=10),
-            Loss(messages=5, bytes=10),
-            False,
-        ),
-    ],
+@row_by_row(
+    "now, then, more",
+    (Loss(messages=5, bytes=10), Loss(messages=5, bytes=10), False),
+    (Loss(messages=4, bytes=9), Loss(messages=5, bytes=10), False),
+    (Loss(messages=6, bytes=10), Loss(messages=5, bytes=10), True),
+    (Loss(messages=5, bytes=11), Loss(messages=5, bytes=10), True),
+    (Loss(messages=None, bytes=10), Loss(messages=5, bytes=10), True),
+    (Loss(messages=1, bytes=10), Loss(messages=None, bytes=10), False),
+    (Loss(messages=5, bytes=None), Loss(messages=5, bytes=10), True),
+    (msgspec.UNSET, Loss(messages=5, bytes=10), False),
+    (Loss(messages=1, bytes=0), msgspec.UNSET, True),
+    (
+        Loss(topics=(TopicLoss(topic="t", messages=1, bytes=1),), messages=5, bytes=10),
+        Loss(messages=5, bytes=10),
+        False,
+    ),
 )
 def test_a_greater_loss_is_another_question(
     now: Loss | msgspec.UnsetType, then: Loss | msgspec.UnsetType, more: bool
@@ -146,14 +139,12 @@ def test_a_greater_loss_is_another_question(
     assert loses_more(*batches) is more
 
 
-@pytest.mark.parametrize(
-    ("now", "more"),
-    [
-        (InFlight(again=30_000, volatile_topics=1, lost=30_000), False),
-        (InFlight(again=30_001, volatile_topics=1), True),
-        (InFlight(volatile_topics=2), True),
-        (InFlight(volatile_topics=1, lost=30_001), True),
-    ],
+@row_by_row(
+    "now, more",
+    (InFlight(again=30_000, volatile_topics=1, lost=30_000), False),
+    (InFlight(again=30_001, volatile_topics=1), True),
+    (InFlight(volatile_topics=2), True),
+    (InFlight(volatile_topics=1, lost=30_001), True),
 )
 def test_a_move_that_outgrew_what_was_said_is_another_question(now: InFlight, *, more: bool) -> None:
     """A question stands while the messages in flight fit the room that was left for them."""

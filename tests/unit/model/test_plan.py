@@ -25,7 +25,7 @@ from pulsar_steward.model.risk import Worth, worth_of
 from pulsar_steward.model.setting import SettingName
 from pulsar_steward.model.step import ChangeSetting, SplitBundle, Touched, UnloadBundle
 from tests.builders import a_batch, a_finding, a_move, a_plan, a_step, broker
-from tests.cases import cases
+from tests.cases import cases, row_by_row
 from tests.unit.model.builders import BUNDLES, move, plan, split
 from tests.unit.model.processes import printed_by_hash_seed
 
@@ -89,6 +89,7 @@ def test_every_field_counts_in_the_digest(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", PROPOSED)
 def test_another_change_is_another_proposal(kind: str) -> None:
+    """A plan with other changes to the cluster, or in another order, has another proposal digest."""
     assert PROPOSED[kind].proposal_digest != plan().proposal_digest
 
 
@@ -99,6 +100,7 @@ def test_other_words_are_the_same_proposal(kind: str) -> None:
 
 
 def test_the_same_plan_is_the_same_bytes() -> None:
+    """A plan has the same bytes and id in processes with different hash seeds."""
     code = (
         "import sys; from tests.unit.model.builders import plan;"
         " sys.stdout.buffer.write(plan().plan_id.encode() + plan().encoded())"
@@ -116,15 +118,13 @@ def test_a_plan_reads_back_as_it_is_written() -> None:
     assert isinstance(again.batch("b2").step("b2.s01").change, SplitBundle)
 
 
-@pytest.mark.parametrize(
+@row_by_row(
     "document",
-    [
-        b"{}",
-        b"[]",
-        plan().encoded().replace(b"unload_bundle", b"drop_bundle"),
-        plan().encoded().replace(b'"b1.s02"', b'"b1.s01"'),
-        plan().encoded().replace(b'"batch_id":"b2"', b'"batch_id":"b1"'),
-    ],
+    b"{}",
+    b"[]",
+    plan().encoded().replace(b"unload_bundle", b"drop_bundle"),
+    plan().encoded().replace(b'"b1.s02"', b'"b1.s01"'),
+    plan().encoded().replace(b'"batch_id":"b2"', b'"batch_id":"b1"'),
 )
 def test_a_document_that_is_no_plan_is_refused(document: bytes) -> None:
     """A document is refused that lacks a field, has an unknown kind of change, or an id that stands twice."""
@@ -153,9 +153,12 @@ def test_an_approval_holds_for_its_plan_only(kind: str) -> None:
     assert approval_digest(other, "b1", ["b1.s02"]) != approval_digest(plan(), "b1", ["b1.s02"])
 
 
-@pytest.mark.parametrize(
-    ("batch_id", "step_ids", "unknown"),
-    [("b9", [], "b9"), ("b1", ["b1.s01", "b1.s09"], "b1.s09"), ("b1", ["b2.s01"], "b2.s01"), ("b1", ["z", "y"], "y")],
+@row_by_row(
+    "batch_id, step_ids, unknown",
+    ("b9", [], "b9"),
+    ("b1", ["b1.s01", "b1.s09"], "b1.s09"),
+    ("b1", ["b2.s01"], "b2.s01"),
+    ("b1", ["z", "y"], "y"),
 )
 def test_what_is_not_in_the_plan_cannot_be_approved(batch_id: str, step_ids: list[str], unknown: str) -> None:
     """An approval of an unknown batch, or of a step that the batch lacks, is an error that names it."""
@@ -201,6 +204,7 @@ def test_a_group_has_its_steps_by_part() -> None:
 
 
 def test_parts_are_recorded_with_the_plan() -> None:
+    """Only a plan with a group records the key `parts`, and decoding it gives the same plan."""
     plan = a_plan(GROUP)
     assert Plan.decoded(plan.encoded()) == plan
     assert b"parts" in plan.encoded()

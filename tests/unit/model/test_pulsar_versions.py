@@ -30,6 +30,7 @@ from pulsar_steward.model.setting import (
     TimeToLive,
 )
 from pulsar_steward.pulsar.own_settings import defaults_in
+from tests.cases import row_by_row
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "versions.md"
 HELD_BY_TESTS = {"4.0.7", "4.2.4"}
@@ -81,22 +82,21 @@ def test_what_brokers_lack_is_refused_whoever_vouches_for_it(version: str, vouch
     assert INTRODUCED[MOVE].source in reason
 
 
-@pytest.mark.parametrize(
-    ("version", "words"),
-    [
-        ("4.3.0", "was never tried: it is newer than 4.2.4, the newest that was ("),
-        ("5.0.1", "was never tried: it is newer than 4.2.4, the newest that was ("),
-        ("10.0.0", "was never tried: it is newer than 4.2.4, the newest that was ("),
-        ("4.1.2", "Pulsar 4.1.2 was never tried ("),
-        ("4.0.7-acme", "was never tried: it is no release of Apache Pulsar ("),
-        ("4.0.7.3", "was never tried: it is no release of Apache Pulsar ("),
-        ("4.0.8-SNAPSHOT", "was never tried: it is no release of Apache Pulsar ("),
-        ("4.0", "was never tried: it is no release of Apache Pulsar ("),
-        ("\u0664.\u0660.\u0667", "was never tried: it is no release of Apache Pulsar ("),
-        ("4.0.7\n", "was never tried: it is no release of Apache Pulsar ("),
-    ],
+@row_by_row(
+    "version, words",
+    ("4.3.0", "was never tried: it is newer than 4.2.4, the newest that was ("),
+    ("5.0.1", "was never tried: it is newer than 4.2.4, the newest that was ("),
+    ("10.0.0", "was never tried: it is newer than 4.2.4, the newest that was ("),
+    ("4.1.2", "Pulsar 4.1.2 was never tried ("),
+    ("4.0.7-acme", "was never tried: it is no release of Apache Pulsar ("),
+    ("4.0.7.3", "was never tried: it is no release of Apache Pulsar ("),
+    ("4.0.8-SNAPSHOT", "was never tried: it is no release of Apache Pulsar ("),
+    ("4.0", "was never tried: it is no release of Apache Pulsar ("),
+    ("\u0664.\u0660.\u0667", "was never tried: it is no release of Apache Pulsar ("),
+    ("4.0.7\n", "was never tried: it is no release of Apache Pulsar ("),
 )
 def test_what_was_never_tried_is_refused(version: str, words: str) -> None:
+    """A version that was never tried is refused for every operation, and the reason names the policy key."""
     for operation in Operation:
         reason = objection_to(operation, version)
         assert reason is not None
@@ -104,16 +104,14 @@ def test_what_was_never_tried_is_refused(version: str, words: str) -> None:
         assert reason.endswith("(docs/versions.md; policy key guards.versions_tried_here)")
 
 
-@pytest.mark.parametrize(
-    ("version", "vouched", "passes"),
-    [
-        ("4.3.1", ("4.3",), True),
-        ("4.3.1", ("4.3.1",), True),
-        ("4.3.2", ("4.3.1",), False),
-        ("4.31.0", ("4.3",), False),
-        ("4.3.1-acme", ("4.3",), False),
-        ("4.3.1-acme", ("4.3.1-acme",), True),
-    ],
+@row_by_row(
+    "version, vouched, passes",
+    ("4.3.1", ("4.3",), True),
+    ("4.3.1", ("4.3.1",), True),
+    ("4.3.2", ("4.3.1",), False),
+    ("4.31.0", ("4.3",), False),
+    ("4.3.1-acme", ("4.3",), False),
+    ("4.3.1-acme", ("4.3.1-acme",), True),
 )
 def test_the_operator_vouches_for_a_line_or_for_a_version(version: str, vouched: tuple[str, ...], passes: bool) -> None:
     assert (objection_to(MOVE, version, vouched) is None) is passes

@@ -21,40 +21,37 @@ from pulsar_steward.model.units import (
     throughput_in_words,
     time_in_words,
 )
+from tests.cases import row_by_row
 from tests.unit.model.processes import printed_by_hash_seed
 
 
-@pytest.mark.parametrize(
-    ("count", "exact", "rounded"),
-    [
-        (-1, "unlimited", "-1 B"),
-        (0, "0 B", "0 B"),
-        (1023, "1,023 B", "1,023 B"),
-        (1024, "1 KiB", "1.0 KiB"),
-        (5 * 1024**3 // 4, "1.25 GiB", "1.2 GiB"),
-        (1536 * 1024**2, "1.5 GiB", "1.5 GiB"),
-        (2 * 1024**4, "2 TiB", "2.0 TiB"),
-        (2 * 1024**6, "2,048 PiB", "2,048.0 PiB"),
-        (0.4, "0 B", "0 B"),
-    ],
+@row_by_row(
+    "count, exact, rounded",
+    (-1, "unlimited", "-1 B"),
+    (0, "0 B", "0 B"),
+    (1023, "1,023 B", "1,023 B"),
+    (1024, "1 KiB", "1.0 KiB"),
+    (5 * 1024**3 // 4, "1.25 GiB", "1.2 GiB"),
+    (1536 * 1024**2, "1.5 GiB", "1.5 GiB"),
+    (2 * 1024**4, "2 TiB", "2.0 TiB"),
+    (2 * 1024**6, "2,048 PiB", "2,048.0 PiB"),
+    (0.4, "0 B", "0 B"),
 )
 def test_bytes_in_a_unit_that_fits(count: float, exact: str, rounded: str) -> None:
     """Bytes are written in units of powers of 1024, exact or rounded to one decimal."""
     assert (bytes_in_words(count), bytes_in_words(count, rounded=True)) == (exact, rounded)
 
 
-@pytest.mark.parametrize(
-    ("count", "exact", "rounded"),
-    [
-        (-1, "unlimited", "-1 s"),
-        (0, "0 s", "0 s"),
-        (90, "90 s", "90 s"),
-        (120, "2 min", "2.0 min"),
-        (750, "750 s", "12.5 min"),
-        (36 * 3600, "36 h", "36.0 h"),
-        (20 * 86_400, "20 d", "20.0 d"),
-        (2_000_000, "2,000,000 s", "23.1 d"),
-    ],
+@row_by_row(
+    "count, exact, rounded",
+    (-1, "unlimited", "-1 s"),
+    (0, "0 s", "0 s"),
+    (90, "90 s", "90 s"),
+    (120, "2 min", "2.0 min"),
+    (750, "750 s", "12.5 min"),
+    (36 * 3600, "36 h", "36.0 h"),
+    (20 * 86_400, "20 d", "20.0 d"),
+    (2_000_000, "2,000,000 s", "23.1 d"),
 )
 def test_seconds_in_a_unit_that_fits(count: float, exact: str, rounded: str) -> None:
     """A duration is written exactly to the second by default, and with one decimal where it is to be rounded."""
@@ -133,9 +130,17 @@ def test_a_digest_is_sha_256_of_the_document() -> None:
     assert digest({"b": [1, "ü"], "a": None}) == hashlib.sha256('{"a":null,"b":[1,"ü"]}'.encode()).hexdigest()
 
 
-@pytest.mark.parametrize(
+@row_by_row(
     "value",
-    [1.0, float("nan"), [1, 2.5], (0.1,), {"a": {"b": [0.5]}}, {1.5: "a key"}, object(), {"a": object()}, {1, 0.5}],
+    1.0,
+    float("nan"),
+    [1, 2.5],
+    (0.1,),
+    {"a": {"b": [0.5]}},
+    {1.5: "a key"},
+    object(),
+    {"a": object()},
+    {1, 0.5},
 )
 def test_what_has_no_single_form_is_refused(value: object) -> None:
     """A value with a float, or of a type that JSON does not know, is refused."""

@@ -14,7 +14,7 @@ from pulsar_steward.ledger.halts import EVERY_CLUSTER, way_out_of_variable
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.ledger.waiting import UNASKED_AFTER, UnaskedQuestion
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.notice import Occasion
+from pulsar_steward.model.notice import Notice, Occasion
 from pulsar_steward.notify.events import (
     batch_notices,
     finding_notices,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pulsar_steward.ledger.batch_record import BatchRun
-    from pulsar_steward.model.notice import Notice
     from tests.golden import Golden
 
 HOUR = timedelta(hours=1)
@@ -126,6 +125,7 @@ def test_a_batch_that_goes_on_is_not_told(end: BatchRun) -> None:
 
 
 def test_a_halt_and_its_end(golden: Golden) -> None:
+    """A halt and its end are announced, and a halt of every cluster is announced for each cluster."""
     halts = [a_halt(), a_halt(halted=False, halt_id=8, reason="done"), a_halt(cluster=EVERY_CLUSTER, halt_id=9)]
     golden(texts(halt_notices(halts, [CLUSTER, "west"])))
 
@@ -143,6 +143,8 @@ def test_a_halt_by_the_variable_and_its_end(golden: Golden) -> None:
 
 
 def test_what_the_variable_says_is_noticed_when_it_changes() -> None:
+    """Each change of the halt variable keeps the time at which it was first seen, and has a notice key of its own."""
+
     def seen(before: Mapping[str, VariableHalt], value: str, clusters: list[str], at: datetime) -> Any:
         return seen_now(
             before, value, lambda each: way_out_of_variable(value, each, {CLUSTER, "west"}.__contains__), clusters, at

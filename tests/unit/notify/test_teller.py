@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -27,9 +27,7 @@ from tests.unit.notify.notices import AIRFLOW, RUN, a_notify_policy
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, written
 
 if TYPE_CHECKING:
-    from datetime import datetime
     from pathlib import Path
-    from typing import Any
 
     from sqlalchemy import Engine
 
@@ -199,6 +197,7 @@ def test_a_recipient_that_fails_stops_nobody(engine: Engine, shelf: SnapshotShel
 
 
 def test_after_a_day_it_is_given_up(office: Office) -> None:
+    """A message is given up after a day, and the ledger counts it with the reason."""
     office.down = {"ops"}
     halt(office.engine)
     office.round()

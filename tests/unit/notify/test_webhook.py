@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 import socket
 import time
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +26,7 @@ from pulsar_steward.notify.webhook import ID_HEADER, post
 from pulsar_steward.orchestration.home import TELLING
 from pulsar_steward.policy.notify import RecipientKind
 from tests.builders import NOW
-from tests.cases import cases
-from tests.unit.notify.airflow_ui import leads_to, routes_below_runs
+from tests.cases import cases, row_by_row
 from tests.unit.notify.notices import AIRFLOW, NASTY, a_notice
 
 if TYPE_CHECKING:
@@ -102,17 +103,15 @@ def test_an_answer_that_never_ends_is_cut(http: HttpSink) -> None:
     assert [each.path for each in http.posted] == ["/"]
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ({"host": "hooks.example.org", "port": None, "schema": None}, Address("hooks.example.org", 443, tls=True)),
-        ({"host": "https://hooks.example.org:8443/x"}, Address("hooks.example.org", 8443, tls=True)),
-        ({"extra": {"url": "https://hooks.example.org/a/b?c=d"}}, Address("hooks.example.org", 443, tls=True)),
-        (
-            {"host": "hooks.example.org", "port": None, "extra": {"allow_unencrypted": True}},
-            Address("hooks.example.org", 80, tls=False),
-        ),
-    ],
+@row_by_row(
+    "given, expected",
+    ({"host": "hooks.example.org", "port": None, "schema": None}, Address("hooks.example.org", 443, tls=True)),
+    ({"host": "https://hooks.example.org:8443/x"}, Address("hooks.example.org", 8443, tls=True)),
+    ({"extra": {"url": "https://hooks.example.org/a/b?c=d"}}, Address("hooks.example.org", 443, tls=True)),
+    (
+        {"host": "hooks.example.org", "port": None, "extra": {"allow_unencrypted": True}},
+        Address("hooks.example.org", 80, tls=False),
+    ),
 )
 def test_where_a_webhook_is(given: dict[str, Any], expected: Address) -> None:
     """A webhook's address follows from the connection's fields, or from a whole URL in host or extra."""
@@ -137,24 +136,22 @@ def test_what_is_no_receiver_is_refused(given: dict[str, Any]) -> None:
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("kind", "given", "expected"),
-    [
-        (RecipientKind.SMTP, {"host": "mail.example.org", "port": None}, Address("mail.example.org", 465, tls=True)),
-        (
-            RecipientKind.SMTP,
-            {"host": "mail.example.org", "port": 587, "extra": {"disable_ssl": True}},
-            Address("mail.example.org", 587, tls=False),
-        ),
-        (RecipientKind.SLACK, {"host": None}, Address("hooks.slack.com", 443, tls=True)),
-        (
-            RecipientKind.SLACK,
-            {"password": SecretStr("https://slack.example.org/T/B/x")},
-            Address("slack.example.org", 443, tls=True),
-        ),
-        (RecipientKind.PAGERDUTY, {}, Address("events.pagerduty.com", 443, tls=True)),
-        (RecipientKind.APPRISE, {}, None),
-    ],
+@row_by_row(
+    "kind, given, expected",
+    (RecipientKind.SMTP, {"host": "mail.example.org", "port": None}, Address("mail.example.org", 465, tls=True)),
+    (
+        RecipientKind.SMTP,
+        {"host": "mail.example.org", "port": 587, "extra": {"disable_ssl": True}},
+        Address("mail.example.org", 587, tls=False),
+    ),
+    (RecipientKind.SLACK, {"host": None}, Address("hooks.slack.com", 443, tls=True)),
+    (
+        RecipientKind.SLACK,
+        {"password": SecretStr("https://slack.example.org/T/B/x")},
+        Address("slack.example.org", 443, tls=True),
+    ),
+    (RecipientKind.PAGERDUTY, {}, Address("events.pagerduty.com", 443, tls=True)),
+    (RecipientKind.APPRISE, {}, None),
 )
 def test_where_others_are(kind: RecipientKind, given: dict[str, Any], expected: Address | None) -> None:
     """Mail, Slack and PagerDuty connections have an address that can be checked, and Apprise has none."""
@@ -180,23 +177,21 @@ def tried(*states: DeliveryState) -> Queued:
     return Queued(message_id="m", recipient="ops", at=NOW, notices=(a_notice(),), tries=tries)
 
 
-@pytest.mark.parametrize(
-    ("message", "after", "expected"),
-    [
-        (tried(), 0 * MINUTE, Turn.SEND),
-        (tried(DeliveryState.CLAIMED), CLAIM_VALID - MINUTE, Turn.WAIT),
-        (tried(DeliveryState.CLAIMED), CLAIM_VALID, Turn.SEND),
-        (tried(DeliveryState.FAILED), 0 * MINUTE, Turn.WAIT),
-        (tried(DeliveryState.FAILED), MINUTE, Turn.SEND),
-        (tried(DeliveryState.FAILED, DeliveryState.FAILED), MINUTE, Turn.WAIT),
-        (tried(DeliveryState.FAILED, DeliveryState.FAILED), 2 * MINUTE, Turn.SEND),
-        (tried(DeliveryState.FAILED), GIVEN_UP_AFTER, Turn.GIVE_UP),
-        (tried(), GIVEN_UP_AFTER, Turn.GIVE_UP),
-        (tried(DeliveryState.SENT), MINUTE, Turn.OVER),
-        (tried(DeliveryState.SENT, DeliveryState.CLAIMED), 2 * CLAIM_VALID, Turn.OVER),
-        (tried(DeliveryState.GIVEN_UP), 2 * GIVEN_UP_AFTER, Turn.OVER),
-        (tried(DeliveryState.OUTDATED), GIVEN_UP_AFTER, Turn.OVER),
-    ],
+@row_by_row(
+    "message, after, expected",
+    (tried(), 0 * MINUTE, Turn.SEND),
+    (tried(DeliveryState.CLAIMED), CLAIM_VALID - MINUTE, Turn.WAIT),
+    (tried(DeliveryState.CLAIMED), CLAIM_VALID, Turn.SEND),
+    (tried(DeliveryState.FAILED), 0 * MINUTE, Turn.WAIT),
+    (tried(DeliveryState.FAILED), MINUTE, Turn.SEND),
+    (tried(DeliveryState.FAILED, DeliveryState.FAILED), MINUTE, Turn.WAIT),
+    (tried(DeliveryState.FAILED, DeliveryState.FAILED), 2 * MINUTE, Turn.SEND),
+    (tried(DeliveryState.FAILED), GIVEN_UP_AFTER, Turn.GIVE_UP),
+    (tried(), GIVEN_UP_AFTER, Turn.GIVE_UP),
+    (tried(DeliveryState.SENT), MINUTE, Turn.OVER),
+    (tried(DeliveryState.SENT, DeliveryState.CLAIMED), 2 * CLAIM_VALID, Turn.OVER),
+    (tried(DeliveryState.GIVEN_UP), 2 * GIVEN_UP_AFTER, Turn.OVER),
+    (tried(DeliveryState.OUTDATED), GIVEN_UP_AFTER, Turn.OVER),
 )
 def test_the_turn_of_a_message(message: Queued, after: timedelta, expected: Turn) -> None:
     """A message's next turn (send, wait, give up or over) follows from its tries and the time."""
@@ -224,13 +219,11 @@ MAPPED = "dags/:dagId/runs/:runId/tasks/:taskId/mapped/:mapIndex/required_action
 NOT_MAPPED = "dags/:dagId/runs/:runId/tasks/:taskId/required_actions"
 
 
-@pytest.mark.parametrize(
-    ("voice", "index", "path", "route"),
-    [
-        (1, "7", "/dags/dag/runs/run%2Fwith%2F3%3A%2B/tasks/batch.approve/mapped/7/required_actions", MAPPED),
-        (2, "0", "/dags/dag/runs/run%2Fwith%2F3%3A%2B/tasks/batch.confirm/mapped/0/required_actions", MAPPED),
-        (1, "-1", "/dags/dag/runs/run%2Fwith%2F3%3A%2B/tasks/batch.approve/required_actions", NOT_MAPPED),
-    ],
+@row_by_row(
+    "voice, index, path, route",
+    (1, "7", "/dags/dag/runs/run%2Fwith%2F3%3A%2B/tasks/batch.approve/mapped/7/required_actions", MAPPED),
+    (2, "0", "/dags/dag/runs/run%2Fwith%2F3%3A%2B/tasks/batch.confirm/mapped/0/required_actions", MAPPED),
+    (1, "-1", "/dags/dag/runs/run%2Fwith%2F3%3A%2B/tasks/batch.approve/required_actions", NOT_MAPPED),
 )
 def test_questions_are_where_airflow_has_them(voice: int, index: str, path: str, route: str) -> None:
     """A question's path matches exactly one route of the installed Airflow, also where a run's name holds slashes."""
@@ -253,6 +246,7 @@ def test_one_notice_is_its_own_message(golden: Golden) -> None:
 
 
 def test_many_questions_are_one_message(golden: Golden) -> None:
+    """A message lists the first of many questions, counts the others, and links to the list of all."""
     notices = [a_notice(name=str(number)) for number in range(203)]
     message = composed("id-1", notices, AIRFLOW)
     golden(f"{message.subject}\n{message.text}\n{message.link}")
@@ -267,6 +261,7 @@ def test_several_clusters_share_a_message() -> None:
 
 
 def test_every_occasion_has_words_for_many() -> None:
+    """Every occasion has words for a message of several notices."""
     assert set(MANY) == set(Occasion)
 
 
@@ -278,6 +273,7 @@ def test_nothing_is_hidden_in_json() -> None:
 
 
 def test_an_id_is_of_a_recipient_and_its_notices() -> None:
+    """A message's id is the same for the same recipient and notices, and another one for others."""
     notices = [a_notice(), a_notice(name="2")]
     assert message_id("ops", notices) == message_id("ops", notices)
     assert len({message_id("ops", notices), message_id("dev", notices), message_id("ops", notices[:1])}) == 3
@@ -285,3 +281,50 @@ def test_an_id_is_of_a_recipient_and_its_notices() -> None:
 
 def test_without_an_address_of_airflow_the_path_has_to_do() -> None:
     assert composed("id-1", [a_notice()], "").link == "/steward/plans/1"
+
+
+QUOTED = r"[`\"']([^`\"']*)[`\"']"
+PATH = re.compile(rf"\bpath:{QUOTED}")
+WITH_TABS = re.compile(rf"\{{children:([\w$]+),element:[^{{}}]*\{{\}}\),path:{QUOTED}\}}")
+"""A route whose tabs are a list with a name."""
+
+
+def routes_below_runs() -> frozenset[str]:
+    """Addresses of tabs within a run: ``dags/:dagId/runs/:runId/.../tab``.
+
+    Task instances have such, mapped or not, as both share the list of their tabs.
+    """
+    return frozenset(
+        f"{route}/{tab}"
+        for script in _scripts()
+        for tabs, route in WITH_TABS.findall(script)
+        if route.startswith("dags/:dagId/runs/")
+        for tab in _tabs(script, tabs)
+    )
+
+
+def leads_to(address: str, route: str) -> bool:
+    """True if a route of the pages is that of an address."""
+    parts, pattern = address.strip("/").split("/"), route.split("/")
+    return len(parts) == len(pattern) and all(b.startswith(":") or a == b for a, b in zip(parts, pattern, strict=True))
+
+
+def _scripts() -> list[str]:
+    airflow = find_spec("airflow")
+    assert airflow is not None
+    assert airflow.origin is not None
+    assets = Path(airflow.origin).parent / "ui" / "dist" / "assets"
+    scripts = [each.read_text("utf-8") for each in sorted(assets.glob("index-*.js"))]
+    assert scripts, f"no compiled pages in {assets}"
+    return scripts
+
+
+def _tabs(script: str, name: str) -> set[str]:
+    """Paths within the list of this name; the list ends where its brackets are closed."""
+    begins = re.search(rf"(?<![\w$]){re.escape(name)}=\[", script)
+    assert begins is not None, name
+    depth, end = 1, begins.end()
+    while depth:
+        depth += {"[": 1, "]": -1}.get(script[end], 0)
+        end += 1
+    return set(PATH.findall(script[begins.end() : end]))

@@ -16,6 +16,7 @@ from pulsar_steward.orchestration import connections, events
 from pulsar_steward.orchestration.connections import ChangeAccess
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.pulsar.logins import Basic, ClientCredentials, Plugin
+from tests.cases import row_by_row
 from tests.oauth2_issuer import Issuer
 from tests.unit.pulsar.scripted import scripted_brokers
 
@@ -45,20 +46,18 @@ def admin(monkeypatch: pytest.MonkeyPatch) -> Any:
     return made
 
 
-@pytest.mark.parametrize(
-    ("fields", "login"),
-    [
-        ({"login": "me", "extra": {"auth": "basic"}}, Basic("me", SecretStr(SECRET))),
-        ({"extra": {"auth_plugin": "athenz"}}, Plugin("athenz")),
-        (
-            {"login": "c", "extra": {"issuer_url": "https://i", "audience": "urn:x", "scope": "s"}},
-            ClientCredentials("c", SecretStr(SECRET), issuer_url="https://i", audience="urn:x", scope="s"),
-        ),
-        (
-            {"extra": {"token_url": "https://i/t", "client_id": "c", "issuer_ca_file": "/ca"}},
-            ClientCredentials("c", SecretStr(SECRET), token_url="https://i/t", ca_file="/ca"),
-        ),
-    ],
+@row_by_row(
+    "fields, login",
+    ({"login": "me", "extra": {"auth": "basic"}}, Basic("me", SecretStr(SECRET))),
+    ({"extra": {"auth_plugin": "athenz"}}, Plugin("athenz")),
+    (
+        {"login": "c", "extra": {"issuer_url": "https://i", "audience": "urn:x", "scope": "s"}},
+        ClientCredentials("c", SecretStr(SECRET), issuer_url="https://i", audience="urn:x", scope="s"),
+    ),
+    (
+        {"extra": {"token_url": "https://i/t", "client_id": "c", "issuer_ca_file": "/ca"}},
+        ClientCredentials("c", SecretStr(SECRET), token_url="https://i/t", ca_file="/ca"),
+    ),
 )
 def test_what_the_extra_names_decides(fields: dict[str, Any], login: Any, admin: Any) -> None:
     """The fields of a connection's extra decide which kind of login its password belongs to."""
@@ -110,19 +109,17 @@ def test_transport(admin: Any) -> None:
     assert admin(extra={"front_door": "true"}).front_door is True
 
 
-@pytest.mark.parametrize(
-    ("extra", "words"),
-    [
-        ({"auth": "basic", "issuer_url": "https://i"}, "several kinds of credentials: `issuer_url`, `auth`"),
-        ({"auth": "ntlm"}, "`auth` in the extra"),
-        ({"auth": "basic"}, "basic authentication needs a user"),
-        ({"issuer_url": "https://i"}, "`client_id`"),
-        ({"token_file": "/token"}, "`token_file`, and a password"),
-        ({"front_door": "perhaps"}, "`front_door` in the extra"),
-        ({"address_map": "{"}, "`address_map`"),
-        ({"proxy": "proxy:3128"}, "`proxy`"),
-        ({"client_key_file": "/key.pem"}, "`client_key_file`"),
-    ],
+@row_by_row(
+    "extra, words",
+    ({"auth": "basic", "issuer_url": "https://i"}, "several kinds of credentials: `issuer_url`, `auth`"),
+    ({"auth": "ntlm"}, "`auth` in the extra"),
+    ({"auth": "basic"}, "basic authentication needs a user"),
+    ({"issuer_url": "https://i"}, "`client_id`"),
+    ({"token_file": "/token"}, "`token_file`, and a password"),
+    ({"front_door": "perhaps"}, "`front_door` in the extra"),
+    ({"address_map": "{"}, "`address_map`"),
+    ({"proxy": "proxy:3128"}, "`proxy`"),
+    ({"client_key_file": "/key.pem"}, "`client_key_file`"),
 )
 def test_what_contradicts_itself_is_told_with_its_key(extra: dict[str, Any], words: str, admin: Any) -> None:
     """A contradictory or invalid extra is refused with an error that names its key and not the password."""
@@ -211,7 +208,6 @@ def test_files_are_in_folders_for_secrets(
 
 
 def test_a_link_within_the_folders_is_followed(admin: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A credential file is accepted when links lead to it inside an allowed folder, which may be a link itself."""
     (tmp_path / "real" / "..data").mkdir(parents=True)
     (tmp_path / "real" / "..data" / "token").write_text(SECRET)
     (tmp_path / "real" / "token").symlink_to("..data/token")
@@ -273,6 +269,7 @@ def publishing(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_events_by_a_token_and_a_user(publishing: Any) -> None:
+    """The client for events authenticates with Pulsar's own classes for a token and for a user with a password."""
     assert publishing(password=SECRET)[1] == [("AuthenticationToken", (SECRET,))]
     assert publishing(login="me", password=SECRET, extra={"auth": "basic"})[1][1:] == [
         ("AuthenticationBasic", ("me", SECRET))
@@ -280,6 +277,7 @@ def test_events_by_a_token_and_a_user(publishing: Any) -> None:
 
 
 def test_events_by_a_client_certificate(publishing: Any) -> None:
+    """A client certificate alone authenticates the client for events, and a token beside it takes its place."""
     files = {"client_cert_file": "/cert.pem", "client_key_file": "/key.pem"}
     options, made = publishing(extra=files)
     assert made == [("AuthenticationTLS", ("/cert.pem", "/key.pem"))]
@@ -289,6 +287,7 @@ def test_events_by_a_client_certificate(publishing: Any) -> None:
 
 
 def test_events_by_a_token_file(publishing: Any, tmp_path: Path) -> None:
+    """The client for events reads the token file anew whenever it asks for the token."""
     file = tmp_path / "token"
     file.write_text("first")
     ((name, (supplier,)),) = publishing(extra={"token_file": str(file)})[1]
@@ -328,13 +327,11 @@ def test_no_secret_of_events_travels_unencrypted(fields: dict[str, Any], publish
         publishing(password=SECRET, **fields)
 
 
-@pytest.mark.parametrize(
-    ("fields", "origin"),
-    [
-        ({}, "the password of the connection 'pulsar_admin_east'"),
-        ({"password": SECRET}, "the connection 'pulsar_admin_east'"),
-        ({"extra": {"client_cert_file": "/c.pem"}}, "`client_cert_file` /c.pem of the connection 'pulsar_admin_east'"),
-    ],
+@row_by_row(
+    "fields, origin",
+    ({}, "the password of the connection 'pulsar_admin_east'"),
+    ({"password": SECRET}, "the connection 'pulsar_admin_east'"),
+    ({"extra": {"client_cert_file": "/c.pem"}}, "`client_cert_file` /c.pem of the connection 'pulsar_admin_east'"),
 )
 def test_messages_name_where_credentials_are_from(fields: dict[str, Any], origin: str, admin: Any) -> None:
     """The origin of credentials is their connection, or the field of it that would hold a token."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pendulum
@@ -14,17 +14,14 @@ from hypothesis import strategies as st
 from pulsar_steward.ledger.rows import Answer, Decision, Origin, RecordedAnswer
 from pulsar_steward.model.plan import approval_digest
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
-from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.model.step import ChangeSetting, Step
 from pulsar_steward.orchestration.approval_response import ApprovalQuestion, interpret
 from pulsar_steward.orchestration.question_form import APPROVE, LEFT_OUT, LOSS, NEVER, REJECT, SNOOZE, SNOOZE_DAYS
 from pulsar_steward.policy.approval import ApprovalPolicy
 from pulsar_steward.policy.guards import MaintenanceWindow
 from tests.builders import ASKED_DIGEST, NOW, a_batch, a_plan, a_step
-from tests.cases import cases
+from tests.cases import cases, row_by_row
 from tests.unit.orchestration.answering import ASKED, FIRST, GONE, IDS, PLAN, POLICY, RUN, answer_to, event, ticked
-
-if TYPE_CHECKING:
-    from pulsar_steward.model.step import Step
 
 
 @cases(
@@ -45,7 +42,6 @@ if TYPE_CHECKING:
 def test_a_plain_yes_is_an_approval_of_exactly_the_ticked_steps(
     given_event: dict[str, Any], steps: tuple[str, ...]
 ) -> None:
-    """An approval carries the person, the ticked steps in the plan's order, their digest and its expiry."""
     answer = answer_to(given_event)
     assert (answer.decision, answer.answered_by, answer.step_ids) == (Decision.APPROVED, "operator", steps)
     assert answer.digest == approval_digest(PLAN, "b1", steps)
@@ -207,25 +203,24 @@ def test_what_deletes_messages_needs_a_confirmation_of_its_own(
 KIND = PLAN.batch("b1").kind
 
 
-@pytest.mark.parametrize(
-    ("policy", "asked", "by", "said"),
-    [
-        ({"assigned_users": ["bob"]}, {}, "operator", "operator may not answer"),
-        ({"assigned_users_by_kind": {KIND: ["bob"]}}, {}, "operator", "operator may not answer"),
-        ({"assigned_users_by_kind": {KIND: ["operator"]}, "assigned_users": ["bob"]}, {}, "operator", None),
-        ({"assigned_users_by_kind": {"rollback": ["bob"]}}, {}, "operator", None),
-        ({"requester_may_approve": False}, {"requested_by": "operator"}, "operator", "operator started the run"),
-        ({"requester_may_approve": False}, {"requested_by": "operator"}, "bob", None),
-        ({"requester_may_approve": False}, {"origin": Origin.SCHEDULE}, "operator", None),
-        ({"requester_may_approve": False}, {}, "operator", "who started the run is not"),
-        ({}, {"requested_by": "operator"}, "operator", None),
-        ({}, {"first": FIRST}, "alice", "alice gave the first approval"),
-        ({}, {"first": FIRST}, "bob", None),
-    ],
+@row_by_row(
+    "policy, asked, by, said",
+    ({"assigned_users": ["bob"]}, {}, "operator", "operator may not answer"),
+    ({"assigned_users_by_kind": {KIND: ["bob"]}}, {}, "operator", "operator may not answer"),
+    ({"assigned_users_by_kind": {KIND: ["operator"]}, "assigned_users": ["bob"]}, {}, "operator", None),
+    ({"assigned_users_by_kind": {"rollback": ["bob"]}}, {}, "operator", None),
+    ({"requester_may_approve": False}, {"requested_by": "operator"}, "operator", "operator started the run"),
+    ({"requester_may_approve": False}, {"requested_by": "operator"}, "bob", None),
+    ({"requester_may_approve": False}, {"origin": Origin.SCHEDULE}, "operator", None),
+    ({"requester_may_approve": False}, {}, "operator", "who started the run is not"),
+    ({}, {"requested_by": "operator"}, "operator", None),
+    ({}, {"first": FIRST}, "alice", "alice gave the first approval"),
+    ({}, {"first": FIRST}, "bob", None),
 )
 def test_only_whom_the_policy_names_can_approve(
     policy: dict[str, Any], asked: dict[str, Any], by: str, said: str | None
 ) -> None:
+    """An approval counts only if the policy lets its responder approve, whatever Airflow accepted."""
     question = ApprovalQuestion(**{"plan": PLAN, "batch_id": "b1", "run": RUN, "asked_digest": ASKED_DIGEST, **asked})
     steps = [step.step_id for step in question.steps]
     given_event = event(
@@ -256,15 +251,13 @@ def by_risk(**demands: Any) -> ApprovalPolicy:
     return ApprovalPolicy.model_validate({"by_risk": {"low": demands}})
 
 
-@pytest.mark.parametrize(
-    ("demands", "asked", "decision"),
-    [
-        ({"users": ["7"]}, {}, Decision.APPROVED),
-        ({"users": ["8"]}, {}, Decision.MALFORMED),
-        ({"requester_may_approve": False}, {"requested_by": "operator"}, Decision.MALFORMED),
-        ({"requester_may_approve": False}, {"origin": Origin.SCHEDULE}, Decision.APPROVED),
-        ({"people": 2}, {}, Decision.APPROVED),
-    ],
+@row_by_row(
+    "demands, asked, decision",
+    ({"users": ["7"]}, {}, Decision.APPROVED),
+    ({"users": ["8"]}, {}, Decision.MALFORMED),
+    ({"requester_may_approve": False}, {"requested_by": "operator"}, Decision.MALFORMED),
+    ({"requester_may_approve": False}, {"origin": Origin.SCHEDULE}, Decision.APPROVED),
+    ({"people": 2}, {}, Decision.APPROVED),
 )
 def test_what_a_batch_demands_by_its_risk_is_asked_of_who_answers(
     demands: dict[str, Any], asked: dict[str, Any], decision: Decision

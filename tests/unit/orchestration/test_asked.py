@@ -15,9 +15,9 @@ from pulsar_steward.ledger.silences import SilenceEnd, take_back
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.plan import ROLLBACK, approval_digest
+from pulsar_steward.model.plan import ROLLBACK, Plan, approval_digest
 from pulsar_steward.orchestration.asked import QuestionBook
-from pulsar_steward.orchestration.publish import SnapshotView, decide
+from pulsar_steward.orchestration.publish import Publication, SnapshotView, decide
 from pulsar_steward.policy.approval import ApprovalPolicy
 from pulsar_steward.policy.schema import ApplyPolicy, Policy
 from tests.builders import (
@@ -34,6 +34,7 @@ from tests.builders import (
     an_outcome,
     broker,
 )
+from tests.cases import row_by_row
 from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Engine
 
-    from pulsar_steward.model.plan import Plan
-    from pulsar_steward.orchestration.publish import Publication
 
 APPROVAL = ApprovalPolicy(response_timeout_minutes=60, ask_again_minutes=120)
 POLICY = Policy(approval=APPROVAL)
@@ -119,7 +118,6 @@ def answer(engine: Engine, decision: Decision, plan: Plan = NEW, **fields: Any) 
 
 
 def test_a_question_waits_until_its_time_is_up(engine: Engine) -> None:
-    """A question waits for the response time from its last request; before the first one nobody was asked."""
     assert [state(engine, minutes) for minutes in (0, 60, 400)] == [BatchState.NOT_ASKED] * 3
     request(engine, 0)
     request(engine, 50)
@@ -130,13 +128,11 @@ def test_a_question_waits_until_its_time_is_up(engine: Engine) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("decision", "after"),
-    [
-        (Decision.REJECTED, BatchState.REJECTED),
-        (Decision.NO_ANSWER, BatchState.UNANSWERED),
-        (Decision.MALFORMED, BatchState.UNANSWERED),
-    ],
+@row_by_row(
+    "decision, after",
+    (Decision.REJECTED, BatchState.REJECTED),
+    (Decision.NO_ANSWER, BatchState.UNANSWERED),
+    (Decision.MALFORMED, BatchState.UNANSWERED),
 )
 def test_an_answered_question_is_over_until_it_is_asked_again(
     engine: Engine, decision: Decision, after: BatchState
@@ -254,6 +250,7 @@ DAY = 24 * 60
 
 @pytest.mark.parametrize("until_worse", [True, False])
 def test_a_snooze_holds_for_its_days(engine: Engine, until_worse: bool) -> None:
+    """A snoozed goal is not asked again for the days of the snooze, and is asked anew after them."""
     request(engine, 0)
     until = NOW + timedelta(days=2)
     answer(engine, Decision.SNOOZED, silent_until=until, until_worse=until_worse, comment="after the fair")

@@ -15,21 +15,18 @@ from pulsar_steward.errors import Refused
 from pulsar_steward.ledger.publishing import NewQuestion, QuestionChanges
 from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.ledger.silences import SilenceEnd, take_back
-from pulsar_steward.model.plan import content_digest, goal_of
+from pulsar_steward.model.plan import Plan, content_digest, goal_of
 from pulsar_steward.orchestration.remediating import RemediateParams, choose, dry_run, wanted_by
 from pulsar_steward.orchestration.run_states import RunStates
-from tests.apply.worksite import said
-from tests.asking import asked
+from tests.apply.worksite import Worksite, said
+from tests.asking import AirflowRows, asked
 from tests.builders import CLUSTER, a_batch, a_plan, a_policy, a_step
 from tests.cases import cases
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pulsar_steward.model.plan import Plan
     from pulsar_steward.model.step import Step
-    from tests.apply.worksite import Worksite
-    from tests.asking import AirflowRows
 
 MINE, OTHER = "pulsar_remediate/mine", "pulsar_remediate/other/0"
 

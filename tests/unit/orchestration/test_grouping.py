@@ -14,20 +14,28 @@ from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.loss import Loss
-from pulsar_steward.model.plan import ROLLBACK, content_digest, goal_of, goals_in, namespaces_of, numbered, parts_of
+from pulsar_steward.model.plan import (
+    ROLLBACK,
+    Batch,
+    Plan,
+    content_digest,
+    goal_of,
+    goals_in,
+    namespaces_of,
+    numbered,
+    parts_of,
+)
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.orchestration.asked import AskedBatch, RejectedBatch, SilencedGoal
 from pulsar_steward.orchestration.grouping import grouped
-from pulsar_steward.orchestration.publish import SnapshotView, decide
+from pulsar_steward.orchestration.publish import Publication, SnapshotView, decide
 from tests.builders import NOW, a_batch, a_finding, a_move, a_plan, a_policy, a_split, a_step
 from tests.cases import cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pulsar_steward.model.plan import Batch, Plan
-    from pulsar_steward.orchestration.publish import Publication
     from pulsar_steward.policy.schema import Policy
 
 
@@ -305,7 +313,6 @@ def test_a_rejected_group_silences_its_parts() -> None:
 
 
 def test_a_snoozed_group_silences_its_namespaces() -> None:
-    """A snooze holds for each namespace of its question, and only a namespace that gets worse is asked about again."""
     book = Book(sized("kind"))
     book.publish(AX, AY)
     book.snooze()

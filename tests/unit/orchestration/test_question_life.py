@@ -13,13 +13,13 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowSkipException, TaskDeferred
 from airflow.providers.standard.triggers.hitl import HITLTrigger
 from airflow.triggers.base import TriggerEvent
-from sqlalchemy import create_engine
+from sqlalchemy import Engine, create_engine
 from sqlalchemy.event import listen
 
 from pulsar_steward.apply.gate import ask_for_permit
 from pulsar_steward.errors import LedgerError, Refused
 from pulsar_steward.ledger.publishing import QuestionChanges
-from pulsar_steward.ledger.rows import Decision
+from pulsar_steward.ledger.rows import BatchKey, Decision
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.orchestration import connections, question_trigger
@@ -37,18 +37,15 @@ from pulsar_steward.orchestration.question_form import (
     UNTIL_WORSE,
 )
 from pulsar_steward.orchestration.question_trigger import END, QuestionTrigger, is_end
-from tests.apply.worksite import RUN, a_question
+from tests.apply.worksite import RUN, Worksite, a_question
 from tests.asking import a_context, a_task, answer_of, asked
 from tests.builders import ASKED_DIGEST, a_batch, a_plan, a_step, waiting_in
+from tests.cases import row_by_row
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection
 
-    from sqlalchemy import Engine
-
-    from pulsar_steward.ledger.rows import BatchKey
     from pulsar_steward.model.plan import Plan
-    from tests.apply.worksite import Worksite
 
 ANSWERED = TriggerEvent({"chosen_options": [APPROVE]})  # type: ignore[no-untyped-call]  # Airflow has no types there
 
@@ -212,6 +209,7 @@ def test_a_trigger_that_is_started_anew_waits_for_the_same() -> None:
 
 @pytest.mark.parametrize("event", [{}, {END: "x", "chosen_options": [APPROVE]}, None, [END], {"chosen_options": []}])
 def test_only_the_triggers_own_event_is_an_end(event: object) -> None:
+    """An event with any other content than the trigger's own end is not taken for the end of the question."""
     assert not is_end(event)
 
 
@@ -273,7 +271,6 @@ def test_every_step_may_be_taken_out(site: Worksite) -> None:
 
 
 def test_what_ended_is_not_asked(site: Worksite) -> None:
-    """The task is skipped for a question that ended before it was asked, and no request is recorded."""
     plan = a_question_of(site)
     site.end(plan)
     with pytest.raises(AirflowSkipException, match="nobody is asked: the question ended"):
@@ -291,6 +288,7 @@ def test_what_another_run_asks_is_not_asked_here(site: Worksite) -> None:
 
 
 def test_a_question_that_ended_is_no_answer(site: Worksite) -> None:
+    """The task is skipped with the reason for a question that ended while it waited, and no answer is recorded."""
     plan = a_question_of(site)
     site.ask(plan)
     site.end(plan)
@@ -326,9 +324,8 @@ def a_setting_of(site: Worksite) -> Plan:
     return site.record(plan, questions=QuestionChanges(asked=(a_question(plan),)))
 
 
-@pytest.mark.parametrize(
-    ("proposed", "options"),
-    [(a_question_of, [APPROVE, REJECT, SNOOZE]), (a_setting_of, [APPROVE, REJECT, SNOOZE, NEVER])],
+@row_by_row(
+    "proposed, options", (a_question_of, [APPROVE, REJECT, SNOOZE]), (a_setting_of, [APPROVE, REJECT, SNOOZE, NEVER])
 )
 @pytest.mark.usefixtures("airflow_rows")
 def test_a_question_may_be_snoozed_or_never_wanted(

@@ -12,7 +12,7 @@ from pulsar_steward.errors import NotInLedger, OutdatedPlan, Refused
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.ledger.write import LedgerWriter
-from pulsar_steward.model.plan import ROLLBACK
+from pulsar_steward.model.plan import ROLLBACK, Plan
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.orchestration import rolling_back
@@ -26,7 +26,7 @@ from pulsar_steward.orchestration.rolling_back import (
     without_rolled_back,
 )
 from pulsar_steward.policy.approval import ApprovalPolicy
-from tests.apply.worksite import said
+from tests.apply.worksite import Worksite, said
 from tests.builders import CLUSTER, NAMED, NOW, a_batch, a_move, a_plan, a_step, an_outcome, broker
 from tests.cases import cases
 from tests.ledgers import ledger_at
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Engine
 
-    from pulsar_steward.model.plan import Plan
-    from tests.apply.worksite import Worksite
     from tests.golden import Golden
 
 LAST = RollbackParams(cluster=CLUSTER, plan_id=None, batch_id=None)

@@ -15,6 +15,7 @@ import pytest
 import pulsar_steward
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.orchestration.spark import code_archive, py_files
+from tests.cases import row_by_row
 
 ROOT = Path(__file__).resolve().parents[3]
 JOB = str(ROOT / "spark_apps" / "observe.py")
@@ -96,7 +97,6 @@ def test_what_is_chosen_is_shipped(
 
 
 def test_jobs_that_lie_alone_take_the_installed_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A job in a folder without Steward's code is given an archive of the installed packages."""
     monkeypatch.delenv("STEWARD_PY_FILES", raising=False)
     archive = py_files(str(tmp_path / "observe.py"), tmp_path / "code")
     assert archive is not None
@@ -197,15 +197,13 @@ def options(words: list[str], name: str) -> list[str]:
     return [words[index + 1] for index, word in enumerate(words) if word == name]
 
 
-@pytest.mark.parametrize(
-    ("name", "master"),
-    [
-        ("none", "local[2]"),
-        ("local", "local[4]"),
-        ("standalone", "spark://master:7077"),
-        ("near", "spark://localhost:7077"),
-        ("yarn", "yarn"),
-    ],
+@row_by_row(
+    "name, master",
+    ("none", "local[2]"),
+    ("local", "local[4]"),
+    ("standalone", "spark://master:7077"),
+    ("near", "spark://localhost:7077"),
+    ("yarn", "yarn"),
 )
 def test_the_connection_says_where(submitted: dict[str, dict[str, Any]], name: str, master: str) -> None:
     """The connection names Spark's master, the driver runs in the task, and the token is in the environment only."""
@@ -241,13 +239,11 @@ def test_executors_that_have_the_code_get_none(submitted: dict[str, dict[str, An
     assert options(submitted[name]["words"], "--py-files") == []
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("elsewhere", "'spark_default' says deploy-mode 'cluster'"),
-        ("words", "`conf` in the extra"),
-        ("others", "`conf` in the extra"),
-    ],
+@row_by_row(
+    "name, words",
+    ("elsewhere", "'spark_default' says deploy-mode 'cluster'"),
+    ("words", "`conf` in the extra"),
+    ("others", "`conf` in the extra"),
 )
 def test_what_jobs_cannot_do_is_refused(submitted: dict[str, dict[str, Any]], name: str, words: str) -> None:
     """A Spark connection with settings that the jobs cannot use is refused with an error that names the setting."""

@@ -15,23 +15,21 @@ from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
 from airflow.sdk.execution_time.comms import ErrorResponse
 
 from pulsar_steward.errors import LedgerError
-from pulsar_steward.ledger.rows import Decision
+from pulsar_steward.ledger.rows import BatchKey, Decision
 from pulsar_steward.notify.variable import VariableHalt
 from pulsar_steward.orchestration import batches, halt_variable, question_trigger
 from pulsar_steward.orchestration.applying import OPENED, ApplyBatch, WindowTrigger
 from pulsar_steward.orchestration.batches import BatchRef
 from pulsar_steward.orchestration.halt_variable import HALT, SEEN, halted_by_variable, halts_seen
 from pulsar_steward.orchestration.question_trigger import END, is_end
-from tests.apply.worksite import RUN
+from tests.apply.worksite import RUN, Worksite
 from tests.builders import CLUSTER, NOW, a_policy
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
-    from pulsar_steward.ledger.rows import BatchKey
     from pulsar_steward.model.plan import Plan
-    from tests.apply.worksite import Worksite
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pytest
 
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.units import GIB, HOUR, MIB
-from pulsar_steward.pages.backlogs import MAX_LISTED, backlogs
+from pulsar_steward.pages.backlogs import MAX_LISTED, BacklogRow, Backlogs, backlogs
 from tests.builders import NOW, broker
+from tests.cases import row_by_row
 from tests.unit.pages.scenes import USUAL, observed, sources_of
 from tests.unit.pages.test_pages import words
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict
@@ -18,7 +18,6 @@ from tests.unit.report_checkup.snapshots import a_finding, a_verdict
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pulsar_steward.pages.backlogs import BacklogRow, Backlogs
     from tests.golden import Golden
     from tests.unit.pages.conftest import Client
 
@@ -87,17 +86,16 @@ def test_several_topics_that_grow_together_have_no_retention(tmp_path: Path) -> 
 
 
 def test_an_age_quota_counts_as_one(tmp_path: Path) -> None:
+    """The percentage is that of the fuller quota, be it of size or of age."""
     near = full("backlog-near-quota", bytes_percent=3, seconds_percent=91, limit_bytes=GIB, limit_seconds=60)
     assert only(tmp_path, bundles=[a_bundle(backlog=MIB)], findings=[near]).percent == 91
 
 
-@pytest.mark.parametrize(
-    ("fields", "percent", "whole"),
-    [
-        ({"backlog": GIB // 4}, 25, True),
-        ({"backlog": None}, None, False),
-        ({"backlog": GIB // 4, "owner": None, "owner_known": False}, None, False),
-    ],
+@row_by_row(
+    "fields, percent, whole",
+    ({"backlog": GIB // 4}, 25, True),
+    ({"backlog": None}, None, False),
+    ({"backlog": GIB // 4, "owner": None, "owner_known": False}, None, False),
 )
 def test_a_bound_where_no_check_found_anything(
     tmp_path: Path, fields: dict[str, Any], percent: int | None, *, whole: bool

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
-from pulsar_steward.ledger.rows import Intent, Outcome, StepOutcome
+from pulsar_steward.ledger.rows import Intent, StepOutcome
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.step import Touched
+from pulsar_steward.model.step import Step, Touched, UnloadBundle
 from pulsar_steward.pages.forecast import remaining
-from pulsar_steward.pages.html import make_app
-from pulsar_steward.pages.placement import LISTED_FAILOVERS, Share, predicted_placement
+from pulsar_steward.pages.placement import LISTED_FAILOVERS, PredictedPlacement, Share, predicted_placement
 from pulsar_steward.policy.recorded import Pace, RecordedPolicy
-from tests.builders import NOW, a_move, a_step, broker
+from tests.builders import NOW, a_move, a_plan, a_step, an_outcome, broker
+from tests.cases import row_by_row
 from tests.ledgers import ledger_at
-from tests.unit.pages.conftest import Client
+from tests.unit.pages.conftest import Client, pages_of
 from tests.unit.pages.scenes import failover, observed, sources_of
 from tests.unit.pages.test_pages import words
 from tests.unit.report_checkup.snapshots import a_verdict
 
 if TYPE_CHECKING:
-    from datetime import datetime
     from pathlib import Path
 
     from pulsar_steward.model.plan import Plan
-    from pulsar_steward.model.step import Step, UnloadBundle
-    from pulsar_steward.pages.placement import PredictedPlacement
     from tests.golden import Golden
 
 
@@ -42,11 +37,10 @@ def shown(folder: Path, **tables: Any) -> Client:
     """The pages of one snapshot with these tables, and of an empty ledger."""
     ledger_at(f"sqlite:///{folder / 'ledger.db'}").dispose()
     observed(folder / "snapshots", "east", NOW, **tables)
-    return Client(make_app(sources_of(folder), lambda: None))
+    return pages_of(folder)
 
 
 def test_what_the_cluster_page_says(client: Client, golden: Golden) -> None:
-    """The cluster page lists the failover time of each broker, the longest first, with each part and the sum."""
     golden(part_of(client))
 
 
@@ -96,17 +90,7 @@ def an_intent(step_id: str, at: datetime, answer_id: int = 1) -> Intent:
 
 def ended(step_id: str, at: datetime) -> StepOutcome:
     """A step that was done then."""
-    return StepOutcome(
-        plan_id="p",
-        batch_id="b1",
-        step_id=step_id,
-        intent_id=1,
-        run="r",
-        at=at,
-        outcome=Outcome.DONE,
-        reason="",
-        proof={},
-    )
+    return an_outcome(a_plan(), step_id, at=at)
 
 
 def forecast(left: list[Step], seconds: list[int], pace: Pace = FAST) -> tuple[float, bool]:
@@ -128,13 +112,11 @@ def test_a_step_that_takes_longer_is_not_ended_in_the_past() -> None:
     assert forecast(steps(1), [1, 2]) == (0, False)
 
 
-@pytest.mark.parametrize(
-    ("left", "pace", "seconds"),
-    [
-        (steps(9), Pace(changes=3, clients=1_000), 120),
-        (steps(4, clients=500), Pace(changes=1_000, clients=1_000), 60),
-        (steps(2), Pace(changes=3, clients=1_000), 0),
-    ],
+@row_by_row(
+    "left, pace, seconds",
+    (steps(9), Pace(changes=3, clients=1_000), 120),
+    (steps(4, clients=500), Pace(changes=1_000, clients=1_000), 60),
+    (steps(2), Pace(changes=3, clients=1_000), 0),
 )
 def test_never_faster_than_the_pace(left: list[Step], pace: Pace, seconds: float) -> None:
     """The forecast is never faster than the pace of the policy, and is a lower bound before any step has ended."""
@@ -143,6 +125,7 @@ def test_never_faster_than_the_pace(left: list[Step], pace: Pace, seconds: float
 
 
 def test_an_earlier_approval_does_not_count() -> None:
+    """The forecast ignores steps of an earlier approval and the time between the two approvals."""
     night = timedelta(hours=8)
     calls = [an_intent("b1.s00", BEGAN - night, 1), an_intent("b1.s01", BEGAN, 2)]
     last = {"b1.s00": ended("b1.s00", BEGAN - night), "b1.s01": ended("b1.s01", BEGAN + timedelta(seconds=60))}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pyarrow.parquet as pq
 import pytest
-from fastapi import HTTPException
+from fastapi import FastAPI, HTTPException
 from pyarrow import dataset
 
 from pulsar_steward.ledger.history import MAX_LINKS
@@ -32,21 +32,26 @@ from pulsar_steward.pages.rendering import (
 from pulsar_steward.pages.sources import SnapshotCache
 from pulsar_steward.snapshots import read
 from tests.builders import NOW
-from tests.unit.pages.conftest import Client
+from tests.cases import row_by_row
+from tests.unit.pages.conftest import Client, pages_of
 from tests.unit.pages.scenes import EVERY, HOSTILE, observed, sources_of
 from tests.unit.report_checkup.snapshots import a_finding
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fastapi import FastAPI
-
     from pulsar_steward.model.plan import Plan
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(0, "0 s"), (59, "59 s"), (60, "1 min"), (3599, "59 min"), (3600, "1 h"), (3700, "1 h 1 min"), (90000, "1 d 1 h")],
+@row_by_row(
+    "seconds, words",
+    (0, "0 s"),
+    (59, "59 s"),
+    (60, "1 min"),
+    (3599, "59 min"),
+    (3600, "1 h"),
+    (3700, "1 h 1 min"),
+    (90000, "1 d 1 h"),
 )
 def test_durations(seconds: int, words: str) -> None:
     """A duration is written in at most two units, and reads the same before and after the present time."""
@@ -70,7 +75,6 @@ def test_every_part_of_an_address_stays_a_part() -> None:
 
 
 def test_drawings_stay_within_their_frame() -> None:
-    """A line stays within its frame, also for zeros and for one value, and heat is drawn in five steps."""
     assert polyline([0.0, 0.0], 10, 10) == "0.0,9.0 10.0,9.0"
     assert polyline([5.0], 10, 10) == "0.0,1.0"
     assert [heat_step(heat) for heat in (0.0, 0.01, 0.2, 0.5, 1.0)] == [0, 0, 2, 3, 4]
@@ -157,7 +161,7 @@ def paths(folder: Path, plans: dict[str, Plan]) -> list[str]:
 def test_no_request_reads_a_table_that_grows_with_topics(
     shown_folder: Path, plans: dict[str, Plan], counting: CountingParquet
 ) -> None:
-    client = Client(make_app(sources_of(shown_folder), lambda: None))
+    client = pages_of(shown_folder)
     answered = {path: client.get(path).status_code for path in paths(shown_folder, plans)}
     assert {path: status for path, status in answered.items() if status not in {200, 303}} == {}
     assert counting.rows.keys() >= {"findings", "bundles", "namespaces", "brokers"}
@@ -169,7 +173,7 @@ def test_a_snapshot_that_is_known_is_not_read_again(
     shown_folder: Path, plans: dict[str, Plan], counting: CountingParquet
 ) -> None:
     """A second request of any route opens no table of a known snapshot, also with another filter, order or page."""
-    client = Client(make_app(sources_of(shown_folder), lambda: None))
+    client = pages_of(shown_folder)
     for path in paths(shown_folder, plans):
         client.get(path)
     assert counting.opened.total() > 0
@@ -186,9 +190,7 @@ def test_pages_outlive_the_large_tables(shown_folder: Path, plans: dict[str, Pla
     for table in SHARDED:
         for part in (tmp_path / "copy" / "snapshots").glob(f"*/*/{table.name}/*.parquet"):
             part.write_bytes(b"no parquet")
-    whole, without = (
-        Client(make_app(sources_of(folder), lambda: None)) for folder in (shown_folder, tmp_path / "copy")
-    )
+    whole, without = (pages_of(folder) for folder in (shown_folder, tmp_path / "copy"))
     for path in ("/", "/clusters/east", "/clusters/north", f"/plans/{plans['east'].plan_id}", "/metrics"):
         assert without.get(path).text == whole.get(path).text
 
@@ -241,7 +243,7 @@ def test_history_goes_back_page_by_page(client: Client) -> None:
     assert len(found) < MAX_LINKS
 
 
-def test_a_hundred_thousand_findings(tmp_path: Path, shown_folder: Path, plans: dict[str, Plan]) -> None:
+def test_a_hundred_thousand_findings(copied: Path) -> None:
     """The last page of 100,000 findings ends in every order with the finding that is last in it."""
     severities, checks = ("critical", "warning", "info"), ("ack-holes", "tc-skew")
     rows = [
@@ -254,20 +256,13 @@ def test_a_hundred_thousand_findings(tmp_path: Path, shown_folder: Path, plans: 
         )
         for place in range(MANY)
     ]
-    (tmp_path / "ledger.db").write_bytes((shown_folder / "ledger.db").read_bytes())
-    observed(tmp_path / "snapshots", "east", NOW, findings=rows)
-    client = Client(make_app(sources_of(tmp_path), lambda: None))
-    last = {
-        "severity": "t-099998",
-        "oldest": "t-099997",
-        "newest": "t-099996",
-        "check": "t-000005",
-        "subject": "t-099999",
-    }
-    for order, subject in last.items():
+    observed(copied / "snapshots", "east", NOW, findings=rows)
+    client = pages_of(copied)
+    last = {"severity": 99_998, "oldest": 99_997, "newest": 99_996, "check": 5, "subject": 99_999}
+    for order, place in last.items():
         page = client.get(f"/api/clusters/east/findings?order={order}&size=500&page=200").json()
         assert (page["total"], page["pages"], len(page["findings"])) == (MANY, 200, 500)
-        assert (order, page["findings"][-1]["subject"]) == (order, subject)
+        assert (order, page["findings"][-1]["subject"]) == (order, f"t-{place:06d}")
     found = client.get("/api/clusters/east/findings?text=T-09999&severity=warning").json()
     assert [each["subject"] for each in found["findings"]] == ["t-099994", "t-099991", "t-099997"]
 
@@ -286,7 +281,6 @@ def paths_of(app: FastAPI) -> list[str]:
 
 
 def test_every_route_is_refused_without_a_login(tmp_path: Path) -> None:
-    """Every route answers 401 without a login, also when there is neither a ledger nor a snapshot to read."""
     app = make_app(sources_of(tmp_path), refusing)
     client, paths = Client(app), paths_of(app)
     assert len(paths) > 20

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.model.step import ChangeSetting, Step
 
 if TYPE_CHECKING:
     from pulsar_steward.model.setting import Setting, SettingName
-    from pulsar_steward.model.step import Step
     from pulsar_steward.planners.base import Proposal
 
 KNOWN: dict[str, Any] = {"quotas_are_checked": True, "clocks_differ_milliseconds": 0}

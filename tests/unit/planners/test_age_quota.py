@@ -11,7 +11,7 @@ from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, S
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.model.subscription import Holder
 from pulsar_steward.planners.settings.facts import backlog_ages, largest_backlogs
-from pulsar_steward.snapshots.read import open_snapshot
+from pulsar_steward.snapshots.read import Snapshot, open_snapshot
 from tests.builders import a_policy
 from tests.cases import cases
 from tests.unit.planners.proposals import changes, only_step, refusal
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pulsar_steward.planners.base import Proposal
-    from pulsar_steward.snapshots.read import Snapshot
     from tests.golden import Golden
 
 HOUR = 3600
@@ -87,7 +86,6 @@ def test_the_sum_and_what_it_would_have_done_are_said(golden: Golden) -> None:
     ("delayed messages", kept(4), {"delayed_messages": 3}, "is proposed: delayed_kept: "),
 )
 def test_why_no_age_quota_is_proposed(own: dict[SettingName, Setting], known: dict[str, Any], words: str) -> None:
-    """Only the size quota is proposed where no age quota fits or a guard is against it, and a note says why."""
     proposal = proposed(own, "backlog-quota-missing", **known)
     assert {SIZE} <= set(dict(changes(proposal))) <= {SIZE, RETENTION}
     assert f"{NAMESPACE}: no age quota" in " ".join(proposal.notes)
@@ -95,7 +93,6 @@ def test_why_no_age_quota_is_proposed(own: dict[SettingName, Setting], known: di
 
 
 def test_an_age_quota_is_below_a_retention_that_is_yet_to_be_bounded() -> None:
-    """An age quota is set below the retention that the first batch proposes, and comes in a second batch of its own."""
     proposal = proposed(FOR_EVER, "retention-unbounded", "backlog-quota-missing")
     assert [len(batch.steps) for batch in proposal.batches] == [2, 1]
     assert [name for name, _ in changes(proposal)] == [SIZE, RETENTION, SettingName.AGE_QUOTA]
@@ -170,7 +167,6 @@ def evicting(most_megabytes: int, *backlogs: Backlog) -> Proposal:
     ("more than is needed", 20_480, 15 * GIB, 0),
 )
 def test_a_quota_evicts_at_once_only_where_the_policy_says_so(most: int, limit: int, lost: int) -> None:
-    """A quota with eviction is set below the present backlog only where the policy says so, and states the loss."""
     step = only_step(evicting(most, backlog_of(TOPIC, 10 * GIB, {"s": 1_000_000}, {})))
     assert isinstance(step.change, ChangeSetting)
     assert step.change.after == BacklogQuota(limit_bytes=limit, policy=QuotaPolicy.EVICT)

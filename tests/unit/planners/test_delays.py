@@ -72,7 +72,6 @@ def test_a_time_to_live_outlasts_the_bound_of_delays(longest_s: int, oldest_s: i
     ("the policy's", {"policy": a_policy(delayed_delivery_remedy={"longest_delay_hours": 24})}, 27, 1),
 )
 def test_delays_without_a_bound_get_one(fields: dict[str, Any], ttl_hours: int | None, bound_days: int) -> None:
-    """Delays without a bound get one, after any step that raises the time to live, and its undo removes the bound."""
     proposal = proposed(**fields)
     ttl = [] if ttl_hours is None else [(TTL, TimeToLive(seconds=ttl_hours * HOUR))]
     assert changes(proposal) == [*ttl, (DELAYS, days(bound_days))]

@@ -109,7 +109,6 @@ def test_the_retention_is_raised_first_where_it_has_no_room() -> None:
 
 
 def test_the_brokers_default_is_raised_for_the_namespace_alone() -> None:
-    """A quota from the brokers' default is raised on the namespace only, and its undo removes the namespace's value."""
     proposal = proposed(a_namespace(own={}), defaults={SIZE: HOLD})
     assert sizes(proposal) == {ORDERS: 19_615}
     assert undone(only_step(proposal)) is None
@@ -181,6 +180,7 @@ def test_why_it_stays(fact: dict[str, Any], fields: dict[str, Any], words: str) 
     ("it cannot", Retention(minutes=DAY, megabytes=9000), True),
 )
 def test_a_topic_with_a_retention_of_its_own_is_no_reason(kept: Retention, *, no_room: bool) -> None:
+    """A namespace's quota is not raised for a topic that has a retention of its own."""
     topic = TopicSettings(
         subject=topic_of(ORDERS),
         topic=topic_of(ORDERS),

@@ -81,6 +81,7 @@ def test_it_is_raised_as_far_as_the_forecast_needs() -> None:
 
 
 def test_the_oldest_of_several_topics_decides() -> None:
+    """The topic with the oldest backlog decides how far the age quota is raised, and the step's reason names it."""
     older = found(f"{TOPIC}1", hours=46)
     proposal = proposed(a_namespace(hours=46), found(), older)
     assert changes(proposal) == [raised(78)]

@@ -80,6 +80,7 @@ def test_the_brokers_default_is_taken_over_with_what_is_changed() -> None:
 
 
 def test_both_parts_are_one_step() -> None:
+    """Pulsar keeps both in one policy, so one step changes both, with both reasons."""
     proposal = proposed("ack-state-often", "ensemble-too-large")
     assert the_change(proposal).after == Persistence.of((2, 2, 2), 0.2)
     (step,) = proposal.batches[0].steps

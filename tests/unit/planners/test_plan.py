@@ -11,7 +11,7 @@ from pulsar_steward.checks.registry import CHECKS
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.plan import KINDS, ROLLBACK, numbered
 from pulsar_steward.model.setting import SettingName, TimeToLive
-from pulsar_steward.model.step import ChangeSetting, GuardResult, Step
+from pulsar_steward.model.step import Change, ChangeSetting, GuardResult, Step
 from pulsar_steward.planners.base import Planner, Proposal, Vetoed, enumerated, reasons_against
 from pulsar_steward.planners.bundles.facts import BundleFacts
 from pulsar_steward.planners.registry import PLANNERS, assemble, claimed_by, make_plan
@@ -99,11 +99,13 @@ def test_order_of_batches() -> None:
 
 
 def test_empty_batches_are_left_out() -> None:
+    """A batch without steps is left out of the plan."""
     without_steps = msgspec.structs.replace(a_batch(), steps=())
     assert assemble(SKEWED, [Proposal(batches=(without_steps,))]).batches == ()
 
 
 def test_notes_once_in_order() -> None:
+    """The plan has each note once, in the order of the planners."""
     proposals = [Proposal(notes=("z", "a")), Proposal(notes=("a", "m"))]
     assert assemble(SKEWED, proposals).notes == ("z", "a", "m")
 
@@ -187,6 +189,7 @@ def test_a_partial_snapshot_comes_first() -> None:
 
 
 def test_braces_in_names_are_text() -> None:
+    """Braces in names from outside stay text, and are never a template."""
     assert notes(PLANNER, found("x"), unread=("{goal.__class__}",)) == ("partial without {goal.__class__}",)
     assert "{needed}: " in notes(PLANNER, found("x", stood=1, subject="{needed}"))[0]
 
@@ -250,29 +253,13 @@ def test_a_namespace_that_is_split_is_not_moved() -> None:
     assert any(f"those of {NAMESPACE} are left" in note for note in plan.notes)
 
 
-def test_without_a_split_all_of_them_move() -> None:
-    """Bundles of all namespaces are moved if no other planner splits any of them."""
-    plan = make_plan(planning_facts_with(3, findings=(SKEW,), bundles=msgspec.structs.replace(FACTS, crowds=())))
-
-    assert {step.change.namespace for step in plan.batches[0].steps} == {NAMESPACE, "shop/carts"}
-
-
 def test_what_is_claimed() -> None:
-    """The namespaces of all moves and splits are claimed."""
-    steps = (a_step(a_move(namespace="a/b")), a_step(a_split(namespace="c/d")))
-
-    assert claimed_by([Proposal(), Proposal(batches=(a_batch(*steps),))])[0] == {"a/b", "c/d"}
-
-
-def test_which_settings_are_claimed() -> None:
-    """A change of a namespace's setting claims the namespace, and a change of a topic's own setting does not."""
-    change = ChangeSetting(namespace="a/b", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
-    topic = msgspec.structs.replace(change, namespace="c/d", topic="persistent://c/d/t")
-    steps = (a_step(change), a_step(topic))
-
-    bundles, settings = claimed_by([Proposal(batches=(a_batch(*steps),))])
-    assert settings == {"a/b"}
-    assert not bundles
+    """The namespaces of moves and splits are claimed, and those whose settings change; a topic's own setting is not."""
+    change = ChangeSetting(namespace="e/f", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
+    topic = msgspec.structs.replace(change, namespace="g/h", topic="persistent://g/h/t")
+    changes: tuple[Change, ...] = (a_move(namespace="a/b"), a_split(namespace="c/d"), change, topic)
+    batch = a_batch(*(a_step(each) for each in changes))
+    assert [set(each) for each in claimed_by([Proposal(), Proposal(batches=(batch,))])] == [{"a/b", "c/d"}, {"e/f"}]
 
 
 def test_every_kind_of_batch_has_a_planner() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from pulsar_steward.facts.backlogs import backlog_of, held_by_pulsar
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
@@ -14,7 +12,7 @@ from pulsar_steward.planners.registry import PLANNERS, proposals_of
 from pulsar_steward.planners.settings.facts import BacklogSample, NamespaceFact, TopicSettings, effect
 from pulsar_steward.planners.settings.namespaces import in_order, raises
 from tests.builders import NOW, a_finding, a_policy, planning_facts_with
-from tests.cases import cases
+from tests.cases import cases, row_by_row
 from tests.unit.planners.proposals import KNOWN, changes, only_step, refusal, settings_in, undone
 
 if TYPE_CHECKING:
@@ -146,7 +144,6 @@ def test_a_retention_for_ever_is_bounded_in_time() -> None:
 
 @cases("lives_s, late_s, hours", ("with a margin, in whole hours", 600, 0, 12), ("acts late", 36_600, 4 * 3600, 16))
 def test_a_time_to_live_outlasts_the_age_quota(lives_s: int, late_s: int, hours: int) -> None:
-    """A time to live is raised above the sum of the age quota and the delay with which the quota acts."""
     quota = BacklogQuota(limit_seconds=36_000, policy=QuotaPolicy.HOLD)
     own: dict[SettingName, Setting] = {AGE: quota, TTL: TimeToLive(seconds=lives_s)}
     proposal = proposed(own, "ttl-before-quota", age_quota_delay_seconds=late_s)
@@ -213,6 +210,7 @@ def proposed_for_topics(*topics: TopicSettings, **fields: Any) -> Proposal:
 
 
 def test_a_topics_own_quota_is_lowered_on_the_topic() -> None:
+    """A topic's own quota is lowered on the topic, and the undo restores the former value."""
     proposal = proposed_for_topics(a_topic())
     assert [(change.topic, change.after) for change in settings_in(proposal)] == [(TOPIC, size(90 * MIB))]
     assert undone(only_step(proposal)) == size(200 * MIB)
@@ -236,6 +234,7 @@ def test_no_more_topics_are_changed_than_one_run_permits() -> None:
     ("not known whether it is checked", {}, {"quotas_are_checked": None}, "quotas_checked"),
 )
 def test_why_nothing_is_proposed_for_a_topic(of_topic: dict[str, Any], fields: dict[str, Any], words: str) -> None:
+    """A note gives the reason if no change is proposed for a topic with a `quota-over-retention` finding."""
     assert words in refusal(proposed_for_topics(a_topic(**of_topic), **fields))
 
 
@@ -252,18 +251,15 @@ def test_a_retention_that_a_backlog_outgrew_is_raised(own: Retention, seen: tupl
 
 
 def test_a_topics_own_short_retention_is_left_to_people(golden: Golden) -> None:
-    """A topic's own short retention gives a note and no batch if its namespace retains enough."""
     own = {RETENTION: Retention(minutes=DAY, megabytes=1000)}
     golden(refusal(proposed(own, "retention-too-short", outgrown=(40 * MIB, 60))))
 
 
-@pytest.mark.parametrize(
-    ("action", "harm"),
-    [
-        (QuotaPolicy.HOLD, "7 producers held"),
-        (QuotaPolicy.REFUSE, "7 producers refused"),
-        (QuotaPolicy.EVICT, "up to 7 GiB evicted"),
-    ],
+@row_by_row(
+    "action, harm",
+    (QuotaPolicy.HOLD, "7 producers held"),
+    (QuotaPolicy.REFUSE, "7 producers refused"),
+    (QuotaPolicy.EVICT, "up to 7 GiB evicted"),
 )
 def test_what_a_quota_would_have_done(action: QuotaPolicy, harm: str, golden: Golden) -> None:
     """The effect of a quota tells the harm in the worst of the snapshots, not the sum over all of them."""

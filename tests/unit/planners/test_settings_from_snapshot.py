@@ -13,7 +13,7 @@ from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, S
 from pulsar_steward.planners.settings.facts import FullTopic
 from pulsar_steward.planners.settings.filling import Filling, fillings
 from pulsar_steward.planners.settings.from_snapshot import backlog_caveats, defaults_of, namespace_facts, topic_facts
-from pulsar_steward.snapshots.read import open_snapshot
+from pulsar_steward.snapshots.read import Snapshot, open_snapshot
 from tests.builders import broker
 from tests.cases import cases
 from tests.unit.report_checkup.snapshots import META, Rows, a_finding, written
@@ -21,7 +21,6 @@ from tests.unit.report_checkup.snapshots import META, Rows, a_finding, written
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pulsar_steward.snapshots.read import Snapshot
     from tests.golden import Golden
 
 SHOP = "shop/orders"

@@ -16,8 +16,8 @@ from pulsar_steward.model.plan import content_digest, loses_more
 from pulsar_steward.model.risk import Risk
 from pulsar_steward.model.step import DeleteSubscription
 from pulsar_steward.model.subscription import SubscriptionState
-from pulsar_steward.planners.planning_facts import SubscriptionFact, subscription_facts
-from pulsar_steward.planners.registry import PLANNERS, make_plan
+from pulsar_steward.planners.planning_facts import PlanningFacts, SubscriptionFact, subscription_facts
+from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.planners.subscriptions.abandoned import PLANNER
 from pulsar_steward.report.approval import body
 from pulsar_steward.snapshots.read import open_snapshot
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pulsar_steward.planners.base import Proposal
-    from pulsar_steward.planners.planning_facts import PlanningFacts
     from tests.golden import Golden
 
 DAYS = 86_400
@@ -84,12 +83,6 @@ def deleted(proposal: Proposal) -> list[str]:
     """The topics whose subscription is to be deleted, in order."""
     changes = [step.change for batch in proposal.batches for step in batch.steps]
     return [change.topic for change in changes if isinstance(change, DeleteSubscription)]
-
-
-def test_it_is_asked_and_its_check_names_it() -> None:
-    """The planner of abandoned subscriptions is registered, and its check names its kind of batch as the remedy."""
-    assert PLANNER in PLANNERS
-    assert CHECK.remedied_by in PLANNER.kinds
 
 
 def test_nothing_is_proposed_by_default() -> None:
@@ -202,12 +195,6 @@ def test_nothing_is_proposed_from_a_partial_snapshot_or_of_what_it_lacks() -> No
     assert (partial.batches, "partial without broker-01:8080" in partial.notes[0]) == ((), True)
     proposal = proposed(subscriptions=())
     assert (proposal.batches, "the snapshot does not have them" in proposal.notes[0]) == ((), True)
-
-
-def test_information_is_not_answered() -> None:
-    """An information finding about a subscription leads to no proposal."""
-    fact = a_fact()
-    assert proposed(fact, findings=(found(fact, Severity.INFO),)).batches == ()
 
 
 def test_the_last_subscription_of_a_topic_says_what_that_means() -> None:

@@ -18,7 +18,7 @@ from pulsar_steward.model.units import counted
 from pulsar_steward.planners.tc.assignment import CoordinatorAssignment, best_to_move, even_out, first_of_count
 from pulsar_steward.planners.tc.balance import TC_BALANCE as PLANNER
 from pulsar_steward.planners.tc.balance import moves_in_order
-from pulsar_steward.planners.tc.parts import part_of, split_of, targets_of
+from pulsar_steward.planners.tc.parts import Rank, part_of, split_of, targets_of
 from tests.builders import (
     NOW,
     a_policy,
@@ -30,7 +30,7 @@ from tests.builders import (
     planning_facts_with,
     tc_bundle,
 )
-from tests.cases import cases
+from tests.cases import cases, row_by_row
 from tests.unit.planners.replay import Replay
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from pulsar_steward.model.plan import Batch, Placement
     from pulsar_steward.planners.planning_facts import PlanningFacts, TcBundle
-    from pulsar_steward.planners.tc.parts import Rank
 
 WHOLE = BundleRange(0, FULL_RANGE)
 OTHERS = tuple(f"persistent://pulsar/system/other-{number}" for number in range(4))
@@ -49,20 +48,18 @@ def ranks(*counts: int) -> list[Rank]:
     return sorted((count, 100 - place, place, place + 1) for place, count in enumerate(counts))
 
 
-@pytest.mark.parametrize(
-    ("counts", "difference", "over", "best"),
-    [
-        ((1, 2, 3), 16, 0, 3),
-        ((1, 2, 3, 8, 9), 16, 0, 8),
-        ((2, 4), 5, 0, 2),
-        ((4,), 5, 0, 4),
-        ((5,), 5, 0, None),
-        ((1,), 1, 0, None),
-        ((), 5, 0, None),
-        ((1, 2, 3), 2, 1, 2),
-        ((1, 2, 3), 2, 2, 3),
-        ((1, 2), 2, 2, None),
-    ],
+@row_by_row(
+    "counts, difference, over, best",
+    ((1, 2, 3), 16, 0, 3),
+    ((1, 2, 3, 8, 9), 16, 0, 8),
+    ((2, 4), 5, 0, 2),
+    ((4,), 5, 0, 4),
+    ((5,), 5, 0, None),
+    ((1,), 1, 0, None),
+    ((), 5, 0, None),
+    ((1, 2, 3), 2, 1, 2),
+    ((1, 2, 3), 2, 2, 3),
+    ((1, 2), 2, 2, None),
 )
 def test_best_to_move(counts: tuple[int, ...], difference: int, over: int, best: int | None) -> None:
     """A part nearest to half the difference is best, and one of the whole difference or more never is."""
@@ -71,6 +68,7 @@ def test_best_to_move(counts: tuple[int, ...], difference: int, over: int, best:
 
 
 def test_fewest_clients_of_equals() -> None:
+    """Of parts that even out equally well, the one that disturbs the fewest clients moves."""
     assert best_to_move(ranks(2, 2, 2), 4) == (2, 98, 2, 3)
     assert first_of_count(ranks(1, 2, 2, 3), 2) == (2, 98, 2, 3)
 

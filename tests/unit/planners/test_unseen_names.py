@@ -10,14 +10,13 @@ import pytest
 from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.planners.unseen_names import SNAPSHOTS, unseen_names
-from pulsar_steward.snapshots.read import open_snapshot
+from pulsar_steward.snapshots.read import Snapshot, open_snapshot
 from tests.builders import a_policy, broker
 from tests.unit.report_checkup.snapshots import META, Rows, meta, written
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pulsar_steward.snapshots.read import Snapshot
     from tests.golden import Golden
 
 TABLES: dict[str, Rows] = {

@@ -14,6 +14,7 @@ from pulsar_steward.policy.load import parse_policy
 from pulsar_steward.policy.looser import loosened
 from pulsar_steward.policy.recorded import RecordedPolicy
 from pulsar_steward.policy.schema import Policy
+from tests.cases import row_by_row
 
 if TYPE_CHECKING:
     from pulsar_steward.policy.approval_terms import Terms
@@ -75,41 +76,39 @@ def test_who_may_answer_has_to_be_named_by_both() -> None:
     assert terms(risk=Risk.LOW, by_risk=by_risk).may_answer("anybody")
 
 
-@pytest.mark.parametrize(
-    ("approval", "words"),
-    [
-        ({"by_risk": {"high": {"valid_minutes": 1441}}}, "by_risk.high.valid_minutes is 1441, .* more than 1440"),
-        ({"by_risk": {"critical": {"valid_minutes": 241}}}, "by_risk.critical.valid_minutes is 241, .* than 240"),
-        (
-            {"by_risk": {"low": {"people": 2}, "high": {"people": 1}}},
-            "by_risk.high.people demands less than by_risk.low",
-        ),
-        (
-            {"by_risk": {"low": {"valid_minutes": 9}, "medium": {"valid_minutes": 10}}},
-            "by_risk.medium.valid_minutes demands less",
-        ),
-        (
-            {"by_risk": {"medium": {"requester_may_approve": False}, "high": {"requester_may_approve": True}}},
-            "by_risk.high.requester_may_approve demands less",
-        ),
-        (
-            {"by_risk": {"low": {"people": 2}, "medium": {"valid_minutes": 9}, "high": {"people": 1}}},
-            "by_risk.high.people demands less than by_risk.low.people",
-        ),
-        (
-            {"assigned_users": ["ann"], "by_risk": {"high": {"users": ["bob"]}}},
-            "by_risk.high.users: nobody of them may answer by .* to .*retention",
-        ),
-        (
-            {"assigned_users": ["ann"], "by_risk": {"medium": {"users": ["bob"]}, "high": {"people": 2}}},
-            "by_risk.medium.users: nobody of them",
-        ),
-        ({"by_risk": {"hihg": {}}}, "by_risk.hihg"),
-        ({"by_risk": {"high": {"persons": 2}}}, "by_risk.high.persons: no such key"),
-        ({"by_risk": {"high": {"people": 3}}}, "by_risk.high.people: .* less than or equal to 2"),
-        ({"by_risk": {"high": {"people": 0}}}, "by_risk.high.people: .* greater than or equal to 1"),
-        ({"by_risk": {"high": {"valid_minutes": 0}}}, "by_risk.high.valid_minutes: .* greater than or equal to 1"),
-    ],
+@row_by_row(
+    "approval, words",
+    ({"by_risk": {"high": {"valid_minutes": 1441}}}, "by_risk.high.valid_minutes is 1441, .* more than 1440"),
+    ({"by_risk": {"critical": {"valid_minutes": 241}}}, "by_risk.critical.valid_minutes is 241, .* than 240"),
+    (
+        {"by_risk": {"low": {"people": 2}, "high": {"people": 1}}},
+        "by_risk.high.people demands less than by_risk.low",
+    ),
+    (
+        {"by_risk": {"low": {"valid_minutes": 9}, "medium": {"valid_minutes": 10}}},
+        "by_risk.medium.valid_minutes demands less",
+    ),
+    (
+        {"by_risk": {"medium": {"requester_may_approve": False}, "high": {"requester_may_approve": True}}},
+        "by_risk.high.requester_may_approve demands less",
+    ),
+    (
+        {"by_risk": {"low": {"people": 2}, "medium": {"valid_minutes": 9}, "high": {"people": 1}}},
+        "by_risk.high.people demands less than by_risk.low.people",
+    ),
+    (
+        {"assigned_users": ["ann"], "by_risk": {"high": {"users": ["bob"]}}},
+        "by_risk.high.users: nobody of them may answer by .* to .*retention",
+    ),
+    (
+        {"assigned_users": ["ann"], "by_risk": {"medium": {"users": ["bob"]}, "high": {"people": 2}}},
+        "by_risk.medium.users: nobody of them",
+    ),
+    ({"by_risk": {"hihg": {}}}, "by_risk.hihg"),
+    ({"by_risk": {"high": {"persons": 2}}}, "by_risk.high.persons: no such key"),
+    ({"by_risk": {"high": {"people": 3}}}, "by_risk.high.people: .* less than or equal to 2"),
+    ({"by_risk": {"high": {"people": 0}}}, "by_risk.high.people: .* greater than or equal to 1"),
+    ({"by_risk": {"high": {"valid_minutes": 0}}}, "by_risk.high.valid_minutes: .* greater than or equal to 1"),
 )
 def test_what_does_not_hold_up_is_named(approval: dict[str, Any], words: str) -> None:
     """Terms by risk that are invalid or weaker than a lower level's are refused with their key and the reason."""
@@ -141,6 +140,7 @@ def test_moving_a_demand_to_a_lower_level_is_no_loosening() -> None:
 
 
 def test_every_kind_has_terms_for_every_risk() -> None:
+    """Every kind of batch has terms at every risk level, and the default policy sets none by risk."""
     approval = ApprovalPolicy.model_validate({"assigned_users": ["ann", "bob"], "by_risk": {"medium": STRICT}})
     assert all(approval.terms((kind,), risk).may_answer("ann") for kind in KINDS for risk in Risk)
     assert not Policy().approval.by_risk

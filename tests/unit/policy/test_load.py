@@ -28,7 +28,7 @@ from pulsar_steward.policy.never_asked import (
 from pulsar_steward.policy.recorded import Pace, RecordedPolicy
 from pulsar_steward.policy.schema import Policy
 from tests.builders import a_batch, a_move, a_policy, a_split, a_step
-from tests.cases import cases
+from tests.cases import cases, row_by_row
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,33 +65,31 @@ def test_a_key_takes_the_place_of_its_default_only(file: Path) -> None:
     assert loaded.apply == Policy().apply
 
 
-@pytest.mark.parametrize(
-    ("document", "words"),
-    [
-        ({"tc_skw": {}}, "tc_skw: no such key; did you mean tc_skew?"),
-        ({"zzz": 1}, "zzz: no such key$"),
-        ({"tc_skew": {"cooldown_minute": 5}}, r"tc_skew.cooldown_minute: .* cooldown_minutes\?"),
-        ({"apply": {"lease_second": 9}}, r"apply.lease_second: .* lease_seconds\?"),
-        ({"admin": {"verify_everything": True}}, "admin.verify_everything: no such key$"),
-        ({"admin": {"redirects": "many"}}, "admin.redirects: .* valid integer"),
-        ({"admin": {"redirects": 2.5}}, "admin.redirects: .* valid integer"),
-        ({"admin": {"redirects": None}}, "admin.redirects: .* valid integer"),
-        ({"admin": {"redirects": 0}}, "admin.redirects: .* greater than or equal to 1"),
-        ({"admin": {"redirects": 99}}, "admin.redirects: .* equal to 20"),
-        ({"tc_skew": {"critical_share_percent": 101}}, "tc_skew.critical_share_percent: .* equal to 100"),
-        ({"brokers": {"draining": "a:8080"}}, "brokers.draining: .* valid tuple"),
-        ({"brokers": {"draining": [8080]}}, r"brokers.draining.0: .* valid string"),
-        ({"approval": {"decide_by": "plan"}}, "approval.decide_by: .* 'namespace', 'tenant' or 'kind'"),
-        ({"approval": {"decide_by_kind": {"retention": "all"}}}, "decide_by_kind.retention: .* 'tenant' or 'kind'"),
-        ({"approval": {"decide_by_kind": {"tc_balance": "kind"}}}, "'tc_balance' is always asked about by itself"),
-        ({"approval": {"decide_by_kind": {"retentions": "kind"}}}, "'retentions' is no kind of batch"),
-        ({"approval": {"most_steps": 0}}, "approval.most_steps: .* greater than or equal to 1"),
-        ({"approval": {"most_steps": "all"}}, "approval.most_steps: .* valid integer"),
-        ({"apply": 5}, "apply: .* valid dictionary"),
-        ({"apply": None}, "apply: .* valid dictionary"),
-        ([], "the document: .* valid dictionary"),
-        ("text", "the document: .* valid dictionary"),
-    ],
+@row_by_row(
+    "document, words",
+    ({"tc_skw": {}}, "tc_skw: no such key; did you mean tc_skew?"),
+    ({"zzz": 1}, "zzz: no such key$"),
+    ({"tc_skew": {"cooldown_minute": 5}}, r"tc_skew.cooldown_minute: .* cooldown_minutes\?"),
+    ({"apply": {"lease_second": 9}}, r"apply.lease_second: .* lease_seconds\?"),
+    ({"admin": {"verify_everything": True}}, "admin.verify_everything: no such key$"),
+    ({"admin": {"redirects": "many"}}, "admin.redirects: .* valid integer"),
+    ({"admin": {"redirects": 2.5}}, "admin.redirects: .* valid integer"),
+    ({"admin": {"redirects": None}}, "admin.redirects: .* valid integer"),
+    ({"admin": {"redirects": 0}}, "admin.redirects: .* greater than or equal to 1"),
+    ({"admin": {"redirects": 99}}, "admin.redirects: .* equal to 20"),
+    ({"tc_skew": {"critical_share_percent": 101}}, "tc_skew.critical_share_percent: .* equal to 100"),
+    ({"brokers": {"draining": "a:8080"}}, "brokers.draining: .* valid tuple"),
+    ({"brokers": {"draining": [8080]}}, r"brokers.draining.0: .* valid string"),
+    ({"approval": {"decide_by": "plan"}}, "approval.decide_by: .* 'namespace', 'tenant' or 'kind'"),
+    ({"approval": {"decide_by_kind": {"retention": "all"}}}, "decide_by_kind.retention: .* 'tenant' or 'kind'"),
+    ({"approval": {"decide_by_kind": {"tc_balance": "kind"}}}, "'tc_balance' is always asked about by itself"),
+    ({"approval": {"decide_by_kind": {"retentions": "kind"}}}, "'retentions' is no kind of batch"),
+    ({"approval": {"most_steps": 0}}, "approval.most_steps: .* greater than or equal to 1"),
+    ({"approval": {"most_steps": "all"}}, "approval.most_steps: .* valid integer"),
+    ({"apply": 5}, "apply: .* valid dictionary"),
+    ({"apply": None}, "apply: .* valid dictionary"),
+    ([], "the document: .* valid dictionary"),
+    ("text", "the document: .* valid dictionary"),
 )
 def test_what_does_not_hold_up_is_named(document: Any, words: str) -> None:
     """An invalid policy is refused with a message that names the file, the key and the reason."""
@@ -139,6 +137,7 @@ def sections(of: type[BaseModel] = Policy, place: str = "") -> dict[str, type[Ba
 
 @pytest.mark.parametrize("section", sections())
 def test_every_key_has_a_unit_and_a_meaning(section: str) -> None:
+    """Each key of a section, or of a model in it, has a description, and each integer key has its unit in its name."""
     for name, field in sections()[section].model_fields.items():
         assert field.description
         assert int not in types_in(field.annotation) or UNITS & set(name.split("_"))
@@ -212,6 +211,7 @@ def test_by_default_nobody_is_told() -> None:
 
 
 def test_a_recipient_wants_what_it_names() -> None:
+    """A recipient gets the events that it names, or all if it names none, from its minimum severity on."""
     everything = parse_policy(a_document(), name="x").notify.recipients["ops"]
     assert all(everything.wants(occasion, Severity.INFO) for occasion in Occasion)
     some = parse_policy(a_document(events=["waiting", "failed"], min_severity="critical"), name="x")
@@ -221,9 +221,15 @@ def test_a_recipient_wants_what_it_names() -> None:
     assert not wants(Occasion.UNKNOWN, Severity.CRITICAL)
 
 
-@pytest.mark.parametrize(
+@row_by_row(
     "connection",
-    ["pulsar_admin_east", "smtp_default", "steward_notify_", "https://evil.example", "steward_notify_a/b", " ", ""],
+    "pulsar_admin_east",
+    "smtp_default",
+    "steward_notify_",
+    "https://evil.example",
+    "steward_notify_a/b",
+    " ",
+    "",
 )
 def test_only_connections_made_for_messages_are_sent_to(connection: str) -> None:
     """A recipient's connection is refused unless its id is `steward_notify_` followed by a valid name."""
@@ -231,20 +237,18 @@ def test_only_connections_made_for_messages_are_sent_to(connection: str) -> None
         parse_policy(a_document(connection=connection), name="x")
 
 
-@pytest.mark.parametrize(
-    ("document", "words"),
-    [
-        (a_document(url="https://evil.example"), r"notify\.recipients\.ops\.url: no such key$"),
-        (a_document(event=["waiting"]), r"notify\.recipients\.ops\.event: no such key; did you mean events\?"),
-        (a_document(events=["wating"]), r"notify\.recipients\.ops\.events\.0"),
-        (a_document(kind="carrier pigeon"), r"notify\.recipients\.ops\.kind"),
-        ({"notify": {"recipients": {"<b>": OPS}}}, "is no recipient's name"),
-        ({"notify": {"recipient": {}}}, r"notify\.recipient: no such key; did you mean recipients\?"),
-        (
-            {"guards": {"windows": [{"opnes": "0 1 * * *"}]}},
-            r"guards\.windows\.0\.opnes: no such key; did you mean opens",
-        ),
-    ],
+@row_by_row(
+    "document, words",
+    (a_document(url="https://evil.example"), r"notify\.recipients\.ops\.url: no such key$"),
+    (a_document(event=["waiting"]), r"notify\.recipients\.ops\.event: no such key; did you mean events\?"),
+    (a_document(events=["wating"]), r"notify\.recipients\.ops\.events\.0"),
+    (a_document(kind="carrier pigeon"), r"notify\.recipients\.ops\.kind"),
+    ({"notify": {"recipients": {"<b>": OPS}}}, "is no recipient's name"),
+    ({"notify": {"recipient": {}}}, r"notify\.recipient: no such key; did you mean recipients\?"),
+    (
+        {"guards": {"windows": [{"opnes": "0 1 * * *"}]}},
+        r"guards\.windows\.0\.opnes: no such key; did you mean opens",
+    ),
 )
 def test_what_does_not_hold_up_of_notices_is_named(document: dict[str, Any], words: str) -> None:
     """An invalid policy is refused with the key's place, also below a recipient's name or the number of a list item."""
@@ -253,6 +257,7 @@ def test_what_does_not_hold_up_of_notices_is_named(document: dict[str, Any], wor
 
 
 def test_a_cluster_has_recipients_of_its_own() -> None:
+    """A cluster's own recipients replace those of the file."""
     document = {**a_document(), "clusters": {"east": {"notify": {"recipients": {"east": OPS}}}}}
     policy = parse_policy(document, name="x")
     assert list(policy.for_cluster("east").notify.recipients) == ["east"]
@@ -294,6 +299,7 @@ def test_every_kind_that_is_planned_can_be_left_out(kind: str) -> None:
     ("no name of one", a_batch(a_step(msgspec.structs.replace(TTL, namespace="no namespace"))), None),
 )
 def test_what_is_about_one_namespace(batch: Batch, namespace: str | None) -> None:
+    """A batch of settings or splits in one namespace is about that namespace; moves or a rollback are about none."""
     assert namespace_to_leave_alone(batch) == namespace
 
 

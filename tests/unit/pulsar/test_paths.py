@@ -19,13 +19,13 @@ from pulsar_steward.pulsar.addresses import address_map
 from pulsar_steward.pulsar.body import gathered
 from pulsar_steward.pulsar.own_settings import StoredTopic
 from pulsar_steward.pulsar.settings import AdminSettings
-from tests.cases import cases
+from tests.cases import cases, row_by_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pulsar_steward.pulsar.transport import Transport
+    from tests.unit.pulsar.conftest import MakeTransport
     from tests.unit.pulsar.scripted import ScriptedBroker
 
 AWKWARD = ("a/b", "50%", "%2F", "two words", 'it\'s "so"', "ünï-主題", "a?b#c", "a+b&c=d", "~._-", "a\\b;c", "\t\n")
@@ -97,9 +97,7 @@ def test_half_a_namespace_is_refused(namespace: str) -> None:
 
 
 @pytest.mark.parametrize("name", AWKWARD)
-def test_an_awkward_name_arrives_as_it_is(
-    name: str, broker: ScriptedBroker, transport: Callable[..., Transport]
-) -> None:
+def test_an_awkward_name_arrives_as_it_is(name: str, broker: ScriptedBroker, transport: MakeTransport) -> None:
     """A name with special characters arrives at the broker unchanged and as one segment."""
     with pytest.raises(NotFound):
         transport(broker.url).send("GET", paths.topic(f"persistent://t/n/{name}"))
@@ -107,30 +105,26 @@ def test_an_awkward_name_arrives_as_it_is(
 
 
 @pytest.mark.parametrize("value", AWKWARD)
-def test_an_awkward_query_arrives_as_it_is(
-    value: str, broker: ScriptedBroker, transport: Callable[..., Transport]
-) -> None:
+def test_an_awkward_query_arrives_as_it_is(value: str, broker: ScriptedBroker, transport: MakeTransport) -> None:
     """A value with special characters in the query arrives at the broker unchanged, and adds no key."""
     transport(broker.url).send("GET", paths.BROKERS, {"name": value})
     assert parse_qs(broker.asked[-1].target.partition("?")[2], strict_parsing=True) == {"name": [value]}
 
 
-@pytest.mark.parametrize(
-    ("urls", "words"),
-    [
-        ((), "give at least one"),
-        (("broker:8080",), "is not an admin URL"),
-        (("pulsar://broker:6650",), "is not an admin URL"),
-        (("http://",), "is not an admin URL"),
-        (("http://:8080",), "is not an admin URL"),
-        (("http://broker:port",), "is not an admin URL"),
-        (("http://broker:99999",), "is not an admin URL"),
-        (("http://[broker",), "is not an admin URL"),
-        (("http://user:hidden@broker:8080",), "broker:8080 holds a user or password"),
-        (("ftp://user:hidden@broker:8080",), "broker:8080 holds a user or password"),
-        (("user:hidden@broker:8080",), "broker:8080 holds a user or password"),
-        (("http://user:hidden@",), "holds a user or password"),
-    ],
+@row_by_row(
+    "urls, words",
+    ((), "give at least one"),
+    (("broker:8080",), "is not an admin URL"),
+    (("pulsar://broker:6650",), "is not an admin URL"),
+    (("http://",), "is not an admin URL"),
+    (("http://:8080",), "is not an admin URL"),
+    (("http://broker:port",), "is not an admin URL"),
+    (("http://broker:99999",), "is not an admin URL"),
+    (("http://[broker",), "is not an admin URL"),
+    (("http://user:hidden@broker:8080",), "broker:8080 holds a user or password"),
+    (("ftp://user:hidden@broker:8080",), "broker:8080 holds a user or password"),
+    (("user:hidden@broker:8080",), "broker:8080 holds a user or password"),
+    (("http://user:hidden@",), "holds a user or password"),
 )
 def test_urls_that_cannot_work_are_refused(urls: tuple[str, ...], words: str) -> None:
     """An invalid URL is refused with an error that says what is wrong and shows no password."""

@@ -9,8 +9,16 @@ import pytest
 from pulsar_steward.changes import kind_of
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.loss import InFlight, Loss, TopicLoss
-from pulsar_steward.model.plan import BROKER_DRAIN, ROLLBACK, Placement, TakenBack
-from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, QuotaPolicy, Retention, SettingName, TimeToLive
+from pulsar_steward.model.plan import BROKER_DRAIN, ROLLBACK, Placement, Plan, TakenBack
+from pulsar_steward.model.setting import (
+    BacklogQuota,
+    DelayedDelivery,
+    QuotaPolicy,
+    Retention,
+    Setting,
+    SettingName,
+    TimeToLive,
+)
 from pulsar_steward.model.step import ChangeSetting, GuardResult, Touched
 from pulsar_steward.planners.settings.facts import undo_note
 from pulsar_steward.policy.approval import ApprovalPolicy
@@ -21,8 +29,6 @@ from tests.builders import IDENTITY, a_batch, a_move, a_plan, a_split, a_step, b
 from tests.cases import cases
 
 if TYPE_CHECKING:
-    from pulsar_steward.model.plan import Plan
-    from pulsar_steward.model.setting import Setting
     from tests.golden import Golden
 
 SPLIT = a_step(
@@ -76,6 +82,7 @@ def test_what_it_costs_and_what_it_means_is_said(golden: Golden) -> None:
 
 
 def test_a_batch_that_can_be_undone_says_so() -> None:
+    """The question says that every step can be undone if each step of the batch has an undo."""
     batch = a_batch(a_step(MOVE.change, undo=MOVE.undo, undo_note=MOVE.undo_note))
     words = body(a_plan(batch), batch, POLICY)
     assert "Every step can be undone." in words
@@ -222,6 +229,7 @@ def test_what_rejecting_means_is_said_by_topic(golden: Golden) -> None:
 
 
 def test_a_bound_of_delays_says_whom_it_refuses() -> None:
+    """A step that bounds delays has a top heading that it refuses messages; a step that removes the bound has none."""
     any_delay = DelayedDelivery(active=True, tick_milliseconds=1000)
     bounded = DelayedDelivery(active=True, tick_milliseconds=1000, longest_milliseconds=3_600_000)
     words = asked(SettingName.DELAYED_DELIVERY, bounded)

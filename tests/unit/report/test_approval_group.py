@@ -11,8 +11,8 @@ import pytest
 from pulsar_steward.ledger.rows import Decision, RecordedAnswer
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.loss import NOTHING_LOST, Loss, TopicLoss
-from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
-from pulsar_steward.model.step import ChangeSetting, GuardResult, Touched
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting, GuardResult, Step, Touched
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.approval import body, labels
 from pulsar_steward.report.approval_group import MAX_ROWS, MAX_STEPS_IN_FULL
@@ -20,8 +20,6 @@ from tests.builders import NOW, a_batch, a_plan, a_split, a_step
 
 if TYPE_CHECKING:
     from pulsar_steward.model.plan import Batch
-    from pulsar_steward.model.setting import Setting
-    from pulsar_steward.model.step import Step
     from tests.golden import Golden
 
 PAGE = "/steward/plans/made-up#b1"
@@ -108,6 +106,7 @@ def test_the_text_does_not_grow_with_the_namespaces() -> None:
 
 
 def test_the_page_of_the_plan_is_the_only_link() -> None:
+    """The question's only link leads to the plan's page, and is left out if the page's address is not known."""
     assert re.findall(r"\]\([^)]*\)", words_of(a_group(20))) == [f"]({PAGE})"]
     assert re.findall(r"\]\([^)]*\)", words_of(a_group(20), page="")) == []
 
@@ -123,6 +122,7 @@ def test_what_is_lost_is_summed_up_in_the_largest_letters() -> None:
 
 
 def test_few_steps_are_told_one_by_one() -> None:
+    """Few steps are listed one by one, also if they are in several namespaces."""
     few = words_of(a_group(MAX_STEPS_IN_FULL // 3))
     assert all(step.step_id in few for step in a_group(MAX_STEPS_IN_FULL // 3).steps)
     assert "Namespaces that you leave out stay as they are" in few

@@ -6,7 +6,7 @@ import json
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -24,13 +24,10 @@ from pulsar_steward.ledger.waiting import UnaskedQuestion, WaitingQuestion
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.plan import KINDS
 from pulsar_steward.report.metrics import METRICS, exposition
-from pulsar_steward.report.overview import summary_of
+from pulsar_steward.report.overview import SnapshotSummary, summary_of
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import CLUSTER, NOW
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, written
-
-if TYPE_CHECKING:
-    from pulsar_steward.report.overview import SnapshotSummary
 
 ROOT = Path(__file__).resolve().parents[3]
 DEPLOY = ROOT / "deploy"
@@ -283,6 +280,7 @@ def test_panels_have_places_of_their_own() -> None:
 
 
 def test_the_page_lists_every_metric() -> None:
+    """docs/metrics.md lists every metric with its type, its labels and its meaning."""
     page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     for name, metric in METRICS.items():
         kind = metric.kind.__name__.removesuffix("MetricFamily").lower()

@@ -138,6 +138,7 @@ def test_a_comment_stays_a_comment() -> None:
     ("not answered", told(None), (False, False, False)),
 )
 def test_the_report_says_how_to_go_on_and_back(batch: BatchRun, said: tuple[bool, bool, bool]) -> None:
+    """The report says how to go on after a batch that stopped, and how to take back the steps that are done."""
     report = story([batch])
     assert tuple(words in report for words in ("**To go on**", "**Look first**", "**To go back**")) == said
     if said[2]:

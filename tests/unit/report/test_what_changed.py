@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -17,10 +16,10 @@ from pulsar_steward.ledger.moves import MoveTimes
 from pulsar_steward.ledger.rows import EndReason, QuestionEnd
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.loss import Loss
-from pulsar_steward.model.plan import ROLLBACK, Placement
+from pulsar_steward.model.plan import ROLLBACK, Batch, Placement
 from pulsar_steward.model.risk import Risk
 from pulsar_steward.model.setting import SettingName, TimeToLive
-from pulsar_steward.model.step import ChangeSetting, GuardResult, Touched
+from pulsar_steward.model.step import ChangeSetting, GuardResult, Step, Touched
 from pulsar_steward.outside_text import shown
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.approval import body
@@ -29,10 +28,9 @@ from pulsar_steward.report.what_changed import Former, what_changed
 from pulsar_steward.report.when import gone_for, least_time, when
 from pulsar_steward.report.worth import worth_in_brief, worth_in_words
 from tests.builders import NOW, a_batch, a_finding, a_move, a_plan, a_policy, a_split, a_step, broker
+from tests.cases import row_by_row
 
 if TYPE_CHECKING:
-    from pulsar_steward.model.plan import Batch
-    from pulsar_steward.model.step import Step
     from pulsar_steward.policy.approval_terms import Terms
     from tests.golden import Golden
 
@@ -61,6 +59,7 @@ def differences(*steps: Step) -> tuple[str, ...]:
 
 
 def test_steps_that_were_added_and_left_out() -> None:
+    """Steps that were added or left out are listed by what they do, and unchanged ones are counted."""
     assert differences(MOVE) == (f"Added: b1.s02, {kind_of(OTHER.change).describe()}.", "1 step as before.")
     third = a_step(a_move(bundle="0x20000000_0x30000000"))
     assert differences(MOVE, OTHER, third) == (f"Left out: {kind_of(third.change).describe()}.", "2 steps as before.")
@@ -99,13 +98,11 @@ def test_more_would_be_lost() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("reason", "words"),
-    [
-        (EndReason.CHANGED, "It takes the place of plan p, batch b1"),
-        (EndReason.ASKED_ANEW, "Asked before (plan p, batch b1), and not carried out"),
-        (EndReason.POLICY_LOOSENED, "under a stricter policy: that answer"),
-    ],
+@row_by_row(
+    "reason, words",
+    (EndReason.CHANGED, "It takes the place of plan p, batch b1"),
+    (EndReason.ASKED_ANEW, "Asked before (plan p, batch b1), and not carried out"),
+    (EndReason.POLICY_LOOSENED, "under a stricter policy: that answer"),
 )
 def test_why_it_is_asked_again(reason: EndReason, words: str) -> None:
     """The text gives the reason why a question is asked again, also if its steps are the same."""
@@ -217,26 +214,24 @@ def test_a_question_says_when_where_the_time_is_known() -> None:
     assert "### When" not in body(a_plan(batch), batch, Policy())
 
 
-@pytest.mark.parametrize(
-    ("words", "escaped"),
-    [
-        ("public/default", "public/default"),
-        ("tenant_one/*ns*", r"tenant\_one/\*ns\*"),
-        ("[click](http://evil)", "`[click](http://evil)`"),
-        ("by alice@example.org today", "by `alice@example.org` today"),
-        ("a|www.example.org|`b`", r"a\|`www.example.org`\|\`b\`"),
-        ("<script>alert(1)</script>", r"\<script\>alert\(1\)\</script\>"),
-        ("&lt;b&gt;", r"\&lt;b\&gt;"),
-        ("a | b", r"a \| b"),
-        ("two\nlines\t and  blanks", r"two\\nlines\\t and blanks"),
-        ("- item", r"\- item"),
-        ("1. item", r"1\. item"),
-        ("===", r"\==="),
-        ("16 of 16 - and 2.5", "16 of 16 - and 2.5"),
-        ("`code` ~~no~~ # title", r"\`code\` \~\~no\~\~ \# title"),
-        ("back\\slash", r"back\\slash"),
-        (12, "12"),
-    ],
+@row_by_row(
+    "words, escaped",
+    ("public/default", "public/default"),
+    ("tenant_one/*ns*", r"tenant\_one/\*ns\*"),
+    ("[click](http://evil)", "`[click](http://evil)`"),
+    ("by alice@example.org today", "by `alice@example.org` today"),
+    ("a|www.example.org|`b`", r"a\|`www.example.org`\|\`b\`"),
+    ("<script>alert(1)</script>", r"\<script\>alert\(1\)\</script\>"),
+    ("&lt;b&gt;", r"\&lt;b\&gt;"),
+    ("a | b", r"a \| b"),
+    ("two\nlines\t and  blanks", r"two\\nlines\\t and blanks"),
+    ("- item", r"\- item"),
+    ("1. item", r"1\. item"),
+    ("===", r"\==="),
+    ("16 of 16 - and 2.5", "16 of 16 - and 2.5"),
+    ("`code` ~~no~~ # title", r"\`code\` \~\~no\~\~ \# title"),
+    ("back\\slash", r"back\\slash"),
+    (12, "12"),
 )
 def test_words_stay_words(words: object, escaped: str) -> None:
     """Characters with a meaning in Markdown are made harmless, and line breaks are spelled out."""

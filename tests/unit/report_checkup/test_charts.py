@@ -20,7 +20,7 @@ from pulsar_steward.report.checkup.charts.all import (
     figures_json,
     scripts,
 )
-from pulsar_steward.report.checkup.charts.chart import BLUE, RED, escaped, label
+from pulsar_steward.report.checkup.charts.chart import BLUE, RED, Chart, escaped, label
 from pulsar_steward.report.checkup.charts.limits import ack_holes_chart, backlog_chart
 from pulsar_steward.report.checkup.charts.trends import delayed_chart, trend_charts
 from pulsar_steward.report.checkup.measures import (
@@ -30,10 +30,10 @@ from pulsar_steward.report.checkup.measures import (
     Trend,
     TrendPoint,
 )
+from tests.cases import row_by_row
 from tests.unit.report_checkup.snapshots import meta, skewed
 
 if TYPE_CHECKING:
-    from pulsar_steward.report.checkup.charts.chart import Chart
     from tests.golden import Golden
     from tests.unit.report_checkup.conftest import Make
 
@@ -55,6 +55,7 @@ def bars(*values: float | None) -> Chart:
 
 
 def test_bars_are_as_long_as_their_figures() -> None:
+    """The length of a bar is its figure; an unknown figure has the length 0 and the label `not known`."""
     chart = bar_chart("chart-x", "T", [Bar("a", 1000, "1,000"), Bar("b", None, "not known"), Bar("c", 0, "0")], HEAD)
     (trace,) = drawn(chart)["data"]
 
@@ -82,15 +83,13 @@ def test_a_chart_is_as_high_as_its_bars_are_many() -> None:
     assert drawn(bars(*range(20)))["layout"]["height"] - drawn(bars(*range(10)))["layout"]["height"] == 260
 
 
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        ("broker-00:8080", "broker-00:8080"),
-        ("persistent://acme/orders/placed", "acme/orders/placed"),
-        ("a-very-long-domain.of-an-even-longer-company.example:8080", "…domain.of-an-even-longer-company.example:8080"),
-        ("<b>&amp;", "&lt;b&gt;&amp;amp;"),
-        ("a\u202eb\x07", "a\\u202eb\\x07"),
-    ],
+@row_by_row(
+    "name, shown",
+    ("broker-00:8080", "broker-00:8080"),
+    ("persistent://acme/orders/placed", "acme/orders/placed"),
+    ("a-very-long-domain.of-an-even-longer-company.example:8080", "…domain.of-an-even-longer-company.example:8080"),
+    ("<b>&amp;", "&lt;b&gt;&amp;amp;"),
+    ("a\u202eb\x07", "a\\u202eb\\x07"),
 )
 def test_names_beside_bars(name: str, shown: str) -> None:
     """Labels are shortened at their front, omit the scheme `persistent`, and have tags and control signs escaped."""
@@ -184,7 +183,6 @@ def test_ack_holes_with_the_line_that_their_broker_draws() -> None:
 
 
 def test_delayed_messages_beside_the_size_of_their_index() -> None:
-    """Delayed messages and index sizes have an axis each, and a figure that was not told has a bar of length 0."""
     chart = delayed_chart(
         [
             DelayedSubscription(topic="t", subscription="s", delayed_messages=9, index_bytes=2048, buckets=3),
@@ -225,16 +223,14 @@ def test_a_trend_is_a_line_a_subject() -> None:
     assert not drawn(backlog)["layout"]["showlegend"]
 
 
-@pytest.mark.parametrize(
-    ("measure", "most", "expected"),
-    [
-        ("topics", 0, ["0"]),
-        ("topics", 9, ["0", "2", "4", "6", "8", "10"]),
-        ("topics", 0.031, ["0", "0.01", "0.02", "0.03"]),
-        ("topics", 1_234_567, ["0", "500,000", "1,000,000"]),
-        ("backlog_bytes", 700, ["0 B", "200 B", "400 B", "600 B", "800 B"]),
-        ("backlog_bytes", 9 * 1024**3, ["0 B", "2 GiB", "4 GiB", "6 GiB", "8 GiB", "10 GiB"]),
-    ],
+@row_by_row(
+    "measure, most, expected",
+    ("topics", 0, ["0"]),
+    ("topics", 9, ["0", "2", "4", "6", "8", "10"]),
+    ("topics", 0.031, ["0", "0.01", "0.02", "0.03"]),
+    ("topics", 1_234_567, ["0", "500,000", "1,000,000"]),
+    ("backlog_bytes", 700, ["0 B", "200 B", "400 B", "600 B", "800 B"]),
+    ("backlog_bytes", 9 * 1024**3, ["0 B", "2 GiB", "4 GiB", "6 GiB", "8 GiB", "10 GiB"]),
 )
 def test_the_scale_of_a_trend(measure: str, most: float, expected: list[str]) -> None:
     """The axis of a trend has round figures from 0, for bytes in powers of 1024."""
@@ -263,6 +259,7 @@ def in_words(chart: Chart, value: int) -> str:
 
 
 def test_every_chart_has_a_table_of_what_it_draws(checkup_with: Make) -> None:
+    """Each chart with a figure has a table whose rows are the names and the figures that it draws."""
     charts = [chart for chart in charts_of(checkup_with(**skewed())) if chart.figure is not None]
 
     assert len(charts) == 5

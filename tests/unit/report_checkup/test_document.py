@@ -51,6 +51,7 @@ def test_the_outcome_and_its_exit_code(
 
 
 def test_every_check_of_the_catalog_is_there_in_its_order(checkup_with: Make) -> None:
+    """The check-up lists all checks in catalog order, each with a reason; those without a verdict are unknown."""
     checks = checkup_with().checks
 
     assert [check.check_id for check in checks] == list(BY_ID)
@@ -152,6 +153,7 @@ def test_what_is_written_is_valid(checkup_with: Make, changed: dict[str, Any]) -
     ("key", "value"), [("format", "else"), ("version", 2), ("outcome", "fine"), ("checks", {}), ("counts", None)]
 )
 def test_the_schema_refuses_what_is_none(checkup_with: Make, key: str, value: object) -> None:
+    """The schema refuses a document with an invalid value."""
     document = json.loads(as_json(checkup_with())) | {key: value}
 
     with pytest.raises(jsonschema.ValidationError):

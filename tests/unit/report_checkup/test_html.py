@@ -13,8 +13,9 @@ import pytest
 
 from pulsar_steward.report.checkup.html import MAX_OPEN, as_html, coded
 from pulsar_steward.report.checkup.terminal import lines
+from tests.cases import row_by_row
 from tests.unit.report_checkup.examples import EXAMPLES
-from tests.unit.report_checkup.snapshots import NASTY, a_finding, a_verdict, meta, skewed
+from tests.unit.report_checkup.snapshots import NASTY, a_finding, a_verdict, skewed
 
 if TYPE_CHECKING:
     from tests.golden import Golden
@@ -114,6 +115,7 @@ def test_only_the_pages_own_scripts_may_run(checkup_with: Make) -> None:
 
 
 def test_every_drawing_has_a_place_and_a_table(checkup_with: Make) -> None:
+    """Each figure has a place with its id on the page, and a table."""
     text = as_html(checkup_with(**skewed()))
     (figures,) = re.findall(r'<script type="application/json" id="figures">(.*?)</script>', text)
     places = re.findall(r'<div class="plot" id="([^"]+)"', text)
@@ -138,13 +140,11 @@ def test_names_are_words_and_never_tags(checkup_with: Make) -> None:
     assert "alert(" not in "".join(SCRIPT.findall(text))
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ("Set `a=<b>` and `c`.", "Set <code>a=&lt;b&gt;</code> and <code>c</code>."),
-        ("one ` only <i>", "one ` only &lt;i&gt;"),
-        ("none", "none"),
-    ],
+@row_by_row(
+    "words, expected",
+    ("Set `a=<b>` and `c`.", "Set <code>a=&lt;b&gt;</code> and <code>c</code>."),
+    ("one ` only <i>", "one ` only &lt;i&gt;"),
+    ("none", "none"),
 )
 def test_what_stands_between_backticks_is_code(words: str, expected: str) -> None:
     assert str(coded(words)) == expected
@@ -169,11 +169,3 @@ def test_many_findings_unfold(checkup_with: Make) -> None:
     assert len(SUBJECT.findall(folded)) == 1200
     assert "and 77 more, which were only counted: 77 that count as warning, like the least bad one listed" in text
     assert f"{MAX_OPEN + 1277:,} findings" in text
-
-
-def test_a_partial_snapshot_is_marked_on_the_page(checkup_with: Make) -> None:
-    """The page marks a partial snapshot and names the brokers that could not be read."""
-    text = as_html(checkup_with(snapshot=meta(unread_brokers=["broker-02:8080"])))
-
-    assert 'id="partial"' in text
-    assert "<code>broker-02:8080</code>" in text

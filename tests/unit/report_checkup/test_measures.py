@@ -6,14 +6,11 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
-from pulsar_steward.report.checkup.measures import FULLEST, MAX_SUBJECTS, MAX_SUBSCRIPTIONS, MAX_TOPICS
-from tests.cases import cases
+from pulsar_steward.report.checkup.measures import FULLEST, MAX_SUBJECTS, MAX_SUBSCRIPTIONS, MAX_TOPICS, LimitedBacklog
+from tests.cases import cases, row_by_row
 from tests.unit.report_checkup.snapshots import META, NASTY, meta
 
 if TYPE_CHECKING:
-    from pulsar_steward.report.checkup.measures import LimitedBacklog
     from tests.unit.report_checkup.conftest import Make
 
 
@@ -49,6 +46,7 @@ def test_a_large_namespace_is_cut_and_says_so(checkup_with: Make) -> None:
 
 
 def test_a_broker_that_was_not_read_has_no_figures(checkup_with: Make) -> None:
+    """The topic and coordinator counts of a broker that was not read are None."""
     row = {"broker": "broker-00:8080", "read": False, "leader": False, "read_milliseconds": 3}
 
     (load,) = checkup_with(brokers=[row], snapshot=meta(unread_brokers=["broker-00:8080"])).measures.brokers
@@ -206,7 +204,6 @@ def test_the_worst_ack_holes_with_what_their_broker_persists(checkup_with: Make)
 
 
 def test_delayed_messages_of_the_topics_that_were_read(checkup_with: Make) -> None:
-    """Subscriptions with delayed messages are sorted by index size, then those of unknown size by messages."""
     rows = [(0, None), (5, None), (9, None), (2, 800), (3, 900), (0, 0), (None, None)]
     drilled = [
         {"topic": f"{ORDERS}t{number}", "subscription": "s", "delayed_messages": messages, "delayed_index_bytes": size}
@@ -229,6 +226,7 @@ def figures(measure: str, subject: str, *values: float) -> list[dict[str, Any]]:
 
 
 def test_trends_have_two_points_at_least(checkup_with: Make) -> None:
+    """Trends are listed by measure with their meanings, and a trend with a single point is left out."""
     rows = [
         *figures("of_tomorrow", "east", 1, 2),
         *figures("broker_topics", "broker-00:8080", 5, 6, 7),
@@ -254,17 +252,16 @@ def test_trends_of_many_brokers_are_those_that_changed_most(checkup_with: Make) 
     assert [each.subject for each in trends] == [f"broker-{number:02d}:8080" for number in range(40 - MAX_SUBJECTS, 40)]
 
 
-@pytest.mark.parametrize(
-    ("topic", "users"),
-    [
-        ("persistent://acme/orders/placed", True),
-        ("persistent://acme/orders/a__b", True),
-        ("non-persistent://acme/orders/placed", True),
-        ("persistent://pulsar/system/x", False),
-        ("persistent://acme/orders/__change_events", False),
-        ("persistent://acme/cluster/orders/__change_events", False),
-    ],
+@row_by_row(
+    "topic, users",
+    ("persistent://acme/orders/placed", True),
+    ("persistent://acme/orders/a__b", True),
+    ("non-persistent://acme/orders/placed", True),
+    ("persistent://pulsar/system/x", False),
+    ("persistent://acme/orders/__change_events", False),
+    ("persistent://acme/cluster/orders/__change_events", False),
 )
 def test_pulsars_own_topics_are_left_out(checkup_with: Make, topic: str, *, users: bool) -> None:
+    """Topics of the tenant `pulsar` and topics whose names begin with two underscores are left out."""
     row = {"topic": topic, "namespace": "acme/orders", "backlog_bytes": 5}
     assert bool(checkup_with(topics=[row]).measures.limited) is users

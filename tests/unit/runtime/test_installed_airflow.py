@@ -17,6 +17,7 @@ from pulsar_steward.runtime import installed_spark as spark_module
 from pulsar_steward.runtime.installed_airflow import InstalledAirflow, installed_airflow, require_supported_airflow
 from pulsar_steward.runtime.installed_files import document, project_files
 from pulsar_steward.runtime.installed_spark import InstalledSpark, installed_spark, require_own_files
+from tests.cases import row_by_row
 
 if TYPE_CHECKING:
     from tests.golden import Golden
@@ -33,6 +34,7 @@ def an_installation(folder: Path, **versions: str) -> list[str]:
 
 
 def test_no_airflow(tmp_path: Path) -> None:
+    """`installed_airflow` returns None if no Airflow is installed."""
     assert installed_airflow([str(tmp_path)]) is None
 
 
@@ -49,20 +51,18 @@ def test_airflow_2_has_no_core(tmp_path: Path) -> None:
     assert installed_airflow(an_installation(tmp_path, apache_airflow="2.11.2")) == InstalledAirflow("2.11.2", None)
 
 
-@pytest.mark.parametrize(
-    ("version", "standard", "lacks"),
-    [
-        ("1.10.15", None, "no task SDK"),
-        ("2.11.2", "1.14.0", "no task SDK"),
-        ("3.0.6", "1.21.0", "no approvals"),
-        ("3.1.8", None, "without its standard provider"),
-        ("3.1.8", "1.12.1", "no time limit of its own"),
-        ("3.1.0", "1.14.0", None),
-        ("3.1.8", "1.14.0", None),
-        ("3.2.0rc1", "1.21.0", None),
-        ("3.3.2", "1.21.0", None),
-        ("4.0.0", "2.0.0", None),
-    ],
+@row_by_row(
+    "version, standard, lacks",
+    ("1.10.15", None, "no task SDK"),
+    ("2.11.2", "1.14.0", "no task SDK"),
+    ("3.0.6", "1.21.0", "no approvals"),
+    ("3.1.8", None, "without its standard provider"),
+    ("3.1.8", "1.12.1", "no time limit of its own"),
+    ("3.1.0", "1.14.0", None),
+    ("3.1.8", "1.14.0", None),
+    ("3.2.0rc1", "1.21.0", None),
+    ("3.3.2", "1.21.0", None),
+    ("4.0.0", "2.0.0", None),
 )
 def test_what_an_airflow_lacks(version: str, standard: str | None, lacks: str | None) -> None:
     """An Airflow or standard provider that is too old lacks a part that is named, and later ones lack none."""
@@ -71,9 +71,14 @@ def test_what_an_airflow_lacks(version: str, standard: str | None, lacks: str | 
     assert (found.lacks is None) == (lacks is None)
 
 
-@pytest.mark.parametrize(
-    ("version", "untried"),
-    [("3.1.7", True), ("3.1.8", False), ("3.2.0", False), ("3.3.9", False), ("3.4.0", True), ("4.0.0", True)],
+@row_by_row(
+    "version, untried",
+    ("3.1.7", True),
+    ("3.1.8", False),
+    ("3.2.0", False),
+    ("3.3.9", False),
+    ("3.4.0", True),
+    ("4.0.0", True),
 )
 def test_what_was_not_tried(version: str, untried: bool) -> None:
     """The versions from 3.1.8 to 3.3 with all their patches count as tried, and earlier and later ones do not."""

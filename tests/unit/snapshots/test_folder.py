@@ -19,6 +19,7 @@ from pulsar_steward.snapshots.database import schema_of
 from pulsar_steward.snapshots.folder import STAGING, LocalFiles, SnapshotFolder, snapshot_uri, stamp_of
 from pulsar_steward.snapshots.place import place_of
 from pulsar_steward.snapshots.read import open_snapshot
+from tests.cases import row_by_row
 from tests.http_serving import serving
 
 NOW = datetime(2026, 1, 31, 23, 59, 59, tzinfo=UTC)
@@ -75,13 +76,11 @@ def a_folder(root: Path, minutes: int = 0, *, finished: bool = True, diagnosed: 
     return folder
 
 
-@pytest.mark.parametrize(
-    ("cluster", "taken_at", "words"),
-    [
-        ("../up", NOW, "cluster name"),
-        ("", NOW, "cluster name"),
-        ("lab", datetime(2026, 1, 1), "time zone"),  # noqa: DTZ001 - what is to be refused
-    ],
+@row_by_row(
+    "cluster, taken_at, words",
+    ("../up", NOW, "cluster name"),
+    ("", NOW, "cluster name"),
+    ("lab", datetime(2026, 1, 1), "time zone"),  # noqa: DTZ001 - what is to be refused
 )
 def test_what_makes_no_path_is_refused(cluster: str, taken_at: datetime, words: str) -> None:
     """A cluster name that cannot be part of a path, and a time without a time zone, are refused."""
@@ -298,6 +297,7 @@ class Store(BaseHTTPRequestHandler):
 
 @pytest.mark.parametrize("scheme", ["s3", "s3a"])
 def test_a_snapshot_in_an_object_store(folder: Path, monkeypatch: pytest.MonkeyPatch, scheme: str) -> None:
+    """A snapshot in an object store is read like one on a disk, by an `s3` and by an `s3a` address."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "somebody")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "made-up")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -316,14 +316,12 @@ def test_a_path_may_be_written_in_any_way(folder: Path, uri: str) -> None:
     assert open_snapshot(uri.format(path=folder)).meta() == open_snapshot(str(folder)).meta()
 
 
-@pytest.mark.parametrize(
-    ("uri", "words"),
-    [
-        ("wasb://c@account/x", "STEWARD_SNAPSHOTS may be a path"),
-        ("dbfs:/x", "STEWARD_SNAPSHOTS may be a path"),
-        ("hdfs://nowhere.invalid:1/x", "HADOOP_HOME"),
-        ("viewfs://nowhere/x", "HADOOP_HOME"),
-    ],
+@row_by_row(
+    "uri, words",
+    ("wasb://c@account/x", "STEWARD_SNAPSHOTS may be a path"),
+    ("dbfs:/x", "STEWARD_SNAPSHOTS may be a path"),
+    ("hdfs://nowhere.invalid:1/x", "HADOOP_HOME"),
+    ("viewfs://nowhere/x", "HADOOP_HOME"),
 )
 def test_what_cannot_be_opened_is_told_with_its_remedy(uri: str, words: str) -> None:
     """An address that cannot be opened is refused with an error that names it and the remedy."""

@@ -11,6 +11,7 @@ from pulsar_steward.errors import SnapshotError
 from pulsar_steward.policy.sections import HousekeepingPolicy
 from pulsar_steward.snapshots.folder import LocalFiles, SnapshotFolder, snapshot_uri, stamp_of
 from pulsar_steward.snapshots.housekeeping import Kept, past_their_time, tidy, too_large_by_now
+from tests.cases import row_by_row
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,17 +25,15 @@ def ago(days: float) -> datetime:
     return NOW - timedelta(days=days)
 
 
-@pytest.mark.parametrize(
-    ("finished", "unfinished", "gone"),
-    [
-        ([1, 2, 3], [], []),
-        ([1, 2, 11, 12], [], [12, 11]),
-        ([11, 12, 13], [], [13]),
-        ([11, 12], [], []),
-        ([1, 2, 9.9, 10.1], [], [10.1]),
-        ([1, 2, 3], [0.9, 1.1, 30], [30, 1.1]),
-        ([], [2], [2]),
-    ],
+@row_by_row(
+    "finished, unfinished, gone",
+    ([1, 2, 3], [], []),
+    ([1, 2, 11, 12], [], [12, 11]),
+    ([11, 12, 13], [], [13]),
+    ([11, 12], [], []),
+    ([1, 2, 9.9, 10.1], [], [10.1]),
+    ([1, 2, 3], [0.9, 1.1, 30], [30, 1.1]),
+    ([], [2], [2]),
 )
 def test_what_is_past_its_time_goes_oldest_first(
     finished: list[float], unfinished: list[float], gone: list[float]
@@ -72,14 +71,12 @@ def test_only_the_clusters_own_old_snapshots_are_removed(tmp_path: Path) -> None
     assert all(folder.exists() for folder in [*young, *other])
 
 
-@pytest.mark.parametrize(
-    ("least", "ages", "compacted"),
-    [
-        (1, [1, 2, 4, 5], []),
-        (1, [0.1 * number for number in range(12)] + [2, 4, 5], [5, 4]),
-        (14, [0.1 * number for number in range(12)] + [2, 4, 5], [5]),
-        (1, [4 + 0.1 * number for number in range(13)], [5.2]),
-    ],
+@row_by_row(
+    "least, ages, compacted",
+    (1, [1, 2, 4, 5], []),
+    (1, [0.1 * number for number in range(12)] + [2, 4, 5], [5, 4]),
+    (14, [0.1 * number for number in range(12)] + [2, 4, 5], [5]),
+    (1, [4 + 0.1 * number for number in range(13)], [5.2]),
 )
 def test_what_a_diagnosis_looks_back_to_stays_whole(least: int, ages: list[float], compacted: list[float]) -> None:
     """The newest twelve snapshots, or more by the policy, stay whole; old ones before them are compacted."""

@@ -12,11 +12,11 @@ from pulsar_steward.facts.partitions import PartitionedTopic
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.model import tables
 from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
-from pulsar_steward.planners.partitions.facts import Partition
+from pulsar_steward.planners.partitions.facts import Partition, PartitionedFact
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import a_policy
-from tests.cases import cases
+from tests.cases import cases, row_by_row
 from tests.unit.facts.test_load_manager import EXTENSIBLE, FLOW, HISTORY, MODULAR, RESOURCES
 from tests.unit.snapshots.conftest import write
 from tests.unit.snapshots.test_bundle_facts import LOWER, NAMESPACE, a_topic, found, planning, put
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from pulsar_steward.planners.partitions.facts import PartitionedFact
     from pulsar_steward.planners.planning_facts import PlanningFacts
 
 Samples = list[tuple[str, str, float]]
@@ -75,6 +74,7 @@ def test_a_broker_that_tells_too_little(folder: Path, told: Sequence[str]) -> No
 
 
 def test_brokers_that_are_set_differently(folder: Path) -> None:
+    """The load manager is unknown if the brokers' settings for it differ."""
     settings = {"a:1": MODULAR, "b:1": MODULAR | {"loadBalancerBrokerThresholdShedderPercentage": "50"}}
     assert isinstance(planned(folder, settings, {}).load_manager, Unknown)
 
@@ -101,9 +101,8 @@ def read(folder: Path, subject: str, check: str = "hot-bundle", **tables: Any) -
     return planning(place, PERMITS).partitioned
 
 
-@pytest.mark.parametrize(
-    ("check", "subject"),
-    [("hot-bundle", f"{NAMESPACE}/{LOWER}"), ("consumer-fanout", FIRST), ("producer-fanout", FIRST)],
+@row_by_row(
+    "check, subject", ("hot-bundle", f"{NAMESPACE}/{LOWER}"), ("consumer-fanout", FIRST), ("producer-fanout", FIRST)
 )
 def test_the_partitions_of_the_topic_that_is_named(folder: Path, check: str, subject: str) -> None:
     """The topic of a finding, or the one that dominates its bundle, comes with all of its loaded partitions."""

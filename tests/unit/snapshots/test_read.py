@@ -168,6 +168,8 @@ def databases() -> set[str]:
 
 
 def test_each_has_its_own_tables_also_at_the_same_time() -> None:
+    """Connections at the same time have separate tables of the same names, and all use UTC."""
+
     def seen(number: int) -> tuple[str, int, str]:
         with connect(1) as connection:
             add_table(connection, BROKERS, pa.table({"broker": [f"b{number}:8080"]}), "brokers")
@@ -219,6 +221,7 @@ def names(shelf: SnapshotShelf, **asked: bool) -> list[str]:
 
 
 def test_only_diagnosed_snapshots_are_found(root: Path) -> None:
+    """Diagnosed snapshots are found newest first, and those without their large tables only on request."""
     shelf = SnapshotShelf(str(root))
     assert names(shelf) == [f"east-{TIMES[1]}"]
     assert names(shelf, whole=False) == [f"east-{TIMES[1]}", f"east-{TIMES[0]}"]
@@ -226,6 +229,7 @@ def test_only_diagnosed_snapshots_are_found(root: Path) -> None:
 
 
 def test_a_snapshot_is_found_by_its_id(root: Path) -> None:
+    """A snapshot is found by its id if it is whole and diagnosed, and an unknown id finds None."""
     shelf = SnapshotShelf(str(root))
     found = shelf.named("east", f"east-{TIMES[1]}")
     assert found is not None
@@ -234,6 +238,7 @@ def test_a_snapshot_is_found_by_its_id(root: Path) -> None:
 
 
 def test_clusters_are_named_by_their_folders(root: Path) -> None:
+    """Clusters are the folders with valid names, a missing folder has none, and an invalid name is refused."""
     assert SnapshotShelf(str(root)).clusters() == ("east", "west")
     assert SnapshotShelf(str(root / "missing")).clusters() == ()
     with pytest.raises(ConfigurationError):

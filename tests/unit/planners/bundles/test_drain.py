@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from pulsar_steward.facts.load_manager import BrokerUsage, load_manager_of
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.plan import Placement
 from pulsar_steward.model.step import UnloadBundle
 from pulsar_steward.model.units import MEGABYTE
@@ -22,7 +21,16 @@ from pulsar_steward.planners.registry import make_plan
 from tests.builders import NOW, a_policy, broker, hashed_tc_bundles, planning_facts_with
 from tests.cases import cases
 from tests.unit.facts.test_load_manager import MODULAR
-from tests.unit.planners.bundles.scenes import NAMESPACE, a_stay, finding, load_of_stays, ways
+from tests.unit.planners.bundles.scenes import (
+    FULL_BROKER,
+    LOADS,
+    NAMESPACE,
+    a_stay,
+    assert_undoable,
+    finding,
+    load_of_stays,
+    ways,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,16 +98,10 @@ def test_all_bundles_go_to_the_brokers_that_stay() -> None:
 
 
 def test_a_move_is_described_and_can_be_undone(golden: Golden) -> None:
-    """A step of a drain states its reason and its effect, and its undo moves the bundle back."""
     step = PLANNER.proposal(drain_scene(3, TEN)).batches[0].steps[0]
-    assert isinstance(step.change, UnloadBundle)
-    assert isinstance(step.undo, UnloadBundle)
-    assert (step.undo.source, step.undo.target) == (step.change.target, step.change.source)
-    assert (step.touched.producers, step.touched.consumers, step.touched.topics) == (5, 5, 100)
+    assert_undoable(step)
     for text in (step.why, step.effect, step.undo_note):
         golden(text)
-    assert step.guards
-    assert all(result.passed for result in step.guards)
 
 
 def test_the_fuller_of_those_that_stay_gets_less() -> None:
@@ -150,6 +152,7 @@ def test_titles_sort_as_batches_are_carried_out() -> None:
 
 
 def test_two_brokers_share_the_room_that_there_is() -> None:
+    """Bundles of two draining brokers go to different brokers."""
     one, other = a_stay(0, 1, Load(topics=600)), a_stay(1, 2, Load(topics=600))
     proposal = PLANNER.proposal(drain_scene(4, [one, other], (0, 1)))
     assert [batch.findings[0].subject for batch in proposal.batches] == [broker(0), broker(1)]
@@ -249,11 +252,15 @@ def test_where_every_target_would_shed_it_it_stays() -> None:
     assert "Guard shedding keeps bundles on a draining broker" in proposal.notes[0]
 
 
-def test_an_empty_broker_asks_for_nothing() -> None:
-    """A draining broker that is already empty leads to neither steps nor notes."""
-    news = finding("broker-draining", broker(0), Severity.INFO)
-    proposal = PLANNER.proposal(drain_scene(3, (), findings=(news,)))
-    assert (proposal.batches, proposal.notes) == ((), ())
+def weights(brokers: int, stays: Sequence[PlacedBundle]) -> dict[str, float]:
+    """The load of each bundle in units of the mean of brokers, or of what the check takes for a full broker."""
+    amounts = {stay.bundle: (stay.mean.topics, stay.mean.bytes, stay.mean.clients) for stay in stays}
+    sums = [sum(each[at] for each in amounts.values()) for at in range(len(FULL_BROKER))]
+    units = [max(total / brokers, least) for total, least in zip(sums, FULL_BROKER, strict=True)]
+    return {
+        bundle: sum((amount / unit for amount, unit in zip(each, units, strict=True)), 0.0)
+        for bundle, each in amounts.items()
+    }
 
 
 def test_a_plan_that_drains_balances_nothing_else() -> None:
@@ -266,28 +273,8 @@ def test_a_plan_that_drains_balances_nothing_else() -> None:
     assert sum("drains a broker" in note for note in plan.notes) == 2
 
 
-LOADS = st.builds(
-    Load,
-    topics=st.integers(1, 3000),
-    bytes=st.integers(0, 50 * MEGABYTE),
-    producers=st.integers(0, 500),
-    consumers=st.integers(0, 500),
-)
 PERCENT = st.floats(0, 90, allow_nan=False)
 MOST_TOPICS, MOST_PERCENT = 9000, 80
-
-
-def weights(brokers: int, stays: Sequence[PlacedBundle]) -> dict[str, float]:
-    """The load of each bundle in units of the mean of brokers, or of what the check takes for a full broker."""
-    skew = a_policy().broker_load_skew
-    full = (skew.minimum_topics, skew.minimum_throughput_megabytes * MEGABYTE, skew.minimum_clients)
-    amounts = {stay.bundle: (stay.mean.topics, stay.mean.bytes, stay.mean.clients) for stay in stays}
-    sums = [sum(each[at] for each in amounts.values()) for at in range(len(full))]
-    units = [max(total / brokers, least) for total, least in zip(sums, full, strict=True)]
-    return {
-        bundle: sum((amount / unit for amount, unit in zip(each, units, strict=True)), 0.0)
-        for bundle, each in amounts.items()
-    }
 
 
 @settings(max_examples=80, deadline=None)
