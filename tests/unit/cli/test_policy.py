@@ -61,10 +61,7 @@ def test_a_policy_that_holds_up(steward: Steward, tmp_path: Path, text: str, wor
 
 @row_by_row(
     "text, words",
-    (
-        "tc_skew: {cooldown_minuets: 5}",
-        "p.yaml:1:11: tc_skew.cooldown_minuets: no such key; did you mean cooldown_m",
-    ),
+    ("tc_skew: {cooldown_minuets: 5}", "p.yaml:1:11: tc_skew.cooldown_minuets: no such key; did you mean cooldown_m"),
     ("tc_skew: {cooldown_minutes: -1}", "p.yaml:1:29: tc_skew.cooldown_minutes"),
     ("a: [", "p.yaml:1:5: cannot be read as YAML"),
     (None, "no such file"),

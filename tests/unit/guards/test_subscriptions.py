@@ -84,11 +84,7 @@ def test_guards_of_deletions() -> None:
     (seen(state=Unknown("nobody tells")), Objection.DRIFTED, "subscription_unused: nobody tells"),
     (seen(state=None), Objection.DRIFTED, "any more: somebody deleted it, or its topic"),
     (with_state(consumers=2), Objection.DRIFTED, "2 consumers are connected to subscription audit"),
-    (
-        with_state(moved_milliseconds=milliseconds(34)),
-        Objection.DRIFTED,
-        "consumed, skipped or expired at 2026-01-26",
-    ),
+    (with_state(moved_milliseconds=milliseconds(34)), Objection.DRIFTED, "consumed, skipped or expired at 2026-01-26"),
     (with_state(entries=1_999), Objection.DRIFTED, "1,999 entries, fewer than the 2,000"),
     (with_state(cursor=None), Objection.DRIFTED, "is not known to be the planned one"),
     (with_cursor(created=NOW), Objection.DRIFTED, "was made anew at 2026-03-01 12:00:00 UTC"),

@@ -50,11 +50,7 @@ NOT_KNOWN = Unknown("which version of Pulsar broker-00:8080 runs is not known")
     (a_move(namespace="shop/orders"), a_look(), "move a bundle to a broker: tried on Pulsar 4.0.7"),
     (a_split(), a_look(versions=("4.0.7", "4.2.5")), "tried on Pulsar 4.0.7 and Pulsar 4.2.4, of the same line as"),
     (EXPIRE, a_look(versions=("2.10.4",)), "time to live of a namespace: tried on Pulsar 2.10.4"),
-    (
-        a_move(),
-        a_look(VOUCHED, versions=("4.3.2",)),
-        "tried on Pulsar 4.3.2, as the policy says (policy key guards",
-    ),
+    (a_move(), a_look(VOUCHED, versions=("4.3.2",)), "tried on Pulsar 4.3.2, as the policy says (policy key guards"),
 )
 def test_what_was_tried_passes(change: Change, look: Any, reason: str) -> None:
     result = VersionTried().check(a_step(change), *look)

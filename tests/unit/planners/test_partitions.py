@@ -91,11 +91,7 @@ def test_clients_that_choose_partitions_are_divided(found: Finding) -> None:
     (even(2), {"most_partitions": 3}, "partition_limit: brokers permit 3"),
     (even(2), {"policy": a_policy()}, "the policy does not permit it"),
     (even(2), {"findings": (HOT, finding("partition-ceiling", "broker-00:8080"))}, "too many already"),
-    (
-        even(2),
-        {"policy": a_policy(plan={"standing_snapshots": 2}, guards={"most_partitions": 4})},
-        "have not stood",
-    ),
+    (even(2), {"policy": a_policy(plan={"standing_snapshots": 2}, guards={"most_partitions": 4})}, "have not stood"),
 )
 def test_why_nothing_is_proposed(partitions: list[Partition], fields: dict[str, Any], words: str) -> None:
     """Where more partitions do not help, may not be, or are not permitted, a note says so."""

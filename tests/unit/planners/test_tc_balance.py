@@ -167,10 +167,7 @@ def as_published(bundles: Sequence[Sequence[int]], chosen: Callable[[list[int]],
     ("4/0 in one bundle", [(4,), ()], None, None, [2, 2]),
 )
 def test_where_the_published_rule_fails_the_plan_ends_even(
-    bundles: list[tuple[int, ...]],
-    largest_first: list[int] | None,
-    smallest_first: list[int] | None,
-    ours: list[int],
+    bundles: list[tuple[int, ...]], largest_first: list[int] | None, smallest_first: list[int] | None, ours: list[int]
 ) -> None:
     assert as_published(bundles, max) == largest_first
     assert as_published(bundles, min) == smallest_first

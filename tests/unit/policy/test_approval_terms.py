@@ -80,10 +80,7 @@ def test_who_may_answer_has_to_be_named_by_both() -> None:
     "approval, words",
     ({"by_risk": {"high": {"valid_minutes": 1441}}}, "by_risk.high.valid_minutes is 1441, .* more than 1440"),
     ({"by_risk": {"critical": {"valid_minutes": 241}}}, "by_risk.critical.valid_minutes is 241, .* than 240"),
-    (
-        {"by_risk": {"low": {"people": 2}, "high": {"people": 1}}},
-        "by_risk.high.people demands less than by_risk.low",
-    ),
+    ({"by_risk": {"low": {"people": 2}, "high": {"people": 1}}}, "by_risk.high.people demands less than by_risk.low"),
     (
         {"by_risk": {"low": {"valid_minutes": 9}, "medium": {"valid_minutes": 10}}},
         "by_risk.medium.valid_minutes demands less",

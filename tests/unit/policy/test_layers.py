@@ -188,10 +188,7 @@ def test_what_does_not_hold_up_in_an_override_is_named(document: dict[str, Any],
         ),
         ["namespaces.acme/a.consumer_fanout"],
     ),
-    (
-        {"consumer_fanout": {"critical_consumers": 1}, "tenants": {"a": {"consumer_fanout": {}}}},
-        ["consumer_fanout"],
-    ),
+    ({"consumer_fanout": {"critical_consumers": 1}, "tenants": {"a": {"consumer_fanout": {}}}}, ["consumer_fanout"]),
 )
 def test_thresholds_are_in_order_after_merging_too(document: dict[str, Any], troubles: list[str]) -> None:
     try:

@@ -20,11 +20,7 @@ from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.policy.approval_terms import UNLIMITED
 from pulsar_steward.policy.load import load_policy, parse_policy
 from pulsar_steward.policy.looser import loosened
-from pulsar_steward.policy.never_asked import (
-    namespace_never_asked_about,
-    namespace_to_leave_alone,
-    never_asked_entry,
-)
+from pulsar_steward.policy.never_asked import namespace_never_asked_about, namespace_to_leave_alone, never_asked_entry
 from pulsar_steward.policy.recorded import Pace, RecordedPolicy
 from pulsar_steward.policy.schema import Policy
 from tests.builders import a_batch, a_move, a_policy, a_split, a_step
@@ -245,10 +241,7 @@ def test_only_connections_made_for_messages_are_sent_to(connection: str) -> None
     (a_document(kind="carrier pigeon"), r"notify\.recipients\.ops\.kind"),
     ({"notify": {"recipients": {"<b>": OPS}}}, "is no recipient's name"),
     ({"notify": {"recipient": {}}}, r"notify\.recipient: no such key; did you mean recipients\?"),
-    (
-        {"guards": {"windows": [{"opnes": "0 1 * * *"}]}},
-        r"guards\.windows\.0\.opnes: no such key; did you mean opens",
-    ),
+    ({"guards": {"windows": [{"opnes": "0 1 * * *"}]}}, r"guards\.windows\.0\.opnes: no such key; did you mean opens"),
 )
 def test_what_does_not_hold_up_of_notices_is_named(document: dict[str, Any], words: str) -> None:
     """An invalid policy is refused with the key's place, also below a recipient's name or the number of a list item."""
