@@ -92,9 +92,10 @@ def a_policy(**sections: dict[str, Any]) -> Policy:
     return Policy.model_validate(sections)
 
 
-def a_finding(severity: Severity = Severity.WARNING, *, check_id: str = "tc-skew") -> Finding:
-    """A finding about the whole cluster."""
-    return Finding(check_id=check_id, severity=severity, subject=CLUSTER, evidence="made up", figures={"spread": 3})
+def a_finding(severity: Severity = Severity.WARNING, *, check_id: str = "tc-skew", **fields: Any) -> Finding:
+    """A finding about the whole cluster; `fields` are those of `Finding`."""
+    usual: dict[str, Any] = {"subject": CLUSTER, "evidence": "made up", "figures": {"spread": 3}}
+    return Finding(check_id=check_id, severity=severity, **{**usual, **fields})
 
 
 def equal_ranges(number: int) -> tuple[BundleRange, ...]:

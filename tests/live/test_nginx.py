@@ -36,7 +36,7 @@ pytestmark = [
     pytest.mark.extended(
         "tests/unit/pulsar/test_reaching.py",
         "tests/attacks/test_wire_reach.py",
-        "tests/unit/cli/test_reach_options.py",
+        "tests/unit/cli/test_reaching.py",
         "tests/unit/cli/test_doctor.py",
     ),
 ]

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.extended(
-        "tests/live/test_healing.py", "tests/unit/orchestration/test_submitting.py", "tests/spark/test_equal.py"
+        "tests/live/test_healing.py", "tests/unit/orchestration/test_shipping.py", "tests/spark/test_equal.py"
     ),
 ]
 

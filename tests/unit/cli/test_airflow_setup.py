@@ -16,12 +16,10 @@ from pulsar_steward.runtime.installed_airflow import InstalledAirflow
 from pulsar_steward.runtime.installed_files import project_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    from tests.unit.cli.conftest import Ended
+    from tests.unit.cli.conftest import Steward
 
-    Steward = Callable[..., Ended]
 
 OBSERVE = "dags/observe.py"
 
@@ -153,7 +151,6 @@ def test_the_bundle_is_airflows_setting(steward: Steward) -> None:
 def test_an_airflow_without_approvals_is_refused(
     steward: Steward, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    """An Airflow without approvals is refused with the versions that have them, and no file is written."""
     monkeypatch.setattr(
         "pulsar_steward.runtime.installed_airflow.installed_airflow", lambda: InstalledAirflow("3.0.6", "1.21.0")
     )

@@ -13,14 +13,13 @@ from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guards.evaluate import objection_to
 from pulsar_steward.guards.kinds import Objection
 from pulsar_steward.model.loss import InFlight
-from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
-from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Setting, SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting, Step
 from pulsar_steward.model.subscription import Holder
 from tests.builders import NOW, PULSAR, Seen, a_look, a_policy, a_step
+from tests.cases import cases
 
 if TYPE_CHECKING:
-    from pulsar_steward.model.setting import Setting
-    from pulsar_steward.model.step import Step
     from pulsar_steward.policy.schema import Policy
 
 MIB = 1 << 20
@@ -99,28 +98,22 @@ def test_a_move_is_stopped(seen: Seen, words: str | None) -> None:
     assert words is None or (found is not None and found[0] is objection and found[1].startswith(words))
 
 
-@pytest.mark.parametrize(
-    ("seen", "passes"),
-    [
-        (a_look(circling=("0x00_0x10",)), True),
-        (a_look(moved_at=NOW), True),
-        (a_look(changes_in_the_last_hour=5000), True),
-        (a_look(silent_brokers=("b:8080",)), False),
-        (with_risks(held=(HELD,), held_count=1), False),
-    ],
-    ids=["circle", "cooldown", "limits", "silent broker", "producers kept out"],
+@cases(
+    "seen, passes",
+    ("circle", a_look(circling=("0x00_0x10",)), True),
+    ("cooldown", a_look(moved_at=NOW), True),
+    ("limits", a_look(changes_in_the_last_hour=5000), True),
+    ("silent broker", a_look(silent_brokers=("b:8080",)), False),
+    ("producers kept out", with_risks(held=(HELD,), held_count=1), False),
 )
 def test_a_way_back_is_not_held_up_by_what_is_about_the_way_there(seen: Seen, *, passes: bool) -> None:
     assert (objection_to(a_step(undoes="plan/b1.s01"), *seen) is None) is passes
 
 
-@pytest.mark.parametrize(
-    ("seen", "passes"),
-    [
-        (a_look(largest_backlog=0, quotas_are_checked=False), True),
-        (a_look(largest_backlog=10**6, quotas_are_checked=True), False),
-    ],
-    ids=["nobody checks it", "over it at once"],
+@cases(
+    "seen, passes",
+    ("nobody checks it", a_look(largest_backlog=0, quotas_are_checked=False), True),
+    ("over it at once", a_look(largest_backlog=10**6, quotas_are_checked=True), False),
 )
 def test_a_former_quota_comes_back_unless_it_does_harm(seen: Seen, *, passes: bool) -> None:
     """A rollback may set a quota although brokers do not check quotas, but not one that stops producers at once."""

@@ -14,6 +14,7 @@ from pulsar_steward.policy.load import parse_policy
 from pulsar_steward.policy.looser import loosened
 from pulsar_steward.policy.recorded import RecordedPolicy
 from pulsar_steward.policy.schema import Policy
+from tests.cases import row_by_row
 
 if TYPE_CHECKING:
     from pulsar_steward.policy.approval_terms import Terms
@@ -47,7 +48,6 @@ def test_the_floor_holds_whatever_the_policy_says_of_other_approvals(risk: Risk)
 def test_of_kind_and_risk_the_stricter_holds(
     people: int | None, two_for: tuple[str, ...], minutes: int | None, requester: tuple[bool, bool | None]
 ) -> None:
-    """For people, validity and requester, the stricter of the terms by kind and by risk applies."""
     by_risk = {"people": people, "valid_minutes": minutes, "requester_may_approve": requester[1]}
     found = terms(two_people_for=two_for, requester_may_approve=requester[0], by_risk={"high": by_risk})
     assert found.people == (2 if two_for or people == 2 else 1)
@@ -56,7 +56,6 @@ def test_of_kind_and_risk_the_stricter_holds(
 
 
 def test_a_higher_level_demands_what_a_lower_one_does() -> None:
-    """A higher risk level takes over the demands of lower levels, and may name its own users."""
     by_risk = {
         "medium": {"people": 2, "valid_minutes": 20, "users": ["ann", "eve"]},
         "critical": {"users": ["bob", "eve"]},
@@ -77,41 +76,36 @@ def test_who_may_answer_has_to_be_named_by_both() -> None:
     assert terms(risk=Risk.LOW, by_risk=by_risk).may_answer("anybody")
 
 
-@pytest.mark.parametrize(
-    ("approval", "words"),
-    [
-        ({"by_risk": {"high": {"valid_minutes": 1441}}}, "by_risk.high.valid_minutes is 1441, .* more than 1440"),
-        ({"by_risk": {"critical": {"valid_minutes": 241}}}, "by_risk.critical.valid_minutes is 241, .* than 240"),
-        (
-            {"by_risk": {"low": {"people": 2}, "high": {"people": 1}}},
-            "by_risk.high.people demands less than by_risk.low",
-        ),
-        (
-            {"by_risk": {"low": {"valid_minutes": 9}, "medium": {"valid_minutes": 10}}},
-            "by_risk.medium.valid_minutes demands less",
-        ),
-        (
-            {"by_risk": {"medium": {"requester_may_approve": False}, "high": {"requester_may_approve": True}}},
-            "by_risk.high.requester_may_approve demands less",
-        ),
-        (
-            {"by_risk": {"low": {"people": 2}, "medium": {"valid_minutes": 9}, "high": {"people": 1}}},
-            "by_risk.high.people demands less than by_risk.low.people",
-        ),
-        (
-            {"assigned_users": ["ann"], "by_risk": {"high": {"users": ["bob"]}}},
-            "by_risk.high.users: nobody of them may answer by .* to .*retention",
-        ),
-        (
-            {"assigned_users": ["ann"], "by_risk": {"medium": {"users": ["bob"]}, "high": {"people": 2}}},
-            "by_risk.medium.users: nobody of them",
-        ),
-        ({"by_risk": {"hihg": {}}}, "by_risk.hihg"),
-        ({"by_risk": {"high": {"persons": 2}}}, "by_risk.high.persons: no such key"),
-        ({"by_risk": {"high": {"people": 3}}}, "by_risk.high.people: .* less than or equal to 2"),
-        ({"by_risk": {"high": {"people": 0}}}, "by_risk.high.people: .* greater than or equal to 1"),
-        ({"by_risk": {"high": {"valid_minutes": 0}}}, "by_risk.high.valid_minutes: .* greater than or equal to 1"),
-    ],
+@row_by_row(
+    "approval, words",
+    ({"by_risk": {"high": {"valid_minutes": 1441}}}, "by_risk.high.valid_minutes is 1441, .* more than 1440"),
+    ({"by_risk": {"critical": {"valid_minutes": 241}}}, "by_risk.critical.valid_minutes is 241, .* than 240"),
+    ({"by_risk": {"low": {"people": 2}, "high": {"people": 1}}}, "by_risk.high.people demands less than by_risk.low"),
+    (
+        {"by_risk": {"low": {"valid_minutes": 9}, "medium": {"valid_minutes": 10}}},
+        "by_risk.medium.valid_minutes demands less",
+    ),
+    (
+        {"by_risk": {"medium": {"requester_may_approve": False}, "high": {"requester_may_approve": True}}},
+        "by_risk.high.requester_may_approve demands less",
+    ),
+    (
+        {"by_risk": {"low": {"people": 2}, "medium": {"valid_minutes": 9}, "high": {"people": 1}}},
+        "by_risk.high.people demands less than by_risk.low.people",
+    ),
+    (
+        {"assigned_users": ["ann"], "by_risk": {"high": {"users": ["bob"]}}},
+        "by_risk.high.users: nobody of them may answer by .* to .*retention",
+    ),
+    (
+        {"assigned_users": ["ann"], "by_risk": {"medium": {"users": ["bob"]}, "high": {"people": 2}}},
+        "by_risk.medium.users: nobody of them",
+    ),
+    ({"by_risk": {"hihg": {}}}, "by_risk.hihg"),
+    ({"by_risk": {"high": {"persons": 2}}}, "by_risk.high.persons: no such key"),
+    ({"by_risk": {"high": {"people": 3}}}, "by_risk.high.people: .* less than or equal to 2"),
+    ({"by_risk": {"high": {"people": 0}}}, "by_risk.high.people: .* greater than or equal to 1"),
+    ({"by_risk": {"high": {"valid_minutes": 0}}}, "by_risk.high.valid_minutes: .* greater than or equal to 1"),
 )
 def test_what_does_not_hold_up_is_named(approval: dict[str, Any], words: str) -> None:
     """Terms by risk that are invalid or weaker than a lower level's are refused with their key and the reason."""

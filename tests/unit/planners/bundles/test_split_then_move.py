@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pytest
 
 from pulsar_steward.checks.placement.broker_load import OTHERS_MEDIAN
 from pulsar_steward.facts.load_manager import BrokerUsage, load_manager_of
@@ -20,6 +19,7 @@ from pulsar_steward.planners.bundles.split import PLANNER
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.load import parse_policy
 from tests.builders import a_policy, broker
+from tests.cases import row_by_row
 from tests.unit.facts.test_load_manager import MODULAR
 from tests.unit.planners.bundles.scenes import (
     NAMESPACE,
@@ -64,7 +64,6 @@ def the_batch(proposal: Proposal) -> Batch:
 
 
 def test_it_is_split_and_its_parts_are_moved_in_one_batch(golden: Golden) -> None:
-    """All moves are of parts, each after the split that makes it, to brokers that carry less, and foretell loads."""
     batch = the_batch(PLANNER.proposal(scene(FULL)))
 
     splits = {
@@ -121,20 +120,18 @@ def test_a_part_carries_its_share_of_what_was_seen_over_time() -> None:
     assert "40.0 MB/s at most" in move.why
 
 
-@pytest.mark.parametrize(
-    ("found", "fields"),
-    [
-        ((), {}),
-        ((EMPTY,), {}),
-        ((msgspec.structs.replace(FULL, subject=broker(1)),), {}),
-        ((FULL,), {"load": None}),
-        ((FULL,), {"load": load_of_stays(3, [])}),
-        ((FULL,), {"load": load_of_stays(3, [a_stay(0, 0, bundle=str(WHOLE))], snapshots=2)}),
-        ((FULL,), {"proposed": frozenset({BROKER_DRAIN})}),
-        ((FULL,), {"proposed": frozenset({BUNDLE_BALANCE})}),
-        ((FULL, finding("bundle-flapping", f"{NAMESPACE}/0x00000000_0xffffffff")), {}),
-        ((FULL,), {"policy": parse_policy({"approval": {"never_ask": ["bundle_balance"]}}, name="p")}),
-    ],
+@row_by_row(
+    "found, fields",
+    ((), {}),
+    ((EMPTY,), {}),
+    ((msgspec.structs.replace(FULL, subject=broker(1)),), {}),
+    ((FULL,), {"load": None}),
+    ((FULL,), {"load": load_of_stays(3, [])}),
+    ((FULL,), {"load": load_of_stays(3, [a_stay(0, 0, bundle=str(WHOLE))], snapshots=2)}),
+    ((FULL,), {"proposed": frozenset({BROKER_DRAIN})}),
+    ((FULL,), {"proposed": frozenset({BUNDLE_BALANCE})}),
+    ((FULL, finding("bundle-flapping", f"{NAMESPACE}/0x00000000_0xffffffff")), {}),
+    ((FULL,), {"policy": parse_policy({"approval": {"never_ask": ["bundle_balance"]}}, name="p")}),
 )
 def test_where_it_is_split_alone(found: Any, fields: dict[str, Any]) -> None:
     """Nothing is moved without a full broker, without its load over time, or where moves may not be or come later."""
@@ -155,7 +152,6 @@ def test_a_bundle_of_one_topic_is_neither_split_nor_moved() -> None:
 
 
 def test_other_moves_wait_for_those_of_the_parts() -> None:
-    """A plan that moves parts of split bundles has no other batch of moves, and says so."""
     whole = a_stay(0, 0, a_suspect(WHOLE, [PARTITION] * 24).load, bundle=str(WHOLE))
     others = [a_stay(0, number, namespace="shop/carts") for number in range(1, 9)]
 
@@ -183,7 +179,6 @@ def test_what_shedding_would_undo_is_known_of_parts() -> None:
 
 
 def test_a_part_that_a_guard_keeps_is_named() -> None:
-    """Where a guard keeps parts, the plan has the splits, and a note names the guard."""
     proposal = PLANNER.proposal(scene(FULL, policy=a_policy(apply={"most_clients_per_step": 7})))
 
     assert the_batch(proposal).kinds == (BUNDLE_SPLIT,)
