@@ -76,7 +76,6 @@ def test_looking_at_moves_costs_a_call_a_broker_and_three_a_change(
     with a_site(tmp_path, brokers) as site:
         moves = [site.move(str(bundle), 1 + number % 2) for number, bundle in enumerate(equal_ranges(BUNDLES))]
         asked = [each for each in looked_at(site, *moves[:changes]) if each.path.endswith(OF_THE_WHOLE)]
-
         of_owner = [each for each in asked if f"/{site.brokers[0]}/" in each.path]
         assert len(of_owner) == 1 + changes
         assert len(asked) - changes <= brokers + 3 * changes
@@ -97,7 +96,6 @@ def test_looking_at_settings_costs_no_more(
             for number in range(changes)
         ]
         asked = [each for each in looked_at(site, *settings) if each.path.endswith(OF_THE_WHOLE)]
-
         assert len(asked) <= brokers + 3 * changes
         assert not [each for each in asked if each.path.endswith("Policies")]
 
@@ -113,7 +111,6 @@ def test_right_before_a_quota_is_set_the_owners_of_its_namespace_are_asked_anew(
             for number in range(3)
         ]
         asked = [each for each in looked_at(site, *quotas) if each.path.endswith("/ownedNamespaces")]
-
         first, anew = asked[:6], asked[6:]
         assert {each.broker_id for each in first} == set(site.brokers)
         # Before the topics themselves are asked: in the first look at all quotas, and right before each.

@@ -97,9 +97,7 @@ def the_plan(seeing: Seeing) -> Plan:
 def test_it_is_proposed_raised_and_proved(seeing: Seeing) -> None:
     """A topic that is too much for its partitions is proposed, gets more with its subscription, and is proved."""
     plan = the_plan(seeing)
-
     assert seeing.carry_out(plan) == ["done"]
-
     assert partitions(seeing.site) == 4
     with seeing.site.context() as context:
         for index in range(4):

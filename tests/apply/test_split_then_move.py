@@ -43,7 +43,7 @@ SPEC = ClusterSpec(
             ),
             owner=0,
         ),
-    ),
+    )
 )
 """24 partitions of 20 MB/s, in and out, on one of three brokers."""
 
@@ -76,9 +76,7 @@ def bundles_of(seeing: Seeing) -> list[int]:
 def test_it_is_split_then_moved_and_nothing_is_left_to_find(seeing: Seeing) -> None:
     """All splits and moves are done in one batch, brokers carry the same then, and moves alone can be taken back."""
     plan = the_plan(seeing)
-
     assert set(seeing.carry_out(plan)) == {"done"}
-
     for step in plan.batches[0].steps:
         if isinstance(step.change, UnloadBundle):
             assert seeing.site.owner(step.change.bundle, NAMESPACE) == step.change.target
@@ -94,7 +92,6 @@ def test_a_move_without_its_split_is_refused(seeing: Seeing) -> None:
     """Of a batch whose splits were not approved no step is carried out, and nothing is called."""
     plan = the_plan(seeing)
     moves = [step.step_id for step in plan.batches[0].steps if isinstance(step.change, UnloadBundle)]
-
     assert set(seeing.carry_out(plan, *moves)) == {"refused"}
     assert seeing.site.untouched()
 
@@ -105,9 +102,7 @@ def test_nothing_is_moved_once_a_split_yields_other_parts(seeing: Seeing) -> Non
     seeing.site.simulator.add_topic(NAMESPACE, TopicSpec("late"))
     first, *_ = plan.batches[0].steps
     assert isinstance(first.change, SplitBundle)
-
     outcomes = seeing.carry_out(plan)
-
     assert outcomes[0] == "drifted"
     assert "done" not in outcomes
     assert seeing.site.untouched()

@@ -74,8 +74,7 @@ def test_an_approved_step_without_an_outcome_is_not_proved(site: Worksite) -> No
 
 
 def test_a_batch_that_nobody_approved_is_not_proved(site: Worksite) -> None:
-    plan = site.plan(site.move(0))
-    proof = proof_of(site, plan)
+    proof = proof_of(site, site.plan(site.move(0)))
     assert not proof.proved
     assert "there is no approved step" in proof.reason
     assert proof.shown["placement"][site.brokers[0]]["coordinators"] == 16

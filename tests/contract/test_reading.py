@@ -82,10 +82,8 @@ def test_the_metadata_store_tells_of_a_topic_that_nobody_loaded(api: Api, namesp
 
 def test_topics_are_listed_whether_or_not_they_are_loaded(api: Api, namespace: str, reader: Reader) -> None:
     topic = f"persistent://{api.new_partitioned(namespace, 2)}"
-    names = reader.topics(namespace)
-    assert {f"{topic}-partition-0", f"{topic}-partition-1"} <= set(names)
-    stored = reader.stored_topic(f"{topic}-partition-1")
-    assert stored.cursors == {}
+    assert {f"{topic}-partition-0", f"{topic}-partition-1"} <= set(reader.topics(namespace))
+    assert reader.stored_topic(f"{topic}-partition-1").cursors == {}
     with pytest.raises(ServerError):
         reader.stored_topic(f"persistent://{namespace}/nothing")
 

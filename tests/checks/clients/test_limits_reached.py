@@ -10,10 +10,9 @@ import pytest
 from pulsar_steward.checks.clients.limits_reached import LIMIT_REACHED
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import DISPATCHING_LIMITED, PUBLISHING_LIMITED
+from tests.checks.clients.conftest import by_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.golden import Golden
 
 TOLD = PUBLISHING_LIMITED
@@ -93,7 +92,7 @@ def test_a_namespaces_limit_that_a_topic_reaches_is_found(
     ],
 )
 def test_the_brokers_own_limit_holds_where_a_namespace_sets_none(
-    scene: Any, by_name: Callable[..., dict[str, Severity]], golden: Golden, setting: str, policies: Any, topic: Any
+    scene: Any, golden: Golden, setting: str, policies: Any, topic: Any
 ) -> None:
     """A namespace's limit goes before that of the brokers."""
     limited(limited(scene), "t/own", **policies).configured(**{setting: "20"})
@@ -200,9 +199,7 @@ def test_metrics_tell_of_topics_that_were_not_drilled(
         golden(findings[0].evidence)
 
 
-def test_a_topic_has_one_finding_and_clients_come_first(
-    scene: Any, by_name: Callable[..., dict[str, Severity]], golden: Golden
-) -> None:
+def test_a_topic_has_one_finding_and_clients_come_first(scene: Any, golden: Golden) -> None:
     """Who is refused is worse off than who waits."""
     limited(scene, **RATE, max_producers_per_topic=2)
     scene.topic("t", producers=2, message_rate_in=10.0).drilled("t", namespace="t/n", publishing_limited=173)
