@@ -27,13 +27,14 @@ from pulsar_steward.checks.backlog.quotas import (
     unknown_policies,
 )
 from pulsar_steward.checks.check import Check, Judgement, Query, RowCheck, Scope, critical_or_warning
-from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.finding import QuotaFigures, Severity
 from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.subscription import unexplained
 from pulsar_steward.model.units import KIB, MIB, bytes_in_words, counted, seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import CheckContext, Queried, Row
+    from pulsar_steward.model.finding import Finding
 
 
 class BacklogNearQuotaPolicy(Section):
@@ -48,6 +49,14 @@ with fullest as (select *, greatest(bytes_percent, seconds_percent) as percent f
 select fullest.*, percent >= critical_percent as critical
 from fullest join limits using (namespace) where percent >= warning_percent
 """
+
+
+def _harm(finding: Finding) -> Harm:
+    used = QuotaFigures.of(finding)
+    full = max(used.bytes_percent or 0, used.seconds_percent or 0) >= 100  # noqa: PLR2004 - all of the quota
+    if not full or used.holds_producers is None:
+        return Harm.SOON
+    return Harm.CUT_OFF if used.holds_producers else Harm.LOSING
 
 
 def near_quota(queried: Queried, _context: CheckContext[BacklogNearQuotaPolicy]) -> Judgement:
@@ -65,7 +74,7 @@ def near_quota(queried: Queried, _context: CheckContext[BacklogNearQuotaPolicy])
                     f"{quota_used(row, by_size=by_size)}; {when}{in_brackets(policy)}, {consequence(policy)}."
                     f"{delayed_words(row)}{slowest_words(row)}"
                 ),
-                figures=figures(row),
+                figures=figures({**row, "holds_producers": policy and int(policy.startswith("producer_"))}),
             )
         )
     if findings:
@@ -80,6 +89,8 @@ def near_quota(queried: Queried, _context: CheckContext[BacklogNearQuotaPolicy])
 
 BACKLOG_NEAR_QUOTA = Check(
     check_id="backlog-near-quota",
+    headlines={Harm.CUT_OFF: "PRODUCERS CUT OFF", Harm.LOSING: "UNREAD MESSAGES DELETED"},
+    beware="Do not restart brokers, and unload nothing there.",
     order=10,
     title="A topic's backlog is close to its quota, or over it",
     advice=(

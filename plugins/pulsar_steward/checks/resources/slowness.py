@@ -120,6 +120,9 @@ def slow_of(now: str, before: str) -> str:
     """
 
 
+SLOWS_A_PROCESS = ("io-threads-stuck", "heap-pressure", "gc-pressure", "cpu-busy", "direct-memory-pressure")
+"""Checks that find why a process is slow, the likeliest cause first."""
+
 STALLED = "over_second_per_minute"
 """Figure of slow events: those over a second, per minute."""
 
