@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections import Counter, defaultdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
@@ -12,6 +14,8 @@ from pulsar_steward.logs.patterns import LOG_CHECKS
 from pulsar_steward.logs.patterns import SECTION as LOGS
 from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
 from pulsar_steward.model.tables import BUNDLES, NAMESPACES
+from pulsar_steward.model.topics import namespace_of
+from pulsar_steward.model.trouble import troubles_of
 from pulsar_steward.report.checkup.document import (
     FORMAT,
     VERSION,
@@ -22,6 +26,7 @@ from pulsar_steward.report.checkup.document import (
     CheckupOutcome,
     Counts,
     FindingReport,
+    TroubleReport,
     Unread,
 )
 from pulsar_steward.report.checkup.measures import measures_of
@@ -33,6 +38,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.logs.reading import LogsRead
     from pulsar_steward.model.plan import Plan
+    from pulsar_steward.model.trouble import Trouble
     from pulsar_steward.policy.schema import Policy
     from pulsar_steward.snapshots.read import Snapshot
     from pulsar_steward.snapshots.rows import BrokerRow, SnapshotMeta
@@ -50,10 +56,14 @@ def checkup_of(snapshot: Snapshot, plan: Plan, policy: Policy, logs: LogsRead | 
     Raises:
         SnapshotError: If the snapshot cannot be read or was not diagnosed.
     """
-    checks = check_reports(snapshot.findings(as_judged=True), snapshot.verdicts())
+    findings, verdicts = snapshot.findings(as_judged=True), snapshot.verdicts()
+    checks = check_reports(findings, verdicts)
     of_logs = check_reports(logs.findings, logs.verdicts, LOG_CHECKS) if logs is not None else ()
     every = (*checks, *of_logs)
     counts = counts_of(every)
+    if logs is not None:
+        findings, verdicts = (*findings, *logs.findings), (*verdicts, *logs.verdicts)
+    troubles = troubles_of(findings, verdicts, BY_ID | LOG_CHECKS)
     return Checkup(
         format=FORMAT,
         version=VERSION,
@@ -62,6 +72,7 @@ def checkup_of(snapshot: Snapshot, plan: Plan, policy: Policy, logs: LogsRead | 
         outcome=outcome_of(counts),
         about=_about(snapshot),
         counts=counts,
+        troubles=tuple(trouble_report(each, plan) for each in troubles),
         checks=every,
         planning=planning_of(plan, checks, policy),
         measures=measures_of(snapshot),
@@ -170,6 +181,58 @@ def _report(info: CheckWords, verdict: Verdict | None, findings: Sequence[Findin
         source=info.source,
         remedied_by=info.remedied_by,
     )
+
+
+def trouble_report(trouble: Trouble, plan: Plan) -> TroubleReport:
+    """A trouble in words, with what to do about it.
+
+    Args:
+        trouble: The trouble.
+        plan: The planners' result for the same snapshot.
+    """
+    root, harmful = (_words_of(each) for each in (trouble.root, trouble.harmful))
+    ids = tuple(dict.fromkeys((trouble.root, *(each.check_id for each in trouble.findings))))
+    worst = trouble.roots[0].subject
+    return TroubleReport(
+        trouble_id=trouble.trouble_id,
+        harm=trouble.harm,
+        headline=harmful.headlines.get(trouble.harm, harmful.title),
+        where=trouble.where,
+        because="" if root is harmful else root.title,
+        beware=harmful.beware,
+        since=trouble.since if any(each.snapshots_in_a_row > 1 for each in trouble.findings) else None,
+        severity=trouble.severity,
+        found=BySeverity.of(trouble.found),
+        check_ids=ids,
+        subjects=tuple(each.subject for each in trouble.roots),
+        to_do=tuple(filled_in(each, worst) for each in root.advice),
+        proposal=_proposal(trouble, ids, plan),
+    )
+
+
+def filled_in(advice: str, subject: str) -> str:
+    """Advice with the names of its commands filled in, as far as a subject tells them."""
+    name, _, subscription = subject.partition(" subscription ")
+    namespace = namespace_of(name) if "://" in name else name
+    names = {"SUBSCRIPTION": subscription, "SUB": subscription}
+    names |= {"TOPIC": name} if "://" in name else {}
+    names |= {"NS": namespace, "NAMESPACE": namespace} if namespace.count("/") == 1 else {}
+    known = {placeholder: shlex.quote(value) for placeholder, value in names.items() if value}
+    return re.sub(r"\b(?:SUBSCRIPTION|SUB|TOPIC|NAMESPACE|NS)\b", lambda match: known.get(match[0], match[0]), advice)
+
+
+def _proposal(trouble: Trouble, check_ids: Sequence[str], plan: Plan) -> str:
+    own = {(each.check_id, each.subject) for each in trouble.findings}
+    for batch in plan.batches:
+        if own & {(each.check_id, each.subject) for each in batch.findings}:
+            return f"Steward proposes: {batch.title}."
+    if any(_words_of(each).remedied_by for each in check_ids):
+        return "Steward proposes nothing for it now."
+    return "Steward has no remedy for it: it takes a person."
+
+
+def _words_of(check_id: str) -> CheckWords:
+    return BY_ID.get(check_id) or LOG_CHECKS.get(check_id) or _wordless(check_id)
 
 
 def _finding(finding: Finding) -> FindingReport:
