@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,9 +14,8 @@ from pulsar_steward.model.topics import namespace_of, partitioned_topic
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from pulsar_steward.model.finding import Verdict
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
 
 
 class Harm(StrEnum):
@@ -63,7 +61,7 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
         harmful: The check whose findings do it: the cause itself, or a consequence.
         findings: Its listed findings, the worst first; those of one subject together, the cause before consequences.
         found: Number of its findings by severity, listed or not.
-        affected: Number of subjects of the root, listed or not: topics, brokers, namespaces or what it judges.
+        affected: Number of subjects of the root, listed or not; those that are not listed may do less harm.
     """
 
     root: str
@@ -109,37 +107,36 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
             (topic,) = of_topic
             return subjects[0] if len(topics) == 1 else f"{counted(len(topics), 'partition')} of {topic}"
         namespaces = len(set(map(namespace_of, topics)))
-        least = "at least " if self.affected > len(topics) else ""
-        return f"{counted(self.affected, 'topic')} in {least}{counted(namespaces, 'namespace')}"
+        if self.affected > len(topics):
+            return f"up to {counted(self.affected, 'topic')} in at least {counted(namespaces, 'namespace')}"
+        return f"{counted(self.affected, 'topic')} in {counted(namespaces, 'namespace')}"
 
 
 def troubles_of(
-    findings: Sequence[Finding], verdicts: Iterable[Verdict], checks: Mapping[str, Explained]
+    findings: Sequence[Finding], more: Mapping[str, Mapping[Severity, int]], checks: Mapping[str, Explained]
 ) -> tuple[Trouble, ...]:
     """Joins the findings of a snapshot into troubles, the worst first.
 
-    Findings beyond a check's list are known by their number only. They count for the trouble with most of the check's
-    listed findings.
+    Findings beyond a check's list are known by number and severity only. They count for the trouble with most of the
+    check's listed findings of that severity.
 
     Args:
         findings: All listed findings.
-        verdicts: The verdicts of their checks.
+        more: Number of further findings, which are not listed, by check and severity.
         checks: The checks by id; one that is missing explains nothing, and is a setting.
     """
     joined = _joined(findings, checks)
-    of_check: defaultdict[str, Counter[tuple[str, Harm]]] = defaultdict(Counter)
-    found: defaultdict[tuple[str, Harm], Counter[Severity]] = defaultdict(Counter)
-    for key, members in joined.items():
-        for finding in members:
-            of_check[finding.check_id][key] += 1
-            found[key][finding.severity] += 1
+    found = {key: Counter(each.severity for each in members) for key, members in joined.items()}
     affected = {key: sum(each.check_id == key[0] for each in members) for key, members in joined.items()}
-    for verdict in verdicts:
-        if verdict.more and (troubles := of_check[verdict.check_id]):
-            key = min(troubles, key=lambda each: (-troubles[each], each[1].rank, each[0]))
-            listed = Counter(each.severity for each in findings if each.check_id == verdict.check_id)
-            found[key] += verdict.found(listed) - listed
-            affected[key] += verdict.more if verdict.check_id == key[0] else 0
+    for check_id, severity, number in ((name, *each) for name, unlisted in more.items() for each in unlisted.items()):
+        own = {
+            key: Counter(each.severity for each in members if each.check_id == check_id)
+            for key, members in joined.items()
+        }
+        place = {key: (-each[severity], -each.total(), key[1].rank) for key, each in own.items()}
+        key = min(own, key=place.__getitem__)
+        found[key][severity] += number
+        affected[key] += number if key[0] == check_id and own[key][severity] else 0
     troubles = [
         Trouble(
             root=root,

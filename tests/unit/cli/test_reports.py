@@ -39,7 +39,7 @@ def snapshot(tmp_path: Path) -> str:
     ("changed", "code", "words"),
     [
         ({}, 0, "RESULT: healthy"),
-        (skewed(), 1, "RESULT: 1 critical finding to look at"),
+        (skewed(), 1, "RESULT: 1 trouble, 1 finding"),
         ({"findings": [a_finding("info")], "verdicts": [a_verdict("bundle-topic-skew", "clear")]}, 0, "1 info"),
         ({"verdicts": [a_verdict("tc-skew", "unknown")]}, 2, "RESULT: could not look"),
         ({"snapshot": meta(unread_brokers=["broker-02:8080"]), **skewed()}, 1, "PARTIAL: 1 of"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.checks.backlog.quotas import (
     CULPRITS,
     DEFAULTS,
+    KEEPS_A_BACKLOG,
     PRECISION,
     ages_not_read,
     consequence,
@@ -30,6 +31,7 @@ from pulsar_steward.checks.check import Check, Judgement, Query, RowCheck, Scope
 from pulsar_steward.model.finding import QuotaFigures, Severity
 from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.subscription import unexplained
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import KIB, MIB, bytes_in_words, counted, seconds_in_words
 
 if TYPE_CHECKING:
@@ -89,6 +91,8 @@ def near_quota(queried: Queried, _context: CheckContext[BacklogNearQuotaPolicy])
 
 BACKLOG_NEAR_QUOTA = Check(
     check_id="backlog-near-quota",
+    harm=_harm,
+    explained_by=KEEPS_A_BACKLOG,
     headlines={Harm.CUT_OFF: "PRODUCERS CUT OFF", Harm.LOSING: "UNREAD MESSAGES DELETED"},
     beware="Do not restart brokers, and unload nothing there.",
     order=10,
@@ -157,6 +161,8 @@ def _held(row: Row) -> str:
 # Judges by the fuller of the quotas that block producers.
 PRODUCER_HOLD_RESTART_RISK = RowCheck(
     check_id="producer-hold-restart-risk",
+    harm=Harm.AT_RESTART,
+    explained_by=("backlog-near-quota", *KEEPS_A_BACKLOG),
     order=60,
     title="A restart or an unload would leave a topic's producers unable to connect",
     advice=(
@@ -320,6 +326,7 @@ def _explained(row: Row) -> str:
 # Critical if there is no other explanation, and no figure that contradicts.
 QUOTA_STUCK = RowCheck(
     check_id="quota-stuck",
+    harm=Harm.CUT_OFF,
     order=110,
     title="A quota shuts producers out though no backlog explains it",
     advice=(

@@ -13,6 +13,7 @@ from pulsar_steward.checks.earlier import LOOKS, WINDOW, WINDOW_MINUTES, looking
 from pulsar_steward.checks.views import SqlView
 from pulsar_steward.model.measures import BOOKIE_STATUS
 from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
@@ -240,6 +241,7 @@ def _evidence(row: Row) -> str:
 # Judges by the share of a broker's switches that are slow, and by the share of time lost in the slowest.
 CHECK = RowCheck(
     check_id="ledger-switch-slow",
+    harm=Harm.SLOW,
     order=40,
     title="Switching to a new ledger is slow: producers wait meanwhile",
     advice=(

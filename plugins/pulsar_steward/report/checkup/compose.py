@@ -8,6 +8,8 @@ from collections import Counter, defaultdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from pulsar_steward.checks.check import CheckWords
 from pulsar_steward.checks.registry import BY_ID, GROUPS
 from pulsar_steward.logs.patterns import LOG_CHECKS
@@ -56,14 +58,10 @@ def checkup_of(snapshot: Snapshot, plan: Plan, policy: Policy, logs: LogsRead | 
     Raises:
         SnapshotError: If the snapshot cannot be read or was not diagnosed.
     """
-    findings, verdicts = snapshot.findings(as_judged=True), snapshot.verdicts()
-    checks = check_reports(findings, verdicts)
+    checks = check_reports(snapshot.findings(as_judged=True), snapshot.verdicts())
     of_logs = check_reports(logs.findings, logs.verdicts, LOG_CHECKS) if logs is not None else ()
     every = (*checks, *of_logs)
     counts = counts_of(every)
-    if logs is not None:
-        findings, verdicts = (*findings, *logs.findings), (*verdicts, *logs.verdicts)
-    troubles = troubles_of(findings, verdicts, BY_ID | LOG_CHECKS)
     return Checkup(
         format=FORMAT,
         version=VERSION,
@@ -72,7 +70,7 @@ def checkup_of(snapshot: Snapshot, plan: Plan, policy: Policy, logs: LogsRead | 
         outcome=outcome_of(counts),
         about=_about(snapshot),
         counts=counts,
-        troubles=tuple(trouble_report(each, plan) for each in troubles),
+        troubles=trouble_reports(every, plan),
         checks=every,
         planning=planning_of(plan, checks, policy),
         measures=measures_of(snapshot),
@@ -183,13 +181,21 @@ def _report(info: CheckWords, verdict: Verdict | None, findings: Sequence[Findin
     )
 
 
-def trouble_report(trouble: Trouble, plan: Plan) -> TroubleReport:
-    """A trouble in words, with what to do about it.
+def trouble_reports(checks: Sequence[CheckReport], plan: Plan) -> tuple[TroubleReport, ...]:
+    """What checks found, joined into troubles, the worst first; `plan` is the planners' result for the same."""
+    listed = {check.check_id: Counter(finding.severity for finding in check.findings) for check in checks}
+    more = {
+        check.check_id: Counter({each: getattr(check.found, each.value) for each in Severity}) - listed[check.check_id]
+        for check in checks
+        if check.findings
+    }
+    findings = [
+        Finding(check_id=check.check_id, **msgspec.structs.asdict(each)) for check in checks for each in check.findings
+    ]
+    return tuple(_trouble(each, plan) for each in troubles_of(findings, more, {**BY_ID, **LOG_CHECKS}))
 
-    Args:
-        trouble: The trouble.
-        plan: The planners' result for the same snapshot.
-    """
+
+def _trouble(trouble: Trouble, plan: Plan) -> TroubleReport:
     root, harmful = (_words_of(each) for each in (trouble.root, trouble.harmful))
     ids = tuple(dict.fromkeys((trouble.root, *(each.check_id for each in trouble.findings))))
     worst = trouble.roots[0].subject
@@ -225,10 +231,10 @@ def _proposal(trouble: Trouble, check_ids: Sequence[str], plan: Plan) -> str:
     own = {(each.check_id, each.subject) for each in trouble.findings}
     for batch in plan.batches:
         if own & {(each.check_id, each.subject) for each in batch.findings}:
-            return f"Steward proposes: {batch.title}."
+            return f"Plan: {batch.title}."
     if any(_words_of(each).remedied_by for each in check_ids):
-        return "Steward proposes nothing for it now."
-    return "Steward has no remedy for it: it takes a person."
+        return "No plan now; below is why."
+    return "No plan: it takes a person."
 
 
 def _words_of(check_id: str) -> CheckWords:

@@ -139,7 +139,9 @@ class TroubleReport(msgspec.Struct, frozen=True, kw_only=True):
     harm: Harm
     headline: Annotated[str, Meta(description="what is wrong, in a few words")]
     where: Annotated[str, Meta(description="whom it meets: the only subject, or how many in how many namespaces")]
-    because: Annotated[str, Meta(description="the cause, where the headline is of a consequence; empty: it is the cause")]
+    because: Annotated[
+        str, Meta(description="the cause, where the headline is of a consequence; empty: it is the cause")
+    ]
     beware: Annotated[str, Meta(description="what not to do meanwhile; empty: nothing is known")]
     since: Annotated[datetime | None, Meta(description="when the first snapshot that shows it was taken, UTC")]
     severity: Annotated[Severity, Meta(description="of its worst finding")]
@@ -183,7 +185,7 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Annotated[CheckupOutcome, Meta(description="healthy (exit code 0), findings (1) or could not look (2)")]
     about: About
     counts: Counts
-    troubles: Annotated[tuple[TroubleReport, ...], Meta(description="the worst first")] = ()
+    troubles: Annotated[tuple[TroubleReport, ...], Meta(description="the worst first")]
     checks: tuple[CheckReport, ...]
     planning: Planning
     measures: Measures

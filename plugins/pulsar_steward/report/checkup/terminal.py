@@ -92,10 +92,14 @@ def pressing(checkup: Checkup) -> tuple[TroubleReport, ...]:
 
 def in_a_line(trouble: TroubleReport) -> str:
     """What is wrong, where, since when, why, what not to do, and whether there is a plan."""
-    since = f" since {time_in_words(trouble.since)}" if trouble.since else ""
     because = f" {trouble.because}." if trouble.because else ""
     beware = f" {trouble.beware}" if trouble.beware else ""
-    return f"{trouble.headline}: {trouble.where}{since}.{because}{beware} {trouble.proposal}"
+    return f"{trouble.headline}: {trouble.where}{since(trouble)}.{because}{beware} {trouble.proposal}"
+
+
+def since(trouble: TroubleReport) -> str:
+    """Since when snapshots show a trouble; empty: only this one does."""
+    return f", since {time_in_words(trouble.since)}" if trouble.since else ""
 
 
 def tally(counts: Counts) -> str:
