@@ -240,10 +240,9 @@ def test_a_full_write_cache_is_told_by_what_came_since(now: list[dict[str, Any]]
     ("size_mb", "words"),
     [(2048.0, "bookie k:1 (2,048 MiB, dbStorage_writeCacheMaxSizeMb) was full"), (None, "bookie k:1 was full")],
 )
-def test_a_full_write_cache_is_told_with_its_size(
-    judged: JudgeRows, minutes_ago: MinutesAgo, size_mb: float | None, words: str
-) -> None:
+def test_a_full_write_cache_is_told_with_its_size(size_mb: float | None, words: str) -> None:
     """Where the bookie tells its settings."""
     before = minutes_ago(15, snapshot([*WELL, *full_cache(100, 2)]))
-    (finding,) = judged(check.CHECK, snapshot([*WELL, *full_cache(140, 2, size_mb=size_mb)]), earlier=[before]).findings
+    now = snapshot([*WELL, *full_cache(140, 2, size_mb=size_mb)])
+    (finding,) = judge_rows(check.CHECK, now, earlier=[before]).findings
     assert words in finding.evidence

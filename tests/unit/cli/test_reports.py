@@ -39,7 +39,7 @@ def snapshot(tmp_path: Path) -> str:
 @cases(
     "changed, code, words",
     ("healthy", {}, 0, "RESULT: healthy"),
-    ("findings", skewed(), 1, "RESULT: 1 critical finding to look at"),
+    ("findings", skewed(), 1, "RESULT: 1 trouble, 1 finding"),
     (
         "information",
         {"findings": [a_finding("info")], "verdicts": [a_verdict("bundle-topic-skew", "clear")]},

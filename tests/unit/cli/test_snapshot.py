@@ -74,7 +74,7 @@ def test_looking_takes_neither_java_nor_a_process_of_its_own(
     (kept,) = (tmp_path / "new" / "kept").glob("cluster=local/taken_at=*")
     assert said[-2:] == ["looking for trouble", f"the snapshot is kept at {kept}"]
     assert ended.code == 1
-    assert "RESULT: 1 critical finding to look at" in ended.out
+    assert "RESULT: 1 trouble, 1 finding" in ended.out
     assert {each.method for each in asked} == {"GET"}
     assert open_snapshot(str(kept)).meta().cluster == "local"
     files = [path for path in kept.rglob("*") if path.is_file()]

@@ -43,7 +43,7 @@ def shown(checkup: Checkup, width: int = 80, *, verbose: bool = False) -> str:
 
 def part(text: str, title: str) -> str:
     """Lines below a title that begins so, up to the next one."""
-    titles = ("What was found", "What to do", "What Steward", "Could not be judged", "Clear (")
+    titles = ("Troubles", "What was found", "What to do", "What Steward", "Could not be judged", "Clear (")
     below = text.split(f"\n{title}", 1)[1].lstrip(" ")
     return min((below.split(f"\n{other}", 1)[0] for other in titles), key=len)
 
@@ -224,7 +224,7 @@ def test_many_findings_are_cut_and_counted(
     cut = [line.strip() for line in text.splitlines() if ", which" in line]
     assert [" ".join(line.split()[1:3]).rstrip(",") for line in cut] == counts
     golden("\n".join(cut))
-    headline = f"RESULT: {listed + further} findings to look at"
+    headline = f"RESULT: 1 trouble, {listed + further} findings"
     told = f" ({listed} listed)" if further else ""
     assert f"{headline}{told}\n" in text
 
@@ -236,7 +236,7 @@ def test_what_is_not_listed_is_told_by_severity(checkup_with: Make) -> None:
     checkup = checkup_with(findings=[a_finding(subject="a"), a_finding("info", subject="b")], verdicts=[verdict])
     text = " ".join(shown(checkup).split())
 
-    assert "RESULT: 401 critical, 2,391 findings to look at (1 listed) 401 critical, 1,990 warnings, 11 info;" in text
+    assert "RESULT: 1 trouble, 2,391 findings (1 listed) 401 critical, 1,990 warnings, 11 info;" in text
     told = "400 critical, 1,990 warnings, 10 that count as info, like the least bad one listed, at most"
     assert f"and 2,400 more, which were only counted: {told}" in text
 

@@ -15,6 +15,7 @@ from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.pulsar_versions import drops_unsent
 from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.subscription import DEDUPLICATION, replicator_to
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
@@ -350,6 +351,7 @@ def _evidence(remote: Remote, troubled: Sequence[Replicator], topics: int, entri
 
 CHECK = Check(
     check_id="replication-stopped",
+    harm=Harm.SLOW,
     order=25,
     title="Replication to another cluster stands still or falls behind",
     advice=(

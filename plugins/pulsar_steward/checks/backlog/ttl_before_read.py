@@ -20,6 +20,7 @@ from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, S
 from pulsar_steward.checks.earlier import APART_SECONDS, WINDOW_MINUTES, EarlierRows, looking_back, window_minutes
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import DAY, HOUR, MINUTE, bytes_in_words, counted, number_in_words, seconds_in_words
 
 if TYPE_CHECKING:
@@ -358,6 +359,7 @@ def _of_reader(row: Row) -> Finding:
 
 CHECK = Check(
     check_id="ttl-before-read",
+    harm=Harm.LOSING,
     order=105,
     title="A TTL deletes what a slow subscription has not read",
     advice=(

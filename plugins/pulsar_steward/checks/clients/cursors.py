@@ -11,6 +11,7 @@ from pulsar_steward.model.broker_defaults import CURSOR_WRITES
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.setting import writes_in_words
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import KIB, MIB, bytes_in_words, counted, seconds_in_words
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def _seldom(row: Row) -> str:
 # A finding for each namespace with such a rate, and one for the brokers' default.
 ACK_STATE_SELDOM = RowCheck(
     check_id="ack-state-seldom",
+    harm=Harm.AT_RESTART,
     order=45,
     title="What is acknowledged is written seldom",
     advice=(
@@ -206,6 +208,7 @@ def _at_most(per_second: float) -> str:
 
 ACK_STATE_OFTEN = RowCheck(
     check_id="ack-state-often",
+    harm=Harm.SLOW,
     order=46,
     title="What is acknowledged is written often, and bookies bear it",
     advice=(
@@ -357,6 +360,7 @@ def _large(row: Row) -> str:
 # A measured size decides; an estimate, which is a maximum, counts one severity less.
 CURSOR_NOT_PERSISTABLE = RowCheck(
     check_id="cursor-not-persistable",
+    harm=Harm.AT_RESTART,
     order=40,
     title="The ack state of a cursor comes near what one BookKeeper entry can hold",
     advice=(

@@ -24,6 +24,7 @@ from pulsar_steward.checks.earlier import (
 from pulsar_steward.checks.resources.slowness import WRITES, of_event, slow_before, slow_figures, slow_of, slow_words
 from pulsar_steward.model.measures import STARTED
 from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
@@ -244,6 +245,7 @@ def _told(row: Row) -> tuple[str, dict[str, int]]:
 # Judges by the queues of threads if exported, by the latency of writes, and by writes that do not end.
 CHECK = RowCheck(
     check_id="bookie-thread-busy",
+    harm=Harm.SLOW,
     order=50,
     title="A thread of BookKeeper, or a bookie as a whole, cannot keep up",
     advice=(

@@ -17,6 +17,7 @@ from pulsar_steward.checks.resources.slowness import (
     PROCESSES,
     PUBLISHES,
     READ_ONLY,
+    SLOWS_A_PROCESS,
     of_event,
     slow_before,
     slow_figures,
@@ -26,6 +27,7 @@ from pulsar_steward.checks.resources.slowness import (
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.measures import WRITES_OVER_A_SECOND, WRITES_UNDER_A_SECOND
 from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
@@ -252,6 +254,8 @@ def _topics(queried: Queried, writes: _Writes, causes: CausesOfSlowness, found: 
 
 CHECK = Check(
     check_id="publish-slow",
+    harm=Harm.SLOW,
+    explained_by=(*SLOWS_A_PROCESS, "bookie-disk", "bookie-thread-busy", "metadata-latency", "limit-reached"),
     order=5,
     title="Publishing is slow: producers see latency and time-outs",
     advice=(

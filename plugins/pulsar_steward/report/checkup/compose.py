@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections import Counter, defaultdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from pulsar_steward.checks.check import CheckWords
 from pulsar_steward.checks.registry import BY_ID, GROUPS
@@ -12,6 +16,8 @@ from pulsar_steward.logs.patterns import LOG_CHECKS
 from pulsar_steward.logs.patterns import SECTION as LOGS
 from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
 from pulsar_steward.model.tables import BUNDLES, NAMESPACES
+from pulsar_steward.model.topics import namespace_of
+from pulsar_steward.model.trouble import troubles_of
 from pulsar_steward.report.checkup.document import (
     FORMAT,
     VERSION,
@@ -22,6 +28,7 @@ from pulsar_steward.report.checkup.document import (
     CheckupOutcome,
     Counts,
     FindingReport,
+    TroubleReport,
     Unread,
 )
 from pulsar_steward.report.checkup.measures import measures_of
@@ -33,6 +40,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.logs.reading import LogsRead
     from pulsar_steward.model.plan import Plan
+    from pulsar_steward.model.trouble import Trouble
     from pulsar_steward.policy.schema import Policy
     from pulsar_steward.snapshots.read import Snapshot
 
@@ -55,6 +63,7 @@ def checkup_of(snapshot: Snapshot, plan: Plan, policy: Policy, logs: LogsRead | 
         outcome=outcome_of(counts),
         about=_about(snapshot),
         counts=counts,
+        troubles=trouble_reports(every, plan),
         checks=every,
         planning=planning_of(plan, checks, policy),
         measures=measures_of(snapshot),
@@ -119,6 +128,8 @@ def _about(snapshot: Snapshot) -> About:
 OTHER = "Other checks"
 """Section for checks unknown to this version, if another version diagnosed the snapshot."""
 
+_EVERY: Mapping[str, CheckWords] = {**BY_ID, **LOG_CHECKS}
+
 _SECTION_OF = {check.check_id: group.title for group in GROUPS for check in group.checks} | dict.fromkeys(
     LOG_CHECKS, LOGS
 )
@@ -138,9 +149,7 @@ def check_reports(
         found[finding.check_id].append(finding)
     said = {verdict.check_id: verdict for verdict in verdicts}
     ids = dict.fromkeys((*catalog, *sorted({*said, *found})))
-    advice = ("Look at it with the version of Steward that found it: this one does not know the check.",)
-    known = {each: catalog.get(each) or CheckWords(check_id=each, title=each, advice=advice, source="") for each in ids}
-    return tuple(_report(info, said.get(each), found[each]) for each, info in known.items())
+    return tuple(_report(_words_of(each, catalog), said.get(each), found[each]) for each in ids)
 
 
 def _report(info: CheckWords, verdict: Verdict | None, findings: Sequence[Finding]) -> CheckReport:
@@ -174,3 +183,64 @@ def _report(info: CheckWords, verdict: Verdict | None, findings: Sequence[Findin
         source=info.source,
         remedied_by=info.remedied_by,
     )
+
+
+def trouble_reports(checks: Sequence[CheckReport], plan: Plan) -> tuple[TroubleReport, ...]:
+    """What checks found, joined into troubles, the worst first; `plan` is the planners' result for the same."""
+    listed = {check.check_id: Counter(finding.severity for finding in check.findings) for check in checks}
+    more = {
+        check.check_id: Counter({each: getattr(check.found, each.value) for each in Severity}) - listed[check.check_id]
+        for check in checks
+        if check.findings
+    }
+    findings = [
+        Finding(check_id=check.check_id, **msgspec.structs.asdict(each)) for check in checks for each in check.findings
+    ]
+    return tuple(_trouble(each, plan) for each in troubles_of(findings, more, _EVERY))
+
+
+def _trouble(trouble: Trouble, plan: Plan) -> TroubleReport:
+    root, harmful = (_words_of(each, _EVERY) for each in (trouble.root, trouble.harmful))
+    ids = tuple(dict.fromkeys((trouble.root, *(each.check_id for each in trouble.findings))))
+    worst = trouble.roots[0].subject
+    return TroubleReport(
+        trouble_id=trouble.trouble_id,
+        harm=trouble.harm,
+        headline=harmful.headlines.get(trouble.harm, harmful.title),
+        where=trouble.where,
+        because="" if root is harmful else root.title,
+        beware=harmful.beware,
+        since=trouble.since if any(each.snapshots_in_a_row > 1 for each in trouble.findings) else None,
+        severity=trouble.severity,
+        found=BySeverity.of(trouble.found),
+        check_ids=ids,
+        subjects=tuple(each.subject for each in trouble.roots),
+        to_do=tuple(filled_in(each, worst) for each in root.advice),
+        proposal=_proposal(trouble, ids, plan),
+    )
+
+
+def filled_in(advice: str, subject: str) -> str:
+    """Advice with the names of its commands filled in, as far as a subject tells them."""
+    name, _, subscription = subject.partition(" subscription ")
+    namespace = namespace_of(name) if "://" in name else name
+    names = {"SUBSCRIPTION": subscription, "SUB": subscription}
+    names |= {"TOPIC": name} if "://" in name else {}
+    names |= {"NS": namespace, "NAMESPACE": namespace} if namespace.count("/") == 1 else {}
+    known = {placeholder: shlex.quote(value) for placeholder, value in names.items() if value}
+    return re.sub(r"\b(?:SUBSCRIPTION|SUB|TOPIC|NAMESPACE|NS)\b", lambda match: known.get(match[0], match[0]), advice)
+
+
+def _proposal(trouble: Trouble, check_ids: Sequence[str], plan: Plan) -> str:
+    own = {(each.check_id, each.subject) for each in trouble.findings}
+    for batch in plan.batches:
+        if own & {(each.check_id, each.subject) for each in batch.findings}:
+            return f"Plan: {batch.title}."
+    if any(_words_of(each, _EVERY).remedied_by for each in check_ids):
+        return "No plan now; below is why."
+    return "No plan: it takes a person."
+
+
+def _words_of(check_id: str, catalog: Mapping[str, CheckWords]) -> CheckWords:
+    advice = ("Look at it with the version of Steward that found it: this one does not know the check.",)
+    return catalog.get(check_id) or CheckWords(check_id=check_id, title=check_id, advice=advice, source="")

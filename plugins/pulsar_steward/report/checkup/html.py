@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 from pulsar_steward.model.finding import Outlook
 from pulsar_steward.model.units import counted
 from pulsar_steward.outside_text import shown
-from pulsar_steward.report.checkup.terminal import remedy, standing, tally, unlisted, verdict
+from pulsar_steward.report.checkup.terminal import remedy, since, standing, tally, unlisted, verdict
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -32,7 +32,6 @@ def as_html(checkup: Checkup) -> str:
         verdict=verdict(checkup),
         tally=tally(checkup.counts),
         found=checkup.with_outlook(Outlook.FOUND),
-        worst=checkup.worst_first(),
         most_open=MAX_OPEN,
         quiet=[
             ("Could not be judged", "unknown", checkup.with_outlook(Outlook.UNKNOWN)),
@@ -42,6 +41,7 @@ def as_html(checkup: Checkup) -> str:
         figures=figures_json(charts),
         scripts=scripts(),
         remedy=remedy,
+        since=since,
         standing=standing,
         unlisted=unlisted,
     )

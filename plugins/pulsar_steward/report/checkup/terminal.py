@@ -21,10 +21,21 @@ from pulsar_steward.report.checkup.text import STYLES, bullets, fitting, heading
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pulsar_steward.report.checkup.document import About, CheckReport, Checkup, Counts, FindingReport, Planning
+    from pulsar_steward.report.checkup.document import (
+        About,
+        CheckReport,
+        Checkup,
+        Counts,
+        FindingReport,
+        Planning,
+        TroubleReport,
+    )
 
 MAX_LISTED = 3
 """Number of findings of one check that are listed by default; verbose output, JSON and page have more."""
+
+MOST_TROUBLES = 5
+"""Maximum number of troubles on the first screen."""
 
 MAX_UNREAD = 20
 """Maximum number of unread brokers and namespaces that are named one by one."""
@@ -37,6 +48,7 @@ def lines(checkup: Checkup, width: int, *, verbose: bool = False) -> Iterator[Te
     """The report, line by line; verbose: with every finding, reason and source."""
     width = fitting(width)
     yield from _beginning(checkup, checkup.about, width)
+    yield from _troubles(checkup, width)
     yield from _found(checkup, width, verbose=verbose)
     yield from _advice(checkup, width, verbose=verbose)
     yield from _planning(checkup, width, verbose=verbose)
@@ -52,17 +64,32 @@ def verdict(checkup: Checkup) -> str:
     match checkup.outcome:
         case CheckupOutcome.FINDINGS:
             found, listed = checkup.counts.found, checkup.counts.critical + checkup.counts.warning
-            troubles = found.critical + found.warning
-            some = f"{found.critical:,} critical, " if found.critical and found.warning else ""
-            kind = "finding" if found.warning else "critical finding"
-            shorter = f" ({listed:,} listed)" if listed < troubles else ""
-            return f"{some}{counted(troubles, kind)} to look at{shorter}"
+            findings = found.critical + found.warning
+            shorter = f" ({listed:,} listed)" if listed < findings else ""
+            return f"{counted(len(pressing(checkup)), 'trouble')}, {counted(findings, 'finding')}{shorter}"
         case CheckupOutcome.HEALTHY:
             unknown = checkup.counts.checks_unknown
             rest = f", as far as could be seen: {counted(unknown, 'check')} could not judge" if unknown else ""
             return f"healthy{rest}"
         case CheckupOutcome.COULD_NOT_LOOK:
             return "could not look: no check could say that it is clear, so nothing is known to be well"
+
+
+def pressing(checkup: Checkup) -> tuple[TroubleReport, ...]:
+    """The troubles that are more than information, the worst first."""
+    return tuple(each for each in checkup.troubles if each.severity is not Severity.INFO)
+
+
+def in_a_line(trouble: TroubleReport) -> str:
+    """What is wrong, where, since when, why, what not to do, and whether there is a plan."""
+    because = f" {trouble.because}." if trouble.because else ""
+    beware = f" {trouble.beware}" if trouble.beware else ""
+    return f"{trouble.headline}: {trouble.where}{since(trouble)}.{because}{beware} {trouble.proposal}"
+
+
+def since(trouble: TroubleReport) -> str:
+    """Since when snapshots show a trouble; empty: only this one does."""
+    return f", since {time_in_words(trouble.since)}" if trouble.since else ""
 
 
 def tally(counts: Counts) -> str:
@@ -110,6 +137,17 @@ def _beginning(checkup: Checkup, about: About, width: int) -> Iterator[Text]:
     yield from bullets(words, width, indent=4)
     if more := len(about.unread) - len(named):
         yield from bullets([f"and {more:,} more"], width, indent=4)
+
+
+def _troubles(checkup: Checkup, width: int) -> Iterator[Text]:
+    """The worst troubles, each with its harm."""
+    troubles = pressing(checkup)
+    if not troubles:
+        return
+    yield from heading("Troubles, the worst first")
+    yield from numbered((in_a_line(each) for each in troubles[:MOST_TROUBLES]), width, indent=2)
+    if len(troubles) > MOST_TROUBLES:
+        yield from wrapped(f"and {len(troubles) - MOST_TROUBLES:,} more below", width, indent=5)
 
 
 def _found(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
