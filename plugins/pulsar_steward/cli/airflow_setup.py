@@ -36,7 +36,6 @@ Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replaces files that somebody changed, and keeps them beside the new ones.")
 ]
 
-
 FOLDER = "pulsar-steward"
 """Folder below that of the DAGs. Airflow has that on its import path, where this is no name of a package."""
 

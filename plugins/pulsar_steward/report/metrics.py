@@ -124,14 +124,7 @@ METRICS = {
 def exposition(
     counts: LedgerCounts, snapshots: Mapping[str, SnapshotSummary | None], now: datetime, *, openmetrics: bool = False
 ) -> bytes:
-    """The metrics as text.
-
-    Args:
-        counts: Totals over the ledger.
-        snapshots: Newest diagnosed snapshot of each exported cluster; None: there is no readable one.
-        now: Current time, UTC.
-        openmetrics: True: OpenMetrics; False: Prometheus' own text format, which file collectors read.
-    """
+    """The metrics as text, of each cluster's newest diagnosed snapshot, or None where there is no readable one."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collected(counts, snapshots, now))
     text: bytes = (openmetrics_exposition.generate_latest if openmetrics else generate_latest)(registry)
