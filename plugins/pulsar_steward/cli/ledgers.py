@@ -132,12 +132,7 @@ def opened_ledger(named: str | None, *, make: bool = False, only_read: bool = Fa
 
 @contextmanager
 def ledger_to_read(named: str | None) -> Iterator[LedgerReader]:
-    """Opens the ledger as `opened_ledger` does, and returns its reader.
-
-    Raises:
-        ConfigurationError: As for `opened_ledger`.
-        LedgerError: As for `opened_ledger`.
-    """
+    """Opens the ledger as `opened_ledger` does, with the same errors, and returns its reader."""
     with opened_ledger(named) as engine:
         yield LedgerReader(engine)
 

@@ -152,11 +152,7 @@ def main() -> NoReturn:
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Runs a command, prints an expected error in one line, and returns the exit code.
-
-    Args:
-        arguments: Arguments of the command line; None: this process's.
-    """
+    """Exit code of a command, by this process's arguments or others; an expected error is printed in one line."""
     try:
         require_output()
         given = checked_arguments(sys.argv[1:] if arguments is None else arguments)

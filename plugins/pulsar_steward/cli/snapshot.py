@@ -100,25 +100,17 @@ def look(target: Target, folder: Path, say: Say) -> str:
         environment = settings.in_environment({**os.environ, **submitted})
         return run_job(spark_apps() / JOB, [*arguments, "--policy-json", policy.model_dump_json()], environment, say)
     place = SnapshotFolder(LocalFiles(), snapshot_uri(str(folder.resolve()), cluster, taken_at))
+    order = CollectParameters(cluster=cluster, taken_at=taken_at, policy=policy.collect)
+    waiting, on_threads = PendingBrokers(), OnThreads(SHARDS)
     try:
-        _look_here(
-            settings, CollectParameters(cluster=cluster, taken_at=taken_at, policy=policy.collect), policy, place, say
-        )
+        with _log_told(say), _waiting_told(waiting, settings.limits.total_timeout_seconds, say):
+            reading = WrittenByTasks(settings, place, on_threads, TaskDivision(SHARDS, MAX_CONCURRENT_BROKERS), waiting)
+            collect(settings, order, place, reading, on_threads)
+        say("looking for trouble")
+        diagnose(place, policy, OnThreads(os.cpu_count() or 1))
     except OSError as error:
         raise ConfigurationError(f"{place.uri}: no snapshot can be written there: {error.strerror or error}") from error
     return place.uri
-
-
-def _look_here(
-    settings: AdminSettings, order: CollectParameters, policy: Policy, place: SnapshotFolder, say: Say
-) -> None:
-    """Collects and diagnoses in this process."""
-    waiting, on_threads = PendingBrokers(), OnThreads(SHARDS)
-    with _log_told(say), _waiting_told(waiting, settings.limits.total_timeout_seconds, say):
-        reading = WrittenByTasks(settings, place, on_threads, TaskDivision(SHARDS, MAX_CONCURRENT_BROKERS), waiting)
-        collect(settings, order, place, reading, on_threads)
-    say("looking for trouble")
-    diagnose(place, policy, OnThreads(os.cpu_count() or 1))
 
 
 @contextmanager

@@ -262,12 +262,8 @@ def _findings(file: _File, hide: Callable[[str], str]) -> Iterator[Finding]:
 def _of_matches(
     check: LogCheck, severity: Severity, words: str, file: _File, seen: _Matches, hide: Callable[[str], str]
 ) -> Finding:
-    if not seen.first:
-        when = ""
-    elif seen.first == seen.last:
-        when = f", at {seen.first}"
-    else:
-        when = f", from {seen.first} to {seen.last}"
+    moments = f"at {seen.first}" if seen.first == seen.last else f"from {seen.first} to {seen.last}"
+    when = f", {moments}" if seen.first else ""
     figures = {"times": seen.times}
     longest = ""
     if seen.longest:

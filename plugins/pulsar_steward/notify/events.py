@@ -113,13 +113,7 @@ def question_notices(questions: Iterable[WaitingQuestion], now: datetime, expiri
 
 
 def unasked_notices(questions: Iterable[UnaskedQuestion], now: datetime, paused: bool | None) -> Iterator[Notice]:
-    """Notices of questions that nobody was asked for a while.
-
-    Args:
-        questions: Questions that nobody was asked.
-        now: Current time, UTC.
-        paused: True if the asking DAG is paused; None: not known here.
-    """
+    """Notices of questions that nobody was asked for a while; paused: None where it is not known of the asking DAG."""
     for each in questions:
         if now < each.since + UNASKED_AFTER:
             continue

@@ -130,12 +130,7 @@ def route_of(message: Queued, policies: Mapping[str, NotifyPolicy]) -> Route | N
 
 
 def is_outdated(message: Queued, standing: Collection[str]) -> bool:
-    """True if everything in a message that was waiting, or about to end, no longer is.
-
-    Args:
-        message: The message.
-        standing: Keys of all present notices.
-    """
+    """True if everything in a message that was waiting, or about to end, is in none of the present notices any more."""
     return all(notice.occasion in STATES and notice.key not in standing for notice in message.notices)
 
 
@@ -171,12 +166,7 @@ class Policies(NamedTuple):
 
 
 def policies_of(known: Collection[str], *more: str) -> Policies:
-    """Sections of these clusters, and of clusters with a policy file of their own; without a file nothing is sent.
-
-    Args:
-        known: Names of clusters, for example of clusters with snapshots.
-        more: Further names.
-    """
+    """Sections of these clusters, and of clusters with a policy file of their own; without a file nothing is sent."""
     policies: dict[str, NotifyPolicy] = {}
     troubles: list[str] = []
     clusters = {*known, *more}

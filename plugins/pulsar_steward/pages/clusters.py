@@ -30,7 +30,7 @@ from pulsar_steward.model.risk import Worth, worth_of
 from pulsar_steward.pages.sources import NotKnown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from pulsar_steward.ledger.cluster_states import ClusterStates
     from pulsar_steward.pages.sources import Sources
@@ -178,7 +178,12 @@ def _card(sources: Sources, ledger: ClusterStates, cluster: str) -> ClusterCard:
         trouble=trouble,
         halt=halt,
         halted_elsewhere=elsewhere,
-        waiting=by_worth(sources, [each for each in ledger.waiting if each.cluster == cluster]),
+        waiting=tuple(
+            sorted(  # by descending worth; with equal worth, the oldest first
+                (each for each in ledger.waiting if each.cluster == cluster),
+                key=lambda each: _worths(sources, each.plan_id).get(each.batch_id, UNKNOWN).rank,
+            )
+        ),
         unasked=unasked,
         why_unasked=why_unasked(sources.is_paused(ASKING_DAG)) if unasked else None,
         silent=tuple(each for each in ledger.silent if each.cluster == cluster),
@@ -254,11 +259,6 @@ def title_of(check_id: str) -> str:
 
 UNKNOWN = Worth(critical=0, warnings=0)
 """Worth of a batch whose plan is no longer readable: it comes last."""
-
-
-def by_worth(sources: Sources, waiting: Sequence[WaitingQuestion]) -> tuple[WaitingQuestion, ...]:
-    """Questions by descending worth; with equal worth, the oldest first."""
-    return tuple(sorted(waiting, key=lambda each: _worths(sources, each.plan_id).get(each.batch_id, UNKNOWN).rank))
 
 
 def _worths(sources: Sources, plan_id: str) -> Mapping[str, Worth]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from pulsar_steward.changes import kind_of
@@ -67,6 +68,7 @@ def body(
     large, risk = group.is_large(batch), risk_of(plan, batch)
     terms = policy.approval.terms(batch.answered_as, risk.level)
     changes, placed = what_changed(batch, former) if former else (), levels(batch)
+    rejected = (_section("What rejecting means", _averted_lines(step)) for step in batch.steps)
     parts = [
         _confirming(batch, first) if first else "",
         f"**{text(batch.title)}.**" if batch.is_rollback else "",
@@ -85,7 +87,7 @@ def body(
         f"### The {counted(len(batch.steps), 'step')}",
         *(group.sums(batch.steps, page) if large else [_steps(batch.steps)]),
         *_section("How the values come about", () if batch.is_rollback else group.examples(batch, Aspect.SETTING)),
-        *(group.averted(batch.steps, _averted_lines) if large else _if_rejected(batch.steps)),
+        *(group.averted(batch.steps, _averted_lines) if large else chain.from_iterable(rejected)),
         *_section("What was looked at", _guards(batch.steps)),
         *_section("When", when(batch, policy, terms, now, moved) if now else ()),
         *_section("What approving means", _terms(plan, batch, policy, terms)),
@@ -190,12 +192,6 @@ def _steps(steps: Sequence[Step]) -> str:
     ]
     header = ("step", "change", "effect", "producers / consumers", "TCs", "way back")
     return table(header, rows, numbers=frozenset({3, 4}))
-
-
-def _if_rejected(steps: Sequence[Step]) -> Iterator[str]:
-    """Messages that brokers may delete unread if nothing is changed, by topic."""
-    for step in steps:
-        yield from _section("What rejecting means", _averted_lines(step))
 
 
 def _averted_lines(step: Step) -> Iterator[str]:

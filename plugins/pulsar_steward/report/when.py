@@ -61,7 +61,15 @@ def when(batch: Batch, policy: Policy, terms: Terms, now: datetime, moved: MoveT
         return
     counts_until = good_until(now, valid_minutes, waits, windows, terms.most_minutes)
     yield _takes(takes, begins, closes, counts_until)
-    yield from _as_before(batch, moved)
+    moves = sum(isinstance(step.change, UnloadBundle) for step in batch.steps)
+    if moved is not None and moves:  # if they take as long as earlier ones
+        in_all = seconds_in_words(moves * moved.middle, rounded=True)
+        yield (
+            f"By the ledger, the newest {counted(moved.moves, 'move')} in this cluster"
+            f" ({counted(moved.days, 'day')} at most) took {moved.middle:,.1f} s in the middle, and nine in ten of"
+            f" them {moved.nine_in_ten:,.1f} s at most, from the call until the new owner was seen; at that, the"
+            f" {counted(moves, 'move')} of this batch take about {in_all}, the pace's waits apart."
+        )
     yield from gone_for(batch, policy)
 
 
@@ -78,20 +86,6 @@ def _takes(takes: timedelta, begins: datetime, closes: datetime | None, counts_u
             f"{words}, and your approval counts until {time_in_words(counts_until)}: what is left by then is refused."
         )
     return f"{words}."
-
-
-def _as_before(batch: Batch, moved: MoveTimes | None) -> Iterator[str]:
-    """Sentence on the duration of the batch's moves if they take as long as earlier ones."""
-    moves = sum(isinstance(step.change, UnloadBundle) for step in batch.steps)
-    if moved is None or not moves:
-        return
-    in_all = seconds_in_words(moves * moved.middle, rounded=True)
-    yield (
-        f"By the ledger, the newest {counted(moved.moves, 'move')} in this cluster"
-        f" ({counted(moved.days, 'day')} at most) took {moved.middle:,.1f} s in the middle, and nine in ten of them"
-        f" {moved.nine_in_ten:,.1f} s at most, from the call until the new owner was seen; at that, the"
-        f" {counted(moves, 'move')} of this batch take about {in_all}, the pace's waits apart."
-    )
 
 
 def gone_for(batch: Batch, policy: Policy) -> Iterator[str]:

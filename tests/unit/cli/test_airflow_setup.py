@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pulsar_steward.cli.airflow_setup import VARIABLE
-from pulsar_steward.cli.dag_files import FOLDER, IGNORED, NOTE, Done, install_files, shipped_files
+from pulsar_steward.cli.airflow_setup import FOLDER, IGNORED, NOTE, VARIABLE, Done, install_files, shipped_files
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.orchestration.home import spark_app
 from pulsar_steward.runtime.installed_airflow import InstalledAirflow
@@ -91,7 +90,7 @@ def test_an_upgrade_brings_what_changed_and_removes_what_is_gone(
 ) -> None:
     """An upgrade updates or removes the unchanged files of an earlier version, and the note has the new version."""
     earlier = {**shipped_files(), OBSERVE: b"# earlier", "dags/old.py": b"# old", "dags/loved.py": b"# loved"}
-    monkeypatch.setattr("pulsar_steward.cli.dag_files.shipped_files", lambda: earlier)
+    monkeypatch.setattr("pulsar_steward.cli.airflow_setup.shipped_files", lambda: earlier)
     install_files(tmp_path, "0.0.1")
     (tmp_path / FOLDER / "dags" / "loved.py").write_bytes(b"# loved and changed")
     monkeypatch.undo()

@@ -12,8 +12,7 @@ from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
 from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import Policy
-from pulsar_steward.report.checkup.compose import check_reports, checkup_of
-from pulsar_steward.report.checkup.planning import NOTHING_LOOKED_AT, planning_of
+from pulsar_steward.report.checkup.compose import NOTHING_LOOKED_AT, check_reports, checkup_of, planning_of
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import NOW, a_batch, a_plan, a_policy
 from tests.cases import cases

@@ -67,13 +67,7 @@ class BrokerSeen(NamedTuple):
 def cluster_lines(
     settings: AdminSettings, change: AdminSettings | None = None, *, tried_here: Collection[str] = ()
 ) -> Iterator[Line]:
-    """Checks the cluster, with calls that change nothing; each is tried once.
-
-    Args:
-        settings: How it is looked at.
-        change: How it is changed, where that is by other credentials.
-        tried_here: Versions of Pulsar that the operator vouches for (`guards.versions_tried_here`).
-    """
+    """Checks the cluster, with calls that change nothing; each is tried once. The operator vouches for `tried_here`."""
     yield from expiry_lines(settings, "--token-file")
     once = tried_once(settings)
     asked = {url: _tried(partial(_version_at, replace(once, urls=(url,)))) for url in once.urls}

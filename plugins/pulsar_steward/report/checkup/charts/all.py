@@ -235,10 +235,10 @@ TITLES = {
 def trend_charts(trends: Sequence[Trend]) -> Iterator[Chart]:
     """Charts in the order given; trends of one measure have to be adjacent."""
     for measure, each in groupby(trends, key=lambda trend: trend.measure):
-        yield _chart(measure, list(each))
+        yield _trend_chart(measure, list(each))
 
 
-def _chart(measure: str, trends: list[Trend]) -> Chart:
+def _trend_chart(measure: str, trends: list[Trend]) -> Chart:
     of_bytes, meaning = measure in IN_BYTES, trends[0].meaning
     words: Callable[[float], str] = partial(bytes_in_words, rounded=True) if of_bytes else number_in_words
     lines = [
