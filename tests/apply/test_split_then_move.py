@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
+from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.model.plan import BUNDLE_BALANCE, BUNDLE_SPLIT, ROLLBACK
 from pulsar_steward.model.step import SplitBundle, UnloadBundle
+from tests.apply.refusals import assert_refused
 from tests.apply.seeing import Seeing
 from tests.apply.test_rollback import back_of
-from tests.apply.worksite import a_worksite, quick_policy
+from tests.apply.worksite import a_worksite, quick_policy, said
+from tests.builders import a_batch, a_plan, a_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from pulsar_steward.model.plan import Plan
+    from tests.apply.worksite import Worksite
 
 NAMESPACE = "shop/firehose"
+OTHER = "pulsar_remediate/by hand/0"
 SPEC = ClusterSpec(
     namespaces=(
         NamespaceSpec(
@@ -105,3 +111,21 @@ def test_nothing_is_moved_once_a_split_yields_other_parts(seeing: Seeing) -> Non
     assert outcomes[0] == "drifted"
     assert "done" not in outcomes
     assert seeing.site.untouched()
+
+
+@pytest.mark.parametrize("kind", [BUNDLE_BALANCE, "tc_balance"])
+def test_a_no_to_moves_ends_its_approval(site: Worksite, kind: str) -> None:
+    """It is not carried out once somebody silenced moves between brokers; a no to another kind does not concern it."""
+    steps = site.split_and_moves().batches[0].steps
+    plan = site.approve(site.record(a_plan(a_batch(*steps, kind=BUNDLE_SPLIT), taken_at=site.clock())))
+    site.clock.advance(minutes=5)
+    moves = site.record(a_plan(a_batch(a_step(site.move(1), step_id="b1.s01"), kind=kind), taken_at=site.clock()))
+    site.ask(moves, OTHER)
+    answer = site.approval(moves, run=OTHER)
+    no = {"decision": Decision.SNOOZED, "answered_by": "carol", "step_ids": (), "digest": None, "expires_at": None}
+    site.writes.record_answer(msgspec.structs.replace(answer, **no))
+
+    if kind == BUNDLE_BALANCE:
+        assert_refused(site, plan, r"carol said no to it \(snoozed\)")
+    else:
+        assert set(said(site.carry_out(plan))) == {"done"}

@@ -11,8 +11,8 @@ from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.policy.load import parse_policy
 from pulsar_steward.policy.never_asked import (
-    namespace_never_asked_about,
     namespace_to_leave_alone,
+    never_asked_about,
     never_asked_entry,
 )
 from tests.builders import a_batch, a_move, a_split, a_step
@@ -58,5 +58,5 @@ def test_splits_with_moves_are_left_out_by_either_kind(kind: str) -> None:
     """A batch that splits and moves parts is left out for its kind and for that of moves; one of splits is not."""
     policy = parse_policy(yaml.safe_load(never_asked_entry("acme/x", [kind])), name="p")
     both, alone = (a_batch(*steps, kind="bundle_split") for steps in ((SPLITS, MOVES), (SPLITS,)))
-    assert namespace_never_asked_about(both, policy) == "acme/x"
-    assert (namespace_never_asked_about(alone, policy) is None) is (kind == "bundle_balance")
+    assert never_asked_about(both, policy) == f"{kind} of acme/x"
+    assert (never_asked_about(alone, policy) is None) is (kind == "bundle_balance")
