@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from lab.simulator import Answer, ClusterSpec, Fault, NamespaceSpec, SubscriptionSpec, TopicSpec
+from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.model.plan import BUNDLE_BALANCE, BUNDLE_SPLIT, ROLLBACK
 from pulsar_steward.model.step import SplitBundle, UnloadBundle
 from pulsar_steward.policy.schema import BrokersPolicy
 from pulsar_steward.pulsar import calls
 from pulsar_steward.pulsar.writer import Writer
+from tests.apply.refusals import assert_refused
 from tests.apply.seeing import Seeing
 from tests.apply.test_crash import Crash
 from tests.apply.test_rollback import back_of
-from tests.apply.worksite import a_worksite, permitted, quick_policy
+from tests.apply.worksite import a_worksite, permitted, quick_policy, said
+from tests.builders import a_batch, a_plan, a_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
     from tests.apply.worksite import Worksite
 
 NAMESPACE = "shop/firehose"
+OTHER = "pulsar_remediate/by hand/0"
 SPEC = ClusterSpec(
     namespaces=(
         NamespaceSpec(
@@ -204,3 +209,21 @@ def test_after_a_crash_between_split_and_move_nothing_is_done_twice(seeing: Seei
     }
     made = seeing.site.changes()
     assert len(made) == len(set(made)) == len(plan.batches[0].steps)
+
+
+@pytest.mark.parametrize("kind", [BUNDLE_BALANCE, "tc_balance"])
+def test_a_no_to_moves_ends_its_approval(site: Worksite, kind: str) -> None:
+    """It is not carried out once somebody silenced moves between brokers; a no to another kind does not concern it."""
+    steps = site.split_and_moves().batches[0].steps
+    plan = site.approve(site.record(a_plan(a_batch(*steps, kind=BUNDLE_SPLIT), taken_at=site.clock())))
+    site.clock.advance(minutes=5)
+    moves = site.record(a_plan(a_batch(a_step(site.move(1), step_id="b1.s01"), kind=kind), taken_at=site.clock()))
+    site.ask(moves, OTHER)
+    answer = site.approval(moves, run=OTHER)
+    no = {"decision": Decision.SNOOZED, "answered_by": "carol", "step_ids": (), "digest": None, "expires_at": None}
+    site.writes.record_answer(msgspec.structs.replace(answer, **no))
+
+    if kind == BUNDLE_BALANCE:
+        assert_refused(site, plan, r"carol said no to it \(snoozed\)")
+    else:
+        assert set(said(site.carry_out(plan))) == {"done"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pydantic import ValidationError
 
 from pulsar_steward.errors import PolicyError
 from pulsar_steward.model.plan import KINDS
@@ -141,3 +142,40 @@ def test_every_kind_has_terms_for_every_risk() -> None:
     approval = ApprovalPolicy.model_validate({"assigned_users": ["ann", "bob"], "by_risk": {"medium": STRICT}})
     assert all(approval.terms((kind,), risk).may_answer("ann") for kind in KINDS for risk in Risk)
     assert not Policy().approval.by_risk
+
+
+SPLITS_AND_MOVES = [
+    (
+        {"bundle_split": ["zoe"], "bundle_balance": ["ann"]},
+        [],
+        "nobody may answer to bundle_split with moves of parts",
+    ),
+    (
+        {"bundle_split": ["bob", "zoe"], "bundle_balance": ["ann", "zoe"]},
+        ["bundle_balance"],
+        "only zoe, who is one, may answer",
+    ),
+    (
+        {"bundle_split": ["ann", "zoe"], "bundle_balance": ["ann", "bob"], "rollback": ["bob", "zoe"]},
+        [],
+        "nobody may answer to rollback of a bundle_split with moves of parts",
+    ),
+]
+
+
+@pytest.mark.parametrize(("lists", "two", "words"), SPLITS_AND_MOVES)
+def test_splits_with_moves_that_nobody_could_approve_are_an_error_of_the_policy(
+    lists: dict[str, list[str]], two: list[str], words: str
+) -> None:
+    """Lists of splits and of moves with too few people in common are an error that names both kinds, and the remedy."""
+    with pytest.raises(ValidationError, match=words) as caught:
+        ApprovalPolicy.model_validate({"assigned_users_by_kind": lists, "two_people_for": two})
+    assert "the rules of bundle_split and of bundle_balance apply" in str(caught.value)
+    assert "put bundle_balance into never_ask" in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["bundle_split", "bundle_balance"])
+def test_people_need_not_be_in_common_where_parts_never_move(kind: str) -> None:
+    """Where one of the kinds is never asked about, no batch has both, and who may answer for each is a free choice."""
+    lists = {"bundle_split": ["zoe"], "bundle_balance": ["ann"]}
+    ApprovalPolicy.model_validate({"assigned_users_by_kind": lists, "never_ask": [kind]})

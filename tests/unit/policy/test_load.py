@@ -20,7 +20,7 @@ from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.policy.approval_terms import UNLIMITED
 from pulsar_steward.policy.load import load_policy, parse_policy
 from pulsar_steward.policy.looser import loosened
-from pulsar_steward.policy.never_asked import namespace_never_asked_about, namespace_to_leave_alone, never_asked_entry
+from pulsar_steward.policy.never_asked import namespace_to_leave_alone, never_asked_about, never_asked_entry
 from pulsar_steward.policy.recorded import Pace, RecordedPolicy
 from pulsar_steward.policy.schema import Policy
 from tests.builders import a_batch, a_move, a_policy, a_split, a_step
@@ -300,5 +300,5 @@ def test_what_is_about_one_namespace(batch: Batch, namespace: str | None) -> Non
 def test_splits_with_moves_are_left_out_by_either_kind(kind: str) -> None:
     policy = parse_policy(yaml.safe_load(never_asked_entry("acme/x", [kind])), name="p")
     both, alone = (a_batch(*steps, kind="bundle_split") for steps in ((SPLITS, MOVES), (SPLITS,)))
-    assert namespace_never_asked_about(both, policy) == "acme/x"
-    assert (namespace_never_asked_about(alone, policy) is None) is (kind == "bundle_balance")
+    assert never_asked_about(both, policy) == f"{kind} of acme/x"
+    assert (never_asked_about(alone, policy) is None) is (kind == "bundle_balance")
