@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.ledger.cluster_states import cluster_states
+from pulsar_steward.ledger.counts import cluster_states
 from pulsar_steward.ledger.halts import EVERY_CLUSTER, Halt, say
 from pulsar_steward.ledger.store import one_moment
 from tests.unit.ledger.test_records import AT, LATER, PLAN
